@@ -1,0 +1,12 @@
+//===- Lowlp.td - the block dialect, one entry point ----------*- tablegen -*-===//
+#ifndef LOWLP_IR_LOWLP_TD
+#define LOWLP_IR_LOWLP_TD
+
+include "lowlp/IR/LowlpDialect.td"
+include "lowlp/IR/LowlpAttrs.td"
+include "lowlp/IR/LowlpTypes.td"
+include "lowlp/IR/LowlpKernelOps.td"
+include "lowlp/IR/LowlpMemoryOps.td"
+include "lowlp/IR/LowlpComputeOps.td"
+
+#endif // LOWLP_IR_LOWLP_TD

@@ -1,0 +1,132 @@
+//===- LowlpComputeOps.td - arithmetic on register tiles ------*- tablegen -*-===//
+#ifndef LOWLP_IR_LOWLPCOMPUTEOPS_TD
+#define LOWLP_IR_LOWLPCOMPUTEOPS_TD
+
+include "lowlp/IR/LowlpKernelOps.td"
+
+def Lowlp_SplatOp : Lowlp_Op<"splat", [Pure]> {
+  let summary = "a tile with one value everywhere";
+  let description = [{
+    Tilus, table 1: AllocateRegister with an initial value, in SSA form. The scalar has the tile's element type, which
+    is `f16`, `bf16` or `f32`.
+
+    ```mlir
+    %acc = lowlp.splat %zero : f32 -> !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to `vector.broadcast`.
+  }];
+  let arguments = (ins AnyFloat:$value);
+  let results = (outs Lowlp_TileType:$tile);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($tile)";
+  let hasVerifier = 1;
+}
+
+def Lowlp_CastOp : Lowlp_Op<"cast", [Pure]> {
+  let summary = "convert the elements of a tile";
+  let description = [{
+    From any element type to any other, the layout staying as it is (Tilus, table 1: Cast). Rounding is to nearest,
+    ties to even. Towards types of at most 8 bits values saturate to the largest finite number; NaN becomes NaN where
+    the type has one, else the largest number of a float, else 0.
+
+    ```mlir
+    %f = lowlp.cast %q : !lowlp.tile<16x8xsi6, ...> -> !lowlp.tile<16x8xf16, ...>
+    ```
+
+    Lowers to `arith` on the codes that a thread holds.
+  }];
+  let arguments = (ins Lowlp_TileType:$source);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Lowlp_ViewOp : Lowlp_Op<"view", [Pure]> {
+  let summary = "see the same registers as another element type and layout";
+  let description = [{
+    Legal when both tiles are held by the same threads and every thread holds the same number of bits (Tilus,
+    section 6.2). Bit `j` of a thread's registers stays bit `j`.
+
+    ```mlir
+    %q = lowlp.view %bytes : !lowlp.tile<96xui8, local(3).spatial(32)>
+      -> !lowlp.tile<16x8xsi6, local(2, 1).column_spatial(4, 8).local(2, 1)>
+    ```
+
+    Lowers to nothing between types of at most 8 bits, else to `vector.bitcast`.
+  }];
+  let arguments = (ins Lowlp_TileType:$source);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
+  let summary = "the product of two tiles added to a third";
+  let description = [{
+    `d = a * b + c` with `a` [M, K], `b` [K, N] and `c`, `d` [M, N] (Tilus, table 1: Dot); `a` and `b` both `f16` or
+    both `bf16`, sums in `f32`. The layouts must divide by the fragments of a matrix instruction: for `mma.sync`
+    m16n8k16 (PTX ISA, matrix fragments) these are
+
+    ```
+    a: column_local(2, 2).spatial(8, 4).local(1, 2)
+    b: local(2, 1).column_spatial(4, 8).local(2, 1)
+    c: local(2, 1).spatial(8, 4).local(1, 2)
+    ```
+
+    and for each fragment of `c` the same warp must hold the fragments of `a` and `b` that it needs.
+
+    ```mlir
+    %d = lowlp.dot %a, %b, %c : !lowlp.tile<16x16xf16, ...>, !lowlp.tile<16x8xf16, ...>, !lowlp.tile<16x8xf32, ...>
+    ```
+
+    Lowers to `simt.mma`, in increasing order of K.
+  }];
+  let arguments = (ins Lowlp_TileType:$a, Lowlp_TileType:$b, Lowlp_TileType:$c);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)";
+  let hasVerifier = 1;
+}
+
+class Lowlp_BinaryOp<string mnemonic, string text> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+  let summary = text # " of two tiles, element by element";
+  let description = [{
+    Both tiles have one type, of `f16`, `bf16` or `f32` elements; a narrower tile is cast first (Tilus, table 1).
+    Every element is rounded once: multiply and add are not contracted.
+
+    ```mlir
+    %c = lowlp.}] # mnemonic # [{ %a, %b : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to `arith` on a vector.
+  }];
+  let arguments = (ins Lowlp_TileType:$lhs, Lowlp_TileType:$rhs);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Lowlp_AddOp : Lowlp_BinaryOp<"add", "sum">;
+def Lowlp_SubOp : Lowlp_BinaryOp<"sub", "difference">;
+def Lowlp_MulOp : Lowlp_BinaryOp<"mul", "product">;
+def Lowlp_DivOp : Lowlp_BinaryOp<"div", "quotient">;
+
+def Lowlp_NegOp : Lowlp_Op<"neg", [Pure, SameOperandsAndResultType]> {
+  let summary = "the negative of a tile";
+  let description = [{
+    Element by element, on `f16`, `bf16` or `f32` (Tilus, table 1: Neg).
+
+    ```mlir
+    %c = lowlp.neg %a : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to `arith.negf`.
+  }];
+  let arguments = (ins Lowlp_TileType:$operand);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // LOWLP_IR_LOWLPCOMPUTEOPS_TD

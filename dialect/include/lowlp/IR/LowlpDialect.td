@@ -1,0 +1,37 @@
+//===- LowlpDialect.td - the block dialect --------------------*- tablegen -*-===//
+#ifndef LOWLP_IR_LOWLPDIALECT_TD
+#define LOWLP_IR_LOWLPDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/DialectBase.td"
+
+def LowlpDialect : Dialect {
+  let name = "lowlp";
+  let cppNamespace = "::lowlp";
+  let summary = "Low-precision GPU kernels at the level of a thread block";
+  let description = [{
+    `lowlp` sits between a user's Python program and the thread level (`gpu`, `scf`, `arith`, `vector`, `simt`).
+    Programs are SIMB, single instruction, multiple blocks (Tilus, section 5): one op says what a whole thread
+    block does to a tile. A tile's type names its element type, of any width from 1 bit, and the layout that
+    says which thread holds which element. Control flow is `scf`, scalars are `arith`.
+
+    The pass `lowlp-convert-to-thread` turns the ops into the program of one thread.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let useDefaultAttributePrinterParser = 0;
+  let useDefaultTypePrinterParser = 0;
+  let hasOperationAttrVerify = 0;
+  let extraClassDeclaration = [{
+    /// Argument attribute: the bytes to which a pointer parameter is aligned.
+    static constexpr ::llvm::StringLiteral kAlignAttrName = "lowlp.align";
+    /// Argument attribute: the name a user gave to the parameter.
+    static constexpr ::llvm::StringLiteral kNameAttrName = "lowlp.name";
+    /// Argument attribute: a number that divides an integer parameter.
+    static constexpr ::llvm::StringLiteral kDivisibleByAttrName = "lowlp.divisible_by";
+
+    void registerAttributes();
+    void registerTypes();
+  }];
+}
+
+#endif // LOWLP_IR_LOWLPDIALECT_TD

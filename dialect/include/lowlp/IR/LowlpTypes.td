@@ -1,0 +1,93 @@
+//===- LowlpTypes.td - types of the block dialect -------------*- tablegen -*-===//
+#ifndef LOWLP_IR_LOWLPTYPES_TD
+#define LOWLP_IR_LOWLPTYPES_TD
+
+include "lowlp/IR/LowlpDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+class Lowlp_Type<string name, string typeMnemonic> : TypeDef<LowlpDialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def Lowlp_FloatType : Lowlp_Type<"LowlpFloat", "float"> {
+  let summary = "a float of 3 to 8 bits that MLIR has no type for";
+  let description = [{
+    One sign bit, `X` exponent bits (at least 1) and `Y` mantissa bits, bias `2^(X-1) - 1`, with subnormals; every
+    code is a finite number. The splits that MLIR has (`f8E4M3FN`, `f8E5M2`, `f8E3M4`, `f6E3M2FN`, `f6E2M3FN`,
+    `f4E2M1FN`) are written as MLIR writes them, and are refused here so that each format has one spelling.
+
+    Example: `!lowlp.float<e2m2>`.
+  }];
+  let parameters = (ins "unsigned":$exponentBits, "unsigned":$mantissaBits);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Bits of one code: sign, exponent and mantissa.
+    unsigned getWidth() const { return 1 + getExponentBits() + getMantissaBits(); }
+  }];
+}
+
+def Lowlp_PtrType : Lowlp_Type<"Pointer", "ptr"> {
+  let summary = "the address of elements in global memory, as a kernel receives it";
+  let description = [{
+    Elements narrower than 8 bits are packed without gaps, low bits first (Tilus, section 6.1 and figure 7):
+    element `e` of `b` bits begins at bit `e * b` of the buffer.
+
+    Example: `!lowlp.ptr<si6>`.
+  }];
+  let parameters = (ins "::mlir::Type":$elementType);
+  let genVerifyDecl = 1;
+}
+
+def Lowlp_GlobalType : Lowlp_Type<"Global", "global"> {
+  let summary = "a view of a tensor in global memory";
+  let description = [{
+    Its extents bound every access: outside, loads give zero and stores do nothing. A `?` is an extent known at
+    launch. Strides belong to the op that makes the view.
+
+    Example: `!lowlp.global<?x4096xf16>`.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return static_cast<int64_t>(getShape().size()); }
+  }];
+}
+
+def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
+  let summary = "a tile in a block's shared memory";
+  let description = [{
+    The layout has one thread and maps the address of an element, counted in elements, to its index; left out, it
+    is row-major.
+
+    Examples: `!lowlp.shared<16x32xf16>`, `!lowlp.shared<16x32xf16, column_local(16, 32)>`.
+  }];
+  let parameters = (ins "::mlir::Type":$elementType, "::lowlp::Layout":$layout);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<int64_t> getShape() const;
+  }];
+}
+
+def Lowlp_TileType : Lowlp_Type<"Tile", "tile"> {
+  let summary = "a tile in the registers of a block's threads";
+  let description = [{
+    The layout says which thread holds which element; its shape is the tile's shape. A thread holds its elements
+    in the order of their local index, those narrower than 8 bits packed without gaps, low bits first.
+
+    Example: `!lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>`.
+  }];
+  let parameters = (ins "::mlir::Type":$elementType, "::lowlp::Layout":$layout);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<int64_t> getShape() const;
+    int64_t getRank() const { return static_cast<int64_t>(getShape().size()); }
+    int64_t getNumThreads() const;
+    int64_t getNumLocals() const;
+    /// Bits of registers that one thread gives to the tile.
+    int64_t getBitsPerThread() const;
+    /// The same layout with another element type.
+    TileType cloneWith(::mlir::Type elementType) const;
+  }];
+}
+
+#endif // LOWLP_IR_LOWLPTYPES_TD

@@ -1,0 +1,106 @@
+//===- LowlpComputeOps.cpp - arithmetic on register tiles -----------------===//
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutText.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static bool isComputeType(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32();
+}
+
+/// Arithmetic happens in types that the hardware computes in.
+static LogicalResult verifyComputeType(Operation *op, TileType tile) {
+  if (isComputeType(tile.getElementType()))
+    return success();
+  return op->emitOpError("computes in f16, bf16 or f32, but the tile holds ")
+         << tile.getElementType() << ": cast it first";
+}
+
+LogicalResult SplatOp::verify() {
+  if (failed(verifyComputeType(*this, getTile().getType())))
+    return failure();
+  if (getValue().getType() != getTile().getType().getElementType())
+    return emitOpError("element types must match: value is ")
+           << getValue().getType() << ", tile holds "
+           << getTile().getType().getElementType();
+  return success();
+}
+
+LogicalResult AddOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult SubOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult MulOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult DivOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult NegOp::verify() { return verifyComputeType(*this, getType()); }
+
+//===----------------------------------------------------------------------===//
+// CastOp, ViewOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CastOp::verify() {
+  if (!(getSource().getType().getLayout() == getType().getLayout()))
+    return emitOpError("layouts must match: source has '")
+           << str(getSource().getType().getLayout()) << "', result has '"
+           << str(getType().getLayout()) << "'";
+  return success();
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  return getSource().getType() == getType() ? getSource() : Value();
+}
+
+LogicalResult ViewOp::verify() {
+  TileType source = getSource().getType(), result = getType();
+  if (source.getNumThreads() != result.getNumThreads())
+    return emitOpError("threads must match: source is held by ")
+           << source.getNumThreads() << ", result by "
+           << result.getNumThreads();
+  if (source.getBitsPerThread() != result.getBitsPerThread())
+    return emitOpError("bits per thread must match: source holds ")
+           << source.getBitsPerThread() << ", result holds "
+           << result.getBitsPerThread();
+  return success();
+}
+
+OpFoldResult ViewOp::fold(FoldAdaptor) {
+  if (getSource().getType() == getType())
+    return getSource();
+  // view(view(x)) is one view of x.
+  if (auto inner = getSource().getDefiningOp<ViewOp>()) {
+    getSourceMutable().assign(inner.getSource());
+    return getResult();
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// DotOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult DotOp::verify() {
+  TileType a = getA().getType(), b = getB().getType(), c = getC().getType();
+  for (TileType tile : {a, b, c})
+    if (tile.getRank() != 2)
+      return emitOpError("operands have 2 dimensions, but one has ")
+             << tile.getRank();
+  int64_t m = a.getShape()[0], k = a.getShape()[1], n = b.getShape()[1];
+  if (b.getShape()[0] != k)
+    return emitOpError("K must match: a is ")
+           << m << "x" << k << ", b is " << b.getShape()[0] << "x" << n;
+  if (c.getShape()[0] != m || c.getShape()[1] != n)
+    return emitOpError("c must be ")
+           << m << "x" << n << ", but is " << c.getShape()[0] << "x"
+           << c.getShape()[1];
+  Type element = a.getElementType();
+  if (element != b.getElementType() || !(element.isF16() || element.isBF16()))
+    return emitOpError("a and b must both hold f16 or both bf16, but hold ")
+           << element << " and " << b.getElementType();
+  if (!c.getElementType().isF32())
+    return emitOpError("sums are f32, but c holds ") << c.getElementType();
+  if (a.getNumThreads() != c.getNumThreads() ||
+      b.getNumThreads() != c.getNumThreads())
+    return emitOpError("operands must be held by the same threads, but a has ")
+           << a.getNumThreads() << ", b " << b.getNumThreads() << " and c "
+           << c.getNumThreads();
+  return success();
+}

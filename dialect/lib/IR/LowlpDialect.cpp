@@ -1,0 +1,69 @@
+//===- LowlpDialect.cpp - the block dialect and its attributes ------------===//
+//
+// A layout is written as the papers write it, `local(2, 1).spatial(8, 4)`.
+// The dots between the factors are no tokens of MLIR's, so layouts are read
+// from the text of the whole attribute, which MLIR hands to the dialect; the
+// parser then goes on behind it.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutText.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+namespace lowlp {
+// Layouts are attribute parameters: this is how they are hashed there.
+static llvm::hash_code hash_value(const Layout &layout) {
+  return llvm::hash_code(layout.hash());
+}
+} // namespace lowlp
+
+#include "lowlp/IR/LowlpDialect.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "lowlp/IR/LowlpAttrs.cpp.inc"
+
+void LowlpDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "lowlp/IR/LowlpOps.cpp.inc"
+      >();
+}
+
+void LowlpDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "lowlp/IR/LowlpAttrs.cpp.inc"
+      >();
+}
+
+Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
+                                       Type type) const {
+  StringRef spec = parser.getFullSymbolSpec();
+  StringRef prefix = "layout<";
+  if (!spec.consume_front(prefix) || !spec.consume_back(">")) {
+    parser.emitError(parser.getNameLoc(),
+                     "expected '#lowlp.layout<...>', found '#lowlp.")
+        << parser.getFullSymbolSpec() << "'";
+    return {};
+  }
+  Result<Layout> layout = parseLayout(spec.str());
+  if (!layout) {
+    parser.emitError(parser.getNameLoc(), layout.error());
+    return {};
+  }
+  return LayoutAttr::get(parser.getContext(), *layout);
+}
+
+void LowlpDialect::printAttribute(Attribute attribute,
+                                  DialectAsmPrinter &printer) const {
+  printer << "layout<" << str(cast<LayoutAttr>(attribute).getLayout()) << ">";
+}

@@ -1,0 +1,123 @@
+//===- LowlpKernelOps.cpp - kernels and their blocks ----------------------===//
+#include "lowlp/IR/Lowlp.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                     FunctionType type, AffineMap grid, int64_t numThreads) {
+  state.addAttribute(getSymNameAttrName(state.name),
+                     builder.getStringAttr(name));
+  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
+  state.addAttribute(getGridAttrName(state.name), AffineMapAttr::get(grid));
+  state.addAttribute(getNumThreadsAttrName(state.name),
+                     builder.getI64IntegerAttr(numThreads));
+  Block &body = state.addRegion()->emplaceBlock();
+  for (Type argument : type.getInputs())
+    body.addArgument(argument, state.location);
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto makeType = [](Builder &builder, ArrayRef<Type> inputs,
+                     ArrayRef<Type> results,
+                     function_interface_impl::VariadicFlag,
+                     std::string &) -> Type {
+    return builder.getFunctionType(inputs, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), makeType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  if (region.empty())
+    return;
+  for (auto [index, argument] : llvm::enumerate(region.getArguments()))
+    if (auto name =
+            getArgAttrOfType<StringAttr>(index, LowlpDialect::kNameAttrName))
+      setName(argument, name.getValue());
+}
+
+/// Checks the promises that argument `index` of type `type` carries.
+static LogicalResult verifyArgument(KernelOp kernel, unsigned index,
+                                    Type type) {
+  if (!isa<PointerType>(type) && !type.isInteger(32) && !type.isInteger(64) &&
+      !type.isF32())
+    return kernel.emitOpError("parameter ")
+           << index << " must be !lowlp.ptr, i32, i64 or f32, but is " << type;
+  if (Attribute attribute =
+          kernel.getArgAttr(index, LowlpDialect::kAlignAttrName)) {
+    auto align = dyn_cast<IntegerAttr>(attribute);
+    if (!isa<PointerType>(type) || !align || align.getInt() < 1 ||
+        !llvm::isPowerOf2_64(align.getInt()))
+      return kernel.emitOpError("parameter ")
+             << index << ": lowlp.align must be a power of two on a pointer";
+  }
+  if (Attribute attribute =
+          kernel.getArgAttr(index, LowlpDialect::kDivisibleByAttrName)) {
+    auto divisor = dyn_cast<IntegerAttr>(attribute);
+    if (!isa<IntegerType>(type) || !divisor || divisor.getInt() < 1)
+      return kernel.emitOpError("parameter ")
+             << index
+             << ": lowlp.divisible_by must be a positive number on an integer";
+  }
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  if (getFunctionType().getNumResults() != 0)
+    return emitOpError("has no results, but its type names ")
+           << getFunctionType().getNumResults();
+  int64_t numThreads = getNumThreads();
+  if (numThreads < 32 || numThreads > 1024 || numThreads % 32 != 0)
+    return emitOpError("num_threads must be a multiple of 32 up to 1024, but is ")
+           << numThreads;
+  AffineMap grid = getGrid();
+  if (grid.getNumResults() < 1 || grid.getNumResults() > 3)
+    return emitOpError("grid must have 1 to 3 extents, but has ")
+           << grid.getNumResults();
+  unsigned numIntegers = llvm::count_if(
+      getArgumentTypes(), [](Type type) { return isa<IntegerType>(type); });
+  if (grid.getNumInputs() != numIntegers || grid.getNumSymbols() != 0)
+    return emitOpError("grid must have one dimension for each of the ")
+           << numIntegers << " integer parameters, but has "
+           << grid.getNumDims() << " dimensions and " << grid.getNumSymbols()
+           << " symbols";
+  for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
+    if (failed(verifyArgument(*this, index, type)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// BlockIndicesOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockIndicesOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel)
+    return emitOpError("must lie in a lowlp.kernel");
+  if (kernel.getGrid().getNumResults() != getNumResults())
+    return emitOpError("has ")
+           << getNumResults() << " results, but the grid has "
+           << kernel.getGrid().getNumResults() << " extents";
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "lowlp/IR/LowlpOps.cpp.inc"

@@ -1,0 +1,254 @@
+//===- LowlpTypes.cpp - types of the block dialect ------------------------===//
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutText.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+namespace lowlp {
+// Layouts are type parameters: this is how they are hashed there.
+static llvm::hash_code hash_value(const Layout &layout) {
+  return llvm::hash_code(layout.hash());
+}
+} // namespace lowlp
+
+#define GET_TYPEDEF_CLASSES
+#include "lowlp/IR/LowlpTypes.cpp.inc"
+
+void LowlpDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "lowlp/IR/LowlpTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Element types
+//===----------------------------------------------------------------------===//
+
+std::optional<ScalarFormat> lowlp::getScalarFormat(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    if (integer.isSignless() || integer.getWidth() > 8)
+      return std::nullopt;
+    return integer.isSigned() ? ScalarFormat::signedInt(integer.getWidth())
+                              : ScalarFormat::unsignedInt(integer.getWidth());
+  }
+  if (auto split = dyn_cast<LowlpFloatType>(type))
+    return ScalarFormat::floating(split.getExponentBits(),
+                                  split.getMantissaBits());
+  return llvm::TypeSwitch<Type, std::optional<ScalarFormat>>(type)
+      .Case<Float8E4M3FNType>([](Type) { return ScalarFormat::floating(4, 3); })
+      .Case<Float8E5M2Type>([](Type) { return ScalarFormat::floating(5, 2); })
+      .Case<Float8E3M4Type>([](Type) { return ScalarFormat::floating(3, 4); })
+      .Case<Float6E3M2FNType>([](Type) { return ScalarFormat::floating(3, 2); })
+      .Case<Float6E2M3FNType>([](Type) { return ScalarFormat::floating(2, 3); })
+      .Case<Float4E2M1FNType>([](Type) { return ScalarFormat::floating(2, 1); })
+      .Default([](Type) { return std::nullopt; });
+}
+
+std::optional<unsigned> lowlp::getElementBits(Type type) {
+  if (type.isF16() || type.isBF16())
+    return 16;
+  if (type.isF32())
+    return 32;
+  if (std::optional<ScalarFormat> format = getScalarFormat(type))
+    return format->bits;
+  return std::nullopt;
+}
+
+static LogicalResult
+verifyElementType(function_ref<InFlightDiagnostic()> emitError, Type type) {
+  if (getElementBits(type))
+    return success();
+  return emitError() << "element type must be si1..si8, ui1..ui8, a float of 3 "
+                        "to 8 bits, f16, bf16 or f32, but is "
+                     << type;
+}
+
+LogicalResult
+LowlpFloatType::verify(function_ref<InFlightDiagnostic()> emitError,
+                       unsigned exponentBits, unsigned mantissaBits) {
+  unsigned bits = 1 + exponentBits + mantissaBits;
+  if (exponentBits < 1 || bits < 3 || bits > 8)
+    return emitError() << "a float has at least 1 exponent bit and 3 to 8 bits "
+                          "in all, but e"
+                       << exponentBits << "m" << mantissaBits << " has " << bits
+                       << " bits";
+  static constexpr std::pair<unsigned, unsigned> builtin[] = {
+      {4, 3}, {5, 2}, {3, 4}, {3, 2}, {2, 3}, {2, 1}};
+  if (llvm::is_contained(builtin, std::pair(exponentBits, mantissaBits)))
+    return emitError() << "e" << exponentBits << "m" << mantissaBits
+                       << " is a builtin type: write it as MLIR does";
+  return success();
+}
+
+LogicalResult
+PointerType::verify(function_ref<InFlightDiagnostic()> emitError, Type type) {
+  return verifyElementType(emitError, type);
+}
+
+LogicalResult GlobalType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type type) {
+  if (shape.empty())
+    return emitError() << "a view has at least 1 dimension";
+  for (int64_t extent : shape)
+    if (!ShapedType::isDynamic(extent) && extent < 1)
+      return emitError() << "extents must be at least 1, but one is " << extent;
+  return verifyElementType(emitError, type);
+}
+
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 Type type, Layout layout) {
+  if (layout.numThreads() != 1)
+    return emitError() << "the layout of a shared tile has 1 thread, but '"
+                       << str(layout) << "' has " << layout.numThreads();
+  return verifyElementType(emitError, type);
+}
+
+LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               Type type, Layout layout) {
+  return verifyElementType(emitError, type);
+}
+
+ArrayRef<int64_t> SharedType::getShape() const {
+  return getImpl()->layout.shape();
+}
+
+ArrayRef<int64_t> TileType::getShape() const {
+  return getImpl()->layout.shape();
+}
+
+int64_t TileType::getNumThreads() const {
+  return getImpl()->layout.numThreads();
+}
+
+int64_t TileType::getNumLocals() const { return getImpl()->layout.numLocals(); }
+
+int64_t TileType::getBitsPerThread() const {
+  return getNumLocals() * *getElementBits(getElementType());
+}
+
+TileType TileType::cloneWith(Type elementType) const {
+  return TileType::get(getContext(), elementType, getLayout());
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// Parses `e2m2>`, behind `float<`.
+static Type parseFloatType(DialectAsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef split;
+  unsigned exponentBits, mantissaBits;
+  if (parser.parseLess() || parser.parseKeyword(&split) || parser.parseGreater())
+    return {};
+  StringRef rest = split;
+  if (!rest.consume_front("e") || rest.consumeInteger(10, exponentBits) ||
+      !rest.consume_front("m") || rest.getAsInteger(10, mantissaBits)) {
+    parser.emitError(loc, "expected a split such as e3m1, found '")
+        << split << "'";
+    return {};
+  }
+  return LowlpFloatType::getChecked(
+      [&] { return parser.emitError(loc); }, parser.getContext(), exponentBits,
+      mantissaBits);
+}
+
+/// Parses `16x8xf32, local(...)>`, behind `tile` or `shared`. The layout of a
+/// shared tile may be left out.
+static Type parseLaidOutType(DialectAsmParser &parser, bool isShared) {
+  SMLoc loc = parser.getNameLoc();
+  SmallVector<int64_t> shape;
+  Type elementType;
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(elementType))
+    return {};
+  auto emitError = [&] { return parser.emitError(loc); };
+  auto make = [&](const Layout &layout) -> Type {
+    if (isShared)
+      return SharedType::getChecked(emitError, parser.getContext(), elementType,
+                                    layout);
+    return TileType::getChecked(emitError, parser.getContext(), elementType,
+                                layout);
+  };
+  if (isShared && succeeded(parser.parseOptionalGreater()))
+    return make(Layout::local(std::vector<int64_t>(shape.begin(), shape.end())));
+  if (parser.parseComma())
+    return {};
+  const char *begin = parser.getCurrentLocation().getPointer();
+  const char *end = parser.getFullSymbolSpec().end() - 1;
+  Result<Layout> layout = parseLayout(std::string(begin, end));
+  if (!layout)
+    return parser.emitError(parser.getCurrentLocation(), layout.error()), Type();
+  if (ArrayRef<int64_t>(layout->shape()) != ArrayRef<int64_t>(shape)) {
+    parser.emitError(loc, "shape is ")
+        << llvm::interleaved(shape, "x") << ", but the layout's shape is "
+        << llvm::interleaved(layout->shape(), "x");
+    return {};
+  }
+  return make(*layout);
+}
+
+Type LowlpDialect::parseType(DialectAsmParser &parser) const {
+  StringRef mnemonic;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&mnemonic))
+    return {};
+  auto emitError = [&] { return parser.emitError(loc); };
+  if (mnemonic == LowlpFloatType::getMnemonic())
+    return parseFloatType(parser);
+  if (mnemonic == TileType::getMnemonic())
+    return parseLaidOutType(parser, /*isShared=*/false);
+  if (mnemonic == SharedType::getMnemonic())
+    return parseLaidOutType(parser, /*isShared=*/true);
+  Type elementType;
+  SmallVector<int64_t> shape;
+  bool isGlobal = mnemonic == GlobalType::getMnemonic();
+  if (!isGlobal && mnemonic != PointerType::getMnemonic()) {
+    emitError() << "unknown type 'lowlp." << mnemonic << "'";
+    return {};
+  }
+  if (parser.parseLess() || (isGlobal && parser.parseDimensionList(shape)) ||
+      parser.parseType(elementType) || parser.parseGreater())
+    return {};
+  if (isGlobal)
+    return GlobalType::getChecked(emitError, parser.getContext(), shape,
+                                  elementType);
+  return PointerType::getChecked(emitError, parser.getContext(), elementType);
+}
+
+void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
+  llvm::TypeSwitch<Type>(type)
+      .Case([&](LowlpFloatType split) {
+        printer << "float<e" << split.getExponentBits() << "m"
+                << split.getMantissaBits() << ">";
+      })
+      .Case([&](PointerType pointer) {
+        printer << "ptr<" << pointer.getElementType() << ">";
+      })
+      .Case([&](GlobalType view) {
+        printer << "global<";
+        printer.printDimensionList(view.getShape());
+        printer << "x" << view.getElementType() << ">";
+      })
+      .Case([&](SharedType tile) {
+        printer << "shared<";
+        printer.printDimensionList(tile.getShape());
+        printer << "x" << tile.getElementType();
+        if (!(tile.getLayout() == Layout::local(tile.getLayout().shape())))
+          printer << ", " << str(tile.getLayout());
+        printer << ">";
+      })
+      .Case([&](TileType tile) {
+        printer << "tile<";
+        printer.printDimensionList(tile.getShape());
+        printer << "x" << tile.getElementType() << ", "
+                << str(tile.getLayout()) << ">";
+      });
+}

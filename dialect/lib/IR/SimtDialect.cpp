@@ -1,0 +1,56 @@
+//===- SimtDialect.cpp - the machine ops of the thread level --------------===//
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace lowlp::simt;
+
+#include "lowlp/IR/SimtDialect.cpp.inc"
+#include "lowlp/IR/SimtEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "lowlp/IR/SimtTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "lowlp/IR/SimtOps.cpp.inc"
+
+void SimtDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "lowlp/IR/SimtTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "lowlp/IR/SimtOps.cpp.inc"
+      >();
+}
+
+int64_t lowlp::simt::getSizeInBytes(Type type) {
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector.getNumElements() * vector.getElementTypeBitWidth() / 8;
+  return type.getIntOrFloatBitWidth() / 8;
+}
+
+static LogicalResult verifyAlignment(Operation *op, int64_t alignBytes) {
+  if (alignBytes < 1 || alignBytes > 16 || !llvm::isPowerOf2_64(alignBytes))
+    return op->emitOpError("align must be 1, 2, 4, 8 or 16 bytes, but is ")
+           << alignBytes;
+  return success();
+}
+
+LogicalResult LoadOp::verify() { return verifyAlignment(*this, getAlign()); }
+
+LogicalResult StoreOp::verify() { return verifyAlignment(*this, getAlign()); }
+
+LogicalResult MmaOp::verify() {
+  Type a = cast<VectorType>(getA().getType()).getElementType();
+  Type b = cast<VectorType>(getB().getType()).getElementType();
+  if (a != b)
+    return emitOpError("a and b must have one element type, but have ")
+           << a << " and " << b;
+  return success();
+}

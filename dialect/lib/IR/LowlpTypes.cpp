@@ -5,6 +5,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -201,16 +202,16 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
   if (parser.parseKeyword(&mnemonic))
     return {};
   auto emitError = [&] { return parser.emitError(loc); };
-  if (mnemonic == LowlpFloatType::getMnemonic())
+  if (mnemonic == "float")
     return parseFloatType(parser);
-  if (mnemonic == TileType::getMnemonic())
+  if (mnemonic == "tile")
     return parseLaidOutType(parser, /*isShared=*/false);
-  if (mnemonic == SharedType::getMnemonic())
+  if (mnemonic == "shared")
     return parseLaidOutType(parser, /*isShared=*/true);
   Type elementType;
   SmallVector<int64_t> shape;
-  bool isGlobal = mnemonic == GlobalType::getMnemonic();
-  if (!isGlobal && mnemonic != PointerType::getMnemonic()) {
+  bool isGlobal = mnemonic == "global";
+  if (!isGlobal && mnemonic != "ptr") {
     emitError() << "unknown type 'lowlp." << mnemonic << "'";
     return {};
   }

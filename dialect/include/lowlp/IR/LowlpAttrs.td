@@ -6,7 +6,7 @@ include "lowlp/IR/LowlpDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 
 def Lowlp_LayoutAttr : AttrDef<LowlpDialect, "Layout"> {
-  let mnemonic = "layout";
+  let attrName = "lowlp.layout";
   let summary = "which thread holds which element of a tile";
   let description = [{
     A function from (thread `t`, local index `i`) to the index of an element of a tile (Tilus, section 4 and
@@ -27,7 +27,6 @@ def Lowlp_LayoutAttr : AttrDef<LowlpDialect, "Layout"> {
     Layouts are held in one canonical form, so two attributes are equal exactly when the functions are.
   }];
   let parameters = (ins "::lowlp::Layout":$layout);
-  let genVerifyDecl = 0;
 }
 
 #endif // LOWLP_IR_LOWLPATTRS_TD

@@ -18,9 +18,6 @@ def LowlpDialect : Dialect {
     The pass `lowlp-convert-to-thread` turns the ops into the program of one thread.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let useDefaultAttributePrinterParser = 0;
-  let useDefaultTypePrinterParser = 0;
-  let hasOperationAttrVerify = 0;
   let extraClassDeclaration = [{
     /// Argument attribute: the bytes to which a pointer parameter is aligned.
     static constexpr ::llvm::StringLiteral kAlignAttrName = "lowlp.align";
@@ -28,6 +25,11 @@ def LowlpDialect : Dialect {
     static constexpr ::llvm::StringLiteral kNameAttrName = "lowlp.name";
     /// Argument attribute: a number that divides an integer parameter.
     static constexpr ::llvm::StringLiteral kDivisibleByAttrName = "lowlp.divisible_by";
+
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;
+    ::mlir::Type parseType(::mlir::DialectAsmParser &parser) const override;
+    void printType(::mlir::Type type, ::mlir::DialectAsmPrinter &printer) const override;
 
     void registerAttributes();
     void registerTypes();

@@ -18,7 +18,8 @@ def Lowlp_ViewGlobalOp : Lowlp_Op<"view_global", [Pure, AttrSizedOperandSegments
     Lowers to nothing: loads and stores compute addresses from its operands.
   }];
   let arguments = (ins Lowlp_PtrType:$source, Variadic<Index>:$dynamicShape, Variadic<Index>:$dynamicStrides,
-      DenseI64ArrayAttr:$staticShape, DenseI64ArrayAttr:$staticStrides);
+      DenseI64ArrayAttr:$staticShape,
+      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$staticStrides);
   let results = (outs Lowlp_GlobalType:$view);
   let assemblyFormat = [{
     $source `shape` custom<DynamicIndexList>($dynamicShape, $staticShape)

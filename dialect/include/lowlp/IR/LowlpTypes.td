@@ -5,8 +5,10 @@
 include "lowlp/IR/LowlpDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 
-class Lowlp_Type<string name, string typeMnemonic> : TypeDef<LowlpDialect, name> {
-  let mnemonic = typeMnemonic;
+// No mnemonics, so that ODS derives no short form: a layout can be read from the text of a whole type only, which the
+// dialect's own parser has (LowlpTypes.cpp).
+class Lowlp_Type<string name, string word> : TypeDef<LowlpDialect, name> {
+  let typeName = "lowlp." # word;
 }
 
 def Lowlp_FloatType : Lowlp_Type<"LowlpFloat", "float"> {

@@ -19,7 +19,6 @@ def SimtDialect : Dialect {
     and name where it came from.
   }];
   let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
 }
 
 class Simt_Op<string mnemonic, list<Trait> traits = []> : Op<SimtDialect, mnemonic, traits>;

@@ -1,0 +1,12 @@
+//===- InitPasses.cpp - the passes that lowlp knows -----------------------===//
+#include "lowlp/Conversion/Passes.h"
+#include "lowlp/InitAll.h"
+
+#include "mlir/Transforms/Passes.h"
+
+void lowlp::registerAllPasses() {
+#ifdef LOWLP_HAS_TO_THREAD
+  registerConvertToThread();
+#endif
+  mlir::registerTransformsPasses();
+}

@@ -14,7 +14,7 @@ if cmp -s "$requirement" "$target/.fetched-from"; then
   exit 0
 fi
 
-echo "==> fetching the source of MLIR's Python bindings (73 MB, of which 7 MB are kept)"
+echo "==> fetching the source of MLIR's Python bindings (73 MB, of which 9 MB are kept)"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if ! "$python" -m pip download --quiet --no-deps --require-hashes --only-binary :all: \

@@ -41,11 +41,7 @@ clang_tidy_changed() {
   base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse --quiet --verify HEAD~1) || return 0
   mapfile -t changed < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp')
   [ ${#changed[@]} -gt 0 ] || return 0
-  # clang cannot read g++'s precompiled header, and needs none.
-  mkdir -p build/tidy
-  sed -E 's/ -Winvalid-pch| -fpch-preprocess| -include [^ ]*cmake_pch\.hxx//g' \
-    build/compile_commands.json >build/tidy/compile_commands.json
-  clang-tidy-22 -p build/tidy --quiet "${changed[@]}"
+  clang-tidy-22 -p build --quiet "${changed[@]}"
 }
 if [ "${1:-}" != --quick ]; then
   check clang-tidy clang_tidy_changed

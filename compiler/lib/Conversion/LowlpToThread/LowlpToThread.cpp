@@ -1,0 +1,161 @@
+//===- LowlpToThread.cpp - lowlp-convert-to-thread ------------------------===//
+//
+// Kernels move into one gpu.module; then a dialect conversion replaces tiles by
+// the registers of one thread and block ops by what one thread does. What each
+// access may move at once is decided before, on the program as it was written.
+//
+//===----------------------------------------------------------------------===//
+#include "LowlpToThread.h"
+
+#include "lowlp/Conversion/Passes.h"
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace lowlp {
+#define GEN_PASS_DEF_CONVERTTOTHREAD
+#include "lowlp/Conversion/Passes.h.inc"
+} // namespace lowlp
+
+using namespace mlir;
+using namespace lowlp;
+
+/// What a launch must know of parameter `index`, as a dictionary.
+static DictionaryAttr describeParameter(KernelOp kernel, unsigned index) {
+  Builder builder(kernel.getContext());
+  Type type = kernel.getArgumentTypes()[index];
+  auto name =
+      kernel.getArgAttrOfType<StringAttr>(index, LowlpDialect::kNameAttrName);
+  NamedAttrList fields;
+  fields.set("name", name ? name
+                          : builder.getStringAttr("arg" + std::to_string(index)));
+  fields.set("type", TypeAttr::get(type));
+  for (StringRef promise :
+       {LowlpDialect::kAlignAttrName, LowlpDialect::kDivisibleByAttrName})
+    if (Attribute value = kernel.getArgAttr(index, promise))
+      fields.set(promise.drop_front(StringRef("lowlp.").size()), value);
+  bool isWritten = false;
+  kernel.walk([&](StoreGlobalOp store) {
+    auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
+    isWritten |= view.getSource() == kernel.getBody().getArgument(index);
+  });
+  if (isWritten)
+    fields.set("written", builder.getUnitAttr());
+  return fields.getDictionary(kernel.getContext());
+}
+
+namespace {
+
+struct KernelPattern : OpConversionPattern<KernelOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(KernelOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    const TypeConverter &converter = *getTypeConverter();
+    TypeConverter::SignatureConversion signature(op.getNumArguments());
+    if (failed(converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
+      return rewriter.notifyMatchFailure(op, "a parameter has no thread type");
+    auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
+    SmallVector<Attribute> parameters;
+    for (unsigned i = 0; i < op.getNumArguments(); ++i)
+      parameters.push_back(describeParameter(op, i));
+
+    auto function =
+        gpu::GPUFuncOp::create(rewriter, op.getLoc(), op.getSymName(), type);
+    function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                      rewriter.getUnitAttr());
+    function.setKnownBlockSize(
+        {static_cast<int32_t>(op.getNumThreads()), 1, 1});
+    function->setAttr("lowlp.grid", op.getGridAttr());
+    function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
+    rewriter.eraseBlock(&function.getBody().front());
+    rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
+                                function.getBody().end());
+    if (failed(rewriter.convertRegionTypes(&function.getBody(), converter,
+                                           &signature)))
+      return failure();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct ReturnPattern : OpConversionPattern<ReturnOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ReturnOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<gpu::ReturnOp>(op);
+    return success();
+  }
+};
+
+struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(BlockIndicesOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    static constexpr gpu::Dimension dimensions[] = {
+        gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z};
+    SmallVector<Value> indices;
+    for (unsigned d = 0; d < op.getNumResults(); ++d)
+      indices.push_back(
+          gpu::BlockIdOp::create(rewriter, getNamedLoc(op), dimensions[d]));
+    rewriter.replaceOp(op, indices);
+    return success();
+  }
+};
+
+struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    gpu::GPUModuleOp kernels = gatherKernels(module);
+    if (!kernels)
+      return;
+    AccessWidths widths = planAccessWidths(kernels);
+    ThreadTypeConverter converter;
+    RewritePatternSet patterns(&getContext());
+    ConversionTarget target(getContext());
+    target.addLegalDialect<arith::ArithDialect, gpu::GPUDialect,
+                           vector::VectorDialect, simt::SimtDialect>();
+    target.addIllegalDialect<LowlpDialect>();
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         target);
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    populateKernelPatterns(converter, patterns);
+    populateAccessPatterns(converter, patterns, widths);
+    populateCastPatterns(converter, patterns);
+    populateDotPatterns(converter, patterns);
+    populateElementwisePatterns(converter, patterns);
+    if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
+      signalPassFailure();
+  }
+
+  /// Moves all kernels into a gpu.module; null when there are none.
+  static gpu::GPUModuleOp gatherKernels(ModuleOp module) {
+    SmallVector<KernelOp> kernels(module.getOps<KernelOp>());
+    if (kernels.empty())
+      return {};
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                    UnitAttr::get(module.getContext()));
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    auto container =
+        gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
+    for (KernelOp kernel : kernels)
+      kernel->moveBefore(container.getBody(), container.getBody()->end());
+    return container;
+  }
+};
+
+} // namespace
+
+void lowlp::populateKernelPatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns) {
+  patterns.add<KernelPattern, ReturnPattern, BlockIndicesPattern>(
+      converter, patterns.getContext());
+}

@@ -1,0 +1,103 @@
+//===- LowlpToThread.h - from what a block does to what a thread does -----===//
+//
+// The parts of the pass lowlp-convert-to-thread, one file a topic. All of them
+// share how a tile lies in a thread's registers:
+//
+//   elements of at most 8 bits   vector<W x i32>, W = ceil(locals * bits / 32):
+//                                packed without gaps, low bits first
+//   f16, bf16, f32               vector<locals x element>
+//
+//===----------------------------------------------------------------------===//
+#ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
+#define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
+
+#include "lowlp/IR/Lowlp.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace lowlp {
+
+//===----------------------------------------------------------------------===//
+// Registers (Registers.cpp)
+//===----------------------------------------------------------------------===//
+
+/// True for the element types that a thread holds packed in 32-bit words.
+bool isPacked(mlir::Type elementType);
+
+/// The registers that one thread gives to a tile.
+mlir::VectorType getRegisterType(TileType tile);
+
+/// Maps tiles to registers and pointers and views to `!simt.ptr<global>`.
+class ThreadTypeConverter : public mlir::TypeConverter {
+public:
+  ThreadTypeConverter();
+};
+
+/// Bits of a thread's registers as 32-bit words, read and written by position.
+class PackedBits {
+public:
+  /// All zero.
+  PackedBits(mlir::OpBuilder &builder, mlir::Location loc, int64_t numBits);
+  /// The words of a `vector<? x i32>`.
+  PackedBits(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector);
+
+  /// The `width` bits (at most 32) from `position` on, as an i32 whose other
+  /// bits are zero.
+  mlir::Value extract(int64_t position, int64_t width);
+  /// Sets bits that are zero so far. The bits of the i32 `value` above `width`
+  /// must be zero.
+  void insert(int64_t position, int64_t width, mlir::Value value);
+  /// All words as a `vector<? x i32>`.
+  mlir::Value getVector();
+
+private:
+  mlir::Value constant(int64_t value);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  /// Null stands for zero.
+  llvm::SmallVector<mlir::Value> words;
+};
+
+/// A location that also names the block op, for the CPU target's reports.
+mlir::Location getNamedLoc(mlir::Operation *op);
+
+//===----------------------------------------------------------------------===//
+// Casts (Casts.cpp)
+//===----------------------------------------------------------------------===//
+
+/// The f32 value of the code in the low bits of the i32 `code`; exact.
+mlir::Value decodeToF32(mlir::OpBuilder &builder, mlir::Location loc,
+                        const ScalarFormat &format, mlir::Value code);
+
+/// The code, in the low bits of an i32, nearest to the f32 `value`.
+mlir::Value encodeFromF32(mlir::OpBuilder &builder, mlir::Location loc,
+                          const ScalarFormat &format, mlir::Value value);
+
+//===----------------------------------------------------------------------===//
+// Patterns, by topic
+//===----------------------------------------------------------------------===//
+
+/// How many elements each access moves at once; decided before the conversion,
+/// while loops and views are still what the user wrote.
+using AccessWidths = llvm::DenseMap<mlir::Operation *, int64_t>;
+
+/// Finds the widest legal access for every load and store below `root`.
+AccessWidths planAccessWidths(mlir::Operation *root);
+
+void populateAccessPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns,
+                            const AccessWidths &widths);
+void populateCastPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
+void populateDotPatterns(const mlir::TypeConverter &converter,
+                         mlir::RewritePatternSet &patterns);
+void populateElementwisePatterns(const mlir::TypeConverter &converter,
+                                 mlir::RewritePatternSet &patterns);
+void populateKernelPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H

@@ -1,0 +1,105 @@
+//===- Registers.cpp - how a tile lies in a thread's registers ------------===//
+//
+//   bit of the tile's share:   0        32        64
+//   words:                     | word 0 | word 1 | ...      each an i32
+//   6-bit element 5:           bits 30 to 35: 2 of word 0, 4 of word 1
+//
+// All positions are known at compile time, so an extraction is at most two
+// shifts, an OR and an AND.
+//
+//===----------------------------------------------------------------------===//
+#include "LowlpToThread.h"
+
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static constexpr int64_t kWordBits = 32;
+
+bool lowlp::isPacked(Type elementType) {
+  return getScalarFormat(elementType).has_value();
+}
+
+VectorType lowlp::getRegisterType(TileType tile) {
+  if (!isPacked(tile.getElementType()))
+    return VectorType::get({tile.getNumLocals()}, tile.getElementType());
+  int64_t words = llvm::divideCeil(tile.getBitsPerThread(), kWordBits);
+  return VectorType::get({words}, IntegerType::get(tile.getContext(), 32));
+}
+
+ThreadTypeConverter::ThreadTypeConverter() {
+  addConversion([](Type type) { return type; });
+  addConversion([](TileType tile) -> Type { return getRegisterType(tile); });
+  addConversion([](PointerType pointer) -> Type {
+    return simt::PtrType::get(pointer.getContext(), simt::MemorySpace::Global);
+  });
+  addConversion([](GlobalType view) -> Type {
+    return simt::PtrType::get(view.getContext(), simt::MemorySpace::Global);
+  });
+}
+
+Location lowlp::getNamedLoc(Operation *op) {
+  return NameLoc::get(op->getName().getIdentifier(), op->getLoc());
+}
+
+PackedBits::PackedBits(OpBuilder &builder, Location loc, int64_t numBits)
+    : builder(builder), loc(loc),
+      words(llvm::divideCeil(numBits, kWordBits), Value()) {}
+
+PackedBits::PackedBits(OpBuilder &builder, Location loc, Value vector)
+    : builder(builder), loc(loc) {
+  int64_t numWords = cast<VectorType>(vector.getType()).getNumElements();
+  for (int64_t i = 0; i < numWords; ++i)
+    words.push_back(vector::ExtractOp::create(builder, loc, vector, i));
+}
+
+Value PackedBits::constant(int64_t value) {
+  return arith::ConstantOp::create(
+      builder, loc,
+      builder.getI32IntegerAttr(static_cast<int32_t>(
+          static_cast<uint32_t>(value))));
+}
+
+Value PackedBits::extract(int64_t position, int64_t width) {
+  int64_t word = position / kWordBits, shift = position % kWordBits;
+  auto wordAt = [&](int64_t i) { return words[i] ? words[i] : constant(0); };
+  Value bits = wordAt(word);
+  if (shift)
+    bits = arith::ShRUIOp::create(builder, loc, bits, constant(shift));
+  if (shift + width > kWordBits) {
+    Value high = arith::ShLIOp::create(builder, loc, wordAt(word + 1),
+                                       constant(kWordBits - shift));
+    bits = arith::OrIOp::create(builder, loc, bits, high);
+  }
+  // A shift right has already cleared what lies above the end of the word.
+  if (shift + width == kWordBits)
+    return bits;
+  return arith::AndIOp::create(builder, loc, bits,
+                               constant((int64_t(1) << width) - 1));
+}
+
+void PackedBits::insert(int64_t position, int64_t width, Value value) {
+  int64_t word = position / kWordBits, shift = position % kWordBits;
+  auto merge = [&](int64_t i, Value bits) {
+    words[i] = words[i] ? arith::OrIOp::create(builder, loc, words[i], bits)
+                        : bits;
+  };
+  merge(word, shift ? arith::ShLIOp::create(builder, loc, value, constant(shift))
+                    : value);
+  if (shift + width > kWordBits)
+    merge(word + 1, arith::ShRUIOp::create(builder, loc, value,
+                                           constant(kWordBits - shift)));
+}
+
+Value PackedBits::getVector() {
+  SmallVector<Value> all;
+  for (Value word : words)
+    all.push_back(word ? word : constant(0));
+  auto type = VectorType::get({static_cast<int64_t>(all.size())},
+                              builder.getI32Type());
+  return vector::FromElementsOp::create(builder, loc, type, all);
+}

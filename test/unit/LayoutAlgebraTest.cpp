@@ -1,0 +1,155 @@
+//===- LayoutAlgebraTest.cpp - Operations, by examples --------------------===//
+
+#include "lowlp/Layout/LayoutAlgebra.h"
+#include "RandomLayout.h"
+#include "lowlp/Layout/LayoutText.h"
+
+#include <gtest/gtest.h>
+
+using namespace lowlp;
+
+static Layout parse(const std::string &text) {
+  Result<Layout> layout = parseLayout(text);
+  EXPECT_TRUE(layout) << layout.error();
+  return *layout;
+}
+
+TEST(Compose, BroadcastsTheLowerRank) {
+  EXPECT_EQ(Layout::spatial({4}) * Layout::local({2, 3}),
+            Layout::spatial({1, 4}) * Layout::local({2, 3}));
+  EXPECT_EQ(Layout::spatial({4, 2}) * Layout::local({3}),
+            Layout::spatial({4, 2}) * Layout::local({1, 3}));
+}
+
+TEST(Compose, RefusesWhatDoesNotFit) {
+  Layout large = Layout::local({int64_t(1) << 40});
+  EXPECT_EQ(compose(large, large).error(),
+            "threads times locals must be at most 2**62; found "
+            "local(1099511627776) composed with local(1099511627776)");
+}
+
+TEST(Divide, Examples) {
+  EXPECT_EQ(*divideRight(Layout::spatial({2, 4}), Layout::spatial({1, 2})),
+            Layout::spatial({2, 2}));
+  EXPECT_EQ(*divideRight(Layout::local({2, 4}), Layout::local({1, 2})),
+            Layout::local({2, 2}));
+  EXPECT_EQ(
+      *divideLeft(parse("local(2, 1).spatial(2, 4)"), Layout::local({2, 1})),
+      Layout::spatial({2, 4}));
+  EXPECT_EQ(*divideRight(parse("local(2, 1).spatial(8, 4).local(1, 2)"),
+                         parse("spatial(8, 4).local(1, 2)")),
+            Layout::local({2, 1}));
+}
+
+TEST(Divide, SplitsModesOfAnyExtent) {
+  EXPECT_EQ(*divideRight(Layout::spatial({12}), Layout::spatial({3})),
+            Layout::spatial({4}));
+  EXPECT_EQ(*divideLeft(Layout::spatial({12}), Layout::spatial({3})),
+            Layout::spatial({4}));
+}
+
+TEST(Divide, SplitsReplicas) {
+  Layout f = parse("reduce(spatial(1, 6), dims=[1])");
+  Layout g = parse("reduce(spatial(1, 3), dims=[1])");
+  EXPECT_EQ(str(*divideRight(f, g)), "reduce(spatial(1, 2), dims=[1])");
+}
+
+TEST(Divide, QuotientKeepsTheRank) {
+  EXPECT_EQ(*divideRight(Layout::local({2, 4}), Layout::local({4})),
+            Layout::local({2, 1}));
+  EXPECT_EQ(*divideRight(Layout::local({2, 4}), Layout::local({2, 4})),
+            Layout::local({1, 1}));
+}
+
+TEST(Divide, RefusesWhatHasNoQuotient) {
+  EXPECT_EQ(
+      divideRight(Layout::spatial({2, 4}), Layout::local({1, 2})).error(),
+      "there is no layout h such that f is h * g, where f is spatial(2, 4) and "
+      "g is local(1, 2)");
+  EXPECT_EQ(divideLeft(Layout::spatial({12}), Layout::spatial({5})).error(),
+            "there is no layout h such that f is g * h, where f is "
+            "spatial(12) and g is spatial(5)");
+  EXPECT_EQ(divideRight(Layout::local({4}), Layout::local({1, 2})).error(),
+            "the divisor local(1, 2) has rank 2; allowed is up to 1, the rank "
+            "of local(4)");
+  // Sizes divide, but the inner digits of t are columns, not rows.
+  EXPECT_FALSE(divideRight(Layout::spatial({4, 4}), Layout::spatial({4, 1})));
+  // The boundary of 3 threads falls within the digit of extent 4.
+  EXPECT_FALSE(divideRight(parse("spatial(3, 4)"), parse("spatial(3, 1)")));
+}
+
+TEST(Reduce, ThreadsBecomeReplicasAndLocalsGo) {
+  // Tilus, appendix B.
+  Layout layout = *reduce(Layout::spatial({1, 1, 4}), {2});
+  EXPECT_EQ(layout.shape(), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(layout.numThreads(), 4);
+  for (int64_t t = 0; t < 4; ++t)
+    EXPECT_EQ(layout.evaluate(t, 0), (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(*reduce(Layout::local({2, 3}), {1}), Layout::local({2}));
+}
+
+TEST(Reduce, KeepsADimension) {
+  EXPECT_EQ(*reduce(Layout::local({2, 3}), {1}, /*keepDims=*/true),
+            Layout::local({2, 1}));
+  EXPECT_EQ(*reduce(Layout::local({2, 3}), {0, 1}), Layout::local({1}));
+  EXPECT_EQ(*reduce(Layout::local({2, 3}), {-1}), Layout::local({2}));
+}
+
+TEST(Reduce, RefusesBadDimensions) {
+  EXPECT_EQ(reduce(Layout::local({2, 3}), {2}).error(),
+            "there is no dimension 2; allowed are -2 to 1");
+  EXPECT_EQ(reduce(Layout::local({2, 3}), {1, -1}).error(),
+            "dimension -1 is named twice in (1, -1)");
+}
+
+TEST(Permute, Examples) {
+  EXPECT_EQ(*permute(Layout::local({2, 3}), {1, 0}),
+            Layout::columnLocal({3, 2}));
+  EXPECT_EQ(permute(Layout::local({2, 3}), {0}).error(),
+            "a permutation names all 2 dimensions once; found (0)");
+}
+
+TEST(Reshape, Examples) {
+  EXPECT_EQ(*reshape(Layout::spatial({12}), {3, 4}), Layout::spatial({3, 4}));
+  EXPECT_EQ(*reshape(Layout::spatial({3, 4}), {12}), Layout::spatial({12}));
+  EXPECT_EQ(*reshape(Layout::columnLocal({2, 3}), {2, 1, 3}),
+            Layout::columnLocal({2, 1, 3}));
+}
+
+TEST(Reshape, RefusesWhatIsNoLayout) {
+  EXPECT_EQ(reshape(Layout::local({6}), {4}).error(),
+            "the shape (4) has 4 elements; the layout's shape (6) has 6");
+  // Element e of 6 is in thread e / 3, local e % 3. A column of two elements
+  // would begin in the middle of a thread's three.
+  EXPECT_EQ(reshape(parse("spatial(2).local(3)"), {3, 2}).error(),
+            "the layout spatial(2).local(3) of shape (6) has no reshape to "
+            "(3, 2): dimension 1 would end within a digit that it does not "
+            "divide");
+  EXPECT_EQ(reshape(Layout::local({6}), {6, 0}).error(),
+            "extents must be at least 1; found (6, 0)");
+}
+
+TEST(Squeeze, Examples) {
+  EXPECT_EQ(*squeeze(Layout::local({1, 3, 1}), {0, -1}), Layout::local({3}));
+  EXPECT_EQ(*squeeze(Layout::local({1, 1}), {0, 1}), Layout::local({1}));
+  EXPECT_EQ(squeeze(Layout::local({2, 1}), {0}).error(),
+            "only dimensions of extent 1 can be dropped; dimension 0 of the "
+            "shape (2, 1) has extent 2");
+}
+
+TEST(Unsqueeze, Examples) {
+  EXPECT_EQ(*unsqueeze(Layout::local({2, 3}), {0, 2}),
+            Layout::local({1, 2, 1, 3}));
+  EXPECT_EQ(*unsqueeze(Layout::local({2, 3}), {-1}), Layout::local({2, 3, 1}));
+  EXPECT_EQ(unsqueeze(Layout::local({2}), {2}).error(),
+            "there is no dimension 2; allowed are -2 to 1");
+}
+
+TEST(Broadcast, Examples) {
+  EXPECT_EQ(*broadcast(Layout::local({2}), 3), Layout::local({1, 1, 2}));
+  EXPECT_EQ(broadcast(Layout::local({2, 2}), 1).error(),
+            "a layout of rank 2 cannot be broadcast to rank 1; allowed is its "
+            "own rank or more");
+  EXPECT_EQ(broadcast(Layout::local({2}), 65).error(),
+            "rank 65 is too large; allowed is 64");
+}

@@ -38,4 +38,47 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
       "::mlir::vector::VectorDialect", "::lowlp::simt::SimtDialect"];
 }
 
+def ConvertThreadToNVVM : Pass<"lowlp-convert-thread-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "turn the program of one thread into the llvm and nvvm dialects";
+  let description = [{
+    Lowers the contents of every `gpu.module` for the architecture `arch`. `!simt.ptr<global>` becomes `!llvm.ptr<1>`,
+    `!simt.ptr<shared>` becomes `!llvm.ptr<3>`, an `index` has 64 bits, `simt.mma` becomes `nvvm.mma.sync`;
+    `simt.assert` is dropped. No two roundings are fused into one: a product and a sum stay `mul.rn` and `add.rn`.
+
+    Requires: every kernel is a `gpu.func` with `known_block_size` and without attributions. `arch` is one that lowlp
+    knows.
+
+    Guarantees: a `gpu.module` holds nothing but `llvm` and `nvvm`, and its target names `arch`. The attribute
+    `lowlp.kernels` of the module describes each kernel by name: `block_size`, the types and promises of the
+    `arguments`, and each attribute `lowlp.x` of the `gpu.func` under the name `x`.
+
+    Before:
+
+    ```mlir
+    gpu.func @copy(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %zero = arith.constant 0 : i64
+      %v = simt.load %p[%zero] align 16 : <global> -> vector<4xi32>
+      simt.store %v, %p[%zero] align 16 : vector<4xi32>, <global>
+      gpu.return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    llvm.func @copy(%p: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32, 1, 1>} {
+      %zero = llvm.mlir.constant(0 : i64) : i64
+      %from = llvm.getelementptr %p[%zero] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+      %v = llvm.load %from {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %to = llvm.getelementptr %p[%zero] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+      llvm.store %v, %to {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+      llvm.return
+    }
+    ```
+  }];
+  let options = [Option<"arch", "arch", "std::string", "\"sm_90a\"", "the architecture, such as sm_90a">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+      "::mlir::cf::ControlFlowDialect"];
+}
+
 #endif // LOWLP_CONVERSION_PASSES_TD

@@ -1,0 +1,41 @@
+//===- Passes.td - text and code from the machine level -------*- tablegen -*-===//
+#ifndef LOWLP_TARGET_PASSES_TD
+#define LOWLP_TARGET_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def EmitPTX : Pass<"lowlp-emit-ptx", "::mlir::ModuleOp"> {
+  let summary = "compile every gpu.module to PTX";
+  let description = [{
+    Translates every `gpu.module` to LLVM IR, optimises it at `opt-level` (0 to 3), and lets LLVM's NVPTX backend write
+    PTX for `arch`, in the oldest PTX version that has `arch`.
+
+    Requires: a `gpu.module` holds only `llvm` and `nvvm`, and if it names a target then one of the same `arch`.
+
+    Guarantees: every `gpu.module` is replaced by a `gpu.binary` of its name with one object, whose format is assembly.
+    The same module gives the same text. An error of the backend is a diagnostic at the `gpu.module`.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.func @nothing() attributes {nvvm.kernel} {
+        llvm.return
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a">, assembly = ".version 8.0 ...">]
+    ```
+  }];
+  let options = [
+    Option<"arch", "arch", "std::string", "\"sm_90a\"", "the architecture, such as sm_90a">,
+    Option<"optLevel", "opt-level", "unsigned", "3", "how far LLVM optimises, 0 to 3">,
+  ];
+  let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+#endif // LOWLP_TARGET_PASSES_TD

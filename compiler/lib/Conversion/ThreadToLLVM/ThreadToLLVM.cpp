@@ -1,0 +1,55 @@
+//===- ThreadToLLVM.cpp - what both machine lowerings share ---------------===//
+//
+// Control flow is lowered in a step of its own: patterns that split blocks and
+// patterns that change the types of their arguments do not mix well.
+//
+//===----------------------------------------------------------------------===//
+#include "ThreadToLLVM.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/LoweringOptions.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+
+LowerToLLVMOptions lowlp::getLoweringOptions(MLIRContext *context) {
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(64);
+  return options;
+}
+
+LogicalResult lowlp::lowerStructuredControlFlow(Operation *root) {
+  RewritePatternSet patterns(root->getContext());
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*root->getContext());
+  target.addIllegalDialect<scf::SCFDialect>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  return applyPartialConversion(root, target, std::move(patterns));
+}
+
+void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
+                                         RewritePatternSet &patterns) {
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+}
+
+LogicalResult lowlp::verifyFlat(Operation *op, Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector || vector.getRank() == 1)
+    return success();
+  return op->emitOpError("value in memory must be a scalar or a vector of rank "
+                         "1, but is ")
+         << type;
+}

@@ -1,0 +1,35 @@
+//===- ThreadToLLVM.h - what both machine lowerings share -------*- C++ -*-===//
+#ifndef LOWLP_LIB_CONVERSION_THREADTOLLVM_THREADTOLLVM_H
+#define LOWLP_LIB_CONVERSION_THREADTOLLVM_THREADTOLLVM_H
+
+#include "mlir/Support/LLVM.h"
+
+namespace mlir {
+class LLVMTypeConverter;
+class RewritePatternSet;
+class LowerToLLVMOptions;
+class MLIRContext;
+} // namespace mlir
+
+namespace lowlp {
+
+/// The options of the type converters of both lowerings: an index has 64 bits.
+mlir::LowerToLLVMOptions getLoweringOptions(mlir::MLIRContext *context);
+
+/// Turns the `scf` ops below `root` into blocks and branches. Fails with a
+/// diagnostic at an op of `scf` that has no such form.
+mlir::LogicalResult lowerStructuredControlFlow(mlir::Operation *root);
+
+/// Adds the lowerings of `arith`, `cf`, `vector` and `ub`, which do not depend
+/// on the machine.
+void populateThreadToLLVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                  mlir::RewritePatternSet &patterns);
+
+/// Succeeds if a value of `type`, a scalar or a vector, lies in memory as in a
+/// register, that is if it is not a vector of several dimensions. Otherwise
+/// fails with a diagnostic at `op`.
+mlir::LogicalResult verifyFlat(mlir::Operation *op, mlir::Type type);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_THREADTOLLVM_THREADTOLLVM_H

@@ -1,0 +1,117 @@
+//===- Memory.cpp - loads, stores and atomics on NVIDIA GPUs --------------===//
+//
+// A `simt` address is a pointer and an offset in bytes; the number of a memory
+// space of `simt` is the number of its address space in NVPTX. Vectors stay
+// whole: the backend makes `ld.global.v4` and the like from them where the
+// alignment allows.
+//
+//===----------------------------------------------------------------------===//
+#include "../ThreadToLLVM/ThreadToLLVM.h"
+#include "Patterns.h"
+
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+/// The address `offset` bytes past `base`.
+static Value getAddress(ConversionPatternRewriter &rewriter, Location loc,
+                        Value base, Value offset) {
+  return LLVM::GEPOp::create(rewriter, loc, base.getType(),
+                             rewriter.getI8Type(), base,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+static LLVM::AtomicBinOp getAtomicOp(simt::AtomicKind kind) {
+  switch (kind) {
+  case simt::AtomicKind::And:
+    return LLVM::AtomicBinOp::_and;
+  case simt::AtomicKind::Or:
+    return LLVM::AtomicBinOp::_or;
+  case simt::AtomicKind::Add:
+    return LLVM::AtomicBinOp::add;
+  case simt::AtomicKind::Exchange:
+    return LLVM::AtomicBinOp::xchg;
+  }
+  llvm_unreachable("unknown kind of atomic");
+}
+
+namespace {
+
+struct LoadLowering : ConvertOpToLLVMPattern<simt::LoadOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::LoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (failed(verifyFlat(op, op.getType())))
+      return failure();
+    Value address = getAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                               adaptor.getOffset());
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, op.getType(), address,
+                                              op.getAlign());
+    return success();
+  }
+};
+
+struct StoreLowering : ConvertOpToLLVMPattern<simt::StoreOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::StoreOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (failed(verifyFlat(op, op.getValue().getType())))
+      return failure();
+    Value address = getAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                               adaptor.getOffset());
+    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, adaptor.getValue(), address,
+                                               op.getAlign());
+    return success();
+  }
+};
+
+struct AtomicRMWLowering : ConvertOpToLLVMPattern<simt::AtomicRMWOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::AtomicRMWOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value address = getAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                               adaptor.getOffset());
+    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
+        op, getAtomicOp(op.getKind()), address, adaptor.getValue(),
+        LLVM::AtomicOrdering::monotonic, /*syncscope=*/"device",
+        /*alignment=*/4);
+    return success();
+  }
+};
+
+/// A GPU takes the promise for granted.
+struct AssertLowering : ConvertOpToLLVMPattern<simt::AssertOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::AssertOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
+  converter.addConversion([](simt::PtrType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext(),
+                                      static_cast<unsigned>(type.getSpace()));
+  });
+}
+
+void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,
+                                             RewritePatternSet &patterns) {
+  patterns.add<LoadLowering, StoreLowering, AtomicRMWLowering, AssertLowering>(
+      converter);
+}

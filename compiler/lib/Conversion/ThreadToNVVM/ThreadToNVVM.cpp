@@ -1,0 +1,90 @@
+//===- ThreadToNVVM.cpp - from the thread level to llvm and nvvm ----------===//
+//
+// 1. Describe the kernels on the module, since the machine level forgets them.
+// 2. Lower `scf` to blocks.
+// 3. Lower everything else in one conversion in which whatever has no lowering
+//    is an error.
+// 4. Fix the size of a block (`.reqntid`): upstream only bounds it.
+//
+//===----------------------------------------------------------------------===//
+#include "../ThreadToLLVM/KernelDescription.h"
+#include "../ThreadToLLVM/ThreadToLLVM.h"
+#include "Patterns.h"
+
+#include "lowlp/Conversion/Passes.h"
+#include "lowlp/Target/TargetInfo.h"
+
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace lowlp {
+#define GEN_PASS_DEF_CONVERTTHREADTONVVM
+#include "lowlp/Conversion/Passes.h.inc"
+} // namespace lowlp
+
+using namespace mlir;
+using namespace lowlp;
+
+static LogicalResult convert(gpu::GPUModuleOp module) {
+  MLIRContext *context = module.getContext();
+  LLVMTypeConverter converter(context, getLoweringOptions(context));
+  configureGpuToNVVMTypeConverter(converter);
+  addSimtTypeConversions(converter);
+
+  RewritePatternSet patterns(context);
+  populateThreadToLLVMPatterns(converter, patterns);
+  populateGpuToNVVMConversionPatterns(converter, patterns);
+  populateSimtMemoryToNVVMPatterns(converter, patterns);
+  populateSimtMmaToNVVMPatterns(converter, patterns);
+
+  LLVMConversionTarget target(*context);
+  target.addLegalDialect<NVVM::NVVMDialect>();
+  target.addLegalOp<gpu::GPUModuleOp>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+/// Turns the bound on the size of a block into its size, and drops what only
+/// the gpu dialect reads.
+static void fixBlockSize(LLVM::LLVMFuncOp kernel) {
+  StringRef bound = NVVM::NVVMDialect::getMaxntidAttrName();
+  if (Attribute size = kernel->removeAttr(bound))
+    kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
+  kernel->removeAttr(gpu::GPUDialect::getKernelFuncAttrName());
+  kernel->removeAttr(
+      gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr());
+}
+
+namespace {
+
+struct ConvertThreadToNVVM
+    : lowlp::impl::ConvertThreadToNVVMBase<ConvertThreadToNVVM> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!TargetInfo::lookup(arch)) {
+      module.emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
+    if (failed(describeKernels(module)))
+      return signalPassFailure();
+    auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,
+                                            "nvptx64-nvidia-cuda", arch);
+    for (auto gpuModule : module.getOps<gpu::GPUModuleOp>()) {
+      if (failed(lowerStructuredControlFlow(gpuModule)) ||
+          failed(convert(gpuModule)))
+        return signalPassFailure();
+      gpuModule.setTargetsAttr(ArrayAttr::get(&getContext(), {target}));
+      for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>())
+        fixBlockSize(function);
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,54 @@
+//===- LLVMBackend.cpp - what both targets ask of LLVM --------------------===//
+#include "LLVMBackend.h"
+
+#include "mlir/IR/Operation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace llvm;
+
+Expected<std::unique_ptr<Module>>
+lowlp::translateToLLVMIR(mlir::Operation *op, LLVMContext &context,
+                         StringRef name) {
+  std::unique_ptr<Module> module =
+      mlir::translateModuleToLLVMIR(op, context, name);
+  if (!module)
+    return createStringError("translation to LLVM IR failed");
+  return module;
+}
+
+static OptimizationLevel getLevel(unsigned optLevel) {
+  switch (optLevel) {
+  case 0:
+    return OptimizationLevel::O0;
+  case 1:
+    return OptimizationLevel::O1;
+  case 2:
+    return OptimizationLevel::O2;
+  default:
+    return OptimizationLevel::O3;
+  }
+}
+
+void lowlp::optimize(Module &module, TargetMachine &machine,
+                     unsigned optLevel) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  OptimizationLevel level = getLevel(optLevel);
+  ModulePassManager passes =
+      optLevel == 0 ? builder.buildO0DefaultPipeline(level)
+                    : builder.buildPerModuleDefaultPipeline(level);
+  passes.run(module, modules);
+}

@@ -1,0 +1,97 @@
+//===- NVPTXBackend.cpp - from the nvvm dialect to PTX --------------------===//
+//
+// gpu.module -> LLVM IR -> standard pipeline -> NVPTX -> text.
+//
+// The backend ends the process on some errors of a program (an instruction
+// that the architecture lacks). A handler that throws turns these into an
+// error; what LLVM held at that point leaks. The handler is global to the
+// process, so only one thread at a time is in here.
+//
+//===----------------------------------------------------------------------===//
+#include "LLVMBackend.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+
+#include <mutex>
+#include <stdexcept>
+
+using namespace llvm;
+
+extern "C" {
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+static Expected<std::unique_ptr<TargetMachine>>
+createMachine(StringRef chip, unsigned optLevel) {
+  Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return createStringError(error);
+  TargetOptions options;
+  // A product and a sum are two roundings: mul.rn and add.rn, which ptxas does
+  // not fuse.
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
+      triple, chip, /*Features=*/"", options, Reloc::PIC_, std::nullopt,
+      static_cast<CodeGenOptLevel>(optLevel)));
+  if (!machine)
+    return createStringError("LLVM cannot compile for '" + chip + "'");
+  return machine;
+}
+
+static Expected<std::string> compileUnguarded(mlir::Operation *op,
+                                              StringRef chip,
+                                              unsigned optLevel) {
+  LLVMContext context;
+  Expected<std::unique_ptr<Module>> module =
+      lowlp::translateToLLVMIR(op, context, "lowlp");
+  if (!module)
+    return module.takeError();
+  Expected<std::unique_ptr<TargetMachine>> machine =
+      createMachine(chip, optLevel);
+  if (!machine)
+    return machine.takeError();
+  lowlp::optimize(**module, **machine, optLevel);
+  SmallString<0> text;
+  raw_svector_ostream stream(text);
+  legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
+                                      CodeGenFileType::AssemblyFile))
+    return createStringError("LLVM's NVPTX backend cannot write PTX");
+  passes.run(**module);
+  return std::string(text);
+}
+
+Expected<std::string> lowlp::compileToPTX(mlir::Operation *op, StringRef chip,
+                                          unsigned optLevel) {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> guard(mutex);
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  ScopedFatalErrorHandler handler([](void *, const char *message, bool) {
+    throw std::runtime_error(message);
+  });
+  try {
+    return compileUnguarded(op, chip, optLevel);
+  } catch (const std::runtime_error &error) {
+    return createStringError(error.what());
+  }
+}

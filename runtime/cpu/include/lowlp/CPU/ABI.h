@@ -1,0 +1,156 @@
+//===- ABI.h - What compiled kernels call on the CPU ------------*- C++ -*-===//
+//
+// The calling contract between a thread-level GPU program compiled to host
+// code and the executor that runs it: one call of the kernel function is one
+// GPU thread, on a fiber of its own. Everything a GPU thread does beyond plain
+// arithmetic, loads and stores goes through the functions below.
+//
+// Three rules hold for every function that takes a `LowlpThread`:
+//  - `thread` is the pointer the kernel function was called with, and the call
+//    comes from that thread's own fiber.
+//  - `site` is a NUL-terminated string that outlives the launch, such as
+//    "lowlp.load_global at fig2.mlir:12:8". Its text opens every report of that
+//    op and its *address* identifies the op: two lanes meet in a collective
+//    only if they pass the same pointer.
+//  - The call may never return: after a report the fiber is abandoned where it
+//    stands and its stack reused, without unwinding. Compiled code must
+//    therefore not be declared `willreturn`, and a kernel written in C++ must
+//    hold no object with a destructor that matters across a call.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LOWLP_CPU_ABI_H
+#define LOWLP_CPU_ABI_H
+
+#include <stdint.h>
+
+#define LOWLP_CPU_EXPORT __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// One GPU thread in flight; opaque to compiled code.
+typedef struct LowlpThread LowlpThread;
+
+/// A compiled kernel: the body of one GPU thread. `args[i]` points at the value
+/// of the i-th argument (a pointer or a scalar). A thread exits by returning.
+typedef void (*LowlpKernelFn)(LowlpThread *thread, void *const *args);
+
+/// The instructions of `lowlpCpuMma`.
+enum LowlpMmaKind {
+  LowlpMmaM16N8K16F16 = 0,  ///< f16 * f16 + f32 -> f32
+  LowlpMmaM16N8K16BF16 = 1, ///< bf16 * bf16 + f32 -> f32
+};
+
+/// The modes of `lowlpCpuShuffle`.
+enum LowlpShuffleMode {
+  LowlpShuffleIdx = 0,
+  LowlpShuffleUp = 1,
+  LowlpShuffleDown = 2,
+  LowlpShuffleBfly = 3,
+};
+
+/// The operations of `lowlpCpuAtomic`, on 32-bit words.
+enum LowlpAtomicOp {
+  LowlpAtomicAnd = 0,
+  LowlpAtomicOr = 1,
+  LowlpAtomicAdd = 2,
+  LowlpAtomicExch = 3,
+  LowlpAtomicXor = 4,
+  LowlpAtomicMinU = 5,
+  LowlpAtomicMaxU = 6,
+  LowlpAtomicMinS = 7,
+  LowlpAtomicMaxS = 8,
+};
+
+/// Coordinates and extents along `dim`. PTX ISA, "Special Registers": %tid,
+/// %ctaid, %ntid, %nctaid. Requires: `dim` is 0 (x), 1 (y) or 2 (z).
+LOWLP_CPU_EXPORT int64_t lowlpCpuThreadId(LowlpThread *thread, int32_t dim);
+LOWLP_CPU_EXPORT int64_t lowlpCpuBlockId(LowlpThread *thread, int32_t dim);
+LOWLP_CPU_EXPORT int64_t lowlpCpuBlockDim(LowlpThread *thread, int32_t dim);
+LOWLP_CPU_EXPORT int64_t lowlpCpuGridDim(LowlpThread *thread, int32_t dim);
+
+/// Counts and checks one access of `bytes` bytes at `base + byteOffset`; the
+/// access itself is the caller's. Requires: `bytes` >= 0 and `alignmentBytes`
+/// is a power of two. Ensures on return, where checks are on: the bytes lie in
+/// an allocation that `base` points into (one passed at launch, or the block's
+/// shared memory), the address is a multiple of `alignmentBytes`, and the
+/// allocation may be written if `isWrite`. Otherwise reports.
+LOWLP_CPU_EXPORT void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
+                                          int64_t byteOffset, int64_t bytes,
+                                          int64_t alignmentBytes,
+                                          int32_t isWrite, const char *site);
+
+/// Reports `message` if `holds` is zero and checks are on.
+LOWLP_CPU_EXPORT void lowlpCpuAssert(LowlpThread *thread, int32_t holds,
+                                     const char *message, const char *site);
+
+/// D = A * B + C by the whole warp. PTX ISA, "Warp Level Matrix Instructions",
+/// mma.sync.aligned.m16n8k16.row.col. `kind` is a `LowlpMmaKind`. Each lane
+/// passes its own fragment, in the order of "Matrix Fragments for
+/// mma.m16n8k16 with floating point type": 8 16-bit values at `a`, 4 at `b`,
+/// 4 floats at `c` and `d`. `d` may be `c`; no other memory may overlap `d`.
+/// Products are exact, the sum of c and then k = 0..15 runs in double and is
+/// rounded once to float: an oracle, more exact than tensor cores, whose order
+/// and width of summation are not documented. Reports if the block's last warp
+/// is partial and calls this, or if the lanes do not all come to this site.
+LOWLP_CPU_EXPORT void lowlpCpuMma(LowlpThread *thread, int32_t kind,
+                                  const void *a, const void *b, const void *c,
+                                  void *d, const char *site);
+
+/// Waits until every thread of the block is at this site. PTX ISA, "Parallel
+/// Synchronization and Communication Instructions", bar.sync 0. Reports if a
+/// thread of the block waits at another barrier or has exited. (Hardware
+/// may count exited threads as arrived; a program that leans on it is wrong by
+/// the ISA, which makes all threads of the CTA take part.)
+LOWLP_CPU_EXPORT void lowlpCpuBarrier(LowlpThread *thread, const char *site);
+
+/// PTX ISA, "Data Movement and Conversion Instructions: shfl.sync". `mode` is a
+/// `LowlpShuffleMode`; `value`, `laneOrDelta`, `clampAndMask`, `memberMask` are
+/// the operands a, b, c and membermask, where `clampAndMask` holds the clamp in
+/// bits 0-4 and the segment mask in bits 8-12. Returns d; stores p (0 or 1)
+/// at `pred` unless it is null. Lanes that a partial warp lacks are dropped
+/// from `memberMask`. Reports if the calling lane is not in `memberMask`, if
+/// the lane read is not (the value is undefined in PTX), or if the members do
+/// not all come to this site with the same mode and mask.
+LOWLP_CPU_EXPORT uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode,
+                                          uint32_t value, uint32_t laneOrDelta,
+                                          uint32_t clampAndMask,
+                                          uint32_t memberMask, int32_t *pred,
+                                          const char *site);
+
+/// Atomically replaces the word w at `base + byteOffset` by `op`(w, operand)
+/// and returns w. PTX ISA, "Parallel Synchronization and Communication
+/// Instructions: atom", relaxed or stronger, at any scope. `op` is a
+/// `LowlpAtomicOp`. The access is counted as an atomic and checked as a write
+/// of 4 aligned bytes; it needs no `lowlpCpuCheckAccess`. Other threads of the
+/// block may run before it returns, so that polling a word that another thread
+/// of the same block sets comes to an end. Polling for another *block* may not:
+/// a worker runs a block to its end before it takes the next.
+LOWLP_CPU_EXPORT uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op,
+                                         void *base, int64_t byteOffset,
+                                         uint32_t operand, const char *site);
+
+/// The address of byte `byteOffset` of the block's shared memory, which starts
+/// at a multiple of 1024. Checks nothing: `lowlpCpuCheckAccess` does.
+/// Where checks are on, a block's shared memory starts out as bytes 0xFF (NaN
+/// in every IEEE format), so that use before initialisation shows.
+LOWLP_CPU_EXPORT void *lowlpCpuSharedMemory(LowlpThread *thread,
+                                            int64_t byteOffset);
+
+/// One entry of the table of the functions above.
+typedef struct LowlpCpuSymbol {
+  const char *name;
+  void *address;
+} LowlpCpuSymbol;
+
+/// The functions above by name, for a JIT to define. Ensures: `*count` entries,
+/// valid for the life of the process.
+LOWLP_CPU_EXPORT const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // LOWLP_CPU_ABI_H

@@ -1,0 +1,125 @@
+//===- Executor.h - Run a kernel on the CPU and check it --------*- C++ -*-===//
+//
+// Launching a kernel compiled to host code (see ABI.h). Every GPU thread is a
+// fiber; the threads of a block take turns on one host thread, blocks run in
+// parallel on several. A seed shuffles both orders. For a given seed the report
+// is the same however many host threads there are, as long as the blocks of the
+// kernel do not communicate.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LOWLP_CPU_EXECUTOR_H
+#define LOWLP_CPU_EXECUTOR_H
+
+#include "lowlp/CPU/ABI.h"
+
+#ifdef __cplusplus
+#include <string>
+#include <vector>
+
+namespace lowlp {
+namespace cpu {
+
+/// Global memory that a kernel may touch. Allocations may overlap or coincide:
+/// an access is allowed if any allocation that its base points into allows it.
+struct Allocation {
+  const void *begin = nullptr;
+  int64_t bytes = 0;
+  const char *name = ""; ///< as reports call it, usually the argument's name
+  bool writable = false;
+};
+
+/// One launch. Everything pointed to must stay alive until `launch` returns.
+struct LaunchConfig {
+  LowlpKernelFn kernel = nullptr;
+  int64_t grid[3] = {1, 1, 1};
+  int64_t block[3] = {1, 1, 1}; ///< at most 1024 threads in all
+  int64_t sharedBytes = 0;
+  void *const *args = nullptr; ///< handed to every thread as it is
+  std::vector<Allocation> allocations;
+  uint64_t seed = 0;
+  int workers = 0;    ///< host threads; 0: as many as the machine has
+  bool checks = true; ///< check accesses and assertions
+};
+
+/// What the executed threads did. Loads and stores are the accesses announced
+/// by `lowlpCpuCheckAccess`, one per thread; atomics count per thread too; mmas
+/// and shuffles count once per warp (per set of members), barriers once per
+/// block.
+struct LaunchCounters {
+  uint64_t loads = 0;
+  uint64_t stores = 0;
+  uint64_t bytesLoaded = 0;
+  uint64_t bytesStored = 0;
+  uint64_t mmas = 0;
+  uint64_t barriers = 0;
+  uint64_t shuffles = 0;
+  uint64_t atomics = 0;
+  uint64_t blocks = 0; ///< blocks that ran to their end
+};
+
+/// The outcome of a launch. If not `ok`, `error` is the first error in the
+/// seed's order of blocks, memory holds what was written until then, and the
+/// counters cover what had run.
+struct LaunchReport : LaunchCounters {
+  bool ok = false;
+  std::string error;
+};
+
+/// Runs the kernel on the whole grid and waits for it. Never throws for what
+/// the kernel does: errors of the program and of `config` come in the report.
+/// May be called from several host threads at once.
+LOWLP_CPU_EXPORT LaunchReport launch(const LaunchConfig &config);
+
+} // namespace cpu
+} // namespace lowlp
+
+extern "C" {
+#endif // __cplusplus
+
+/// `Allocation`, `LaunchConfig` and `LaunchCounters` as plain C.
+typedef struct LowlpAllocation {
+  const void *begin;
+  int64_t bytes;
+  const char *name;
+  int32_t writable;
+} LowlpAllocation;
+
+typedef struct LowlpLaunchConfig {
+  LowlpKernelFn kernel;
+  int64_t grid[3];
+  int64_t block[3];
+  int64_t sharedBytes;
+  void *const *args;
+  const LowlpAllocation *allocations;
+  int64_t numAllocations;
+  uint64_t seed;
+  int32_t workers;
+  int32_t checks;
+} LowlpLaunchConfig;
+
+typedef struct LowlpLaunchCounters {
+  uint64_t loads;
+  uint64_t stores;
+  uint64_t bytesLoaded;
+  uint64_t bytesStored;
+  uint64_t mmas;
+  uint64_t barriers;
+  uint64_t shuffles;
+  uint64_t atomics;
+  uint64_t blocks;
+} LowlpLaunchCounters;
+
+/// `lowlp::cpu::launch` for callers without C++. Returns 1 if the launch was
+/// ok, else 0 with the error at `error`, NUL-terminated and cut to
+/// `errorCapacity` bytes. `counters` may be null; `error` may be if
+/// `errorCapacity` is 0.
+LOWLP_CPU_EXPORT int32_t lowlpCpuLaunch(const LowlpLaunchConfig *config,
+                                        LowlpLaunchCounters *counters,
+                                        char *error, int64_t errorCapacity);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // LOWLP_CPU_EXECUTOR_H

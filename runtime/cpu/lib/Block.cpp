@@ -1,0 +1,170 @@
+//===- Block.cpp - The scheduler of a block's threads ---------------------===//
+
+#include "Block.h"
+
+#include <cstring>
+
+using namespace lowlp::cpu;
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
+namespace {
+
+// Swizzled shared layouts repeat every 1024 bytes, and rely on the address.
+constexpr size_t sharedAlignmentBytes = 1024;
+
+Coordinates delinearize(int64_t index, const int64_t extents[3]) {
+  return {{index % extents[0], index / extents[0] % extents[1],
+           index / extents[0] / extents[1]}};
+}
+
+char *allocateShared(int64_t bytes) {
+  size_t units = (size_t(bytes) + sharedAlignmentBytes) / sharedAlignmentBytes;
+  return static_cast<char *>(
+      std::aligned_alloc(sharedAlignmentBytes, units * sharedAlignmentBytes));
+}
+
+} // namespace
+
+std::string lowlp::cpu::toString(const Coordinates &coordinates) {
+  return "(" + std::to_string(coordinates.along[0]) + ", " +
+         std::to_string(coordinates.along[1]) + ", " +
+         std::to_string(coordinates.along[2]) + ")";
+}
+
+Block::Block(const LaunchConfig &config, StackPool &stacks)
+    : config(config), position(), memory(config.allocations), stacks(stacks),
+      shared(allocateShared(config.sharedBytes)) {
+  int64_t numThreads = config.block[0] * config.block[1] * config.block[2];
+  if (shared)
+    memory.setShared(shared.get(), config.sharedBytes);
+  threads.resize(size_t(numThreads));
+  warps.resize(size_t((numThreads + lanesPerWarp - 1) / lanesPerWarp));
+  ready.reserve(size_t(numThreads));
+  for (int64_t index = 0; index < numThreads; ++index) {
+    LowlpThread &thread = threads[size_t(index)];
+    thread.block = this;
+    thread.stackTop = nullptr;
+    thread.index = int32_t(index);
+    thread.position = delinearize(index, config.block);
+  }
+}
+
+/// Makes every thread of the block ready at its beginning.
+void Block::reset(int64_t blockIndex) {
+  position = delinearize(blockIndex, config.grid);
+  // Seeded by the block, not by the worker: which worker runs a block is not
+  // reproducible.
+  random = Random(mixBits(config.seed) + uint64_t(blockIndex));
+  numAtBarrier = numExited = 0;
+  failed = false;
+  ready.clear();
+  for (Warp &warp : warps)
+    warp = {0, 0, 0, 0, true};
+  for (LowlpThread &thread : threads) {
+    warpOf(thread).lanes |= thread.laneBit();
+    makeReady(thread);
+  }
+  if (config.checks)
+    std::memset(shared.get(), 0xff, size_t(config.sharedBytes));
+}
+
+bool Block::run(int64_t blockIndex) {
+  if (!shared) {
+    error = "launch: no memory for " + std::to_string(config.sharedBytes) +
+            " bytes of shared memory";
+    return false;
+  }
+  reset(blockIndex);
+  while (!ready.empty() && !failed) {
+    uint32_t pick = random.below(uint32_t(ready.size()));
+    LowlpThread &thread = threads[size_t(ready[pick])];
+    ready[pick] = ready.back();
+    ready.pop_back();
+    resume(thread);
+  }
+  if (!failed && size_t(numExited) != threads.size())
+    setDeadlockError();
+  for (LowlpThread &thread : threads) {
+    if (!thread.stackTop)
+      continue;
+    stacks.give(thread.stackTop);
+    thread.stackTop = nullptr;
+  }
+  if (!failed)
+    ++counters.blocks;
+  return !failed;
+}
+
+/// Gives the thread a fiber. Returns false, with an error, if there is no
+/// memory for its stack.
+bool Block::start(LowlpThread &thread) {
+  thread.stackTop = stacks.take();
+  if (!thread.stackTop) {
+    failed = true;
+    error = "launch: no memory for the stack of a GPU thread";
+    return false;
+  }
+  thread.context =
+      make_fcontext(thread.stackTop, StackPool::bytesPerStack, runFiber);
+  return true;
+}
+
+/// Runs the thread until it switches back, on the scheduler's side.
+void Block::resume(LowlpThread &thread) {
+  if (!thread.stackTop && !start(thread))
+    return;
+  thread.context = jump_fcontext(thread.context, &thread).fctx;
+  if (thread.state != ThreadState::Exited)
+    return;
+  // An exited thread is not resumed, so the next one may use its stack.
+  stacks.give(thread.stackTop);
+  thread.stackTop = nullptr;
+}
+
+void Block::runFiber(transfer_t transfer) {
+  auto &thread = *static_cast<LowlpThread *>(transfer.data);
+  Block &block = *thread.block;
+  block.scheduler = transfer.fctx;
+  block.config.kernel(&thread, block.config.args);
+  block.finish(thread);
+  block.abandon();
+}
+
+/// Switches to the scheduler until the running thread is resumed.
+void Block::suspend() { scheduler = jump_fcontext(scheduler, nullptr).fctx; }
+
+void Block::abandon() {
+  jump_fcontext(scheduler, nullptr);
+  // The scheduler resumes neither exited threads nor those of a failed block.
+  std::abort();
+}
+
+void Block::makeReady(LowlpThread &thread) {
+  thread.state = ThreadState::Ready;
+  ready.push_back(thread.index);
+}
+
+void Block::yield(LowlpThread &thread) {
+  if (ready.empty())
+    return;
+  makeReady(thread);
+  suspend();
+}
+
+/// Marks the thread exited; an error if others wait for it.
+void Block::finish(LowlpThread &thread) {
+  thread.state = ThreadState::Exited;
+  ++numExited;
+  warpOf(thread).exited |= thread.laneBit();
+  if (const LowlpThread *waiting = findWaitingFor(thread))
+    setExitError(thread, waiting->arrival);
+}
+
+void Block::setError(const LowlpThread &thread, const char *site,
+                     const std::string &text) {
+  failed = true;
+  error = std::string(site) + ": " + text + "; block " + toString(position) +
+          ", thread " + toString(thread.position);
+}

@@ -1,0 +1,200 @@
+//===- Block.h - One thread block in flight ---------------------*- C++ -*-===//
+//
+// A block's threads are fibers that take turns on the host thread of a worker:
+// a thread runs until it waits, polls, exits or reports. The next one is drawn
+// at random from those that can run, so a program that depends on an order
+// which no barrier enforces shows it under some seed. The scheduler below it
+// all is `run`, on the worker's own stack.
+//
+// Where threads meet (Meeting.cpp): a barrier waits for every thread of the
+// block, a collective for its member lanes. The last one to arrive does the
+// work and wakes all. Whether two threads wait for each other at different
+// places is looked at on every arrival and exit, so that the report names the
+// very ops; longer cycles end as a deadlock.
+//
+// Fibers are raw fcontexts. boost::context::fiber would unwind a suspended
+// fiber on destruction by throwing through its frames, and the frames of
+// compiled kernels have no unwind tables. A fiber of a block that failed is
+// never resumed instead: its stack goes back to the pool, and nothing on it
+// owns anything (ABI.h binds kernels to that; here `setError` returns before
+// `abandon` leaves, and no function holds an owning local across a switch).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LOWLP_CPU_LIB_BLOCK_H
+#define LOWLP_CPU_LIB_BLOCK_H
+
+#include "MemoryMap.h"
+#include "Mma.h"
+#include "Order.h"
+#include "StackPool.h"
+
+#include <boost/context/detail/fcontext.hpp>
+
+#include <cstdlib>
+#include <memory>
+
+namespace lowlp {
+namespace cpu {
+
+class Block;
+
+constexpr int lanesPerWarp = 32;
+
+enum class ThreadState : uint8_t { Ready, AtBarrier, AtCollective, Exited };
+
+/// The operands of one lane's `shfl.sync`, and its results.
+struct ShuffleOperands {
+  uint32_t value;
+  uint32_t laneOrDelta;
+  uint32_t clampAndMask;
+  uint32_t result;
+  bool inRange;
+};
+
+enum class MeetingKind : uint8_t { Barrier, Mma, Shuffle };
+
+/// What a thread brings to a place where it waits for others.
+struct Arrival {
+  MeetingKind kind;
+  int32_t mode;     ///< kind of mma or mode of shuffle
+  const char *site; ///< compared by address
+  uint32_t members; ///< the lanes of the warp that take part; not for barriers
+  union {
+    MmaOperands mma;
+    ShuffleOperands shuffle;
+  };
+
+  /// Whether both come to the same op in the same way.
+  bool agreesWith(const Arrival &other) const {
+    return site == other.site && kind == other.kind && mode == other.mode &&
+           members == other.members;
+  }
+};
+
+/// The lanes of a warp by what they are doing, as bit masks.
+struct Warp {
+  uint32_t lanes;        ///< lanes that the block has
+  uint32_t atBarrier;    ///< lanes that wait at a barrier
+  uint32_t atCollective; ///< lanes that wait in a collective
+  uint32_t exited;
+  bool uniform; ///< all lanes in `atCollective` agree with each other
+};
+
+/// Coordinates along x, y and z.
+struct Coordinates {
+  int64_t along[3];
+};
+
+} // namespace cpu
+} // namespace lowlp
+
+/// A GPU thread: where it is, and the fiber it runs on.
+struct LowlpThread {
+  lowlp::cpu::Block *block;
+  boost::context::detail::fcontext_t context;
+  void *stackTop; ///< null until it first runs and after it exits
+  int32_t index;  ///< linearised index in the block
+  lowlp::cpu::ThreadState state;
+  lowlp::cpu::Coordinates position;
+  lowlp::cpu::Arrival arrival; ///< valid while it waits
+
+  int32_t warpIndex() const { return index / lowlp::cpu::lanesPerWarp; }
+  int32_t lane() const { return index % lowlp::cpu::lanesPerWarp; }
+  uint32_t laneBit() const { return uint32_t(1) << lane(); }
+};
+
+namespace lowlp {
+namespace cpu {
+
+/// Runs blocks of one launch one after another, on one host thread.
+class Block {
+public:
+  /// Requires: `config` is valid and outlives the block, like `stacks`.
+  Block(const LaunchConfig &config, StackPool &stacks);
+
+  /// Runs the block of linear index `blockIndex` to its end, or to its first
+  /// error; returns whether it ended well. Else `getError` says why not.
+  bool run(int64_t blockIndex);
+  const std::string &getError() const { return error; }
+
+  const LaunchConfig &config;
+  LaunchCounters counters; ///< summed over the blocks run so far
+  Coordinates position;    ///< of the block now running
+  MemoryMap memory;
+
+  char *sharedMemory() { return shared.get(); }
+
+  /// Waits until other threads had a chance to run.
+  void yield(LowlpThread &thread);
+
+  /// Brings `thread.arrival`, which the caller has filled in, to its meeting;
+  /// returns when the meeting has taken place.
+  void meet(LowlpThread &thread);
+
+  /// Reports "site: text; block (..), thread (..)", after which `thread` must
+  /// call `abandon` as soon as it holds no object that owns anything.
+  void setError(const LowlpThread &thread, const char *site,
+                const std::string &text);
+
+  /// Leaves the thread's fiber for good.
+  [[noreturn]] void abandon();
+
+  Warp &warpOf(const LowlpThread &thread) {
+    return warps[size_t(thread.warpIndex())];
+  }
+
+private:
+  void reset(int64_t blockIndex);
+  bool start(LowlpThread &thread);
+  void resume(LowlpThread &thread);
+  void suspend();
+  void makeReady(LowlpThread &thread);
+  void finish(LowlpThread &thread);
+  static void runFiber(boost::context::detail::transfer_t transfer);
+
+  bool hold(LowlpThread &thread);
+  bool isComplete(const LowlpThread &thread);
+  bool takePlace(LowlpThread &thread);
+  void release(const LowlpThread &thread);
+  void multiply(const LowlpThread &thread);
+  bool exchange(const LowlpThread &thread);
+
+  LowlpThread &neighbour(const LowlpThread &thread, int lane) {
+    return threads[size_t(thread.warpIndex() * lanesPerWarp + lane)];
+  }
+  uint32_t lanesArrivedWith(const LowlpThread &thread);
+  uint32_t lanesInConflict(const LowlpThread &thread);
+  const LowlpThread *findExited(const LowlpThread &waiting);
+  const LowlpThread *findWaitingFor(const LowlpThread &exited);
+
+  void setDivergenceError(const LowlpThread &thread, uint32_t conflict);
+  void setExitError(const LowlpThread &exited, const Arrival &missed);
+  void setDeadlockError();
+  std::string listWaiting() const;
+
+  struct Free {
+    void operator()(void *memory) const { std::free(memory); }
+  };
+
+  StackPool &stacks;
+  std::unique_ptr<char, Free> shared;
+  std::vector<LowlpThread> threads;
+  std::vector<Warp> warps;
+  std::vector<int32_t> ready; ///< threads that can run, in no order
+  boost::context::detail::fcontext_t scheduler = nullptr;
+  Random random{0};
+  const char *barrierSite = nullptr; ///< valid while `numAtBarrier` > 0
+  int32_t numAtBarrier = 0;
+  int32_t numExited = 0;
+  bool failed = false;
+  std::string error;
+};
+
+/// "(1, 2, 3)"
+std::string toString(const Coordinates &coordinates);
+
+} // namespace cpu
+} // namespace lowlp
+
+#endif // LOWLP_CPU_LIB_BLOCK_H

@@ -1,0 +1,47 @@
+//===- StackPool.h - Stacks for fibers --------------------------*- C++ -*-===//
+
+#ifndef LOWLP_CPU_LIB_STACKPOOL_H
+#define LOWLP_CPU_LIB_STACKPOOL_H
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace lowlp {
+namespace cpu {
+
+/// Stacks of one size, mapped on first need and reused last in, first out, so
+/// that a kernel whose threads never wait runs on one warm stack. Below each
+/// stack lies a page without access. Belongs to one host thread at a time.
+class StackPool {
+public:
+  static constexpr size_t bytesPerStack = 256 * 1024;
+
+  StackPool() = default;
+  StackPool(const StackPool &) = delete;
+  StackPool &operator=(const StackPool &) = delete;
+  ~StackPool();
+
+  /// The upper end of a free stack, or null if the system has no memory for
+  /// another one.
+  void *take();
+
+  /// Takes back a stack that `take` gave; whatever is on it is forgotten.
+  void give(void *top) { freeTops.push_back(top); }
+
+private:
+  std::vector<void *> freeTops;
+  std::vector<void *> mappings;
+};
+
+/// A pool kept from an earlier launch, or a new one. Thread-safe.
+std::unique_ptr<StackPool> acquireStackPool();
+
+/// Keeps `pool` for later launches: mapping a thousand stacks costs more than a
+/// small launch. The process holds as many pools as workers ever ran at once.
+void releaseStackPool(std::unique_ptr<StackPool> pool);
+
+} // namespace cpu
+} // namespace lowlp
+
+#endif // LOWLP_CPU_LIB_STACKPOOL_H

@@ -21,9 +21,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+import lowlp._layout as _layout
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
-
-from . import _layout
 
 # Floats that MLIR has itself; other floats are types of our dialect.
 _MLIR_FLOATS: Final = {

@@ -25,9 +25,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+import lowlp._layout as _layout
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
-
-from . import _layout
 
 __all__ = ["Layout", "column_local", "column_spatial", "from_modes", "layout", "local", "reduce", "spatial"]
 

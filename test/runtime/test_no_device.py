@@ -1,6 +1,7 @@
 """Without a driver or a device: counting gives 0, everything else says why."""
 
 import importlib
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
@@ -20,7 +21,7 @@ from lowlp_runtime import driver as drivers
 
 
 @pytest.fixture(params=["no bindings", "no libcuda"])
-def no_driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def no_driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     class Bindings(ModuleType):
         def cuInit(self, flags: int) -> None:
             raise RuntimeError("libcuda.so.1 not found")
@@ -33,8 +34,8 @@ def no_driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(importlib, "import_module", import_module)
     drivers.driver.cache_clear()
     devices._count.cache_clear()
-    request.addfinalizer(drivers.driver.cache_clear)
-    return {"no bindings": "pip install cuda-bindings", "no libcuda": r"libcuda\.so\.1 not found"}[str(request.param)]
+    yield {"no bindings": "pip install cuda-bindings", "no libcuda": r"libcuda\.so\.1 not found"}[str(request.param)]
+    drivers.driver.cache_clear()
 
 
 def test_no_device(no_driver: str, kernel: KernelBinary) -> None:

@@ -7,6 +7,7 @@ imports no compiler. Importing it loads no driver and no array library.
 from lowlp_runtime.array import DeviceArray, as_device_array
 from lowlp_runtime.assemble import AssembledCubin, FunctionResources, assemble_ptx, find_ptxas
 from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.cache import KernelCache, cache_key
 from lowlp_runtime.description import FORMAT_VERSION, KernelDescription, Parameter
 from lowlp_runtime.device import compute_capability, cuda_device_count, device_name, why_no_device
 from lowlp_runtime.errors import (
@@ -30,6 +31,7 @@ __all__ = [
     "DeviceError",
     "FunctionResources",
     "KernelBinary",
+    "KernelCache",
     "KernelDescription",
     "KernelFileError",
     "LoadedKernel",
@@ -41,6 +43,7 @@ __all__ = [
     "Timing",
     "as_device_array",
     "assemble_ptx",
+    "cache_key",
     "compute_capability",
     "cuda_device_count",
     "device_name",

@@ -1,7 +1,9 @@
 """The frozen description of a kernel: all that a launch needs to know besides the machine code."""
 
+import functools
 import json
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,8 +13,8 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 FORMAT_VERSION = 1
 
 INTEGER_KINDS = {"i32": 32, "i64": 64}
-FLOAT_KINDS = {"f32": "<f", "f64": "<d"}
-KINDS = ("pointer", *INTEGER_KINDS, *FLOAT_KINDS)
+_SLOT_FORMATS = {"pointer": "Q", "i32": "q", "i64": "q", "f32": "f4x", "f64": "d"}
+KINDS = tuple(_SLOT_FORMATS)
 
 # PTX ISA, "Identifiers": a letter followed by letters, digits, _ and $; or one of _ $ % and at least one of those.
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
@@ -103,6 +105,11 @@ class KernelDescription:
         object.__setattr__(self, "block", _block(self.block))
         object.__setattr__(self, "grid", _grid(self.grid, self.parameters))
         object.__setattr__(self, "notes", _notes(self.notes))
+
+    @functools.cached_property
+    def argument_struct(self) -> struct.Struct:
+        """Packs the arguments: 8 bytes for each parameter, its value in the low ones (of a little-endian host)."""
+        return struct.Struct("<" + "".join(_SLOT_FORMATS[parameter.kind] for parameter in self.parameters))
 
     def evaluate_grid(self, values: Mapping[str, int]) -> tuple[int, int, int]:
         """Blocks in x, y, z for these integer arguments, by name; names that the grid does not read are ignored.

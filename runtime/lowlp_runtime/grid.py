@@ -97,7 +97,9 @@ def evaluate_grid(grid: Grid, values: Mapping[str, int]) -> tuple[int, int, int]
 
     A zero is allowed and means that there is nothing to launch; the other two are then not held to CUDA's bounds.
     """
-    x, y, z = (evaluate(expression, values) for expression in grid)
+    x, y, z = (expression if isinstance(expression, int) else evaluate(expression, values) for expression in grid)
+    if 0 < x <= MAX_GRID[0] and 0 < y <= MAX_GRID[1] and 0 < z <= MAX_GRID[2]:
+        return x, y, z
     for axis, blocks, bound in zip("xyz", (x, y, z), MAX_GRID, strict=True):
         if blocks < 0 or (blocks > bound and 0 not in (x, y, z)):
             given = ", ".join(f"{name}={value}" for name, value in values.items())

@@ -9,13 +9,14 @@ stream.
 import ctypes
 import operator
 import struct
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lowlp_runtime import device as devices
-from lowlp_runtime.array import as_device_array
+from lowlp_runtime.array import DeviceArray, as_device_array
 from lowlp_runtime.binary import KernelBinary
-from lowlp_runtime.description import FLOAT_KINDS, INTEGER_KINDS, KernelDescription, Parameter
+from lowlp_runtime.description import INTEGER_KINDS, KernelDescription, Parameter
 from lowlp_runtime.driver import call
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.module import load_in_current_context
@@ -24,15 +25,14 @@ from lowlp_runtime.stream import current_stream, order_after, stream_handle
 _SLOT_BYTES = 8
 
 
-@dataclass(frozen=True)
-class PreparedArguments:
+class PreparedArguments(NamedTuple):
     """Arguments in the form that the driver takes.
 
-    slots             8 bytes for each parameter, its value in the low ones (a little-endian host)
+    slots             8 bytes for each parameter, see `KernelDescription.argument_struct`
     integers          the integer arguments by name, for the grid
     device            the device of the arrays; None where no argument names one
-    address           of the first pointer that is not null, 0 without one: tells the device where no array does
-    producer_streams  streams whose work must come first
+    address           where no array names a device: the first pointer that is not null, else 0; the driver knows its
+    device producer_streams  streams whose work must come first
     owners            keeps alive what was made while reading the arguments
     """
 
@@ -42,6 +42,24 @@ class PreparedArguments:
     address: int
     producer_streams: tuple[int, ...]
     owners: tuple[object, ...]
+
+
+class _Buffers(threading.local):
+    """One thread's memory for the values of a launch and the pointers to them. It is used anew by every launch: the
+    driver copies the values before cuLaunchKernel returns."""
+
+    def __init__(self) -> None:
+        self.grow(32)
+
+    def grow(self, count: int) -> None:
+        self.count = count
+        self.slots = ctypes.create_string_buffer(_SLOT_BYTES * count)
+        base = ctypes.addressof(self.slots)
+        self.pointers = (ctypes.c_void_p * count)(*(base + _SLOT_BYTES * i for i in range(count)))
+        self.pointers_address = ctypes.addressof(self.pointers)
+
+
+_buffers = _Buffers()
 
 
 def launch(
@@ -75,11 +93,10 @@ def launch(
         loaded = load_in_current_context(kernel, ordinal)
         for producer in prepared.producer_streams:
             order_after(handle, producer)
-        # The driver copies the values before it returns, so the buffers need not outlive the call.
-        slots = ctypes.create_string_buffer(prepared.slots, max(len(prepared.slots), 1))
-        base = ctypes.addressof(slots)
         count = len(description.parameters)
-        pointers = (ctypes.c_void_p * max(count, 1))(*(base + _SLOT_BYTES * i for i in range(count)))
+        if count > _buffers.count:
+            _buffers.grow(count)
+        ctypes.memmove(_buffers.slots, prepared.slots, len(prepared.slots))
         call(
             "cuLaunchKernel",
             loaded.function,
@@ -87,7 +104,7 @@ def launch(
             *description.block,
             description.shared_bytes,
             handle,
-            ctypes.addressof(pointers),
+            _buffers.pointers_address,
             0,
         )
 
@@ -96,7 +113,10 @@ def bind(description: KernelDescription, arguments: Sequence[object] | Mapping[s
     """The arguments in the order of the parameters. Raises `LowlpTypeError` for a missing, unknown or superfluous
     one.
     """
-    names = [parameter.name for parameter in description.parameters]
+    parameters = description.parameters
+    if isinstance(arguments, list | tuple) and len(arguments) == len(parameters):
+        return tuple(arguments)
+    names = [parameter.name for parameter in parameters]
     signature = f"{description.name}({', '.join(names)})"
     if isinstance(arguments, Mapping):
         missing = [name for name in names if name not in arguments]
@@ -118,55 +138,66 @@ def bind(description: KernelDescription, arguments: Sequence[object] | Mapping[s
 
 def prepare(description: KernelDescription, values: Sequence[object], stream: int) -> PreparedArguments:
     """Checks bound arguments against the description and packs them; see `launch` for what is raised."""
-    slots: list[bytes] = []
+    packed: list[int | float] = []
     integers: dict[str, int] = {}
-    places: dict[str, int] = {}
-    producers: list[int] = []
-    owners: list[object] = []
-    address = 0
+    ordinal: int | None = None
+    arrays: list[DeviceArray] = []
     for parameter, value in zip(description.parameters, values, strict=True):
-        if parameter.is_pointer:
-            if isinstance(value, int) and not isinstance(value, bool):
+        kind = parameter.kind
+        if kind == "pointer":
+            if type(value) is int:
                 pointer = value
                 if not 0 <= pointer < 2**64:
                     raise LowlpValueError(f"{parameter.name}: an address must be in 0..2**64-1, got {pointer}")
             else:
                 array = as_device_array(value, parameter.name, stream)
-                _check_array(parameter, array.dtype_name, array.read_only)
-                if array.size and not array.pointer:
-                    raise LowlpValueError(f"{parameter.name}: array of {array.size} elements at address 0")
                 pointer = array.pointer
-                if array.device is not None:
-                    places[parameter.name] = array.device
-                owners.append(array.owner)
-                if array.producer_stream is not None:
-                    producers.append(array.producer_stream)
+                _check_array(parameter, array)
+                arrays.append(array)
+                if ordinal is None:
+                    ordinal = array.device
             if pointer % parameter.alignment_bytes:
                 raise LowlpValueError(
                     f"{parameter.name}: address {pointer:#x} must be a multiple of {parameter.alignment_bytes} bytes"
                 )
-            address = address or pointer
-            slots.append(struct.pack("<Q", pointer))
-        elif parameter.is_integer:
+            packed.append(pointer)
+        elif kind in INTEGER_KINDS:
             integers[parameter.name] = number = _integer(parameter, value)
-            slots.append(struct.pack("<q", number))
+            packed.append(number)
         else:
-            slots.append(_float(parameter, value))
-    if len(set(places.values())) > 1:
-        listed = ", ".join(f"{name} on {ordinal}" for name, ordinal in places.items())
-        raise LowlpValueError(f"arrays must be on one CUDA device, got {listed}")
-    ordinal = next(iter(places.values()), None)
+            packed.append(_float(parameter, value))
+    for array in arrays:
+        if array.device is not None and array.device != ordinal:
+            raise LowlpValueError(f"arrays must be on one CUDA device, got {_places(description, values, stream)}")
     return PreparedArguments(
-        b"".join(slots), integers, ordinal, address, tuple(dict.fromkeys(producers)), tuple(owners)
+        description.argument_struct.pack(*packed),
+        integers,
+        ordinal,
+        _first_address(description, packed) if ordinal is None else 0,
+        tuple(dict.fromkeys(array.producer_stream for array in arrays if array.producer_stream is not None)),
+        tuple(array.owner for array in arrays),
     )
 
 
-def _check_array(parameter: Parameter, dtype: str, read_only: bool) -> None:
-    wanted = parameter.element
+def _first_address(description: KernelDescription, packed: Sequence[int | float]) -> int:
+    pointers = (int(value) for p, value in zip(description.parameters, packed, strict=True) if p.is_pointer)
+    return next((pointer for pointer in pointers if pointer), 0)
+
+
+def _places(description: KernelDescription, values: Sequence[object], stream: int) -> str:
+    pairs = [(p, value) for p, value in zip(description.parameters, values, strict=True) if p.is_pointer]
+    named = [(p.name, as_device_array(value, p.name, stream)) for p, value in pairs if not isinstance(value, int)]
+    return ", ".join(f"{name} on {array.device}" for name, array in named if array.device is not None)
+
+
+def _check_array(parameter: Parameter, array: DeviceArray) -> None:
+    wanted, dtype = parameter.element, array.dtype_name
     if dtype != wanted and not (dtype[1:] == wanted[1:] and {dtype[0], wanted[0]} == {"i", "u"}):
         raise LowlpTypeError(f"{parameter.name}: expected elements of type {wanted}, got {dtype}")
-    if read_only and parameter.writable:
+    if array.read_only and parameter.writable:
         raise LowlpValueError(f"{parameter.name}: the kernel writes to it, and the array is read-only")
+    if not array.pointer and array.size:
+        raise LowlpValueError(f"{parameter.name}: array of {array.size} elements at address 0")
 
 
 def _integer(parameter: Parameter, value: object) -> int:
@@ -186,10 +217,13 @@ def _integer(parameter: Parameter, value: object) -> int:
     return number
 
 
-def _float(parameter: Parameter, value: object) -> bytes:
+def _float(parameter: Parameter, value: object) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
         raise LowlpTypeError(f"{parameter.name}: expected a float ({parameter.kind}), got {type(value).__name__}")
     try:
-        return struct.pack(FLOAT_KINDS[parameter.kind], float(value)).ljust(_SLOT_BYTES, b"\0")
+        number = float(value)
+        if parameter.kind == "f32":
+            struct.pack("<f", number)
     except OverflowError:
         raise LowlpValueError(f"{parameter.name}: {value!r} is out of range of {parameter.kind}") from None
+    return number

@@ -22,6 +22,8 @@ def stream_handle(stream: object) -> int:
 
     Raises `LowlpTypeError` for anything else and `LowlpValueError` for a negative handle.
     """
+    if type(stream) is int and stream >= 0:
+        return stream
     handle: Any = stream
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:

@@ -149,7 +149,8 @@ class KernelDescription:
         if not isinstance(listed, list):
             raise LowlpTypeError(f"parameters: expected a list, got {type(listed).__name__}")
         allowed = set(Parameter.__dataclass_fields__)
-        parameters = tuple(Parameter(**_exact_keys(entry, "parameter", allowed)) for entry in listed)  # type: ignore[arg-type]
+        entries = [_exact_keys(entry, "parameter", allowed) for entry in listed]
+        parameters = tuple(Parameter(**entry) for entry in entries)  # type: ignore[arg-type]
         return KernelDescription(parameters=parameters, **fields)  # type: ignore[arg-type]
 
 

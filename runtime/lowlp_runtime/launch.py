@@ -31,8 +31,8 @@ class PreparedArguments(NamedTuple):
     slots             8 bytes for each parameter, see `KernelDescription.argument_struct`
     integers          the integer arguments by name, for the grid
     device            the device of the arrays; None where no argument names one
-    address           where no array names a device: the first pointer that is not null, else 0; the driver knows its
-    device producer_streams  streams whose work must come first
+    address           where no array names a device: the first pointer that is not null, for the driver to say; else 0
+    producer_streams  streams whose work must come first
     owners            keeps alive what was made while reading the arguments
     """
 

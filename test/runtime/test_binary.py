@@ -38,7 +38,10 @@ def test_round_trip(kernel: KernelBinary, tmp_path: Path) -> None:
 
 def test_same_kernel_same_bytes(kernel: KernelBinary) -> None:
     turned = KernelBinary(
-        kernel.description, dict(reversed(kernel.ptx.items())), kernel.cubins, dict(reversed(kernel.ir.items()))
+        kernel.description,
+        dict(reversed(list(kernel.ptx.items()))),
+        kernel.cubins,
+        dict(reversed(list(kernel.ir.items()))),
     )
     assert turned.to_bytes() == kernel.to_bytes()
 

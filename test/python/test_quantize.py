@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lowlp.dtypes import dtype
-from lowlp.quantize import QuantizedTensor, encode_fast, quantize
+from lowlp.quantization import QuantizedTensor, encode_fast, quantize
 from lowlp_runtime import LowlpTypeError, LowlpValueError
 
 SCALE_TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <malloc.h>
 #include <set>
 #include <unistd.h>
 
@@ -394,14 +395,18 @@ TEST(CPUExecutor, abandonedFibersLeakNothing) {
     lowlpCpuCheckAccess(thread, pointerArg<float>(args, 0), -8, 4, 4, 0,
                         "a load whose site does not fit a short string");
   };
-  int64_t before = 0;
+  int64_t residentBefore = 0;
+  size_t heapBefore = 0;
   for (int i = 0; i < 1000; ++i) {
     ASSERT_FALSE(runOnXY(kernel, 128).ok);
     // The first launches map the stacks that all others reuse.
-    if (i == 100)
-      before = residentBytes();
+    if (i != 100)
+      continue;
+    residentBefore = residentBytes();
+    heapBefore = mallinfo2().uordblks;
   }
-  EXPECT_LT(residentBytes() - before, 1 << 20);
+  EXPECT_LT(residentBytes() - residentBefore, 1 << 20);
+  EXPECT_LT(mallinfo2().uordblks, heapBefore + 4096);
 }
 
 TEST(CPUExecutor, runsAThousandBlocksQuickly) {

@@ -35,20 +35,26 @@ std::optional<ScalarFormat> lowlp::getScalarFormat(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type)) {
     if (integer.isSignless() || integer.getWidth() > 8)
       return std::nullopt;
-    return integer.isSigned() ? ScalarFormat::signedInt(integer.getWidth())
-                              : ScalarFormat::unsignedInt(integer.getWidth());
+    return *ScalarFormat::integer(integer.isSigned()
+                                      ? FormatKind::SignedInteger
+                                      : FormatKind::UnsignedInteger,
+                                  integer.getWidth());
   }
   if (auto split = dyn_cast<LowlpFloatType>(type))
-    return ScalarFormat::floating(split.getExponentBits(),
-                                  split.getMantissaBits());
-  return llvm::TypeSwitch<Type, std::optional<ScalarFormat>>(type)
-      .Case<Float8E4M3FNType>([](Type) { return ScalarFormat::floating(4, 3); })
-      .Case<Float8E5M2Type>([](Type) { return ScalarFormat::floating(5, 2); })
-      .Case<Float8E3M4Type>([](Type) { return ScalarFormat::floating(3, 4); })
-      .Case<Float6E3M2FNType>([](Type) { return ScalarFormat::floating(3, 2); })
-      .Case<Float6E2M3FNType>([](Type) { return ScalarFormat::floating(2, 3); })
-      .Case<Float4E2M1FNType>([](Type) { return ScalarFormat::floating(2, 1); })
-      .Default([](Type) { return std::nullopt; });
+    return *ScalarFormat::floatingPoint(split.getExponentBits(),
+                                        split.getMantissaBits());
+  using Split = std::optional<std::pair<int, int>>;
+  auto split = llvm::TypeSwitch<Type, Split>(type)
+                   .Case<Float8E4M3FNType>([](Type) { return Split({4, 3}); })
+                   .Case<Float8E5M2Type>([](Type) { return Split({5, 2}); })
+                   .Case<Float8E3M4Type>([](Type) { return Split({3, 4}); })
+                   .Case<Float6E3M2FNType>([](Type) { return Split({3, 2}); })
+                   .Case<Float6E2M3FNType>([](Type) { return Split({2, 3}); })
+                   .Case<Float4E2M1FNType>([](Type) { return Split({2, 1}); })
+                   .Default([](Type) { return Split(); });
+  if (!split)
+    return std::nullopt;
+  return *ScalarFormat::floatingPoint(split->first, split->second);
 }
 
 std::optional<unsigned> lowlp::getElementBits(Type type) {

@@ -31,8 +31,8 @@ constexpr int64_t maxStacks = 16384;
 class Launch {
 public:
   Launch(const LaunchConfig &config, int64_t numBlocks)
-      : config(config), numBlocks(numBlocks),
-        order(uint64_t(numBlocks), config.seed), errorPosition(numBlocks) {}
+      : config(config), order(uint64_t(numBlocks), config.seed),
+        errorPosition(numBlocks) {}
 
   /// Runs blocks until none is left or one has failed.
   void work();
@@ -45,7 +45,6 @@ private:
   void add(const LaunchCounters &counters);
 
   const LaunchConfig &config;
-  const int64_t numBlocks;
   const Permutation order;
   std::atomic<int64_t> nextPosition{0};
   std::atomic<int64_t> errorPosition; ///< of the first error; written locked

@@ -378,9 +378,10 @@ private:
                       vector::ExtractOp::create(builder, loc, value, j));
         continue;
       }
-      if (value.getType().getIntOrFloatBitWidth() < 32)
-        value = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), value);
-      bits.insert(position, group.bits(), value);
+      Value wide = value;
+      if (wide.getType().getIntOrFloatBitWidth() < 32)
+        wide = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), wide);
+      bits.insert(position, group.bits(), wide);
     }
     return bits.getVector();
   }

@@ -85,7 +85,7 @@ static Value decodeSpecials(Scalar s, const ScalarFormat &format,
   int64_t infinity = ((int64_t(1) << format.exponentBits) - 1)
                      << format.mantissaBits;
   Value nan = s.f32(std::nan(""));
-  if (format.hasInfinity()) {
+  if (format.specials == SpecialValues::IEEE) {
     Value isInfinity = s.equal(magnitude, s.i32(infinity));
     Value isSpecial = arith::CmpIOp::create(
         s.builder, s.loc, arith::CmpIPredicate::uge, magnitude,
@@ -93,7 +93,7 @@ static Value decodeSpecials(Scalar s, const ScalarFormat &format,
     Value special = s.select(isInfinity, s.f32(INFINITY), nan);
     return s.select(isSpecial, special, value);
   }
-  if (format.hasNaN())
+  if (format.specials == SpecialValues::NanOnly)
     return s.select(s.equal(magnitude, s.i32(infinity | mantissaMask)), nan,
                     value);
   return value;
@@ -104,7 +104,7 @@ Value lowlp::decodeToF32(OpBuilder &builder, Location loc,
   Scalar s{builder, loc};
   if (format.isInteger())
     return decodeInteger(s, format, code);
-  int bias = (1 << (format.exponentBits - 1)) - 1;
+  int bias = format.exponentBias();
   Value magnitude =
       s.make<arith::AndIOp>(code, s.i32((int64_t(1) << (format.bits - 1)) - 1));
   Value placed = s.make<arith::ShLIOp>(
@@ -128,7 +128,7 @@ static Value clamp(Scalar s, Value value, double low, double high) {
 static Value encodeInteger(Scalar s, const ScalarFormat &format, Value value) {
   Value isNaN = s.compare(arith::CmpFPredicate::UNO, value, value);
   value = s.select(isNaN, s.f32(0.0), value);
-  value = clamp(s, value, format.minValue(), format.maxValue());
+  value = clamp(s, value, format.min(), format.max());
   // The sum has a unit in the last place of 1, so it rounds to an integer.
   double magic = std::ldexp(1.5, kF32MantissaBits);
   Value sum = s.make<arith::AddFOp>(value, s.f32(magic));
@@ -166,7 +166,7 @@ static Value encodeMagnitude(Scalar s, const ScalarFormat &format, int bias,
 /// NaN's code: the quiet one where the format has NaN, else the largest number.
 static int64_t getNaNCode(const ScalarFormat &format) {
   int64_t magnitudeMask = (int64_t(1) << (format.bits - 1)) - 1;
-  if (!format.hasInfinity())
+  if (format.specials != SpecialValues::IEEE)
     return magnitudeMask;
   int64_t infinity = ((int64_t(1) << format.exponentBits) - 1)
                      << format.mantissaBits;
@@ -178,12 +178,12 @@ Value lowlp::encodeFromF32(OpBuilder &builder, Location loc,
   Scalar s{builder, loc};
   if (format.isInteger())
     return encodeInteger(s, format, value);
-  int bias = (1 << (format.exponentBits - 1)) - 1;
+  int bias = format.exponentBias();
   Value bits = s.toBits(value);
   Value isNaN = s.compare(arith::CmpFPredicate::UNO, value, value);
   Value magnitude =
       s.toF32(s.make<arith::AndIOp>(bits, s.i32(0x7fffffff)));
-  magnitude = clamp(s, magnitude, 0.0, format.maxValue());
+  magnitude = clamp(s, magnitude, 0.0, format.max());
   Value code = encodeMagnitude(s, format, bias, magnitude);
   code = s.select(isNaN, s.i32(getNaNCode(format)), code);
   Value sign = s.make<arith::ShLIOp>(
@@ -286,8 +286,7 @@ private:
           builder, loc, registers, zero, ArrayRef<int64_t>{0},
           ArrayRef<int64_t>{1});
     }
-    auto words = VectorType::get({llvm::divideCeil(bits, 32)},
-                                 builder.getI32Type());
+    auto words = VectorType::get({(bits + 31) / 32}, builder.getI32Type());
     return vector::BitCastOp::create(builder, loc, words, registers);
   }
 

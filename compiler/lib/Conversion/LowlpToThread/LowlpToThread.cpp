@@ -68,8 +68,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
         gpu::GPUFuncOp::create(rewriter, op.getLoc(), op.getSymName(), type);
     function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                       rewriter.getUnitAttr());
-    function.setKnownBlockSize(
-        {static_cast<int32_t>(op.getNumThreads()), 1, 1});
+    int32_t blockSize[] = {static_cast<int32_t>(op.getNumThreads()), 1, 1};
+    function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
     rewriter.eraseBlock(&function.getBody().front());

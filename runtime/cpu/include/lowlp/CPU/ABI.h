@@ -126,7 +126,8 @@ LOWLP_CPU_EXPORT uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode,
 /// `LowlpAtomicOp`. The access is counted as an atomic and checked as a write
 /// of 4 aligned bytes; it needs no `lowlpCpuCheckAccess`. Other threads of the
 /// block may run before it returns, so that polling a word that another thread
-/// of the same block sets comes to an end.
+/// of the same block sets comes to an end. Polling for another *block* may not:
+/// a worker runs a block to its end before it takes the next.
 LOWLP_CPU_EXPORT uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op,
                                          void *base, int64_t byteOffset,
                                          uint32_t operand, const char *site);

@@ -1,0 +1,61 @@
+# The commands of the project. Each target does what is missing, and no more; `make` alone lists them.
+PYTHON_IN_VENV := .venv/bin/python
+LOWLP := .venv/bin/lowlp
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup configure build demo test test-lit test-unit test-python bench docs format lint wheel clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
+	  awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+setup: ## install what is missing: Debian packages, .venv, the source of MLIR's Python bindings
+	@tools/dev/setup.sh
+
+configure: setup
+	@if [ ! -f build/build.ninja ]; then \
+	  echo "==> configuring"; cmake --preset dev --log-level=WARNING; fi
+
+build: configure ## build everything into build/
+	@echo "==> building"
+	@cmake --build build
+
+demo: build ## quantise, compile and run a real weight matrix; on the GPU if there is one (ARGS="--dtype int4")
+	@tools/dev/setup.sh --demo
+	@echo "==> lowlp demo"
+	@$(LOWLP) demo $(ARGS)
+
+test: build ## run all tests: lit, GoogleTest, pytest
+	@tools/dev/run-tests.sh
+
+test-lit: build ## run the lit tests
+	@tools/dev/run-tests.sh lit
+
+test-unit: build ## run the C++ unit tests
+	@tools/dev/run-tests.sh unit
+
+test-python: build ## run the Python tests
+	@tools/dev/run-tests.sh python
+
+bench: build ## measure the kernels; needs a GPU
+	@$(LOWLP) bench $(ARGS)
+
+docs: build ## write the reference of dialects, passes and Python into build/docs
+	@tools/dev/build-docs.sh
+
+format: ## format C++ and Python
+	@tools/dev/setup.sh --lint
+	@tools/dev/lint.sh --fix
+
+lint: build ## check format, types, structure; clang-tidy on what changed
+	@tools/dev/setup.sh --lint
+	@tools/dev/lint.sh
+
+wheel: setup ## build a wheel into dist/
+	@$(PYTHON_IN_VENV) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls -l dist/*.whl
+
+clean: ## remove what was built, and keep .venv
+	rm -rf build dist

@@ -1,0 +1,1 @@
+include "mlir/Dialect/Arith/IR/ArithOps.td"

@@ -1,0 +1,1 @@
+include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.td"

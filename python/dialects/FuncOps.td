@@ -1,0 +1,1 @@
+include "mlir/Dialect/Func/IR/FuncOps.td"

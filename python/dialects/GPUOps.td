@@ -1,0 +1,1 @@
+include "mlir/Dialect/GPU/IR/GPUOps.td"

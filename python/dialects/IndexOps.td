@@ -1,0 +1,1 @@
+include "mlir/Dialect/Index/IR/IndexOps.td"

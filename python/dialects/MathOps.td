@@ -1,0 +1,1 @@
+include "mlir/Dialect/Math/IR/MathOps.td"

@@ -1,0 +1,1 @@
+include "mlir/Dialect/MemRef/IR/MemRefOps.td"

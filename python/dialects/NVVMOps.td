@@ -1,0 +1,1 @@
+include "mlir/Dialect/LLVMIR/NVVMOps.td"

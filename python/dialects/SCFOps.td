@@ -1,0 +1,1 @@
+include "mlir/Dialect/SCF/IR/SCFOps.td"

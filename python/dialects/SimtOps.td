@@ -1,0 +1,1 @@
+include "lowlp/IR/Simt.td"

@@ -1,0 +1,1 @@
+include "mlir/Dialect/Vector/IR/VectorOps.td"

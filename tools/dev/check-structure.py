@@ -1,0 +1,99 @@
+"""Checks that keep the tree readable: file sizes, names, pass descriptions, nothing left open, one version.
+
+    python tools/dev/check-structure.py
+
+Prints every finding and ends with status 1 if one of them is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE_SUFFIXES = {".cpp", ".h", ".td", ".py", ".cu", ".cmake", ".sh"}
+MAX_LINES = 800
+MANY_LINES = 500
+VAGUE_FOLDERS = {"utils", "util", "helpers", "common", "misc"}
+LEFT_OPEN = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b|raise NotImplemented" r"Error")
+TABLEGEN = Path("/usr/lib/llvm-22/bin/llvm-tblgen")
+LLVM_INCLUDE = Path("/usr/lib/llvm-22/include")
+
+
+def tracked_files() -> list[Path]:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [Path(name) for name in listing.split("\0") if name and (ROOT / name).is_file()]
+
+
+def check_sizes(files: list[Path]) -> Iterator[tuple[str, str]]:
+    for path in files:
+        if path.suffix in SOURCE_SUFFIXES:
+            lines = len((ROOT / path).read_text().splitlines())
+            if lines > MAX_LINES:
+                yield "error", f"{path}: {lines} lines; at most {MAX_LINES}, split it by topic"
+            elif lines > MANY_LINES:
+                yield "warning", f"{path}: {lines} lines; better below {MANY_LINES}"
+
+
+def check_names(files: list[Path]) -> Iterator[tuple[str, str]]:
+    folded = Counter(str(path).lower() for path in files)
+    for path in files:
+        if folded[str(path).lower()] > 1:
+            yield "error", f"{path}: another file's name differs in letter case only"
+        for folder in VAGUE_FOLDERS.intersection(path.parts[:-1]):
+            yield "error", f"{path}: a folder called '{folder}' says nothing; name it after what it holds"
+
+
+def check_left_open(files: list[Path]) -> Iterator[tuple[str, str]]:
+    for path in files:
+        if path.suffix in SOURCE_SUFFIXES:
+            for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+                if LEFT_OPEN.search(line):
+                    yield "error", f"{path}:{number}: left open: {line.strip()}"
+
+
+def check_passes(files: list[Path]) -> Iterator[tuple[str, str]]:
+    """Every pass has a summary and a description, and a lit test of its name."""
+    tests = {path.stem for path in files if path.parts[0] == "test" and path.suffix == ".mlir"}
+    includes = [f"-I{ROOT / part / 'include'}" for part in ("dialect", "compiler")]
+    for path in files:
+        if path.name != "Passes.td":
+            continue
+        command = [TABLEGEN, "--dump-json", f"-I{LLVM_INCLUDE}", *includes, ROOT / path]
+        records = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for name in records["!instanceof"].get("PassBase", []):
+            argument = records[name]["argument"]
+            for field in ("summary", "description"):
+                if not records[name][field].strip():
+                    yield "error", f"{path}: pass {argument} has no {field}"
+            if argument.removeprefix("lowlp-") not in tests:
+                yield "warning", f"{path}: pass {argument} has no test/**/{argument.removeprefix('lowlp-')}.mlir"
+
+
+def check_version(files: list[Path]) -> Iterator[tuple[str, str]]:
+    places = {
+        "CMakeLists.txt": r"project\(lowlp VERSION ([0-9.]+)",
+        "python/lowlp/__init__.py": r'__version__ = "([0-9.]+)"',
+    }
+    found = {name: re.search(pattern, (ROOT / name).read_text()) for name, pattern in places.items()}
+    versions = {name: match[1] if match else "none" for name, match in found.items()}
+    if len(set(versions.values())) != 1:
+        yield "error", f"the version differs: {versions}"
+
+
+def main() -> int:
+    files = tracked_files()
+    checks = (check_sizes, check_names, check_left_open, check_passes, check_version)
+    findings = [finding for check in checks for finding in check(files)]
+    for severity, text in findings:
+        print(f"{severity}: {text}")
+    return 1 if any(severity == "error" for severity, _ in findings) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs the tests of a finished build, all stages even if one fails, and ends with the result of each.
+#   tools/dev/run-tests.sh [lit] [unit] [python]      (default: all three, in this order)
+set -uo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+[ $# -gt 0 ] || set -- lit unit python
+failed=0
+report=()
+
+# stage NAME PATTERN COMMAND...: the last line of the output that matches PATTERN stands for the stage.
+stage() {
+  local name=$1 pattern=$2 log status=0
+  shift 2
+  log=$(mktemp)
+  echo "==> $name"
+  "$@" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
+  [ "$status" = 0 ] || failed=1
+  report+=("$(printf '%-7s %s  %s' "$name" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
+    "$(grep -E "$pattern" "$log" | tail -n 1 | sed 's/^ *//')")")
+  rm -f "$log"
+}
+
+for wanted in "$@"; do
+  case "$wanted" in
+    lit) stage lit '^ *(Passed|Failed) *:|Testing Time' /usr/lib/llvm-22/bin/lit --succinct --verbose build/test ;;
+    unit) stage unit 'tests (passed|failed)' ctest --test-dir build --output-on-failure --no-tests=error ;;
+    python)
+      [ ${#report[@]} = 0 ] || printf '%s\n' "==> so far" "${report[@]}"
+      stage python '^=+ .* =+$' .venv/bin/python -m pytest
+      ;;
+    *) echo "error: unknown stage '$wanted'; allowed: lit, unit, python" >&2; exit 2 ;;
+  esac
+done
+[ $failed = 0 ] || printf '%s\n' "==> failed" "${report[@]}"
+exit $failed

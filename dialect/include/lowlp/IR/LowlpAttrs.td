@@ -26,7 +26,7 @@ def Lowlp_LayoutAttr : AttrDef<LowlpDialect, "Layout"> {
 
     Layouts are held in one canonical form, so two attributes are equal exactly when the functions are.
   }];
-  let parameters = (ins "::lowlp::Layout":$layout);
+  let parameters = (ins Lowlp_LayoutParameter:$layout);
 }
 
 #endif // LOWLP_IR_LOWLPATTRS_TD

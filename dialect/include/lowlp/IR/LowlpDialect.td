@@ -3,6 +3,7 @@
 #define LOWLP_IR_LOWLPDIALECT_TD
 
 include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/DialectBase.td"
 
 def LowlpDialect : Dialect {
@@ -35,5 +36,9 @@ def LowlpDialect : Dialect {
     void registerTypes();
   }];
 }
+
+/// A layout inside of an attribute or a type, read by reference.
+def Lowlp_LayoutParameter
+    : AttrOrTypeParameter<"::lowlp::Layout", "a layout", "const ::lowlp::Layout &">;
 
 #endif // LOWLP_IR_LOWLPDIALECT_TD

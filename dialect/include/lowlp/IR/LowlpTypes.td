@@ -63,7 +63,7 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
 
     Examples: `!lowlp.shared<16x32xf16>`, `!lowlp.shared<16x32xf16, column_local(16, 32)>`.
   }];
-  let parameters = (ins "::mlir::Type":$elementType, "::lowlp::Layout":$layout);
+  let parameters = (ins "::mlir::Type":$elementType, Lowlp_LayoutParameter:$layout);
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<int64_t> getShape() const;
@@ -78,7 +78,7 @@ def Lowlp_TileType : Lowlp_Type<"Tile", "tile"> {
 
     Example: `!lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>`.
   }];
-  let parameters = (ins "::mlir::Type":$elementType, "::lowlp::Layout":$layout);
+  let parameters = (ins "::mlir::Type":$elementType, Lowlp_LayoutParameter:$layout);
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<int64_t> getShape() const;

@@ -13,22 +13,11 @@ from lowlp._mlir import ir
 from lowlp._mlir.passmanager import PassManager
 
 LIBRARIES = Path(lowlp._mlir._mlir_libs.__file__).parent
-DIALECTS = [
-    "arith",
-    "builtin",
-    "cf",
-    "func",
-    "gpu",
-    "index",
-    "llvm",
-    "lowlp",
-    "math",
-    "memref",
-    "nvvm",
-    "scf",
-    "simt",
-    "vector",
-]
+UPSTREAM_DIALECTS = (
+    *("arith", "builtin", "cf", "func", "gpu", "index"),
+    *("llvm", "math", "memref", "nvvm", "scf", "vector"),
+)
+OWN_DIALECTS = ("lowlp", "simt")
 
 
 @pytest.mark.parametrize("name", (*UPSTREAM_DIALECTS, *OWN_DIALECTS))

@@ -1,0 +1,12 @@
+//===- Module.cpp - The module lowlp._layout ------------------------------===//
+
+#include "Bindings.h"
+
+NB_MODULE(_layout, module) {
+  module.doc() = "The layout algebra and the scalar formats of lowlp.";
+  // Types and layouts live in module globals until the interpreter has ended,
+  // where nothing frees them any more; that is no leak to tell a user about.
+  nanobind::set_leak_warnings(false);
+  lowlp::python::populateLayout(module);
+  lowlp::python::populateNumeric(module);
+}

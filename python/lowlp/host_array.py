@@ -1,0 +1,43 @@
+"""Arrays in host memory, of numpy or PyTorch, as numpy arrays that share it."""
+
+import sys
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from numpy.typing import NDArray
+
+AnyArray: TypeAlias = NDArray[Any]
+
+FLOAT_DTYPES: dict[str, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+}
+
+
+def as_host_array(value: object, name: str) -> AnyArray:
+    """The values as a numpy array, without a copy.
+
+    value  a numpy array or scalar, a `torch.Tensor` on the CPU (bfloat16 becomes `ml_dtypes.bfloat16`)
+    name   what errors call it
+
+    Raises `LowlpTypeError` for anything else and `LowlpValueError` for a tensor on another device. PyTorch is not
+    imported.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        tensor: Any = value.detach()
+        if tensor.device.type != "cpu":
+            raise LowlpValueError(
+                f"{name}: expected a tensor on the CPU, got one on {str(tensor.device)!r}; use .cpu()"
+            )
+        if tensor.dtype == torch.bfloat16:
+            bits: AnyArray = tensor.contiguous().view(torch.int16).numpy()
+            return bits.view(ml_dtypes.bfloat16)
+        host: AnyArray = tensor.numpy()
+        return host
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    raise LowlpTypeError(f"{name}: expected a numpy array or a torch tensor on the CPU, got {type(value).__name__}")

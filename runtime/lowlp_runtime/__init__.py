@@ -1,0 +1,55 @@
+"""lowlp's run time: launches compiled kernels, and keeps them in files.
+
+It needs cuda-bindings and a driver to launch, ptxas to assemble, and nothing at all to read a saved kernel. It
+imports no compiler. Importing it loads no driver and no array library.
+"""
+
+from lowlp_runtime.array import DeviceArray, as_device_array
+from lowlp_runtime.assemble import AssembledCubin, FunctionResources, assemble_ptx, find_ptxas
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.cache import KernelCache, cache_key
+from lowlp_runtime.description import FORMAT_VERSION, KernelDescription, Parameter
+from lowlp_runtime.device import compute_capability, cuda_device_count, device_name, why_no_device
+from lowlp_runtime.errors import (
+    AssembleError,
+    DeviceError,
+    KernelFileError,
+    LowlpError,
+    LowlpRuntimeError,
+    LowlpTypeError,
+    LowlpValueError,
+)
+from lowlp_runtime.launch import launch
+from lowlp_runtime.module import LoadedKernel, load_kernel
+from lowlp_runtime.timing import Timing, measure
+
+__all__ = [
+    "FORMAT_VERSION",
+    "AssembleError",
+    "AssembledCubin",
+    "DeviceArray",
+    "DeviceError",
+    "FunctionResources",
+    "KernelBinary",
+    "KernelCache",
+    "KernelDescription",
+    "KernelFileError",
+    "LoadedKernel",
+    "LowlpError",
+    "LowlpRuntimeError",
+    "LowlpTypeError",
+    "LowlpValueError",
+    "Parameter",
+    "Timing",
+    "as_device_array",
+    "assemble_ptx",
+    "cache_key",
+    "compute_capability",
+    "cuda_device_count",
+    "device_name",
+    "find_ptxas",
+    "launch",
+    "load_kernel",
+    "measure",
+    "why_no_device",
+]

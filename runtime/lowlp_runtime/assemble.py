@@ -1,0 +1,149 @@
+"""PTX text to a cubin, by ptxas.
+
+ptxas is a program of the CUDA toolkit. It is looked for, in this order, in the `nvidia-cuda-nvcc` wheel (which puts it
+below the `nvidia` namespace package) and on PATH; nothing else of the toolkit is needed, and no GPU.
+"""
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lowlp_runtime.binary import ARCH
+from lowlp_runtime.errors import AssembleError, LowlpTypeError, LowlpValueError
+
+TIMEOUT_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class FunctionResources:
+    """What ptxas reports of one entry point: registers a thread, and bytes (spills and stack a thread, shared a
+    block).
+    """
+
+    registers: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class AssembledCubin:
+    """A cubin and what ptxas said of it.
+
+    cubin      machine code, an ELF image
+    arch       what it was assembled for ('sm_90a')
+    functions  resources of every entry point by its name
+    log        ptxas's text, unchanged
+    """
+
+    cubin: bytes
+    arch: str
+    functions: dict[str, FunctionResources]
+    log: str
+
+    def _largest(self, field: str) -> int:
+        return max((int(getattr(f, field)) for f in self.functions.values()), default=0)
+
+    @property
+    def registers(self) -> int:
+        """Registers a thread, of the entry point that takes most."""
+        return self._largest("registers")
+
+    @property
+    def spill_bytes(self) -> int:
+        """Bytes a thread that are stored and loaded because registers ran out, of the worst entry point."""
+        return max((f.spill_store_bytes + f.spill_load_bytes for f in self.functions.values()), default=0)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Static shared memory a block, of the entry point that takes most."""
+        return self._largest("shared_bytes")
+
+
+def assemble_ptx(ptx: str, arch: str, opt_level: int = 3) -> AssembledCubin:
+    """Assembles PTX text for one architecture.
+
+    ptx        a module with at least one entry point
+    arch       'sm_80', 'sm_90a', 'sm_100f', ...
+    opt_level  0..3, ptxas's -O
+
+    Raises `LowlpValueError` or `LowlpTypeError` for malformed arguments, `AssembleError` where ptxas is missing or
+    refuses the text: the message then ends with what ptxas says.
+    """
+    if not isinstance(ptx, str):
+        raise LowlpTypeError(f"ptx: expected str, got {type(ptx).__name__}")
+    if not isinstance(arch, str) or not ARCH.fullmatch(arch):
+        raise LowlpValueError(f"arch: expected a name such as 'sm_80' or 'sm_90a', got {arch!r}")
+    if opt_level not in (0, 1, 2, 3):
+        raise LowlpValueError(f"opt_level: must be in 0..3, got {opt_level!r}")
+    with tempfile.TemporaryDirectory(prefix="lowlp-ptxas-") as folder:
+        source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx, encoding="utf-8")
+        command = [str(find_ptxas()), "-v", f"-arch={arch}", f"-O{int(opt_level)}", str(source), "-o", str(target)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise AssembleError(f"ptxas took more than {TIMEOUT_SECONDS} s for {arch}") from error
+        except OSError as error:
+            raise AssembleError(f"ptxas cannot be run: {error}") from error
+        log = (done.stdout + done.stderr).replace(str(source), "kernel.ptx")
+        if done.returncode != 0 or not target.is_file():
+            raise AssembleError(f"ptxas refused the PTX for {arch} (exit status {done.returncode}):\n{log.strip()}")
+        return AssembledCubin(target.read_bytes(), arch, parse_resources(log), log)
+
+
+@functools.cache
+def find_ptxas() -> Path:
+    """The ptxas that `assemble_ptx` runs. Raises `AssembleError`, with what to install, where there is none."""
+    for candidate in _candidates():
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return candidate
+    raise AssembleError(
+        "ptxas was found neither in the nvidia-cuda-nvcc wheel nor on PATH; "
+        "install it with: pip install nvidia-cuda-nvcc"
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    namespace = importlib.util.find_spec("nvidia")
+    for root in (namespace.submodule_search_locations or []) if namespace else []:
+        # Since CUDA 13 all wheels share nvidia/cu13; those of CUDA 12 have a folder each.
+        for folder in (*sorted(Path(root).glob("cu[0-9]*"), reverse=True), Path(root, "cuda_nvcc")):
+            yield folder / "bin" / "ptxas"
+            yield folder / "bin" / "ptxas.exe"
+    on_path = shutil.which("ptxas")
+    if on_path:
+        yield Path(on_path)
+
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)' for '[^']+'")
+_NUMBERS = {
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
+    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
+    "registers": re.compile(r"Used (\d+) registers"),
+    "shared_bytes": re.compile(r"(\d+) bytes smem"),
+}
+
+
+def parse_resources(log: str) -> dict[str, FunctionResources]:
+    """Resources of every entry point, from the text that `ptxas -v` prints; what it leaves out is 0."""
+    pieces = _ENTRY.split(log)  # text before, then name and text by turns
+    functions = {}
+    for name, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        # Device functions are reported after the entry's own "Used ..." line; they are not part of it.
+        used = re.search(r"Used \d+ registers.*", text)
+        own = text[: used.end()] if used else text
+        found = {field: pattern.search(own) for field, pattern in _NUMBERS.items()}
+        functions[name] = FunctionResources(**{field: int(m[1]) if m else 0 for field, m in found.items()})
+    return functions

@@ -1,0 +1,229 @@
+"""A compiled kernel as one object and as one file.
+
+A `.lowlp` file is a ZIP archive:
+
+    manifest.json        magic, format version, the description, and size and SHA-256 of every other entry
+    ptx/<arch>.ptx       text, per architecture
+    cubin/<arch>.cubin   machine code, per architecture
+    ir/<name>.mlir       optional: what the compiler saw on the way
+
+Loading reads bytes and JSON and checks all of them; nothing is unpickled, executed, or written to disk. The hashes find
+damage; they are no signature: a kernel runs with the rights of the process, so load files of people you trust.
+"""
+
+import functools
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lowlp_runtime.description import FORMAT_VERSION, KernelDescription
+from lowlp_runtime.errors import KernelFileError, LowlpError, LowlpTypeError, LowlpValueError
+
+MAGIC = "lowlp-kernel"
+MANIFEST = "manifest.json"
+MAX_ENTRY_BYTES = 1 << 30
+ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+_IR_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_START = b"PK\x03\x04"
+_NAME_AT = 30  # a ZIP local header is 30 bytes long; the entry's name follows
+
+
+@dataclass(frozen=True)
+class KernelBinary:
+    """A compiled kernel: its description, and its code for one or more architectures.
+
+    description  see `KernelDescription`
+    ptx          text per architecture ('sm_90a')
+    cubins       machine code per architecture
+    ir           optional texts by name ('block', 'thread', 'nvvm')
+
+    Raises `LowlpValueError` for a malformed architecture or name and for a kernel without any code, `LowlpTypeError`
+    for code of another type.
+    """
+
+    description: KernelDescription
+    ptx: Mapping[str, str] = field(default_factory=dict)
+    cubins: Mapping[str, bytes] = field(default_factory=dict)
+    ir: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.description, KernelDescription):
+            raise LowlpTypeError(f"description: expected KernelDescription, got {type(self.description).__name__}")
+        for what, wanted, pattern in (("ptx", str, ARCH), ("cubins", bytes, ARCH), ("ir", str, _IR_NAME)):
+            texts = getattr(self, what)
+            if not isinstance(texts, Mapping):
+                raise LowlpTypeError(f"{what}: expected a mapping, got {type(texts).__name__}")
+            for name, value in texts.items():
+                if not isinstance(name, str) or not pattern.fullmatch(name):
+                    raise LowlpValueError(f"{what}: name {name!r} must match {pattern.pattern!r}")
+                if not isinstance(value, wanted):
+                    raise LowlpTypeError(f"{what}[{name!r}]: expected {wanted.__name__}, got {type(value).__name__}")
+            object.__setattr__(self, what, dict(texts))
+        if not self.ptx and not self.cubins:
+            raise LowlpValueError("ptx, cubins: at least one architecture must be given, got none")
+
+    def __hash__(self) -> int:
+        return hash(self.content_hash)
+
+    @functools.cached_property
+    def content_hash(self) -> str:
+        """SHA-256, in hexadecimal, over the description and all code: equal for equal kernels, in every process."""
+        return hashlib.sha256(self._manifest()).hexdigest()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the kernel to `path`, whole or not at all; an existing file is replaced.
+
+        The same kernel gives the same bytes (with the same zlib). Raises `OSError` where the place cannot be written.
+        """
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(8)}.tmp")
+        try:
+            with temporary.open("xb") as file:
+                file.write(self.to_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the saved file."""
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in {MANIFEST: self._manifest(), **self._entries()}.items():
+                info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.create_system = 3
+                info.external_attr = 0o644 << 16
+                archive.writestr(info, data)
+        return out.getvalue()
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "KernelBinary":
+        """The kernel saved at `path`.
+
+        Raises `KernelFileError` for a file that is damaged, truncated, of another version or no saved kernel, and says
+        which; `OSError` where it cannot be read.
+        """
+        return KernelBinary.from_bytes(Path(path).read_bytes(), source=os.fspath(path))
+
+    @staticmethod
+    def from_bytes(data: bytes, source: str = "<bytes>") -> "KernelBinary":
+        """The kernel whose saved file has these bytes; `source` names them in errors, which are those of `load`."""
+        # A truncated or damaged file of ours still starts so; with that, errors tell damage from a foreign file.
+        name = data[_NAME_AT : _NAME_AT + len(MANIFEST)]
+        if not data.startswith(_START) or not MANIFEST.encode().startswith(name):
+            raise KernelFileError(f"{source}: not a saved lowlp kernel (or its first bytes are damaged)")
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                contents = _read_archive(archive, source)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise KernelFileError(f"{source}: truncated or damaged: {error}") from error
+        except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
+            if isinstance(error, LowlpError):
+                raise
+            # zipfile's answers to an unknown compression, an encrypted entry, an undecodable name.
+            raise KernelFileError(f"{source}: damaged: {error}") from error
+        return _decode(contents, source)
+
+    def _entries(self) -> dict[str, bytes]:
+        entries: dict[str, bytes] = {}
+        for arch, text in sorted(self.ptx.items()):
+            entries[f"ptx/{arch}.ptx"] = text.encode()
+        for arch, cubin in sorted(self.cubins.items()):
+            entries[f"cubin/{arch}.cubin"] = cubin
+        for name, text in sorted(self.ir.items()):
+            entries[f"ir/{name}.mlir"] = text.encode()
+        return entries
+
+    def _manifest(self) -> bytes:
+        listed = {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            for name, data in self._entries().items()
+        }
+        manifest = {
+            "magic": MAGIC,
+            "format_version": FORMAT_VERSION,
+            "description": self.description.to_json(),
+            "entries": listed,
+        }
+        return (json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def _read_archive(archive: zipfile.ZipFile, source: str) -> dict[str, bytes]:
+    """All entries by name, each of them checked for its size before it is unpacked."""
+    names = [info.filename for info in archive.infolist()]
+    if len(set(names)) != len(names):
+        raise KernelFileError(f"{source}: damaged: an entry occurs twice")
+    for info in archive.infolist():
+        if info.file_size > MAX_ENTRY_BYTES:
+            raise KernelFileError(f"{source}: entry {info.filename!r} claims {info.file_size} bytes, over 1 GiB")
+        parts = info.filename.split("/")
+        if info.filename.startswith("/") or "\\" in info.filename or any(part in ("", ".", "..") for part in parts):
+            raise KernelFileError(f"{source}: entry {info.filename!r} has an unsafe name")
+    return {name: archive.read(name) for name in names}
+
+
+def _decode(contents: dict[str, bytes], source: str) -> KernelBinary:
+    manifest = _decode_manifest(contents.pop(MANIFEST, None), source)
+    listed = manifest.get("entries")
+    if not isinstance(listed, dict):
+        raise KernelFileError(f"{source}: manifest: 'entries' must be an object")
+    for name in sorted(set(listed) | set(contents)):
+        if name not in contents:
+            raise KernelFileError(f"{source}: entry {name!r} is missing")
+        if name not in listed:
+            raise KernelFileError(f"{source}: entry {name!r} is not in the manifest")
+        data, facts = contents[name], listed[name]
+        if not isinstance(facts, dict) or facts.get("bytes") != len(data):
+            raise KernelFileError(f"{source}: entry {name!r} has {len(data)} bytes, not what the manifest says")
+        if facts.get("sha256") != hashlib.sha256(data).hexdigest():
+            raise KernelFileError(f"{source}: entry {name!r} is damaged: its SHA-256 is not the manifest's")
+    ptx: dict[str, str] = {}
+    cubins: dict[str, bytes] = {}
+    ir: dict[str, str] = {}
+    try:
+        for name, data in contents.items():
+            folder, _, rest = name.partition("/")
+            stem, _, suffix = rest.rpartition(".")
+            if (folder, suffix) == ("ptx", "ptx"):
+                ptx[stem] = data.decode()
+            elif (folder, suffix) == ("cubin", "cubin"):
+                cubins[stem] = data
+            elif (folder, suffix) == ("ir", "mlir"):
+                ir[stem] = data.decode()
+            else:
+                raise KernelFileError(f"{source}: entry {name!r} is of no known kind")
+        description = KernelDescription.from_json(manifest.get("description"))
+        return KernelBinary(description, ptx, cubins, ir)
+    except KernelFileError:
+        raise
+    except (LowlpError, UnicodeDecodeError) as error:
+        raise KernelFileError(f"{source}: {error}") from error
+
+
+def _decode_manifest(data: bytes | None, source: str) -> dict[str, object]:
+    if data is None:
+        raise KernelFileError(f"{source}: not a saved lowlp kernel: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise KernelFileError(f"{source}: manifest is not JSON: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("magic") != MAGIC:
+        raise KernelFileError(f"{source}: not a saved lowlp kernel: the manifest lacks the magic {MAGIC!r}")
+    version = manifest.get("format_version")
+    if version != FORMAT_VERSION:
+        raise KernelFileError(
+            f"{source}: format version {version!r}; this lowlp_runtime reads version {FORMAT_VERSION}: "
+            "load it with the version that saved it, or compile the kernel again"
+        )
+    return manifest

@@ -1,0 +1,220 @@
+"""The frozen description of a kernel: all that a launch needs to know besides the machine code."""
+
+import functools
+import json
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lowlp_runtime import grid as grids
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+FORMAT_VERSION = 1
+
+INTEGER_KINDS = {"i32": 32, "i64": 64}
+_SLOT_FORMATS = {"pointer": "Q", "i32": "q", "i64": "q", "f32": "f4x", "f64": "d"}
+KINDS = tuple(_SLOT_FORMATS)
+
+# PTX ISA, "Identifiers": a letter followed by letters, digits, _ and $; or one of _ $ % and at least one of those.
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
+_PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ELEMENT = re.compile(r"[a-z][a-z0-9]*")
+_MAX_THREADS = (1024, 1024, 64)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel, in the order of its signature.
+
+    name             an identifier; how errors and keyword arguments call it
+    kind             'pointer', 'i32', 'i64', 'f32' or 'f64'
+    element          of a pointer: what it points to ('f16', 'bf16', 'u8', ...); '' for a scalar
+    alignment_bytes  of a pointer: the kernel's loads need the address to be a multiple of this power of two
+    writable         of a pointer: the kernel writes through it
+
+    Raises `LowlpValueError` for anything else.
+    """
+
+    name: str
+    kind: str
+    element: str = ""
+    alignment_bytes: int = 1
+    writable: bool = False
+
+    def __post_init__(self) -> None:
+        _expect(self, name=str, kind=str, element=str, alignment_bytes=int, writable=bool)
+        if not _PARAMETER_NAME.fullmatch(self.name):
+            raise LowlpValueError(f"parameter name: expected an identifier, got {self.name!r}")
+        if self.kind not in KINDS:
+            raise LowlpValueError(
+                f"parameter {self.name!r}: kind {self.kind!r} is unknown; allowed: {', '.join(KINDS)}"
+            )
+        if self.is_pointer != bool(_ELEMENT.fullmatch(self.element)):
+            allowed = "the name of an element type such as 'f16'" if self.is_pointer else "'' (it is no pointer)"
+            raise LowlpValueError(f"parameter {self.name!r}: element must be {allowed}, got {self.element!r}")
+        if self.alignment_bytes < 1 or self.alignment_bytes & (self.alignment_bytes - 1):
+            raise LowlpValueError(
+                f"parameter {self.name!r}: alignment_bytes must be a power of two, got {self.alignment_bytes}"
+            )
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.kind == "pointer"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in INTEGER_KINDS
+
+
+@dataclass(frozen=True)
+class KernelDescription:
+    """What a launch needs to know of a kernel.
+
+    name              the entry point in PTX and cubin
+    parameters        in the order of the signature
+    grid              blocks in x, y, z: three expressions over the integer parameters (see `lowlp_runtime.grid`)
+    block             threads in x, y, z
+    shared_bytes      dynamic shared memory of a block
+    compiler_version  free text: what made the kernel
+    notes             JSON of any form under string keys: the plan, the report. Not part of the hash.
+    format_version    of the saved file; only 1 exists
+
+    Lists are taken where tuples are declared. Raises `LowlpValueError` or `LowlpTypeError` for what CUDA or the file
+    format cannot hold.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    grid: grids.Grid
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    compiler_version: str = ""
+    notes: Mapping[str, object] = field(default_factory=dict, hash=False)
+    format_version: int = FORMAT_VERSION
+
+    def __post_init__(self) -> None:
+        _expect(self, name=str, shared_bytes=int, compiler_version=str, format_version=int)
+        if self.format_version != FORMAT_VERSION:
+            raise LowlpValueError(f"format_version: must be {FORMAT_VERSION}, got {self.format_version}")
+        if not _IDENTIFIER.fullmatch(self.name):
+            raise LowlpValueError(f"name: expected a PTX identifier, got {self.name!r}")
+        if not 0 <= self.shared_bytes < 2**31:
+            raise LowlpValueError(f"shared_bytes: must be in 0..2**31-1, got {self.shared_bytes}")
+        object.__setattr__(self, "parameters", _parameters(self.parameters))
+        object.__setattr__(self, "block", _block(self.block))
+        object.__setattr__(self, "grid", _grid(self.grid, self.parameters))
+        object.__setattr__(self, "notes", _notes(self.notes))
+
+    @functools.cached_property
+    def argument_struct(self) -> struct.Struct:
+        """Packs the arguments: 8 bytes for each parameter, its value in the low ones (of a little-endian host)."""
+        return struct.Struct("<" + "".join(_SLOT_FORMATS[parameter.kind] for parameter in self.parameters))
+
+    def evaluate_grid(self, values: Mapping[str, int]) -> tuple[int, int, int]:
+        """Blocks in x, y, z for these integer arguments, by name; names that the grid does not read are ignored.
+
+        Any zero means that a launch has nothing to do. Raises `LowlpValueError` for a missing value, a divisor that is
+        not positive, and a size outside what CUDA allows.
+        """
+        return grids.evaluate_grid(self.grid, values)
+
+    def to_json(self) -> dict[str, object]:
+        """The description as JSON; `from_json` is its inverse."""
+        return {
+            "name": self.name,
+            "parameters": [
+                {
+                    "name": p.name,
+                    "kind": p.kind,
+                    "element": p.element,
+                    "alignment_bytes": p.alignment_bytes,
+                    "writable": p.writable,
+                }
+                for p in self.parameters
+            ],
+            "grid": [grids.thaw(expression) for expression in self.grid],
+            "block": list(self.block),
+            "shared_bytes": self.shared_bytes,
+            "compiler_version": self.compiler_version,
+            "notes": dict(self.notes),
+            "format_version": self.format_version,
+        }
+
+    @staticmethod
+    def from_json(data: object) -> "KernelDescription":
+        """The description that `to_json` wrote. Raises `LowlpValueError` or `LowlpTypeError` for anything else."""
+        fields = _exact_keys(data, "description", set(KernelDescription.__dataclass_fields__))
+        listed = fields.pop("parameters")
+        if not isinstance(listed, list):
+            raise LowlpTypeError(f"parameters: expected a list, got {type(listed).__name__}")
+        allowed = set(Parameter.__dataclass_fields__)
+        entries = [_exact_keys(entry, "parameter", allowed) for entry in listed]
+        parameters = tuple(Parameter(**entry) for entry in entries)  # type: ignore[arg-type]
+        return KernelDescription(parameters=parameters, **fields)  # type: ignore[arg-type]
+
+
+def _expect(owner: object, **types: type) -> None:
+    for name, wanted in types.items():
+        value = getattr(owner, name)
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise LowlpTypeError(f"{name}: expected {wanted.__name__}, got {value!r}")
+
+
+def _exact_keys(data: object, what: str, allowed: set[str]) -> dict[str, object]:
+    if not isinstance(data, dict):
+        raise LowlpTypeError(f"{what}: expected an object, got {type(data).__name__}")
+    if set(data) != allowed:
+        wrong = ", ".join(sorted(map(str, set(data) ^ allowed)))
+        raise LowlpValueError(f"{what}: missing or unknown fields: {wrong}")
+    return dict(data)
+
+
+def _parameters(parameters: object) -> tuple[Parameter, ...]:
+    if not isinstance(parameters, Sequence) or not all(isinstance(p, Parameter) for p in parameters):
+        raise LowlpTypeError(f"parameters: expected a sequence of Parameter, got {parameters!r}")
+    names = [p.name for p in parameters]
+    for name in names:
+        if names.count(name) > 1:
+            raise LowlpValueError(f"parameters: the name {name!r} occurs {names.count(name)} times")
+    return tuple(parameters)
+
+
+def _three(what: str, value: object) -> tuple[object, object, object]:
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        raise LowlpTypeError(f"{what}: expected three entries (x, y, z), got {value!r}")
+    return value[0], value[1], value[2]
+
+
+def _block(block: object) -> tuple[int, int, int]:
+    threads = []
+    for axis, count, bound in zip("xyz", _three("block", block), _MAX_THREADS, strict=True):
+        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= bound:
+            raise LowlpValueError(f"block: threads in {axis} must be in 1..{bound}, got {count!r}")
+        threads.append(count)
+    x, y, z = threads
+    if x * y * z > 1024:
+        raise LowlpValueError(f"block: at most 1024 threads, got {x} * {y} * {z} = {x * y * z}")
+    return x, y, z
+
+
+def _grid(grid: object, parameters: tuple[Parameter, ...]) -> grids.Grid:
+    x, y, z = (grids.freeze(expression) for expression in _three("grid", grid))
+    integers = {p.name for p in parameters if p.is_integer}
+    for expression in (x, y, z):
+        for name in grids.parameters_of(expression):
+            if name not in integers:
+                allowed = ", ".join(sorted(integers)) or "none"
+                raise LowlpValueError(f"grid: {name!r} is no integer parameter; integer parameters: {allowed}")
+    return x, y, z
+
+
+def _notes(notes: object) -> dict[str, object]:
+    if not isinstance(notes, Mapping) or not all(isinstance(key, str) for key in notes):
+        raise LowlpTypeError("notes: expected a mapping with string keys")
+    try:
+        copied = json.loads(json.dumps(dict(notes), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LowlpValueError(f"notes: not JSON: {error}") from error
+    assert isinstance(copied, dict)
+    return copied

@@ -1,0 +1,29 @@
+"""Fixtures of the run time's tests, none of which needs a GPU."""
+
+from collections.abc import Iterator
+
+import pytest
+from fake_driver import FakeDriver
+from lowlp_runtime import device, module
+from lowlp_runtime import driver as drivers
+from saved_kernel import kernel
+
+__all__ = ["fake_driver", "kernel"]
+
+
+def _forget() -> None:
+    for cached in (device._count, device._device, device.attribute, device._primary_context):
+        cached.cache_clear()
+    module._loaded.clear()
+
+
+@pytest.fixture
+def fake_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
+    """The package on a machine with two fake GPUs of compute capability 9.0."""
+    fake = FakeDriver()
+    for user in (drivers, device, module):
+        monkeypatch.setattr(user, "driver", lambda: fake)
+    monkeypatch.setattr("lowlp_runtime.stream.driver", lambda: fake)
+    _forget()
+    yield fake
+    _forget()

@@ -1,0 +1,139 @@
+"""A stand-in for cuda.bindings.driver: answers as a machine with GPUs would, and notes what was asked of it."""
+
+import ctypes
+import enum
+from types import SimpleNamespace
+from typing import Any
+
+
+class Result(enum.IntEnum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_INVALID_IMAGE = 200
+
+
+class Attribute(enum.IntEnum):
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+    CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38
+
+
+OK = Result.CUDA_SUCCESS
+
+
+class FakeDriver:
+    """`calls` lists the functions that change something, with arguments; `launches` the values that kernels got."""
+
+    CUresult = Result
+    CUdevice_attribute = Attribute
+    CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
+    CUfunction_attribute = SimpleNamespace(
+        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=1, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
+    )
+    CUjit_option = SimpleNamespace(CU_JIT_ERROR_LOG_BUFFER=5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES=6)
+    CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2))
+
+    def __init__(self, devices: int = 2, static_shared_bytes: int = 0) -> None:
+        self.devices = devices
+        self.static_shared_bytes = static_shared_bytes
+        self.contexts: list[int] = []
+        self.calls: list[tuple[Any, ...]] = []
+        self.launches: list[dict[str, Any]] = []
+        self.jit_error = b""
+
+    def note(self, *call: Any) -> None:
+        self.calls.append(call)
+
+    def named(self, name: str) -> list[tuple[Any, ...]]:
+        return [call for call in self.calls if call[0] == name]
+
+    def cuGetErrorName(self, status: Result) -> tuple[Result, bytes]:
+        return OK, status.name.encode()
+
+    def cuGetErrorString(self, status: Result) -> tuple[Result, bytes]:
+        return OK, b"a sentence"
+
+    def cuDeviceGetCount(self) -> tuple[Result, int]:
+        return OK, self.devices
+
+    def cuDeviceGet(self, ordinal: int) -> tuple[Result, int]:
+        return OK, ordinal
+
+    def cuDeviceGetName(self, size: int, device: int) -> tuple[Result, bytes]:
+        return OK, b"Fake GPU".ljust(size, b"\0")
+
+    def cuDeviceGetAttribute(self, attribute: Attribute, device: int) -> tuple[Result, int]:
+        return OK, {75: 9, 76: 0, 97: 232448, 38: 50 << 20}[int(attribute)]
+
+    # A context is its device's number plus 100.
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[Result, int]:
+        return OK, 100 + device
+
+    def cuCtxGetCurrent(self) -> tuple[Result, int]:
+        return OK, self.contexts[-1] if self.contexts else 0
+
+    def cuCtxGetDevice(self) -> tuple[Result, int]:
+        return OK, self.contexts[-1] - 100
+
+    def cuCtxGetId(self, context: None) -> tuple[Result, int]:
+        return OK, self.contexts[-1]
+
+    def cuCtxPushCurrent(self, context: int) -> tuple[Result]:
+        self.contexts.append(context)
+        return (OK,)
+
+    def cuCtxPopCurrent(self) -> tuple[Result, int]:
+        return OK, self.contexts.pop()
+
+    # Addresses with bit 40 set live on device 1.
+    def cuPointerGetAttribute(self, attribute: int, pointer: int) -> tuple[Result, int]:
+        return OK, pointer >> 40 & 1
+
+    def cuModuleLoadDataEx(self, image: bytes, count: int, names: list[int], values: list[Any]) -> tuple[Result, int]:
+        self.note("cuModuleLoadDataEx", image)
+        if self.jit_error:
+            values[0][: len(self.jit_error)] = self.jit_error
+            return Result.CUDA_ERROR_INVALID_IMAGE, 0
+        return OK, 7
+
+    def cuModuleGetFunction(self, module: int, name: bytes) -> tuple[Result, str]:
+        return OK, f"function {name.decode()}"
+
+    def cuFuncGetAttribute(self, attribute: int, function: str) -> tuple[Result, int]:
+        return OK, self.static_shared_bytes
+
+    def cuFuncSetAttribute(self, *arguments: Any) -> tuple[Result]:
+        self.note("cuFuncSetAttribute", *arguments)
+        return (OK,)
+
+    def cuEventCreate(self, flags: int) -> tuple[Result, str]:
+        return OK, "event"
+
+    def cuEventRecord(self, event: str, stream: int) -> tuple[Result]:
+        self.note("cuEventRecord", event, stream)
+        return (OK,)
+
+    def cuStreamWaitEvent(self, stream: int, event: str, flags: int) -> tuple[Result]:
+        self.note("cuStreamWaitEvent", stream, event)
+        return (OK,)
+
+    def cuEventDestroy(self, event: str) -> tuple[Result]:
+        return (OK,)
+
+    def cuLaunchKernel(self, function: str, *rest: Any) -> tuple[Result]:
+        *sizes, shared_bytes, stream, pointers, extra = rest
+        assert extra == 0
+        addresses = (ctypes.c_uint64 * 2).from_address(pointers)
+        self.launches.append(
+            {
+                "function": function,
+                "grid": tuple(sizes[:3]),
+                "block": tuple(sizes[3:]),
+                "shared_bytes": shared_bytes,
+                "stream": stream,
+                "context": self.contexts[-1],
+                "out": ctypes.c_uint64.from_address(addresses[0]).value,
+                "n": ctypes.c_int32.from_address(addresses[1]).value,
+            }
+        )
+        return (OK,)

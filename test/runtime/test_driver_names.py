@@ -1,0 +1,31 @@
+"""The fake driver proves nothing about names: each one that the package uses must exist in cuda-bindings."""
+
+import re
+from pathlib import Path
+
+import lowlp_runtime
+import pytest
+
+SOURCES = "\n".join(path.read_text() for path in Path(lowlp_runtime.__file__).parent.glob("*.py"))
+
+
+def test_functions_exist() -> None:
+    driver = pytest.importorskip("cuda.bindings.driver")
+    names = set(re.findall(r"call\(\s*\"(cu\w+)\"", SOURCES)) | set(re.findall(r"module\.(cu\w+)\(", SOURCES))
+    assert {"cuLaunchKernel", "cuInit", "cuModuleLoadDataEx", "cuMemsetD8Async"} <= names
+    assert [name for name in sorted(names) if not hasattr(driver, name)] == []
+
+
+def test_enumerators_exist() -> None:
+    driver = pytest.importorskip("cuda.bindings.driver")
+    enums = (
+        driver.CUdevice_attribute,
+        driver.CUfunction_attribute,
+        driver.CUpointer_attribute,
+        driver.CUjit_option,
+        driver.CUevent_flags,
+    )
+    names = set(re.findall(r"\.(CU_[A-Z0-9_]+)", SOURCES))
+    names |= {f"CU_DEVICE_ATTRIBUTE_{name}" for name in re.findall(r"attribute\(\"([A-Z0-9_]+)\"", SOURCES)}
+    assert {"CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE", "CU_JIT_ERROR_LOG_BUFFER"} <= names
+    assert [name for name in sorted(names) if not any(hasattr(enum, name) for enum in enums)] == []

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .compile import compile_linear as compile_linear
-    from .compile import load as load
+    from .compiler import compile as compile
+    from .compiler import load as load
     from .dtypes import dtype as dtype
     from .errors import LowlpError as LowlpError
     from .language import kernel as kernel
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from .layouts import layout as layout
     from .layouts import local as local
     from .layouts import spatial as spatial
+    from .layouts import reduce as reduce
+    from .linear_op import compile_linear as compile_linear
     from .linear_op import linear as linear
-    from .quantization import QuantizedTensor as QuantizedTensor
-    from .quantization import nf as nf
     from .quantization import quantize as quantize
+    from .quantized_tensor import QuantizedTensor as QuantizedTensor
 
 # Every float of 3 to 8 bits: one sign bit, X >= 1 exponent bits, Y mantissa bits.
 _SMALL_FLOATS = tuple(
@@ -45,11 +46,13 @@ _TYPES = (
 _MODULES = {
     **dict.fromkeys(_TYPES, "dtypes"),
     "dtype": "dtypes",
-    **dict.fromkeys(("Layout", "layout", "local", "spatial", "column_local", "column_spatial"), "layouts"),
-    **dict.fromkeys(("QuantizedTensor", "nf", "quantize"), "quantization"),
+    **dict.fromkeys(("Layout", "layout", "local", "spatial", "column_local", "column_spatial", "reduce"), "layouts"),
+    "quantize": "quantization",
+    "QuantizedTensor": "quantized_tensor",
     "linear": "linear_op",
-    "compile_linear": "compile",
-    "load": "compile",
+    "compile_linear": "linear_op",
+    "compile": "compiler",
+    "load": "compiler",
     "kernel": "language",
     "LowlpError": "errors",
 }

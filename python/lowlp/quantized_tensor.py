@@ -6,7 +6,9 @@
 Source of the affine form: Tilus (arXiv 2504.12984), section 6; offsets are those of MLX and GGUF.
 """
 
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from lowlp.dtypes import DType
@@ -14,6 +16,8 @@ from lowlp.dtypes import dtype as find_dtype
 from lowlp.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 MAX_CODE_BITS = 8
 # Elements that are worked on at a time: few enough to stay in a core's cache as float32.
@@ -80,6 +84,9 @@ class QuantizedTensor:
             raise LowlpValueError(f"zeros: allowed for integer types only, got dtype {self._dtype.name}; use offsets")
         self._zeros = None if zeros is None else _per_group(zeros, "zeros", expected, integers=True)
         self._offsets = None if offsets is None else _per_group(offsets, "offsets", expected)
+        # Reentrant: what a GPU needs is made from what the host needs.
+        self._lock = threading.RLock()
+        self._prepared: dict[str, Any] = {}
 
     @property
     def codes(self) -> NDArray[np.uint8]:
@@ -150,6 +157,14 @@ class QuantizedTensor:
                 if self._offsets is not None:
                     grouped += self._offsets[part].astype(np.float32)[:, :, None]
         return result
+
+    def prepared(self, key: str, make: Callable[[], T]) -> T:
+        """What a kernel needs of these weights on one device, made by `make` at the first call with `key` and kept."""
+        with self._lock:
+            if key not in self._prepared:
+                self._prepared[key] = make()
+            value: T = self._prepared[key]
+        return value
 
     def __repr__(self) -> str:
         more = "".join(

@@ -32,6 +32,7 @@ class Parameter:
     element          of a pointer: what it points to ('f16', 'bf16', 'u8', ...); '' for a scalar
     alignment_bytes  of a pointer: the kernel's loads need the address to be a multiple of this power of two
     writable         of a pointer: the kernel writes through it
+    divisible_by     of an integer: the kernel needs it to be a multiple of this
 
     Raises `LowlpValueError` for anything else.
     """
@@ -41,9 +42,10 @@ class Parameter:
     element: str = ""
     alignment_bytes: int = 1
     writable: bool = False
+    divisible_by: int = 1
 
     def __post_init__(self) -> None:
-        _expect(self, name=str, kind=str, element=str, alignment_bytes=int, writable=bool)
+        _expect(self, name=str, kind=str, element=str, alignment_bytes=int, writable=bool, divisible_by=int)
         if not _PARAMETER_NAME.fullmatch(self.name):
             raise LowlpValueError(f"parameter name: expected an identifier, got {self.name!r}")
         if self.kind not in KINDS:
@@ -56,6 +58,11 @@ class Parameter:
         if self.alignment_bytes < 1 or self.alignment_bytes & (self.alignment_bytes - 1):
             raise LowlpValueError(
                 f"parameter {self.name!r}: alignment_bytes must be a power of two, got {self.alignment_bytes}"
+            )
+
+        if self.divisible_by < 1 or (self.divisible_by > 1 and not self.is_integer):
+            raise LowlpValueError(
+                f"parameter {self.name!r}: divisible_by must be a positive number on an integer, got {self.divisible_by}"
             )
 
     @property
@@ -130,6 +137,7 @@ class KernelDescription:
                     "element": p.element,
                     "alignment_bytes": p.alignment_bytes,
                     "writable": p.writable,
+                    "divisible_by": p.divisible_by,
                 }
                 for p in self.parameters
             ],

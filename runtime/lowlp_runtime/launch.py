@@ -200,6 +200,12 @@ def _check_array(parameter: Parameter, array: DeviceArray) -> None:
         raise LowlpValueError(f"{parameter.name}: array of {array.size} elements at address 0")
 
 
+def check_divisible(parameter: Parameter, number: int) -> None:
+    """Raises `LowlpValueError` unless the argument is the multiple that the kernel was compiled for."""
+    if number % parameter.divisible_by:
+        raise LowlpValueError(f"{parameter.name}: must be a multiple of {parameter.divisible_by}, got {number}")
+
+
 def _integer(parameter: Parameter, value: object) -> int:
     try:
         if isinstance(value, bool):
@@ -214,6 +220,7 @@ def _integer(parameter: Parameter, value: object) -> int:
         raise LowlpValueError(
             f"{parameter.name}: must be in -2**{bits - 1}..2**{bits - 1}-1 ({parameter.kind}), got {number}"
         )
+    check_divisible(parameter, number)
     return number
 
 

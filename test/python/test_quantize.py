@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lowlp.dtypes import dtype
-from lowlp.quantize import QuantizedTensor, quantize
+from lowlp.quantization import QuantizedTensor, encode_fast, quantize
 from lowlp_runtime import LowlpTypeError, LowlpValueError
 
 SCALE_TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
@@ -105,6 +105,19 @@ def test_groups_of_zeros(name: str, zero_point: bool) -> None:
     q = quantize(w, name, 4, zero_point)
     np.testing.assert_array_equal(np.abs(q.scales[:, 0]), 1)
     np.testing.assert_array_equal(q.dequantize()[:, :4], 0)
+
+
+@pytest.mark.parametrize("name", [*FLOATS, "f8e1m6", "f8e2m5", "f3e2m0", "bipolar1", "bipolar3", "bipolar8"])
+def test_table_of_codes_is_encode(name: str) -> None:
+    t = dtype(name)
+    values = t.decode(np.arange(1 << t.bits, dtype=np.uint8))
+    values = np.unique(values[np.isfinite(values)])
+    exact = np.concatenate([values, (values[1:].astype(np.float64) + values[:-1]) / 2]).astype(np.float32)
+    beside = [np.nextafter(exact, np.float32(side), dtype=np.float32) for side in (-np.inf, np.inf)]
+    random = np.random.default_rng(1).normal(0, t.max / 3, 20_000).astype(np.float32)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, 3e38, -3e38, 1e-45], np.float32)
+    tried = np.concatenate([exact, *beside, random, edges])
+    np.testing.assert_array_equal(encode_fast(tried, t), t.encode(tried))
 
 
 @pytest.mark.parametrize("name", ["bipolar1", "bipolar2", "bipolar4"])

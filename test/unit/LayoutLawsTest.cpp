@@ -156,6 +156,37 @@ TEST(LayoutLaws, TextRoundTrip) {
   EXPECT_GT(numReshapes, 100);
 }
 
+TEST(LayoutLaws, DamagedTextIsRefusedOrAnotherLayout) {
+  Random random(14);
+  const std::string letters = "localspti_reduhm(),.=[]0123456789- ";
+  int numParsed = 0;
+  for (int sample = 0; sample < 2 * numSamples; ++sample) {
+    std::string text = str(randomLayout(random));
+    for (int64_t count = pick(random, 1, 3); count > 0; --count) {
+      size_t position = pick(random, 0, text.size() - 1);
+      char letter = letters[pick(random, 0, letters.size() - 1)];
+      switch (pick(random, 0, 2)) {
+      case 0:
+        text[position] = letter;
+        break;
+      case 1:
+        text.insert(position, 1, letter);
+        break;
+      default:
+        text.resize(position + 1);
+      }
+    }
+    Result<Layout> parsed = parseLayout(text);
+    if (!parsed) {
+      ASSERT_FALSE(parsed.error().empty());
+      continue;
+    }
+    ++numParsed;
+    ASSERT_EQ(*parseLayout(str(*parsed)), *parsed) << text;
+  }
+  EXPECT_GT(numParsed, 100);
+}
+
 TEST(LayoutLaws, ModesRoundTrip) {
   Random random(7);
   for (int sample = 0; sample < numSamples; ++sample) {
@@ -180,6 +211,11 @@ TEST(LayoutLaws, ReshapeKeepsRowMajorOrder) {
   int numReshaped = 0;
   for (int sample = 0; sample < numSamples; ++sample) {
     Layout layout = randomLayout(random);
+    // Flattening splits nothing and so always works; its inverse exists.
+    Layout flat = *reshape(layout, {layout.numElements()});
+    Result<Layout> unflattened = reshape(flat, layout.shape());
+    ASSERT_TRUE(unflattened) << unflattened.error();
+    ASSERT_EQ(*unflattened, layout);
     // A random factorisation of the number of elements.
     std::vector<int64_t> shape;
     int64_t rest = layout.numElements();

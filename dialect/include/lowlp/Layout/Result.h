@@ -45,7 +45,9 @@ public:
     assert(value && "a failed result has no value");
     return *value;
   }
-  T &&operator*() && {
+  // By value, so that a reference bound to the value of a temporary result
+  // does not dangle.
+  T operator*() && {
     T *value = std::get_if<0>(&storage);
     assert(value && "a failed result has no value");
     return std::move(*value);

@@ -17,6 +17,7 @@ the range of the type |w - value| <= scale / 2 for integers.
 A group of zeros has the scale 1 (in bipolar types, which have no zero, 0) and dequantises to zeros.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TypeAlias, cast
@@ -211,6 +212,28 @@ def _asymmetric(block: Floats, dtype: DType, scale_dtype: str) -> tuple[NDArray[
     return codes, stored, (zero - (1 << (dtype.bits - 1))).astype(np.int8)
 
 
+@functools.lru_cache(maxsize=8)
+def _encode_table(dtype: DType) -> NDArray[np.uint8]:
+    """Codes by the upper 16 bits of a float32 and one bit that tells whether any of the lower 16 is set.
+
+    These 17 bits decide the code. The values of a float or bipolar type of at most 8 bits have at most 8 significant
+    bits, neighbours of that many have midpoints of no more (two floats of 1 + 6 bits: 8; two odd integers: the even one
+    between them), and the upper half of a float32 holds 8. So the lower half only tells which side of a midpoint it is.
+    """
+    upper = np.arange(1 << 17, dtype=np.uint32)
+    values = ((upper >> 1 << 16) | (upper & 1)).view(np.float32)
+    return dtype.encode(np.where(np.isnan(values), np.float32(0), values))
+
+
+def encode_fast(values: Floats, dtype: DType) -> NDArray[np.uint8]:
+    """`dtype.encode` of float32 values none of which is NaN, several times as fast, by one table."""
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    index = bits >> np.uint32(15)
+    index &= np.uint32(0x1FFFE)
+    index |= (bits & np.uint32(0xFFFF)) != 0
+    return np.take(_encode_table(dtype), index, mode="clip")
+
+
 def _encoded(block: Floats, dtype: DType, scale_dtype: str) -> tuple[NDArray[np.uint8], AnyArray, AnyArray | None]:
     """Codes of floats and bipolar types: the type's own `encode`."""
     largest = _largest(block)
@@ -221,7 +244,7 @@ def _encoded(block: Floats, dtype: DType, scale_dtype: str) -> tuple[NDArray[np.
     stored, scale = _stored_scale(exact, largest > 0, scale_dtype)
     with np.errstate(over="ignore"):
         block /= scale[:, :, None]
-    codes = dtype.encode(block.reshape(block.shape[0], -1))
+    codes = encode_fast(block, dtype)
     if _is_bipolar(dtype):
         stored = np.where(largest > 0, stored, np.zeros((), stored.dtype))
     return codes, stored, None

@@ -1,0 +1,302 @@
+"""From a block program to a kernel that runs: the one way through the compiler for Python.
+
+A program is a `Kernel` of the DSL, or text of the block dialect. The named pipelines of `lowlp-opt` do the work
+(`lowlp-to-ptx`, `lowlp-to-cpu`); this module only feeds them and reads back what they leave.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+import lowlp_runtime
+from lowlp_runtime.assemble import AssembledCubin, assemble_ptx
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.description import KernelDescription
+
+from . import __version__
+from .description import read_kernels
+from .errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError, from_mlir_error
+
+if TYPE_CHECKING:
+    from ._mlir import ir
+
+DEFAULT_ARCH = "sm_90a"
+LEVELS = ("block", "thread", "nvvm")
+_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+
+
+class BlockProgram(Protocol):
+    """What can be compiled: the `Kernel` of the DSL."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+
+    def module(self) -> ir.Module:
+        """A fresh module with the kernel."""
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel for one GPU architecture.
+
+    Made by `lowlp.compile` and `lowlp.compile_linear`, or read by `lowlp.load`. Calling it launches it: see `__call__`.
+    """
+
+    binary: KernelBinary
+    arch: str
+    assembled: AssembledCubin | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The entry point in the PTX."""
+        return self.binary.description.name
+
+    @property
+    def description(self) -> KernelDescription:
+        """Parameters, grid and block."""
+        return self.binary.description
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text. Raises `LowlpValueError` where a loaded kernel holds none."""
+        if self.arch not in self.binary.ptx:
+            raise LowlpValueError(f"ptx: kernel {self.name!r} holds no PTX for {self.arch}")
+        return self.binary.ptx[self.arch]
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code. Raises `LowlpValueError` where the kernel holds none (it was compiled without ptxas)."""
+        if self.arch not in self.binary.cubins:
+            raise LowlpValueError(f"cubin: kernel {self.name!r} holds no machine code for {self.arch}")
+        return self.binary.cubins[self.arch]
+
+    def ir(self, level: str) -> str:
+        """The program at `level`: 'block', 'thread' or 'nvvm'."""
+        if level not in self.binary.ir:
+            held = ", ".join(self.binary.ir) or "none"
+            raise LowlpValueError(f"level: kernel {self.name!r} holds no IR at level {level!r}; held: {held}")
+        return self.binary.ir[level]
+
+    def report(self) -> str:
+        """What the kernel costs and what was decided, as lines of text."""
+        lines = [f"kernel {self.name} for {self.arch}"]
+        block = " x ".join(str(extent) for extent in self.description.block if extent > 1) or "1"
+        lines.append(f"  threads per block        {block}")
+        if self.assembled is not None:
+            lines.append(f"  registers per thread     {self.assembled.registers}")
+            lines.append(f"  spilled bytes per thread {self.assembled.spill_bytes}")
+            lines.append(f"  shared bytes per block   {self.assembled.shared_bytes + self.description.shared_bytes}")
+        for key, value in self.description.notes.items():
+            if isinstance(value, Mapping):
+                lines.append(f"  {key}")
+                lines.extend(f"    {name:<22} {fact}" for name, fact in value.items())
+            else:
+                lines.append(f"  {key:<24} {value}")
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the kernel to one file, which `lowlp.load` and `lowlp_runtime` read, the latter without a compiler."""
+        self.binary.save(path)
+
+    def __call__(self, *arguments: object, stream: object = None, **named: object) -> None:
+        """Launches the kernel on a GPU; arguments by position or by name, as `lowlp_runtime.launch` takes them."""
+        if arguments and named:
+            raise LowlpTypeError("arguments: give all by position or all by name")
+        lowlp_runtime.launch(self.binary, named or arguments, stream=stream)
+
+
+def check_arch(arch: object, argument: str = "target") -> str:
+    """`arch` if it is spelled as an architecture, else `LowlpValueError`; the compiler then knows it or not."""
+    if not isinstance(arch, str) or not _ARCH.fullmatch(arch):
+        raise LowlpValueError(f"{argument}: expected an architecture such as 'sm_90a', or 'cpu', got {arch!r}")
+    return arch
+
+
+def open_program(program: BlockProgram | str) -> ir.Module:
+    """A fresh module of `program`, in a context of its own when it is text."""
+    if not isinstance(program, str):
+        return program.module()
+    from ._mlir import ir
+
+    with ir.Context() as context:
+        try:
+            return ir.Module.parse(program, context)
+        except ir.MLIRError as error:
+            raise from_mlir_error(error, "parsing the program") from error
+
+
+def run_pipeline(module: ir.Module, pipeline: str) -> None:
+    """Runs a named pipeline, such as `lowlp-to-ptx{arch=sm_90a}`, on the module, in place.
+
+    Raises `CompileError`, which carries the diagnostics and the command that reproduces them.
+    """
+    from ._mlir import ir
+    from ._mlir.passmanager import PassManager
+
+    source = module.operation.get_asm(enable_debug_info=True)
+    try:
+        PassManager.parse(f"builtin.module({pipeline})", module.context).run(module.operation)
+    except ir.MLIRError as error:
+        raise from_mlir_error(error, "compiling", pipeline=pipeline, source=source) from error
+
+
+def read_ptx(module: ir.Module) -> str:
+    """The PTX in the `gpu.binary` that `lowlp-to-ptx` left."""
+    from ._mlir.dialects import gpu
+
+    for operation in module.body.operations:
+        if isinstance(operation, gpu.BinaryOp):
+            (entry,) = list(operation.objects)
+            return bytes(gpu.ObjectAttr(entry).object).decode()
+    raise LowlpRuntimeError("the pipeline left no gpu.binary: the program holds no kernel")
+
+
+def compile(  # noqa: A001
+    program: BlockProgram | str,
+    target: str = DEFAULT_ARCH,
+    *,
+    opt_level: int = 3,
+    assemble: bool = True,
+    notes: Mapping[str, object] | None = None,
+) -> CompiledKernel:
+    """Compiles a block program for a GPU.
+
+    program    a kernel of the DSL, or text of the block dialect with one kernel
+    target     the architecture, 'sm_90a' for example
+    opt_level  0 to 3, of LLVM's optimiser
+    assemble   also make machine code, with ptxas
+    notes      JSON that is kept with the kernel
+
+    Raises `CompileError` with the user's source line where the program is wrong, `LowlpValueError` for an argument,
+    `AssembleError` from ptxas.
+    """
+    arch = check_arch(target)
+    if opt_level not in (0, 1, 2, 3):
+        raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
+    texts: dict[str, str] = {}
+    module = open_program(program)
+    texts["block"] = str(module)
+    for level in ("thread", "nvvm"):
+        options = f"{{arch={arch}}}" if level == "nvvm" else ""
+        run_pipeline(module := open_program(program), f"lowlp-to-{level}{options}")
+        texts[level] = str(module)
+    run_pipeline(module := open_program(program), f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}")
+    ptx = read_ptx(module)
+    description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
+    assembled = assemble_ptx(ptx, arch) if assemble else None
+    cubins = {arch: assembled.cubin} if assembled else {}
+    return CompiledKernel(KernelBinary(description, {arch: ptx}, cubins, texts), arch, assembled)
+
+
+def _only_kernel(kernels: Sequence[KernelDescription]) -> KernelDescription:
+    if len(kernels) != 1:
+        names = ", ".join(kernel.name for kernel in kernels) or "none"
+        raise LowlpValueError(f"program: expected one kernel, found {len(kernels)} ({names})")
+    return kernels[0]
+
+
+def load(path: str | os.PathLike[str]) -> CompiledKernel:
+    """The kernel saved at `path`.
+
+    Raises `KernelFileError` for a file that is damaged, of another version or no saved kernel, `OSError` where it cannot
+    be read.
+    """
+    binary = KernelBinary.load(path)
+    arch = next(iter([*binary.cubins, *binary.ptx]))
+    return CompiledKernel(binary, arch)
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """A kernel compiled for the CPU target: the thread-level program that would become PTX, run and checked here."""
+
+    description: KernelDescription
+    program: Any = field(repr=False)
+
+    def __call__(
+        self, *arguments: object, seed: int = 0, workers: int = 0, **named: object
+    ) -> dict[str, int]:
+        """Runs the kernel on numpy arrays and numbers, and returns what it counted.
+
+        seed     orders blocks and threads; a correct program gives the same result for all
+        workers  operating-system threads; 0: one for each core
+
+        Raises `CpuTargetError` with op, source line, block and thread where the program does what a GPU forbids.
+        """
+        from .cpu_launch import run
+
+        return run(self.description, self.program, arguments, named, seed=seed, workers=workers)
+
+
+def compile_cpu(program: BlockProgram | str, *, opt_level: int = 2, notes: Mapping[str, object] | None = None) -> CpuKernel:
+    """Compiles a block program for the CPU target; errors as for `compile`."""
+    from ._mlir._mlir_libs import _compiler  # type: ignore[attr-defined]
+
+    run_pipeline(module := open_program(program), "lowlp-to-cpu")
+    description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
+    return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
+
+
+class _Once:
+    """Makes each value once, also when several threads ask for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._locks: dict[object, threading.Lock] = {}
+        self._values: dict[object, Any] = {}
+
+    def get(self, key: object, make: Callable[[], Any]) -> Any:
+        if key in self._values:
+            return self._values[key]
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._values:
+                self._values[key] = make()
+            return self._values[key]
+
+
+_compiled = _Once()
+
+
+def is_host_array(value: object) -> bool:
+    """True for numpy arrays, which run on the CPU target."""
+    return isinstance(value, np.ndarray)
+
+
+def launch(program: Any, arguments: Sequence[object], *, stream: object = None, seed: int = 0) -> dict[str, int] | None:
+    """Runs a kernel of the DSL where its arrays are: numpy's on the CPU target, CUDA arrays on their GPU.
+
+    Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
+    """
+    host = [is_host_array(value) for value in arguments if not isinstance(value, int | float | np.number)]
+    if any(host) and not all(host):
+        raise LowlpTypeError("arguments: numpy arrays and CUDA arrays cannot be mixed in one launch")
+    key = program.trace_key()
+    if all(host) and host:
+        kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
+        counters: dict[str, int] = kernel(*arguments, seed=seed)
+        return counters
+    arch = current_arch()
+    compiled = _compiled.get((key, arch), functools.partial(compile, program, arch))
+    compiled(*arguments, stream=stream)
+    return None
+
+
+def current_arch() -> str:
+    """The architecture of the current CUDA device. Raises `DeviceError` where there is none."""
+    major, minor = lowlp_runtime.compute_capability()
+    suffix = "a" if major in (9, 10, 12) else ""
+    return f"sm_{major}{minor}{suffix}"

@@ -1,0 +1,93 @@
+"""Launching a kernel on the CPU target: numpy arrays checked against the kernel's description, then run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from lowlp_runtime.description import KernelDescription, Parameter
+from lowlp_runtime.launch import bind, check_divisible
+
+from .errors import CpuTargetError, LowlpTypeError, LowlpValueError
+
+_ELEMENTS = {
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "u8": np.dtype(np.uint8),
+    "i8": np.dtype(np.int8),
+}
+
+
+def run(
+    description: KernelDescription,
+    program: Any,
+    positional: Sequence[object],
+    named: Mapping[str, object],
+    *,
+    seed: int,
+    workers: int,
+) -> dict[str, int]:
+    """Runs `program` and returns the executor's counters; see `CpuKernel.__call__`."""
+    if positional and named:
+        raise LowlpTypeError("arguments: give all by position or all by name")
+    values = bind(description, named or positional)
+    arguments: list[tuple[str, int | float]] = []
+    allocations: list[tuple[int, int, str, bool]] = []
+    integers: dict[str, int] = {}
+    for parameter, value in zip(description.parameters, values, strict=True):
+        if parameter.is_pointer:
+            allocation = _allocation(parameter, value)
+            allocations.append(allocation)
+            arguments.append(("ptr", _address(value)))
+        elif parameter.is_integer:
+            integers[parameter.name] = _integer(parameter, value)
+            arguments.append((parameter.kind, integers[parameter.name]))
+        else:
+            arguments.append((parameter.kind, float(value)))  # type: ignore[arg-type]
+    grid = description.evaluate_grid(integers)
+    if 0 in grid:
+        return {}
+    try:
+        counters: dict[str, int] = program.run(
+            description.name, grid, description.block, description.shared_bytes, arguments, allocations, seed, workers
+        )
+    except RuntimeError as error:
+        raise CpuTargetError(str(error)) from error
+    return counters
+
+
+def _address(value: object) -> int:
+    assert isinstance(value, np.ndarray)
+    return int(value.__array_interface__["data"][0])
+
+
+def _allocation(parameter: Parameter, value: object) -> tuple[int, int, str, bool]:
+    """Address, bytes, name and writability of the memory that an array spans."""
+    if not isinstance(value, np.ndarray):
+        raise LowlpTypeError(f"{parameter.name}: expected a numpy array, got {type(value).__name__}")
+    wanted = _ELEMENTS[parameter.element]
+    bytes_wanted = {np.dtype(np.uint8), np.dtype(np.int8)}
+    if value.dtype != wanted and not (wanted in bytes_wanted and value.dtype in bytes_wanted):
+        raise LowlpTypeError(f"{parameter.name}: expected elements of type {wanted}, got {value.dtype}")
+    if parameter.writable and not value.flags.writeable:
+        raise LowlpValueError(f"{parameter.name}: the kernel writes to it, and the array is read-only")
+    if _address(value) % parameter.alignment_bytes:
+        raise LowlpValueError(
+            f"{parameter.name}: address {_address(value):#x} must be a multiple of {parameter.alignment_bytes} bytes"
+        )
+    low, high = np.lib.array_utils.byte_bounds(value)
+    return low, high - low, parameter.name, bool(value.flags.writeable)
+
+
+def _integer(parameter: Parameter, value: object) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise LowlpTypeError(f"{parameter.name}: expected an int, got {type(value).__name__}") from None
+    check_divisible(parameter, number)
+    return number

@@ -1,0 +1,91 @@
+"""Reads what the compiler says of its kernels into what a launch needs.
+
+The pipelines leave a dictionary attribute `lowlp.kernels` on the module: for each kernel the size of a block, the grid
+as an affine map over the integer parameters, and the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lowlp_runtime.description import KernelDescription, Parameter
+
+from .errors import LowlpRuntimeError
+
+if TYPE_CHECKING:
+    from ._mlir import ir
+
+# The element types of pointers, as `lowlp_runtime` names them.
+_BYTE_ELEMENTS = {"f16": "f16", "bf16": "bf16", "f32": "f32", "si8": "i8", "ui8": "u8"}
+
+
+def element_name(element: str) -> str:
+    """What an array behind a pointer to the MLIR type `element` holds: packed codes are bytes."""
+    return _BYTE_ELEMENTS.get(element, "u8")
+
+
+def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, object]) -> list[KernelDescription]:
+    """The descriptions of all kernels in a module that went through a pipeline."""
+    from ._mlir import ir
+
+    attributes = module.operation.attributes
+    if "lowlp.kernels" not in attributes:
+        raise LowlpRuntimeError("the module has no attribute lowlp.kernels: no pipeline has run on it")
+    kernels = []
+    for entry in ir.DictAttr(attributes["lowlp.kernels"]):
+        facts = ir.DictAttr(entry.attr)
+        parameters = [_read_parameter(ir.DictAttr(p)) for p in ir.ArrayAttr(facts["parameters"])]
+        integers = [p.name for p in parameters if p.is_integer]
+        grid_map = ir.AffineMapAttr(facts["grid"])
+        kernels.append(
+            KernelDescription(
+                name=str(entry.name),
+                parameters=tuple(parameters),
+                grid=_read_grid(grid_map, integers),
+                block=tuple(ir.DenseI32ArrayAttr(facts["block_size"])),  # type: ignore[arg-type]
+                compiler_version=compiler_version,
+                notes=notes,
+            )
+        )
+    return kernels
+
+
+def _read_parameter(facts: ir.DictAttr) -> Parameter:
+    from ._mlir import ir
+
+    name = str(ir.StringAttr(facts["name"]).value)
+    kind = str(ir.TypeAttr(facts["type"]).value)
+    divisible_by = int(ir.IntegerAttr(facts["divisible_by"]).value) if "divisible_by" in facts else 1
+    if not kind.startswith("!lowlp.ptr<"):
+        return Parameter(name, kind, divisible_by=divisible_by)
+    element = element_name(kind.removeprefix("!lowlp.ptr<").removesuffix(">"))
+    natural = {"f16": 2, "bf16": 2, "f32": 4}.get(element, 1)
+    align = int(ir.IntegerAttr(facts["align"]).value) if "align" in facts else natural
+    return Parameter(name, "pointer", element, alignment_bytes=align, writable="written" in facts)
+
+
+def _read_grid(attribute: ir.AffineMapAttr, names: list[str]) -> Any:
+    results = attribute.value.results
+    extents: list[object] = [_read_expression(result, names) for result in results]
+    return (*extents, *[1] * (3 - len(extents)))
+
+
+def _read_expression(expression: Any, names: list[str]) -> object:
+    from ._mlir import ir
+
+    if ir.AffineConstantExpr.isinstance(expression):
+        return int(ir.AffineConstantExpr(expression).value)
+    if ir.AffineDimExpr.isinstance(expression):
+        return ["param", names[ir.AffineDimExpr(expression).position]]
+    for operator, kind in (
+        ("+", ir.AffineAddExpr),
+        ("*", ir.AffineMulExpr),
+        ("mod", ir.AffineModExpr),
+        ("floordiv", ir.AffineFloorDivExpr),
+        ("ceildiv", ir.AffineCeilDivExpr),
+    ):
+        if kind.isinstance(expression):
+            binary = kind(expression)
+            return [operator, _read_expression(binary.lhs, names), _read_expression(binary.rhs, names)]
+    raise LowlpRuntimeError(f"grid: affine expression {expression} is of no known kind")

@@ -1,15 +1,16 @@
 //===- InitPasses.cpp - the passes that lowlp knows -----------------------===//
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/InitAll.h"
+#include "lowlp/Pipelines/Pipelines.h"
 #include "lowlp/Target/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
 
 void lowlp::registerAllPasses() {
-#ifdef LOWLP_HAS_TO_THREAD
   registerConvertToThread();
-#endif
+  registerConvertThreadToCPU();
   registerConvertThreadToNVVM();
   registerEmitPTX();
+  registerPipelines();
   mlir::registerTransformsPasses();
 }

@@ -18,9 +18,7 @@ static void addCleanup(OpPassManager &manager) {
 
 void lowlp::buildToThreadPipeline(OpPassManager &manager,
                                   const PipelineOptions &options) {
-#ifdef LOWLP_HAS_TO_THREAD
   manager.addPass(createConvertToThread());
-#endif
   addCleanup(manager);
 }
 

@@ -49,8 +49,8 @@ def ConvertThreadToNVVM : Pass<"lowlp-convert-thread-to-nvvm", "::mlir::ModuleOp
     knows.
 
     Guarantees: a `gpu.module` holds nothing but `llvm` and `nvvm`, and its target names `arch`. The attribute
-    `lowlp.kernels` of the module describes each kernel by name: `block_size`, the types and promises of the
-    `arguments`, and each attribute `lowlp.x` of the `gpu.func` under the name `x`.
+    `lowlp.kernels` of the module describes each kernel by name: its `block_size`, and each attribute `lowlp.x` of
+    the `gpu.func` under the name `x`.
 
     Before:
 
@@ -79,6 +79,45 @@ def ConvertThreadToNVVM : Pass<"lowlp-convert-thread-to-nvvm", "::mlir::ModuleOp
   let options = [Option<"arch", "arch", "std::string", "\"sm_90a\"", "the architecture, such as sm_90a">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
       "::mlir::cf::ControlFlowDialect"];
+}
+
+def ConvertThreadToCPU : Pass<"lowlp-convert-thread-to-cpu", "::mlir::ModuleOp"> {
+  let summary = "turn the program of one thread into host code in the llvm dialect";
+  let description = [{
+    Makes of every kernel a function of the host that carries out one GPU thread, `void (LowlpThread *thread, void
+    *const *args)` (`lowlp/CPU/ABI.h`); `args[i]` points at the value of the i-th argument. Indices, collectives, atomics
+    and assertions become calls of the executor, and a load or store is announced to it by `lowlpCpuCheckAccess`. The
+    call names its op by a string such as `lowlp.load_global at fig2.mlir:12:8`, whose parts are the name and the place
+    in the op's location, or the op's own name if the location has none. Every op has a string of its own.
+
+    Requires: every kernel is a `gpu.func` with `known_block_size` and without attributions. A `gpu.module` holds nothing
+    but kernels, whose names are those of no other symbol of the module.
+
+    Guarantees: no `gpu.module` is left and the module holds `llvm` in its place. The attribute `lowlp.kernels` of the
+    module describes the kernels as `lowlp-convert-thread-to-nvvm` does.
+
+    Before:
+
+    ```mlir
+    gpu.func @wait() kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      gpu.barrier
+      gpu.return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    llvm.mlir.global internal constant @site_0("gpu.barrier at wait.mlir:2:3\\00")
+    llvm.func @lowlpCpuBarrier(!llvm.ptr, !llvm.ptr)
+    llvm.func @wait(%thread: !llvm.ptr, %args: !llvm.ptr) {
+      %site = llvm.mlir.addressof @site_0 : !llvm.ptr
+      llvm.call @lowlpCpuBarrier(%thread, %site) : (!llvm.ptr, !llvm.ptr) -> ()
+      llvm.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::cf::ControlFlowDialect"];
 }
 
 #endif // LOWLP_CONVERSION_PASSES_TD

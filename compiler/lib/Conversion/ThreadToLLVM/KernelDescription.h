@@ -13,12 +13,11 @@ inline constexpr llvm::StringLiteral kKernelsAttrName = "lowlp.kernels";
 /// dictionary from the kernel's name to
 ///
 ///   block_size   array<i32: x, y, z>
-///   arguments    [{type = T, name = ..., align = ..., ...}, ...]
 ///   x            the attribute `lowlp.x` of the kernel, for every x
 ///
-/// where an argument's promises are its attributes `lowlp.<promise>`. The
-/// attributes `lowlp.*` leave the kernels. Fails with a diagnostic if a kernel
-/// has no known block size, declares attributions, or shares its name.
+/// such as `grid` and `parameters`. The attributes `lowlp.*` leave the kernels.
+/// Fails with a diagnostic if a kernel has no known block size, declares
+/// attributions, or shares its name with one of another gpu.module.
 mlir::LogicalResult describeKernels(mlir::ModuleOp module);
 
 } // namespace lowlp

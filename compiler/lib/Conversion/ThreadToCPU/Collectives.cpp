@@ -1,0 +1,118 @@
+//===- Collectives.cpp - what threads do together, as host code -----------===//
+//
+// Operands that are vectors pass through scratch memory on the thread's stack.
+//
+//===----------------------------------------------------------------------===//
+#include "Patterns.h"
+
+#include "lowlp/CPU/ABI.h"
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static LowlpShuffleMode getShuffleMode(gpu::ShuffleMode mode) {
+  switch (mode) {
+  case gpu::ShuffleMode::IDX:
+    return LowlpShuffleIdx;
+  case gpu::ShuffleMode::UP:
+    return LowlpShuffleUp;
+  case gpu::ShuffleMode::DOWN:
+    return LowlpShuffleDown;
+  case gpu::ShuffleMode::XOR:
+    return LowlpShuffleBfly;
+  }
+  llvm_unreachable("unknown mode of shuffle");
+}
+
+namespace {
+
+struct MmaLowering : ExecutorPattern<simt::MmaOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::MmaOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    bool isF16 = cast<VectorType>(op.getA().getType()).getElementType().isF16();
+    SmallVector<Value> operands = {calls.getI32(
+        rewriter, loc, isF16 ? LowlpMmaM16N8K16F16 : LowlpMmaM16N8K16BF16)};
+    Value fragments[] = {adaptor.getA(), adaptor.getB(), adaptor.getC()};
+    for (auto [index, fragment] : llvm::enumerate(fragments)) {
+      operands.push_back(calls.getScratch(rewriter, op, index));
+      LLVM::StoreOp::create(rewriter, loc, fragment, operands.back());
+    }
+    Value result = calls.getScratch(rewriter, op, std::size(fragments));
+    operands.push_back(result);
+    operands.push_back(calls.getSite(rewriter, op));
+    calls.call(rewriter, op, "lowlpCpuMma", /*resultType=*/{}, operands);
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, adaptor.getC().getType(),
+                                              result);
+    return success();
+  }
+};
+
+struct BarrierLowering : ExecutorPattern<gpu::BarrierOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(gpu::BarrierOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    calls.call(rewriter, op, "lowlpCpuBarrier", /*resultType=*/{},
+               calls.getSite(rewriter, op));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// The first `width` lanes take part. As on NVIDIA GPUs, that is the member
+/// mask, and lanes are clamped at width - 1, or at 32 - width going up.
+struct ShuffleLowering : ExecutorPattern<gpu::ShuffleOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(gpu::ShuffleOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type word = rewriter.getI32Type();
+    Type type = op.getValue().getType();
+    if (!type.isInteger(32) && !type.isF32())
+      return op.emitOpError("value must be i32 or f32 on the CPU, but is ")
+             << type;
+    Value value = adaptor.getValue();
+    if (type.isF32())
+      value = LLVM::BitcastOp::create(rewriter, loc, word, value);
+    Value width = adaptor.getWidth();
+    Value idle = LLVM::SubOp::create(rewriter, loc,
+                                     calls.getI32(rewriter, loc, 32), width);
+    Value members = LLVM::LShrOp::create(
+        rewriter, loc, calls.getI32(rewriter, loc, -1), idle);
+    Value clamp = idle;
+    if (op.getMode() != gpu::ShuffleMode::UP)
+      clamp = LLVM::SubOp::create(rewriter, loc, width,
+                                  calls.getI32(rewriter, loc, 1));
+    Value mode = calls.getI32(rewriter, loc, getShuffleMode(op.getMode()));
+    Value place = calls.getScratch(rewriter, op, 0);
+    Value result =
+        calls.call(rewriter, op, "lowlpCpuShuffle", word,
+                   {mode, value, adaptor.getOffset(), clamp, members, place,
+                    calls.getSite(rewriter, op)});
+    if (type.isF32())
+      result = LLVM::BitcastOp::create(rewriter, loc, type, result);
+    Value predicate = LLVM::LoadOp::create(rewriter, loc, word, place);
+    Value valid = LLVM::TruncOp::create(rewriter, loc, rewriter.getI1Type(),
+                                        predicate);
+    rewriter.replaceOp(op, {result, valid});
+    return success();
+  }
+};
+
+} // namespace
+
+void lowlp::populateCollectivesToCPUPatterns(
+    const LLVMTypeConverter &converter, RewritePatternSet &patterns,
+    ExecutorCalls &calls) {
+  patterns.add<MmaLowering, BarrierLowering, ShuffleLowering>(converter, calls);
+}

@@ -1,0 +1,39 @@
+//===- Patterns.h - lowerings of gpu and simt to host code ------*- C++ -*-===//
+#ifndef LOWLP_LIB_CONVERSION_THREADTOCPU_PATTERNS_H
+#define LOWLP_LIB_CONVERSION_THREADTOCPU_PATTERNS_H
+
+#include "ExecutorCalls.h"
+
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+
+namespace lowlp {
+
+/// A pattern that writes calls of the executor.
+template <typename SourceOp>
+struct ExecutorPattern : mlir::ConvertOpToLLVMPattern<SourceOp> {
+  ExecutorPattern(const mlir::LLVMTypeConverter &converter,
+                  ExecutorCalls &calls)
+      : mlir::ConvertOpToLLVMPattern<SourceOp>(converter), calls(calls) {}
+
+  ExecutorCalls &calls;
+};
+
+/// Adds the lowerings of kernels, their ends, and the indices of a thread.
+void populateKernelToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                 mlir::RewritePatternSet &patterns,
+                                 ExecutorCalls &calls);
+
+/// Adds the lowerings of `simt.load`, `store`, `atomic_rmw` and `assert`.
+void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                 mlir::RewritePatternSet &patterns,
+                                 ExecutorCalls &calls);
+
+/// Adds the lowerings of what threads do together: `simt.mma`, `gpu.barrier`
+/// and `gpu.shuffle`.
+void populateCollectivesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                      mlir::RewritePatternSet &patterns,
+                                      ExecutorCalls &calls);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_THREADTOCPU_PATTERNS_H

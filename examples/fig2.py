@@ -28,7 +28,7 @@ def matmul(
             a_view, offsets=[offset_m, k * BK], layout=lowlp.column_local(2, 2).spatial(8, 4).local(1, 2)
         )
         b_bytes = ll.load_global(b_view, offsets=[k, bj, 0], layout=lowlp.local(3).spatial(32))
-        # The 24 bits that each thread holds are 3 bytes, and 4 numbers of 6 bits where the matrix instruction wants them.
+        # A thread's 24 bits are 3 bytes, and also 4 numbers of 6 bits where the matrix instruction wants them.
         b_codes = ll.view(b_bytes, dtype="int6", layout=lowlp.local(2, 1).column_spatial(4, 8).local(2, 1))
         b_tile = ll.cast(b_codes, "f16")
         acc = ll.dot(a_tile, b_tile, acc)

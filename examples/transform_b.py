@@ -1,7 +1,7 @@
 """Packs int6 weights for fig2.py, once and ahead of time: figure 8 of the Tilus paper.
 
-A thread takes the 24 bits of its 4 numbers out of the row-major weights and stores them as 3 bytes. Prints the program in
-the block dialect; transform_b.mlir is the same program, written by hand.
+A thread takes the 24 bits of its 4 numbers out of the row-major weights and stores them as 3 bytes. Prints the program
+in the block dialect; transform_b.mlir is the same program, written by hand.
 """
 
 import lowlp

@@ -31,8 +31,11 @@ struct Launcher : lowlp::cpu::LaunchConfig {
     return *this;
   }
 
+  /// What `args` points at: the places of the arguments passed so far.
+  void *const *argumentPlaces() const { return values.data(); }
+
   lowlp::cpu::LaunchReport run() {
-    args = values.data();
+    args = argumentPlaces();
     return lowlp::cpu::launch(*this);
   }
 

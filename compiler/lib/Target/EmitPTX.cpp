@@ -1,5 +1,5 @@
 //===- EmitPTX.cpp - compile every gpu.module to PTX ----------------------===//
-#include "LLVMBackend.h"
+#include "NVPTXBackend.h"
 
 #include "lowlp/Target/Passes.h"
 #include "lowlp/Target/TargetInfo.h"

@@ -26,11 +26,6 @@ translateToLLVMIR(mlir::Operation *op, llvm::LLVMContext &context,
 void optimize(llvm::Module &module, llvm::TargetMachine &machine,
               unsigned optLevel);
 
-/// PTX for `chip` from `op`, a gpu.module. May be called from several threads.
-llvm::Expected<std::string> compileToPTX(mlir::Operation *op,
-                                         llvm::StringRef chip,
-                                         unsigned optLevel);
-
 } // namespace lowlp
 
 #endif // LOWLP_LIB_TARGET_LLVMBACKEND_H

@@ -8,6 +8,8 @@
 // process, so only one thread at a time is in here.
 //
 //===----------------------------------------------------------------------===//
+#include "NVPTXBackend.h"
+
 #include "LLVMBackend.h"
 
 #include "llvm/ADT/SmallString.h"

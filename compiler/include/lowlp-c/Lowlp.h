@@ -1,0 +1,55 @@
+//===- Lowlp.h - lowlp for callers in C -------------------------*- C++ -*-===//
+//
+// Everything that other languages need beyond MLIR's own C API: dialects and
+// passes, and running kernels on the CPU. Kernels are compiled by running the
+// pipelines of lowlp (`lowlp-to-ptx`, `lowlp-to-cpu`) by name.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LOWLP_C_LOWLP_H
+#define LOWLP_C_LOWLP_H
+
+#include "lowlp/CPU/Executor.h"
+
+#include "mlir-c/IR.h"
+#include "mlir-c/Support.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Adds the dialects of lowlp and all those that its pipelines touch.
+MLIR_CAPI_EXPORTED void
+lowlpRegisterAllDialects(MlirDialectRegistry registry);
+
+/// Makes the passes and pipelines of lowlp known by name in this process.
+MLIR_CAPI_EXPORTED void lowlpRegisterAllPasses(void);
+
+/// Kernels compiled for this host; null if they did not compile.
+typedef struct LowlpCpuProgram {
+  void *ptr;
+} LowlpCpuProgram;
+
+/// Compiles the kernels of `module`, which `lowlp-to-cpu` has gone over, at
+/// LLVM's `optLevel`, 0 to 3. Returns null after passing the reason to
+/// `onError`. The caller destroys the program.
+MLIR_CAPI_EXPORTED LowlpCpuProgram
+lowlpCpuProgramCreate(MlirOperation module, int32_t optLevel,
+                      MlirStringCallback onError, void *userData);
+
+MLIR_CAPI_EXPORTED void lowlpCpuProgramDestroy(LowlpCpuProgram program);
+
+/// Runs `kernel` as `launch` says, whose field `kernel` is not read. Returns
+/// false after passing to `onError` what went wrong: a violation with its op
+/// and place, or the name of a kernel that does not exist. Fills `counters` in
+/// either case unless it is null. May be called from several threads at once.
+MLIR_CAPI_EXPORTED bool
+lowlpCpuProgramRun(LowlpCpuProgram program, MlirStringRef kernel,
+                   const LowlpLaunchConfig *launch,
+                   LowlpLaunchCounters *counters, MlirStringCallback onError,
+                   void *userData);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // LOWLP_C_LOWLP_H

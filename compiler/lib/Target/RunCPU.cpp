@@ -1,0 +1,131 @@
+//===- RunCPU.cpp - compile host code in memory and run it ----------------===//
+//
+// llvm dialect -> LLVM IR -> standard pipeline -> machine code (LLJIT). Compiled
+// code sees three kinds of names: its own, the executor's functions, and
+// conversions between f32 and the 16-bit floats, which are spelled out here
+// because the libraries of the host need not have them.
+//
+// All kernels are looked up on creation, so that running only reads.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/Target/RunCPU.h"
+
+#include "HalfConversions.h"
+#include "LLVMBackend.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace llvm;
+using namespace lowlp;
+
+struct CpuProgram::Code {
+  std::unique_ptr<orc::LLJIT> jit;
+  StringMap<LowlpKernelFn> kernels;
+};
+
+CpuProgram::CpuProgram(std::unique_ptr<Code> code) : code(std::move(code)) {}
+CpuProgram::~CpuProgram() = default;
+
+/// A description of this host whose code gives the same bits on every host.
+static Expected<orc::JITTargetMachineBuilder> describeHost() {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+    InitializeNativeTargetAsmParser();
+  });
+  Expected<orc::JITTargetMachineBuilder> host =
+      orc::JITTargetMachineBuilder::detectHost();
+  if (!host)
+    return host.takeError();
+  host->getOptions().AllowFPOpFusion = FPOpFusion::Strict;
+  // These conversions to bf16 flush subnormals to zero.
+  if (host->getTargetTriple().isX86())
+    host->addFeatures({"-avx512bf16", "-avxneconvert"});
+  return host;
+}
+
+/// Makes the executor's functions and the conversions known to `jit`.
+static Error defineSymbols(orc::LLJIT &jit) {
+  int64_t count = 0;
+  const LowlpCpuSymbol *functions = lowlpCpuSymbols(&count);
+  orc::SymbolMap symbols;
+  auto define = [&](const LowlpCpuSymbol &symbol) {
+    symbols[jit.mangleAndIntern(symbol.name)] = {
+        orc::ExecutorAddr::fromPtr(symbol.address),
+        JITSymbolFlags::Exported | JITSymbolFlags::Callable};
+  };
+  for (const LowlpCpuSymbol &symbol : ArrayRef(functions, count))
+    define(symbol);
+  for (const LowlpCpuSymbol &symbol : getHalfConversions())
+    define(symbol);
+  return jit.getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols)));
+}
+
+static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
+                       TargetMachine &machine, unsigned optLevel) {
+  auto context = std::make_unique<LLVMContext>();
+  Expected<std::unique_ptr<Module>> module =
+      translateToLLVMIR(op, *context, "lowlp-host");
+  if (!module)
+    return module.takeError();
+  optimize(**module, machine, optLevel);
+  return jit.addIRModule(
+      orc::ThreadSafeModule(std::move(*module), std::move(context)));
+}
+
+Expected<std::unique_ptr<CpuProgram>>
+CpuProgram::create(mlir::Operation *module, unsigned optLevel) {
+  auto kernels = module->getAttrOfType<mlir::DictionaryAttr>("lowlp.kernels");
+  if (!kernels)
+    return createStringError("the module describes no kernels: it did not go "
+                             "through lowlp-to-cpu");
+  if (optLevel > 3)
+    return createStringError("the optimisation level must be 0 to 3, but is " +
+                             Twine(optLevel));
+  Expected<orc::JITTargetMachineBuilder> host = describeHost();
+  if (!host)
+    return host.takeError();
+  host->setCodeGenOptLevel(static_cast<CodeGenOptLevel>(optLevel));
+  Expected<std::unique_ptr<TargetMachine>> machine =
+      host->createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  Expected<std::unique_ptr<orc::LLJIT>> jit =
+      orc::LLJITBuilder().setJITTargetMachineBuilder(*host).create();
+  if (!jit)
+    return jit.takeError();
+  if (Error error = defineSymbols(**jit))
+    return std::move(error);
+  if (Error error = addModule(**jit, module, **machine, optLevel))
+    return std::move(error);
+  auto code = std::make_unique<Code>();
+  for (mlir::NamedAttribute kernel : kernels) {
+    StringRef name = kernel.getName();
+    Expected<orc::ExecutorAddr> address = (*jit)->lookup(name);
+    if (!address)
+      return address.takeError();
+    code->kernels[name] = address->toPtr<LowlpKernelFn>();
+  }
+  code->jit = std::move(*jit);
+  return std::unique_ptr<CpuProgram>(new CpuProgram(std::move(code)));
+}
+
+Expected<cpu::LaunchReport> CpuProgram::run(StringRef kernel,
+                                            cpu::LaunchConfig config) const {
+  auto found = code->kernels.find(kernel);
+  if (found == code->kernels.end())
+    return createStringError("there is no kernel '" + kernel + "'");
+  config.kernel = found->second;
+  return cpu::launch(config);
+}

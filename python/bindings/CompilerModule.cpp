@@ -1,0 +1,153 @@
+//===- CompilerModule.cpp - the module _compiler --------------------------===//
+//
+// Kernels that run on the CPU, over lowlp's C API. No Python object is touched
+// while a kernel compiles or runs, so other Python threads go on.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp-c/Lowlp.h"
+#include "mlir/Bindings/Python/Nanobind.h"
+#include "mlir/Bindings/Python/NanobindAdaptors.h"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace {
+
+using Extents = std::array<int64_t, 3>;
+/// Kind and value.
+using Argument = std::tuple<std::string, nb::object>;
+/// Address, bytes, name and whether it may be written.
+using Memory = std::tuple<uint64_t, int64_t, std::string, bool>;
+
+void append(MlirStringRef text, void *to) {
+  static_cast<std::string *>(to)->append(text.data, text.length);
+}
+
+/// The value of one argument of a kernel, as the kernel reads it.
+union Value {
+  uint64_t pointer;
+  int64_t i64;
+  int32_t i32;
+  float f32;
+};
+
+Value readValue(const Argument &argument) {
+  const auto &[kind, object] = argument;
+  Value value = {};
+  if (kind == "ptr")
+    value.pointer = nb::cast<uint64_t>(object);
+  else if (kind == "i64")
+    value.i64 = nb::cast<int64_t>(object);
+  else if (kind == "i32")
+    value.i32 = nb::cast<int32_t>(object);
+  else if (kind == "f32")
+    value.f32 = nb::cast<float>(object);
+  else
+    throw nb::value_error(
+        ("the kind of an argument must be 'ptr', 'i32', 'i64' or 'f32', but is '" +
+         kind + "'")
+            .c_str());
+  return value;
+}
+
+nb::dict toDict(const LowlpLaunchCounters &counters) {
+  nb::dict dict;
+  dict["loads"] = counters.loads;
+  dict["stores"] = counters.stores;
+  dict["bytes_loaded"] = counters.bytesLoaded;
+  dict["bytes_stored"] = counters.bytesStored;
+  dict["mmas"] = counters.mmas;
+  dict["barriers"] = counters.barriers;
+  dict["shuffles"] = counters.shuffles;
+  dict["atomics"] = counters.atomics;
+  dict["blocks"] = counters.blocks;
+  return dict;
+}
+
+class CpuProgram {
+public:
+  CpuProgram(MlirOperation module, int optLevel) {
+    std::string error;
+    {
+      nb::gil_scoped_release release;
+      program = lowlpCpuProgramCreate(module, optLevel, append, &error);
+    }
+    if (!program.ptr)
+      throw std::runtime_error(error);
+  }
+  CpuProgram(const CpuProgram &) = delete;
+  ~CpuProgram() { lowlpCpuProgramDestroy(program); }
+
+  nb::dict run(const std::string &name, const Extents &grid,
+               const Extents &block, int64_t sharedBytes,
+               const std::vector<Argument> &arguments,
+               const std::vector<Memory> &memory, uint64_t seed,
+               int32_t workers) const {
+    std::vector<Value> values;
+    for (const Argument &argument : arguments)
+      values.push_back(readValue(argument));
+    std::vector<void *> places;
+    for (Value &value : values)
+      places.push_back(&value);
+    std::vector<LowlpAllocation> allocations;
+    for (const auto &[address, bytes, label, writable] : memory)
+      allocations.push_back({reinterpret_cast<const void *>(address), bytes,
+                             label.c_str(), writable});
+    LowlpLaunchConfig launch = {};
+    std::copy(grid.begin(), grid.end(), launch.grid);
+    std::copy(block.begin(), block.end(), launch.block);
+    launch.sharedBytes = sharedBytes;
+    launch.args = places.data();
+    launch.allocations = allocations.data();
+    launch.numAllocations = static_cast<int64_t>(allocations.size());
+    launch.seed = seed;
+    launch.workers = workers;
+    launch.checks = 1;
+    LowlpLaunchCounters counters = {};
+    std::string error;
+    bool ok;
+    {
+      nb::gil_scoped_release release;
+      ok = lowlpCpuProgramRun(program,
+                              mlirStringRefCreate(name.data(), name.size()),
+                              &launch, &counters, append, &error);
+    }
+    if (!ok)
+      throw std::runtime_error(error);
+    return toDict(counters);
+  }
+
+private:
+  LowlpCpuProgram program = {nullptr};
+};
+
+} // namespace
+
+NB_MODULE(_compiler, m) {
+  m.doc() = "runs kernels of lowlp on the CPU";
+  nb::class_<CpuProgram>(
+      m, "CpuProgram",
+      "The kernels of one module, compiled for this host. `module_op` is a "
+      "module that lowlp-to-cpu has gone over; `opt_level`, 0 to 3, is LLVM's. "
+      "Raises RuntimeError if it does not compile.")
+      .def(nb::init<MlirOperation, int>(), nb::arg("module_op"),
+           nb::arg("opt_level") = 3)
+      .def("run", &CpuProgram::run, nb::arg("name"), nb::arg("grid"),
+           nb::arg("block"), nb::arg("shared_bytes"), nb::arg("args"),
+           nb::arg("allocations"), nb::arg("seed") = 0, nb::arg("workers") = 0,
+           "Runs a kernel and returns what it counted. `args` holds a kind "
+           "('ptr', 'i32', 'i64' or 'f32') and a value for each argument; "
+           "`allocations` address, bytes, name and writability of the memory "
+           "that may be touched. Raises RuntimeError with the op and its place "
+           "if the kernel does what it must not.");
+}

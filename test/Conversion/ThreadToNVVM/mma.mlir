@@ -1,0 +1,44 @@
+// RUN: lowlp-opt %s --lowlp-convert-thread-to-nvvm | FileCheck %s
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: llvm.func @f16
+    gpu.func @f16(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      // CHECK-DAG: %[[A:.*]] = llvm.load {{.*}} -> vector<8xf16>
+      %a = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<8xf16>
+      // CHECK-DAG: %[[B:.*]] = llvm.load {{.*}} -> vector<4xf16>
+      %b = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<4xf16>
+      %c = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
+      // CHECK: %[[A0:.*]] = llvm.shufflevector %[[A]], %[[A]] [0, 1] : vector<8xf16>
+      // CHECK: %[[A1:.*]] = llvm.shufflevector %[[A]], %[[A]] [2, 3] : vector<8xf16>
+      // CHECK: %[[A2:.*]] = llvm.shufflevector %[[A]], %[[A]] [4, 5] : vector<8xf16>
+      // CHECK: %[[A3:.*]] = llvm.shufflevector %[[A]], %[[A]] [6, 7] : vector<8xf16>
+      // CHECK: %[[B0:.*]] = llvm.shufflevector %[[B]], %[[B]] [0, 1] : vector<4xf16>
+      // CHECK: %[[B1:.*]] = llvm.shufflevector %[[B]], %[[B]] [2, 3] : vector<4xf16>
+      // CHECK: nvvm.mma.sync A[%[[A0]], %[[A1]], %[[A2]], %[[A3]]] B[%[[B0]], %[[B1]]]
+      // CHECK-SAME: layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>
+      // CHECK-SAME: shape = #nvvm.shape<m = 16, n = 8, k = 16>
+      // CHECK-SAME: (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+      %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xf16>, vector<4xf32>
+      simt.store %d, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      gpu.return
+    }
+
+    // CHECK-LABEL: llvm.func @bf16
+    gpu.func @bf16(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      %a = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<8xbf16>
+      %b = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<4xbf16>
+      %c = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
+      // CHECK: llvm.bitcast %{{.*}} : vector<8xbf16> to vector<4xi32>
+      // CHECK: llvm.bitcast %{{.*}} : vector<4xbf16> to vector<2xi32>
+      // CHECK: nvvm.mma.sync
+      // CHECK-SAME: multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>
+      // CHECK-SAME: (i32, i32, f32)
+      %d = simt.mma %a, %b, %c : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+      simt.store %d, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      gpu.return
+    }
+  }
+}

@@ -1,0 +1,29 @@
+// RUN: lowlp-opt %s --lowlp-emit-ptx --split-input-file --verify-diagnostics
+
+// expected-error @below {{was lowered for sm_80, but PTX is asked for sm_90a}}
+gpu.module @kernels [#nvvm.target<chip = "sm_80">] {
+  llvm.func @nothing() attributes {nvvm.kernel} {
+    llvm.return
+  }
+}
+
+// -----
+
+// An error at which LLVM's backend would end the process.
+// expected-error @below {{cannot become PTX: Cannot select: intrinsic %llvm.nvvm.tcgen05}}
+gpu.module @kernels {
+  llvm.func @wrong() attributes {nvvm.kernel} {
+    llvm.call_intrinsic "llvm.nvvm.tcgen05.fence.before.thread.sync"() : () -> ()
+    llvm.return
+  }
+}
+
+// -----
+
+// expected-error @below {{cannot become PTX: translation to LLVM IR failed}}
+gpu.module @kernels {
+  gpu.func @high() kernel {
+    // expected-error @below {{cannot be converted to LLVM IR}}
+    gpu.return
+  }
+}

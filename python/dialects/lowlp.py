@@ -1,3 +1,3 @@
 """The block dialect: one class for each op, generated from its definition."""
 
-from ._lowlp_ops_gen import *  # noqa: F403
+from ._lowlp_ops_gen import *

@@ -59,7 +59,7 @@ _MODULES = {
 # Modules that are public as such.
 _SUBMODULES = ("errors", "language")
 
-__all__ = [*_MODULES, *_SUBMODULES, "__version__"]  # noqa: PLE0604
+__all__ = [*_MODULES, *_SUBMODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -53,7 +53,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"lowlp {lowlp.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [(), ("fly",), ("compile",), ("compile", "x", "-O", "4"), ("demo", "--rows", "0")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("fly",), ("compile",), ("compile", "x", "-O", "4"), ("demo", "--rows", "0")]
+)
 def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert wrong_usage(*arguments) == 2
     assert capsys.readouterr().err.startswith("usage: lowlp")
@@ -160,8 +162,12 @@ def test_compile_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"{wrong}:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("arguments", "said"), [(("no-such.mlir",), "no-such.mlir"), ((FIG2, "--arch", "gfx90"), "gfx90")])
-def test_compile_errors_are_one_line(arguments: tuple[object, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(("no-such.mlir",), "no-such.mlir"), ((FIG2, "--arch", "gfx90"), "gfx90")]
+)
+def test_compile_errors_are_one_line(
+    arguments: tuple[object, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("compile", *arguments) == 1
     err = capsys.readouterr().err
     assert err.startswith("lowlp: error: ")

@@ -74,9 +74,9 @@ def _read_grid(attribute: ir.AffineMapAttr, names: list[str]) -> Any:
 def _read_expression(expression: Any, names: list[str]) -> object:
     from ._mlir import ir
 
-    if ir.AffineConstantExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineConstantExpr):
         return int(ir.AffineConstantExpr(expression).value)
-    if ir.AffineDimExpr.isinstance(expression):
+    if isinstance(expression, ir.AffineDimExpr):
         return ["param", names[ir.AffineDimExpr(expression).position]]
     for operator, kind in (
         ("+", ir.AffineAddExpr),
@@ -85,7 +85,7 @@ def _read_expression(expression: Any, names: list[str]) -> object:
         ("floordiv", ir.AffineFloorDivExpr),
         ("ceildiv", ir.AffineCeilDivExpr),
     ):
-        if kind.isinstance(expression):
+        if isinstance(expression, kind):
             binary = kind(expression)
             return [operator, _read_expression(binary.lhs, names), _read_expression(binary.rhs, names)]
     raise LowlpRuntimeError(f"grid: affine expression {expression} is of no known kind")

@@ -29,7 +29,7 @@ def test_dialect_module_has_ops(name: str) -> None:
 @pytest.mark.parametrize("name", ["lowlp", "simt", "arith", "gpu", "llvm", "nvvm", "scf", "vector"])
 def test_every_context_knows_the_dialect(name: str) -> None:
     with ir.Context() as context:
-        assert context.dialects[name].namespace == name
+        assert context.get_dialect_descriptor(name).namespace == name
 
 
 def test_passes_run() -> None:

@@ -3,10 +3,10 @@
     import lowlp
     from lowlp import language as ll
 
-A function decorated with `lowlp.kernel` is a program that every block of a grid runs (Tilus, section 5). It is traced: run
-once by Python with values that stand for what the kernel computes. So everything of Python may shape the program (functions,
-classes, constants of the enclosing function, comprehensions), and what is to happen when the kernel runs is said with
-the names below, with operators on scalars and tiles, and with
+A function decorated with `lowlp.kernel` is a program that every block of a grid runs (Tilus, section 5). It is traced:
+run once by Python with values that stand for what the kernel computes. So all of Python may shape the program
+(functions, classes, constants of the enclosing function, comprehensions), and what is to happen when the kernel runs is
+said with the names below, with operators on scalars and tiles, and with
 
     for i in ll.range(...)      one loop of the kernel; Python's `range` unrolls
     if, while, and, or, not     traced when the condition is a scalar of the kernel, else Python's own

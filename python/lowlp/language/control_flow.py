@@ -1,17 +1,18 @@
 """Control flow of rewritten kernels: what runs in Python, and what becomes scf.for, scf.if and scf.while.
 
 `rewriting` turns the loops and branches of a kernel into calls of this module, whose bodies are functions that share
-the variables of the kernel. Which way one goes is known when the kernel is traced: a loop over `ll.range` and a condition
-that is a scalar are traced, all others are Python's own.
+the variables of the kernel. Which way one goes is known when the kernel is traced: a loop over `ll.range` and a
+condition that is a scalar are traced, all others are Python's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from .._mlir import ir
-from .scalars import Scalar, as_index, constant, convert, describe, known_nonnegative, logical
+from lowlp._mlir import ir
+
+from .scalars import Scalar, as_index, convert, describe, known_nonnegative, logical
 from .source import Place, here, type_error, value_error
 from .tiles import Tile
 from .tracing import Scope, current_trace, is_tracing
@@ -42,7 +43,7 @@ class Range:
         if not isinstance(step, Scalar) and step < 1:
             raise value_error(f"step: must be positive, found {step}")
 
-    def __iter__(self) -> NoReturn:
+    def __iter__(self) -> Iterator[Scalar]:
         raise type_error(
             "ll.range is traced only as `for ... in ll.range(...)`, in a kernel or in a function decorated with "
             "@ll.inline; use Python's range for a loop that is unrolled"

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._mlir import ir
-from ..errors import LowlpTypeError, LowlpValueError
+from lowlp._mlir import ir
+from lowlp.errors import LowlpTypeError, LowlpValueError
+
 from .parameters import Parameter
 
 MAX_EXTENTS = 3

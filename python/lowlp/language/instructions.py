@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._mlir import ir
-from ..dtypes import DType
-from ..layouts import Layout
+from lowlp._mlir import ir
+from lowlp.dtypes import DType
+from lowlp.layouts import Layout
+
 from .scalars import Scalar, as_index, describe, is_int
 from .source import type_error, value_error
 from .tiles import (

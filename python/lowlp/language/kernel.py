@@ -11,9 +11,10 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from .._mlir import ir
-from ..dtypes import dtype
-from ..errors import LowlpError, LowlpTypeError, LowlpValueError
+from lowlp._mlir import ir
+from lowlp.dtypes import dtype
+from lowlp.errors import LowlpError, LowlpTypeError, LowlpValueError
+
 from .grid import affine_map, grid_extents
 from .parameters import Parameter, named_parameters
 from .rewriting import rewrite
@@ -154,8 +155,8 @@ def _argument(trace: Trace, parameter: Parameter, value: ir.Value) -> object:
 def kernel(*, grid: object, num_threads: int, name: str | None = None) -> Callable[[Callable[..., None]], Kernel]:
     """Makes a kernel of the function below it (Tilus, section 5: one program, run by every block).
 
-    grid         one to three extents: a tuple of ints, or a callable whose parameters are named as integer parameters of
-                 the kernel; it may use + - * // % and ll.ceildiv
+    grid         one to three extents: a tuple of ints, or a callable whose parameters are named as integer parameters
+                 of the kernel; it may use + - * // % and ll.ceildiv
     num_threads  threads of a block, a multiple of 32 up to 1024
     name         the kernel's name in IR and PTX; that of the function if left out
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ..dtypes import DType, dtype
-from ..errors import LowlpTypeError, LowlpValueError
+from lowlp.dtypes import DType, dtype
+from lowlp.errors import LowlpTypeError, LowlpValueError
 
 Kind = Literal["pointer", "integer", "float"]
 

@@ -153,7 +153,7 @@ def _jump(statements: Sequence[ast.stmt]) -> ast.stmt | None:
         if not inner and isinstance(statement, _LOOPS):
             found = _jump(statement.orelse)
         elif not inner:
-            found = _jump([child for child in _child_statements(statement)])
+            found = _jump(list(_child_statements(statement)))
         else:
             found = inner[0]
         if found is not None:
@@ -357,7 +357,7 @@ class Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(ast.Lambda(arguments, value), value))
 
     def _guard(self, value: ast.expr, check: str, reason: tuple[str, int]) -> ast.expr:
-        return self._control(check, value, value, *map(ast.Constant, reason))
+        return self._control(check, value, value, *(ast.Constant(part) for part in reason))
 
 
 def _nonlocal(names: dict[str, int]) -> str:

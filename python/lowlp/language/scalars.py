@@ -1,9 +1,9 @@
 """Scalars: numbers that are the same in all threads of a block, of type index, f32 or bool.
 
 Integers of Python mix freely with index, and numbers of Python with f32; what is known while tracing is computed by
-Python. Integers behave as Python's do: `//` rounds towards minus infinity and `%` has the sign of the divisor. Where both
-operands are known not to be negative (block indices, loop variables from 0, constants, and what is added, multiplied and
-divided of those) the plain `arith.divsi` and `arith.remsi` are used, which then mean the same.
+Python. Integers behave as Python's do: `//` rounds towards minus infinity and `%` has the sign of the divisor. Where
+both operands are known not to be negative (block indices, loop variables from 0, constants, and what is added,
+multiplied and divided of those) the plain `arith.divsi` and `arith.remsi` are used, which then mean the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .._mlir import ir
+from lowlp._mlir import ir
+
 from .grid import Extent
 from .source import type_error, value_error
 from .tracing import Scope, Trace, TracedValue, current_trace
@@ -310,8 +311,7 @@ def _divide(symbol: str, left: Scalar, right: Scalar, divisor: object, nonnegati
         result._nonnegative = True
         return result
     quotient = _emit("arith.floordivsi", "index", [left, right])
-    result = left - quotient * right
-    return result  # type: ignore[no-any-return]
+    return left - quotient * right
 
 
 def compare(symbol: str, lhs: object, rhs: object) -> Any:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import CompileError, LowlpError, LowlpTypeError, LowlpValueError
+from lowlp.errors import CompileError, LowlpError, LowlpTypeError, LowlpValueError
 
-_THIS_PACKAGE = os.path.join(os.path.dirname(__file__), "")
+_THIS_PACKAGE = __file__.removesuffix("source.py")
 
 
 @dataclass(frozen=True)

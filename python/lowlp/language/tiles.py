@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from .._mlir import ir
-from ..dtypes import DType, dtype
-from ..errors import LowlpError
-from ..layouts import Layout, layout
+from lowlp._mlir import ir
+from lowlp.dtypes import DType, dtype
+from lowlp.errors import LowlpError
+from lowlp.layouts import Layout, layout
+
 from .scalars import Scalar, describe, is_number
 from .source import type_error, value_error
 from .tracing import Trace, TracedValue, current_trace

@@ -1,8 +1,8 @@
 """The trace of one kernel: the IR that is being built, and the values that the user's program holds meanwhile.
 
-Every thread has a stack of traces; instructions go to the innermost one. A trace keeps the regions that are open, so that
-a value can say whether it is visible where it is used, and a prologue at the entry of the kernel for constants and for
-what is made of parameters once.
+Every thread has a stack of traces; instructions go to the innermost one. A trace keeps the regions that are open, so
+that a value can say whether it is visible where it is used, and a prologue at the entry of the kernel for constants and
+for what is made of parameters once.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .._mlir import ir
-from ..errors import LowlpRuntimeError
+from lowlp._mlir import ir
+from lowlp.errors import LowlpRuntimeError
+
 from .source import Place, here, value_error
 
 

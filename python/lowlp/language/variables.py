@@ -73,11 +73,10 @@ class Unassigned:
         return "<unassigned>"
 
 
-for _name in (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror xor "
-    "rxor lshift rlshift rshift rrshift neg pos invert eq ne lt le gt ge bool index int float iter len getitem setitem "
-    "contains call"
-).split():
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_OTHER = ("neg", "pos", "invert", "eq", "ne", "lt", "le", "gt", "ge", "bool", "index", "int", "float")
+_CONTAINER = ("iter", "len", "getitem", "setitem", "contains", "call")
+for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *_OTHER, *_CONTAINER):
     setattr(Unassigned, f"__{_name}__", Unassigned.refuse)
 
 
@@ -252,7 +251,7 @@ class Carry:
         )
 
     def leave(self) -> list[Scalar | Tile]:
-        """The carried values at the end of an iteration. Raises KernelTypeError for a variable that changes its type."""
+        """The carried values at the end of an iteration. Raises KernelTypeError when a variable changes its type."""
         result: list[Scalar | Tile] = []
         self._after = self._variables.get()
         for index, (before, after, slots) in enumerate(zip(self._before, self._after, self._slots, strict=True)):

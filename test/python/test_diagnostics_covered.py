@@ -49,7 +49,9 @@ def test_the_sources_have_diagnostics() -> None:
     assert len(DIAGNOSTICS) >= 45
 
 
-@pytest.mark.parametrize(("file", "parts"), DIAGNOSTICS, ids=lambda value: value if isinstance(value, str) else value[0])
+@pytest.mark.parametrize(
+    ("file", "parts"), DIAGNOSTICS, ids=lambda value: value if isinstance(value, str) else value[0]
+)
 def test_a_lit_test_expects_the_diagnostic(file: str, parts: tuple[str, ...]) -> None:
     words = re.compile(".*".join(re.escape(part) for part in parts))
     assert any(words.search(text) for text in _expected_errors()), f"{file}: no expected-error has {parts}"

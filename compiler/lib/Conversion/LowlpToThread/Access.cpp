@@ -420,9 +420,8 @@ struct StorePattern : OpConversionPattern<StoreGlobalOp> {
       Value position = addressing.getElementPosition(i);
       Value condition;
       if (op.getInBounds())
-        simt::AssertOp::create(rewriter, loc,
-                               addressing.areInside(i, mover.getWidth()),
-                               kOutside);
+        simt::AssertOp::create(
+            rewriter, loc, addressing.areInside(i, mover.getWidth()), kOutside);
       else
         condition = addressing.isInside(i);
       if (Value first = addressing.isFirstOwner())

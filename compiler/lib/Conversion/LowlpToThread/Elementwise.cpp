@@ -45,9 +45,9 @@ struct SelectPattern : OpConversionPattern<arith::SelectOp> {
   LogicalResult
   matchAndRewrite(arith::SelectOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<arith::SelectOp>(
-        op, adaptor.getCondition(), adaptor.getTrueValue(),
-        adaptor.getFalseValue());
+    rewriter.replaceOpWithNewOp<arith::SelectOp>(op, adaptor.getCondition(),
+                                                 adaptor.getTrueValue(),
+                                                 adaptor.getFalseValue());
     return success();
   }
 };
@@ -56,11 +56,10 @@ struct SelectPattern : OpConversionPattern<arith::SelectOp> {
 
 void lowlp::populateElementwisePatterns(const TypeConverter &converter,
                                         RewritePatternSet &patterns) {
-  patterns.add<
-      ElementwisePattern<AddOp, arith::AddFOp>,
-      ElementwisePattern<SubOp, arith::SubFOp>,
-      ElementwisePattern<MulOp, arith::MulFOp>,
-      ElementwisePattern<DivOp, arith::DivFOp>,
-      ElementwisePattern<NegOp, arith::NegFOp>, SplatPattern, SelectPattern>(
-      converter, patterns.getContext());
+  patterns.add<ElementwisePattern<AddOp, arith::AddFOp>,
+               ElementwisePattern<SubOp, arith::SubFOp>,
+               ElementwisePattern<MulOp, arith::MulFOp>,
+               ElementwisePattern<DivOp, arith::DivFOp>,
+               ElementwisePattern<NegOp, arith::NegFOp>, SplatPattern,
+               SelectPattern>(converter, patterns.getContext());
 }

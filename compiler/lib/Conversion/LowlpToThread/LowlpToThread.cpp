@@ -37,15 +37,15 @@ static bool isWritten(KernelOp kernel, unsigned index) {
   return result.wasInterrupted();
 }
 
-/// The bytes to which the address must be aligned. Elements narrower than a byte
-/// are stored by atomics on words of 4 bytes.
+/// The bytes to which the address must be aligned. Elements narrower than a
+/// byte are stored by atomics on words of 4 bytes.
 static int64_t getRequiredAlignBytes(KernelOp kernel, unsigned index,
                                      Type elementType, bool isWritten) {
   int64_t alignBytes = getNaturalAlignBytes(elementType);
   if (isWritten && *getElementBits(elementType) < 8)
     alignBytes = 4;
-  auto promise = kernel.getArgAttrOfType<IntegerAttr>(
-      index, LowlpDialect::kAlignAttrName);
+  auto promise =
+      kernel.getArgAttrOfType<IntegerAttr>(index, LowlpDialect::kAlignAttrName);
   return promise ? std::max(alignBytes, promise.getInt()) : alignBytes;
 }
 
@@ -139,6 +139,8 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(verifyAllInKernels(module)))
+      return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
     if (!kernels)
       return;
@@ -164,6 +166,19 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateElementwisePatterns(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();
+  }
+
+  /// What lies elsewhere would stay as it is, unnoticed.
+  static LogicalResult verifyAllInKernels(ModuleOp module) {
+    WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<KernelOp>(op) && op->getParentOp() == module)
+        return WalkResult::skip();
+      if (!isa_and_nonnull<LowlpDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError("must lie in a kernel at the top level of the module");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 
   /// Moves all kernels into a gpu.module; null when there are none.

@@ -215,7 +215,7 @@ class Rewriter(ast.NodeTransformer):
         declared = " = ".join([*assigned, "None"]) if assigned else "pass"
         prelude = ast.parse(f"if 0:\n  {declared}").body
         for child in ast.walk(prelude[0]):
-            ast.copy_location(child, node)
+            _at_start_of(node, child)
         node.body = [*prelude, *body]
 
     def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -344,12 +344,14 @@ class Rewriter(ast.NodeTransformer):
         """Statements, all of them at the place of the node."""
         tree = ast.parse(text)
         for child in ast.walk(tree):
-            ast.copy_location(child, node)
+            _at_start_of(node, child)
         return tree.body
 
     def _control(self, name: str, node: ast.expr, *arguments: ast.expr) -> ast.expr:
         function = ast.Attribute(ast.Name(CONTROL, ast.Load()), name, ast.Load())
-        call = ast.copy_location(ast.Call(function, list(arguments), []), node)
+        call = ast.Call(function, list(arguments), [])
+        for child in (call, *ast.walk(function)):
+            _at_start_of(node, child)
         return ast.fix_missing_locations(call)
 
     def _lambda(self, value: ast.expr) -> ast.expr:
@@ -358,6 +360,13 @@ class Rewriter(ast.NodeTransformer):
 
     def _guard(self, value: ast.expr, check: str, reason: tuple[str, int]) -> ast.expr:
         return self._control(check, value, value, *(ast.Constant(part) for part in reason))
+
+
+def _at_start_of(node: ast.expr | ast.stmt, child: ast.AST) -> None:
+    """Places a new node at the start of one of the user's; the line of a call would else be the last one of the node."""
+    if "lineno" in child._attributes:
+        ast.copy_location(child, node)
+        child.end_lineno, child.end_col_offset = node.lineno, node.col_offset + 1
 
 
 def _nonlocal(names: dict[str, int]) -> str:

@@ -17,7 +17,9 @@ def transform_b(b: ll.pointer("int6"), transformed_b: ll.pointer("uint8", align=
     offset_k, offset_n = bk * BK, bj * BN
     b_in = ll.view_global(b, shape=[K, N])
     b_out = ll.view_global(transformed_b, shape=[K // BK, N // BN, BK * BN * 6 // 8])
-    codes = ll.load_global(b_in, offsets=[offset_k, offset_n], layout=lowlp.local(2, 1).column_spatial(4, 8).local(2, 1))
+    codes = ll.load_global(
+        b_in, offsets=[offset_k, offset_n], layout=lowlp.local(2, 1).column_spatial(4, 8).local(2, 1)
+    )
     packed = ll.view(codes, dtype="uint8", layout=lowlp.local(3).spatial(32))
     ll.store_global(packed, b_out, offsets=[bk, bj, 0])
 

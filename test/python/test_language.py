@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from lowlp._mlir import ir
+from lowlp._mlir.passmanager import PassManager
 
 import lowlp
 from lowlp import language as ll
-from lowlp._mlir import ir
-from lowlp._mlir.passmanager import PassManager
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROWS = lowlp.local(2, 1).spatial(8, 4).local(1, 2)
@@ -37,8 +37,6 @@ def canonical(text: str) -> str:
         constants = sorted(line for line in lines if " arith.constant " in line)
         rest = [line for line in lines if " arith.constant " not in line]
     return "\n".join(constants + rest)
-
-
 
 
 @pytest.mark.parametrize(("name", "kernel"), [("fig2", "matmul"), ("transform_b", "transform_b")])
@@ -154,7 +152,9 @@ def test_make_kernel_chooses_parameters() -> None:
     def body(x, bias, y):  # type: ignore[no-untyped-def]
         tile = ll.load_global(ll.view_global(x, shape=[16, 8]), offsets=[0, 0], layout=ROWS)
         if bias is not None:
-            tile = tile + ll.load_global(ll.view_global(bias, shape=[16, 8], strides=[0, 1]), offsets=[0, 0], layout=ROWS)
+            tile = tile + ll.load_global(
+                ll.view_global(bias, shape=[16, 8], strides=[0, 1]), offsets=[0, 0], layout=ROWS
+            )
         ll.store_global(tile, ll.view_global(y, shape=[16, 8]), offsets=[0, 0])
 
     pointer = ll.pointer("bf16")

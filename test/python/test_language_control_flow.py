@@ -48,6 +48,19 @@ def test_loop_carries_what_it_assigns() -> None:
     assert step.startswith("scf.yield %arg2, %")
 
 
+def test_annotated_variables_are_variables() -> None:
+    def body(y, m, n, f):
+        acc: ll.Tile = zeros()
+        for i in ll.range(n):
+            part: ll.Tile
+            part = acc + f
+            acc: ll.Tile = part + acc
+            store(y, part, i)
+        store(y, acc)
+
+    assert len(lines_with(trace(body), "iter_args")) == 1
+
+
 def test_temporary_is_not_carried() -> None:
     def body(y, m, n, f):
         for i in ll.range(n):

@@ -44,7 +44,7 @@ def ops_of(expression: Callable[..., object]) -> list[str]:
         (lambda i, j, m, n, f: ll.maximum(2, j), ["maxsi"]),
         (lambda i, j, m, n, f: ll.minimum(f, 0.5), ["minimumf"]),
         (lambda i, j, m, n, f: ll.maximum(f, 1), ["maximumf"]),
-        (lambda i, j, m, n, f: (i < j, i != 3, 2 >= j), ["cmpi", "cmpi", "cmpi"]),
+        (lambda i, j, m, n, f: (i < j, i != 3, j <= 2), ["cmpi", "cmpi", "cmpi"]),
         (lambda i, j, m, n, f: f * 2 + 1.5 - f / 3, ["mulf", "addf", "divf", "subf"]),
         (lambda i, j, m, n, f: -f, ["negf"]),
         (lambda i, j, m, n, f: (f == 1, f != 2.0), ["cmpf", "cmpf"]),

@@ -52,7 +52,7 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
     definition = around.body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body = [node]
-    code = _code_in(_code_in(compile(around, filename, "exec"), "around"), function.__name__)
+    code = _code_in(_code_in(compile(around, filename, "exec", dont_inherit=True), "around"), function.__name__)
     cells = dict(zip(free, function.__closure__ or (), strict=True))
     cells[CONTROL] = types.CellType(control_flow)
     result = types.FunctionType(
@@ -298,6 +298,14 @@ class Rewriter(ast.NodeTransformer):
         _call_in(statements[3]).args[0] = self.visit(node.test)
         return statements
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """`x: T = value`, without the annotation, which a variable of another function cannot have."""
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        plain = ast.Assign(targets=[node.target], value=node.value) if node.value else ast.Pass()
+        return ast.copy_location(plain, node)
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """`and` and `or`."""
         self.generic_visit(node)
@@ -363,10 +371,13 @@ class Rewriter(ast.NodeTransformer):
 
 
 def _at_start_of(node: ast.expr | ast.stmt, child: ast.AST) -> None:
-    """Places a new node at the start of one of the user's; the line of a call would else be the last one of the node."""
+    """Places a new node at the start of one of the user's.
+
+    It ends there too: CPython gives calls of methods the line on which the method's name ends.
+    """
     if "lineno" in child._attributes:
         ast.copy_location(child, node)
-        child.end_lineno, child.end_col_offset = node.lineno, node.col_offset + 1
+        vars(child).update(end_lineno=node.lineno, end_col_offset=node.col_offset + 1)
 
 
 def _nonlocal(names: dict[str, int]) -> str:

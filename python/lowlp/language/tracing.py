@@ -11,7 +11,7 @@ import contextlib
 import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from lowlp._mlir import ir
 from lowlp.errors import LowlpRuntimeError
@@ -162,6 +162,33 @@ class TracedValue:
                 "variable that exists before"
             )
         return self._value
+
+
+class Unassigned:
+    """The value of a variable that has none; every use raises KernelValueError with the reason."""
+
+    __slots__ = ("_reason",)
+    _reason: str
+
+    def __init__(self, reason: str) -> None:
+        object.__setattr__(self, "_reason", reason)
+
+    def refuse(self, *_: object) -> NoReturn:
+        """Raises the error."""
+        raise value_error(object.__getattribute__(self, "_reason"))
+
+    def __getattr__(self, name: str) -> Any:
+        self.refuse()
+
+    def __repr__(self) -> str:
+        return "<unassigned>"
+
+
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_OTHER = ("neg", "pos", "invert", "eq", "ne", "lt", "le", "gt", "ge", "bool", "index", "int", "float")
+_CONTAINER = ("iter", "len", "getitem", "setitem", "contains", "call")
+for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *_OTHER, *_CONTAINER):
+    setattr(Unassigned, f"__{_name}__", Unassigned.refuse)
 
 
 _active = threading.local()

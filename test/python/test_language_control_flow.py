@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 import lowlp
 from lowlp import language as ll
 
@@ -195,19 +197,18 @@ def test_if_without_else_keeps_the_value() -> None:
     assert len(lines_with(text, "scf.yield")) == 2
 
 
-def test_condition_of_python_chooses() -> None:
-    for flag in (True, False):
+@pytest.mark.parametrize("flag", [True, False])
+def test_condition_of_python_chooses(flag: bool) -> None:
+    def body(y, m, n, f):
+        if flag:
+            tile = zeros()
+        elif m > n:
+            tile = zeros() + 1.0
+        else:
+            tile = zeros() + 2.0
+        store(y, tile)
 
-        def body(y, m, n, f):
-            if flag:
-                tile = zeros()
-            elif m > n:
-                tile = zeros() + 1.0
-            else:
-                tile = zeros() + 2.0
-            store(y, tile)
-
-        assert ("scf.if" in trace(body)) is not flag
+    assert ("scf.if" in trace(body)) is not flag
 
 
 def test_branch_of_python_may_return_early() -> None:
@@ -239,7 +240,7 @@ def test_python_values_keep_and_or_not() -> None:
     def body(y, m, n, f):
         empty: list[int] = []
         assert (empty or "x") == "x"
-        assert (0 and undefined) == 0  # noqa: F821
+        assert (empty and undefined) == []  # noqa: F821
         assert not empty
         assert ("yes" if not empty else "no") == "yes"
 

@@ -23,10 +23,11 @@ def make_transform_b(k: int, n: int) -> ll.Kernel:
     @lowlp.kernel(grid=(k // BK, n // BN), num_threads=32)
     def transform_b(b: ll.pointer("int6"), transformed_b: ll.pointer("uint8", align=16)) -> None:
         bk, bj = ll.block_indices()
+        offset_k, offset_n = bk * BK, bj * BN
         b_in = ll.view_global(b, shape=[k, n])
         b_out = ll.view_global(transformed_b, shape=[k // BK, n // BN, BK * BN * BITS // 8])
         layout = lowlp.local(2, 1).column_spatial(4, 8).local(2, 1)
-        codes = ll.load_global(b_in, offsets=[bk * BK, bj * BN], layout=layout)
+        codes = ll.load_global(b_in, offsets=[offset_k, offset_n], layout=layout)
         packed = ll.view(codes, dtype="uint8", layout=lowlp.local(3).spatial(32))
         ll.store_global(packed, b_out, offsets=[bk, bj, 0])
 

@@ -17,7 +17,7 @@ from lowlp._mlir import ir
 
 from .grid import Extent
 from .source import type_error, value_error
-from .tracing import Scope, Trace, TracedValue, current_trace
+from .tracing import Scope, Trace, TracedValue, Unassigned, current_trace
 
 # Predicates of arith.cmpi (signed) and arith.cmpf (ordered; `!=` unordered, so that NaN differs from everything).
 _INTEGER_PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
@@ -240,7 +240,9 @@ def as_index(argument: str, value: object) -> Scalar:
 
 
 def describe(value: object) -> str:
-    """What a value is, for messages."""
+    """What a value is, for messages; a variable that has none says why instead."""
+    if isinstance(value, Unassigned):
+        value.refuse()
     if isinstance(value, TracedValue):
         return value.describe()
     return f"{type(value).__name__} {value!r}"

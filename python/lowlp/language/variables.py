@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from .scalars import Scalar, convert, describe, is_bool, is_number, lift
-from .source import Place, here, type_error, value_error
+from .source import Place, here, type_error
 from .tiles import Tile
-from .tracing import TracedValue
+from .tracing import TracedValue, Unassigned
 
 Values = tuple[object, ...]
 
@@ -51,33 +51,6 @@ def _read(name: str, read: Callable[[], object]) -> object:
         return read()
     except NameError:
         return Unassigned(f"`{name}` has no value here")
-
-
-class Unassigned:
-    """The value of a variable that has none; every use raises KernelValueError with the reason."""
-
-    __slots__ = ("_reason",)
-    _reason: str
-
-    def __init__(self, reason: str) -> None:
-        object.__setattr__(self, "_reason", reason)
-
-    def refuse(self, *_: object) -> NoReturn:
-        """Raises the error."""
-        raise value_error(object.__getattribute__(self, "_reason"))
-
-    def __getattr__(self, name: str) -> Any:
-        self.refuse()
-
-    def __repr__(self) -> str:
-        return "<unassigned>"
-
-
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
-_OTHER = ("neg", "pos", "invert", "eq", "ne", "lt", "le", "gt", "ge", "bool", "index", "int", "float")
-_CONTAINER = ("iter", "len", "getitem", "setitem", "contains", "call")
-for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *_OTHER, *_CONTAINER):
-    setattr(Unassigned, f"__{_name}__", Unassigned.refuse)
 
 
 # --- nested values ----------------------------------------------------------------------------------------------------

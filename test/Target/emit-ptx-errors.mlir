@@ -22,8 +22,9 @@ gpu.module @kernels {
 
 // expected-error @below {{cannot become PTX: translation to LLVM IR failed}}
 gpu.module @kernels {
+  // expected-error @below {{unsupported GPU operation: gpu.func}}
+  // expected-error @below {{LLVM Translation failed for operation: gpu.func}}
   gpu.func @high() kernel {
-    // expected-error @below {{cannot be converted to LLVM IR}}
     gpu.return
   }
 }

@@ -50,7 +50,7 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
       return signalPassFailure();
     }
     if (optLevel > 3) {
-      module.emitError() << "opt-level must be 0 to 3, but is " << optLevel;
+      module.emitError() << "opt-level must be 0 to 3, but is " << optLevel.getValue();
       return signalPassFailure();
     }
     for (auto gpuModule :

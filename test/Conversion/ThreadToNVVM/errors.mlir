@@ -47,8 +47,20 @@ gpu.module @kernels {
 
 gpu.module @kernels {
   gpu.func @unknown(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
-    // expected-error @below {{failed to legalize operation 'gpu.printf'}}
-    gpu.cluster_id x
+    %c = arith.constant 0.0 : f32
+    // expected-error @below {{failed to legalize operation 'gpu.all_reduce'}}
+    %sum = gpu.all_reduce add %c {} : (f32) -> f32
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @loop(%n: index) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    // expected-error @below {{failed to legalize operation 'scf.forall'}}
+    scf.forall (%i) in (%n) {
+    }
     gpu.return
   }
 }

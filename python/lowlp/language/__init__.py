@@ -1,0 +1,56 @@
+"""The block DSL: kernels for whole thread blocks, written in Python and traced into the block dialect.
+
+    import lowlp
+    from lowlp import language as ll
+
+A function decorated with `lowlp.kernel` is a program that every block of a grid runs (Tilus, section 5). It is traced:
+run once by Python with values that stand for what the kernel computes. So all of Python may shape the program
+(functions, classes, constants of the enclosing function, comprehensions), and what is to happen when the kernel runs is
+said with the names below, with operators on scalars and tiles, and with
+
+    for i in ll.range(...)      one loop of the kernel; Python's `range` unrolls
+    if, while, and, or, not     traced when the condition is a scalar of the kernel, else Python's own
+
+Scalars are of type index, f32 or bool; see `Scalar`, `Tile`, `GlobalView`, `Range` for what they can do.
+Errors are `lowlp.LowlpError`s that carry file and line of the kernel: `KernelValueError`, `KernelTypeError`,
+`VerificationError`.
+"""
+
+from .control_flow import Range as Range
+from .control_flow import Range as range
+from .instructions import block_indices as block_indices
+from .instructions import cast as cast
+from .instructions import dot as dot
+from .instructions import full as full
+from .instructions import load_global as load_global
+from .instructions import store_global as store_global
+from .instructions import view as view
+from .instructions import view_global as view_global
+from .kernels import Kernel as Kernel
+from .kernels import inline as inline
+from .kernels import kernel as kernel
+from .kernels import make_kernel as make_kernel
+from .parameters import Parameter as Parameter
+from .parameters import f32 as f32
+from .parameters import i32 as i32
+from .parameters import i64 as i64
+from .parameters import integer as integer
+from .parameters import pointer as pointer
+from .scalars import Scalar as Scalar
+from .scalars import ceildiv as ceildiv
+from .scalars import maximum as maximum
+from .scalars import minimum as minimum
+from .source import KernelError as KernelError
+from .source import KernelTypeError as KernelTypeError
+from .source import KernelValueError as KernelValueError
+from .source import VerificationError as VerificationError
+from .tiles import GlobalView as GlobalView
+from .tiles import Pointer as Pointer
+from .tiles import Tile as Tile
+
+__all__ = [
+    "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Parameter", "Pointer", "Range",
+    "Scalar", "Tile", "VerificationError", "block_indices", "cast", "ceildiv", "dot", "f32", "full", "i32", "i64",
+    "inline", "integer", "kernel", "load_global", "make_kernel", "maximum", "minimum", "pointer", "range",
+    "store_global", "view", "view_global",
+]  # fmt: skip

@@ -1,0 +1,205 @@
+"""The instructions of a thread block on views and tiles (Tilus, section 5 and table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowlp._mlir import ir
+from lowlp.dtypes import DType
+from lowlp.layouts import Layout
+
+from .scalars import Scalar, as_index, describe, is_int
+from .source import type_error, value_error
+from .tiles import (
+    COMPUTE_DTYPES,
+    GlobalView,
+    Pointer,
+    Tile,
+    as_dtype,
+    as_layout,
+    as_tile,
+    emit_tile,
+    splat,
+)
+from .tracing import current_trace
+
+
+def block_indices() -> tuple[Scalar, ...]:
+    """The indices of this block in the grid, one index scalar for each extent (Tilus, table 1: BlockIndices).
+
+    A tuple also for a grid of one extent: `(bi,) = ll.block_indices()`.
+    """
+    trace = current_trace("ll.block_indices")
+    operation = trace.emit("lowlp.block_indices", [trace.type("index")] * trace.grid_rank)
+    return tuple(Scalar(trace, result, "index", nonnegative=True) for result in operation.results)
+
+
+def _extents(argument: str, values: object, least: int) -> tuple[list[int | None], list[ir.Value]]:
+    """Numbers known now, None for the others, and the values of those."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise type_error(f"{argument}: must be a list of ints and index scalars, found {describe(values)}")
+    static: list[int | None] = []
+    dynamic: list[ir.Value] = []
+    for dim, value in enumerate(values):
+        if is_int(value):
+            if value < least:
+                raise value_error(f"{argument}[{dim}]: must be at least {least}, found {value}")
+            static.append(int(value))
+        else:
+            dynamic.append(as_index(f"{argument}[{dim}]", value).ir_value)
+            static.append(None)
+    return static, dynamic
+
+
+def view_global(
+    source: Pointer, *, shape: Sequence[int | Scalar], strides: Sequence[int | Scalar] | None = None
+) -> GlobalView:
+    """A pointer seen as a tensor (Tilus, table 1: ViewGlobal).
+
+    shape    extents, ints or index scalars; they bound every access
+    strides  elements from one index to the next, for each dimension; 0 broadcasts; row-major if left out
+
+    The view is used where it is visible and is no loop-carried value. Raises KernelTypeError and KernelValueError for
+    other arguments.
+    """
+    trace = current_trace("ll.view_global")
+    if not isinstance(source, Pointer):
+        raise type_error(f"source: must be a pointer parameter, found {describe(source)}")
+    static_shape, dynamic_shape = _extents("shape", shape, 1)
+    if not static_shape:
+        raise value_error("shape: must have at least one dimension")
+    static_strides, dynamic_strides = _extents("strides", strides if strides is not None else [], 0)
+    if strides is not None and len(static_strides) != len(static_shape):
+        raise value_error(f"strides: expected one for each of the {len(static_shape)} dimensions, found {len(strides)}")
+    unknown = ir.ShapedType.get_dynamic_size()
+    attributes = {
+        "staticShape": [unknown if extent is None else extent for extent in static_shape],
+        "staticStrides": [unknown if stride is None else stride for stride in static_strides],
+    }
+    dims = "x".join("?" if extent is None else str(extent) for extent in static_shape)
+    operation = trace.emit(
+        "lowlp.view_global",
+        [trace.type(f"!lowlp.global<{dims}x{source.dtype.mlir}>")],
+        [source.ir_value, *dynamic_shape, *dynamic_strides],
+        {name: ir.DenseI64ArrayAttr.get(numbers) for name, numbers in attributes.items() if numbers}
+        | {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic_shape), len(dynamic_strides)])},
+    )
+    return GlobalView(trace, operation.results[0], source.dtype, static_shape)
+
+
+def _access(view: object, argument: str, offsets: object) -> tuple[GlobalView, list[Scalar]]:
+    if not isinstance(view, GlobalView):
+        raise type_error(f"{argument}: must be a view made by ll.view_global, found {describe(view)}")
+    if isinstance(offsets, str) or not isinstance(offsets, Sequence):
+        raise type_error(f"offsets: must be a list of ints and index scalars, found {describe(offsets)}")
+    if len(offsets) != view.rank:
+        raise value_error(f"offsets: expected one for each of the view's {view.rank} dimensions, found {len(offsets)}")
+    return view, [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
+
+
+def _check_rank(tile_rank: int, view: GlobalView) -> None:
+    if tile_rank > view.rank:
+        raise value_error(f"layout: the tile has {tile_rank} dimensions, but the view has only {view.rank}")
+
+
+def load_global(
+    view: GlobalView, *, offsets: Sequence[int | Scalar], layout: Layout | str, in_bounds: bool = False
+) -> Tile:
+    """A tile loaded from global memory into registers (Tilus, table 1: LoadGlobal).
+
+    offsets    where the tile begins, for each dimension of the view; it lies along the view's last dimensions
+    layout     how threads hold the tile, whose shape is the layout's
+    in_bounds  promises that all of the tile lies in the view; else elements outside are zero
+
+    Raises KernelTypeError and KernelValueError for other arguments.
+    """
+    source, starts = _access(view, "view", offsets)
+    tile_layout = as_layout("layout", layout)
+    _check_rank(len(tile_layout.shape), source)
+    attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
+    return emit_tile("lowlp.load_global", source.dtype, tile_layout, [source, *starts], attributes)
+
+
+def store_global(tile: Tile, view: GlobalView, *, offsets: Sequence[int | Scalar], in_bounds: bool = False) -> None:
+    """Stores a tile to global memory (Tilus, table 1: StoreGlobal); see `load_global` for offsets and in_bounds.
+
+    Elements outside of the view are not written. Raises KernelTypeError unless tile and view have one element type,
+    KernelTypeError and KernelValueError for other arguments.
+    """
+    value = as_tile("tile", tile)
+    destination, starts = _access(view, "view", offsets)
+    if value.dtype != destination.dtype:
+        raise type_error(
+            f"tile: element types must match: the tile holds {value.dtype}, the view {destination.dtype}; use ll.cast"
+        )
+    _check_rank(len(value.shape), destination)
+    attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
+    operands = [operand.ir_value for operand in (value, destination, *starts)]
+    current_trace("ll.store_global").emit("lowlp.store_global", [], operands, attributes)
+
+
+def full(value: float | Scalar, dtype: str | DType, *, layout: Layout | str) -> Tile:
+    """A tile with one value everywhere (Tilus, table 1: AllocateRegister with an initial value).
+
+    value   a number, or an f32 scalar for a tile of f32
+    dtype   'f16', 'bf16' or 'f32'
+    layout  how threads hold the tile, whose shape is the layout's
+
+    Raises KernelValueError for a number beyond the range of dtype, KernelTypeError and KernelValueError for other
+    arguments.
+    """
+    element = as_dtype("dtype", dtype)
+    if element.name not in COMPUTE_DTYPES:
+        raise value_error(f"dtype: must be one of {', '.join(COMPUTE_DTYPES)}, found {element}; cast the tile after")
+    return splat("value", value, element, as_layout("layout", layout))
+
+
+def cast(tile: Tile, dtype: str | DType) -> Tile:
+    """The tile with its elements converted, in the same layout (Tilus, table 1: Cast).
+
+    Rounds to nearest, ties to even; towards types of at most 8 bits values saturate. Raises KernelTypeError and
+    KernelValueError for other arguments.
+    """
+    source = as_tile("tile", tile)
+    return emit_tile("lowlp.cast", as_dtype("dtype", dtype), source.layout, [source])
+
+
+def view(tile: Tile, *, dtype: str | DType, layout: Layout | str) -> Tile:
+    """The same registers seen as another element type and layout, which costs nothing (Tilus, section 6.2).
+
+    Raises KernelValueError unless threads, and bits per thread, stay as they are.
+    """
+    source = as_tile("tile", tile)
+    element, tile_layout = as_dtype("dtype", dtype), as_layout("layout", layout)
+    bits = element.bits * tile_layout.num_local
+    if bits != source.bits_per_thread:
+        raise value_error(
+            f"a view must keep the bits per thread: source holds {source.bits_per_thread}, result holds {bits}"
+        )
+    return emit_tile("lowlp.view", element, tile_layout, [source])
+
+
+def dot(a: Tile, b: Tile, c: Tile) -> Tile:
+    """a * b + c (Tilus, table 1: Dot).
+
+    a  [M, K] of f16 or bf16
+    b  [K, N] of the same type
+    c  [M, N] of f32; the result has its type
+
+    The layouts must divide by the fragments of mma.sync m16n8k16, see `lowlp.dot` in the reference of the dialect.
+    Raises KernelTypeError for element types, KernelValueError for shapes that do not fit.
+    """
+    tiles = {name: as_tile(name, tile) for name, tile in (("a", a), ("b", b), ("c", c))}
+    for name, tile in tiles.items():
+        if len(tile.shape) != 2:
+            raise value_error(f"{name}: must have 2 dimensions, found {len(tile.shape)}")
+    if a.dtype != b.dtype or a.dtype.name not in ("f16", "bf16"):
+        raise type_error(f"a and b must both hold f16 or both bf16, found {a.dtype} and {b.dtype}")
+    if c.dtype.name != "f32":
+        raise type_error(f"c must hold f32, found {c.dtype}")
+    (m, k), (k_of_b, n) = a.shape, b.shape
+    if k != k_of_b:
+        raise value_error(f"K must match: a is [{m}, {k}], b is [{k_of_b}, {n}]")
+    if c.shape != (m, n):
+        raise value_error(f"c must be [{m}, {n}], found {list(c.shape)}")
+    return emit_tile("lowlp.dot", c.dtype, c.layout, [a, b, c])

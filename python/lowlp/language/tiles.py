@@ -1,0 +1,227 @@
+"""Tiles in registers, views of global memory and pointers, and arithmetic on tiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from lowlp._mlir import ir
+from lowlp.dtypes import DType, dtype
+from lowlp.errors import LowlpError
+from lowlp.layouts import Layout, layout
+
+from .scalars import Scalar, describe, is_number
+from .source import type_error, value_error
+from .tracing import Trace, TracedValue, current_trace
+
+COMPUTE_DTYPES: Final = ("f16", "bf16", "f32")
+_LARGEST_FINITE: Final = {"f16": 65504.0, "bf16": 255 * 2.0**120, "f32": (2 - 2.0**-23) * 2.0**127}
+_OPS: Final = {"+": "lowlp.add", "-": "lowlp.sub", "*": "lowlp.mul", "/": "lowlp.div"}
+
+
+class Pointer(TracedValue):
+    """A pointer parameter: the address of elements of `dtype` in global memory."""
+
+    __slots__ = ("dtype", "name")
+
+    def __init__(self, trace: Trace, value: ir.Value, element: DType, name: str) -> None:
+        super().__init__(trace, value)
+        self.dtype = element
+        self.name = name
+
+    def describe(self) -> str:
+        """What the value is, for messages."""
+        return f"the pointer `{self.name}` to {self.dtype}"
+
+
+class GlobalView(TracedValue):
+    """A tensor in global memory; `shape` has None for extents that are known at launch."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, trace: Trace, value: ir.Value, element: DType, shape: Sequence[int | None]) -> None:
+        super().__init__(trace, value)
+        self.dtype = element
+        self.shape = tuple(shape)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def describe(self) -> str:
+        """What the value is, for messages."""
+        return f"a view of {self.dtype} of shape [{', '.join('?' if n is None else str(n) for n in self.shape)}]"
+
+
+class Tile(TracedValue):
+    """A tile in the registers of a block's threads: elements of `dtype`, spread by `layout` (Tilus, section 4).
+
+    `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. The element type
+    is then f16, bf16 or f32; cast others first.
+    """
+
+    __slots__ = ("dtype", "layout")
+
+    def __init__(self, trace: Trace, value: ir.Value, element: DType, tile_layout: Layout) -> None:
+        super().__init__(trace, value)
+        self.dtype = element
+        self.layout = tile_layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the tile, which are those of its layout."""
+        return self.layout.shape
+
+    @property
+    def bits_per_thread(self) -> int:
+        """Bits of registers that one thread gives to the tile."""
+        return self.dtype.bits * self.layout.num_local
+
+    def describe(self) -> str:
+        """What the value is, for messages."""
+        return f"a tile of {self.dtype} with layout {self.layout}"
+
+    def like(self, value: ir.Value) -> Tile:
+        """Another value of the same type, of the innermost region."""
+        return Tile(self._trace, value, self.dtype, self.layout)
+
+    def __add__(self, other: object) -> Tile:
+        return _arithmetic("+", self, other)
+
+    def __radd__(self, other: object) -> Tile:
+        return _arithmetic("+", other, self)
+
+    def __sub__(self, other: object) -> Tile:
+        return _arithmetic("-", self, other)
+
+    def __rsub__(self, other: object) -> Tile:
+        return _arithmetic("-", other, self)
+
+    def __mul__(self, other: object) -> Tile:
+        return _arithmetic("*", self, other)
+
+    def __rmul__(self, other: object) -> Tile:
+        return _arithmetic("*", other, self)
+
+    def __truediv__(self, other: object) -> Tile:
+        return _arithmetic("/", self, other)
+
+    def __rtruediv__(self, other: object) -> Tile:
+        return _arithmetic("/", other, self)
+
+    def __neg__(self) -> Tile:
+        require_compute("-", self)
+        return emit_tile("lowlp.neg", self.dtype, self.layout, [self])
+
+    def __pos__(self) -> Tile:
+        return self
+
+    def __bool__(self) -> bool:
+        self._refuse("no truth value")
+
+    def __iter__(self) -> Any:
+        self._refuse("no elements while the kernel is traced")
+
+    def __getitem__(self, index: object) -> Any:
+        self._refuse("no elements while the kernel is traced")
+
+    def _refuse(self, has: str) -> NoReturn:
+        raise type_error(f"{self.describe()} has {has}; tiles are used as a whole")
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def as_dtype(argument: str, value: object) -> DType:
+    """An element type of tiles; raises an error that names the argument."""
+    try:
+        element = dtype(value)  # type: ignore[arg-type]
+        _ = element.mlir
+    except LowlpError as error:
+        make = type_error if isinstance(error, TypeError) else value_error
+        raise make(f"{argument}: {error}") from None
+    return element
+
+
+def as_layout(argument: str, value: object) -> Layout:
+    """A layout that the threads of the block can hold; raises an error that names the argument."""
+    if not isinstance(value, Layout | str):
+        raise type_error(f"{argument}: must be a Layout or its text, found {describe(value)}")
+    try:
+        result = layout(value)
+    except LowlpError as error:
+        raise value_error(f"{argument}: {error}") from None
+    num_threads = current_trace(argument).num_threads
+    if result.num_threads != num_threads:
+        raise value_error(f"{argument}: {result} is for {result.num_threads} threads, but the block has {num_threads}")
+    return result
+
+
+def as_tile(argument: str, value: object) -> Tile:
+    """A tile; raises KernelTypeError that names the argument."""
+    if not isinstance(value, Tile):
+        raise type_error(f"{argument}: must be a tile, found {describe(value)}")
+    return value
+
+
+def require_compute(what: str, tile: Tile) -> None:
+    """Raises KernelTypeError unless arithmetic is defined for the tile's elements."""
+    if tile.dtype.name not in COMPUTE_DTYPES:
+        raise type_error(f"{what}: computes in f16, bf16 or f32, but the tile holds {tile.dtype}; cast it first")
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+
+def emit_tile(
+    name: str,
+    element: DType,
+    tile_layout: Layout,
+    operands: Sequence[TracedValue],
+    attributes: dict[str, ir.Attribute] | None = None,
+) -> Tile:
+    """Adds an op of the block dialect with one tile as its result."""
+    trace = current_trace(name)
+    shape = "x".join(str(extent) for extent in tile_layout.shape)
+    result = trace.type(f"!lowlp.tile<{shape}x{element.mlir}, {tile_layout}>")
+    values = [operand.ir_value for operand in operands]
+    return Tile(trace, trace.emit(name, [result], values, attributes).results[0], element, tile_layout)
+
+
+def splat(what: str, value: object, element: DType, tile_layout: Layout) -> Tile:
+    """A tile with one number everywhere: a number of Python, or an f32 scalar for a tile of f32."""
+    if isinstance(value, Scalar):
+        if value.dtype != "f32" or element.name != "f32":
+            raise type_error(f"{what}: an f32 scalar fills tiles of f32, found {value.describe()} for {element}")
+        return emit_tile("lowlp.splat", element, tile_layout, [value])
+    if not is_number(value):
+        raise type_error(f"{what}: must be a number or an f32 scalar, found {describe(value)}")
+    number = float(value)  # type: ignore[arg-type]
+    if math.isfinite(number) and abs(number) > _LARGEST_FINITE[element.name]:
+        raise value_error(f"{what}: {number} is beyond the largest {element}, {_LARGEST_FINITE[element.name]}")
+    trace = current_trace(what)
+    scalar = TracedValue(trace, trace.constant(element.mlir, number), trace.root)
+    return emit_tile("lowlp.splat", element, tile_layout, [scalar])
+
+
+def _arithmetic(symbol: str, lhs: object, rhs: object) -> Tile:
+    model = lhs if isinstance(lhs, Tile) else rhs
+    assert isinstance(model, Tile)
+    require_compute(symbol, model)
+    operands = []
+    for operand in (lhs, rhs):
+        if not isinstance(operand, Tile):
+            if not is_number(operand) and not isinstance(operand, Scalar):
+                raise type_error(
+                    f"{symbol}: operands must be tiles or numbers, found {describe(lhs)} and {describe(rhs)}"
+                )
+            operand = splat(symbol, operand, model.dtype, model.layout)
+        operands.append(operand)
+    left, right = operands
+    if left.dtype != right.dtype:
+        raise type_error(f"{symbol}: element types must match: {left.dtype} and {right.dtype}; cast one of them")
+    if left.layout != right.layout:
+        raise type_error(f"{symbol}: layouts must match: {left.layout} and {right.layout}")
+    return emit_tile(_OPS[symbol], model.dtype, model.layout, operands)

@@ -1,6 +1,6 @@
 # Compiles through ccache where it is installed. The settings travel with the command, so that no environment variable
 # is needed: a precompiled header is cached only with this sloppiness, and paths are taken relative to the source tree,
-# so that several checkouts share one cache.
+# so that checkouts share what was compiled without that header (its path is part of every other command).
 find_program(LOWLP_CCACHE ccache)
 if(LOWLP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER

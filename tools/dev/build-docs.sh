@@ -10,9 +10,7 @@ cp -R docs/. "$out/"
 echo "==> reference of dialects and passes"
 cmake --build build --target mlir-doc
 rm -rf "$out/reference"
-find build -path "$root/build/docs" -prune -o -type d -path 'build/*docs/Dialects' -print | head -n 1 | while read -r dialects; do
-  cp -R "$(dirname "$dialects")" "$out/reference"
-done
+cp -R build/reference/docs "$out/reference"
 echo "==> reference of the Python package"
 .venv/bin/python -m pdoc --docformat google --output-directory "$out/python" lowlp lowlp_runtime '!lowlp._mlir'
 echo "documentation is in $out"

@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
         description="Compile a program of the block dialect with the named pipelines of lowlp-opt.",
         epilog=f"what --emit gives:\n{levels}\n\nexample:\n"
         "  lowlp compile examples/fig2.mlir --arch sm_90a --emit ptx -o fig2.ptx",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument("file", metavar="FILE.mlir", help="the program; - reads stdin")
     parser.add_argument("--arch", default=DEFAULT_ARCH, metavar="ARCH", help="GPU architecture (default: %(default)s)")

@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
         "quantise and pack it, compile the kernel y = x @ w^T for it, run it, and compare with float64. PTX, machine "
         "code and the saved kernel are left in the output folder. Fails if the error is larger than lowlp promises.",
         epilog="examples:\n  lowlp demo\n  lowlp demo --dtype f6e3m2 --group-size 64 --rows 5",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument(
         "--dtype", default="int6", metavar="TYPE", help="int1..8, uint1..8, f{b}e{X}m{Y} (default: int6)"

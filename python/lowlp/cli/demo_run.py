@@ -184,6 +184,6 @@ class Demo:
             )
         elif outcome.counters:
             counted = ", ".join(
-                f"{count(number)} {name.replace('_', ' ')}" for name, number in outcome.counters.items()
+                f"{count(number)} {name.replace('_', ' ')}" for name, number in outcome.counters.items() if number
             )
             yield "emulated", counted

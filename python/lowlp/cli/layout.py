@@ -22,7 +22,7 @@ def add_parser(commands: Any) -> None:
         description="Draw a layout. Each cell of the tile shows thread:local, the thread that holds the element and "
         "the element's place among that thread's values. Above two dimensions each thread's elements are listed.",
         epilog='example:\n  lowlp layout "local(2,1).spatial(8,4).local(1,2)" --dtype f16',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument("layout", metavar="LAYOUT", help="factors joined by dots: local, spatial, column_local, ...")
     parser.add_argument("--dtype", metavar="TYPE", help="also tell bits and bytes for elements of this type, as int6")

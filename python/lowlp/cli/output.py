@@ -1,7 +1,8 @@
-"""Where a command writes: a file, or stdout for '-'; and tables of facts."""
+"""Where a command writes: a file, or stdout for '-'; tables of facts; help."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,14 @@ from pathlib import Path
 from lowlp_runtime.errors import LowlpValueError
 
 STDOUT = "-"
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps a paragraph, and leaves text that has lines of its own, such as examples, as it is."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filler = argparse.RawDescriptionHelpFormatter if "\n" in text else argparse.HelpFormatter
+        return filler._fill_text(self, text, width, indent)
 
 
 def write(destination: str, data: str | bytes) -> None:

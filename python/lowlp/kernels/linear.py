@@ -8,7 +8,8 @@ the raw products of x and the unscaled weights, 32 at a time, and then adds them
     acc += s * raw + b * sum_x           with offsets
 
 `sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and the
-result for one weight is what `QuantizedTensor.dequantize` computes.
+result for one weight is what `QuantizedTensor.dequantize` computes. Types whose largest number f16 cannot hold, f6e5m0 and
+its like, are multiplied as halves of their values, and the sums doubled; both are exact.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ SUM_LAYOUT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 ACTIVATIONS = ("f16", "bf16")
 OUTPUTS = ("f16", "bf16", "f32")
+F16_MAX = 65504.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ def check_weight(weight: DType, activation: str) -> None:
         )
 
 
+def prescale(weight: DType, activation: str) -> float:
+    """The power of two by which weights are multiplied so that the activation type holds all of them exactly."""
+    return 0.5 if activation == "f16" and weight.max > F16_MAX else 1.0
+
+
 def linear_kernel(spec: LinearSpec) -> ll.Kernel:
     """The block program for `spec`.
 
@@ -92,6 +99,13 @@ def linear_kernel(spec: LinearSpec) -> ll.Kernel:
     tiles_n, _, chunks, tile_bytes = packed_shape(spec.n, spec.k, spec.group_size, weight.bits)
     byte_layout: Layout = packed_layout(weight.bits)
     correction = spec.zeros or spec.offsets
+    factor = prescale(weight, spec.activation)
+
+    def decode(codes):  # type: ignore[no-untyped-def]
+        """The codes' values, times `factor`."""
+        if factor == 1.0:
+            return ll.cast(codes, spec.activation)
+        return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
 
     def body(x, weights, scales, correctors, bias, y, m, x_stride):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
@@ -111,9 +125,11 @@ def linear_kernel(spec: LinearSpec) -> ll.Kernel:
                 x_tile = ll.load_global(x_view, offsets=[group, row, chunk * BLOCK_K], layout=X_LAYOUT)
                 packed = ll.load_global(w_view, offsets=[column // BLOCK_N, group, chunk, 0], layout=byte_layout)
                 codes = ll.view(packed, dtype=weight.name, layout=WEIGHT_LAYOUT)
-                raw = ll.dot(x_tile, ll.cast(codes, spec.activation), raw)
+                raw = ll.dot(x_tile, decode(codes), raw)
                 if correction:
                     sum_x = ll.dot(x_tile, ones, sum_x)
+            if factor != 1.0:
+                raw = raw * (1.0 / factor)
             scale = ll.cast(ll.load_global(s_view, offsets=[group, 0, column], layout=SUM_LAYOUT), "f32")
             if correction:
                 corrector = ll.load_global(c_view, offsets=[group, 0, column], layout=SUM_LAYOUT)

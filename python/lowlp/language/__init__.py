@@ -17,7 +17,7 @@ Errors are `lowlp.LowlpError`s that carry file and line of the kernel: `KernelVa
 """
 
 from .control_flow import Range as Range
-from .control_flow import Range as range  # noqa: A004
+from .control_flow import Range as range
 from .instructions import block_indices as block_indices
 from .instructions import cast as cast
 from .instructions import dot as dot

@@ -276,9 +276,9 @@ def _common(symbol: str, lhs: object, rhs: object) -> tuple[Scalar, Scalar]:
     raise type_error(f"operands of {symbol} must have one type, found {describe(lhs)} and {describe(rhs)}")
 
 
-def _arithmetic(symbol: str, lhs: object, rhs: object) -> Any:
+def _arithmetic(symbol: str, lhs: object, rhs: object) -> Scalar:
     if isinstance(rhs, TracedValue) and not isinstance(rhs, Scalar):
-        return NotImplemented  # a tile knows what to do with a scalar
+        return NotImplemented  # type: ignore[no-any-return]  # a tile knows what to do with a scalar
     nonnegative = known_nonnegative(lhs) and known_nonnegative(rhs)
     left, right = _common(symbol, lhs, rhs)
     if left.dtype == "bool":

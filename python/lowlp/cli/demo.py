@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         demo.compare(outcome)
     print(file=sys.stderr, flush=True)
     if device.note:
-        print(f"note: {device.note}\n")
+        print(output.table([("note", device.note)]) + "\n")
     print(output.table([*demo.facts(outcome), *_facts_of_files(files)]))
     print(f"\n{kernel.report()}")
     return _judge(outcome)

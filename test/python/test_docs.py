@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lowlp.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -34,6 +37,14 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
         line = text.count("\n", 0, block.start(1))
         # Padded, so that a traceback shows the page's own line numbers.
         exec(compile("\n" * line + block[1], page, "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "examples/README.md"])
+def test_commands_are_spelled_right(page: str) -> None:
+    commands = re.findall(r"^    lowlp (.*)$", read_page(page), re.MULTILINE)
+    assert commands
+    for command in commands:
+        build_parser().parse_args(shlex.split(command, comments=True))
 
 
 def lines_without_names(text: str) -> list[str]:

@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         kernel = demo.compile(options.arch, device)
         files = _save(kernel, Path(options.out_dir))
     with progress.step(f"running it on {device.label}"):
-        outcome = demo.execute(device)
+        outcome = demo.execute(device, kernel)
     with progress.step("comparing with float64"):
         demo.compare(outcome)
     print(file=sys.stderr, flush=True)

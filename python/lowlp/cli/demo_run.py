@@ -17,7 +17,7 @@ from lowlp.dtypes import dtype
 from lowlp.errors import DeviceError
 from lowlp.host_array import FLOAT_DTYPES
 from lowlp.kernels.linear import LinearSpec, linear_kernel
-from lowlp.linear_op import compile_linear, linear
+from lowlp.linear_op import compile_linear
 from lowlp.packing import pack
 from lowlp.quantization import quantize
 from lowlp.quantized_tensor import QuantizedTensor
@@ -118,9 +118,9 @@ class Demo:
             target=arch or (current_arch() if device.is_cuda else DEFAULT_ARCH),
         )
 
-    def execute(self, device: Device) -> Outcome:
-        """Runs the kernel once; on a GPU also measures it."""
-        return self._on_gpu() if device.is_cuda else self._on_cpu()
+    def execute(self, device: Device, kernel: CompiledKernel) -> Outcome:
+        """Runs the kernel on a GPU, and measures it; or its program on the CPU target."""
+        return self._on_gpu(kernel) if device.is_cuda else self._on_cpu()
 
     def _on_cpu(self) -> Outcome:
         n, k = self.packed.shape
@@ -138,13 +138,19 @@ class Demo:
         counters = compile_cpu(linear_kernel(spec))(self.x, *self.parts, y, self.rows, k, seed=self.seed)
         return Outcome(y, counters)
 
-    def _on_gpu(self) -> Outcome:
+    def _on_gpu(self, kernel: CompiledKernel) -> Outcome:
         import torch
 
-        types = {"f16": torch.float16, "bf16": torch.bfloat16}
-        x = torch.from_numpy(self.x.astype(np.float32)).to("cuda", types[self.activation])
-        y = linear(x, self.packed)
-        timing = lowlp_runtime.measure(lambda: linear(x, self.packed), stream=torch.cuda.current_stream())
+        n, k = self.packed.shape
+        activation = {"f16": torch.float16, "bf16": torch.bfloat16}[self.activation]
+        x = torch.from_numpy(self.x.astype(np.float32)).to("cuda", activation)
+        parts = [torch.from_numpy(part.copy()).cuda() for part in self.parts]
+        y = torch.full((self.rows, n), float("nan"), dtype=activation, device="cuda")
+
+        def launch() -> None:
+            kernel(x, *parts, y, self.rows, k)
+
+        timing = lowlp_runtime.measure(launch, stream=torch.cuda.current_stream())
         return Outcome(y.float().cpu().numpy(), median_us=timing.median_us)
 
     def compare(self, outcome: Outcome) -> None:

@@ -54,7 +54,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("fly",), ("compile",), ("compile", "x", "-O", "4"), ("demo", "--rows", "0")]
+    "arguments",
+    [(), ("fly",), ("compile",), ("compile", "x", "-O", "4"), ("demo", "--rows", "0"), ("demo", "--seed=-1")],
 )
 def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert wrong_usage(*arguments) == 2
@@ -96,6 +97,11 @@ def test_layout_says_where_bytes_do_not_suffice(capsys: pytest.CaptureFixture[st
 def test_layout_of_three_dimensions_lists_threads(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", "spatial(1, 2, 2).local(1, 1, 2)") == 0
     assert re.search(r"^thread 3 +\(0, 1, 2\) \(0, 1, 3\)$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_layout_too_large_to_draw_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("layout", "spatial(100000, 100000)") == 0
+    assert "not drawn: 10,000,000,000 elements" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [("lokal(2)",), ("local(2)", "--dtype", "int9")])

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,17 +44,20 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--arch", metavar="ARCH", help="GPU architecture to compile for (default: the GPU's, or sm_90a)"
     )
-    parser.add_argument("--rows", type=_positive, default=16, metavar="M", help="rows of activations (default: 16)")
-    parser.add_argument("--outputs", type=_positive, metavar="N", help="use the first N rows of the matrix only")
-    parser.add_argument("--seed", type=int, default=0, help="of the activations (default: 0)")
+    parser.add_argument("--rows", type=_at_least(1), default=16, metavar="M", help="rows of activations (default: 16)")
+    parser.add_argument("--outputs", type=_at_least(1), metavar="N", help="use the first N rows of the matrix only")
+    parser.add_argument("--seed", type=_at_least(0), default=0, help="of the activations (default: 0)")
     parser.add_argument("--out-dir", default=_OUT_DIR, metavar="DIR", help="where files are left (default: ./out)")
     parser.set_defaults(run=run)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
+        return value
+
     return number
 
 

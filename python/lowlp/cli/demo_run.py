@@ -90,6 +90,7 @@ class Demo:
         """Reads the matrix, or its first `outputs` rows."""
         weight, self.source = load_demo_weight()
         self.weight = weight[:outputs]
+        self.is_part = len(self.weight) < len(weight)
 
     def quantize(self, zero_point: bool) -> None:
         """Quantises and packs, and draws activations."""
@@ -166,7 +167,7 @@ class Demo:
         f16_bytes = 2 * n * k
         packed_bytes = sum(part.nbytes for part in self.parts)
         zeros = ", zero points" if self.packed.zeros is not None else ""
-        yield "weights", self.source + (f", first {n} rows" if n < 1536 else "")
+        yield "weights", self.source + (f", first {n} rows" if self.is_part else "")
         yield "activations", f"{self.rows} x {k} {self.activation}, Gaussian, seed {self.seed}"
         yield "codec", f"{self.dtype.name}, group of {self.packed.group_size}, f16 scales{zeros}"
         yield (

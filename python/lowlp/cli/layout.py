@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lowlp.layouts import Layout
 
 _BYTE = 8
+_MAX_DRAWN = 1 << 16
 
 
 def add_parser(commands: Any) -> None:
@@ -45,8 +46,15 @@ def run(options: argparse.Namespace) -> int:
         facts += _facts_of_type(found, dtype(options.dtype))
     print(output.table(facts))
     print()
-    print(found.draw() if len(found.shape) <= 2 else _listing(found))
+    print(_drawing(found))
     return 0
+
+
+def _drawing(layout: Layout) -> str:
+    elements = layout.num_threads * layout.num_local
+    if elements > _MAX_DRAWN:
+        return f"not drawn: {output.count(elements)} elements, and at most {output.count(_MAX_DRAWN)} are"
+    return layout.draw() if len(layout.shape) <= 2 else _listing(layout)
 
 
 def _plural(number: int, unit: str) -> str:

@@ -242,7 +242,7 @@ class CpuKernel:
 
 def compile_cpu(program: BlockProgram | str, *, opt_level: int = 2, notes: Mapping[str, object] | None = None) -> CpuKernel:
     """Compiles a block program for the CPU target; errors as for `compile`."""
-    from ._mlir._mlir_libs import _compiler  # type: ignore[attr-defined]
+    from ._mlir._mlir_libs import _compiler
 
     run_pipeline(module := open_program(program), "lowlp-to-cpu")
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))

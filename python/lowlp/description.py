@@ -38,12 +38,13 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
         parameters = [_read_parameter(ir.DictAttr(p)) for p in ir.ArrayAttr(facts["parameters"])]
         integers = [p.name for p in parameters if p.is_integer]
         grid_map = ir.AffineMapAttr(facts["grid"])
+        x, y, z = (int(extent) for extent in ir.DenseI32ArrayAttr(facts["block_size"]))
         kernels.append(
             KernelDescription(
                 name=str(entry.name),
                 parameters=tuple(parameters),
                 grid=_read_grid(grid_map, integers),
-                block=tuple(ir.DenseI32ArrayAttr(facts["block_size"])),  # type: ignore[arg-type]
+                block=(x, y, z),
                 compiler_version=compiler_version,
                 notes=notes,
             )

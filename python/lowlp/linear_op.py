@@ -109,7 +109,7 @@ def compile_linear(
         raise LowlpValueError(f"m: expected (least, largest) with 0 <= least <= largest, got {m!r}")
     if zeros and offsets:
         raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
-    size = k if group_size in (None, -1) else int(group_size)  # type: ignore[arg-type]
+    size = k if group_size in (None, -1) else int(group_size or k)
     out = out_dtype or activation
     spec = LinearSpec(n, k, weight, size, activation, out, scale_dtype, zeros, offsets, bias or "", aligned=True)
     return compile(linear_kernel(spec), target, notes=_notes(spec, m))
@@ -210,7 +210,7 @@ def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str
             raise LowlpTypeError(f"bias: expected a numpy array of float16, bfloat16 or float32, got {got}")
         bias_name = _type_name(bias.dtype)
         bias = np.ascontiguousarray(bias)
-    _check_shapes(x.shape, None if bias is None else bias.shape, qw)  # type: ignore[attr-defined]
+    _check_shapes(x.shape, None if bias is None else bias.shape, qw)
     out = out_dtype or activation
     n, k = qw.shape
     y = np.empty((*x.shape[:-1], n), _NUMPY_TYPES[out])

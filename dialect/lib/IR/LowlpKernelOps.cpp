@@ -53,25 +53,37 @@ void KernelOp::getAsmBlockArgumentNames(Region &region,
       setName(argument, name.getValue());
 }
 
+/// The number that `attribute` promises; only an i64 promises one.
+static std::optional<int64_t> getPromise(Attribute attribute) {
+  auto number = dyn_cast<IntegerAttr>(attribute);
+  if (!number || !number.getType().isSignlessInteger(64))
+    return std::nullopt;
+  return number.getInt();
+}
+
 /// Checks the promises that argument `index` of type `type` carries.
 static LogicalResult verifyArgument(KernelOp kernel, unsigned index,
                                     Type type) {
-  if (!isa<PointerType>(type) && !type.isInteger(32) && !type.isInteger(64) &&
-      !type.isF32())
+  if (!isa<PointerType>(type) && !type.isSignlessInteger(32) &&
+      !type.isSignlessInteger(64) && !type.isF32())
     return kernel.emitOpError("parameter ")
            << index << " must be !lowlp.ptr, i32, i64 or f32, but is " << type;
+  Attribute name = kernel.getArgAttr(index, LowlpDialect::kNameAttrName);
+  if (name && !isa<StringAttr>(name))
+    return kernel.emitOpError("parameter ")
+           << index << ": lowlp.name must be a string";
   if (Attribute attribute =
           kernel.getArgAttr(index, LowlpDialect::kAlignAttrName)) {
-    auto align = dyn_cast<IntegerAttr>(attribute);
-    if (!isa<PointerType>(type) || !align || align.getInt() < 1 ||
-        !llvm::isPowerOf2_64(align.getInt()))
+    std::optional<int64_t> align = getPromise(attribute);
+    if (!isa<PointerType>(type) || !align || *align < 1 ||
+        !llvm::isPowerOf2_64(*align))
       return kernel.emitOpError("parameter ")
              << index << ": lowlp.align must be a power of two on a pointer";
   }
   if (Attribute attribute =
           kernel.getArgAttr(index, LowlpDialect::kDivisibleByAttrName)) {
-    auto divisor = dyn_cast<IntegerAttr>(attribute);
-    if (!isa<IntegerType>(type) || !divisor || divisor.getInt() < 1)
+    std::optional<int64_t> divisor = getPromise(attribute);
+    if (!isa<IntegerType>(type) || !divisor || *divisor < 1)
       return kernel.emitOpError("parameter ")
              << index
              << ": lowlp.divisible_by must be a positive number on an integer";
@@ -80,6 +92,8 @@ static LogicalResult verifyArgument(KernelOp kernel, unsigned index,
 }
 
 LogicalResult KernelOp::verify() {
+  if (getBody().empty())
+    return emitOpError("must have a body");
   if (getFunctionType().getNumResults() != 0)
     return emitOpError("has no results, but its type names ")
            << getFunctionType().getNumResults();

@@ -79,7 +79,7 @@ verifyElementType(function_ref<InFlightDiagnostic()> emitError, Type type) {
 LogicalResult
 LowlpFloatType::verify(function_ref<InFlightDiagnostic()> emitError,
                        unsigned exponentBits, unsigned mantissaBits) {
-  unsigned bits = 1 + exponentBits + mantissaBits;
+  uint64_t bits = uint64_t(1) + exponentBits + mantissaBits;
   if (exponentBits < 1 || bits < 3 || bits > 8)
     return emitError() << "a float has at least 1 exponent bit and 3 to 8 bits "
                           "in all, but e"
@@ -184,8 +184,13 @@ static Type parseLaidOutType(DialectAsmParser &parser, bool isShared) {
     return TileType::getChecked(emitError, parser.getContext(), elementType,
                                 layout);
   };
-  if (isShared && succeeded(parser.parseOptionalGreater()))
-    return make(Layout::local(std::vector<int64_t>(shape.begin(), shape.end())));
+  if (isShared && succeeded(parser.parseOptionalGreater())) {
+    Result<Layout> rowMajor = Layout::primitive(
+        PrimitiveKind::Local, std::vector<int64_t>(shape.begin(), shape.end()));
+    if (!rowMajor)
+      return emitError() << rowMajor.error(), Type();
+    return make(*rowMajor);
+  }
   if (parser.parseComma())
     return {};
   const char *begin = parser.getCurrentLocation().getPointer();

@@ -101,7 +101,7 @@ def linear_kernel(spec: LinearSpec) -> ll.Kernel:
     correction = spec.zeros or spec.offsets
     factor = prescale(weight, spec.activation)
 
-    def decode(codes):  # type: ignore[no-untyped-def]
+    def decode(codes: ll.Tile) -> ll.Tile:
         """The codes' values, times `factor`."""
         if factor == 1.0:
             return ll.cast(codes, spec.activation)
@@ -115,7 +115,7 @@ def linear_kernel(spec: LinearSpec) -> ll.Kernel:
         w_view = ll.view_global(weights, shape=[tiles_n, groups, chunks, tile_bytes])
         per_group = {"shape": [groups, BLOCK_M, spec.n], "strides": [1, 0, groups]}
         s_view = ll.view_global(scales, **per_group)
-        c_view = ll.view_global(correctors, **per_group) if correction else None
+        c_view = ll.view_global(correctors, **per_group) if correction else s_view
         ones = ll.full(1.0, spec.activation, layout=WEIGHT_LAYOUT)
         acc = ll.full(0.0, "f32", layout=SUM_LAYOUT)
         for group in ll.range(groups):

@@ -17,7 +17,7 @@ Errors are `lowlp.LowlpError`s that carry file and line of the kernel: `KernelVa
 """
 
 from .control_flow import Range as Range
-from .control_flow import Range as range  # noqa: A004
+from .control_flow import Range as range
 from .instructions import block_indices as block_indices
 from .instructions import cast as cast
 from .instructions import dot as dot
@@ -26,10 +26,10 @@ from .instructions import load_global as load_global
 from .instructions import store_global as store_global
 from .instructions import view as view
 from .instructions import view_global as view_global
-from .kernel import Kernel as Kernel
-from .kernel import inline as inline
-from .kernel import kernel as kernel
-from .kernel import make_kernel as make_kernel
+from .kernels import Kernel as Kernel
+from .kernels import inline as inline
+from .kernels import kernel as kernel
+from .kernels import make_kernel as make_kernel
 from .parameters import Parameter as Parameter
 from .parameters import f32 as f32
 from .parameters import i32 as i32

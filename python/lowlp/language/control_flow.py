@@ -90,12 +90,11 @@ def _try_condition(test: Callable[[], object]) -> object:
     """The condition before the loop; what a scalar one leaves in the IR is of no use, and removed."""
     if not is_tracing():
         return test()
-    block = current_trace("while").scope.block
-    count = len(block.operations)
+    trace = current_trace("while")
+    mark = trace.mark()
     condition = test()
     if isinstance(condition, Scalar):
-        for operation in reversed(list(block.operations)[count:]):
-            operation.operation.erase()
+        trace.erase_since(mark)
     return condition
 
 
@@ -171,10 +170,12 @@ def _traced_branches(
     merge = Merge(variables, what)
     for index, pair in enumerate(zip(*ends, strict=True)):
         merge.add(index, pair)
+    types: list[ir.Type] = []
     for scope, values in zip(scopes, merge.results_of, strict=True):
         with trace.opened(scope):
+            types = _types(values)
             trace.emit("scf.yield", operands=[value.ir_value for value in values])
-    operation = trace.emit("scf.if", _types(merge.results_of[0]), operands, regions=2)
+    operation = trace.emit("scf.if", types, operands, regions=2)
     for scope, region in zip(scopes, operation.regions, strict=True):
         scope.block.append_to(region)
     draft.erase()

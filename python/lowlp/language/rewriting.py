@@ -52,7 +52,7 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
     definition = around.body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body = [node]
-    code = _code_in(_code_in(compile(around, filename, "exec"), "around"), function.__name__)
+    code = _code_in(_code_in(compile(around, filename, "exec", dont_inherit=True), "around"), function.__name__)
     cells = dict(zip(free, function.__closure__ or (), strict=True))
     cells[CONTROL] = types.CellType(control_flow)
     result = types.FunctionType(
@@ -215,7 +215,7 @@ class Rewriter(ast.NodeTransformer):
         declared = " = ".join([*assigned, "None"]) if assigned else "pass"
         prelude = ast.parse(f"if 0:\n  {declared}").body
         for child in ast.walk(prelude[0]):
-            ast.copy_location(child, node)
+            _at_start_of(node, child)
         node.body = [*prelude, *body]
 
     def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -298,6 +298,14 @@ class Rewriter(ast.NodeTransformer):
         _call_in(statements[3]).args[0] = self.visit(node.test)
         return statements
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """`x: T = value`, without the annotation, which a variable of another function cannot have."""
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        plain = ast.Assign(targets=[node.target], value=node.value) if node.value else ast.Pass()
+        return ast.copy_location(plain, node)
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """`and` and `or`."""
         self.generic_visit(node)
@@ -344,12 +352,14 @@ class Rewriter(ast.NodeTransformer):
         """Statements, all of them at the place of the node."""
         tree = ast.parse(text)
         for child in ast.walk(tree):
-            ast.copy_location(child, node)
+            _at_start_of(node, child)
         return tree.body
 
     def _control(self, name: str, node: ast.expr, *arguments: ast.expr) -> ast.expr:
         function = ast.Attribute(ast.Name(CONTROL, ast.Load()), name, ast.Load())
-        call = ast.copy_location(ast.Call(function, list(arguments), []), node)
+        call = ast.Call(function, list(arguments), [])
+        for child in (call, *ast.walk(function)):
+            _at_start_of(node, child)
         return ast.fix_missing_locations(call)
 
     def _lambda(self, value: ast.expr) -> ast.expr:
@@ -358,6 +368,16 @@ class Rewriter(ast.NodeTransformer):
 
     def _guard(self, value: ast.expr, check: str, reason: tuple[str, int]) -> ast.expr:
         return self._control(check, value, value, *(ast.Constant(part) for part in reason))
+
+
+def _at_start_of(node: ast.expr | ast.stmt, child: ast.AST) -> None:
+    """Places a new node at the start of one of the user's.
+
+    It ends there too: CPython gives calls of methods the line on which the method's name ends.
+    """
+    if "lineno" in child._attributes:
+        ast.copy_location(child, node)
+        vars(child).update(end_lineno=node.lineno, end_col_offset=node.col_offset + 1)
 
 
 def _nonlocal(names: dict[str, int]) -> str:

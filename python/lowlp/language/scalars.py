@@ -17,7 +17,7 @@ from lowlp._mlir import ir
 
 from .grid import Extent
 from .source import type_error, value_error
-from .tracing import Scope, Trace, TracedValue, current_trace
+from .tracing import Scope, Trace, TracedValue, Unassigned, current_trace
 
 # Predicates of arith.cmpi (signed) and arith.cmpf (ordered; `!=` unordered, so that NaN differs from everything).
 _INTEGER_PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
@@ -240,7 +240,9 @@ def as_index(argument: str, value: object) -> Scalar:
 
 
 def describe(value: object) -> str:
-    """What a value is, for messages."""
+    """What a value is, for messages; a variable that has none says why instead."""
+    if isinstance(value, Unassigned):
+        value.refuse()
     if isinstance(value, TracedValue):
         return value.describe()
     return f"{type(value).__name__} {value!r}"
@@ -276,9 +278,9 @@ def _common(symbol: str, lhs: object, rhs: object) -> tuple[Scalar, Scalar]:
     raise type_error(f"operands of {symbol} must have one type, found {describe(lhs)} and {describe(rhs)}")
 
 
-def _arithmetic(symbol: str, lhs: object, rhs: object) -> Any:
+def _arithmetic(symbol: str, lhs: object, rhs: object) -> Scalar:
     if isinstance(rhs, TracedValue) and not isinstance(rhs, Scalar):
-        return NotImplemented  # a tile knows what to do with a scalar
+        return NotImplemented  # type: ignore[no-any-return]  # a tile knows what to do with a scalar
     nonnegative = known_nonnegative(lhs) and known_nonnegative(rhs)
     left, right = _common(symbol, lhs, rhs)
     if left.dtype == "bool":

@@ -11,7 +11,7 @@ import contextlib
 import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from lowlp._mlir import ir
 from lowlp.errors import LowlpRuntimeError
@@ -36,6 +36,7 @@ class Trace:
         self.grid_rank = grid_rank
         self._scopes = [Scope(block, f"kernel `{name}`")]
         self._prologue_end: ir.Operation | None = None
+        self._prologue_length = 0
         self._constants: dict[tuple[str, bytes | int], ir.Value] = {}
         self._types: dict[str, ir.Type] = {}
 
@@ -101,7 +102,21 @@ class Trace:
         else:
             ip = ir.InsertionPoint.after(self._prologue_end)
         self._prologue_end = self.emit(name, results, operands, attributes, ip=ip)
+        self._prologue_length += 1
         return self._prologue_end.results[0]
+
+    def mark(self) -> int:
+        """A point of the innermost region, for `erase_since`."""
+        return len(self.scope.block.operations) - self._num_prologue_ops()
+
+    def erase_since(self, mark: int) -> None:
+        """Removes the ops that the innermost region got since the mark; constants at the entry of the kernel stay."""
+        first = mark + self._num_prologue_ops()
+        for operation in reversed(list(self.scope.block.operations)[first:]):
+            operation.operation.erase()
+
+    def _num_prologue_ops(self) -> int:
+        return self._prologue_length if self.scope is self.root else 0
 
     def constant(self, type_name: str, value: int | float) -> ir.Value:
         """The constant `value` of an index, integer or float type, made once at the entry of the kernel."""
@@ -147,6 +162,33 @@ class TracedValue:
                 "variable that exists before"
             )
         return self._value
+
+
+class Unassigned:
+    """The value of a variable that has none; every use raises KernelValueError with the reason."""
+
+    __slots__ = ("_reason",)
+    _reason: str
+
+    def __init__(self, reason: str) -> None:
+        object.__setattr__(self, "_reason", reason)
+
+    def refuse(self, *_: object) -> NoReturn:
+        """Raises the error."""
+        raise value_error(object.__getattribute__(self, "_reason"))
+
+    def __getattr__(self, name: str) -> Any:
+        self.refuse()
+
+    def __repr__(self) -> str:
+        return "<unassigned>"
+
+
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_OTHER = ("neg", "pos", "invert", "eq", "ne", "lt", "le", "gt", "ge", "bool", "index", "int", "float")
+_CONTAINER = ("iter", "len", "getitem", "setitem", "contains", "call")
+for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *_OTHER, *_CONTAINER):
+    setattr(Unassigned, f"__{_name}__", Unassigned.refuse)
 
 
 _active = threading.local()

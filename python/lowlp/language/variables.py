@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from .scalars import Scalar, convert, describe, is_bool, is_number, lift
-from .source import Place, here, type_error, value_error
+from .source import Place, here, type_error
 from .tiles import Tile
-from .tracing import TracedValue
+from .tracing import TracedValue, Unassigned
 
 Values = tuple[object, ...]
 
@@ -53,40 +53,13 @@ def _read(name: str, read: Callable[[], object]) -> object:
         return Unassigned(f"`{name}` has no value here")
 
 
-class Unassigned:
-    """The value of a variable that has none; every use raises KernelValueError with the reason."""
-
-    __slots__ = ("_reason",)
-    _reason: str
-
-    def __init__(self, reason: str) -> None:
-        object.__setattr__(self, "_reason", reason)
-
-    def refuse(self, *_: object) -> NoReturn:
-        """Raises the error."""
-        raise value_error(object.__getattribute__(self, "_reason"))
-
-    def __getattr__(self, name: str) -> Any:
-        self.refuse()
-
-    def __repr__(self) -> str:
-        return "<unassigned>"
-
-
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
-_OTHER = ("neg", "pos", "invert", "eq", "ne", "lt", "le", "gt", "ge", "bool", "index", "int", "float")
-_CONTAINER = ("iter", "len", "getitem", "setitem", "contains", "call")
-for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *_OTHER, *_CONTAINER):
-    setattr(Unassigned, f"__{_name}__", Unassigned.refuse)
-
-
 # --- nested values ----------------------------------------------------------------------------------------------------
 
 
-def leaves_of(value: object) -> Iterator[object]:
+def leaves_of(value: Any) -> Iterator[object]:
     """The leaves of a value, in order."""
     if type(value) in (list, tuple):
-        for item in value:  # type: ignore[attr-defined]
+        for item in value:
             yield from leaves_of(item)
     elif type(value) is dict:
         for item in value.values():
@@ -95,16 +68,16 @@ def leaves_of(value: object) -> Iterator[object]:
         yield value
 
 
-def with_leaves(value: object, leaves: Iterator[object]) -> Any:
+def with_leaves(value: Any, leaves: Iterator[object]) -> Any:
     """A value of the same structure with other leaves, in new containers."""
     if type(value) in (list, tuple):
-        return type(value)(with_leaves(item, leaves) for item in value)  # type: ignore[call-overload]
+        return type(value)(with_leaves(item, leaves) for item in value)
     if type(value) is dict:
         return {key: with_leaves(item, leaves) for key, item in value.items()}
     return next(leaves)
 
 
-def same_structure(a: object, b: object) -> bool:
+def same_structure(a: Any, b: Any) -> bool:
     """True when both are made of the same containers, of the same sizes."""
     container = type(a) if type(a) in (list, tuple, dict) else None
     if (type(b) if type(b) in (list, tuple, dict) else None) is not container:
@@ -112,8 +85,8 @@ def same_structure(a: object, b: object) -> bool:
     if container is None:
         return True
     if container is dict:
-        return list(a) == list(b) and all(same_structure(a[key], b[key]) for key in a)  # type: ignore[call-overload,index]
-    return len(a) == len(b) and all(map(same_structure, a, b))  # type: ignore[arg-type]
+        return list(a) == list(b) and all(same_structure(a[key], b[key]) for key in a)
+    return len(a) == len(b) and all(map(same_structure, a, b))
 
 
 def is_unchanged(before: object, after: object) -> bool:
@@ -133,20 +106,20 @@ def carried(leaf: object) -> Scalar | Tile | None:
     return leaf if isinstance(leaf, Tile) else lift(leaf)
 
 
-def converted(leaf: object, model: Scalar | Tile) -> Scalar | Tile | None:
+def converted(leaf: Any, model: Scalar | Tile) -> Scalar | Tile | None:
     """The leaf as a value of the model's type, or None."""
     if isinstance(model, Scalar):
         return convert(leaf, model.dtype)
     same = isinstance(leaf, Tile) and (leaf.dtype, leaf.layout) == (model.dtype, model.layout)
-    return leaf if same else None  # type: ignore[return-value]
+    return leaf if same else None
 
 
-def described(value: object) -> str:
+def described(value: Any) -> str:
     """What a leaf or a container is, for messages."""
     if isinstance(value, Unassigned):
         return "no value"
     if type(value) in (list, tuple, dict):
-        return f"a {type(value).__name__} of {len(value)}"  # type: ignore[arg-type]
+        return f"a {type(value).__name__} of {len(value)}"
     return describe(value)
 
 
@@ -183,21 +156,14 @@ class Merge:
         """The number of the result that stands for both, or the one value that both are."""
         if is_unchanged(*pair):
             return (pair[0],)
-        yes, no = pair
-        merged: tuple[Scalar | Tile | None, Scalar | Tile | None] = (None, None)
-        if isinstance(yes, TracedValue):
-            model = carried(yes)
-            merged = (model, converted(no, model) if model else None)
-        else:
-            model = carried(no)
-            if model is not None and not isinstance(no, TracedValue) and is_number(yes) and isinstance(yes, float):
-                model = carried(yes)  # 1 and 2.0 are both f32
-            if model is not None:
-                merged = (converted(yes, model), converted(no, model))
+        # Two numbers of Python agree on index, f32 or bool; 1 and 2.0 are both f32.
+        models = sorted(pair, key=lambda end: (not isinstance(end, TracedValue), not isinstance(end, float)))
+        kind = carried(models[0])
+        merged = (None, None) if kind is None else (converted(pair[0], kind), converted(pair[1], kind))
         if merged[0] is None or merged[1] is None:
             raise self._mismatch(index, pair)
-        for results, value in zip(self.results_of, merged, strict=True):
-            results.append(value)
+        self.results_of[0].append(merged[0])
+        self.results_of[1].append(merged[1])
         return len(self.results_of[0]) - 1
 
     def _mismatch(self, index: int, ends: tuple[object, object]) -> Exception:

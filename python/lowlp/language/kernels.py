@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import inspect
 import re
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
@@ -173,13 +174,14 @@ def kernel(*, grid: object, num_threads: int, name: str | None = None) -> Callab
 
     def decorate(function: Callable[..., None]) -> Kernel:
         plain = _plain_function(function)
+        visible = dict(sys._getframe(1).f_locals)
         parameters = {}
         for parameter in inspect.signature(plain).parameters.values():
             if parameter.annotation is parameter.empty:
                 raise LowlpTypeError(
                     f"parameter {parameter.name!r}: must be annotated, as in `{parameter.name}: ll.i32`"
                 )
-            parameters[parameter.name] = _evaluated(plain, parameter.name, parameter.annotation)
+            parameters[parameter.name] = _evaluated(plain, visible, parameter.name, parameter.annotation)
         return make_kernel(
             plain, name=name or plain.__name__, parameters=parameters, grid=grid, num_threads=num_threads
         )
@@ -226,14 +228,12 @@ def _plain_function(function: object) -> types.FunctionType:
     return function
 
 
-def _evaluated(function: types.FunctionType, name: str, annotation: object) -> object:
-    """The annotation, also where annotations are kept as text."""
+def _evaluated(function: types.FunctionType, visible: Mapping[str, object], name: str, annotation: object) -> object:
+    """The annotation, also where annotations are kept as text; `visible` is where the kernel is defined."""
     if not isinstance(annotation, str):
         return annotation
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    captured = {variable: cell.cell_contents for variable, cell in cells}
     try:
-        return eval(annotation, function.__globals__, captured)
+        return eval(annotation, function.__globals__, visible)
     except LowlpError:
         raise
     except Exception as error:

@@ -1,0 +1,189 @@
+"""The steps of `lowlp demo`, without their printing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lowlp_runtime
+from lowlp.compiler import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_arch
+from lowlp.demo_weights import load_demo_weight
+from lowlp.dtypes import dtype
+from lowlp.errors import DeviceError
+from lowlp.host_array import FLOAT_DTYPES
+from lowlp.kernels.linear import LinearSpec, linear_kernel
+from lowlp.linear_op import compile_linear, linear
+from lowlp.packing import pack
+from lowlp.quantization import quantize
+from lowlp.quantized_tensor import QuantizedTensor
+
+from .output import count
+
+# What lowlp promises: the relative Frobenius error against float64, by the type of activations.
+ERROR_LIMITS = {"f16": 2e-3, "bf16": 1.1e-2}
+# A float with more exponent bits than f16 has needs bf16 activations.
+_F16_EXPONENT_BITS = 5
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where the kernel runs, and why not elsewhere."""
+
+    is_cuda: bool
+    label: str
+    note: str = ""
+
+
+@dataclass
+class Outcome:
+    """What a run gave."""
+
+    result: NDArray[Any]
+    counters: dict[str, int] = field(default_factory=dict)
+    median_us: float | None = None
+    error: float = float("nan")
+    error_limit: float = 0.0
+
+
+def relative_error(found: NDArray[Any], wanted: NDArray[Any]) -> float:
+    """|found - wanted| / |wanted| in Frobenius norms, computed in float64."""
+    wanted = wanted.astype(np.float64)
+    norm = float(np.linalg.norm(wanted))
+    difference = float(np.linalg.norm(found.astype(np.float64) - wanted))
+    return difference / norm if norm else difference
+
+
+class Demo:
+    """The state that the steps share; they are called in the order in which they are written here."""
+
+    weight: NDArray[np.float32]
+    source: str
+    packed: QuantizedTensor
+
+    def __init__(self, dtype_name: str, group_size: int, rows: int, seed: int) -> None:
+        """Raises `LowlpValueError` for a type that does not exist."""
+        self.dtype = dtype(dtype_name)
+        self.group_size = group_size
+        self.rows = rows
+        self.seed = seed
+        wide = self.dtype.is_float and self.dtype.exponent_bits > _F16_EXPONENT_BITS
+        self.activation = "bf16" if wide else "f16"
+
+    def choose_device(self, wanted: str) -> Device:
+        """The device for 'auto', 'cpu' or 'cuda'. Raises `DeviceError` where 'cuda' cannot be had."""
+        missing = lowlp_runtime.why_no_device()
+        if not missing and importlib.util.find_spec("torch") is None:
+            missing = "a GPU is there, but PyTorch, which holds its arrays, is not installed: pip install torch"
+        if wanted == "cuda" and missing:
+            raise DeviceError(f"--device cuda: {missing}")
+        if wanted == "cpu" or missing:
+            note = f"no GPU is used: {missing}" if wanted == "auto" else ""
+            return Device(False, "the CPU target", note)
+        return Device(True, lowlp_runtime.device_name())
+
+    def read_weights(self, outputs: int | None) -> None:
+        """Reads the matrix, or its first `outputs` rows."""
+        weight, self.source = load_demo_weight()
+        self.weight = weight[:outputs]
+
+    def quantize(self, zero_point: bool) -> None:
+        """Quantises and packs, and draws activations."""
+        self.packed = quantize(self.weight, self.dtype, group_size=self.group_size, zero_point=zero_point)
+        codes = pack(self.packed.codes, self.packed.group_size, self.packed.bits)
+        self.packed_bytes = codes.nbytes
+        extras = (self.packed.scales, self.packed.zeros, self.packed.offsets)
+        self.parts = [codes, *(np.ascontiguousarray(part) for part in extras if part is not None)]
+        if self.packed.zeros is not None:
+            self.parts[2] = self.parts[2].astype(np.float32)
+        generator = np.random.default_rng(self.seed)
+        shape = (self.rows, self.weight.shape[1])
+        self.x: NDArray[Any] = generator.standard_normal(shape, np.float32).astype(FLOAT_DTYPES[self.activation])
+
+    def compile(self, arch: str | None, device: Device) -> CompiledKernel:
+        """The kernel for a GPU, whether there is one or not."""
+        n, k = self.packed.shape
+        return compile_linear(
+            n=n,
+            k=k,
+            m=(1, self.rows),
+            weight=self.dtype.name,
+            group_size=self.packed.group_size,
+            activation=self.activation,
+            zeros=self.packed.zeros is not None,
+            target=arch or (current_arch() if device.is_cuda else DEFAULT_ARCH),
+        )
+
+    def execute(self, device: Device) -> Outcome:
+        """Runs the kernel once; on a GPU also measures it."""
+        return self._on_gpu() if device.is_cuda else self._on_cpu()
+
+    def _on_cpu(self) -> Outcome:
+        n, k = self.packed.shape
+        spec = LinearSpec(
+            n=n,
+            k=k,
+            weight=self.dtype.name,
+            group_size=self.packed.group_size,
+            activation=self.activation,
+            out=self.activation,
+            zeros=self.packed.zeros is not None,
+            aligned=k % 8 == 0,
+        )
+        y = np.full((self.rows, n), np.nan, FLOAT_DTYPES[self.activation])
+        counters = compile_cpu(linear_kernel(spec))(self.x, *self.parts, y, self.rows, k, seed=self.seed)
+        return Outcome(y, counters)
+
+    def _on_gpu(self) -> Outcome:
+        import torch
+
+        types = {"f16": torch.float16, "bf16": torch.bfloat16}
+        x = torch.from_numpy(self.x.astype(np.float32)).to("cuda", types[self.activation])
+        y = linear(x, self.packed)
+        timing = lowlp_runtime.measure(lambda: linear(x, self.packed), stream=torch.cuda.current_stream())
+        return Outcome(y.float().cpu().numpy(), median_us=timing.median_us)
+
+    def compare(self, outcome: Outcome) -> None:
+        """Fills in the error against float64, and that of the quantisation."""
+        exact = self.packed.dequantize()
+        outcome.error = relative_error(outcome.result, self.x.astype(np.float64) @ exact.T.astype(np.float64))
+        outcome.error_limit = ERROR_LIMITS[self.activation]
+        self.quantization_error = relative_error(exact, self.weight)
+
+    def facts(self, outcome: Outcome) -> Iterator[tuple[str, str]]:
+        """The rows of the table."""
+        n, k = self.packed.shape
+        f16_bytes = 2 * n * k
+        packed_bytes = sum(part.nbytes for part in self.parts)
+        zeros = ", zero points" if self.packed.zeros is not None else ""
+        yield "weights", self.source + (f", first {n} rows" if n < 1536 else "")
+        yield "activations", f"{self.rows} x {k} {self.activation}, Gaussian, seed {self.seed}"
+        yield "codec", f"{self.dtype.name}, group of {self.packed.group_size}, f16 scales{zeros}"
+        yield (
+            "bytes",
+            f"{count(f16_bytes)} as f16 -> {count(packed_bytes)} packed ({count(self.packed_bytes)} codes), "
+            f"{8 * packed_bytes / (n * k):.2f} bits per weight",
+        )
+        yield "quantisation error", f"{self.quantization_error:.2e} (weights, relative Frobenius)"
+        yield (
+            "kernel error",
+            f"{outcome.error:.2e} against float64 with the same codes; limit {outcome.error_limit:.1e}",
+        )
+        yield from self._cost(outcome)
+
+    def _cost(self, outcome: Outcome) -> Iterator[tuple[str, str]]:
+        if outcome.median_us is not None:
+            read = sum(part.nbytes for part in self.parts)
+            yield (
+                "time",
+                f"{outcome.median_us:.1f} us median, cold L2; {read / outcome.median_us / 1e3:.0f} GB/s of weights",
+            )
+        elif outcome.counters:
+            counted = ", ".join(
+                f"{count(number)} {name.replace('_', ' ')}" for name, number in outcome.counters.items()
+            )
+            yield "emulated", counted

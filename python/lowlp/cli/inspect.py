@@ -1,0 +1,131 @@
+"""`lowlp inspect`: what a saved kernel holds. Reads the file with the run time alone: no compiler, no GPU."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.description import KernelDescription, Parameter
+from lowlp_runtime.errors import LowlpValueError
+from lowlp_runtime.grid import GridExpression
+
+from . import output
+
+LEVELS = ("block", "thread", "nvvm")
+_AXES = "xyz"
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the arguments."""
+    parser = commands.add_parser(
+        "inspect",
+        help="tell what a saved kernel holds",
+        description="Tell what a saved kernel holds: code, parameters, grid, and what the compiler decided. With --ir "
+        "or --ptx print that text alone.",
+        epilog="example:\n  lowlp inspect out/linear_int6_f16.lowlp --ptx | less",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="KERNEL.lowlp", help="written by `lowlp compile --emit lowlp` or `save`")
+    texts = parser.add_mutually_exclusive_group()
+    texts.add_argument("--ir", choices=LEVELS, help="print the program at this level")
+    texts.add_argument("--ptx", action="store_true", help="print the PTX")
+    parser.add_argument("--arch", metavar="ARCH", help="with --ptx: for this architecture, where there are several")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the text that was asked for, or the summary."""
+    data = Path(options.file).read_bytes()
+    kernel = KernelBinary.from_bytes(data, source=options.file)
+    if options.ir:
+        output.write(output.STDOUT, _held(kernel.ir, options.ir, f"{options.file}: IR"))
+    elif options.ptx:
+        arch = options.arch or next(iter(kernel.ptx), "")
+        output.write(output.STDOUT, _held(kernel.ptx, arch, f"{options.file}: PTX"))
+    else:
+        print("\n".join(_summary(options.file, data, kernel)))
+    return 0
+
+
+def _held(texts: Mapping[str, str], name: str, what: str) -> str:
+    if name not in texts:
+        raise LowlpValueError(f"{what} {name!r} is not held; held: {', '.join(texts) or 'none'}")
+    return texts[name]
+
+
+def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
+    described = kernel.description
+    yield f"kernel {described.name}"
+    facts = [
+        ("file", f"{file}, {output.count(len(data))} bytes, format version {described.format_version}"),
+        ("sha256 of file", hashlib.sha256(data).hexdigest()),
+        ("sha256 of kernel", kernel.content_hash),
+        ("compiled by", f"lowlp {described.compiler_version}" if described.compiler_version else "not recorded"),
+        ("grid", grid_in_words(described)),
+        ("block", " x ".join(str(extent) for extent in described.block) + " threads"),
+        ("dynamic shared", f"{output.count(described.shared_bytes)} bytes per block"),
+    ]
+    yield output.table(facts, "  ")
+    for title, held in (
+        ("code", _code(kernel)),
+        ("IR", _ir(kernel)),
+        ("parameters", map(_parameter, described.parameters)),
+    ):
+        yield title
+        yield output.table(held, "  ") or "  none"
+    yield "decided"
+    yield output.table(_notes(described.notes), "  ") or "  nothing recorded"
+
+
+def _code(kernel: KernelBinary) -> Iterator[tuple[str, str]]:
+    for arch, text in kernel.ptx.items():
+        yield f"PTX {arch}", f"{output.count(len(text.encode()))} bytes"
+    for arch, cubin in kernel.cubins.items():
+        yield f"machine code {arch}", f"{output.count(len(cubin))} bytes"
+
+
+def _ir(kernel: KernelBinary) -> Iterator[tuple[str, str]]:
+    for level, text in kernel.ir.items():
+        yield level, f"{output.count(len(text.splitlines()))} lines"
+
+
+def _parameter(parameter: Parameter) -> tuple[str, str]:
+    if parameter.is_pointer:
+        access = "written" if parameter.writable else "read"
+        return parameter.name, f"pointer to {parameter.element}, {access}, aligned to {parameter.alignment_bytes} bytes"
+    multiple = f", a multiple of {parameter.divisible_by}" if parameter.divisible_by > 1 else ""
+    return parameter.name, parameter.kind + multiple
+
+
+def _notes(notes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested notes as 'plan: decode'."""
+    for name, value in notes.items():
+        if isinstance(value, Mapping):
+            yield from _notes(value, f"{prefix}{name}: ")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{name}", ", ".join(map(str, value))
+        else:
+            yield f"{prefix}{name}", output.count(value) if type(value) is int else str(value)
+
+
+def grid_in_words(description: KernelDescription) -> str:
+    """The grid's extents as formulas: 'x: ceil(m / 16) * 192'. Axes of extent 1 are left out."""
+    extents = [(axis, _formula(e)) for axis, e in zip(_AXES, description.grid, strict=True) if e != 1]
+    return ", ".join(f"{axis}: {text}" for axis, text in extents) + " blocks" if extents else "1 block"
+
+
+def _formula(expression: str | GridExpression, within: str = "") -> str:
+    if not isinstance(expression, tuple) or expression[0] == "param":
+        return str(expression[-1] if isinstance(expression, tuple) else expression)
+    operator, *operands = expression
+    if operator in ("ceildiv", "floordiv"):
+        left, right = (_formula(operand, "/") for operand in operands)
+        return f"{'ceil' if operator == 'ceildiv' else 'floor'}({left} / {right})"
+    sign = "mod" if operator == "mod" else str(operator)
+    text = f" {sign} ".join(_formula(operand, sign) for operand in operands)
+    # A sum inside of a product, and anything inside of mod or a quotient, would read otherwise without.
+    return f"({text})" if within in ("mod", "/") or (within == "*" and sign != "*") else text

@@ -1,0 +1,53 @@
+// RUN: lowlp-opt %s --split-input-file --verify-diagnostics
+
+func.func @load_align(%p: !simt.ptr<global>, %i: i64) {
+  // expected-error @below {{'simt.load' op align must be 1, 2, 4, 8 or 16 bytes, but is 3}}
+  %v = simt.load %p[%i] align 3 : !simt.ptr<global> -> i32
+  return
+}
+
+// -----
+
+func.func @load_align_range(%p: !simt.ptr<global>, %i: i64) {
+  // expected-error @below {{'simt.load' op align must be 1, 2, 4, 8 or 16 bytes, but is 32}}
+  %v = simt.load %p[%i] align 32 : !simt.ptr<global> -> i32
+  return
+}
+
+// -----
+
+func.func @store_align(%p: !simt.ptr<global>, %i: i64, %v: i32) {
+  // expected-error @below {{'simt.store' op align must be 1, 2, 4, 8 or 16 bytes, but is 0}}
+  simt.store %v, %p[%i] align 0 : i32, !simt.ptr<global>
+  return
+}
+
+// -----
+
+func.func @load_part_of_a_byte(%p: !simt.ptr<global>, %i: i64) {
+  // expected-error @below {{'simt.load' op result #0 must be a scalar or vector of whole bytes, but got 'i6'}}
+  %v = simt.load %p[%i] align 1 : !simt.ptr<global> -> i6
+  return
+}
+
+// -----
+
+func.func @mma_types(%a: vector<8xf16>, %b: vector<4xbf16>, %c: vector<4xf32>) {
+  // expected-error @below {{'simt.mma' op a and b must have one element type, but have 'f16' and 'bf16'}}
+  %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xbf16>, vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @mma_size(%a: vector<4xf16>, %b: vector<4xf16>, %c: vector<4xf32>) {
+  // expected-error @below {{'simt.mma' op operand #0 must be}}
+  %d = simt.mma %a, %b, %c : vector<4xf16>, vector<4xf16>, vector<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{expected ::lowlp::simt::MemorySpace to be one of: global, shared}}
+func.func private @space(!simt.ptr<constant>)
+// expected-error @above {{failed to parse}}

@@ -1,0 +1,52 @@
+// RUN: lowlp-opt %s --verify-roundtrip | FileCheck %s
+// RUN: lowlp-opt %s --mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
+
+// CHECK-LABEL: func.func @memory
+// CHECK-SAME: %[[G:.*]]: !simt.ptr<global>, %[[S:.*]]: !simt.ptr<shared>, %[[I:.*]]: i64
+func.func @memory(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
+  // CHECK: %[[V:.*]] = simt.load %[[G]][%[[I]]] align 16 : <global> -> vector<4xi32>
+  // GENERIC: "simt.load"(%{{.*}}, %{{.*}}) <{align = 16 : i64}> : (!simt.ptr<global>, i64) -> vector<4xi32>
+  %v = simt.load %g[%i] align 16 : !simt.ptr<global> -> vector<4xi32>
+  // CHECK: simt.load %[[S]][%[[I]]] align 1 : <shared> -> i8
+  %byte = simt.load %s[%i] align 1 : !simt.ptr<shared> -> i8
+  // CHECK: simt.load %[[G]][%[[I]]] align 2 : <global> -> bf16
+  %half = simt.load %g[%i] align 2 : !simt.ptr<global> -> bf16
+  // CHECK: simt.store %[[V]], %[[S]][%[[I]]] align 8 : vector<4xi32>, <shared>
+  // GENERIC: "simt.store"(%{{.*}}, %{{.*}}, %{{.*}}) <{align = 8 : i64}> : (vector<4xi32>, !simt.ptr<shared>, i64) -> ()
+  simt.store %v, %s[%i] align 8 : vector<4xi32>, !simt.ptr<shared>
+  // CHECK: simt.store %{{.*}}, %[[G]][%[[I]]] align 4 {note} : bf16, <global>
+  simt.store %half, %g[%i] align 4 {note} : bf16, !simt.ptr<global>
+  return
+}
+
+// CHECK-LABEL: func.func @atomics
+func.func @atomics(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %x: i32) {
+  // CHECK: simt.atomic_rmw and %{{.*}}, %{{.*}}[%{{.*}}] : <global>
+  // GENERIC: "simt.atomic_rmw"(%{{.*}}, %{{.*}}, %{{.*}}) <{kind = 0 : i32}> : (i32, !simt.ptr<global>, i64) -> i32
+  %0 = simt.atomic_rmw and %x, %g[%i] : !simt.ptr<global>
+  // CHECK: simt.atomic_rmw or %{{.*}}, %{{.*}}[%{{.*}}] : <shared>
+  %1 = simt.atomic_rmw or %x, %s[%i] : !simt.ptr<shared>
+  // CHECK: simt.atomic_rmw add
+  %2 = simt.atomic_rmw add %x, %g[%i] : !simt.ptr<global>
+  // CHECK: simt.atomic_rmw exchange
+  %3 = simt.atomic_rmw exchange %x, %g[%i] : !simt.ptr<global>
+  return
+}
+
+// CHECK-LABEL: func.func @mma
+func.func @mma(%a: vector<8xf16>, %b: vector<4xf16>, %abf: vector<8xbf16>, %bbf: vector<4xbf16>, %c: vector<4xf32>) {
+  // CHECK: %[[D:.*]] = simt.mma %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf16>, vector<4xf16>, vector<4xf32>
+  // GENERIC: "simt.mma"(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+  %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xf16>, vector<4xf32>
+  // CHECK: simt.mma %{{.*}}, %{{.*}}, %[[D]] : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+  %e = simt.mma %abf, %bbf, %d : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @assert
+func.func @assert(%inside: i1) {
+  // CHECK: simt.assert %{{.*}}, "element lies outside of the view"
+  // GENERIC: "simt.assert"(%{{.*}}) <{message = "element lies outside of the view"}> : (i1) -> ()
+  simt.assert %inside, "element lies outside of the view"
+  return
+}

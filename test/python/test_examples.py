@@ -1,0 +1,37 @@
+"""The examples run, as programs of their own, and check their numbers themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(EXAMPLES / arguments[0]), *arguments[1:]]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fig2.py", "-m", "32", "-n", "24", "-k", "48"), ("transform_b.py", "-k", "48", "-n", "24")],
+)
+def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
+    done = run_example(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "counted" in done.stdout
+
+
+@pytest.mark.parametrize(("file", "name"), [("fig2.py", "matmul"), ("transform_b.py", "transform_b")])
+def test_example_prints_its_program(file: str, name: str) -> None:
+    assert f"lowlp.kernel @{name}(" in run_example(file, "--mlir").stdout
+
+
+def test_example_refuses_sizes_that_blocks_do_not_cover() -> None:
+    done = run_example("fig2.py", "-m", "20")
+    assert done.returncode == 2
+    assert "-m must be a multiple of 16" in done.stderr

@@ -22,6 +22,10 @@ check() {
 }
 mapfile -t cpp < <(git ls-files '*.cpp' '*.h' '*.cu')
 mapfile -t python < <(git ls-files '*.py')
+if [ ${#python[@]} = 0 ]; then
+  echo "error: $root is not a git checkout, which says what is ours to check" >&2
+  exit 2
+fi
 
 if [ "${1:-}" = --fix ]; then
   [ ${#cpp[@]} = 0 ] || clang-format-22 -i "${cpp[@]}"

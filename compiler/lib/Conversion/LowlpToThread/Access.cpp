@@ -40,6 +40,8 @@ public:
   Value getElementPosition(int64_t i);
   /// Whether local element `i` lies inside of the view, as an i1.
   Value isInside(int64_t i);
+  /// Whether all of the `count` neighbours from `i` on do.
+  Value areInside(int64_t i, int64_t count);
   /// Whether this thread is the first of those that hold its elements; null
   /// when every element is held once.
   Value isFirstOwner();
@@ -63,7 +65,7 @@ private:
   /// For each dimension of the view: extent, stride, and the index of this
   /// thread's element 0.
   SmallVector<Value> extents, strides, starts;
-  Value basePosition, isFirst, isLeadingInside;
+  Value basePosition, isFirst;
   /// Tests made already, by dimension and number added to the start.
   std::map<std::pair<int64_t, int64_t>, Value> tests;
 };
@@ -148,6 +150,13 @@ Value Addressing::isInside(int64_t i) {
     inside = inside ? make<arith::AndIOp>(inside, test) : test;
   }
   return inside;
+}
+
+/// Neighbours lie along one dimension, so the first and the last speak for all.
+Value Addressing::areInside(int64_t i, int64_t count) {
+  Value first = isInside(i);
+  return count == 1 ? first
+                    : make<arith::AndIOp>(first, isInside(i + count - 1));
 }
 
 Value Addressing::isFirstOwner() { return isFirst; }
@@ -336,18 +345,18 @@ struct LoadPattern : OpConversionPattern<LoadGlobalOp> {
     SmallVector<Value> groups;
     for (int64_t i = 0; i < tile.getNumLocals(); i += mover.getWidth()) {
       Value position = addressing.getElementPosition(i);
-      Value inside = addressing.isInside(i);
       auto load = [&] {
         return mover.movesWholeBytes() ? mover.loadGroup(position)
                                        : mover.loadBits(position);
       };
       if (op.getInBounds()) {
+        Value inside = addressing.areInside(i, mover.getWidth());
         simt::AssertOp::create(rewriter, loc, inside, kOutside);
         groups.push_back(load());
         continue;
       }
-      groups.push_back(
-          emitGuarded(rewriter, loc, inside, mover.getMachineType(), load));
+      groups.push_back(emitGuarded(rewriter, loc, addressing.isInside(i),
+                                   mover.getMachineType(), load));
     }
     rewriter.replaceOp(op, join(rewriter, loc, tile, mover, groups));
     return success();
@@ -409,11 +418,12 @@ struct StorePattern : OpConversionPattern<StoreGlobalOp> {
     for (auto [g, value] : llvm::enumerate(groups)) {
       int64_t i = g * mover.getWidth();
       Value position = addressing.getElementPosition(i);
-      Value condition = addressing.isInside(i);
-      if (op.getInBounds()) {
-        simt::AssertOp::create(rewriter, loc, condition, kOutside);
-        condition = Value();
-      }
+      Value condition;
+      if (op.getInBounds())
+        simt::AssertOp::create(
+            rewriter, loc, addressing.areInside(i, mover.getWidth()), kOutside);
+      else
+        condition = addressing.isInside(i);
       if (Value first = addressing.isFirstOwner())
         condition = condition ? arith::AndIOp::create(rewriter, loc, condition,
                                                       first)

@@ -70,10 +70,15 @@ static int64_t getDivisor(OpFoldResult value) {
   return 1;
 }
 
+int64_t lowlp::getNaturalAlignBytes(Type elementType) {
+  int64_t elementBits = *getElementBits(elementType);
+  return elementBits % 8 == 0 ? elementBits / 8 : 1;
+}
+
 /// The bytes to which the view's pointer is aligned.
 static int64_t getPointerAlignBytes(ViewGlobalOp view) {
-  int64_t elementBits = *getElementBits(view.getView().getType().getElementType());
-  int64_t natural = elementBits % 8 == 0 ? elementBits / 8 : 1;
+  int64_t natural =
+      getNaturalAlignBytes(view.getView().getType().getElementType());
   auto argument = dyn_cast<BlockArgument>(view.getSource());
   auto kernel = argument ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp())
                          : KernelOp();
@@ -81,18 +86,16 @@ static int64_t getPointerAlignBytes(ViewGlobalOp view) {
     return natural;
   auto align = kernel.getArgAttrOfType<IntegerAttr>(
       argument.getArgNumber(), LowlpDialect::kAlignAttrName);
-  return align ? align.getInt() : natural;
+  return align ? std::max(align.getInt(), natural) : natural;
 }
 
-/// True when `v` elements at once are legal; the layout has been asked.
+/// True when `v` > 1 elements at once are legal; the layout has been asked.
 static bool isLegalWidth(ViewGlobalOp view, OperandRange offsets,
                          const Layout &layout, bool inBounds, int64_t v) {
   int64_t elementBits = *getElementBits(view.getView().getType().getElementType());
   int64_t bits = v * elementBits;
   if (bits % 8 != 0 || bits > 128 || !llvm::isPowerOf2_64(bits))
     return false;
-  if (v == 1)
-    return true;
   SmallVector<OpFoldResult> strides = view.getMixedStrides();
   if (getConstantIntValue(strides.back()) != 1 ||
       getPointerAlignBytes(view) % (bits / 8) != 0)

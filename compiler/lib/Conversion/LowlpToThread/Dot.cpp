@@ -37,11 +37,6 @@ Layout getFragmentC() {
   return Layout::local({2, 1}) * Layout::spatial({8, 4}) * Layout::local({1, 2});
 }
 
-/// One matrix instruction: which fragments of a warp's registers it takes.
-struct Step {
-  int64_t a, b, c;
-};
-
 } // namespace
 
 /// The index at which every warp w holds fragment place(w) of `outer`.
@@ -72,7 +67,7 @@ static FailureOr<Layout> divideByFragment(DotOp op, StringRef operand,
 }
 
 /// All steps of the product, fragment by fragment of c.
-static FailureOr<SmallVector<Step>> planSteps(DotOp op) {
+static FailureOr<SmallVector<DotStep>> planSteps(DotOp op) {
   FailureOr<Layout> a = divideByFragment(
       op, "a", op.getA().getType().getLayout(), getFragmentA());
   FailureOr<Layout> b = divideByFragment(
@@ -81,7 +76,7 @@ static FailureOr<SmallVector<Step>> planSteps(DotOp op) {
       op, "c", op.getC().getType().getLayout(), getFragmentC());
   if (failed(a) || failed(b) || failed(c))
     return failure();
-  SmallVector<Step> steps;
+  SmallVector<DotStep> steps;
   for (int64_t i = 0; i < c->numLocals(); ++i)
     for (int64_t k = 0; k < a->shape()[1]; ++k) {
       std::optional<int64_t> indexA = findFragment(*a, [&](int64_t warp) {
@@ -99,17 +94,31 @@ static FailureOr<SmallVector<Step>> planSteps(DotOp op) {
   return steps;
 }
 
+FailureOr<DotPlans> lowlp::planDots(Operation *root) {
+  DotPlans plans;
+  bool allFit = true;
+  root->walk([&](DotOp op) {
+    FailureOr<SmallVector<DotStep>> steps = planSteps(op);
+    if (succeeded(steps))
+      plans[op] = std::move(*steps);
+    else
+      allFit = false;
+  });
+  if (!allFit)
+    return failure();
+  return plans;
+}
+
 namespace {
 
 struct DotPattern : OpConversionPattern<DotOp> {
-  using OpConversionPattern::OpConversionPattern;
+  DotPattern(const TypeConverter &converter, MLIRContext *context,
+             const DotPlans &plans)
+      : OpConversionPattern(converter, context), plans(plans) {}
 
   LogicalResult
   matchAndRewrite(DotOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    FailureOr<SmallVector<Step>> steps = planSteps(op);
-    if (failed(steps))
-      return failure();
     Location loc = getNamedLoc(op);
     auto slice = [&](Value registers, int64_t fragment, int64_t size) -> Value {
       return vector::ExtractStridedSliceOp::create(
@@ -117,7 +126,7 @@ struct DotPattern : OpConversionPattern<DotOp> {
           ArrayRef<int64_t>{size}, ArrayRef<int64_t>{1});
     };
     Value result = adaptor.getC();
-    for (const Step &step : *steps) {
+    for (const DotStep &step : plans.find(op)->second) {
       Value sum = simt::MmaOp::create(
           rewriter, loc, slice(adaptor.getA(), step.a, 8),
           slice(adaptor.getB(), step.b, 4), slice(result, step.c, 4));
@@ -128,11 +137,15 @@ struct DotPattern : OpConversionPattern<DotOp> {
     rewriter.replaceOp(op, result);
     return success();
   }
+
+private:
+  const DotPlans &plans;
 };
 
 } // namespace
 
 void lowlp::populateDotPatterns(const TypeConverter &converter,
-                                RewritePatternSet &patterns) {
-  patterns.add<DotPattern>(converter, patterns.getContext());
+                                RewritePatternSet &patterns,
+                                const DotPlans &plans) {
+  patterns.add<DotPattern>(converter, patterns.getContext(), plans);
 }

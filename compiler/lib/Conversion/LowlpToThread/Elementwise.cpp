@@ -37,15 +37,29 @@ struct SplatPattern : OpConversionPattern<SplatOp> {
   }
 };
 
+/// A choice between two tiles or pointers, which is what canonicalization makes
+/// of an scf.if without ops.
+struct SelectPattern : OpConversionPattern<arith::SelectOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::SelectOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<arith::SelectOp>(op, adaptor.getCondition(),
+                                                 adaptor.getTrueValue(),
+                                                 adaptor.getFalseValue());
+    return success();
+  }
+};
+
 } // namespace
 
 void lowlp::populateElementwisePatterns(const TypeConverter &converter,
                                         RewritePatternSet &patterns) {
-  patterns.add<
-      ElementwisePattern<AddOp, arith::AddFOp>,
-      ElementwisePattern<SubOp, arith::SubFOp>,
-      ElementwisePattern<MulOp, arith::MulFOp>,
-      ElementwisePattern<DivOp, arith::DivFOp>,
-      ElementwisePattern<NegOp, arith::NegFOp>, SplatPattern>(
-      converter, patterns.getContext());
+  patterns.add<ElementwisePattern<AddOp, arith::AddFOp>,
+               ElementwisePattern<SubOp, arith::SubFOp>,
+               ElementwisePattern<MulOp, arith::MulFOp>,
+               ElementwisePattern<DivOp, arith::DivFOp>,
+               ElementwisePattern<NegOp, arith::NegFOp>, SplatPattern,
+               SelectPattern>(converter, patterns.getContext());
 }

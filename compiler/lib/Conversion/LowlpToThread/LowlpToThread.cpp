@@ -23,6 +23,32 @@ namespace lowlp {
 using namespace mlir;
 using namespace lowlp;
 
+/// Whether the kernel may write through parameter `index`. A pointer that is
+/// chosen at run time may be any of them.
+static bool isWritten(KernelOp kernel, unsigned index) {
+  WalkResult result = kernel.walk([&](StoreGlobalOp store) {
+    auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
+    auto source = dyn_cast<BlockArgument>(view.getSource());
+    bool isParameter =
+        source && source.getOwner()->getParentOp() == kernel.getOperation();
+    bool isOther = isParameter && source.getArgNumber() != index;
+    return isOther ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return result.wasInterrupted();
+}
+
+/// The bytes to which the address must be aligned. Elements narrower than a
+/// byte are stored by atomics on words of 4 bytes.
+static int64_t getRequiredAlignBytes(KernelOp kernel, unsigned index,
+                                     Type elementType, bool isWritten) {
+  int64_t alignBytes = getNaturalAlignBytes(elementType);
+  if (isWritten && *getElementBits(elementType) < 8)
+    alignBytes = 4;
+  auto promise =
+      kernel.getArgAttrOfType<IntegerAttr>(index, LowlpDialect::kAlignAttrName);
+  return promise ? std::max(alignBytes, promise.getInt()) : alignBytes;
+}
+
 /// What a launch must know of parameter `index`, as a dictionary.
 static DictionaryAttr describeParameter(KernelOp kernel, unsigned index) {
   Builder builder(kernel.getContext());
@@ -33,17 +59,16 @@ static DictionaryAttr describeParameter(KernelOp kernel, unsigned index) {
   fields.set("name", name ? name
                           : builder.getStringAttr("arg" + std::to_string(index)));
   fields.set("type", TypeAttr::get(type));
-  for (StringRef promise :
-       {LowlpDialect::kAlignAttrName, LowlpDialect::kDivisibleByAttrName})
-    if (Attribute value = kernel.getArgAttr(index, promise))
-      fields.set(promise.drop_front(StringRef("lowlp.").size()), value);
-  bool isWritten = false;
-  kernel.walk([&](StoreGlobalOp store) {
-    auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
-    isWritten |= view.getSource() == kernel.getBody().getArgument(index);
-  });
-  if (isWritten)
-    fields.set("written", builder.getUnitAttr());
+  if (Attribute divisor =
+          kernel.getArgAttr(index, LowlpDialect::kDivisibleByAttrName))
+    fields.set("divisible_by", divisor);
+  if (auto pointer = dyn_cast<PointerType>(type)) {
+    bool written = isWritten(kernel, index);
+    fields.set("align", builder.getI64IntegerAttr(getRequiredAlignBytes(
+                            kernel, index, pointer.getElementType(), written)));
+    if (written)
+      fields.set("written", builder.getUnitAttr());
+  }
   return fields.getDictionary(kernel.getContext());
 }
 
@@ -114,15 +139,22 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(verifyAllInKernels(module)))
+      return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
     if (!kernels)
       return;
     AccessWidths widths = planAccessWidths(kernels);
+    FailureOr<DotPlans> dots = planDots(kernels);
+    if (failed(dots))
+      return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
     ConversionTarget target(getContext());
     target.addLegalDialect<arith::ArithDialect, gpu::GPUDialect,
                            vector::VectorDialect, simt::SimtDialect>();
+    target.addDynamicallyLegalOp<arith::SelectOp>(
+        [&](arith::SelectOp op) { return converter.isLegal(op.getType()); });
     target.addIllegalDialect<LowlpDialect>();
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
@@ -130,10 +162,23 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateKernelPatterns(converter, patterns);
     populateAccessPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
-    populateDotPatterns(converter, patterns);
+    populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();
+  }
+
+  /// What lies elsewhere would stay as it is, unnoticed.
+  static LogicalResult verifyAllInKernels(ModuleOp module) {
+    WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<KernelOp>(op) && op->getParentOp() == module)
+        return WalkResult::skip();
+      if (!isa_and_nonnull<LowlpDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError("must lie in a kernel at the top level of the module");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 
   /// Moves all kernels into a gpu.module; null when there are none.

@@ -83,8 +83,22 @@ mlir::Value encodeFromF32(mlir::OpBuilder &builder, mlir::Location loc,
 /// while loops and views are still what the user wrote.
 using AccessWidths = llvm::DenseMap<mlir::Operation *, int64_t>;
 
+/// The bytes to which every pointer to such elements is aligned.
+int64_t getNaturalAlignBytes(mlir::Type elementType);
+
 /// Finds the widest legal access for every load and store below `root`.
 AccessWidths planAccessWidths(mlir::Operation *root);
+
+/// One matrix instruction of a product: which fragments of a warp's registers
+/// it takes.
+struct DotStep {
+  int64_t a, b, c;
+};
+using DotPlans = llvm::DenseMap<mlir::Operation *, llvm::SmallVector<DotStep>>;
+
+/// Finds the steps of every product below `root`; fails with a diagnostic for
+/// each one whose layouts do not fit the instruction.
+mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
 
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
@@ -92,7 +106,8 @@ void populateAccessPatterns(const mlir::TypeConverter &converter,
 void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateDotPatterns(const mlir::TypeConverter &converter,
-                         mlir::RewritePatternSet &patterns);
+                         mlir::RewritePatternSet &patterns,
+                         const DotPlans &plans);
 void populateElementwisePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,

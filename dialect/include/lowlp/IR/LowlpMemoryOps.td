@@ -66,8 +66,8 @@ def Lowlp_StoreGlobalOp : Lowlp_GlobalAccess<"store_global", [MemoryEffects<[Mem
   let description = [{
     The mirror of `lowlp.load_global` (Tilus, table 1: StoreGlobal): elements outside of the view are not written.
     Elements narrower than 8 bits are put into 32-bit words by an atomic AND and an atomic OR, so that threads may
-    share a byte; the buffer's size is then a multiple of 4 bytes. Where several threads hold an element, each of
-    them writes it.
+    share a byte; the buffer's address and size are then multiples of 4 bytes. Where several threads hold an element,
+    the first of them writes it.
 
     ```mlir
     lowlp.store_global %t, %v[%i, %j] : !lowlp.tile<...>, !lowlp.global<?x4096xf16>

@@ -1,0 +1,66 @@
+// RUN: lowlp-opt %s --split-input-file --verify-diagnostics --lowlp-convert-to-thread
+
+!a = !lowlp.tile<16x16xf16, local(2, 4).spatial(8, 4)>
+!b = !lowlp.tile<16x8xf16, local(2, 1).column_spatial(4, 8).local(2, 1)>
+!c = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+lowlp.kernel @layout_of_a() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f16
+  %a = lowlp.splat %one : f16 -> !a
+  %b = lowlp.splat %one : f16 -> !b
+  %c = lowlp.splat %zero : f32 -> !c
+  // expected-error @below {{'lowlp.dot' op the layout of a, 'local(2, 4).spatial(8, 4)', is not made of the fragments of mma m16n8k16, 'column_local(2, 2).spatial(8, 4).local(1, 2)'}}
+  %d = lowlp.dot %a, %b, %c : !a, !b, !c
+  lowlp.return
+}
+
+// -----
+
+// Each operand that does not fit is named.
+!a = !lowlp.tile<16x16xbf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
+!b = !lowlp.tile<16x8xbf16, spatial(8, 4).local(2, 2)>
+!c = !lowlp.tile<16x8xf32, spatial(8, 4).local(2, 2)>
+lowlp.kernel @layouts_of_b_and_c() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : bf16
+  %a = lowlp.splat %one : bf16 -> !a
+  %b = lowlp.splat %one : bf16 -> !b
+  %c = lowlp.splat %zero : f32 -> !c
+  // expected-error @below {{'lowlp.dot' op the layout of b, 'spatial(8, 4).local(2, 2)', is not made of the fragments}}
+  // expected-error @below {{'lowlp.dot' op the layout of c, 'spatial(8, 4).local(2, 2)', is not made of the fragments}}
+  %d = lowlp.dot %a, %b, %c : !a, !b, !c
+  lowlp.return
+}
+
+// -----
+
+// The warps divide a along m, but c along n: the second warp lacks the rows of a that its columns of c need.
+!a = !lowlp.tile<32x16xf16, spatial(2, 1).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!b = !lowlp.tile<16x16xf16, spatial(1, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!c = !lowlp.tile<32x16xf32, local(2, 1).spatial(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+lowlp.kernel @lacks_a() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f16
+  %a = lowlp.splat %one : f16 -> !a
+  %b = lowlp.splat %one : f16 -> !b
+  %c = lowlp.splat %zero : f32 -> !c
+  // expected-error @below {{'lowlp.dot' op a warp lacks the fragment of a at step 0 that it needs for fragment 0 of c}}
+  %d = lowlp.dot %a, %b, %c : !a, !b, !c
+  lowlp.return
+}
+
+// -----
+
+!a = !lowlp.tile<16x32xf16, local(1, 2).reduce(spatial(2, 1), dims=[0], keep_dims=True).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!b = !lowlp.tile<32x8xf16, spatial(2, 1).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!c = !lowlp.tile<16x8xf32, reduce(spatial(2, 1), dims=[0], keep_dims=True).local(2, 1).spatial(8, 4).local(1, 2)>
+lowlp.kernel @lacks_b() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f16
+  %a = lowlp.splat %one : f16 -> !a
+  %b = lowlp.splat %one : f16 -> !b
+  %c = lowlp.splat %zero : f32 -> !c
+  // expected-error @below {{'lowlp.dot' op a warp lacks the fragment of b at step 0 that it needs for fragment 0 of c}}
+  %d = lowlp.dot %a, %b, %c : !a, !b, !c
+  lowlp.return
+}

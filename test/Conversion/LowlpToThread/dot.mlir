@@ -1,0 +1,82 @@
+// RUN: lowlp-opt %s --lowlp-convert-to-thread --canonicalize --cse | FileCheck %s
+
+// Products as matrix instructions. a comes from f16 memory, b from codes: activations are not weights.
+
+!a1 = !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
+!q1 = !lowlp.tile<16x8xsi6, local(2, 1).column_spatial(4, 8).local(2, 1)>
+!b1 = !lowlp.tile<16x8xf16, local(2, 1).column_spatial(4, 8).local(2, 1)>
+!c1 = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @one
+// CHECK: %[[C:.*]] = vector.broadcast %{{.*}} : f32 to vector<4xf32>
+// CHECK: %[[D:.*]] = simt.mma %{{.*}}, %{{.*}}, %[[C]] : vector<8xf16>, vector<4xf16>, vector<4xf32>
+// CHECK-NOT: simt.mma
+// CHECK: gpu.return
+lowlp.kernel @one(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<si6>, %pc: !lowlp.ptr<f32>, %x: f32)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %va = lowlp.view_global %pa shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
+  %vb = lowlp.view_global %pb shape [16, 8] : !lowlp.ptr<si6> -> !lowlp.global<16x8xsi6>
+  %vc = lowlp.view_global %pc shape [16, 8] : !lowlp.ptr<f32> -> !lowlp.global<16x8xf32>
+  %a = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x16xf16> -> !a1
+  %q = lowlp.load_global %vb[%c0, %c0] in_bounds : !lowlp.global<16x8xsi6> -> !q1
+  %b = lowlp.cast %q : !q1 -> !b1
+  %c = lowlp.splat %x : f32 -> !c1
+  %d = lowlp.dot %a, %b, %c : !a1, !b1, !c1
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c1, !lowlp.global<16x8xf32>
+  lowlp.return
+}
+
+// Two steps of k for each of two fragments of c along n: for each, k = 0 first, whose sum the second step takes.
+!a2 = !lowlp.tile<16x32xbf16, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!b2 = !lowlp.tile<32x16xbf16, local(2, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!c2 = !lowlp.tile<16x16xf32, local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @k_and_n
+// CHECK-DAG: %[[A0:.*]] = vector.extract_strided_slice %[[A:.*]] {offsets = [0], sizes = [8], strides = [1]} : vector<16xbf16> to vector<8xbf16>
+// CHECK-DAG: %[[B0:.*]] = vector.extract_strided_slice %[[B:.*]] {offsets = [0], sizes = [4], strides = [1]} : vector<16xbf16> to vector<4xbf16>
+// CHECK: %[[S0:.*]] = simt.mma %[[A0]], %[[B0]], %{{.*}} : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+// CHECK: %[[A1:.*]] = vector.extract_strided_slice %[[A]] {offsets = [8],
+// CHECK: %[[B2:.*]] = vector.extract_strided_slice %[[B]] {offsets = [8],
+// CHECK: %[[S1:.*]] = simt.mma %[[A1]], %[[B2]], %[[S0]]
+// CHECK: %[[B1:.*]] = vector.extract_strided_slice %[[B]] {offsets = [4],
+// CHECK: %[[T0:.*]] = simt.mma %[[A0]], %[[B1]], %{{.*}}
+// CHECK: %[[B3:.*]] = vector.extract_strided_slice %[[B]] {offsets = [12],
+// CHECK: simt.mma %[[A1]], %[[B3]], %[[T0]]
+// CHECK-NOT: simt.mma
+// CHECK: gpu.return
+lowlp.kernel @k_and_n(%pa: !lowlp.ptr<bf16>, %pb: !lowlp.ptr<bf16>, %pc: !lowlp.ptr<f32>, %x: f32)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %va = lowlp.view_global %pa shape [16, 32] : !lowlp.ptr<bf16> -> !lowlp.global<16x32xbf16>
+  %vb = lowlp.view_global %pb shape [32, 16] : !lowlp.ptr<bf16> -> !lowlp.global<32x16xbf16>
+  %vc = lowlp.view_global %pc shape [16, 16] : !lowlp.ptr<f32> -> !lowlp.global<16x16xf32>
+  %a = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x32xbf16> -> !a2
+  %b = lowlp.load_global %vb[%c0, %c0] in_bounds : !lowlp.global<32x16xbf16> -> !b2
+  %c = lowlp.splat %x : f32 -> !c2
+  %d = lowlp.dot %a, %b, %c : !a2, !b2, !c2
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c2, !lowlp.global<16x16xf32>
+  lowlp.return
+}
+
+// Two warps side by side along n: both hold all of a, and each its own half of b and c. One instruction a thread.
+!a3 = !lowlp.tile<16x16xf16, reduce(spatial(2, 1), dims=[0], keep_dims=True).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!q3 = !lowlp.tile<16x16xui4, spatial(1, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!b3 = !lowlp.tile<16x16xf16, spatial(1, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!c3 = !lowlp.tile<16x16xf32, spatial(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @two_warps
+// CHECK-COUNT-1: simt.mma %{{.*}} : vector<8xf16>, vector<4xf16>, vector<4xf32>
+// CHECK-NOT: simt.mma
+// CHECK: gpu.return
+lowlp.kernel @two_warps(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<ui4>, %pc: !lowlp.ptr<f32>, %x: f32)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %va = lowlp.view_global %pa shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
+  %vb = lowlp.view_global %pb shape [16, 16] : !lowlp.ptr<ui4> -> !lowlp.global<16x16xui4>
+  %vc = lowlp.view_global %pc shape [16, 16] : !lowlp.ptr<f32> -> !lowlp.global<16x16xf32>
+  %a = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x16xf16> -> !a3
+  %q = lowlp.load_global %vb[%c0, %c0] in_bounds : !lowlp.global<16x16xui4> -> !q3
+  %b = lowlp.cast %q : !q3 -> !b3
+  %c = lowlp.splat %x : f32 -> !c3
+  %d = lowlp.dot %a, %b, %c : !a3, !b3, !c3
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c3, !lowlp.global<16x16xf32>
+  lowlp.return
+}

@@ -1,0 +1,17 @@
+// RUN: lowlp-opt %s --split-input-file --verify-diagnostics --lowlp-convert-to-thread
+
+module {
+  // expected-error @below {{'lowlp.kernel' op must lie in a kernel at the top level of the module}}
+  lowlp.kernel @nested() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+    lowlp.return
+  }
+}
+func.func private @beside()
+
+// -----
+
+func.func @outside(%x: !lowlp.tile<32xsi6, spatial(32)>) {
+  // expected-error @below {{'lowlp.cast' op must lie in a kernel at the top level of the module}}
+  %y = lowlp.cast %x : !lowlp.tile<32xsi6, spatial(32)> -> !lowlp.tile<32xf16, spatial(32)>
+  return
+}

@@ -58,7 +58,7 @@ def run(m: int, n: int, k: int) -> float:
     wanted = a.astype(np.float64) @ b.astype(np.float64)
     error = float(np.linalg.norm(c.astype(np.float64) - wanted) / np.linalg.norm(wanted))
     print(f"C[{m}, {n}] = A[{m}, {k}] f16 * B[{k}, {n}] int6: relative error against float64 {error:.2e}")
-    print("counted " + ", ".join(f"{name}: {count}" for name, count in counters.items()))
+    print("counted " + ", ".join(f"{name}: {count}" for name, count in counters.items() if count))
     return error
 
 

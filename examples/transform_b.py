@@ -79,7 +79,7 @@ def main() -> None:
     packed, counters = transform(weights)
     wrong = int((packed != expected(weights)).sum())
     print(f"packed {options.k} x {options.n} int6 weights into {packed.size} bytes; {wrong} bytes differ")
-    print("counted " + ", ".join(f"{name}: {count}" for name, count in counters.items()))
+    print("counted " + ", ".join(f"{name}: {count}" for name, count in counters.items() if count))
     if wrong:
         raise SystemExit(1)
 

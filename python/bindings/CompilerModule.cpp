@@ -53,10 +53,10 @@ Value readValue(const Argument &argument) {
   else if (kind == "f32")
     value.f32 = nb::cast<float>(object);
   else
-    throw nb::value_error(
-        ("the kind of an argument must be 'ptr', 'i32', 'i64' or 'f32', but is '" +
-         kind + "'")
-            .c_str());
+    throw nb::value_error(("the kind of an argument must be 'ptr', 'i32', "
+                           "'i64' or 'f32', but is '" +
+                           kind + "'")
+                              .c_str());
   return value;
 }
 

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -90,17 +90,13 @@ class CompiledKernel:
         """What the kernel costs and what was decided, as lines of text."""
         lines = [f"kernel {self.name} for {self.arch}"]
         block = " x ".join(str(extent) for extent in self.description.block if extent > 1) or "1"
-        lines.append(f"  threads per block        {block}")
-        if self.assembled is not None:
-            lines.append(f"  registers per thread     {self.assembled.registers}")
-            lines.append(f"  spilled bytes per thread {self.assembled.spill_bytes}")
-            lines.append(f"  shared bytes per block   {self.assembled.shared_bytes + self.description.shared_bytes}")
+        lines.append(f"  {'threads per block':<26} {block}")
         for key, value in self.description.notes.items():
             if isinstance(value, Mapping):
                 lines.append(f"  {key}")
-                lines.extend(f"    {name:<22} {fact}" for name, fact in value.items())
+                lines.extend(f"    {name:<24} {fact}" for name, fact in value.items())
             else:
-                lines.append(f"  {key:<24} {value}")
+                lines.append(f"  {key:<26} {value}")
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -193,8 +189,20 @@ def compile(  # noqa: A001
     ptx = read_ptx(module)
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
     assembled = assemble_ptx(ptx, arch) if assemble else None
+    if assembled:
+        # Among the notes, so that a saved kernel tells them too.
+        resources = _resources(assembled, description)
+        description = replace(description, notes={**description.notes, f"ptxas {arch}": resources})
     cubins = {arch: assembled.cubin} if assembled else {}
     return CompiledKernel(KernelBinary(description, {arch: ptx}, cubins, texts), arch, assembled)
+
+
+def _resources(assembled: AssembledCubin, description: KernelDescription) -> dict[str, int]:
+    return {
+        "registers per thread": assembled.registers,
+        "spilled bytes per thread": assembled.spill_bytes,
+        "shared bytes per block": assembled.shared_bytes + description.shared_bytes,
+    }
 
 
 def _only_kernel(kernels: Sequence[KernelDescription]) -> KernelDescription:

@@ -43,6 +43,8 @@ _FILE_LINE = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+)(:(?P<column>\d+))?')
 def _one_diagnostic(info: ir.DiagnosticInfo) -> list[str]:
     """The diagnostic and its notes, each as 'file:line: message'."""
     match = _FILE_LINE.search(str(info.location))
+    if match and match["line"] == "0":  # what the compiler makes itself has no line
+        match = None
     place = f"{match['file']}:{match['line']}: " if match else ""
     lines = [f"{place}{info.message}"]
     if match and os.path.exists(match["file"]):

@@ -54,7 +54,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("fly",), ("compile",), ("compile", "x", "-O", "4"), ("demo", "--rows", "0")]
+    "arguments",
+    [(), ("fly",), ("compile",), ("compile", "x", "-O", "4"), ("demo", "--rows", "0"), ("demo", "--seed=-1")],
 )
 def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert wrong_usage(*arguments) == 2
@@ -96,6 +97,11 @@ def test_layout_says_where_bytes_do_not_suffice(capsys: pytest.CaptureFixture[st
 def test_layout_of_three_dimensions_lists_threads(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", "spatial(1, 2, 2).local(1, 1, 2)") == 0
     assert re.search(r"^thread 3 +\(0, 1, 2\) \(0, 1, 3\)$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_layout_too_large_to_draw_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("layout", "spatial(100000, 100000)") == 0
+    assert "not drawn: 10,000,000,000 elements" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [("lokal(2)",), ("local(2)", "--dtype", "int9")])
@@ -151,6 +157,7 @@ def test_compile_to_machine_code_and_inspect(tmp_path: Path, capsys: pytest.Capt
     assert re.search(r"^  transformed_b +pointer to u8, read, aligned to 16 bytes$", out, re.MULTILINE)
     assert re.search(r"^  grid +x: 64, y: 128 blocks$", out, re.MULTILINE)
     assert KernelBinary.load(saved).content_hash in out
+    assert re.search(r"^  ptxas sm_90a: registers per thread +\d+$", out, re.MULTILINE)
     assert run("inspect", saved, "--ir", "block") == 0
     assert "lowlp.kernel @matmul" in capsys.readouterr().out
 
@@ -202,7 +209,7 @@ def test_inspect_says_what_is_held(saved: Path, capsys: pytest.CaptureFixture[st
     assert "\n  grid  x: ceil(m / 16) * (stride + 1), y: m mod 7 blocks\n" in out
     assert "\n  block  64 x 2 x 1 threads\n" in out
     assert "\n  x  pointer to f16, written, aligned to 16 bytes\n  m  i32\n  stride  i64, a multiple of 8\n" in out
-    assert "\n  plan: decode  by code\n  m  1, 16\n" in out
+    assert "\ndecided\n  m  1, 16\n  plan: decode  by code\n" in out
     assert "\n  PTX sm_80  10 bytes\n  PTX sm_90a  10 bytes\n" in out
 
 

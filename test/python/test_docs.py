@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lowlp.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -15,6 +20,7 @@ PAGES = sorted(
     if path.is_file() and "```python" in path.read_text(encoding="utf-8")
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+EXCERPT = re.compile(r"^<!-- excerpt: (\w+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
 
@@ -33,7 +39,53 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
         exec(compile("\n" * line + block[1], page, "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/README.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "examples/README.md"])
+def test_commands_are_spelled_right(page: str) -> None:
+    commands = re.findall(r"^    lowlp (.*)$", read_page(page), re.MULTILINE)
+    assert commands
+    for command in commands:
+        build_parser().parse_args(shlex.split(command, comments=True))
+
+
+def lines_without_names(text: str) -> list[str]:
+    """The lines, with one space for each blank and without the names of values, which pages choose for reading."""
+    return [re.sub(r"%\w+", "%", " ".join(line.split())) for line in text.splitlines()]
+
+
+def compiled(level: str) -> str:
+    source = ROOT / "examples" / "fig2.mlir"
+    if level == "source":
+        return source.read_text(encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "lowlp", "compile", source, "--emit", level], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def is_within(excerpt: list[str], lines: list[str]) -> bool:
+    """Whether the parts of the excerpt, which "..." divides, are found in this order."""
+    start = 0
+    for part in "\n".join(excerpt).split("\n...\n"):
+        wanted = part.split("\n")
+        places = (at for at in range(start, len(lines)) if lines[at : at + len(wanted)] == wanted)
+        found = next(places, None)
+        if found is None:
+            return False
+        start = found + len(wanted)
+    return True
+
+
+def test_excerpts_are_what_the_compiler_writes() -> None:
+    """Where this fails after a change of the compiler, cut the excerpt anew from `lowlp compile examples/fig2.mlir`."""
+    excerpts = EXCERPT.findall(read_page("docs/architecture.md"))
+    assert {level for level, _ in excerpts} == {"source", "thread", "nvvm", "ptx", "cpu"}
+    for level, excerpt in excerpts:
+        assert is_within(lines_without_names(excerpt), lines_without_names(compiled(level))), excerpt
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/architecture.md", "examples/README.md"]
+)
 def test_links_lead_somewhere(page: str) -> None:
     folder = (ROOT / page).parent
     for target in LINK.findall(read_page(page)):

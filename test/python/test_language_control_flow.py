@@ -185,6 +185,24 @@ def test_numbers_that_agree_stay_numbers() -> None:
     assert branch.endswith("-> (f32) {")
 
 
+def test_branches_change_lists_of_their_own() -> None:
+    def body(y, m, n, f):
+        tiles = [zeros(), zeros()]
+        if m > n:
+            tiles[0] = tiles[0] + f
+        else:
+            tiles[1] = tiles[1] - f
+        store(y, tiles[0] * tiles[1])
+
+    text = trace(body)
+    (branch,) = lines_with(text, "scf.if")
+    assert branch.endswith(f"-> ({TILE}, {TILE}) {{")
+    zero, other = (line.split(" = ")[0] for line in lines_with(text, "splat %cst "))
+    yields = lines_with(text, "scf.yield")
+    assert [line.split(" : ")[0].endswith(f", {other}") for line in yields] == [True, False]
+    assert yields[1].startswith(f"scf.yield {zero}, ")
+
+
 def test_if_without_else_keeps_the_value() -> None:
     def body(y, m, n, f):
         acc = zeros()

@@ -307,6 +307,38 @@ def test_loop_over_ll_range_is_not_left(statement: str) -> None:
     refused(body, ll.KernelValueError, f"`{statement}` is not allowed in a loop over ll.range")
 
 
+class Holder:
+    """Something with an attribute."""
+
+    tile: Any = None
+
+
+def test_what_nothing_carries_is_not_assigned() -> None:
+    outside = [0]
+
+    def attribute(x, b, m, f):
+        holder = Holder()
+        for _ in ll.range(m):
+            holder.tile = zeros()  # here
+
+    def closure(x, b, m, f):
+        if m > 3:
+            outside[0] = 1  # here
+
+    def python(x, b, m, f):
+        holder = Holder()
+        for i in range(3):
+            holder.tile = zeros()
+            outside[0] = i
+
+    refused(
+        attribute, ll.KernelValueError, "assigning `holder.tile`, which is no variable of the kernel, is not allowed"
+    )
+    refused(closure, ll.KernelValueError, "assigning `outside[0]`, which is no variable of the kernel, is not allowed")
+    ll.make_kernel(python, name="kernel", parameters=PARAMETERS, grid=(1,), num_threads=32).module()
+    assert outside == [2]
+
+
 def test_traced_branch_is_not_left() -> None:
     def body(x, b, m, f):
         if m > 3:

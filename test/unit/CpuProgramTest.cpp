@@ -33,10 +33,11 @@ compile(const std::string &parameters, const std::string &body,
     return all;
   }();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  std::string text = "gpu.module @kernels { gpu.func @f(" + parameters +
-                     ") kernel attributes {known_block_size = array<i32: 32, 1, "
-                     "1>} {\n" +
-                     body + "\ngpu.return } }";
+  std::string text =
+      "gpu.module @kernels { gpu.func @f(" + parameters +
+      ") kernel attributes {known_block_size = array<i32: 32, 1, "
+      "1>} {\n" +
+      body + "\ngpu.return } }";
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   if (!module)
     return llvm::createStringError("does not parse");
@@ -73,10 +74,11 @@ uint16_t toBF16(float value) {
 }
 
 // Lane 4g + t of m16n8k16 holds, of A (16 x 16, row-major),
-//   a0 a1: row g,     columns 2t, 2t+1      a4 a5: row g,     columns 2t+8, 2t+9
-//   a2 a3: row g + 8, columns 2t, 2t+1      a6 a7: row g + 8, columns 2t+8, 2t+9
-// of B (16 x 8, kept by columns) b0 b1: rows 2t, 2t+1, b2 b3: rows 2t+8, 2t+9 of
-// column g, and of D d0 d1: row g, columns 2t, 2t+1, d2 d3: row g + 8.
+//   a0 a1: row g,     columns 2t, 2t+1      a4 a5: row g,     columns 2t+8,
+//   2t+9 a2 a3: row g + 8, columns 2t, 2t+1      a6 a7: row g + 8, columns
+//   2t+8, 2t+9
+// of B (16 x 8, kept by columns) b0 b1: rows 2t, 2t+1, b2 b3: rows 2t+8, 2t+9
+// of column g, and of D d0 d1: row g, columns 2t, 2t+1, d2 d3: row g + 8.
 const char *const mmaBody = R"(
   %lane = gpu.thread_id x
   %lane64 = arith.index_cast %lane : index to i64
@@ -214,12 +216,13 @@ TEST(CpuProgram, exchangesAndWaits) {
     EXPECT_EQ(memory[lane], lane ^ 1);
 }
 
-// 1 + 2^-8 lies between the bf16 1 and 1 + 2^-7 and goes to the even one; 2^-133
-// is the smallest subnormal; 1 + 2^-11 lies between the f16 1 and 1 + 2^-10.
+// 1 + 2^-8 lies between the bf16 1 and 1 + 2^-7 and goes to the even one;
+// 2^-133 is the smallest subnormal; 1 + 2^-11 lies between the f16 1 and 1 +
+// 2^-10.
 TEST(CpuProgram, roundsToHalvesOnceAndKeepsSubnormals) {
   for (unsigned optLevel : {0, 3}) {
-    auto program = compiled(
-        "%x: f32, %y: f32, %z: f32, %p: !simt.ptr<global>", R"(
+    auto program =
+        compiled("%x: f32, %y: f32, %z: f32, %p: !simt.ptr<global>", R"(
       %c0 = arith.constant 0 : i64
       %c2 = arith.constant 2 : i64
       %c4 = arith.constant 4 : i64
@@ -229,7 +232,7 @@ TEST(CpuProgram, roundsToHalvesOnceAndKeepsSubnormals) {
       simt.store %xb, %p[%c0] align 2 : bf16, !simt.ptr<global>
       simt.store %yb, %p[%c2] align 2 : bf16, !simt.ptr<global>
       simt.store %zh, %p[%c4] align 2 : f16, !simt.ptr<global>)",
-        optLevel);
+                 optLevel);
     float x = 1 + std::ldexp(1.0f, -8);
     float y = std::ldexp(1.0f, -133);
     float z = 1 + std::ldexp(3.0f, -11);

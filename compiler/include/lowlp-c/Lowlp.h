@@ -18,8 +18,7 @@ extern "C" {
 #endif
 
 /// Adds the dialects of lowlp and all those that its pipelines touch.
-MLIR_CAPI_EXPORTED void
-lowlpRegisterAllDialects(MlirDialectRegistry registry);
+MLIR_CAPI_EXPORTED void lowlpRegisterAllDialects(MlirDialectRegistry registry);
 
 /// Makes the passes and pipelines of lowlp known by name in this process.
 MLIR_CAPI_EXPORTED void lowlpRegisterAllPasses(void);
@@ -42,11 +41,12 @@ MLIR_CAPI_EXPORTED void lowlpCpuProgramDestroy(LowlpCpuProgram program);
 /// false after passing to `onError` what went wrong: a violation with its op
 /// and place, or the name of a kernel that does not exist. Fills `counters` in
 /// either case unless it is null. May be called from several threads at once.
-MLIR_CAPI_EXPORTED bool
-lowlpCpuProgramRun(LowlpCpuProgram program, MlirStringRef kernel,
-                   const LowlpLaunchConfig *launch,
-                   LowlpLaunchCounters *counters, MlirStringCallback onError,
-                   void *userData);
+MLIR_CAPI_EXPORTED bool lowlpCpuProgramRun(LowlpCpuProgram program,
+                                           MlirStringRef kernel,
+                                           const LowlpLaunchConfig *launch,
+                                           LowlpLaunchCounters *counters,
+                                           MlirStringCallback onError,
+                                           void *userData);
 
 #ifdef __cplusplus
 }

@@ -46,9 +46,7 @@ LowlpCpuProgram lowlpCpuProgramCreate(MlirOperation module, int32_t optLevel,
   return {nullptr};
 }
 
-void lowlpCpuProgramDestroy(LowlpCpuProgram program) {
-  delete unwrap(program);
-}
+void lowlpCpuProgramDestroy(LowlpCpuProgram program) { delete unwrap(program); }
 
 bool lowlpCpuProgramRun(LowlpCpuProgram program, MlirStringRef kernel,
                         const LowlpLaunchConfig *launch,
@@ -61,9 +59,9 @@ bool lowlpCpuProgramRun(LowlpCpuProgram program, MlirStringRef kernel,
     return false;
   }
   if (counters)
-    *counters = {result->loads,       result->stores,   result->bytesLoaded,
-                 result->bytesStored, result->mmas,     result->barriers,
-                 result->shuffles,    result->atomics,  result->blocks};
+    *counters = {result->loads,       result->stores,  result->bytesLoaded,
+                 result->bytesStored, result->mmas,    result->barriers,
+                 result->shuffles,    result->atomics, result->blocks};
   if (!result->ok)
     report(onError, userData, result->error);
   return result->ok;

@@ -50,7 +50,8 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
       return signalPassFailure();
     }
     if (optLevel > 3) {
-      module.emitError() << "opt-level must be 0 to 3, but is " << optLevel.getValue();
+      module.emitError() << "opt-level must be 0 to 3, but is "
+                         << optLevel.getValue();
       return signalPassFailure();
     }
     for (auto gpuModule :
@@ -71,9 +72,8 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
     OpBuilder builder(module);
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), optLevel,
                                             "nvptx64-nvidia-cuda", arch);
-    auto object =
-        gpu::ObjectAttr::get(target, gpu::CompilationTarget::Assembly,
-                             builder.getStringAttr(*ptx));
+    auto object = gpu::ObjectAttr::get(target, gpu::CompilationTarget::Assembly,
+                                       builder.getStringAttr(*ptx));
     gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
                           /*offloadingHandler=*/Attribute(),
                           ArrayRef<Attribute>{object});

@@ -9,9 +9,9 @@
 
 using namespace llvm;
 
-Expected<std::unique_ptr<Module>>
-lowlp::translateToLLVMIR(mlir::Operation *op, LLVMContext &context,
-                         StringRef name) {
+Expected<std::unique_ptr<Module>> lowlp::translateToLLVMIR(mlir::Operation *op,
+                                                           LLVMContext &context,
+                                                           StringRef name) {
   std::unique_ptr<Module> module =
       mlir::translateModuleToLLVMIR(op, context, name);
   if (!module)
@@ -47,8 +47,8 @@ void lowlp::optimize(Module &module, TargetMachine &machine,
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   OptimizationLevel level = getLevel(optLevel);
-  ModulePassManager passes =
-      optLevel == 0 ? builder.buildO0DefaultPipeline(level)
-                    : builder.buildPerModuleDefaultPipeline(level);
+  ModulePassManager passes = optLevel == 0
+                                 ? builder.buildO0DefaultPipeline(level)
+                                 : builder.buildPerModuleDefaultPipeline(level);
   passes.run(module, modules);
 }

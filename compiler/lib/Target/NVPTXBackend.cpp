@@ -54,9 +54,8 @@ createMachine(StringRef chip, unsigned optLevel) {
   return machine;
 }
 
-static Expected<std::string> compileUnguarded(mlir::Operation *op,
-                                              StringRef chip,
-                                              unsigned optLevel) {
+static Expected<std::string>
+compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
   LLVMContext context;
   Expected<std::unique_ptr<Module>> module =
       lowlp::translateToLLVMIR(op, context, "lowlp");

@@ -11,9 +11,8 @@
 namespace lowlp {
 
 /// PTX for `chip` from `op`, a gpu.module. May be called from several threads.
-llvm::Expected<std::string> compileToPTX(mlir::Operation *op,
-                                         llvm::StringRef chip,
-                                         unsigned optLevel);
+llvm::Expected<std::string>
+compileToPTX(mlir::Operation *op, llvm::StringRef chip, unsigned optLevel);
 
 } // namespace lowlp
 

@@ -1,8 +1,8 @@
 //===- RunCPU.cpp - compile host code in memory and run it ----------------===//
 //
-// llvm dialect -> LLVM IR -> standard pipeline -> machine code (LLJIT). Compiled
-// code sees three kinds of names: its own, the executor's functions, and
-// conversions between f32 and the 16-bit floats, which are spelled out here
+// llvm dialect -> LLVM IR -> standard pipeline -> machine code (LLJIT).
+// Compiled code sees three kinds of names: its own, the executor's functions,
+// and conversions between f32 and the 16-bit floats, which are spelled out here
 // because the libraries of the host need not have them.
 //
 // All kernels are looked up on creation, so that running only reads.

@@ -51,8 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader, `head` for example, has seen enough. Python would complain when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (LowlpError, OSError) as error:
+    except LowlpError as error:
         print(f"lowlp: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"lowlp: error: {what}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("lowlp: interrupted", file=sys.stderr)

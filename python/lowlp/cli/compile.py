@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
         description="Compile a program of the block dialect with the named pipelines of lowlp-opt.",
         epilog=f"what --emit gives:\n{levels}\n\nexample:\n"
         "  lowlp compile examples/fig2.mlir --arch sm_90a --emit ptx -o fig2.ptx",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument("file", metavar="FILE.mlir", help="the program; - reads stdin")
     parser.add_argument("--arch", default=DEFAULT_ARCH, metavar="ARCH", help="GPU architecture (default: %(default)s)")
@@ -79,12 +79,17 @@ def run(options: argparse.Namespace) -> int:
     from lowlp.compiler import check_arch
 
     arch = check_arch(options.arch, "--arch")
-    program = sys.stdin.read() if options.file == output.STDOUT else SourceFile(Path(options.file))
+    program = _read_stdin() if options.file == output.STDOUT else SourceFile(Path(options.file))
     if options.emit in _BINARY:
         output.write(options.output, _machine_code(program, arch, options.emit, options.opt_level))
     else:
         output.write(options.output, _text(program, arch, options.emit, options.opt_level))
     return 0
+
+
+def _read_stdin() -> str:
+    """The text; bytes that are no UTF-8 become a character that the parser refuses."""
+    return sys.stdin.read().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _text(program: SourceFile | str, arch: str, emit: str, opt_level: int) -> str:

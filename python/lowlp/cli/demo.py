@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
         "quantise and pack it, compile the kernel y = x @ w^T for it, run it, and compare with float64. PTX, machine "
         "code and the saved kernel are left in the output folder. Fails if the error is larger than lowlp promises.",
         epilog="examples:\n  lowlp demo\n  lowlp demo --dtype f6e3m2 --group-size 64 --rows 5",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument(
         "--dtype", default="int6", metavar="TYPE", help="int1..8, uint1..8, f{b}e{X}m{Y} (default: int6)"
@@ -44,17 +44,20 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--arch", metavar="ARCH", help="GPU architecture to compile for (default: the GPU's, or sm_90a)"
     )
-    parser.add_argument("--rows", type=_positive, default=16, metavar="M", help="rows of activations (default: 16)")
-    parser.add_argument("--outputs", type=_positive, metavar="N", help="use the first N rows of the matrix only")
-    parser.add_argument("--seed", type=int, default=0, help="of the activations (default: 0)")
+    parser.add_argument("--rows", type=_at_least(1), default=16, metavar="M", help="rows of activations (default: 16)")
+    parser.add_argument("--outputs", type=_at_least(1), metavar="N", help="use the first N rows of the matrix only")
+    parser.add_argument("--seed", type=_at_least(0), default=0, help="of the activations (default: 0)")
     parser.add_argument("--out-dir", default=_OUT_DIR, metavar="DIR", help="where files are left (default: ./out)")
     parser.set_defaults(run=run)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
+        return value
+
     return number
 
 
@@ -94,12 +97,12 @@ def run(options: argparse.Namespace) -> int:
         kernel = demo.compile(options.arch, device)
         files = _save(kernel, Path(options.out_dir))
     with progress.step(f"running it on {device.label}"):
-        outcome = demo.execute(device)
+        outcome = demo.execute(device, kernel)
     with progress.step("comparing with float64"):
         demo.compare(outcome)
     print(file=sys.stderr, flush=True)
     if device.note:
-        print(f"note: {device.note}\n")
+        print(output.table([("note", device.note)]) + "\n")
     print(output.table([*demo.facts(outcome), *_facts_of_files(files)]))
     print(f"\n{kernel.report()}")
     return _judge(outcome)

@@ -17,7 +17,7 @@ from lowlp.dtypes import dtype
 from lowlp.errors import DeviceError
 from lowlp.host_array import FLOAT_DTYPES
 from lowlp.kernels.linear import LinearSpec, linear_kernel
-from lowlp.linear_op import compile_linear, linear
+from lowlp.linear_op import compile_linear
 from lowlp.packing import pack
 from lowlp.quantization import quantize
 from lowlp.quantized_tensor import QuantizedTensor
@@ -90,6 +90,7 @@ class Demo:
         """Reads the matrix, or its first `outputs` rows."""
         weight, self.source = load_demo_weight()
         self.weight = weight[:outputs]
+        self.is_part = len(self.weight) < len(weight)
 
     def quantize(self, zero_point: bool) -> None:
         """Quantises and packs, and draws activations."""
@@ -118,9 +119,9 @@ class Demo:
             target=arch or (current_arch() if device.is_cuda else DEFAULT_ARCH),
         )
 
-    def execute(self, device: Device) -> Outcome:
-        """Runs the kernel once; on a GPU also measures it."""
-        return self._on_gpu() if device.is_cuda else self._on_cpu()
+    def execute(self, device: Device, kernel: CompiledKernel) -> Outcome:
+        """Runs the kernel on a GPU, and measures it; or its program on the CPU target."""
+        return self._on_gpu(kernel) if device.is_cuda else self._on_cpu()
 
     def _on_cpu(self) -> Outcome:
         n, k = self.packed.shape
@@ -138,13 +139,19 @@ class Demo:
         counters = compile_cpu(linear_kernel(spec))(self.x, *self.parts, y, self.rows, k, seed=self.seed)
         return Outcome(y, counters)
 
-    def _on_gpu(self) -> Outcome:
+    def _on_gpu(self, kernel: CompiledKernel) -> Outcome:
         import torch
 
-        types = {"f16": torch.float16, "bf16": torch.bfloat16}
-        x = torch.from_numpy(self.x.astype(np.float32)).to("cuda", types[self.activation])
-        y = linear(x, self.packed)
-        timing = lowlp_runtime.measure(lambda: linear(x, self.packed), stream=torch.cuda.current_stream())
+        n, k = self.packed.shape
+        activation = {"f16": torch.float16, "bf16": torch.bfloat16}[self.activation]
+        x = torch.from_numpy(self.x.astype(np.float32)).to("cuda", activation)
+        parts = [torch.from_numpy(part.copy()).cuda() for part in self.parts]
+        y = torch.full((self.rows, n), float("nan"), dtype=activation, device="cuda")
+
+        def launch() -> None:
+            kernel(x, *parts, y, self.rows, k)
+
+        timing = lowlp_runtime.measure(launch, stream=torch.cuda.current_stream())
         return Outcome(y.float().cpu().numpy(), median_us=timing.median_us)
 
     def compare(self, outcome: Outcome) -> None:
@@ -160,7 +167,7 @@ class Demo:
         f16_bytes = 2 * n * k
         packed_bytes = sum(part.nbytes for part in self.parts)
         zeros = ", zero points" if self.packed.zeros is not None else ""
-        yield "weights", self.source + (f", first {n} rows" if n < 1536 else "")
+        yield "weights", self.source + (f", first {n} rows" if self.is_part else "")
         yield "activations", f"{self.rows} x {k} {self.activation}, Gaussian, seed {self.seed}"
         yield "codec", f"{self.dtype.name}, group of {self.packed.group_size}, f16 scales{zeros}"
         yield (
@@ -184,6 +191,6 @@ class Demo:
             )
         elif outcome.counters:
             counted = ", ".join(
-                f"{count(number)} {name.replace('_', ' ')}" for name, number in outcome.counters.items()
+                f"{count(number)} {name.replace('_', ' ')}" for name, number in outcome.counters.items() if number
             )
             yield "emulated", counted

@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
         description="Tell what a saved kernel holds: code, parameters, grid, and what the compiler decided. With --ir "
         "or --ptx print that text alone.",
         epilog="example:\n  lowlp inspect out/linear_int6_f16.lowlp --ptx | less",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument("file", metavar="KERNEL.lowlp", help="written by `lowlp compile --emit lowlp` or `save`")
     texts = parser.add_mutually_exclusive_group()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lowlp.layouts import Layout
 
 _BYTE = 8
+_MAX_DRAWN = 1 << 16
 
 
 def add_parser(commands: Any) -> None:
@@ -22,7 +23,7 @@ def add_parser(commands: Any) -> None:
         description="Draw a layout. Each cell of the tile shows thread:local, the thread that holds the element and "
         "the element's place among that thread's values. Above two dimensions each thread's elements are listed.",
         epilog='example:\n  lowlp layout "local(2,1).spatial(8,4).local(1,2)" --dtype f16',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument("layout", metavar="LAYOUT", help="factors joined by dots: local, spatial, column_local, ...")
     parser.add_argument("--dtype", metavar="TYPE", help="also tell bits and bytes for elements of this type, as int6")
@@ -45,8 +46,15 @@ def run(options: argparse.Namespace) -> int:
         facts += _facts_of_type(found, dtype(options.dtype))
     print(output.table(facts))
     print()
-    print(found.draw() if len(found.shape) <= 2 else _listing(found))
+    print(_drawing(found))
     return 0
+
+
+def _drawing(layout: Layout) -> str:
+    elements = layout.num_threads * layout.num_local
+    if elements > _MAX_DRAWN:
+        return f"not drawn: {output.count(elements)} elements, and at most {output.count(_MAX_DRAWN)} are"
+    return layout.draw() if len(layout.shape) <= 2 else _listing(layout)
 
 
 def _plural(number: int, unit: str) -> str:

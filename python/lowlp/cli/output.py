@@ -1,14 +1,25 @@
-"""Where a command writes: a file, or stdout for '-'; and tables of facts."""
+"""Where a command writes: a file, or stdout for '-'; tables of facts; help."""
 
 from __future__ import annotations
 
+import argparse
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
 from lowlp_runtime.errors import LowlpValueError
 
 STDOUT = "-"
+_VALUE_WIDTH = 92
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps a paragraph, and leaves text that has lines of its own, such as examples, as it is."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filler = argparse.RawDescriptionHelpFormatter if "\n" in text else argparse.HelpFormatter
+        return filler._fill_text(self, text, width, indent)
 
 
 def write(destination: str, data: str | bytes) -> None:
@@ -25,14 +36,14 @@ def write(destination: str, data: str | bytes) -> None:
 
 
 def table(facts: Iterable[tuple[str, str]], indent: str = "") -> str:
-    """The facts as two columns. Each line of a value of several lines has its own row."""
-    rows = [(name if first else "", line) for name, value in facts for first, line in _lines(value)]
+    """The facts as two columns; long values go on in rows of their own."""
+    rows = [(name if number == 0 else "", line) for name, value in facts for number, line in enumerate(_wrapped(value))]
     width = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{indent}{name:<{width}}  {line}".rstrip() for name, line in rows)
 
 
-def _lines(value: str) -> list[tuple[bool, str]]:
-    return [(number == 0, line) for number, line in enumerate(value.split("\n"))]
+def _wrapped(value: str) -> list[str]:
+    return textwrap.wrap(value, _VALUE_WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def count(number: int) -> str:

@@ -16,7 +16,7 @@ from .scalars import Scalar, as_index, convert, describe, known_nonnegative, log
 from .source import Place, here, type_error, value_error
 from .tiles import Tile
 from .tracing import Scope, current_trace, is_tracing
-from .variables import Carry, Merge, Variables
+from .variables import Carry, Merge, Variables, in_new_containers
 
 __all__ = ["Range", "Variables"]
 
@@ -130,7 +130,7 @@ def if_else(condition: object, yes: Callable[[], None], no: Callable[[], None], 
 
     def branch(run: Callable[[], None]) -> Callable[[], tuple[object, ...]]:
         def traced() -> tuple[object, ...]:
-            variables.write(before)
+            variables.write(in_new_containers(before))
             run()
             return variables.get()
 

@@ -169,16 +169,31 @@ def _child_statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield from _child_statements(child)
 
 
-def _reason(statement: _Statement) -> tuple[str, int] | None:
-    """Why no function can stand for the parts of the statement, and the line of it; None if one can."""
+def _reason(statement: _Statement, variables: set[str]) -> tuple[str, int] | None:
+    """Why the statement cannot be traced, and the line of it; None if it can."""
     blocks = [*statement.body, *(statement.orelse if isinstance(statement, ast.If) else [])]
     jump = _jump(blocks)
     if jump is not None:
         return f"`{type(jump).__name__.lower()}`", jump.lineno
+    store = _store_elsewhere(blocks, variables)
+    if store is not None:
+        return f"assigning `{ast.unparse(store)}`, which is no variable of the kernel,", store.lineno
     if not isinstance(statement, ast.If) and statement.orelse:
         return "`else` of a loop", statement.orelse[0].lineno
     if isinstance(statement, ast.While) and _binds(statement.test):
         return "`:=`", statement.test.lineno
+    return None
+
+
+def _store_elsewhere(nodes: Sequence[ast.AST], variables: set[str]) -> ast.expr | None:
+    """The first assignment to an attribute, or into what is held outside of the function: nothing would carry it."""
+    for node in _own_nodes(nodes):
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            root: ast.expr = node
+            while isinstance(root, ast.Subscript):
+                root = root.value
+            if not isinstance(root, ast.Name) or root.id not in variables:
+                return node
     return None
 
 
@@ -241,7 +256,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> Any:
         """A loop over any iterable."""
-        reason = _reason(node)
+        reason = _reason(node, self._locals)
         if reason:
             node.iter = self._guard(node.iter, "python_iterable", reason)
             return self.generic_visit(node)
@@ -263,7 +278,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> Any:
         """A loop with a condition."""
-        reason = _reason(node)
+        reason = _reason(node, self._locals)
         if reason:
             node.test = self._guard(node.test, "python_condition", reason)
             return self.generic_visit(node)
@@ -281,7 +296,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         """A branch."""
-        reason = _reason(node)
+        reason = _reason(node, self._locals)
         if reason:
             node.test = self._guard(node.test, "python_condition", reason)
             return self.generic_visit(node)

@@ -77,6 +77,11 @@ def with_leaves(value: Any, leaves: Iterator[object]) -> Any:
     return next(leaves)
 
 
+def in_new_containers(values: Values) -> Values:
+    """The same leaves in new lists, tuples and dicts, so that a branch changes only its own."""
+    return tuple(with_leaves(value, leaves_of(value)) for value in values)
+
+
 def same_structure(a: Any, b: Any) -> bool:
     """True when both are made of the same containers, of the same sizes."""
     container = type(a) if type(a) in (list, tuple, dict) else None

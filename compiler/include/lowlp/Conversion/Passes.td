@@ -108,10 +108,10 @@ def ConvertThreadToCPU : Pass<"lowlp-convert-thread-to-cpu", "::mlir::ModuleOp">
     After:
 
     ```mlir
-    llvm.mlir.global internal constant @site_0("gpu.barrier at wait.mlir:2:3\\00")
+    llvm.mlir.global internal constant @lowlp.site_0("gpu.barrier at wait.mlir:2:3\\00")
     llvm.func @lowlpCpuBarrier(!llvm.ptr, !llvm.ptr)
     llvm.func @wait(%thread: !llvm.ptr, %args: !llvm.ptr) {
-      %site = llvm.mlir.addressof @site_0 : !llvm.ptr
+      %site = llvm.mlir.addressof @lowlp.site_0 : !llvm.ptr
       llvm.call @lowlpCpuBarrier(%thread, %site) : (!llvm.ptr, !llvm.ptr) -> ()
       llvm.return
     }

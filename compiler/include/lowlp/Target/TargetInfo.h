@@ -19,15 +19,15 @@ namespace lowlp {
 
 /// Instructions that some architectures have and others lack.
 enum class MachineOp {
-  MmaF16,           ///< mma.sync.m16n8k16, f16 with sums in f32
-  MmaBF16,          ///< mma.sync.m16n8k16, bf16 with sums in f32
-  MmaF8,            ///< mma.sync.m16n8k32, e4m3 and e5m2
-  MmaB1,            ///< mma.sync.m16n8k256, bits, and with popcount
-  LoadMatrix,       ///< ldmatrix
-  CopyAsync,        ///< cp.async
-  CopyBulk,         ///< cp.async.bulk, with mbarriers
-  WarpgroupMma,     ///< wgmma.mma_async
-  TensorMemoryMma,  ///< tcgen05.mma
+  MmaF16,          ///< mma.sync.m16n8k16, f16 with sums in f32
+  MmaBF16,         ///< mma.sync.m16n8k16, bf16 with sums in f32
+  MmaF8,           ///< mma.sync.m16n8k32, e4m3 and e5m2
+  MmaB1,           ///< mma.sync.m16n8k256, bits, and with popcount
+  LoadMatrix,      ///< ldmatrix
+  CopyAsync,       ///< cp.async
+  CopyBulk,        ///< cp.async.bulk, with mbarriers
+  WarpgroupMma,    ///< wgmma.mma_async
+  TensorMemoryMma, ///< tcgen05.mma
 };
 
 /// How an architecture carries out a machine op.
@@ -35,8 +35,8 @@ enum class Support { Native, Absent };
 
 /// What one architecture has.
 struct TargetInfo {
-  llvm::StringLiteral chip;   ///< as PTX names it, such as "sm_90a"
-  int computeCapability;      ///< 10 * major + minor, such as 90
+  llvm::StringLiteral chip; ///< as PTX names it, such as "sm_90a"
+  int computeCapability;    ///< 10 * major + minor, such as 90
   int64_t maxSharedBytesPerBlock;
   int64_t sharedBytesPerMultiprocessor;
   int64_t registersPerMultiprocessor;

@@ -87,23 +87,22 @@ struct ShuffleLowering : ExecutorPattern<gpu::ShuffleOp> {
     Value width = adaptor.getWidth();
     Value idle = LLVM::SubOp::create(rewriter, loc,
                                      calls.getI32(rewriter, loc, 32), width);
-    Value members = LLVM::LShrOp::create(
-        rewriter, loc, calls.getI32(rewriter, loc, -1), idle);
+    Value members = LLVM::LShrOp::create(rewriter, loc,
+                                         calls.getI32(rewriter, loc, -1), idle);
     Value clamp = idle;
     if (op.getMode() != gpu::ShuffleMode::UP)
       clamp = LLVM::SubOp::create(rewriter, loc, width,
                                   calls.getI32(rewriter, loc, 1));
     Value mode = calls.getI32(rewriter, loc, getShuffleMode(op.getMode()));
     Value place = calls.getScratch(rewriter, op, 0);
-    Value result =
-        calls.call(rewriter, op, "lowlpCpuShuffle", word,
-                   {mode, value, adaptor.getOffset(), clamp, members, place,
-                    calls.getSite(rewriter, op)});
+    Value result = calls.call(rewriter, op, "lowlpCpuShuffle", word,
+                              {mode, value, adaptor.getOffset(), clamp, members,
+                               place, calls.getSite(rewriter, op)});
     if (type.isF32())
       result = LLVM::BitcastOp::create(rewriter, loc, type, result);
     Value predicate = LLVM::LoadOp::create(rewriter, loc, word, place);
-    Value valid = LLVM::TruncOp::create(rewriter, loc, rewriter.getI1Type(),
-                                        predicate);
+    Value valid =
+        LLVM::TruncOp::create(rewriter, loc, rewriter.getI1Type(), predicate);
     rewriter.replaceOp(op, {result, valid});
     return success();
   }
@@ -111,8 +110,8 @@ struct ShuffleLowering : ExecutorPattern<gpu::ShuffleOp> {
 
 } // namespace
 
-void lowlp::populateCollectivesToCPUPatterns(
-    const LLVMTypeConverter &converter, RewritePatternSet &patterns,
-    ExecutorCalls &calls) {
+void lowlp::populateCollectivesToCPUPatterns(const LLVMTypeConverter &converter,
+                                             RewritePatternSet &patterns,
+                                             ExecutorCalls &calls) {
   patterns.add<MmaLowering, BarrierLowering, ShuffleLowering>(converter, calls);
 }

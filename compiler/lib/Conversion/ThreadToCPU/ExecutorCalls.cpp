@@ -75,8 +75,8 @@ Value ExecutorCalls::call(ConversionPatternRewriter &rewriter, Operation *op,
   auto kernel = op->getParentOfType<LLVM::LLVMFuncOp>();
   SmallVector<Value> all = {kernel.getArgument(0)};
   llvm::append_range(all, operands);
-  SmallVector<Type> types = llvm::map_to_vector(
-      all, [](Value operand) { return operand.getType(); });
+  SmallVector<Type> types =
+      llvm::map_to_vector(all, [](Value operand) { return operand.getType(); });
   auto module = op->getParentOfType<ModuleOp>();
   auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
   if (!callee) {
@@ -93,7 +93,7 @@ Value ExecutorCalls::call(ConversionPatternRewriter &rewriter, Operation *op,
 
 Value ExecutorCalls::getText(ConversionPatternRewriter &rewriter, Location loc,
                              StringRef text) {
-  std::string name = "site_" + std::to_string(numTexts++);
+  std::string name = "lowlp.site_" + std::to_string(numTexts++);
   return LLVM::createGlobalString(loc, rewriter, name, text.str() + '\0',
                                   LLVM::Linkage::Internal);
 }

@@ -19,8 +19,7 @@ public:
   /// thread: it is added here. Its result, or null if `resultType` is.
   mlir::Value call(mlir::ConversionPatternRewriter &rewriter,
                    mlir::Operation *op, llvm::StringRef name,
-                   mlir::Type resultType,
-                   llvm::ArrayRef<mlir::Value> operands);
+                   mlir::Type resultType, llvm::ArrayRef<mlir::Value> operands);
 
   /// The address of the string that names `op` in reports. Each op has a string
   /// of its own: its address identifies the op.

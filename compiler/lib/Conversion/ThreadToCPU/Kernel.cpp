@@ -37,7 +37,8 @@ struct KernelLowering : ConvertOpToLLVMPattern<gpu::GPUFuncOp> {
       Type type = getTypeConverter()->convertType(argument);
       if (!type)
         return op.emitOpError("argument ")
-               << index << " has a type without a form on the CPU: " << argument;
+               << index
+               << " has a type without a form on the CPU: " << argument;
       Value place = LLVM::GEPOp::create(
           rewriter, loc, pointer, pointer, prologue->getArgument(1),
           ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
@@ -69,8 +70,7 @@ struct ReturnLowering : ConvertOpToLLVMPattern<gpu::ReturnOp> {
 };
 
 /// `gpu.thread_id` and its kin, each of which has a function of the executor.
-template <typename IndexOp>
-struct IndexLowering : ExecutorPattern<IndexOp> {
+template <typename IndexOp> struct IndexLowering : ExecutorPattern<IndexOp> {
   IndexLowering(const LLVMTypeConverter &converter, ExecutorCalls &calls,
                 StringRef function)
       : ExecutorPattern<IndexOp>(converter, calls), function(function) {}

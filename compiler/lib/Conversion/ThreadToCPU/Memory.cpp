@@ -19,12 +19,11 @@ static Value checkAccess(ExecutorCalls &calls,
                          Type type, Value base, Value offset,
                          int64_t alignBytes, bool isWrite) {
   Location loc = op->getLoc();
-  calls.call(rewriter, op, "lowlpCpuCheckAccess", /*resultType=*/{},
-             {base, offset,
-              calls.getI64(rewriter, loc, simt::getSizeInBytes(type)),
-              calls.getI64(rewriter, loc, alignBytes),
-              calls.getI32(rewriter, loc, isWrite),
-              calls.getSite(rewriter, op)});
+  calls.call(
+      rewriter, op, "lowlpCpuCheckAccess", /*resultType=*/{},
+      {base, offset, calls.getI64(rewriter, loc, simt::getSizeInBytes(type)),
+       calls.getI64(rewriter, loc, alignBytes),
+       calls.getI32(rewriter, loc, isWrite), calls.getSite(rewriter, op)});
   return LLVM::GEPOp::create(rewriter, loc, base.getType(),
                              rewriter.getI8Type(), base,
                              ArrayRef<LLVM::GEPArg>{offset});

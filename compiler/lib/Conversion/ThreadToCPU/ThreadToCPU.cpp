@@ -3,7 +3,8 @@
 // 1. Describe the kernels on the module.
 // 2. Move them out of their gpu.module: they become host functions.
 // 3. Lower `scf` to blocks.
-// 4. Lower them in one conversion in which whatever has no lowering is an error.
+// 4. Lower them in one conversion in which whatever has no lowering is an
+// error.
 //
 //===----------------------------------------------------------------------===//
 #include "../ThreadToLLVM/KernelDescription.h"
@@ -37,9 +38,9 @@ static LogicalResult hoistKernels(ModuleOp module,
         return op.emitOpError("is not a kernel; on the CPU a gpu.module holds "
                               "kernels only");
       if (Operation *other = module.lookupSymbol(kernel.getName())) {
-        InFlightDiagnostic diagnostic =
-            kernel.emitOpError("kernel '")
-            << kernel.getName() << "' has the name of another symbol";
+        InFlightDiagnostic diagnostic = kernel.emitOpError("kernel '")
+                                        << kernel.getName()
+                                        << "' has the name of another symbol";
         diagnostic.attachNote(other->getLoc()) << "the other symbol";
         return diagnostic;
       }

@@ -1,7 +1,7 @@
 //===- KernelDescription.cpp - what a launch needs to know ----------------===//
 //
-// The machine level does not keep the attributes of a kernel, so they are gathered
-// in one attribute of the module before any lowering.
+// The machine level does not keep the attributes of a kernel, so they are
+// gathered in one attribute of the module before any lowering.
 //
 //===----------------------------------------------------------------------===//
 #include "KernelDescription.h"
@@ -18,7 +18,8 @@ static FailureOr<DictionaryAttr> describe(gpu::GPUFuncOp kernel) {
   std::optional<ArrayRef<int32_t>> blockSize = kernel.getKnownBlockSize();
   if (!blockSize)
     return kernel.emitOpError("kernel must have known_block_size");
-  if (kernel.getNumWorkgroupAttributions() || kernel.getNumPrivateAttributions())
+  if (kernel.getNumWorkgroupAttributions() ||
+      kernel.getNumPrivateAttributions())
     return kernel.emitOpError("kernel must have no attributions");
   Builder builder(kernel.getContext());
   NamedAttrList description;
@@ -54,6 +55,7 @@ LogicalResult lowlp::describeKernels(ModuleOp module) {
       removeOwn(kernel);
     }
   if (!kernels.empty())
-    module->setAttr(kKernelsAttrName, kernels.getDictionary(module.getContext()));
+    module->setAttr(kKernelsAttrName,
+                    kernels.getDictionary(module.getContext()));
   return success();
 }

@@ -62,8 +62,7 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
       sums.push_back(LLVM::ExtractElementOp::create(
           rewriter, loc, adaptor.getC(), positions.back()));
     }
-    bool isF16 =
-        cast<VectorType>(op.getA().getType()).getElementType().isF16();
+    bool isF16 = cast<VectorType>(op.getA().getType()).getElementType().isF16();
     NVVM::MMATypes type = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
     Value results = NVVM::MmaOp::create(
         rewriter, loc,
@@ -76,7 +75,8 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
     Value d = LLVM::PoisonOp::create(rewriter, loc, adaptor.getC().getType());
     for (int64_t index = 0; index < 4; ++index) {
       Value sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);
-      d = LLVM::InsertElementOp::create(rewriter, loc, d, sum, positions[index]);
+      d = LLVM::InsertElementOp::create(rewriter, loc, d, sum,
+                                        positions[index]);
     }
     rewriter.replaceOp(op, d);
     return success();

@@ -56,8 +56,7 @@ static void fixBlockSize(LLVM::LLVMFuncOp kernel) {
   if (Attribute size = kernel->removeAttr(bound))
     kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
   kernel->removeAttr(gpu::GPUDialect::getKernelFuncAttrName());
-  kernel->removeAttr(
-      gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr());
+  kernel->removeAttr(gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr());
 }
 
 namespace {

@@ -402,7 +402,7 @@ def test_verifier_names_the_line() -> None:
     assert error.diagnostics[0].startswith(f"{__file__}:{error.line}: 'lowlp.cast' op")
 
 
-# --- kernels in kernels ------------------------------------------------------------------------------------------------
+# --- kernels in kernels -----------------------------------------------------------------------------------------------
 
 
 def nothing(x: Any) -> None:

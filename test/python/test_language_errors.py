@@ -402,98 +402,11 @@ def test_verifier_names_the_line() -> None:
     assert error.diagnostics[0].startswith(f"{__file__}:{error.line}: 'lowlp.cast' op")
 
 
-# --- decoration -------------------------------------------------------------------------------------------------------
+# --- kernels in kernels -----------------------------------------------------------------------------------------------
 
 
 def nothing(x: Any) -> None:
     """A kernel's body."""
-
-
-@pytest.mark.parametrize(
-    ("parameters", "grid", "num_threads", "text"),
-    [
-        ({"x": ll.i32}, (1,), 48, "num_threads: must be a multiple of 32 up to 1024, found 48"),
-        ({"x": ll.i32}, (1, 1, 1, 1), 32, "grid: must have 1 to 3 extents, found 4"),
-        ({"x": ll.i32}, (0,), 32, "grid: extents must be at least 1, found 0"),
-        ({"x": ll.i32}, lambda y: y, 32, "grid: names 'y', but the integer parameters of the kernel are x"),
-        ({"x": ll.f32}, lambda x: x, 32, "grid: names 'x', but the integer parameters of the kernel are none"),
-        ({"x": ll.i32}, lambda x: x * x, 32, "grid: a product of two parameters is not affine"),
-        ({"x": ll.i32}, lambda x: 7 // x, 32, "found an int // a parameter"),
-        ({"x": ll.i32}, lambda x: x % x, 32, "grid: the divisor of % must be an int, found a parameter"),
-        ({"x": ll.i32}, lambda x: x // -2, 32, "grid: the divisor of // must be positive, found -2"),
-        ({"x": ll.i32}, lambda x: x / 2, 32, "grid: extents allow +, -, *, //, % and ll.ceildiv; found /"),
-        ({"x": ll.i32}, lambda x: max(x, 1), 32, "found a comparison"),
-        ({"x": ll.i32}, lambda x: 1.5, 32, "grid: extents are made of integer parameters and ints; found 1.5"),
-        ({"x": "i32"}, (1,), 32, "parameter 'x': must be ll.pointer(...)"),
-        ({"y": ll.i32}, (1,), 32, "parameters: 'y' is no parameter of the function, which has x"),
-    ],
-)
-def test_kernel_is_declared_well(parameters: Any, grid: object, num_threads: int, text: str) -> None:
-    with pytest.raises(lowlp.LowlpError) as caught:
-        ll.make_kernel(nothing, name="kernel", parameters=parameters, grid=grid, num_threads=num_threads)
-    assert text in str(caught.value)
-
-
-def test_parameters_are_declared_well() -> None:
-    with pytest.raises(ValueError, match="align: must be a power of two, found 12"):
-        ll.pointer("f16", align=12)
-    with pytest.raises(ValueError, match="bits: must be 32 or 64, found 16"):
-        ll.integer(16)
-    with pytest.raises(ValueError, match="divisible_by: must be at least 1, found 0"):
-        ll.integer(32, divisible_by=0)
-    with pytest.raises(TypeError, match="bipolar2 is no element type of MLIR"):
-        ll.pointer("bipolar2")
-
-
-def test_annotations_are_needed_and_evaluated() -> None:
-    def missing(x) -> None:  # type: ignore[no-untyped-def]
-        pass
-
-    def unknown(x: ll.pionter("f16")) -> None:  # type: ignore[name-defined]
-        pass
-
-    decorate = lowlp.kernel(grid=(1,), num_threads=32)
-    with pytest.raises(TypeError, match="parameter 'x': must be annotated"):
-        decorate(missing)
-    with pytest.raises(TypeError, match=r"parameter 'x': the annotation .* cannot be evaluated: .*pionter"):
-        decorate(unknown)
-    with pytest.raises(TypeError, match="function: must be a plain function, found int"):
-        decorate(3)  # type: ignore[arg-type]
-
-
-def test_defaults_and_stars_are_refused() -> None:
-    def default(x: ll.i32 = 3) -> None:  # type: ignore[valid-type]
-        pass
-
-    def star(*x: ll.i32) -> None:  # type: ignore[valid-type]
-        pass
-
-    decorate = lowlp.kernel(grid=(1,), num_threads=32)
-    with pytest.raises(TypeError, match="a kernel's parameters have no defaults"):
-        decorate(default)
-    with pytest.raises(TypeError, match=r"must be an ordinary one"):
-        decorate(star)
-
-
-def test_source_must_be_known() -> None:
-    scope: dict[str, Any] = {"ll": ll}
-    exec("def body():\n    pass", scope)
-    with pytest.raises(ll.KernelValueError, match="the source of `body` cannot be read"):
-        ll.make_kernel(scope["body"], name="kernel", parameters={}, grid=(1,), num_threads=32)
-
-
-def test_kernel_returns_nothing() -> None:
-    def body(x):
-        return x
-
-    kernel = ll.make_kernel(body, name="kernel", parameters={"x": ll.i32}, grid=(1,), num_threads=32)
-    with pytest.raises(ll.KernelTypeError, match="kernel `kernel` must not return a value"):
-        kernel.module()
-
-
-def test_instructions_need_a_kernel() -> None:
-    with pytest.raises(RuntimeError, match=r"ll\.block_indices: allowed in a kernel only, while it is traced"):
-        ll.block_indices()
 
 
 def test_kernel_is_not_called_in_a_kernel() -> None:

@@ -9,8 +9,10 @@ Each case is a folder with `kernel.lowlp`, `arrays.npz` (the arguments, and what
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import numpy as np
 
 import lowlp
 from lowlp import compiler, dtypes, packing
+from lowlp import language as ll
 from lowlp.kernels.linear import LinearSpec, linear_kernel
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -72,6 +75,58 @@ def figures(arch: str) -> Iterator[Case]:
     wanted = a.astype(np.float64) @ codes.astype(np.float64)
     arguments = {"a": a, "transformed_b": transformed, "c": np.zeros((1024, 1024), np.float16)}
     yield Case("fig2", lowlp.compile((EXAMPLES / "fig2.mlir").read_text(), arch), arguments, "c", wanted, 2e-3)
+
+
+def rows(arch: str) -> Iterator[Case]:
+    """Programs that reduce rows, with one row and several rows a warp."""
+    rng = np.random.default_rng(1)
+    sys.path.insert(0, str(EXAMPLES))
+    make_softmax = importlib.import_module("softmax").make_softmax
+    make_rmsnorm = importlib.import_module("rmsnorm").make_rmsnorm
+    w = rng.uniform(0.5, 1.5, 1000).astype(np.float16)
+    x = rng.standard_normal((37, 1000)).astype(np.float16)
+    wide = x.astype(np.float64)
+    powers = np.exp(wide - wide.max(axis=1, keepdims=True))
+    softmax = powers / powers.sum(axis=1, keepdims=True)
+    rmsnorm = wide * w / np.sqrt(np.mean(wide**2, axis=1, keepdims=True) + 1e-5)
+    for count in (1, 8):
+        arguments: dict[str, Any] = {"x": x, "y": np.zeros_like(x), "m": 37}
+        kernel = lowlp.compile(make_softmax(1000, count), arch)
+        yield Case(f"softmax_{count}", kernel, arguments, "y", softmax, 1e-3)
+        arguments = {"x": x, "w": w, "y": np.zeros_like(x), "m": 37}
+        kernel = lowlp.compile(make_rmsnorm(1000, count), arch)
+        yield Case(f"rmsnorm_{count}", kernel, arguments, "y", rmsnorm, 1e-3)
+
+
+def function_kernel(name: str, size: int) -> ll.Kernel:
+    """y = f(x) for `size` numbers, 128 of them a block."""
+
+    def body(x: ll.Pointer, y: ll.Pointer) -> None:
+        (bi,) = ll.block_indices()
+        layout = lowlp.spatial(32).local(4)
+        tile = ll.load_global(ll.view_global(x, shape=[size]), offsets=[bi * 128], layout=layout)
+        ll.store_global(getattr(ll, name)(tile), ll.view_global(y, shape=[size]), offsets=[bi * 128])
+
+    parameters = {"x": ll.pointer("f32", align=16), "y": ll.pointer("f32", align=16)}
+    return ll.make_kernel(body, name=name, parameters=parameters, grid=(size // 128,), num_threads=32)
+
+
+def functions(arch: str) -> Iterator[Case]:
+    """Each function of f32, on numbers whose results are of one size, so that the norm says much of each."""
+    size = 1 << 16
+    cases: dict[str, tuple[float, float, Callable[[np.ndarray], np.ndarray], float]] = {
+        "exp": (80.0, 80.5, np.exp, 2.0**-21),
+        "exp2": (-0.5, 0.5, np.exp2, 2.0**-21),
+        "log2": (16.0, 64.0, np.log2, 2.0**-21),
+        "sqrt": (1.0, 4.0, np.sqrt, 2.0**-24),
+        "rsqrt": (1.0, 4.0, lambda x: 1 / np.sqrt(x), 2.0**-22),
+        "tanh": (-4.0, 4.0, np.tanh, 2.0**-20),
+    }
+    for name, (low, high, function, bound) in cases.items():
+        x = np.random.default_rng(2).uniform(low, high, size).astype(np.float32)
+        arguments: dict[str, Any] = {"x": x, "y": np.zeros_like(x)}
+        kernel = lowlp.compile(function_kernel(name, size), arch)
+        yield Case(f"function_{name}", kernel, arguments, "y", function(x.astype(np.float64)), bound)
 
 
 def random_weights(name: str, n: int, k: int, group: int, **parts: object) -> lowlp.QuantizedTensor:
@@ -145,7 +200,7 @@ def main() -> None:
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
     count = 0
-    for make in (figures, linears):
+    for make in (figures, rows, functions, linears):
         for case in make(options.arch):
             case.write(options.folder)
             count += 1

@@ -148,3 +148,9 @@ def test_where_chooses_codes() -> None:
 
     a = spread(-1, 1, 300)
     assert np.array_equal(run(body, a), np.where(a < 0, np.float32(-3), np.float32(9)))
+
+
+def test_power_of_codes() -> None:
+    """LLVM makes a call of ldexpf of it."""
+    x = np.arange(-32, 32, dtype=np.float32)
+    assert np.array_equal(run(lambda tile: ll.exp2(ll.cast(ll.cast(tile, "int6"), "f32")), x), np.exp2(x))

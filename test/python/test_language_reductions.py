@@ -21,6 +21,7 @@ LAYOUTS = [
     lowlp.column_spatial(8, 4).column_local(3, 4),
     lowlp.spatial(2, 1).local(1, 3).spatial(2, 2).local(2, 1).spatial(2, 2),
     lowlp.local(4, 2).spatial(32, 1),
+    lowlp.spatial(2, 4, 4).local(3, 1, 2),
 ]
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 

@@ -153,3 +153,26 @@ TEST(Broadcast, Examples) {
   EXPECT_EQ(broadcast(Layout::local({2}), 65).error(),
             "rank 65 is too large; allowed is 64");
 }
+
+TEST(BroadcastLocals, RepeatsWhatAThreadHolds) {
+  Layout tile = parse("local(2, 1).spatial(8, 4).local(1, 2)");
+  // A thread holds 2 rows of 2 neighbours: the sum of each row, twice.
+  EXPECT_EQ(*broadcastLocals(*reduce(tile, {1}, true), tile),
+            (std::vector<int64_t>{0, 0, 1, 1}));
+  // Sums of columns, without their dimension: the same for both rows.
+  EXPECT_EQ(*broadcastLocals(*reduce(tile, {0}), tile),
+            (std::vector<int64_t>{0, 1, 0, 1}));
+  EXPECT_EQ(*broadcastLocals(tile, tile), (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
+TEST(BroadcastLocals, RefusesWhatWouldMove) {
+  Layout tile = parse("spatial(4, 1).local(1, 4)");
+  EXPECT_EQ(broadcastLocals(parse("spatial(1, 4)"), tile).error(),
+            "thread 0 does not hold element (0, 1) of the source, which it "
+            "needs for its value 1 of the result");
+  EXPECT_EQ(broadcastLocals(parse("spatial(8)"), tile).error(),
+            "threads must match: the source is held by 8, the result by 4");
+  EXPECT_EQ(broadcastLocals(parse("spatial(4).local(3)"), tile).error(),
+            "a tile of shape (12) does not broadcast to (4, 4): from the last "
+            "dimension on, extents must match or be 1");
+}

@@ -5,8 +5,9 @@ from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from numpy.typing import NDArray
+
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 AnyArray: TypeAlias = NDArray[Any]
 

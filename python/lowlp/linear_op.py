@@ -16,6 +16,7 @@ from lowlp_runtime.array import is_torch_tensor
 from .compiler import DEFAULT_ARCH, CompiledKernel, _Once, compile, compile_cpu, current_arch
 from .dtypes import DType, dtype, dtype_among, named_dtype
 from .errors import LowlpTypeError, LowlpValueError
+from .host_array import as_host_array, as_torch_tensor
 from .kernels.linear import ACTIVATIONS, OUTPUTS, LinearSpec, check_weight, linear_kernel
 from .packing import PACKED_FORMAT_VERSION, pack, packed_shape
 from .quantized_tensor import QuantizedTensor, group_size_of
@@ -43,8 +44,8 @@ def linear(
 ) -> Any:
     """y = x @ w^T + bias, with w the quantised weights.
 
-    x                [..., K], float16 or bfloat16, any row stride; numpy: the CPU target computes; a CUDA tensor of
-                     PyTorch: its GPU does, on `stream` or PyTorch's current one
+    x                [..., K], float16 or bfloat16, any row stride; numpy, or a tensor of PyTorch on the CPU: the CPU
+                     target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one
     qw               weights [N, K]; packed at their first use on a device, and kept
     bias             [N], float16, bfloat16 or float32, or None
     out_dtype        'f16', 'bf16' or 'f32'; None: as x
@@ -64,8 +65,11 @@ def linear(
     if is_torch_tensor(x):
         if x.is_cuda:
             return _linear_torch(x, qw, bias, out, stream)
-        raise LowlpTypeError("x: a PyTorch tensor must be on a CUDA device; for the CPU target pass x.numpy()")
-    raise LowlpTypeError(f"x: expected a numpy array or a CUDA tensor of PyTorch, got {type(x).__name__}")
+        if stream is not None:
+            raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
+        host_bias = bias if bias is None else as_host_array(bias, "bias")
+        return as_torch_tensor(_linear_numpy(as_host_array(x, "x"), qw, host_bias, out))
+    raise LowlpTypeError(f"x: expected a numpy array or a tensor of PyTorch, got {type(x).__name__}")
 
 
 def compile_linear(

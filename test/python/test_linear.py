@@ -158,7 +158,7 @@ def test_bad_arguments() -> None:
         lowlp.linear(x, qw, bias=np.zeros(23, np.float16))
     with pytest.raises(LowlpValueError, match="out_dtype: must be one of f16, bf16, f32, got 'int8'"):
         lowlp.linear(x, qw, out_dtype="int8")
-    with pytest.raises(LowlpTypeError, match="x: expected a numpy array or a CUDA tensor"):
+    with pytest.raises(LowlpTypeError, match="x: expected a numpy array or a tensor"):
         lowlp.linear([1.0], qw)
 
 
@@ -182,3 +182,16 @@ def test_a_type_without_a_kernel_is_named_as_the_weights_type() -> None:
     qw = random_weights("bipolar2", 8, 32, 32, seed=3)
     with pytest.raises(LowlpValueError, match="qw: must be an integer or a float of 1 to 8 bits, got bipolar2"):
         lowlp.linear(np.ones((1, 32), np.float16), qw)
+
+
+@pytest.mark.parametrize("activation", ["float16", "bfloat16"])
+@pytest.mark.parametrize("out_dtype", [None, "f32"])
+def test_tensors_on_the_cpu(activation: str, out_dtype: str | None) -> None:
+    torch = pytest.importorskip("torch")
+    qw = random_weights("int4", 8, 32, 32, seed=3)
+    x = torch.randn(2, 3, 32).to(getattr(torch, activation))
+    bias = torch.randn(8)
+    y = lowlp.linear(x, qw, bias=bias, out_dtype=out_dtype)
+    assert (y.dtype, y.shape) == (torch.float32 if out_dtype else x.dtype, (2, 3, 8))
+    wanted = x.double() @ torch.from_numpy(qw.dequantize()).double().T + bias.double()
+    assert torch.linalg.norm(y.double() - wanted) <= 1.1e-2 * torch.linalg.norm(wanted)

@@ -242,3 +242,13 @@ def test_what_is_planned_says_so() -> None:
     for name, message in (("lut", "tables of values"), ("scale2", "second-level scales")):
         with pytest.raises(LowlpValueError, match=f"{name}: {message} are not offered yet"):
             QuantizedTensor(np.zeros((4, 64), np.uint8), **parts, **{name: table})
+
+
+def test_tensors_that_numpy_does_not_have() -> None:
+    torch = pytest.importorskip("torch")
+    w = torch.randn(4, 64)
+    for other in (w.to_sparse(), w.to(torch.float8_e4m3fn)):
+        with pytest.raises(LowlpTypeError, match="w: a tensor without a numpy array: "):
+            quantize(other, "int6", 32)
+    negated = torch._neg_view(w)
+    np.testing.assert_array_equal(quantize(negated, "int6", 32).codes, quantize(-w, "int6", 32).codes)

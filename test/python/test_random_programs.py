@@ -51,9 +51,7 @@ def to_codes(dtype: lowlp.DType, values: Array) -> Array:
     all_values = dtype.decode(np.arange(2**dtype.bits))
     positive = np.arange(2 ** (dtype.bits - 1))
     nan_codes = positive[np.isnan(all_values[positive])]
-    magnitude = np.uint64(nan_codes[0] if len(nan_codes) else positive[-1])
-    sign = np.signbit(values).astype(np.uint64) << np.uint64(dtype.bits - 1)
-    return np.where(nan, magnitude | sign, codes)
+    return np.where(nan, np.uint64(nan_codes[0] if len(nan_codes) else positive[-1]), codes)
 
 
 def to_bits(codes: Array, width: int) -> Array:

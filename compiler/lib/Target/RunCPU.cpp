@@ -1,9 +1,10 @@
 //===- RunCPU.cpp - compile host code in memory and run it ----------------===//
 //
 // llvm dialect -> LLVM IR -> standard pipeline -> machine code (LLJIT).
-// Compiled code sees three kinds of names: its own, the executor's functions,
-// and conversions between f32 and the 16-bit floats, which are spelled out here
-// because the libraries of the host need not have them.
+// Compiled code sees these names: its own, the executor's functions, functions
+// of f32 such as exp2f, and conversions between f32 and the 16-bit floats,
+// which are spelled out here because the libraries of the host need not have
+// them.
 //
 // All kernels are looked up on creation, so that running only reads.
 //
@@ -16,6 +17,7 @@
 
 #include "HalfConversions.h"
 #include "LLVMBackend.h"
+#include "MathFunctions.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
@@ -62,7 +64,7 @@ static Expected<orc::JITTargetMachineBuilder> describeHost() {
   return host;
 }
 
-/// Makes the executor's functions and the conversions known to `jit`.
+/// Makes the functions that compiled code calls known to `jit`.
 static Error defineSymbols(orc::LLJIT &jit) {
   int64_t count = 0;
   const LowlpCpuSymbol *functions = lowlpCpuSymbols(&count);
@@ -75,6 +77,8 @@ static Error defineSymbols(orc::LLJIT &jit) {
   for (const LowlpCpuSymbol &symbol : ArrayRef(functions, count))
     define(symbol);
   for (const LowlpCpuSymbol &symbol : getHalfConversions())
+    define(symbol);
+  for (const LowlpCpuSymbol &symbol : getMathFunctions())
     define(symbol);
   return jit.getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols)));
 }

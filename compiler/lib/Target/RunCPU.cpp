@@ -8,6 +8,10 @@
 //
 // All kernels are looked up on creation, so that running only reads.
 //
+// A host without bf16 keeps a bf16 that lives from one basic block to the next
+// in a register of f32, and on the way back makes every NaN a quiet one. Tiles
+// are moved and viewed as bits, so those values go by way of the stack.
+//
 //===----------------------------------------------------------------------===//
 #include "lowlp/Target/RunCPU.h"
 
@@ -20,10 +24,13 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Local.h"
 
 #include <mutex>
 
@@ -76,6 +83,27 @@ static Error defineSymbols(orc::LLJIT &jit) {
   return jit.getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols)));
 }
 
+static bool isBFloat(const Value &value) {
+  return value.getType()->getScalarType()->isBFloatTy();
+}
+
+/// Puts every bf16 that lives beyond its basic block on the stack.
+static void demoteBFloats(Function &function) {
+  SmallVector<PHINode *> joins;
+  for (Instruction &instruction : instructions(function))
+    if (auto *join = dyn_cast<PHINode>(&instruction); join && isBFloat(*join))
+      joins.push_back(join);
+  for (PHINode *join : joins)
+    DemotePHIToStack(join);
+  SmallVector<Instruction *> longLived;
+  for (Instruction &instruction : instructions(function))
+    if (isBFloat(instruction) &&
+        instruction.isUsedOutsideOfBlock(instruction.getParent()))
+      longLived.push_back(&instruction);
+  for (Instruction *instruction : longLived)
+    DemoteRegToStack(*instruction);
+}
+
 static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
                        TargetMachine &machine, unsigned optLevel) {
   auto context = std::make_unique<LLVMContext>();
@@ -84,6 +112,8 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
   if (!module)
     return module.takeError();
   optimize(**module, machine, optLevel);
+  for (Function &function : **module)
+    demoteBFloats(function);
   return jit.addIRModule(
       orc::ThreadSafeModule(std::move(*module), std::move(context)));
 }

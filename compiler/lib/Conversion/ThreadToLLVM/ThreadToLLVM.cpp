@@ -51,9 +51,9 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
 
 LogicalResult lowlp::verifyFlat(Operation *op, Type type) {
   auto vector = dyn_cast<VectorType>(type);
-  if (!vector || vector.getRank() == 1)
+  if (!vector || (vector.getRank() == 1 && !vector.isScalable()))
     return success();
   return op->emitOpError("value in memory must be a scalar or a vector of rank "
-                         "1, but is ")
+                         "1 and fixed length, but is ")
          << type;
 }

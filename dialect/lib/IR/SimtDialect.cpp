@@ -42,6 +42,16 @@ static LogicalResult verifyAlignment(Operation *op, int64_t alignBytes) {
   return success();
 }
 
+LogicalResult SharedMemoryOp::verify() {
+  if (getAddress().getType().getSpace() != MemorySpace::Shared)
+    return emitOpError("the address must be in shared memory, but is ")
+           << getAddress().getType();
+  if (int64_t offset = getOffset(); offset < 0 || offset % 16 != 0)
+    return emitOpError("offset must be a multiple of 16 bytes from 0 on, but is ")
+           << offset;
+  return success();
+}
+
 LogicalResult LoadOp::verify() { return verifyAlignment(*this, getAlign()); }
 
 LogicalResult StoreOp::verify() { return verifyAlignment(*this, getAlign()); }

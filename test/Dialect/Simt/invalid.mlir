@@ -32,6 +32,22 @@ func.func @load_part_of_a_byte(%p: !simt.ptr<global>, %i: i64) {
 
 // -----
 
+func.func @shared_space() {
+  // expected-error @below {{'simt.shared_memory' op the address must be in shared memory, but is '!simt.ptr<global>'}}
+  %p = simt.shared_memory 0 : !simt.ptr<global>
+  return
+}
+
+// -----
+
+func.func @shared_offset() {
+  // expected-error @below {{'simt.shared_memory' op offset must be a multiple of 16 bytes from 0 on, but is 24}}
+  %p = simt.shared_memory 24 : !simt.ptr<shared>
+  return
+}
+
+// -----
+
 func.func @mma_types(%a: vector<8xf16>, %b: vector<4xbf16>, %c: vector<4xf32>) {
   // expected-error @below {{'simt.mma' op a and b must have one element type, but have 'f16' and 'bf16'}}
   %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xbf16>, vector<4xf32>

@@ -19,6 +19,14 @@ func.func @memory(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
   return
 }
 
+// CHECK-LABEL: func.func @shared
+func.func @shared() -> !simt.ptr<shared> {
+  // CHECK: simt.shared_memory 1024 : <shared>
+  // GENERIC: "simt.shared_memory"() <{offset = 1024 : i64}> : () -> !simt.ptr<shared>
+  %p = simt.shared_memory 1024 : !simt.ptr<shared>
+  return %p : !simt.ptr<shared>
+}
+
 // CHECK-LABEL: func.func @atomics
 func.func @atomics(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %x: i32) {
   // CHECK: simt.atomic_rmw and %{{.*}}, %{{.*}}[%{{.*}}] : <global>

@@ -70,6 +70,11 @@ static int64_t getDivisor(OpFoldResult value) {
   return 1;
 }
 
+int64_t lowlp::getPowerOf2Divisor(OpFoldResult value) {
+  constexpr int64_t enough = 1 << 20;
+  return std::gcd(getDivisor(value), enough);
+}
+
 int64_t lowlp::getNaturalAlignBytes(Type elementType) {
   int64_t elementBits = *getElementBits(elementType);
   return elementBits % 8 == 0 ? elementBits / 8 : 1;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+#include "SharedMemory.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -75,7 +76,9 @@ static DictionaryAttr describeParameter(KernelOp kernel, unsigned index) {
 namespace {
 
 struct KernelPattern : OpConversionPattern<KernelOp> {
-  using OpConversionPattern::OpConversionPattern;
+  KernelPattern(const TypeConverter &converter, MLIRContext *context,
+                const SharedMemoryPlan &plan)
+      : OpConversionPattern(converter, context), plan(plan) {}
 
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
@@ -97,6 +100,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
+    if (int64_t bytes = plan.kernelBytes.lookup(op))
+      function->setAttr("lowlp.shared_bytes", rewriter.getI64IntegerAttr(bytes));
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
@@ -106,6 +111,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     rewriter.eraseOp(op);
     return success();
   }
+
+  const SharedMemoryPlan &plan;
 };
 
 struct ReturnPattern : OpConversionPattern<ReturnOp> {
@@ -145,8 +152,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     if (!kernels)
       return;
     AccessWidths widths = planAccessWidths(kernels);
+    planSharedAccessWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
-    if (failed(dots))
+    FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
+    if (failed(dots) || failed(shared))
       return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
@@ -159,8 +168,9 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns);
+    populateKernelPatterns(converter, patterns, *shared);
     populateAccessPatterns(converter, patterns, widths);
+    populateSharedPatterns(converter, patterns, widths, *shared);
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
@@ -200,7 +210,9 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
 } // namespace
 
 void lowlp::populateKernelPatterns(const TypeConverter &converter,
-                                   RewritePatternSet &patterns) {
-  patterns.add<KernelPattern, ReturnPattern, BlockIndicesPattern>(
-      converter, patterns.getContext());
+                                   RewritePatternSet &patterns,
+                                   const SharedMemoryPlan &plan) {
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan);
+  patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
+                                                   patterns.getContext());
 }

@@ -28,7 +28,8 @@ bool isPacked(mlir::Type elementType);
 /// The registers that one thread gives to a tile.
 mlir::VectorType getRegisterType(TileType tile);
 
-/// Maps tiles to registers and pointers and views to `!simt.ptr<global>`.
+/// Maps tiles to registers, pointers and views to `!simt.ptr<global>`, and
+/// shared tiles to `!simt.ptr<shared>`.
 class ThreadTypeConverter : public mlir::TypeConverter {
 public:
   ThreadTypeConverter();
@@ -100,6 +101,27 @@ using DotPlans = llvm::DenseMap<mlir::Operation *, llvm::SmallVector<DotStep>>;
 /// each one whose layouts do not fit the instruction.
 mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
 
+/// A power of two that divides `value` for certain; at most 2^20.
+int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
+
+class TilePositions;
+
+/// Loads the tile whose elements lie at `positions` past `base`, `width` at
+/// once; the result is its registers. Elements outside are zero, or promised
+/// not to be if `isInBounds`.
+mlir::Value emitTileLoad(mlir::ConversionPatternRewriter &rewriter,
+                         mlir::Location loc, mlir::Value base, TileType tile,
+                         int64_t width, TilePositions &positions,
+                         bool isInBounds);
+
+/// The mirror of `emitTileLoad`.
+void emitTileStore(mlir::ConversionPatternRewriter &rewriter,
+                   mlir::Location loc, mlir::Value registers, mlir::Value base,
+                   TileType tile, int64_t width, TilePositions &positions,
+                   bool isInBounds);
+
+struct SharedMemoryPlan;
+
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths);
@@ -111,7 +133,8 @@ void populateDotPatterns(const mlir::TypeConverter &converter,
 void populateElementwisePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,
-                            mlir::RewritePatternSet &patterns);
+                            mlir::RewritePatternSet &patterns,
+                            const SharedMemoryPlan &plan);
 
 } // namespace lowlp
 

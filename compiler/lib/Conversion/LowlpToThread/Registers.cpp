@@ -37,6 +37,9 @@ ThreadTypeConverter::ThreadTypeConverter() {
   addConversion([](PointerType pointer) -> Type {
     return simt::PtrType::get(pointer.getContext(), simt::MemorySpace::Global);
   });
+  addConversion([](SharedType shared) -> Type {
+    return simt::PtrType::get(shared.getContext(), simt::MemorySpace::Shared);
+  });
   addConversion([](GlobalType view) -> Type {
     return simt::PtrType::get(view.getContext(), simt::MemorySpace::Global);
   });

@@ -45,6 +45,20 @@ static LowlpAtomicOp getAtomicOp(simt::AtomicKind kind) {
 
 namespace {
 
+struct SharedMemoryLowering : ExecutorPattern<simt::SharedMemoryOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::SharedMemoryOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value offset = calls.getI64(rewriter, op.getLoc(), op.getOffset());
+    Type type = getTypeConverter()->convertType(op.getType());
+    rewriter.replaceOp(op, calls.call(rewriter, op, "lowlpCpuSharedMemory",
+                                      type, offset));
+    return success();
+  }
+};
+
 struct LoadLowering : ExecutorPattern<simt::LoadOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -117,6 +131,6 @@ struct AssertLowering : ExecutorPattern<simt::AssertOp> {
 void lowlp::populateMemoryToCPUPatterns(const LLVMTypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         ExecutorCalls &calls) {
-  patterns.add<LoadLowering, StoreLowering, AtomicRMWLowering, AssertLowering>(
-      converter, calls);
+  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
+               AtomicRMWLowering, AssertLowering>(converter, calls);
 }

@@ -12,6 +12,7 @@
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -39,7 +40,40 @@ static LLVM::AtomicBinOp getAtomicOp(simt::AtomicKind kind) {
   llvm_unreachable("unknown kind of atomic");
 }
 
+/// The array that stands for the dynamic shared memory of every kernel of the
+/// module (PTX ISA, "Kernel Function Parameters": `.extern .shared`). Its
+/// alignment is that of the widest access.
+static LLVM::GlobalOp getSharedArray(ConversionPatternRewriter &rewriter,
+                                     gpu::GPUModuleOp module) {
+  constexpr StringLiteral name = "lowlp_shared_memory";
+  if (auto array = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return array;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(module.getBody());
+  return LLVM::GlobalOp::create(
+      rewriter, module.getLoc(),
+      LLVM::LLVMArrayType::get(rewriter.getI8Type(), 0), /*isConstant=*/false,
+      LLVM::Linkage::External, name, /*value=*/Attribute(), /*alignment=*/16,
+      static_cast<unsigned>(simt::MemorySpace::Shared));
+}
+
 namespace {
+
+struct SharedMemoryLowering : ConvertOpToLLVMPattern<simt::SharedMemoryOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::SharedMemoryOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto module = op->getParentOfType<gpu::GPUModuleOp>();
+    Value begin = LLVM::AddressOfOp::create(rewriter, op.getLoc(),
+                                            getSharedArray(rewriter, module));
+    Value offset = LLVM::ConstantOp::create(
+        rewriter, op.getLoc(), rewriter.getI64IntegerAttr(op.getOffset()));
+    rewriter.replaceOp(op, getAddress(rewriter, op.getLoc(), begin, offset));
+    return success();
+  }
+};
 
 struct LoadLowering : ConvertOpToLLVMPattern<simt::LoadOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -112,6 +146,6 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
 
 void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns) {
-  patterns.add<LoadLowering, StoreLowering, AtomicRMWLowering, AssertLowering>(
-      converter);
+  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
+               AtomicRMWLowering, AssertLowering>(converter);
 }

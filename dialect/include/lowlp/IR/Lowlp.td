@@ -7,6 +7,7 @@ include "lowlp/IR/LowlpAttrs.td"
 include "lowlp/IR/LowlpTypes.td"
 include "lowlp/IR/LowlpKernelOps.td"
 include "lowlp/IR/LowlpMemoryOps.td"
+include "lowlp/IR/LowlpSharedOps.td"
 include "lowlp/IR/LowlpComputeOps.td"
 
 #endif // LOWLP_IR_LOWLP_TD

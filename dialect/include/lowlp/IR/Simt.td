@@ -36,6 +36,22 @@ def Simt_PtrType : TypeDef<SimtDialect, "Ptr"> {
   let assemblyFormat = "`<` $space `>`";
 }
 
+def Simt_SharedMemoryOp : Simt_Op<"shared_memory", [Pure]> {
+  let summary = "an address in the block's dynamic shared memory";
+  let description = [{
+    `offset` bytes, a multiple of 16, past its begin (PTX ISA, state space `.shared`). How many bytes there are is the
+    kernel's attribute `lowlp.shared_bytes`.
+
+    ```mlir
+    %p = simt.shared_memory 1024 : !simt.ptr<shared>
+    ```
+  }];
+  let arguments = (ins I64Attr:$offset);
+  let results = (outs Simt_PtrType:$address);
+  let assemblyFormat = "$offset attr-dict `:` type($address)";
+  let hasVerifier = 1;
+}
+
 def Simt_Data : AnyTypeOf<[I8, I16, I32, I64, F16, BF16, F32,
     VectorOfAnyRankOf<[I8, I16, I32, F16, BF16, F32]>], "a scalar or vector of whole bytes">;
 

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from .layouts import column_spatial as column_spatial
     from .layouts import layout as layout
     from .layouts import local as local
-    from .layouts import spatial as spatial
     from .layouts import reduce as reduce
+    from .layouts import spatial as spatial
     from .linear_op import compile_linear as compile_linear
     from .linear_op import linear as linear
     from .quantization import quantize as quantize
     from .quantized_tensor import QuantizedTensor as QuantizedTensor
+    from .shared_layouts import SharedLayout as SharedLayout
+    from .shared_layouts import swizzle as swizzle
 
 # Every float of 3 to 8 bits: one sign bit, X >= 1 exponent bits, Y mantissa bits.
 _SMALL_FLOATS = tuple(
@@ -47,6 +49,7 @@ _MODULES = {
     **dict.fromkeys(_TYPES, "dtypes"),
     "dtype": "dtypes",
     **dict.fromkeys(("Layout", "layout", "local", "spatial", "column_local", "column_spatial", "reduce"), "layouts"),
+    **dict.fromkeys(("SharedLayout", "swizzle"), "shared_layouts"),
     "quantize": "quantization",
     "QuantizedTensor": "quantized_tensor",
     "linear": "linear_op",

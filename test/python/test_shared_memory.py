@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lowlp.compiler import compile_cpu
-from lowlp.errors import CpuTargetError
 
 import lowlp
+from lowlp.compiler import compile_cpu
+from lowlp.errors import CpuTargetError
 
 STAGES = "local(3, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 8)"
 ROWS = "spatial(2, 32).local(8, 1)"
@@ -40,9 +40,9 @@ def through_shared_memory(element: str, first: str, second: str, shared: str) ->
 
 
 @pytest.mark.parametrize("shared", ["local(3, 16, 32)", "column_local(3, 16, 32)", STAGES])
-@pytest.mark.parametrize(
-    "element", ["ui1", "si2", "ui3", "si5", "si6", "!lowlp.float<e2m2>", "f6E3M2FN", "ui7", "si8", "f8E4M3FN", "f16", "f32"]
-)
+@pytest.mark.parametrize("element", [
+    "ui1", "si2", "ui3", "si5", "si6", "!lowlp.float<e2m2>", "f6E3M2FN", "ui7", "si8", "f8E4M3FN", "f16", "f32"
+])  # fmt: skip
 def test_every_element_type_goes_through(element: str, shared: str) -> None:
     bits = lowlp.dtype("f16").bits if element == "f16" else 0
     bits = bits or {"!lowlp.float<e2m2>": 5, "f6E3M2FN": 6, "f8E4M3FN": 8, "f32": 32}.get(element) or int(element[2:])

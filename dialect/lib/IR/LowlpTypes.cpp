@@ -96,8 +96,8 @@ LowlpFloatType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-PointerType::verify(function_ref<InFlightDiagnostic()> emitError, Type type) {
+LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  Type type) {
   return verifyElementType(emitError, type);
 }
 
@@ -152,7 +152,8 @@ static Type parseFloatType(DialectAsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef split;
   unsigned exponentBits, mantissaBits;
-  if (parser.parseLess() || parser.parseKeyword(&split) || parser.parseGreater())
+  if (parser.parseLess() || parser.parseKeyword(&split) ||
+      parser.parseGreater())
     return {};
   StringRef rest = split;
   if (!rest.consume_front("e") || rest.consumeInteger(10, exponentBits) ||
@@ -161,9 +162,9 @@ static Type parseFloatType(DialectAsmParser &parser) {
         << split << "'";
     return {};
   }
-  return LowlpFloatType::getChecked(
-      [&] { return parser.emitError(loc); }, parser.getContext(), exponentBits,
-      mantissaBits);
+  return LowlpFloatType::getChecked([&] { return parser.emitError(loc); },
+                                    parser.getContext(), exponentBits,
+                                    mantissaBits);
 }
 
 /// Parses `16x8xf32, local(...)>`, behind `tile` or `shared`. The layout of a
@@ -194,7 +195,8 @@ static Type parseLaidOutType(DialectAsmParser &parser,
   const char *end = parser.getFullSymbolSpec().end() - 1;
   Result<LayoutOf> layout = parseText(std::string_view(begin, end - begin));
   if (!layout)
-    return parser.emitError(parser.getCurrentLocation(), layout.error()), Type();
+    return parser.emitError(parser.getCurrentLocation(), layout.error()),
+           Type();
   if (ArrayRef<int64_t>(layout->shape()) != ArrayRef<int64_t>(shape)) {
     parser.emitError(loc, "shape is ")
         << llvm::interleaved(shape, "x") << ", but the layout's shape is "
@@ -252,14 +254,15 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
         printer.printDimensionList(tile.getShape());
         printer << "x" << tile.getElementType();
         const SharedLayout &layout = tile.getLayout();
-        if (layout.swizzle() || layout.layout() != Layout::local(layout.shape()))
+        if (layout.swizzle() ||
+            layout.layout() != Layout::local(layout.shape()))
           printer << ", " << layout.str();
         printer << ">";
       })
       .Case([&](TileType tile) {
         printer << "tile<";
         printer.printDimensionList(tile.getShape());
-        printer << "x" << tile.getElementType() << ", "
-                << str(tile.getLayout()) << ">";
+        printer << "x" << tile.getElementType() << ", " << str(tile.getLayout())
+                << ">";
       });
 }

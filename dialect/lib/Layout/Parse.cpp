@@ -321,9 +321,8 @@ Result<SharedLayout> LayoutParser::runShared() {
     fail("'.' or the end of the layout");
   if (failed())
     return Error{message};
-  return isSwizzled
-             ? SharedLayout::swizzled(outer, factor, dim, logStep, inner)
-             : SharedLayout::plain(outer);
+  return isSwizzled ? SharedLayout::swizzled(outer, factor, dim, logStep, inner)
+                    : SharedLayout::plain(outer);
 }
 
 Result<Layout> lowlp::parseLayout(std::string_view text) {

@@ -89,13 +89,10 @@ Result<SharedLayout> SharedLayout::swizzled(const Layout &outer,
   SharedLayout layout = *result;
   int64_t rank = layout.rank();
   int64_t swizzledDim = rank - 2 + dim, byDim = rank - 1 - dim;
-  layout.change = Swizzle{swizzledDim,
-                          extentAlong(inner, swizzledDim, rank),
-                          extent,
-                          byDim,
-                          extentAlong(inner, byDim, rank),
-                          byExtent,
-                          logStep};
+  layout.change =
+      Swizzle{swizzledDim, extentAlong(inner, swizzledDim, rank), extent,
+              byDim,       extentAlong(inner, byDim, rank),       byExtent,
+              logStep};
   layout.text = describe(outer, factor, dim, logStep, inner);
   return layout;
 }

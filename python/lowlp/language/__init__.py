@@ -40,6 +40,14 @@ from .scalars import Scalar as Scalar
 from .scalars import ceildiv as ceildiv
 from .scalars import maximum as maximum
 from .scalars import minimum as minimum
+from .shared import SharedTile as SharedTile
+from .shared import alloc_shared as alloc_shared
+from .shared import copy_async as copy_async
+from .shared import copy_async_commit as copy_async_commit
+from .shared import copy_async_wait as copy_async_wait
+from .shared import load_shared as load_shared
+from .shared import store_shared as store_shared
+from .shared import synchronize as synchronize
 from .source import KernelError as KernelError
 from .source import KernelTypeError as KernelTypeError
 from .source import KernelValueError as KernelValueError
@@ -50,7 +58,8 @@ from .tiles import Tile as Tile
 
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Parameter", "Pointer", "Range",
-    "Scalar", "Tile", "VerificationError", "block_indices", "cast", "ceildiv", "dot", "f32", "full", "i32", "i64",
-    "inline", "integer", "kernel", "load_global", "make_kernel", "maximum", "minimum", "pointer", "range",
-    "store_global", "view", "view_global",
+    "Scalar", "SharedTile", "Tile", "VerificationError", "alloc_shared", "block_indices", "cast", "ceildiv",
+    "copy_async", "copy_async_commit", "copy_async_wait", "dot", "f32", "full", "i32", "i64", "inline", "integer",
+    "kernel", "load_global", "load_shared", "make_kernel", "maximum", "minimum", "pointer", "range", "store_global",
+    "store_shared", "synchronize", "view", "view_global",
 ]  # fmt: skip

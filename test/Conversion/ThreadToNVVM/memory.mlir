@@ -104,3 +104,26 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: llvm.func @copies(
+    gpu.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {
+        known_block_size = array<i32: 32, 1, 1>} {
+      %zero = arith.constant 0 : i64
+      // CHECK: %[[FROM:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+      // CHECK: %[[TO:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
+      // CHECK: nvvm.cp.async.shared.global %[[TO]], %[[FROM]], 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      simt.copy_async %g[%zero] to %s[%zero] bytes 16 : !simt.ptr<global> to !simt.ptr<shared>
+      // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 4, cache = ca
+      simt.copy_async %g[%zero] to %s[%zero] bytes 4 : !simt.ptr<global> to !simt.ptr<shared>
+      // CHECK: nvvm.cp.async.commit.group
+      simt.copy_async_commit
+      // CHECK: nvvm.cp.async.wait.group 1
+      simt.copy_async_wait 1
+      gpu.return
+    }
+  }
+}

@@ -48,6 +48,30 @@ func.func @shared_offset() {
 
 // -----
 
+func.func @copy_direction(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
+  // expected-error @below {{'simt.copy_async' op must copy from global to shared memory, but copies from '!simt.ptr<shared>' to '!simt.ptr<global>'}}
+  simt.copy_async %s[%i] to %g[%i] bytes 16 : !simt.ptr<shared> to !simt.ptr<global>
+  return
+}
+
+// -----
+
+func.func @copy_bytes(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
+  // expected-error @below {{'simt.copy_async' op bytes must be 4, 8 or 16, but is 2}}
+  simt.copy_async %g[%i] to %s[%i] bytes 2 : !simt.ptr<global> to !simt.ptr<shared>
+  return
+}
+
+// -----
+
+func.func @copy_wait() {
+  // expected-error @below {{'simt.copy_async_wait' op attribute 'n' failed to satisfy constraint}}
+  simt.copy_async_wait 8
+  return
+}
+
+// -----
+
 func.func @mma_types(%a: vector<8xf16>, %b: vector<4xbf16>, %c: vector<4xf32>) {
   // expected-error @below {{'simt.mma' op a and b must have one element type, but have 'f16' and 'bf16'}}
   %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xbf16>, vector<4xf32>

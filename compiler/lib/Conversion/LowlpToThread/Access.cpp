@@ -2,10 +2,10 @@
 //
 // Elements lie where TilePositions says, and are moved in groups of neighbours
 // (AccessWidth). A group of whole bytes is one simt.load or simt.store. An
-// element that shares its bytes with others is taken out of the one or two bytes
-// that hold it, and put in by an atomic AND and an atomic OR of the one or two
-// 32-bit words that hold it (Tilus, section 6.1), because the neighbours may be
-// written by other threads at the same time.
+// element that shares its bytes with others is taken out of the one or two
+// bytes that hold it, and put in by an atomic AND and an atomic OR of the one
+// or two 32-bit words that hold it (Tilus, section 6.1), because the neighbours
+// may be written by other threads at the same time.
 //
 //===----------------------------------------------------------------------===//
 #include "TilePositions.h"
@@ -50,19 +50,18 @@ struct Group {
 class Mover {
 public:
   Mover(ConversionPatternRewriter &rewriter, Location loc, Value base,
-        TileType tile, int64_t width)
-      : rewriter(rewriter), loc(loc), base(base), tile(tile),
-        group{width, *getElementBits(tile.getElementType()),
-              tile.getElementType()} {}
+        Type elementType, int64_t width)
+      : rewriter(rewriter), loc(loc), base(base),
+        group{width, *getElementBits(elementType), elementType} {}
 
   bool movesWholeBytes() const { return group.bits() % 8 == 0; }
   int64_t getWidth() const { return group.elements; }
 
   /// A group of whole bytes at `position`, as `Group::getMachineType`.
   Value loadGroup(Value position) {
-    return simt::LoadOp::create(
-        rewriter, loc, group.getMachineType(rewriter.getContext()), base,
-        getByteOffset(position), group.bytes());
+    return simt::LoadOp::create(rewriter, loc,
+                                group.getMachineType(rewriter.getContext()),
+                                base, getByteOffset(position), group.bytes());
   }
   void storeGroup(Value value, Value position) {
     simt::StoreOp::create(rewriter, loc, value, base, getByteOffset(position),
@@ -70,6 +69,22 @@ public:
   }
   Value loadBits(Value position);
   void storeBits(Value code, Value position);
+  /// One group, or one element that fills no bytes, at `position`.
+  Value load(Value position) {
+    return movesWholeBytes() ? loadGroup(position) : loadBits(position);
+  }
+  void store(Value value, Value position) {
+    if (movesWholeBytes())
+      storeGroup(value, position);
+    else
+      storeBits(value, position);
+  }
+  /// Begins to copy a group to `other`.
+  void copyAsync(Value position, Mover &other, Value otherPosition) {
+    simt::CopyAsyncOp::create(rewriter, loc, base, getByteOffset(position),
+                              other.base, other.getByteOffset(otherPosition),
+                              group.bytes());
+  }
 
   Type getMachineType() {
     return movesWholeBytes() ? group.getMachineType(rewriter.getContext())
@@ -107,7 +122,6 @@ private:
   ConversionPatternRewriter &rewriter;
   Location loc;
   Value base;
-  TileType tile;
   Group group;
 };
 
@@ -153,8 +167,8 @@ void Mover::storeBits(Value code, Value position) {
     return;
   Value highMask = toI32(make<arith::ShRUIOp>(mask, i64(32)));
   Value highBits = toI32(make<arith::ShRUIOp>(wide, i64(32)));
-  Value crosses = arith::CmpIOp::create(
-      rewriter, loc, arith::CmpIPredicate::ne, highMask, i32(0));
+  Value crosses = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne,
+                                        highMask, i32(0));
   auto branch = scf::IfOp::create(rewriter, loc, crosses, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(branch.thenBlock());
@@ -180,9 +194,6 @@ static Value emitGuarded(OpBuilder &builder, Location loc, Value condition,
   return branch.getResult(0);
 }
 
-static constexpr StringLiteral kOutside =
-    "the access promises in_bounds, but an element lies outside of the view";
-
 /// The thread's registers, made of the groups in the order of locals.
 static Value join(OpBuilder &builder, Location loc, TileType tile,
                   const Mover &mover, ArrayRef<Value> groups) {
@@ -191,10 +202,9 @@ static Value join(OpBuilder &builder, Location loc, TileType tile,
     SmallVector<Value> elements;
     for (Value value : groups)
       for (int64_t j = 0; j < group.elements; ++j)
-        elements.push_back(
-            group.elements == 1
-                ? value
-                : vector::ExtractOp::create(builder, loc, value, j));
+        elements.push_back(group.elements == 1 ? value
+                                               : vector::ExtractOp::create(
+                                                     builder, loc, value, j));
     return vector::FromElementsOp::create(builder, loc, getRegisterType(tile),
                                           elements);
   }
@@ -218,14 +228,11 @@ static Value join(OpBuilder &builder, Location loc, TileType tile,
 Value lowlp::emitTileLoad(ConversionPatternRewriter &rewriter, Location loc,
                           Value base, TileType tile, int64_t width,
                           TilePositions &positions, bool isInBounds) {
-  Mover mover(rewriter, loc, base, tile, width);
+  Mover mover(rewriter, loc, base, tile.getElementType(), width);
   SmallVector<Value> groups;
   for (int64_t i = 0; i < tile.getNumLocals(); i += mover.getWidth()) {
     Value position = positions.getElementPosition(i);
-    auto load = [&] {
-      return mover.movesWholeBytes() ? mover.loadGroup(position)
-                                     : mover.loadBits(position);
-    };
+    auto load = [&] { return mover.load(position); };
     if (isInBounds) {
       Value inside = positions.areInside(i, mover.getWidth());
       simt::AssertOp::create(rewriter, loc, inside, kOutside);
@@ -239,15 +246,14 @@ Value lowlp::emitTileLoad(ConversionPatternRewriter &rewriter, Location loc,
 }
 
 /// The groups of the thread's registers, in the order of locals.
-static SmallVector<Value> split(OpBuilder &builder, Location loc,
-                                TileType tile, Mover &mover,
-                                Value registers) {
+static SmallVector<Value> split(OpBuilder &builder, Location loc, TileType tile,
+                                Mover &mover, Value registers) {
   const Group &group = mover.getGroup();
   Type type = mover.getMachineType();
   SmallVector<Value> groups;
   auto makeVector = [&](ArrayRef<Value> elements) -> Value {
-    return vector::FromElementsOp::create(builder, loc,
-                                          cast<VectorType>(type), elements);
+    return vector::FromElementsOp::create(builder, loc, cast<VectorType>(type),
+                                          elements);
   };
   if (!group.isPacked()) {
     for (int64_t i = 0; i < tile.getNumLocals(); i += group.elements) {
@@ -282,7 +288,7 @@ void lowlp::emitTileStore(ConversionPatternRewriter &rewriter, Location loc,
                           Value registers, Value base, TileType tile,
                           int64_t width, TilePositions &positions,
                           bool isInBounds) {
-  Mover mover(rewriter, loc, base, tile, width);
+  Mover mover(rewriter, loc, base, tile.getElementType(), width);
   SmallVector<Value> groups = split(rewriter, loc, tile, mover, registers);
   for (auto [g, value] : llvm::enumerate(groups)) {
     int64_t i = g * mover.getWidth();
@@ -303,11 +309,33 @@ void lowlp::emitTileStore(ConversionPatternRewriter &rewriter, Location loc,
           scf::IfOp::create(rewriter, loc, condition, /*withElse=*/false);
       rewriter.setInsertionPointToStart(branch.thenBlock());
     }
-    if (mover.movesWholeBytes())
-      mover.storeGroup(value, position);
-    else
-      mover.storeBits(value, position);
+    mover.store(value, position);
   }
+}
+
+void lowlp::emitGroupCopy(ConversionPatternRewriter &rewriter, Location loc,
+                          const GroupCopy &copy) {
+  Mover from(rewriter, loc, copy.source, copy.elementType, copy.width);
+  Mover to(rewriter, loc, copy.destination, copy.elementType, copy.width);
+  if (!from.movesWholeBytes() || from.getGroup().bytes() < 4) {
+    auto load = [&] { return from.load(copy.sourcePosition); };
+    Value value = copy.isInside ? emitGuarded(rewriter, loc, copy.isInside,
+                                              from.getMachineType(), load)
+                                : load();
+    to.store(value, copy.destinationPosition);
+    return;
+  }
+  OpBuilder::InsertionGuard guard(rewriter);
+  if (copy.isInside) {
+    auto branch =
+        scf::IfOp::create(rewriter, loc, copy.isInside, /*withElse=*/true);
+    rewriter.setInsertionPointToStart(branch.elseBlock());
+    Value zero = arith::ConstantOp::create(
+        rewriter, loc, rewriter.getZeroAttr(to.getMachineType()));
+    to.store(zero, copy.destinationPosition);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+  }
+  from.copyAsync(copy.sourcePosition, to, copy.destinationPosition);
 }
 
 namespace {

@@ -120,15 +120,21 @@ static bool isLegalWidth(ViewGlobalOp view, OperandRange offsets,
                       getDivisor(OpFoldResult(offsets.back())) % v == 0);
 }
 
-static int64_t findWidth(Value source, OperandRange offsets, TileType tile,
-                         bool inBounds) {
+int64_t lowlp::findGlobalWidth(Value source, OperandRange offsets,
+                               const Layout &layout, int64_t run,
+                               bool inBounds) {
   auto view = source.getDefiningOp<ViewGlobalOp>();
-  const Layout &layout = tile.getLayout();
-  int64_t run = layout.contiguousLocals(layout.rank() - 1);
   for (int64_t v = std::min<int64_t>(run, 128); v > 1; --v)
     if (run % v == 0 && isLegalWidth(view, offsets, layout, inBounds, v))
       return v;
   return 1;
+}
+
+static int64_t findWidth(Value source, OperandRange offsets, TileType tile,
+                         bool inBounds) {
+  const Layout &layout = tile.getLayout();
+  return findGlobalWidth(source, offsets, layout,
+                         layout.contiguousLocals(layout.rank() - 1), inBounds);
 }
 
 AccessWidths lowlp::planAccessWidths(Operation *root) {

@@ -57,8 +57,9 @@ static DictionaryAttr describeParameter(KernelOp kernel, unsigned index) {
   auto name =
       kernel.getArgAttrOfType<StringAttr>(index, LowlpDialect::kNameAttrName);
   NamedAttrList fields;
-  fields.set("name", name ? name
-                          : builder.getStringAttr("arg" + std::to_string(index)));
+  fields.set("name",
+             name ? name
+                  : builder.getStringAttr("arg" + std::to_string(index)));
   fields.set("type", TypeAttr::get(type));
   if (Attribute divisor =
           kernel.getArgAttr(index, LowlpDialect::kDivisibleByAttrName))
@@ -85,7 +86,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
                   ConversionPatternRewriter &rewriter) const override {
     const TypeConverter &converter = *getTypeConverter();
     TypeConverter::SignatureConversion signature(op.getNumArguments());
-    if (failed(converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
+    if (failed(
+            converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
       return rewriter.notifyMatchFailure(op, "a parameter has no thread type");
     auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
     SmallVector<Attribute> parameters;
@@ -101,7 +103,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
     if (int64_t bytes = plan.kernelBytes.lookup(op))
-      function->setAttr("lowlp.shared_bytes", rewriter.getI64IntegerAttr(bytes));
+      function->setAttr("lowlp.shared_bytes",
+                        rewriter.getI64IntegerAttr(bytes));
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
@@ -153,6 +156,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
       return;
     AccessWidths widths = planAccessWidths(kernels);
     planSharedAccessWidths(kernels, widths);
+    planCopyWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     if (failed(dots) || failed(shared))
@@ -171,6 +175,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateKernelPatterns(converter, patterns, *shared);
     populateAccessPatterns(converter, patterns, widths);
     populateSharedPatterns(converter, patterns, widths, *shared);
+    populateCopyPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);

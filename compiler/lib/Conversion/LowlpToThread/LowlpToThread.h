@@ -104,6 +104,15 @@ mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
 /// A power of two that divides `value` for certain; at most 2^20.
 int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
 
+/// The widest legal access of the view `source` by groups of neighbours within
+/// runs of `run` elements, of a tile that `layout` holds.
+int64_t findGlobalWidth(mlir::Value source, mlir::OperandRange offsets,
+                        const Layout &layout, int64_t run, bool isInBounds);
+
+/// What the CPU target says of a broken promise.
+inline constexpr llvm::StringLiteral kOutside =
+    "the access promises in_bounds, but an element lies outside of the view";
+
 class TilePositions;
 
 /// Loads the tile whose elements lie at `positions` past `base`, `width` at
@@ -119,6 +128,21 @@ void emitTileStore(mlir::ConversionPatternRewriter &rewriter,
                    mlir::Location loc, mlir::Value registers, mlir::Value base,
                    TileType tile, int64_t width, TilePositions &positions,
                    bool isInBounds);
+
+/// One group of neighbours on its way from memory to memory.
+struct GroupCopy {
+  mlir::Value source, sourcePosition;
+  mlir::Value destination, destinationPosition;
+  mlir::Type elementType;
+  int64_t width;
+  /// Whether the group exists at the source; null where that is promised.
+  mlir::Value isInside = {};
+};
+
+/// Copies from global to shared memory, asynchronously where the group has 4, 8
+/// or 16 bytes. A group that does not exist arrives as zero.
+void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
+                   mlir::Location loc, const GroupCopy &copy);
 
 struct SharedMemoryPlan;
 

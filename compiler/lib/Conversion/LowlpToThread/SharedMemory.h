@@ -22,6 +22,12 @@ mlir::FailureOr<SharedMemoryPlan> planSharedMemory(mlir::Operation *root);
 /// `root`.
 void planSharedAccessWidths(mlir::Operation *root, AccessWidths &widths);
 
+/// Finds the widest legal chunk for every copy below `root`.
+void planCopyWidths(mlir::Operation *root, AccessWidths &widths);
+
+void populateCopyPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns,
+                          const AccessWidths &widths);
 void populateSharedPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths,

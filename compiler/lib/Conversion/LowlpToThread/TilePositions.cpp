@@ -19,7 +19,8 @@ void TilePositions::addThreadIndex() {
   for (const Digit &digit : layout.threadDigits()) {
     bool isTop = below == layout.numThreads();
     below /= digit.extent;
-    Value value = below == 1 ? thread : make<arith::DivUIOp>(thread, index(below));
+    Value value =
+        below == 1 ? thread : make<arith::DivUIOp>(thread, index(below));
     if (!isTop)
       value = make<arith::RemUIOp>(value, index(digit.extent));
     if (digit.isReplica()) {
@@ -30,8 +31,8 @@ void TilePositions::addThreadIndex() {
     }
     const Mode &mode = layout.modes()[digit.mode];
     Value &start = starts[firstTileDim + mode.dim];
-    start = make<arith::AddIOp>(
-        start, make<arith::MulIOp>(value, index(mode.stride)));
+    start = make<arith::AddIOp>(start,
+                                make<arith::MulIOp>(value, index(mode.stride)));
   }
 }
 
@@ -86,8 +87,8 @@ GlobalPositions::GlobalPositions(ConversionPatternRewriter &rewriter,
   addThreadIndex();
   basePosition = index(0);
   for (auto [start, stride] : llvm::zip_equal(starts, strides))
-    basePosition = make<arith::AddIOp>(basePosition,
-                                       make<arith::MulIOp>(start, stride));
+    basePosition =
+        make<arith::AddIOp>(basePosition, make<arith::MulIOp>(start, stride));
 }
 
 Value GlobalPositions::getElementPosition(int64_t i) {

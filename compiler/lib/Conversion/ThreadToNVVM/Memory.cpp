@@ -14,6 +14,7 @@
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -123,6 +124,52 @@ struct AtomicRMWLowering : ConvertOpToLLVMPattern<simt::AtomicRMWOp> {
   }
 };
 
+/// Only copies of 16 bytes may pass by the L1 cache (PTX ISA, cp.async.cg).
+struct CopyAsyncLowering : ConvertOpToLLVMPattern<simt::CopyAsyncOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyAsyncOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value from = getAddress(rewriter, loc, adaptor.getSource(),
+                            adaptor.getSourceOffset());
+    Value to = getAddress(rewriter, loc, adaptor.getDestination(),
+                          adaptor.getDestinationOffset());
+    auto cache = op.getBytes() == 16 ? NVVM::LoadCacheModifierKind::CG
+                                     : NVVM::LoadCacheModifierKind::CA;
+    NVVM::CpAsyncOp::create(rewriter, loc, to, from,
+                            static_cast<uint32_t>(op.getBytes()), cache,
+                            /*cpSize=*/Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct CopyAsyncCommitLowering
+    : ConvertOpToLLVMPattern<simt::CopyAsyncCommitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyAsyncCommitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncCommitGroupOp>(op);
+    return success();
+  }
+};
+
+struct CopyAsyncWaitLowering : ConvertOpToLLVMPattern<simt::CopyAsyncWaitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyAsyncWaitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncWaitGroupOp>(
+        op, static_cast<uint32_t>(op.getN()));
+    return success();
+  }
+};
+
 /// A GPU takes the promise for granted.
 struct AssertLowering : ConvertOpToLLVMPattern<simt::AssertOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -147,5 +194,6 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
 void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns) {
   patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
-               AtomicRMWLowering, AssertLowering>(converter);
+               AtomicRMWLowering, CopyAsyncLowering, CopyAsyncCommitLowering,
+               CopyAsyncWaitLowering, AssertLowering>(converter);
 }

@@ -8,6 +8,7 @@ include "lowlp/IR/LowlpTypes.td"
 include "lowlp/IR/LowlpKernelOps.td"
 include "lowlp/IR/LowlpMemoryOps.td"
 include "lowlp/IR/LowlpSharedOps.td"
+include "lowlp/IR/LowlpCopyOps.td"
 include "lowlp/IR/LowlpComputeOps.td"
 
 #endif // LOWLP_IR_LOWLP_TD

@@ -9,7 +9,9 @@ Each case is a folder with `kernel.lowlp`, `arrays.npz` (the arguments, and what
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +74,20 @@ def figures(arch: str) -> Iterator[Case]:
     wanted = a.astype(np.float64) @ codes.astype(np.float64)
     arguments = {"a": a, "transformed_b": transformed, "c": np.zeros((1024, 1024), np.float16)}
     yield Case("fig2", lowlp.compile((EXAMPLES / "fig2.mlir").read_text(), arch), arguments, "c", wanted, 2e-3)
+
+
+def figure14(arch: str) -> Iterator[Case]:
+    """Figure 14 of the Tilus paper: shared memory, swizzled, and asynchronous copies."""
+    sys.path.insert(0, str(EXAMPLES))
+    fig14 = importlib.import_module("fig14")
+    m, n, k = 48, 1024, 2048
+    a = np.random.default_rng(14).standard_normal((m, k)).astype(np.float16)
+    for dtype in ("int6", "uint6"):
+        b = fig14.random_weights(k, n, dtype)
+        kernel = lowlp.compile(fig14.make_matmul(m, n, k, dtype), arch)
+        arguments = {"a": a, "transformed_b": fig14.transform(b), "c": np.zeros((m, n), np.float16)}
+        wanted = a.astype(np.float64) @ b.astype(np.float64)
+        yield Case(f"fig14_{dtype}", kernel, arguments, "c", wanted, 2e-3, {"dtype": dtype, "shape": [m, n, k]})
 
 
 def random_weights(name: str, n: int, k: int, group: int, **parts: object) -> lowlp.QuantizedTensor:
@@ -145,7 +161,7 @@ def main() -> None:
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
     count = 0
-    for make in (figures, linears):
+    for make in (figures, figure14, linears):
         for case in make(options.arch):
             case.write(options.folder)
             count += 1

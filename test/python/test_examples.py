@@ -18,7 +18,12 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("fig2.py", "-m", "32", "-n", "24", "-k", "48"), ("transform_b.py", "-k", "48", "-n", "24")],
+    [
+        ("fig2.py", "-m", "32", "-n", "24", "-k", "48"),
+        ("transform_b.py", "-k", "48", "-n", "24"),
+        ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
+        ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
+    ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     done = run_example(*arguments)
@@ -26,7 +31,9 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     assert "counted" in done.stdout
 
 
-@pytest.mark.parametrize(("file", "name"), [("fig2.py", "matmul"), ("transform_b.py", "transform_b")])
+@pytest.mark.parametrize(
+    ("file", "name"), [("fig2.py", "matmul"), ("fig14.py", "matmul"), ("transform_b.py", "transform_b")]
+)
 def test_example_prints_its_program(file: str, name: str) -> None:
     assert f"lowlp.kernel @{name}(" in run_example(file, "--mlir").stdout
 

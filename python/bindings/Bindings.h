@@ -18,6 +18,8 @@ template <typename T> T unwrap(Result<T> result) {
 
 /// Adds the class Layout and the functions that make layouts.
 void populateLayout(nanobind::module_ &module);
+/// Adds the class SharedLayout and its parser.
+void populateSharedLayout(nanobind::module_ &module);
 /// Adds the class ScalarFormat.
 void populateNumeric(nanobind::module_ &module);
 

@@ -8,5 +8,6 @@ NB_MODULE(_layout, module) {
   // where nothing frees them any more; that is no leak to tell a user about.
   nanobind::set_leak_warnings(false);
   lowlp::python::populateLayout(module);
+  lowlp::python::populateSharedLayout(module);
   lowlp::python::populateNumeric(module);
 }

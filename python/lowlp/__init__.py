@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .linear_op import linear as linear
     from .quantization import quantize as quantize
     from .quantized_tensor import QuantizedTensor as QuantizedTensor
+    from .shared_layouts import SharedLayout as SharedLayout
+    from .shared_layouts import swizzle as swizzle
 
 # Every float of 3 to 8 bits: one sign bit, X >= 1 exponent bits, Y mantissa bits.
 _SMALL_FLOATS = tuple(
@@ -47,6 +49,7 @@ _MODULES = {
     **dict.fromkeys(_TYPES, "dtypes"),
     "dtype": "dtypes",
     **dict.fromkeys(("Layout", "layout", "local", "spatial", "column_local", "column_spatial", "reduce"), "layouts"),
+    **dict.fromkeys(("SharedLayout", "swizzle"), "shared_layouts"),
     "quantize": "quantization",
     "QuantizedTensor": "quantized_tensor",
     "linear": "linear_op",
@@ -60,7 +63,7 @@ _MODULES = {
 _SUBMODULES = ("errors", "language")
 
 # Names that are reserved, so that who looks for them learns why they are not here.
-_PLANNED = {"nf": "tables of values are", "swizzle": "the layout swizzle is"}
+_PLANNED = {"nf": "tables of values are"}
 
 __all__ = [*_MODULES, *_SUBMODULES, "__version__"]
 

@@ -1,7 +1,7 @@
 """Reads what the compiler says of its kernels into what a launch needs.
 
 The pipelines leave a dictionary attribute `lowlp.kernels` on the module: for each kernel the size of a block, the grid
-as an affine map over the integer parameters, and the parameters.
+as an affine map over the integer parameters, the parameters, and the bytes of dynamic shared memory if it has any.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
         parameters = [_read_parameter(ir.DictAttr(p)) for p in ir.ArrayAttr(facts["parameters"])]
         integers = [p.name for p in parameters if p.is_integer]
         grid_map = ir.AffineMapAttr(facts["grid"])
+        shared_bytes = int(ir.IntegerAttr(facts["shared_bytes"]).value) if "shared_bytes" in facts else 0
         x, y, z = (int(extent) for extent in ir.DenseI32ArrayAttr(facts["block_size"]))
         kernels.append(
             KernelDescription(
@@ -45,6 +46,7 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
                 parameters=tuple(parameters),
                 grid=_read_grid(grid_map, integers),
                 block=(x, y, z),
+                shared_bytes=shared_bytes,
                 compiler_version=compiler_version,
                 notes=notes,
             )

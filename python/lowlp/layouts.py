@@ -20,13 +20,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 import lowlp._layout as _layout
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+if TYPE_CHECKING:
+    from .shared_layouts import SharedLayout
 
 __all__ = ["Layout", "column_local", "column_spatial", "from_modes", "layout", "local", "reduce", "spatial"]
 
@@ -253,6 +256,12 @@ class Layout:
         LowlpValueError when a dimension is out of range or named twice.
         """
         return Layout._wrap(_call(self._impl.reduce, _ints("dims", dims), bool(keep_dims)))
+
+    def swizzle(self, factor: Layout, *, dim: int, log_step: int = 0) -> SharedLayout:
+        """self * lowlp.swizzle(factor, dim, log_step), a layout of shared memory; see `lowlp.shared_layouts`."""
+        from .shared_layouts import _swizzle
+
+        return _swizzle(f"{self}.", factor, dim, log_step)
 
     def permute(self, *dims: int | Iterable[int]) -> Layout:
         """Dimension k of the result is dimension dims[k], as in `numpy.transpose`."""

@@ -129,6 +129,20 @@ def functions(arch: str) -> Iterator[Case]:
         yield Case(f"function_{name}", kernel, arguments, "y", function(x.astype(np.float64)), bound)
 
 
+def figure14(arch: str) -> Iterator[Case]:
+    """Figure 14 of the Tilus paper: shared memory, swizzled, and asynchronous copies."""
+    sys.path.insert(0, str(EXAMPLES))
+    fig14 = importlib.import_module("fig14")
+    m, n, k = 48, 1024, 2048
+    a = np.random.default_rng(14).standard_normal((m, k)).astype(np.float16)
+    for dtype in ("int6", "uint6"):
+        b = fig14.random_weights(k, n, dtype)
+        kernel = lowlp.compile(fig14.make_matmul(m, n, k, dtype), arch)
+        arguments = {"a": a, "transformed_b": fig14.transform(b), "c": np.zeros((m, n), np.float16)}
+        wanted = a.astype(np.float64) @ b.astype(np.float64)
+        yield Case(f"fig14_{dtype}", kernel, arguments, "c", wanted, 2e-3, {"dtype": dtype, "shape": [m, n, k]})
+
+
 def random_weights(name: str, n: int, k: int, group: int, **parts: object) -> lowlp.QuantizedTensor:
     """Random finite codes with random f16 scales."""
     rng = np.random.default_rng(abs(hash((name, n, k))) % 2**32)
@@ -200,7 +214,7 @@ def main() -> None:
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
     count = 0
-    for make in (figures, rows, functions, linears):
+    for make in (figures, figure14, rows, functions, linears):
         for case in make(options.arch):
             case.write(options.folder)
             count += 1

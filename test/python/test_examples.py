@@ -25,6 +25,8 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("softmax.py", "-m", "5", "-n", "7", "--rows", "4"),
         ("rmsnorm.py", "-m", "3", "-n", "300"),
         ("rmsnorm.py", "-m", "33", "-n", "64", "--rows", "32"),
+        ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
+        ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
@@ -35,7 +37,13 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("fig2.py", "matmul"), ("transform_b.py", "transform_b"), ("softmax.py", "softmax"), ("rmsnorm.py", "rmsnorm")],
+    [
+        ("fig2.py", "matmul"),
+        ("fig14.py", "matmul"),
+        ("transform_b.py", "transform_b"),
+        ("softmax.py", "softmax"),
+        ("rmsnorm.py", "rmsnorm"),
+    ],
 )
 def test_example_prints_its_program(file: str, name: str) -> None:
     assert f"lowlp.kernel @{name}(" in run_example(file, "--mlir").stdout

@@ -15,6 +15,9 @@ namespace lowlp {
 static llvm::hash_code hash_value(const Layout &layout) {
   return llvm::hash_code(layout.hash());
 }
+static llvm::hash_code hash_value(const SharedLayout &layout) {
+  return llvm::hash_code(layout.hash());
+}
 } // namespace lowlp
 
 #define GET_TYPEDEF_CLASSES
@@ -93,8 +96,8 @@ LowlpFloatType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-PointerType::verify(function_ref<InFlightDiagnostic()> emitError, Type type) {
+LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  Type type) {
   return verifyElementType(emitError, type);
 }
 
@@ -109,10 +112,7 @@ LogicalResult GlobalType::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 Type type, Layout layout) {
-  if (layout.numThreads() != 1)
-    return emitError() << "the layout of a shared tile has 1 thread, but '"
-                       << str(layout) << "' has " << layout.numThreads();
+                                 Type type, SharedLayout layout) {
   return verifyElementType(emitError, type);
 }
 
@@ -152,7 +152,8 @@ static Type parseFloatType(DialectAsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef split;
   unsigned exponentBits, mantissaBits;
-  if (parser.parseLess() || parser.parseKeyword(&split) || parser.parseGreater())
+  if (parser.parseLess() || parser.parseKeyword(&split) ||
+      parser.parseGreater())
     return {};
   StringRef rest = split;
   if (!rest.consume_front("e") || rest.consumeInteger(10, exponentBits) ||
@@ -161,14 +162,17 @@ static Type parseFloatType(DialectAsmParser &parser) {
         << split << "'";
     return {};
   }
-  return LowlpFloatType::getChecked(
-      [&] { return parser.emitError(loc); }, parser.getContext(), exponentBits,
-      mantissaBits);
+  return LowlpFloatType::getChecked([&] { return parser.emitError(loc); },
+                                    parser.getContext(), exponentBits,
+                                    mantissaBits);
 }
 
 /// Parses `16x8xf32, local(...)>`, behind `tile` or `shared`. The layout of a
 /// shared tile may be left out.
-static Type parseLaidOutType(DialectAsmParser &parser, bool isShared) {
+template <typename LaidOutType, typename LayoutOf>
+static Type parseLaidOutType(DialectAsmParser &parser,
+                             Result<LayoutOf> parseText(std::string_view)) {
+  constexpr bool isShared = std::is_same_v<LaidOutType, SharedType>;
   SMLoc loc = parser.getNameLoc();
   SmallVector<int64_t> shape;
   Type elementType;
@@ -177,34 +181,30 @@ static Type parseLaidOutType(DialectAsmParser &parser, bool isShared) {
       parser.parseType(elementType))
     return {};
   auto emitError = [&] { return parser.emitError(loc); };
-  auto make = [&](const Layout &layout) -> Type {
-    if (isShared)
-      return SharedType::getChecked(emitError, parser.getContext(), elementType,
-                                    layout);
-    return TileType::getChecked(emitError, parser.getContext(), elementType,
-                                layout);
-  };
   if (isShared && succeeded(parser.parseOptionalGreater())) {
     Result<Layout> rowMajor = Layout::primitive(
         PrimitiveKind::Local, std::vector<int64_t>(shape.begin(), shape.end()));
     if (!rowMajor)
       return emitError() << rowMajor.error(), Type();
-    return make(*rowMajor);
+    return SharedType::getChecked(emitError, parser.getContext(), elementType,
+                                  *SharedLayout::plain(*rowMajor));
   }
   if (parser.parseComma())
     return {};
   const char *begin = parser.getCurrentLocation().getPointer();
   const char *end = parser.getFullSymbolSpec().end() - 1;
-  Result<Layout> layout = parseLayout(std::string(begin, end));
+  Result<LayoutOf> layout = parseText(std::string_view(begin, end - begin));
   if (!layout)
-    return parser.emitError(parser.getCurrentLocation(), layout.error()), Type();
+    return parser.emitError(parser.getCurrentLocation(), layout.error()),
+           Type();
   if (ArrayRef<int64_t>(layout->shape()) != ArrayRef<int64_t>(shape)) {
     parser.emitError(loc, "shape is ")
         << llvm::interleaved(shape, "x") << ", but the layout's shape is "
         << llvm::interleaved(layout->shape(), "x");
     return {};
   }
-  return make(*layout);
+  return LaidOutType::getChecked(emitError, parser.getContext(), elementType,
+                                 *layout);
 }
 
 Type LowlpDialect::parseType(DialectAsmParser &parser) const {
@@ -216,9 +216,9 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
   if (mnemonic == "float")
     return parseFloatType(parser);
   if (mnemonic == "tile")
-    return parseLaidOutType(parser, /*isShared=*/false);
+    return parseLaidOutType<TileType>(parser, parseLayout);
   if (mnemonic == "shared")
-    return parseLaidOutType(parser, /*isShared=*/true);
+    return parseLaidOutType<SharedType>(parser, parseSharedLayout);
   Type elementType;
   SmallVector<int64_t> shape;
   bool isGlobal = mnemonic == "global";
@@ -253,14 +253,16 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
         printer << "shared<";
         printer.printDimensionList(tile.getShape());
         printer << "x" << tile.getElementType();
-        if (!(tile.getLayout() == Layout::local(tile.getLayout().shape())))
-          printer << ", " << str(tile.getLayout());
+        const SharedLayout &layout = tile.getLayout();
+        if (layout.swizzle() ||
+            layout.layout() != Layout::local(layout.shape()))
+          printer << ", " << layout.str();
         printer << ">";
       })
       .Case([&](TileType tile) {
         printer << "tile<";
         printer.printDimensionList(tile.getShape());
-        printer << "x" << tile.getElementType() << ", "
-                << str(tile.getLayout()) << ">";
+        printer << "x" << tile.getElementType() << ", " << str(tile.getLayout())
+                << ">";
       });
 }

@@ -42,9 +42,31 @@ static LogicalResult verifyAlignment(Operation *op, int64_t alignBytes) {
   return success();
 }
 
+LogicalResult SharedMemoryOp::verify() {
+  if (getAddress().getType().getSpace() != MemorySpace::Shared)
+    return emitOpError("the address must be in shared memory, but is ")
+           << getAddress().getType();
+  if (int64_t offset = getOffset(); offset < 0 || offset % 16 != 0)
+    return emitOpError(
+               "offset must be a multiple of 16 bytes from 0 on, but is ")
+           << offset;
+  return success();
+}
+
 LogicalResult LoadOp::verify() { return verifyAlignment(*this, getAlign()); }
 
 LogicalResult StoreOp::verify() { return verifyAlignment(*this, getAlign()); }
+
+LogicalResult CopyAsyncOp::verify() {
+  if (getSource().getType().getSpace() != MemorySpace::Global ||
+      getDestination().getType().getSpace() != MemorySpace::Shared)
+    return emitOpError(
+               "must copy from global to shared memory, but copies from ")
+           << getSource().getType() << " to " << getDestination().getType();
+  if (int64_t bytes = getBytes(); bytes != 4 && bytes != 8 && bytes != 16)
+    return emitOpError("bytes must be 4, 8 or 16, but is ") << bytes;
+  return success();
+}
 
 LogicalResult MmaOp::verify() {
   Type a = cast<VectorType>(getA().getType()).getElementType();

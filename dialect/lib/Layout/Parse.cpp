@@ -1,12 +1,14 @@
 //===- Parse.cpp - Reading layouts ----------------------------------------===//
 //
-// A recursive-descent parser for the grammar in LayoutText.h. It keeps the
-// first error; after one, every step returns without reading on.
+// A recursive-descent parser for the grammars in LayoutText.h and
+// SharedLayout.h. It keeps the first error; after one, every step returns
+// without reading on.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
+#include "lowlp/Layout/SharedLayout.h"
 
 #include <optional>
 
@@ -27,6 +29,8 @@ public:
     return layout;
   }
 
+  Result<SharedLayout> runShared();
+
 private:
   // Deep nesting means nothing and would only exhaust the stack.
   static constexpr int maxDepth = 64;
@@ -44,6 +48,8 @@ private:
 
   Layout parseProduct(int depth);
   Layout parseItem(const Layout &left, bool isFirst, int depth);
+  int64_t parseNamedInt(std::string_view key);
+  Layout parseLocals();
   Layout parseReduce(const Layout &left, bool isFirst, int depth);
   Layout parseReduceArguments(const Layout &operand);
   Layout take(Result<Layout> result);
@@ -263,6 +269,66 @@ Layout LayoutParser::parseReduceArguments(const Layout &operand) {
   return take(reduce(operand, dims, keepDims));
 }
 
+//===----------------------------------------------------------------------===//
+// Layouts of shared memory
+//===----------------------------------------------------------------------===//
+
+int64_t LayoutParser::parseNamedInt(std::string_view key) {
+  expectKey(key);
+  return parseInt().value_or(0);
+}
+
+/// The local factors behind a swizzle. A change would apply to the swizzle too,
+/// which has no such form.
+Layout LayoutParser::parseLocals() {
+  Layout layout;
+  for (bool isFirst = true; !failed() && consume('.'); isFirst = false) {
+    std::optional<PrimitiveKind> kind = primitiveKind(peekWord());
+    if (kind != PrimitiveKind::Local && kind != PrimitiveKind::ColumnLocal) {
+      fail("local or column_local behind a swizzle");
+      return Layout();
+    }
+    layout = parseItem(layout, isFirst, 0);
+  }
+  return layout;
+}
+
+Result<SharedLayout> LayoutParser::runShared() {
+  Layout outer;
+  bool isFirst = true, isSwizzled = peekWord() == "swizzle";
+  while (!failed() && !isSwizzled) {
+    outer = parseItem(outer, isFirst, 0);
+    isFirst = false;
+    if (!consume('.'))
+      break;
+    isSwizzled = peekWord() == "swizzle";
+  }
+  Layout factor, inner;
+  int64_t dim = 0, logStep = 0;
+  if (!failed() && isSwizzled) {
+    position += std::string_view("swizzle").size();
+    expect('(');
+    factor = parseProduct(1);
+    expect(',');
+    dim = parseNamedInt("dim");
+    if (consume(','))
+      logStep = parseNamedInt("log_step");
+    expect(')');
+    inner = parseLocals();
+  }
+  skipSpace();
+  if (!failed() && position != text.size())
+    fail("'.' or the end of the layout");
+  if (failed())
+    return Error{message};
+  return isSwizzled ? SharedLayout::swizzled(outer, factor, dim, logStep, inner)
+                    : SharedLayout::plain(outer);
+}
+
 Result<Layout> lowlp::parseLayout(std::string_view text) {
   return LayoutParser(text).run();
+}
+
+Result<SharedLayout> lowlp::parseSharedLayout(std::string_view text) {
+  return LayoutParser(text).runShared();
 }

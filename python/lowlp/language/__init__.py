@@ -58,6 +58,14 @@ from .reductions import reduce_sum as sum
 from .reductions import transpose as transpose
 from .scalars import Scalar as Scalar
 from .scalars import ceildiv as ceildiv
+from .shared import SharedTile as SharedTile
+from .shared import alloc_shared as alloc_shared
+from .shared import copy_async as copy_async
+from .shared import copy_async_commit as copy_async_commit
+from .shared import copy_async_wait as copy_async_wait
+from .shared import load_shared as load_shared
+from .shared import store_shared as store_shared
+from .shared import synchronize as synchronize
 from .source import KernelError as KernelError
 from .source import KernelTypeError as KernelTypeError
 from .source import KernelValueError as KernelValueError
@@ -68,8 +76,9 @@ from .tiles import Tile as Tile
 
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Parameter", "Pointer", "Range",
-    "Scalar", "Tile", "VerificationError", "abs", "block_indices", "broadcast_to", "cast", "ceildiv", "dot", "equal",
-    "exp", "exp2", "f32", "full", "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "log2",
-    "make_kernel", "max", "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "sqrt", "store_global",
-    "sum", "tanh", "transpose", "view", "view_global", "where",
+    "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_shared", "block_indices", "broadcast_to", "cast",
+    "ceildiv", "copy_async", "copy_async_commit", "copy_async_wait", "dot", "equal", "exp", "exp2", "f32", "full",
+    "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "load_shared", "log2", "make_kernel", "max",
+    "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "sqrt", "store_global", "store_shared",
+    "sum", "synchronize", "tanh", "transpose", "view", "view_global", "where",
 ]  # fmt: skip

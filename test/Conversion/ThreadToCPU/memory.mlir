@@ -68,3 +68,43 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: llvm.func @shared(
+    // CHECK-SAME: %[[THREAD:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr)
+    gpu.func @shared() kernel attributes {known_block_size = array<i32: 32, 1, 1>, lowlp.shared_bytes = 64 : i64} {
+      // CHECK: %[[OFFSET:.*]] = llvm.mlir.constant(32 : i64)
+      // CHECK: %[[P:.*]] = llvm.call @lowlpCpuSharedMemory(%[[THREAD]], %[[OFFSET]]) : (!llvm.ptr, i64) -> !llvm.ptr
+      // CHECK: llvm.call @lowlpCpuCheckAccess(%[[THREAD]], %[[P]],
+      %p = simt.shared_memory 32 : !simt.ptr<shared>
+      %zero = arith.constant 0 : i64
+      %v = simt.load %p[%zero] align 4 : !simt.ptr<shared> -> i32
+      simt.store %v, %p[%zero] align 4 : i32, !simt.ptr<shared>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: llvm.func @copies(
+    gpu.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {
+        known_block_size = array<i32: 32, 1, 1>} {
+      %zero = arith.constant 0 : i64
+      // CHECK: llvm.call @lowlpCpuCheckAccess
+      // CHECK: llvm.call @lowlpCpuCheckAccess
+      // CHECK: %[[V:.*]] = llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<2xi32>
+      // CHECK: llvm.store %[[V]], %{{.*}} {alignment = 8 : i64} : vector<2xi32>, !llvm.ptr
+      simt.copy_async %g[%zero] to %s[%zero] bytes 8 : !simt.ptr<global> to !simt.ptr<shared>
+      // CHECK-NEXT: llvm.return
+      simt.copy_async_commit
+      simt.copy_async_wait 0
+      gpu.return
+    }
+  }
+}

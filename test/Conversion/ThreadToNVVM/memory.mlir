@@ -80,3 +80,50 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+// CHECK: lowlp.kernels = {shared = {block_size = array<i32: 32, 1, 1>, shared_bytes = 64 : i64}}
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK: llvm.mlir.global external @lowlp_shared_memory() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+    // CHECK-NOT: llvm.mlir.global
+    // CHECK-LABEL: llvm.func @shared
+    gpu.func @shared() kernel attributes {known_block_size = array<i32: 32, 1, 1>, lowlp.shared_bytes = 64 : i64} {
+      // CHECK: %[[BEGIN:.*]] = llvm.mlir.addressof @lowlp_shared_memory : !llvm.ptr<3>
+      // CHECK: %[[OFFSET:.*]] = llvm.mlir.constant(32 : i64)
+      // CHECK: llvm.getelementptr %[[BEGIN]][%[[OFFSET]]] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
+      %p = simt.shared_memory 32 : !simt.ptr<shared>
+      %q = simt.shared_memory 0 : !simt.ptr<shared>
+      %zero = arith.constant 0 : i64
+      %v = simt.load %p[%zero] align 4 : !simt.ptr<shared> -> i32
+      // CHECK: nvvm.barrier
+      gpu.barrier
+      simt.store %v, %q[%zero] align 4 : i32, !simt.ptr<shared>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: llvm.func @copies(
+    gpu.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {
+        known_block_size = array<i32: 32, 1, 1>} {
+      %zero = arith.constant 0 : i64
+      // CHECK: %[[FROM:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+      // CHECK: %[[TO:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
+      // CHECK: nvvm.cp.async.shared.global %[[TO]], %[[FROM]], 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      simt.copy_async %g[%zero] to %s[%zero] bytes 16 : !simt.ptr<global> to !simt.ptr<shared>
+      // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 4, cache = ca
+      simt.copy_async %g[%zero] to %s[%zero] bytes 4 : !simt.ptr<global> to !simt.ptr<shared>
+      // CHECK: nvvm.cp.async.commit.group
+      simt.copy_async_commit
+      // CHECK: nvvm.cp.async.wait.group 1
+      simt.copy_async_wait 1
+      gpu.return
+    }
+  }
+}

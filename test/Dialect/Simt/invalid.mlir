@@ -32,6 +32,46 @@ func.func @load_part_of_a_byte(%p: !simt.ptr<global>, %i: i64) {
 
 // -----
 
+func.func @shared_space() {
+  // expected-error @below {{'simt.shared_memory' op the address must be in shared memory, but is '!simt.ptr<global>'}}
+  %p = simt.shared_memory 0 : !simt.ptr<global>
+  return
+}
+
+// -----
+
+func.func @shared_offset() {
+  // expected-error @below {{'simt.shared_memory' op offset must be a multiple of 16 bytes from 0 on, but is 24}}
+  %p = simt.shared_memory 24 : !simt.ptr<shared>
+  return
+}
+
+// -----
+
+func.func @copy_direction(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
+  // expected-error @below {{'simt.copy_async' op must copy from global to shared memory, but copies from '!simt.ptr<shared>' to '!simt.ptr<global>'}}
+  simt.copy_async %s[%i] to %g[%i] bytes 16 : !simt.ptr<shared> to !simt.ptr<global>
+  return
+}
+
+// -----
+
+func.func @copy_bytes(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
+  // expected-error @below {{'simt.copy_async' op bytes must be 4, 8 or 16, but is 2}}
+  simt.copy_async %g[%i] to %s[%i] bytes 2 : !simt.ptr<global> to !simt.ptr<shared>
+  return
+}
+
+// -----
+
+func.func @copy_wait() {
+  // expected-error @below {{'simt.copy_async_wait' op attribute 'n' failed to satisfy constraint}}
+  simt.copy_async_wait 8
+  return
+}
+
+// -----
+
 func.func @mma_types(%a: vector<8xf16>, %b: vector<4xbf16>, %c: vector<4xf32>) {
   // expected-error @below {{'simt.mma' op a and b must have one element type, but have 'f16' and 'bf16'}}
   %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xbf16>, vector<4xf32>

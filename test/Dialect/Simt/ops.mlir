@@ -19,6 +19,28 @@ func.func @memory(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
   return
 }
 
+// CHECK-LABEL: func.func @shared
+func.func @shared() -> !simt.ptr<shared> {
+  // CHECK: simt.shared_memory 1024 : <shared>
+  // GENERIC: "simt.shared_memory"() <{offset = 1024 : i64}> : () -> !simt.ptr<shared>
+  %p = simt.shared_memory 1024 : !simt.ptr<shared>
+  return %p : !simt.ptr<shared>
+}
+
+// CHECK-LABEL: func.func @copies
+func.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
+  // CHECK: simt.copy_async %{{.*}}[%{{.*}}] to %{{.*}}[%{{.*}}] bytes 16 : <global> to <shared>
+  // GENERIC: "simt.copy_async"({{.*}}) <{bytes = 16 : i64}> : (!simt.ptr<global>, i64, !simt.ptr<shared>, i64) -> ()
+  simt.copy_async %g[%i] to %s[%i] bytes 16 : !simt.ptr<global> to !simt.ptr<shared>
+  // CHECK: simt.copy_async_commit
+  // GENERIC: "simt.copy_async_commit"() : () -> ()
+  simt.copy_async_commit
+  // CHECK: simt.copy_async_wait 1
+  // GENERIC: "simt.copy_async_wait"() <{n = 1 : i64}> : () -> ()
+  simt.copy_async_wait 1
+  return
+}
+
 // CHECK-LABEL: func.func @atomics
 func.func @atomics(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %x: i32) {
   // CHECK: simt.atomic_rmw and %{{.*}}, %{{.*}}[%{{.*}}] : <global>

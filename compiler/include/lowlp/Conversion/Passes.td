@@ -9,10 +9,12 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
   let description = [{
     Turns every `lowlp.kernel` into a `gpu.func` of the `gpu.module` called `kernels`.
 
-    Requires: every tile has a layout whose threads are those of its kernel.
+    Requires: every tile has a layout whose threads are those of its kernel; the shared tiles of a kernel take at most
+    227 KiB.
 
     Guarantees: no op of `lowlp` is left. A kernel's body is `gpu`, `scf`, `arith`, `math`, `vector` and `simt`; the grid
-    is the attribute `lowlp.grid`, the size of a block is `known_block_size`; every op carries the name and the location of the
+    is the attribute `lowlp.grid`, the size of a block is `known_block_size`, the bytes of dynamic shared memory that the
+    kernel needs, if any, are `lowlp.shared_bytes`; every op carries the name and the location of the
     block op that it was made from.
 
     Before:

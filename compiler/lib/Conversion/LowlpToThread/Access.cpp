@@ -1,165 +1,22 @@
 //===- Access.cpp - loads and stores of tiles -----------------------------===//
 //
-// Element (t, i) of a tile lies at
-//
-//   sum over dimensions of (offset + part of t + part of i) * stride
-//
-// where the part of i is a number and the part of t is made of the digits of
-// the thread index. Elements are moved in groups of neighbours (AccessWidth).
-// A group of whole bytes is one simt.load or simt.store. An element that shares
-// its bytes with others is taken out of the one or two bytes that hold it, and
-// put in by an atomic AND and an atomic OR of the one or two 32-bit words that
-// hold it (Tilus, section 6.1), because the neighbours may be written by other
-// threads at the same time.
+// Elements lie where TilePositions says, and are moved in groups of neighbours
+// (AccessWidth). A group of whole bytes is one simt.load or simt.store. An
+// element that shares its bytes with others is taken out of the one or two
+// bytes that hold it, and put in by an atomic AND and an atomic OR of the one
+// or two 32-bit words that hold it (Tilus, section 6.1), because the neighbours
+// may be written by other threads at the same time.
 //
 //===----------------------------------------------------------------------===//
-#include "LowlpToThread.h"
+#include "TilePositions.h"
 
 #include "lowlp/IR/Simt.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <map>
-#include <numeric>
 
 using namespace mlir;
 using namespace lowlp;
-
-namespace {
-
-/// Where the elements of one access lie, and which of them exist.
-class Addressing {
-public:
-  Addressing(ConversionPatternRewriter &rewriter, Location loc,
-             ViewGlobalOp view, ValueRange offsets, const Layout &layout);
-
-  /// The position of local element `i`, counted in elements, as an i64.
-  Value getElementPosition(int64_t i);
-  /// Whether local element `i` lies inside of the view, as an i1.
-  Value isInside(int64_t i);
-  /// Whether all of the `count` neighbours from `i` on do.
-  Value areInside(int64_t i, int64_t count);
-  /// Whether this thread is the first of those that hold its elements; null
-  /// when every element is held once.
-  Value isFirstOwner();
-
-private:
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(rewriter, loc, value);
-  }
-  template <typename Op> Value make(Value a, Value b) {
-    return Op::create(rewriter, loc, a, b);
-  }
-  /// A value of the view's, as it is now, after the conversion of its op.
-  Value materialize(OpFoldResult value);
-  void splitThreadIndex();
-  int64_t tileDim(int64_t viewDim) const { return viewDim - firstTileDim; }
-
-  ConversionPatternRewriter &rewriter;
-  Location loc;
-  const Layout &layout;
-  int64_t firstTileDim;
-  /// For each dimension of the view: extent, stride, and the index of this
-  /// thread's element 0.
-  SmallVector<Value> extents, strides, starts;
-  Value basePosition, isFirst;
-  /// Tests made already, by dimension and number added to the start.
-  std::map<std::pair<int64_t, int64_t>, Value> tests;
-};
-
-} // namespace
-
-Value Addressing::materialize(OpFoldResult value) {
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return index(*constant);
-  return rewriter.getRemappedValue(cast<Value>(value));
-}
-
-/// Adds to `starts` what the digits of the thread index contribute.
-void Addressing::splitThreadIndex() {
-  Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
-  int64_t below = layout.numThreads();
-  for (const Digit &digit : layout.threadDigits()) {
-    bool isTop = below == layout.numThreads();
-    below /= digit.extent;
-    Value value = below == 1 ? thread : make<arith::DivUIOp>(thread, index(below));
-    if (!isTop)
-      value = make<arith::RemUIOp>(value, index(digit.extent));
-    if (digit.isReplica()) {
-      Value first = arith::CmpIOp::create(
-          rewriter, loc, arith::CmpIPredicate::eq, value, index(0));
-      isFirst = isFirst ? make<arith::AndIOp>(isFirst, first) : first;
-      continue;
-    }
-    const Mode &mode = layout.modes()[digit.mode];
-    Value &start = starts[firstTileDim + mode.dim];
-    start = make<arith::AddIOp>(
-        start, make<arith::MulIOp>(value, index(mode.stride)));
-  }
-}
-
-Addressing::Addressing(ConversionPatternRewriter &rewriter, Location loc,
-                       ViewGlobalOp view, ValueRange offsets,
-                       const Layout &layout)
-    : rewriter(rewriter), loc(loc), layout(layout),
-      firstTileDim(view.getView().getType().getRank() - layout.rank()),
-      starts(offsets) {
-  for (OpFoldResult extent : view.getMixedShape())
-    extents.push_back(materialize(extent));
-  strides.resize(extents.size());
-  Value running = index(1);
-  SmallVector<OpFoldResult> mixed = view.getMixedStrides();
-  for (int64_t d = static_cast<int64_t>(extents.size()) - 1; d >= 0; --d) {
-    strides[d] = mixed[d] ? materialize(mixed[d]) : running;
-    if (view.isRowMajor() && d > 0)
-      running = make<arith::MulIOp>(strides[d], extents[d]);
-  }
-  splitThreadIndex();
-  basePosition = index(0);
-  for (auto [start, stride] : llvm::zip_equal(starts, strides))
-    basePosition = make<arith::AddIOp>(basePosition,
-                                       make<arith::MulIOp>(start, stride));
-}
-
-Value Addressing::getElementPosition(int64_t i) {
-  Value position = basePosition;
-  std::vector<int64_t> element = layout.evaluate(0, i);
-  for (int64_t d = firstTileDim; d < static_cast<int64_t>(strides.size()); ++d)
-    if (int64_t part = element[tileDim(d)])
-      position = make<arith::AddIOp>(
-          position, make<arith::MulIOp>(strides[d], index(part)));
-  return arith::IndexCastOp::create(rewriter, loc, rewriter.getI64Type(),
-                                    position);
-}
-
-Value Addressing::isInside(int64_t i) {
-  std::vector<int64_t> element = layout.evaluate(0, i);
-  Value inside;
-  for (int64_t d = 0; d < static_cast<int64_t>(extents.size()); ++d) {
-    int64_t part = d < firstTileDim ? 0 : element[tileDim(d)];
-    Value &test = tests[{d, part}];
-    // Unsigned, so that a negative index is outside too.
-    if (!test)
-      test = arith::CmpIOp::create(
-          rewriter, loc, arith::CmpIPredicate::ult,
-          part ? make<arith::AddIOp>(starts[d], index(part)) : starts[d],
-          extents[d]);
-    inside = inside ? make<arith::AndIOp>(inside, test) : test;
-  }
-  return inside;
-}
-
-/// Neighbours lie along one dimension, so the first and the last speak for all.
-Value Addressing::areInside(int64_t i, int64_t count) {
-  Value first = isInside(i);
-  return count == 1 ? first
-                    : make<arith::AndIOp>(first, isInside(i + count - 1));
-}
-
-Value Addressing::isFirstOwner() { return isFirst; }
 
 //===----------------------------------------------------------------------===//
 // Groups of elements
@@ -193,19 +50,18 @@ struct Group {
 class Mover {
 public:
   Mover(ConversionPatternRewriter &rewriter, Location loc, Value base,
-        TileType tile, int64_t width)
-      : rewriter(rewriter), loc(loc), base(base), tile(tile),
-        group{width, *getElementBits(tile.getElementType()),
-              tile.getElementType()} {}
+        Type elementType, int64_t width)
+      : rewriter(rewriter), loc(loc), base(base),
+        group{width, *getElementBits(elementType), elementType} {}
 
   bool movesWholeBytes() const { return group.bits() % 8 == 0; }
   int64_t getWidth() const { return group.elements; }
 
   /// A group of whole bytes at `position`, as `Group::getMachineType`.
   Value loadGroup(Value position) {
-    return simt::LoadOp::create(
-        rewriter, loc, group.getMachineType(rewriter.getContext()), base,
-        getByteOffset(position), group.bytes());
+    return simt::LoadOp::create(rewriter, loc,
+                                group.getMachineType(rewriter.getContext()),
+                                base, getByteOffset(position), group.bytes());
   }
   void storeGroup(Value value, Value position) {
     simt::StoreOp::create(rewriter, loc, value, base, getByteOffset(position),
@@ -213,6 +69,22 @@ public:
   }
   Value loadBits(Value position);
   void storeBits(Value code, Value position);
+  /// One group, or one element that fills no bytes, at `position`.
+  Value load(Value position) {
+    return movesWholeBytes() ? loadGroup(position) : loadBits(position);
+  }
+  void store(Value value, Value position) {
+    if (movesWholeBytes())
+      storeGroup(value, position);
+    else
+      storeBits(value, position);
+  }
+  /// Begins to copy a group to `other`.
+  void copyAsync(Value position, Mover &other, Value otherPosition) {
+    simt::CopyAsyncOp::create(rewriter, loc, base, getByteOffset(position),
+                              other.base, other.getByteOffset(otherPosition),
+                              group.bytes());
+  }
 
   Type getMachineType() {
     return movesWholeBytes() ? group.getMachineType(rewriter.getContext())
@@ -250,7 +122,6 @@ private:
   ConversionPatternRewriter &rewriter;
   Location loc;
   Value base;
-  TileType tile;
   Group group;
 };
 
@@ -296,8 +167,8 @@ void Mover::storeBits(Value code, Value position) {
     return;
   Value highMask = toI32(make<arith::ShRUIOp>(mask, i64(32)));
   Value highBits = toI32(make<arith::ShRUIOp>(wide, i64(32)));
-  Value crosses = arith::CmpIOp::create(
-      rewriter, loc, arith::CmpIPredicate::ne, highMask, i32(0));
+  Value crosses = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne,
+                                        highMask, i32(0));
   auto branch = scf::IfOp::create(rewriter, loc, crosses, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(branch.thenBlock());
@@ -323,8 +194,149 @@ static Value emitGuarded(OpBuilder &builder, Location loc, Value condition,
   return branch.getResult(0);
 }
 
-static constexpr StringLiteral kOutside =
-    "the access promises in_bounds, but an element lies outside of the view";
+/// The thread's registers, made of the groups in the order of locals.
+static Value join(OpBuilder &builder, Location loc, TileType tile,
+                  const Mover &mover, ArrayRef<Value> groups) {
+  const Group &group = mover.getGroup();
+  if (!group.isPacked()) {
+    SmallVector<Value> elements;
+    for (Value value : groups)
+      for (int64_t j = 0; j < group.elements; ++j)
+        elements.push_back(group.elements == 1 ? value
+                                               : vector::ExtractOp::create(
+                                                     builder, loc, value, j));
+    return vector::FromElementsOp::create(builder, loc, getRegisterType(tile),
+                                          elements);
+  }
+  PackedBits bits(builder, loc, tile.getBitsPerThread());
+  for (auto [g, value] : llvm::enumerate(groups)) {
+    int64_t position = g * group.bits();
+    if (auto vector = dyn_cast<VectorType>(value.getType())) {
+      for (int64_t j = 0; j < vector.getNumElements(); ++j)
+        bits.insert(position + 32 * j, 32,
+                    vector::ExtractOp::create(builder, loc, value, j));
+      continue;
+    }
+    Value wide = value;
+    if (wide.getType().getIntOrFloatBitWidth() < 32)
+      wide = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), wide);
+    bits.insert(position, group.bits(), wide);
+  }
+  return bits.getVector();
+}
+
+Value lowlp::emitTileLoad(ConversionPatternRewriter &rewriter, Location loc,
+                          Value base, TileType tile, int64_t width,
+                          TilePositions &positions, bool isInBounds) {
+  Mover mover(rewriter, loc, base, tile.getElementType(), width);
+  SmallVector<Value> groups;
+  for (int64_t i = 0; i < tile.getNumLocals(); i += mover.getWidth()) {
+    Value position = positions.getElementPosition(i);
+    auto load = [&] { return mover.load(position); };
+    if (isInBounds) {
+      Value inside = positions.areInside(i, mover.getWidth());
+      simt::AssertOp::create(rewriter, loc, inside, kOutside);
+      groups.push_back(load());
+      continue;
+    }
+    groups.push_back(emitGuarded(rewriter, loc, positions.isInside(i),
+                                 mover.getMachineType(), load));
+  }
+  return join(rewriter, loc, tile, mover, groups);
+}
+
+/// The groups of the thread's registers, in the order of locals.
+static SmallVector<Value> split(OpBuilder &builder, Location loc, TileType tile,
+                                Mover &mover, Value registers) {
+  const Group &group = mover.getGroup();
+  Type type = mover.getMachineType();
+  SmallVector<Value> groups;
+  auto makeVector = [&](ArrayRef<Value> elements) -> Value {
+    return vector::FromElementsOp::create(builder, loc, cast<VectorType>(type),
+                                          elements);
+  };
+  if (!group.isPacked()) {
+    for (int64_t i = 0; i < tile.getNumLocals(); i += group.elements) {
+      SmallVector<Value> elements;
+      for (int64_t j = 0; j < group.elements; ++j)
+        elements.push_back(
+            vector::ExtractOp::create(builder, loc, registers, i + j));
+      groups.push_back(group.elements == 1 ? elements[0]
+                                           : makeVector(elements));
+    }
+    return groups;
+  }
+  PackedBits bits(builder, loc, registers);
+  for (int64_t position = 0; position < tile.getBitsPerThread();
+       position += group.bits()) {
+    if (group.bits() > 32) {
+      SmallVector<Value> words;
+      for (int64_t j = 0; j < group.bits(); j += 32)
+        words.push_back(bits.extract(position + j, 32));
+      groups.push_back(makeVector(words));
+      continue;
+    }
+    Value value = bits.extract(position, group.bits());
+    if (type.getIntOrFloatBitWidth() < 32)
+      value = arith::TruncIOp::create(builder, loc, type, value);
+    groups.push_back(value);
+  }
+  return groups;
+}
+
+void lowlp::emitTileStore(ConversionPatternRewriter &rewriter, Location loc,
+                          Value registers, Value base, TileType tile,
+                          int64_t width, TilePositions &positions,
+                          bool isInBounds) {
+  Mover mover(rewriter, loc, base, tile.getElementType(), width);
+  SmallVector<Value> groups = split(rewriter, loc, tile, mover, registers);
+  for (auto [g, value] : llvm::enumerate(groups)) {
+    int64_t i = g * mover.getWidth();
+    Value position = positions.getElementPosition(i);
+    Value condition;
+    if (isInBounds)
+      simt::AssertOp::create(
+          rewriter, loc, positions.areInside(i, mover.getWidth()), kOutside);
+    else
+      condition = positions.isInside(i);
+    if (Value first = positions.isFirstOwner())
+      condition = condition
+                      ? arith::AndIOp::create(rewriter, loc, condition, first)
+                      : first;
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (condition) {
+      auto branch =
+          scf::IfOp::create(rewriter, loc, condition, /*withElse=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    mover.store(value, position);
+  }
+}
+
+void lowlp::emitGroupCopy(ConversionPatternRewriter &rewriter, Location loc,
+                          const GroupCopy &copy) {
+  Mover from(rewriter, loc, copy.source, copy.elementType, copy.width);
+  Mover to(rewriter, loc, copy.destination, copy.elementType, copy.width);
+  if (!from.movesWholeBytes() || from.getGroup().bytes() < 4) {
+    auto load = [&] { return from.load(copy.sourcePosition); };
+    Value value = copy.isInside ? emitGuarded(rewriter, loc, copy.isInside,
+                                              from.getMachineType(), load)
+                                : load();
+    to.store(value, copy.destinationPosition);
+    return;
+  }
+  OpBuilder::InsertionGuard guard(rewriter);
+  if (copy.isInside) {
+    auto branch =
+        scf::IfOp::create(rewriter, loc, copy.isInside, /*withElse=*/true);
+    rewriter.setInsertionPointToStart(branch.elseBlock());
+    Value zero = arith::ConstantOp::create(
+        rewriter, loc, rewriter.getZeroAttr(to.getMachineType()));
+    to.store(zero, copy.destinationPosition);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+  }
+  from.copyAsync(copy.sourcePosition, to, copy.destinationPosition);
+}
 
 namespace {
 
@@ -338,61 +350,13 @@ struct LoadPattern : OpConversionPattern<LoadGlobalOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     TileType tile = op.getTile().getType();
-    Mover mover(rewriter, loc, adaptor.getSource(), tile, widths.lookup(op));
-    Addressing addressing(rewriter, loc,
-                          op.getSource().getDefiningOp<ViewGlobalOp>(),
-                          adaptor.getOffsets(), tile.getLayout());
-    SmallVector<Value> groups;
-    for (int64_t i = 0; i < tile.getNumLocals(); i += mover.getWidth()) {
-      Value position = addressing.getElementPosition(i);
-      auto load = [&] {
-        return mover.movesWholeBytes() ? mover.loadGroup(position)
-                                       : mover.loadBits(position);
-      };
-      if (op.getInBounds()) {
-        Value inside = addressing.areInside(i, mover.getWidth());
-        simt::AssertOp::create(rewriter, loc, inside, kOutside);
-        groups.push_back(load());
-        continue;
-      }
-      groups.push_back(emitGuarded(rewriter, loc, addressing.isInside(i),
-                                   mover.getMachineType(), load));
-    }
-    rewriter.replaceOp(op, join(rewriter, loc, tile, mover, groups));
+    GlobalPositions positions(rewriter, loc,
+                              op.getSource().getDefiningOp<ViewGlobalOp>(),
+                              adaptor.getOffsets(), tile.getLayout());
+    rewriter.replaceOp(op, emitTileLoad(rewriter, loc, adaptor.getSource(),
+                                        tile, widths.lookup(op), positions,
+                                        op.getInBounds()));
     return success();
-  }
-
-private:
-  /// The thread's registers, made of the groups in the order of locals.
-  static Value join(OpBuilder &builder, Location loc, TileType tile,
-                    const Mover &mover, ArrayRef<Value> groups) {
-    const Group &group = mover.getGroup();
-    if (!group.isPacked()) {
-      SmallVector<Value> elements;
-      for (Value value : groups)
-        for (int64_t j = 0; j < group.elements; ++j)
-          elements.push_back(
-              group.elements == 1
-                  ? value
-                  : vector::ExtractOp::create(builder, loc, value, j));
-      return vector::FromElementsOp::create(builder, loc, getRegisterType(tile),
-                                            elements);
-    }
-    PackedBits bits(builder, loc, tile.getBitsPerThread());
-    for (auto [g, value] : llvm::enumerate(groups)) {
-      int64_t position = g * group.bits();
-      if (auto vector = dyn_cast<VectorType>(value.getType())) {
-        for (int64_t j = 0; j < vector.getNumElements(); ++j)
-          bits.insert(position + 32 * j, 32,
-                      vector::ExtractOp::create(builder, loc, value, j));
-        continue;
-      }
-      Value wide = value;
-      if (wide.getType().getIntOrFloatBitWidth() < 32)
-        wide = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), wide);
-      bits.insert(position, group.bits(), wide);
-    }
-    return bits.getVector();
   }
 
   const AccessWidths &widths;
@@ -408,80 +372,13 @@ struct StorePattern : OpConversionPattern<StoreGlobalOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     TileType tile = op.getTile().getType();
-    Mover mover(rewriter, loc, adaptor.getDestination(), tile,
-                widths.lookup(op));
-    Addressing addressing(rewriter, loc,
-                          op.getDestination().getDefiningOp<ViewGlobalOp>(),
-                          adaptor.getOffsets(), tile.getLayout());
-    SmallVector<Value> groups =
-        split(rewriter, loc, tile, mover, adaptor.getTile());
-    for (auto [g, value] : llvm::enumerate(groups)) {
-      int64_t i = g * mover.getWidth();
-      Value position = addressing.getElementPosition(i);
-      Value condition;
-      if (op.getInBounds())
-        simt::AssertOp::create(
-            rewriter, loc, addressing.areInside(i, mover.getWidth()), kOutside);
-      else
-        condition = addressing.isInside(i);
-      if (Value first = addressing.isFirstOwner())
-        condition = condition ? arith::AndIOp::create(rewriter, loc, condition,
-                                                      first)
-                              : first;
-      OpBuilder::InsertionGuard guard(rewriter);
-      if (condition) {
-        auto branch =
-            scf::IfOp::create(rewriter, loc, condition, /*withElse=*/false);
-        rewriter.setInsertionPointToStart(branch.thenBlock());
-      }
-      if (mover.movesWholeBytes())
-        mover.storeGroup(value, position);
-      else
-        mover.storeBits(value, position);
-    }
+    GlobalPositions positions(rewriter, loc,
+                              op.getDestination().getDefiningOp<ViewGlobalOp>(),
+                              adaptor.getOffsets(), tile.getLayout());
+    emitTileStore(rewriter, loc, adaptor.getTile(), adaptor.getDestination(),
+                  tile, widths.lookup(op), positions, op.getInBounds());
     rewriter.eraseOp(op);
     return success();
-  }
-
-private:
-  /// The groups of the thread's registers, in the order of locals.
-  static SmallVector<Value> split(OpBuilder &builder, Location loc,
-                                  TileType tile, Mover &mover,
-                                  Value registers) {
-    const Group &group = mover.getGroup();
-    Type type = mover.getMachineType();
-    SmallVector<Value> groups;
-    auto makeVector = [&](ArrayRef<Value> elements) -> Value {
-      return vector::FromElementsOp::create(builder, loc,
-                                            cast<VectorType>(type), elements);
-    };
-    if (!group.isPacked()) {
-      for (int64_t i = 0; i < tile.getNumLocals(); i += group.elements) {
-        SmallVector<Value> elements;
-        for (int64_t j = 0; j < group.elements; ++j)
-          elements.push_back(
-              vector::ExtractOp::create(builder, loc, registers, i + j));
-        groups.push_back(group.elements == 1 ? elements[0]
-                                             : makeVector(elements));
-      }
-      return groups;
-    }
-    PackedBits bits(builder, loc, registers);
-    for (int64_t position = 0; position < tile.getBitsPerThread();
-         position += group.bits()) {
-      if (group.bits() > 32) {
-        SmallVector<Value> words;
-        for (int64_t j = 0; j < group.bits(); j += 32)
-          words.push_back(bits.extract(position + j, 32));
-        groups.push_back(makeVector(words));
-        continue;
-      }
-      Value value = bits.extract(position, group.bits());
-      if (type.getIntOrFloatBitWidth() < 32)
-        value = arith::TruncIOp::create(builder, loc, type, value);
-      groups.push_back(value);
-    }
-    return groups;
   }
 
   const AccessWidths &widths;

@@ -99,6 +99,11 @@ SmallVector<unsigned> TrailingZeros::ofStrides(ViewGlobalOp view) {
   return zeros;
 }
 
+int64_t lowlp::getPowerOf2Divisor(OpFoldResult value) {
+  TrailingZeros zeros;
+  return int64_t(1) << zeros.of(value);
+}
+
 int64_t lowlp::getNaturalAlignBytes(Type elementType) {
   int64_t elementBits = *getElementBits(elementType);
   return elementBits % 8 == 0 ? elementBits / 8 : 1;
@@ -169,26 +174,41 @@ bool Access::allows(int64_t v) const {
 }
 
 static int64_t findWidth(TrailingZeros &zeros, Value source,
-                         OperandRange offsets, TileType tile, bool isInBounds) {
-  const Layout &layout = tile.getLayout();
+                         OperandRange offsets, const Layout &layout,
+                         int64_t run, bool isInBounds) {
   Access access(zeros, source.getDefiningOp<ViewGlobalOp>(), offsets, layout,
                 isInBounds);
-  int64_t run = layout.contiguousLocals(layout.rank() - 1);
   for (int64_t v = std::min<int64_t>(run, 128); v > 1; --v)
     if (run % v == 0 && access.allows(v))
       return v;
   return 1;
 }
 
+int64_t lowlp::findGlobalWidth(Value source, OperandRange offsets,
+                               const Layout &layout, int64_t run,
+                               bool isInBounds) {
+  TrailingZeros zeros;
+  return findWidth(zeros, source, offsets, layout, run, isInBounds);
+}
+
+/// The width of an access by a register tile.
+static int64_t findTileWidth(TrailingZeros &zeros, Value source,
+                             OperandRange offsets, TileType tile,
+                             bool isInBounds) {
+  const Layout &layout = tile.getLayout();
+  return findWidth(zeros, source, offsets, layout,
+                   layout.contiguousLocals(layout.rank() - 1), isInBounds);
+}
+
 AccessWidths lowlp::planAccessWidths(Operation *root) {
   AccessWidths widths;
   TrailingZeros zeros;
   root->walk([&](LoadGlobalOp load) {
-    widths[load] = findWidth(zeros, load.getSource(), load.getOffsets(),
+    widths[load] = findTileWidth(zeros, load.getSource(), load.getOffsets(),
                              load.getTile().getType(), load.getInBounds());
   });
   root->walk([&](StoreGlobalOp store) {
-    widths[store] = findWidth(zeros, store.getDestination(), store.getOffsets(),
+    widths[store] = findTileWidth(zeros, store.getDestination(), store.getOffsets(),
                               store.getTile().getType(), store.getInBounds());
   });
   return widths;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+#include "SharedMemory.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -57,8 +58,9 @@ static DictionaryAttr describeParameter(KernelOp kernel, unsigned index) {
   auto name =
       kernel.getArgAttrOfType<StringAttr>(index, LowlpDialect::kNameAttrName);
   NamedAttrList fields;
-  fields.set("name", name ? name
-                          : builder.getStringAttr("arg" + std::to_string(index)));
+  fields.set("name",
+             name ? name
+                  : builder.getStringAttr("arg" + std::to_string(index)));
   fields.set("type", TypeAttr::get(type));
   if (Attribute divisor =
           kernel.getArgAttr(index, LowlpDialect::kDivisibleByAttrName))
@@ -76,14 +78,17 @@ static DictionaryAttr describeParameter(KernelOp kernel, unsigned index) {
 namespace {
 
 struct KernelPattern : OpConversionPattern<KernelOp> {
-  using OpConversionPattern::OpConversionPattern;
+  KernelPattern(const TypeConverter &converter, MLIRContext *context,
+                const SharedMemoryPlan &plan)
+      : OpConversionPattern(converter, context), plan(plan) {}
 
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     const TypeConverter &converter = *getTypeConverter();
     TypeConverter::SignatureConversion signature(op.getNumArguments());
-    if (failed(converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
+    if (failed(
+            converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
       return rewriter.notifyMatchFailure(op, "a parameter has no thread type");
     auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
     SmallVector<Attribute> parameters;
@@ -98,6 +103,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
+    if (int64_t bytes = plan.kernelBytes.lookup(op))
+      function->setAttr("lowlp.shared_bytes",
+                        rewriter.getI64IntegerAttr(bytes));
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
@@ -107,6 +115,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     rewriter.eraseOp(op);
     return success();
   }
+
+  const SharedMemoryPlan &plan;
 };
 
 struct ReturnPattern : OpConversionPattern<ReturnOp> {
@@ -146,8 +156,12 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     if (!kernels)
       return;
     AccessWidths widths = planAccessWidths(kernels);
+    planSharedAccessWidths(kernels, widths);
+    planCopyWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
-    if (failed(dots) || failed(verifyReductions(kernels)))
+    FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
+    if (failed(dots) || failed(shared) ||
+        failed(verifyReductions(kernels)))
       return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
@@ -161,8 +175,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns);
+    populateKernelPatterns(converter, patterns, *shared);
     populateAccessPatterns(converter, patterns, widths);
+    populateSharedPatterns(converter, patterns, widths, *shared);
+    populateCopyPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
@@ -207,7 +223,9 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
 } // namespace
 
 void lowlp::populateKernelPatterns(const TypeConverter &converter,
-                                   RewritePatternSet &patterns) {
-  patterns.add<KernelPattern, ReturnPattern, BlockIndicesPattern>(
-      converter, patterns.getContext());
+                                   RewritePatternSet &patterns,
+                                   const SharedMemoryPlan &plan) {
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan);
+  patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
+                                                   patterns.getContext());
 }

@@ -28,7 +28,8 @@ bool isPacked(mlir::Type elementType);
 /// The registers that one thread gives to a tile.
 mlir::VectorType getRegisterType(TileType tile);
 
-/// Maps tiles to registers and pointers and views to `!simt.ptr<global>`.
+/// Maps tiles to registers, pointers and views to `!simt.ptr<global>`, and
+/// shared tiles to `!simt.ptr<shared>`.
 class ThreadTypeConverter : public mlir::TypeConverter {
 public:
   ThreadTypeConverter();
@@ -118,6 +119,51 @@ mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
 /// that is spread over several warps.
 mlir::LogicalResult verifyReductions(mlir::Operation *root);
 
+/// A power of two that divides `value` for certain; at most 2^20.
+int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
+
+/// The widest legal access of the view `source` by groups of neighbours within
+/// runs of `run` elements, of a tile that `layout` holds.
+int64_t findGlobalWidth(mlir::Value source, mlir::OperandRange offsets,
+                        const Layout &layout, int64_t run, bool isInBounds);
+
+/// What the CPU target says of a broken promise.
+inline constexpr llvm::StringLiteral kOutside =
+    "the access promises in_bounds, but an element lies outside of the view";
+
+class TilePositions;
+
+/// Loads the tile whose elements lie at `positions` past `base`, `width` at
+/// once; the result is its registers. Elements outside are zero, or promised
+/// not to be if `isInBounds`.
+mlir::Value emitTileLoad(mlir::ConversionPatternRewriter &rewriter,
+                         mlir::Location loc, mlir::Value base, TileType tile,
+                         int64_t width, TilePositions &positions,
+                         bool isInBounds);
+
+/// The mirror of `emitTileLoad`.
+void emitTileStore(mlir::ConversionPatternRewriter &rewriter,
+                   mlir::Location loc, mlir::Value registers, mlir::Value base,
+                   TileType tile, int64_t width, TilePositions &positions,
+                   bool isInBounds);
+
+/// One group of neighbours on its way from memory to memory.
+struct GroupCopy {
+  mlir::Value source, sourcePosition;
+  mlir::Value destination, destinationPosition;
+  mlir::Type elementType;
+  int64_t width;
+  /// Whether the group exists at the source; null where that is promised.
+  mlir::Value isInside = {};
+};
+
+/// Copies from global to shared memory, asynchronously where the group has 4, 8
+/// or 16 bytes. A group that does not exist arrives as zero.
+void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
+                   mlir::Location loc, const GroupCopy &copy);
+
+struct SharedMemoryPlan;
+
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths);
@@ -135,7 +181,8 @@ void populateElementwisePatterns(const mlir::TypeConverter &converter,
 void populateIotaPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,
-                            mlir::RewritePatternSet &patterns);
+                            mlir::RewritePatternSet &patterns,
+                            const SharedMemoryPlan &plan);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,

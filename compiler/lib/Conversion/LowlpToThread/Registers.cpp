@@ -37,6 +37,9 @@ ThreadTypeConverter::ThreadTypeConverter() {
   addConversion([](PointerType pointer) -> Type {
     return simt::PtrType::get(pointer.getContext(), simt::MemorySpace::Global);
   });
+  addConversion([](SharedType shared) -> Type {
+    return simt::PtrType::get(shared.getContext(), simt::MemorySpace::Shared);
+  });
   addConversion([](GlobalType view) -> Type {
     return simt::PtrType::get(view.getContext(), simt::MemorySpace::Global);
   });
@@ -60,8 +63,8 @@ PackedBits::PackedBits(OpBuilder &builder, Location loc, Value vector)
 Value PackedBits::constant(int64_t value) {
   return arith::ConstantOp::create(
       builder, loc,
-      builder.getI32IntegerAttr(static_cast<int32_t>(
-          static_cast<uint32_t>(value))));
+      builder.getI32IntegerAttr(
+          static_cast<int32_t>(static_cast<uint32_t>(value))));
 }
 
 Value PackedBits::extract(int64_t position, int64_t width) {
@@ -85,11 +88,12 @@ Value PackedBits::extract(int64_t position, int64_t width) {
 void PackedBits::insert(int64_t position, int64_t width, Value value) {
   int64_t word = position / kWordBits, shift = position % kWordBits;
   auto merge = [&](int64_t i, Value bits) {
-    words[i] = words[i] ? arith::OrIOp::create(builder, loc, words[i], bits)
-                        : bits;
+    words[i] =
+        words[i] ? arith::OrIOp::create(builder, loc, words[i], bits) : bits;
   };
-  merge(word, shift ? arith::ShLIOp::create(builder, loc, value, constant(shift))
-                    : value);
+  merge(word, shift
+                  ? arith::ShLIOp::create(builder, loc, value, constant(shift))
+                  : value);
   if (shift + width > kWordBits)
     merge(word + 1, arith::ShRUIOp::create(builder, loc, value,
                                            constant(kWordBits - shift)));
@@ -99,7 +103,7 @@ Value PackedBits::getVector() {
   SmallVector<Value> all;
   for (Value word : words)
     all.push_back(word ? word : constant(0));
-  auto type = VectorType::get({static_cast<int64_t>(all.size())},
-                              builder.getI32Type());
+  auto type =
+      VectorType::get({static_cast<int64_t>(all.size())}, builder.getI32Type());
   return vector::FromElementsOp::create(builder, loc, type, all);
 }

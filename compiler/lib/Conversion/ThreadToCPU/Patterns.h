@@ -23,7 +23,8 @@ void populateKernelToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
 
-/// Adds the lowerings of `simt.load`, `store`, `atomic_rmw` and `assert`.
+/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw`,
+/// `copy_async` with commit and wait, and `assert`.
 void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);

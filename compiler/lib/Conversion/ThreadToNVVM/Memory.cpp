@@ -12,7 +12,9 @@
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -39,7 +41,40 @@ static LLVM::AtomicBinOp getAtomicOp(simt::AtomicKind kind) {
   llvm_unreachable("unknown kind of atomic");
 }
 
+/// The array that stands for the dynamic shared memory of every kernel of the
+/// module (PTX ISA, "Kernel Function Parameters": `.extern .shared`). Its
+/// alignment is that of the widest access.
+static LLVM::GlobalOp getSharedArray(ConversionPatternRewriter &rewriter,
+                                     gpu::GPUModuleOp module) {
+  constexpr StringLiteral name = "lowlp_shared_memory";
+  if (auto array = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return array;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(module.getBody());
+  return LLVM::GlobalOp::create(
+      rewriter, module.getLoc(),
+      LLVM::LLVMArrayType::get(rewriter.getI8Type(), 0), /*isConstant=*/false,
+      LLVM::Linkage::External, name, /*value=*/Attribute(), /*alignment=*/16,
+      static_cast<unsigned>(simt::MemorySpace::Shared));
+}
+
 namespace {
+
+struct SharedMemoryLowering : ConvertOpToLLVMPattern<simt::SharedMemoryOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::SharedMemoryOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto module = op->getParentOfType<gpu::GPUModuleOp>();
+    Value begin = LLVM::AddressOfOp::create(rewriter, op.getLoc(),
+                                            getSharedArray(rewriter, module));
+    Value offset = LLVM::ConstantOp::create(
+        rewriter, op.getLoc(), rewriter.getI64IntegerAttr(op.getOffset()));
+    rewriter.replaceOp(op, getAddress(rewriter, op.getLoc(), begin, offset));
+    return success();
+  }
+};
 
 struct LoadLowering : ConvertOpToLLVMPattern<simt::LoadOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -117,6 +152,52 @@ struct AtomicRMWLowering : ConvertOpToLLVMPattern<simt::AtomicRMWOp> {
   }
 };
 
+/// Only copies of 16 bytes may pass by the L1 cache (PTX ISA, cp.async.cg).
+struct CopyAsyncLowering : ConvertOpToLLVMPattern<simt::CopyAsyncOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyAsyncOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value from = getAddress(rewriter, loc, adaptor.getSource(),
+                            adaptor.getSourceOffset());
+    Value to = getAddress(rewriter, loc, adaptor.getDestination(),
+                          adaptor.getDestinationOffset());
+    auto cache = op.getBytes() == 16 ? NVVM::LoadCacheModifierKind::CG
+                                     : NVVM::LoadCacheModifierKind::CA;
+    NVVM::CpAsyncOp::create(rewriter, loc, to, from,
+                            static_cast<uint32_t>(op.getBytes()), cache,
+                            /*cpSize=*/Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct CopyAsyncCommitLowering
+    : ConvertOpToLLVMPattern<simt::CopyAsyncCommitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyAsyncCommitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncCommitGroupOp>(op);
+    return success();
+  }
+};
+
+struct CopyAsyncWaitLowering : ConvertOpToLLVMPattern<simt::CopyAsyncWaitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyAsyncWaitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncWaitGroupOp>(
+        op, static_cast<uint32_t>(op.getN()));
+    return success();
+  }
+};
+
 /// A GPU takes the promise for granted.
 struct AssertLowering : ConvertOpToLLVMPattern<simt::AssertOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -140,6 +221,7 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
 
 void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns) {
-  patterns.add<LoadLowering, StoreLowering, AtomicRMWLowering, AssertLowering>(
-      converter);
+  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
+               AtomicRMWLowering, CopyAsyncLowering, CopyAsyncCommitLowering,
+               CopyAsyncWaitLowering, AssertLowering>(converter);
 }

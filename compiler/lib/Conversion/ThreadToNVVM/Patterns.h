@@ -12,7 +12,8 @@ namespace lowlp {
 /// Adds the conversion of `!simt.ptr`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
 
-/// Adds the lowerings of `simt.load`, `store`, `atomic_rmw` and `assert`.
+/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw`,
+/// `copy_async` with commit and wait, and `assert`.
 void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns);
 

@@ -3,6 +3,7 @@
 #define LOWLP_IR_LOWLP_H
 
 #include "lowlp/Layout/Layout.h"
+#include "lowlp/Layout/SharedLayout.h"
 #include "lowlp/Numeric/ScalarFormat.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

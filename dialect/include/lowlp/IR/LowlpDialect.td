@@ -41,4 +41,8 @@ def LowlpDialect : Dialect {
 def Lowlp_LayoutParameter
     : AttrOrTypeParameter<"::lowlp::Layout", "a layout", "const ::lowlp::Layout &">;
 
+/// A layout of shared memory inside of a type, read by reference.
+def Lowlp_SharedLayoutParameter
+    : AttrOrTypeParameter<"::lowlp::SharedLayout", "a layout of shared memory", "const ::lowlp::SharedLayout &">;
+
 #endif // LOWLP_IR_LOWLPDIALECT_TD

@@ -59,14 +59,18 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
   let summary = "a tile in a block's shared memory";
   let description = [{
     The layout has one thread and maps the address of an element, counted in elements, to its index; left out, it
-    is row-major.
+    is row-major. It may be swizzled (Tilus, appendix B): `swizzle(local(A, B), dim=1, log_step=n)` puts element (i, j)
+    of A x B where element `(i, j xor ((i >> n) mod B))` would lie, B being a power of two; with `dim=0` the roles of i
+    and j change.
 
-    Examples: `!lowlp.shared<16x32xf16>`, `!lowlp.shared<16x32xf16, column_local(16, 32)>`.
+    Examples: `!lowlp.shared<16x32xf16>`, `!lowlp.shared<16x32xf16, column_local(16, 32)>`,
+    `!lowlp.shared<3x16x256xf16, local(3, 1, 1).swizzle(local(16, 32), dim=1).local(1, 8)>`.
   }];
-  let parameters = (ins "::mlir::Type":$elementType, Lowlp_LayoutParameter:$layout);
+  let parameters = (ins "::mlir::Type":$elementType, Lowlp_SharedLayoutParameter:$layout);
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<int64_t> getShape() const;
+    int64_t getRank() const { return static_cast<int64_t>(getShape().size()); }
   }];
 }
 

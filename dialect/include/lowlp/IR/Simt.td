@@ -36,6 +36,22 @@ def Simt_PtrType : TypeDef<SimtDialect, "Ptr"> {
   let assemblyFormat = "`<` $space `>`";
 }
 
+def Simt_SharedMemoryOp : Simt_Op<"shared_memory", [Pure]> {
+  let summary = "an address in the block's dynamic shared memory";
+  let description = [{
+    `offset` bytes, a multiple of 16, past its begin (PTX ISA, state space `.shared`). How many bytes there are is the
+    kernel's attribute `lowlp.shared_bytes`.
+
+    ```mlir
+    %p = simt.shared_memory 1024 : !simt.ptr<shared>
+    ```
+  }];
+  let arguments = (ins I64Attr:$offset);
+  let results = (outs Simt_PtrType:$address);
+  let assemblyFormat = "$offset attr-dict `:` type($address)";
+  let hasVerifier = 1;
+}
+
 def Simt_Data : AnyTypeOf<[I8, I16, I32, I64, F16, BF16, F32,
     VectorOfAnyRankOf<[I8, I16, I32, F16, BF16, F32]>], "a scalar or vector of whole bytes">;
 
@@ -69,6 +85,50 @@ def Simt_StoreOp : Simt_Access<"store", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Simt_Data:$value, Simt_PtrType:$base, I64:$offset, I64Attr:$align);
   let assemblyFormat = "$value `,` $base `[` $offset `]` `align` $align attr-dict `:` type($value) `,` type($base)";
+}
+
+def Simt_CopyAsyncOp : Simt_Op<"copy_async", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "begin to copy bytes from global to shared memory";
+  let description = [{
+    4, 8 or 16 bytes, to which both addresses are aligned (PTX ISA, `cp.async`). They have arrived behind a
+    `simt.copy_async_wait` of this thread that waits for their group. The CPU target copies them at once.
+
+    ```mlir
+    simt.copy_async %p[%from] to %s[%to] bytes 16 : !simt.ptr<global> to !simt.ptr<shared>
+    ```
+  }];
+  let arguments = (ins Simt_PtrType:$source, I64:$sourceOffset, Simt_PtrType:$destination, I64:$destinationOffset,
+      I64Attr:$bytes);
+  let assemblyFormat = [{
+    $source `[` $sourceOffset `]` `to` $destination `[` $destinationOffset `]` `bytes` $bytes attr-dict
+    `:` type($source) `to` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
+def Simt_CopyAsyncCommitOp : Simt_Op<"copy_async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "close a group of this thread's asynchronous copies";
+  let description = [{
+    All since the last commit (PTX ISA, `cp.async.commit_group`).
+
+    ```mlir
+    simt.copy_async_commit
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Simt_CopyAsyncWaitOp : Simt_Op<"copy_async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait for groups of this thread's asynchronous copies";
+  let description = [{
+    Until all but the last `n` groups have arrived (PTX ISA, `cp.async.wait_group`).
+
+    ```mlir
+    simt.copy_async_wait 1
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<7>]>:$n);
+  let assemblyFormat = "$n attr-dict";
 }
 
 def Simt_AtomicKind : I32EnumAttr<"AtomicKind", "what an atomic does with the word in memory", [

@@ -1,0 +1,38 @@
+//===- SharedMemory.h - where shared tiles lie ------------------*- C++ -*-===//
+#ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_SHAREDMEMORY_H
+#define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_SHAREDMEMORY_H
+
+#include "LowlpToThread.h"
+
+namespace lowlp {
+
+/// Where shared tiles lie in the dynamic shared memory of their kernel.
+struct SharedMemoryPlan {
+  /// For each lowlp.alloc_shared the byte at which it begins.
+  llvm::DenseMap<mlir::Operation *, int64_t> offsetBytes;
+  /// For each kernel that has such ops how much it needs.
+  llvm::DenseMap<mlir::Operation *, int64_t> kernelBytes;
+};
+
+/// Places every shared tile below `root`; fails with a diagnostic at the first
+/// one that does not fit.
+mlir::FailureOr<SharedMemoryPlan> planSharedMemory(mlir::Operation *root);
+
+/// Finds the widest legal access for every access of shared memory below
+/// `root`.
+void planSharedAccessWidths(mlir::Operation *root, AccessWidths &widths);
+
+/// Finds the widest legal chunk for every copy below `root`.
+void planCopyWidths(mlir::Operation *root, AccessWidths &widths);
+
+void populateCopyPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns,
+                          const AccessWidths &widths);
+void populateSharedPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns,
+                            const AccessWidths &widths,
+                            const SharedMemoryPlan &plan);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_SHAREDMEMORY_H

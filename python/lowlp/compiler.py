@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -234,21 +234,40 @@ class CpuKernel:
     program: Any = field(repr=False)
 
     def __call__(
-        self, *arguments: object, seed: int = 0, workers: int = 0, **named: object
+        self,
+        *arguments: object,
+        seed: int = 0,
+        workers: int = 0,
+        checks: bool | str = True,
+        undefined: Collection[str] = (),
+        **named: object,
     ) -> dict[str, int]:
         """Runs the kernel on numpy arrays and numbers, and returns what it counted.
 
-        seed     orders blocks and threads; a correct program gives the same result for all
-        workers  operating-system threads; 0: one for each core
+        seed       orders blocks and threads; a correct program gives the same result for all
+        workers    operating-system threads; 0: one for each core
+        checks     'bounds' of accesses, as False; with them 'races' or 'uninitialised' reads; or 'all', as True
+        undefined  names of the arrays whose contents mean nothing before the kernel has written them
 
         Raises `CpuTargetError` with op, source line, block and thread where the program does what a GPU forbids.
         """
         from .cpu_launch import run
 
-        return run(self.description, self.program, arguments, named, seed=seed, workers=workers)
+        return run(
+            self.description,
+            self.program,
+            arguments,
+            named,
+            seed=seed,
+            workers=workers,
+            checks=checks,
+            undefined=undefined,
+        )
 
 
-def compile_cpu(program: BlockProgram | str, *, opt_level: int = 2, notes: Mapping[str, object] | None = None) -> CpuKernel:
+def compile_cpu(
+    program: BlockProgram | str, *, opt_level: int = 2, notes: Mapping[str, object] | None = None
+) -> CpuKernel:
     """Compiles a block program for the CPU target; errors as for `compile`."""
     from ._mlir._mlir_libs import _compiler
 
@@ -284,8 +303,18 @@ def is_host_array(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def launch(program: Any, arguments: Sequence[object], *, stream: object = None, seed: int = 0) -> dict[str, int] | None:
+def launch(
+    program: Any,
+    arguments: Sequence[object],
+    *,
+    stream: object = None,
+    seed: int = 0,
+    checks: bool | str = True,
+    undefined: Collection[str] = (),
+) -> dict[str, int] | None:
     """Runs a kernel of the DSL where its arrays are: numpy's on the CPU target, CUDA arrays on their GPU.
+
+    `seed`, `checks` and `undefined` are the CPU target's: see `CpuKernel.__call__`.
 
     Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
     """
@@ -295,7 +324,7 @@ def launch(program: Any, arguments: Sequence[object], *, stream: object = None, 
     key = program.trace_key()
     if all(host) and host:
         kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
-        counters: dict[str, int] = kernel(*arguments, seed=seed)
+        counters: dict[str, int] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined)
         return counters
     arch = current_arch()
     compiled = _compiled.get((key, arch), functools.partial(compile, program, arch))

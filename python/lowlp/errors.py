@@ -34,7 +34,7 @@ class CompileError(LowlpValueError):
 
 
 class CpuTargetError(LowlpRuntimeError):
-    """What the CPU target reports of a running kernel: an access out of bounds, a divergent barrier, a deadlock."""
+    """What the CPU target reports of a running kernel: an access out of bounds, a race, a divergent barrier and so on."""
 
 
 _FILE_LINE = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+)(:(?P<column>\d+))?')
@@ -74,7 +74,7 @@ def from_mlir_error(error: ir.MLIRError, doing: str, pipeline: str = "", source:
                 file.write(source)
             name, _, options = pipeline.partition("{")
             options = options.removesuffix("}")
-            command = f'lowlp-opt {path} --{name}' + (f'="{options}"' if options else "")
+            command = f"lowlp-opt {path} --{name}" + (f'="{options}"' if options else "")
         except OSError:
             command = ""
     text = f"{doing}: " + "\n".join(diagnostics)

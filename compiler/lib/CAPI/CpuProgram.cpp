@@ -26,12 +26,12 @@ static cpu::LaunchConfig toConfig(const LowlpLaunchConfig &launch) {
   config.args = launch.args;
   for (int64_t i = 0; i < launch.numAllocations; ++i) {
     const LowlpAllocation &from = launch.allocations[i];
-    config.allocations.push_back(
-        {from.begin, from.bytes, from.name, from.writable != 0});
+    config.allocations.push_back({from.begin, from.bytes, from.name,
+                                  from.writable != 0, from.initialised != 0});
   }
   config.seed = launch.seed;
   config.workers = launch.workers;
-  config.checks = launch.checks != 0;
+  config.checks = launch.checks;
   return config;
 }
 

@@ -31,8 +31,12 @@ constexpr int64_t maxStacks = 16384;
 class Launch {
 public:
   Launch(const LaunchConfig &config, int64_t numBlocks)
-      : config(config), order(uint64_t(numBlocks), config.seed),
-        errorPosition(numBlocks) {}
+      : state(config), order(uint64_t(numBlocks), config.seed),
+        errorPosition(numBlocks) {
+    if (!state.memory.isValid())
+      record(-1, "launch: no memory for the checks of races and "
+                 "uninitialised reads");
+  }
 
   /// Runs blocks until none is left or one has failed.
   void work();
@@ -44,7 +48,7 @@ private:
   void record(int64_t position, const std::string &error);
   void add(const LaunchCounters &counters);
 
-  const LaunchConfig &config;
+  LaunchState state;
   const Permutation order;
   std::atomic<int64_t> nextPosition{0};
   std::atomic<int64_t> errorPosition; ///< of the first error; written locked
@@ -72,7 +76,7 @@ void Launch::work() {
   DefaultFloatMode floatMode;
   std::unique_ptr<StackPool> stacks = acquireStackPool();
   {
-    Block block(config, *stacks);
+    Block block(state, *stacks);
     for (;;) {
       int64_t position = nextPosition.fetch_add(1, std::memory_order_relaxed);
       if (position >= errorPosition.load(std::memory_order_relaxed))
@@ -134,6 +138,8 @@ static std::string explainInvalid(const LaunchConfig &config) {
   if (config.sharedBytes < 0)
     return "launch: shared memory of " + std::to_string(config.sharedBytes) +
            " bytes";
+  if (config.checks & ~uint32_t(LowlpCheckAll))
+    return "launch: there are no checks " + std::to_string(config.checks);
   if (config.workers < 0)
     return "launch: " + std::to_string(config.workers) + " workers";
   for (const Allocation &allocation : config.allocations)

@@ -18,11 +18,12 @@ static LaunchConfig toCxx(const LowlpLaunchConfig &config) {
   for (int64_t i = 0; i < config.numAllocations; ++i) {
     const LowlpAllocation &allocation = config.allocations[i];
     result.allocations.push_back({allocation.begin, allocation.bytes,
-                                  allocation.name, allocation.writable != 0});
+                                  allocation.name, allocation.writable != 0,
+                                  allocation.initialised != 0});
   }
   result.seed = config.seed;
   result.workers = config.workers;
-  result.checks = config.checks != 0;
+  result.checks = config.checks;
   return result;
 }
 

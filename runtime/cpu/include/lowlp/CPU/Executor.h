@@ -13,6 +13,27 @@
 
 #include "lowlp/CPU/ABI.h"
 
+/// What a launch looks for, as bits. Every check includes bounds.
+enum LowlpCheck {
+  LowlpCheckNothing = 0,
+  /// Bounds, alignment and permission of accesses, and assertions.
+  LowlpCheckBounds = 1,
+  /// Two threads that touch the same byte, one of them by a plain write or only
+  /// one of them by an atomic, with nothing that orders the two: no barrier
+  /// between them within a block, or different blocks. Found in every run that
+  /// has a race, whatever the seed, because of the missing order and not of a
+  /// wrong result; writing the value that is there already counts too. The
+  /// program's own synchronisation by atomics counts for nothing, and neither
+  /// does a collective of a warp.
+  LowlpCheckRaces = 2,
+  /// Reads of shared memory that the block has not written, and of allocations
+  /// that are not `initialised`. An atomic reads what it adds to, compares or
+  /// returns in exchange; `and` and `or` count as writes alone, as they are how
+  /// fields narrower than a byte are stored.
+  LowlpCheckUninitialised = 4,
+  LowlpCheckAll = 7,
+};
+
 #ifdef __cplusplus
 #include <string>
 #include <vector>
@@ -27,6 +48,9 @@ struct Allocation {
   int64_t bytes = 0;
   const char *name = ""; ///< as reports call it, usually the argument's name
   bool writable = false;
+  /// Holds values before the launch. Of allocations that overlap, one that does
+  /// speaks for all.
+  bool initialised = true;
 };
 
 /// One launch. Everything pointed to must stay alive until `launch` returns.
@@ -38,8 +62,8 @@ struct LaunchConfig {
   void *const *args = nullptr; ///< handed to every thread as it is
   std::vector<Allocation> allocations;
   uint64_t seed = 0;
-  int workers = 0;    ///< host threads; 0: as many as the machine has
-  bool checks = true; ///< check accesses and assertions
+  int workers = 0; ///< host threads; 0: as many as the machine has
+  uint32_t checks = LowlpCheckAll; ///< bits of `LowlpCheck`
 };
 
 /// What the executed threads did. Loads and stores are the accesses announced
@@ -59,8 +83,9 @@ struct LaunchCounters {
 };
 
 /// The outcome of a launch. If not `ok`, `error` is the first error in the
-/// seed's order of blocks, memory holds what was written until then, and the
-/// counters cover what had run.
+/// seed's order of blocks (a race between blocks is the error of the one that
+/// comes second, which several workers leave to chance), memory holds what was
+/// written until then, and the counters cover what had run.
 struct LaunchReport : LaunchCounters {
   bool ok = false;
   std::string error;
@@ -83,6 +108,7 @@ typedef struct LowlpAllocation {
   int64_t bytes;
   const char *name;
   int32_t writable;
+  int32_t initialised;
 } LowlpAllocation;
 
 typedef struct LowlpLaunchConfig {
@@ -95,7 +121,7 @@ typedef struct LowlpLaunchConfig {
   int64_t numAllocations;
   uint64_t seed;
   int32_t workers;
-  int32_t checks;
+  uint32_t checks;
 } LowlpLaunchConfig;
 
 typedef struct LowlpLaunchCounters {

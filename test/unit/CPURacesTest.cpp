@@ -58,6 +58,16 @@ TEST(CPURaces, withinABlock) {
          load(t, shared(t), 63 - i, siteB);
        },
        {}},
+      {"read by all, a barrier, then changed by one",
+       1,
+       [](LowlpThread *t, void *const *args) {
+         int32_t *x = pointerArg<int32_t>(args, 0);
+         load(t, x, 0, siteA);
+         lowlpCpuBarrier(t, "b");
+         if (lowlpCpuThreadId(t, 0) == 9)
+           store(t, x, 0, load(t, x, 0, siteA) + 1, siteB);
+       },
+       {}},
       {"store and load without",
        1,
        [](LowlpThread *t, void *const *) {
@@ -273,6 +283,36 @@ TEST(CPURaces, aliasesShareTheirHistory) {
   EXPECT_NE(launcher.run().error.find("race: "), std::string::npos);
 }
 
+TEST(CPURaces, theFirstBlockComesBackAfterAnother) {
+  // Block 0 reads, then block 1, then block 0 writes; the flag orders nothing,
+  // but makes it happen so. Each block has a worker.
+  std::vector<int32_t> x(16);
+  Launcher launcher(
+      [](LowlpThread *t, void *const *args) {
+        int32_t *x = pointerArg<int32_t>(args, 0);
+        auto turn = uint32_t(lowlpCpuBlockId(t, 0));
+        auto readFlag = [&] {
+          return lowlpCpuAtomic(t, LowlpAtomicOr, x, 0, 0, "f");
+        };
+        while (readFlag() != turn) {
+        }
+        load(t, x, 8, siteA);
+        lowlpCpuAtomic(t, LowlpAtomicAdd, x, 0, 1, "f");
+        while (turn == 0 && readFlag() != 2) {
+        }
+        if (turn == 0)
+          store(t, x, 8, 1, siteB);
+      },
+      2, 1);
+  launcher.workers = 2;
+  LaunchReport report = launcher.pass(x, "x", true).run();
+  EXPECT_EQ(report.error,
+            "lowlp.b at t.mlir:2:1: race: write of 4 bytes at byte offset 32 "
+            "of argument 'x' (64 bytes) and the read by block (1, 0, 0), "
+            "thread (0, 0, 0) at lowlp.a at t.mlir:1:1 have no order, as "
+            "blocks run in any; block (0, 0, 0), thread (0, 0, 0)");
+}
+
 TEST(CPURaces, eachCheckIsSwitchedByItself) {
   std::vector<int32_t> x(64);
   Launcher launcher(
@@ -319,6 +359,7 @@ bool hasRace(const Program &program) {
 }
 
 constexpr int numEpochs = 3;
+constexpr int yieldOffset = 60; ///< beyond what the programs touch
 
 void runProgram(LowlpThread *thread, void *const *args) {
   auto *x = pointerArg<int32_t>(args, 0);
@@ -330,6 +371,8 @@ void runProgram(LowlpThread *thread, void *const *args) {
       if (a.block != lowlpCpuBlockId(thread, 0) || a.epoch != epoch ||
           a.thread != lowlpCpuThreadId(thread, 0))
         continue;
+      // Lets the other threads of the block go first, or not.
+      lowlpCpuAtomic(thread, LowlpAtomicAdd, x, yieldOffset, 1, "y");
       if (a.kind == 2)
         lowlpCpuAtomic(thread, LowlpAtomicAdd, x, a.byteOffset, 1, siteA);
       else

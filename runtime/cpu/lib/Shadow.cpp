@@ -178,9 +178,9 @@ bool Shadow::comesFromOtherThread(Cell &cell, const Visit &visit,
     finding.other = actorOf(cell, kind);
     if (finding.other.thread != visit.actor.thread)
       return true;
-    // The one thread of its kind is the visitor; there may be a second.
+    // The first thread of its kind is the visitor; a second one is not.
     finding.other = cell.second;
-    if (cell.secondKind == kind && cell.second.thread != visit.actor.thread)
+    if (cell.secondKind == kind)
       return true;
   }
   Actor &first = actorOf(cell, visit.kind);

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace nb = nanobind;
@@ -74,6 +75,28 @@ nb::dict toDict(const LowlpLaunchCounters &counters) {
   return dict;
 }
 
+/// Appends the counts of one op to a list of them.
+void appendSite(const LowlpSiteTraffic *traffic, void *to) {
+  static_cast<std::vector<std::pair<std::string, LowlpSiteTraffic>> *>(to)
+      ->emplace_back(traffic->site, *traffic);
+}
+
+nb::list
+toList(const std::vector<std::pair<std::string, LowlpSiteTraffic>> &sites) {
+  nb::list list;
+  for (const auto &[name, traffic] : sites) {
+    nb::dict site;
+    site["site"] = name;
+    site["accesses"] = traffic.accesses;
+    site["bytes"] = traffic.bytes;
+    site["requests"] = traffic.requests;
+    site["sectors"] = traffic.sectors;
+    site["extra_passes"] = traffic.extraPasses;
+    list.append(site);
+  }
+  return list;
+}
+
 class CpuProgram {
 public:
   CpuProgram(MlirOperation module, int optLevel) {
@@ -92,7 +115,7 @@ public:
                const Extents &block, int64_t sharedBytes,
                const std::vector<Argument> &arguments,
                const std::vector<Memory> &memory, uint64_t seed,
-               int32_t workers, uint32_t checks) const {
+               int32_t workers, uint32_t checks, bool countsSites) const {
     std::vector<Value> values;
     for (const Argument &argument : arguments)
       values.push_back(readValue(argument));
@@ -113,6 +136,10 @@ public:
     launch.seed = seed;
     launch.workers = workers;
     launch.checks = checks;
+    std::vector<std::pair<std::string, LowlpSiteTraffic>> sites;
+    if (countsSites)
+      launch.onSite = appendSite;
+    launch.onSiteData = &sites;
     LowlpLaunchCounters counters = {};
     std::string error;
     bool ok;
@@ -124,7 +151,10 @@ public:
     }
     if (!ok)
       throw std::runtime_error(error);
-    return toDict(counters);
+    nb::dict dict = toDict(counters);
+    if (countsSites)
+      dict["sites"] = toList(sites);
+    return dict;
   }
 
 private:
@@ -149,11 +179,14 @@ NB_MODULE(_compiler, m) {
            nb::arg("block"), nb::arg("shared_bytes"), nb::arg("args"),
            nb::arg("allocations"), nb::arg("seed") = 0, nb::arg("workers") = 0,
            nb::arg("checks") = uint32_t(LowlpCheckAll),
+           nb::arg("sites") = false,
            "Runs a kernel and returns what it counted. `args` holds a kind "
            "('ptr', 'i32', 'i64' or 'f32') and a value for each argument; "
            "`allocations` address, bytes, name and writability of the memory "
            "that may be touched, and whether it holds values; `checks` is the "
-           "sum of CHECK_BOUNDS, CHECK_RACES and CHECK_UNINITIALISED. Raises "
+           "sum of CHECK_BOUNDS, CHECK_RACES and CHECK_UNINITIALISED; with "
+           "`sites` the "
+           "counts of each op are the item 'sites'. Raises "
            "RuntimeError with the op and its place "
            "if the kernel does what it must not.");
 }

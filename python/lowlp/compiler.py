@@ -240,14 +240,18 @@ class CpuKernel:
         workers: int = 0,
         checks: bool | str = True,
         undefined: Collection[str] = (),
+        sites: bool = False,
         **named: object,
-    ) -> dict[str, int]:
+    ) -> dict[str, Any]:
         """Runs the kernel on numpy arrays and numbers, and returns what it counted.
 
         seed       orders blocks and threads; a correct program gives the same result for all
         workers    operating-system threads; 0: one for each core
         checks     'bounds' of accesses, as False; with them 'races' or 'uninitialised' reads; or 'all', as True
         undefined  names of the arrays whose contents mean nothing before the kernel has written them
+        sites      also count by op, at some cost: the item 'sites' is a list of dictionaries with the op's 'site', the
+                   'accesses' of threads, their 'bytes', the 'requests' of warps that they make up, the 'sectors' of 32
+                   bytes that these touch in arrays, and the 'extra_passes' that bank conflicts cost in shared memory
 
         Raises `CpuTargetError` with op, source line, block and thread where the program does what a GPU forbids.
         """
@@ -262,6 +266,7 @@ class CpuKernel:
             workers=workers,
             checks=checks,
             undefined=undefined,
+            sites=sites,
         )
 
 
@@ -311,10 +316,11 @@ def launch(
     seed: int = 0,
     checks: bool | str = True,
     undefined: Collection[str] = (),
-) -> dict[str, int] | None:
+    sites: bool = False,
+) -> dict[str, Any] | None:
     """Runs a kernel of the DSL where its arrays are: numpy's on the CPU target, CUDA arrays on their GPU.
 
-    `seed`, `checks` and `undefined` are the CPU target's: see `CpuKernel.__call__`.
+    `seed`, `checks`, `undefined` and `sites` are the CPU target's: see `CpuKernel.__call__`.
 
     Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
     """
@@ -324,7 +330,7 @@ def launch(
     key = program.trace_key()
     if all(host) and host:
         kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
-        counters: dict[str, int] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined)
+        counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
         return counters
     arch = current_arch()
     compiled = _compiled.get((key, arch), functools.partial(compile, program, arch))

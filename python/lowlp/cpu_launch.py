@@ -35,7 +35,8 @@ def run(
     workers: int,
     checks: bool | str,
     undefined: Collection[str],
-) -> dict[str, int]:
+    sites: bool,
+) -> dict[str, Any]:
     """Runs `program` and returns the executor's counters; see `CpuKernel.__call__`."""
     if positional and named:
         raise LowlpTypeError("arguments: give all by position or all by name")
@@ -58,7 +59,7 @@ def run(
     if 0 in grid:
         return {}
     try:
-        counters: dict[str, int] = program.run(
+        counters: dict[str, Any] = program.run(
             description.name,
             grid,
             description.block,
@@ -68,6 +69,7 @@ def run(
             seed,
             workers,
             flags,
+            sites,
         )
     except RuntimeError as error:
         raise CpuTargetError(str(error)) from error

@@ -155,3 +155,21 @@ def test_what_a_kernel_only_reads_may_not_be_written() -> None:
     # Two arguments may be one array, as long as the accesses do not race.
     make_copy(layout, layout)(y, y)
     assert (y == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("layout", "sectors"),
+    [
+        (lowlp.local(32, 1).spatial(1, 32), 4),  # a request of the warp is a row: 128 bytes
+        (lowlp.local(1, 32).spatial(32, 1), 32),  # a request is a column: every lane has a sector of its own
+    ],
+)
+def test_counts_by_op_show_coalescing(layout: Any, sectors: int) -> None:
+    y, z = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    counters = make_copy(layout, layout)(y, z, sites=True)
+    assert len(counters["sites"]) == 3
+    for site in counters["sites"]:
+        assert site["site"].startswith(("lowlp.load_global at ", "lowlp.store_global at "))
+        assert (site["bytes"], site["requests"], site["extra_passes"]) == (4096, 32, 0)
+        assert site["sectors"] == 32 * sectors
+    assert "sites" not in make_copy(layout, layout)(y, z)

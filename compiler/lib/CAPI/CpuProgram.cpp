@@ -32,6 +32,7 @@ static cpu::LaunchConfig toConfig(const LowlpLaunchConfig &launch) {
   config.seed = launch.seed;
   config.workers = launch.workers;
   config.checks = launch.checks;
+  config.countsSites = launch.onSite != nullptr;
   return config;
 }
 
@@ -62,6 +63,7 @@ bool lowlpCpuProgramRun(LowlpCpuProgram program, MlirStringRef kernel,
     *counters = {result->loads,       result->stores,  result->bytesLoaded,
                  result->bytesStored, result->mmas,    result->barriers,
                  result->shuffles,    result->atomics, result->blocks};
+  cpu::passSites(*result, launch->onSite, launch->onSiteData);
   if (!result->ok)
     report(onError, userData, result->error);
   return result->ok;

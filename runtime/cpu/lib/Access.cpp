@@ -43,10 +43,15 @@ static void checkAccess(LowlpThread *thread, const Access &access,
     block.setError(*thread, site, block.memory.explain(access));
     block.abandon();
   }
-  if (place->shadow && access.bytes > 0 &&
-      !block.remember(*thread, access, *place, site,
-                      usesValue(access.kind, atomicOp)))
+  if (access.bytes <= 0)
+    return;
+  if (place->shadow && !block.remember(*thread, access, *place, site,
+                                       usesValue(access.kind, atomicOp)))
     block.abandon();
+  if (block.traffic)
+    block.traffic->add(site, thread->index, block.warpOf(*thread).lanes,
+                       block.memory.isShared(*place), place->offsetOf(access),
+                       access.bytes);
 }
 
 void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,

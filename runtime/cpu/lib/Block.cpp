@@ -47,8 +47,10 @@ static std::unique_ptr<Shadow> makeSharedShadow(const LaunchConfig &config) {
 }
 
 Block::Block(LaunchState &launch, StackPool &stacks)
-    : config(launch.config), position(), memory(launch.memory), launch(launch),
-      stacks(stacks), siteNumbers(launch.sites),
+    : config(launch.config), position(), memory(launch.memory),
+      traffic(launch.config.countsSites ? std::make_unique<Traffic>()
+                                        : nullptr),
+      launch(launch), stacks(stacks), siteNumbers(launch.sites),
       shared(allocateShared(config.sharedBytes)),
       sharedShadow(makeSharedShadow(config)) {
   int64_t numThreads = config.block[0] * config.block[1] * config.block[2];
@@ -110,6 +112,8 @@ bool Block::run(int64_t blockIndex) {
     stacks.give(thread.stackTop);
     thread.stackTop = nullptr;
   }
+  if (traffic)
+    traffic->endBlock();
   if (!failed)
     ++counters.blocks;
   return !failed;

@@ -29,6 +29,7 @@
 #include "Order.h"
 #include "SiteTable.h"
 #include "StackPool.h"
+#include "Traffic.h"
 
 #include <boost/context/detail/fcontext.hpp>
 
@@ -133,6 +134,7 @@ public:
   LaunchCounters counters; ///< summed over the blocks run so far
   Coordinates position;    ///< of the block now running
   MemoryMap memory;
+  std::unique_ptr<Traffic> traffic; ///< null unless `countsSites`
 
   char *sharedMemory() { return shared.get(); }
 

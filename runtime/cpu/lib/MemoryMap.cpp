@@ -76,7 +76,7 @@ static const char *nameOf(AccessKind kind) {
 }
 
 std::string MemoryMap::nameOf(const Place &place) const {
-  if (&place == &places.front())
+  if (isShared(place))
     return "shared memory";
   const char *name = place.allocation.name;
   return "argument '" + std::string(name ? name : "") + "'";

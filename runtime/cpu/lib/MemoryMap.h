@@ -100,6 +100,8 @@ public:
   /// the offset counts from the begin of the allocation.
   std::string describe(const Place &place, const Access &access) const;
 
+  bool isShared(const Place &place) const { return &place == &places.front(); }
+
   /// "argument 'x'" or "shared memory"
   std::string nameOf(const Place &place) const;
 

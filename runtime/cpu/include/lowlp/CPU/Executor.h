@@ -34,6 +34,24 @@ enum LowlpCheck {
   LowlpCheckAll = 7,
 };
 
+/// What one op did to memory. A request is one access of all lanes of a warp
+/// that take part; it touches `sectors` of 32 bytes of global memory, or takes
+/// `extraPasses` beyond the least that shared memory without bank conflicts
+/// would take. Arguments count as aligned to a sector. Ops of the same name and
+/// place are one.
+typedef struct LowlpSiteTraffic {
+  const char *site;
+  uint64_t accesses;
+  uint64_t bytes;
+  uint64_t requests;
+  uint64_t sectors;
+  uint64_t extraPasses;
+} LowlpSiteTraffic;
+
+/// Receives the counts of one op, which are valid during the call.
+typedef void (*LowlpSiteCallback)(const LowlpSiteTraffic *traffic,
+                                  void *userData);
+
 #ifdef __cplusplus
 #include <string>
 #include <vector>
@@ -64,6 +82,7 @@ struct LaunchConfig {
   uint64_t seed = 0;
   int workers = 0; ///< host threads; 0: as many as the machine has
   uint32_t checks = LowlpCheckAll; ///< bits of `LowlpCheck`
+  bool countsSites = false; ///< also count by op; needs `LowlpCheckBounds`
 };
 
 /// What the executed threads did. Loads and stores are the accesses announced
@@ -82,6 +101,25 @@ struct LaunchCounters {
   uint64_t blocks = 0; ///< blocks that ran to their end
 };
 
+/// `LowlpSiteTraffic` that owns its text.
+struct SiteTraffic {
+  std::string site;
+  uint64_t accesses = 0; ///< of single threads
+  uint64_t bytes = 0;
+  uint64_t requests = 0;
+  uint64_t sectors = 0;
+  uint64_t extraPasses = 0;
+
+  SiteTraffic &operator+=(const SiteTraffic &other) {
+    accesses += other.accesses;
+    bytes += other.bytes;
+    requests += other.requests;
+    sectors += other.sectors;
+    extraPasses += other.extraPasses;
+    return *this;
+  }
+};
+
 /// The outcome of a launch. If not `ok`, `error` is the first error in the
 /// seed's order of blocks (a race between blocks is the error of the one that
 /// comes second, which several workers leave to chance), memory holds what was
@@ -89,12 +127,17 @@ struct LaunchCounters {
 struct LaunchReport : LaunchCounters {
   bool ok = false;
   std::string error;
+  std::vector<SiteTraffic> sites; ///< by name; empty unless `countsSites`
 };
 
 /// Runs the kernel on the whole grid and waits for it. Never throws for what
 /// the kernel does: errors of the program and of `config` come in the report.
 /// May be called from several host threads at once.
 LOWLP_CPU_EXPORT LaunchReport launch(const LaunchConfig &config);
+
+/// Calls `onSite`, unless it is null, for each of the report's sites.
+LOWLP_CPU_EXPORT void passSites(const LaunchReport &report,
+                                LowlpSiteCallback onSite, void *userData);
 
 } // namespace cpu
 } // namespace lowlp
@@ -122,6 +165,8 @@ typedef struct LowlpLaunchConfig {
   uint64_t seed;
   int32_t workers;
   uint32_t checks;
+  LowlpSiteCallback onSite; ///< called for each op; null: none is counted
+  void *onSiteData;
 } LowlpLaunchConfig;
 
 typedef struct LowlpLaunchCounters {

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .layouts import column_spatial as column_spatial
     from .layouts import layout as layout
     from .layouts import local as local
-    from .layouts import spatial as spatial
     from .layouts import reduce as reduce
+    from .layouts import spatial as spatial
     from .linear_op import compile_linear as compile_linear
     from .linear_op import linear as linear
     from .quantization import quantize as quantize
@@ -59,6 +59,9 @@ _MODULES = {
 # Modules that are public as such.
 _SUBMODULES = ("errors", "language")
 
+# Names that are reserved, so that who looks for them learns why they are not here.
+_PLANNED = {"nf": "tables of values are", "swizzle": "the layout swizzle is"}
+
 __all__ = [*_MODULES, *_SUBMODULES, "__version__"]
 
 
@@ -66,6 +69,8 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f".{name}", __name__)
     module = _MODULES.get(name)
+    if name in _PLANNED:
+        raise AttributeError(f"lowlp.{name}: {_PLANNED[name]} not offered yet", name=name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{module}", __name__), name)

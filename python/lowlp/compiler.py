@@ -23,13 +23,14 @@ from lowlp_runtime.description import KernelDescription
 
 from . import __version__
 from .description import read_kernels
-from .errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError, from_mlir_error
+from .errors import CompileError, LowlpTypeError, LowlpValueError, from_mlir_error
 
 if TYPE_CHECKING:
     from ._mlir import ir
 
 DEFAULT_ARCH = "sm_90a"
 LEVELS = ("block", "thread", "nvvm")
+_UNKNOWN_ARCH = re.compile("unknown architecture '.*")
 _ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 
 
@@ -53,7 +54,11 @@ class CompiledKernel:
 
     binary: KernelBinary
     arch: str
-    assembled: AssembledCubin | None = field(default=None, repr=False)
+    # Not compared: a saved kernel has what ptxas said among its notes alone.
+    assembled: AssembledCubin | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<lowlp compiled kernel {self.name} for {self.arch}>"
 
     @property
     def name(self) -> str:
@@ -80,8 +85,8 @@ class CompiledKernel:
         return self.binary.cubins[self.arch]
 
     def ir(self, level: str) -> str:
-        """The program at `level`: 'block', 'thread' or 'nvvm'."""
-        if level not in self.binary.ir:
+        """The program at `level`: 'block', 'thread' or 'nvvm', as MLIR text. Raises `LowlpValueError` for others."""
+        if not isinstance(level, str) or level not in self.binary.ir:
             held = ", ".join(self.binary.ir) or "none"
             raise LowlpValueError(f"level: kernel {self.name!r} holds no IR at level {level!r}; held: {held}")
         return self.binary.ir[level]
@@ -100,7 +105,10 @@ class CompiledKernel:
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the kernel to one file, which `lowlp.load` and `lowlp_runtime` read, the latter without a compiler."""
+        """Writes the kernel to one file, which `lowlp.load` and `lowlp_runtime` read, the latter without a compiler.
+
+        Raises `LowlpTypeError` for what is no path, and `LowlpOSError` (an `OSError`) where it cannot be written.
+        """
         self.binary.save(path)
 
     def __call__(self, *arguments: object, stream: object = None, **named: object) -> None:
@@ -111,29 +119,41 @@ class CompiledKernel:
 
 
 def check_arch(arch: object, argument: str = "target") -> str:
-    """`arch` if it is spelled as an architecture, else `LowlpValueError`; the compiler then knows it or not."""
-    if not isinstance(arch, str) or not _ARCH.fullmatch(arch):
-        raise LowlpValueError(f"{argument}: expected an architecture such as 'sm_90a', or 'cpu', got {arch!r}")
+    """`arch` if it is spelled as an architecture; the compiler then knows it or not.
+
+    Raises `LowlpTypeError` and `LowlpValueError`, which name `argument`.
+    """
+    if not isinstance(arch, str):
+        raise LowlpTypeError(f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}")
+    if not _ARCH.fullmatch(arch):
+        raise LowlpValueError(f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}")
     return arch
 
 
 def open_program(program: BlockProgram | str) -> ir.Module:
     """A fresh module of `program`, in a context of its own when it is text."""
     if not isinstance(program, str):
+        if not callable(getattr(program, "module", None)):
+            wanted = "a kernel of the DSL or text of the block dialect"
+            raise LowlpTypeError(f"program: expected {wanted}, got {type(program).__name__}")
         return program.module()
     from ._mlir import ir
 
+    try:
+        program.encode()
+    except UnicodeEncodeError as error:
+        raise LowlpValueError(f"program: cannot be encoded as UTF-8: {error.reason} at {error.start}") from None
     with ir.Context() as context:
         try:
             return ir.Module.parse(program, context)
         except ir.MLIRError as error:
-            raise from_mlir_error(error, "parsing the program") from error
+            raise from_mlir_error(error, "parsing the program", source=program) from error
 
 
 def run_pipeline(module: ir.Module, pipeline: str) -> None:
     """Runs a named pipeline, such as `lowlp-to-ptx{arch=sm_90a}`, on the module, in place.
 
-    Raises `CompileError`, which carries the diagnostics and the command that reproduces them.
+    Raises `CompileError`, which carries the diagnostics and the program, so that both can be had again.
     """
     from ._mlir import ir
     from ._mlir.passmanager import PassManager
@@ -153,7 +173,7 @@ def read_ptx(module: ir.Module) -> str:
         if isinstance(operation, gpu.BinaryOp):
             (entry,) = list(operation.objects)
             return bytes(gpu.ObjectAttr(entry).object).decode()
-    raise LowlpRuntimeError("the pipeline left no gpu.binary: the program holds no kernel")
+    raise LowlpValueError("program: expected one kernel, found none")
 
 
 def compile(  # noqa: A001
@@ -176,14 +196,17 @@ def compile(  # noqa: A001
     `AssembleError` from ptxas.
     """
     arch = check_arch(target)
-    if opt_level not in (0, 1, 2, 3):
+    if not isinstance(opt_level, int) or isinstance(opt_level, bool) or opt_level not in (0, 1, 2, 3):
         raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
     texts: dict[str, str] = {}
     module = open_program(program)
     texts["block"] = str(module)
     for level in ("thread", "nvvm"):
         options = f"{{arch={arch}}}" if level == "nvvm" else ""
-        run_pipeline(module := open_program(program), f"lowlp-to-{level}{options}")
+        try:
+            run_pipeline(module := open_program(program), f"lowlp-to-{level}{options}")
+        except CompileError as error:
+            raise _target_error(error) or error from None
         texts[level] = str(module)
     run_pipeline(module := open_program(program), f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}")
     ptx = read_ptx(module)
@@ -195,6 +218,12 @@ def compile(  # noqa: A001
         description = replace(description, notes={**description.notes, f"ptxas {arch}": resources})
     cubins = {arch: assembled.cubin} if assembled else {}
     return CompiledKernel(KernelBinary(description, {arch: ptx}, cubins, texts), arch, assembled)
+
+
+def _target_error(error: CompileError) -> LowlpValueError | None:
+    """What the compiler says of `target`, without the place in the program, which is not at fault; or None."""
+    found = next(filter(None, map(_UNKNOWN_ARCH.search, error.diagnostics)), None)
+    return LowlpValueError(f"target: {found[0]}") if found else None
 
 
 def _resources(assembled: AssembledCubin, description: KernelDescription) -> dict[str, int]:
@@ -215,8 +244,9 @@ def _only_kernel(kernels: Sequence[KernelDescription]) -> KernelDescription:
 def load(path: str | os.PathLike[str]) -> CompiledKernel:
     """The kernel saved at `path`.
 
-    Raises `KernelFileError` for a file that is damaged, of another version or no saved kernel, `OSError` where it cannot
-    be read.
+    Raises `KernelFileError` for a file that is damaged, of another version or no saved kernel, `LowlpOSError` (an
+    `OSError`, and `FileNotFoundError` where that is the reason) where it cannot be read, `LowlpTypeError` for what is
+    no path.
     """
     binary = KernelBinary.load(path)
     arch = next(iter([*binary.cubins, *binary.ptx]))
@@ -324,9 +354,16 @@ def launch(
 
     Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
     """
-    host = [is_host_array(value) for value in arguments if not isinstance(value, int | float | np.number)]
+    _check_count(program, arguments)
+    arrays = [value for value in arguments if not isinstance(value, int | float | np.number)]
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise LowlpValueError(f"seed: expected an int in 0..2**64 - 1, got {seed!r:.40}")
+    host = [is_host_array(value) for value in arrays]
     if any(host) and not all(host):
-        raise LowlpTypeError("arguments: numpy arrays and CUDA arrays cannot be mixed in one launch")
+        other = type(arrays[host.index(False)]).__name__
+        raise LowlpTypeError(
+            f"arguments: arrays must be all of numpy or all on a GPU in one launch, got numpy arrays and {other}"
+        )
     key = program.trace_key()
     if all(host) and host:
         kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
@@ -336,6 +373,13 @@ def launch(
     compiled = _compiled.get((key, arch), functools.partial(compile, program, arch))
     compiled(*arguments, stream=stream)
     return None
+
+
+def _check_count(program: Any, arguments: Sequence[object]) -> None:
+    names = [parameter.name for parameter in program.parameters]
+    if len(arguments) != len(names):
+        signature = f"{program.name}({', '.join(names)})"
+        raise LowlpTypeError(f"arguments of {signature}: expected {len(names)}, got {len(arguments)}")
 
 
 def current_arch() -> str:

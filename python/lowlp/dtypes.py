@@ -16,6 +16,7 @@ Sources: Tilus, sections 5.1 and 6; APT-LLM for bipolar.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,9 @@ import numpy.typing as npt
 
 import lowlp._layout as _layout
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+# No type's name is as long; what is cut off need not fill an error message.
+_MAX_NAME: Final = 40
 
 # Floats that MLIR has itself; other floats are types of our dialect.
 _MLIR_FLOATS: Final = {
@@ -47,6 +51,8 @@ class DType:
     """The short name: `int6`, `f6e3m2`, `bf16`."""
 
     def __init__(self, name: str) -> None:
+        if len(name) > _MAX_NAME:
+            name = f"{name[: _MAX_NAME - 3]}..."
         try:
             scalar_format = _layout.ScalarFormat.parse(name)
         except ValueError as error:
@@ -141,15 +147,15 @@ class DType:
         code is 2**bits or more, LowlpTypeError when the array holds no integers or the type has no codes.
         """
         self._require_codes()
-        array = np.asarray(codes)
+        array = _as_array(codes, "codes")
         if array.dtype.kind not in "iu" and array.size:
             raise LowlpTypeError(f"codes must be an array of uint8; found {array.dtype}")
         max_code = 2**self.bits - 1
         if array.size and (array.min() < 0 or array.max() > max_code):
             found = array.max() if array.max() > max_code else array.min()
             raise LowlpValueError(f"codes of {self.name} must be 0 to {max_code}; found {found}")
-        values: npt.NDArray[np.float32] = self._decode_table()[array.astype(np.intp, copy=False)]
-        return values
+        # Indexing by an array of no dimensions gives a number, not an array.
+        return np.asarray(self._decode_table()[array.astype(np.intp, copy=False)])
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """The codes of the nearest values, of two equally near ones the even code.
@@ -161,7 +167,7 @@ class DType:
         array holds no real numbers or the type has no codes.
         """
         self._require_codes()
-        array = np.asarray(values)
+        array = _as_array(values, "values")
         if array.dtype.kind == "b" or not np.can_cast(array.dtype, np.float64):
             raise LowlpTypeError(f"values must be an array of float16, float32 or float64; found {array.dtype}")
         wide = np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
@@ -195,11 +201,38 @@ def dtype(name: str | DType) -> DType:
 
     Raises LowlpValueError for other names, LowlpTypeError for other objects.
     """
-    if isinstance(name, DType):
-        return name
-    if not isinstance(name, str):
-        raise LowlpTypeError(f"name must be a str or a lowlp.DType; found {type(name).__name__}")
-    return DType(name)
+    return named_dtype(name, "name")
+
+
+def named_dtype(value: object, argument: str) -> DType:
+    """As `dtype`, with the argument's name in errors."""
+    if isinstance(value, DType):
+        return value
+    if not isinstance(value, str):
+        raise LowlpTypeError(f"{argument}: expected a name such as 'int6' or a DType, got {type(value).__name__}")
+    try:
+        return DType(value)
+    except LowlpValueError as error:
+        raise LowlpValueError(f"{argument}: {error}") from None
+
+
+def dtype_among(value: object, argument: str, allowed: Sequence[str]) -> str:
+    """The short name of one of the `allowed` types, given by name or as a `DType`; other ones are refused."""
+    try:
+        found = named_dtype(value, argument).name
+    except LowlpValueError:
+        found = ""
+    if found not in allowed:
+        got = value.name if isinstance(value, DType) else value
+        raise LowlpValueError(f"{argument}: must be one of {', '.join(allowed)}, got {got!r:.40}")
+    return found
+
+
+def _as_array(values: npt.ArrayLike, argument: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, OverflowError) as error:  # rows of different lengths
+        raise LowlpValueError(f"{argument} must be an array: {error}") from None
 
 
 def all_dtypes() -> tuple[DType, ...]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import tempfile
+import shlex
 from typing import TYPE_CHECKING
 
 from lowlp_runtime.errors import AssembleError as AssembleError
 from lowlp_runtime.errors import DeviceError as DeviceError
 from lowlp_runtime.errors import KernelFileError as KernelFileError
 from lowlp_runtime.errors import LowlpError as LowlpError
+from lowlp_runtime.errors import LowlpFileNotFoundError as LowlpFileNotFoundError
+from lowlp_runtime.errors import LowlpIsADirectoryError as LowlpIsADirectoryError
+from lowlp_runtime.errors import LowlpOSError as LowlpOSError
+from lowlp_runtime.errors import LowlpPermissionError as LowlpPermissionError
 from lowlp_runtime.errors import LowlpRuntimeError as LowlpRuntimeError
 from lowlp_runtime.errors import LowlpTypeError as LowlpTypeError
 from lowlp_runtime.errors import LowlpValueError as LowlpValueError
@@ -24,13 +27,38 @@ class CompileError(LowlpValueError):
     """A program that the compiler refuses.
 
     diagnostics  the compiler's messages with their locations, most important first
-    command      a `lowlp-opt` command line that shows the same error, or '' where no pass ran
+    source       the program as MLIR text, or '' where it was not read so far
+    pipeline     what ran on it, as in `lowlp-to-nvvm{arch=sm_90a}`, or '' where only the parser did
     """
 
-    def __init__(self, text: str, diagnostics: tuple[str, ...] = (), command: str = "") -> None:
+    source: str = ""
+    pipeline: str = ""
+
+    def __init__(self, text: str, diagnostics: tuple[str, ...] = (), source: str = "", pipeline: str = "") -> None:
         super().__init__(text)
         self.diagnostics = diagnostics
-        self.command = command
+        self.source = source
+        self.pipeline = pipeline
+
+    def command_for(self, path: str | os.PathLike[str]) -> str:
+        """The `lowlp-opt` command line that shows the error for the program in the file at `path`."""
+        name, _, options = self.pipeline.partition("{")
+        words = ["lowlp-opt", os.fspath(path)]
+        if name:
+            options = options.removesuffix("}")
+            words.append(f"--{name}={options}" if options else f"--{name}")
+        return shlex.join(words)
+
+    def save_reproducer(self, path: str | os.PathLike[str]) -> str:
+        """Writes the program to `path`, and returns the command that shows the error again.
+
+        Raises `LowlpValueError` where the error carries no program, `OSError` where the file cannot be written.
+        """
+        if not self.source:
+            raise LowlpValueError("save_reproducer: this error carries no program")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.source)
+        return self.command_for(path)
 
 
 class CpuTargetError(LowlpRuntimeError):
@@ -60,24 +88,10 @@ def _one_diagnostic(info: ir.DiagnosticInfo) -> list[str]:
     return lines
 
 
-def from_mlir_error(error: ir.MLIRError, doing: str, pipeline: str = "", source: str = "") -> CompileError:
-    """The compiler's diagnostics as an error of ours.
-
-    With `pipeline` and `source` the program is kept in a temporary file, so that the command in the error works.
-    """
+def from_mlir_error(error: ir.MLIRError, doing: str, source: str = "", pipeline: str = "") -> CompileError:
+    """The compiler's diagnostics as an error of ours, which carries the program and what ran on it."""
     diagnostics = tuple(line for info in error.error_diagnostics for line in _one_diagnostic(info)) or (error.message,)
-    command = ""
-    if pipeline:
-        path = os.path.join(tempfile.gettempdir(), f"lowlp-{secrets.token_hex(4)}.mlir")
-        try:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(source)
-            name, _, options = pipeline.partition("{")
-            options = options.removesuffix("}")
-            command = f"lowlp-opt {path} --{name}" + (f'="{options}"' if options else "")
-        except OSError:
-            command = ""
     text = f"{doing}: " + "\n".join(diagnostics)
-    if command:
-        text += f"\nreproduce: {command}"
-    return CompileError(text, diagnostics, command)
+    if source and pipeline:
+        text += "\nreproduce: save_reproducer(path) of this error writes the program and returns the command"
+    return CompileError(text, diagnostics, source, pipeline)

@@ -5,8 +5,9 @@ from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from numpy.typing import NDArray
+
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 AnyArray: TypeAlias = NDArray[Any]
 
@@ -36,8 +37,19 @@ def as_host_array(value: object, name: str) -> AnyArray:
         if tensor.dtype == torch.bfloat16:
             bits: AnyArray = tensor.contiguous().view(torch.int16).numpy()
             return bits.view(ml_dtypes.bfloat16)
-        host: AnyArray = tensor.numpy()
+        try:
+            host: AnyArray = tensor.resolve_conj().resolve_neg().numpy()
+        except (TypeError, RuntimeError) as error:  # sparse, or of a type that numpy has not
+            raise LowlpTypeError(f"{name}: a tensor without a numpy array: {error}") from None
         return host
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     raise LowlpTypeError(f"{name}: expected a numpy array or a torch tensor on the CPU, got {type(value).__name__}")
+
+
+def as_torch_tensor(array: AnyArray) -> Any:
+    """The array as a `torch.Tensor` on the CPU that shares its memory; `ml_dtypes.bfloat16` becomes bfloat16."""
+    torch = sys.modules["torch"]
+    if array.dtype == FLOAT_DTYPES["bf16"]:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

@@ -32,6 +32,10 @@ __all__ = ["Layout", "column_local", "column_spatial", "from_modes", "layout", "
 
 _T = TypeVar("_T")
 
+# Beyond these a table or a drawing is of no use, and takes memory until there is none.
+_MAX_TABLE_NUMBERS = 2**28
+_MAX_DRAWN = 2**20
+
 # The library counts in 64 bits.
 _INT64_LIMIT = 2**63
 
@@ -59,6 +63,10 @@ def _ints(argument: str, values: object) -> list[int]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         return [_int(argument, values)]
     return [_int(argument, value) for value in values]
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _varargs(argument: str, values: tuple[int | Iterable[int], ...]) -> list[int]:
@@ -154,9 +162,18 @@ class Layout:
         return tuple(_call(self._impl.evaluate, _int("thread", thread), _int("local", local)))
 
     def table(self) -> npt.NDArray[np.int64]:
-        """All of the function as an int64 array [num_threads, num_local, rank]: table()[t, i] is self(t, i)."""
+        """All of the function as an int64 array [num_threads, num_local, rank]: table()[t, i] is self(t, i).
+
+        Raises LowlpValueError where it would hold more than 2**28 numbers (2 GiB).
+        """
+        self._require_at_most(_MAX_TABLE_NUMBERS // self.rank, "a table")
         array: npt.NDArray[np.int64] = self._impl.table()
         return array
+
+    def _require_at_most(self, limit: int, what: str) -> None:
+        count = self.num_threads * self.num_local
+        if count > limit:
+            raise LowlpValueError(f"{what} takes layouts of at most {limit} elements; {self} has {count}")
 
     def threads_holding(self, *index: int | Iterable[int]) -> list[tuple[int, int]]:
         """Every (thread, local index) that holds the element, in order of threads.
@@ -173,7 +190,11 @@ class Layout:
         return int(_call(self._impl.contiguous_locals, _int("dim", dim)))
 
     def draw(self) -> str:
-        """A table with `thread:local` in each cell (Tilus, figure 4). Raises LowlpValueError above rank 2."""
+        """A table with `thread:local` in each cell (Tilus, figure 4).
+
+        Raises LowlpValueError above rank 2 and above 2**20 elements, each counted once for every thread that holds it.
+        """
+        self._require_at_most(_MAX_DRAWN, "a drawing")
         return str(_call(self._impl.draw))
 
     def __str__(self) -> str:
@@ -313,8 +334,12 @@ def from_modes(
     """
 
     def digits(argument: str, pairs: Sequence[tuple[int | None, int]]) -> list[tuple[int | None, int]]:
+        if not _is_sequence(pairs) or not all(_is_sequence(pair) and len(pair) == 2 for pair in pairs):
+            raise LowlpTypeError(f"{argument} must be a sequence of pairs (mode, extent); found {pairs!r:.60}")
         return [(None if mode is None else _int(argument, mode), _int(argument, extent)) for mode, extent in pairs]
 
+    if not _is_sequence(mode_extents):
+        raise LowlpTypeError(f"mode_extents must be a sequence of sequences of integers; found {mode_extents!r:.60}")
     extents = [_ints("mode_extents", dim) for dim in mode_extents]
     threads, locals_ = digits("thread_digits", thread_digits), digits("local_digits", local_digits)
     return Layout._wrap(_call(_layout.from_modes, extents, threads, locals_))

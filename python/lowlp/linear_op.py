@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from lowlp_runtime.array import is_torch_tensor
 
 from .compiler import DEFAULT_ARCH, CompiledKernel, _Once, compile, compile_cpu, current_arch
+from .dtypes import DType, dtype, dtype_among, named_dtype
 from .errors import LowlpTypeError, LowlpValueError
-from .kernels.linear import ACTIVATIONS, OUTPUTS, LinearSpec, linear_kernel
+from .host_array import as_host_array, as_torch_tensor
+from .kernels.linear import ACTIVATIONS, OUTPUTS, LinearSpec, check_weight, linear_kernel
 from .packing import PACKED_FORMAT_VERSION, pack, packed_shape
-from .quantized_tensor import QuantizedTensor
+from .quantized_tensor import QuantizedTensor, group_size_of
 
 AnyArray = NDArray[Any]
 
@@ -27,6 +29,7 @@ _NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
 }
 _ALIGN_BYTES = 16
+_INT32_MAX = 2**31 - 1
 _kernels = _Once()
 
 
@@ -35,14 +38,14 @@ def linear(
     qw: QuantizedTensor,
     *,
     bias: Any = None,
-    out_dtype: str | None = None,
+    out_dtype: str | DType | None = None,
     batch_invariant: bool = False,
     stream: object = None,
 ) -> Any:
     """y = x @ w^T + bias, with w the quantised weights.
 
-    x                [..., K], float16 or bfloat16, any row stride; numpy: the CPU target computes; a CUDA tensor of
-                     PyTorch: its GPU does, on `stream` or PyTorch's current one
+    x                [..., K], float16 or bfloat16, any row stride; numpy, or a tensor of PyTorch on the CPU: the CPU
+                     target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one
     qw               weights [N, K]; packed at their first use on a device, and kept
     bias             [N], float16, bfloat16 or float32, or None
     out_dtype        'f16', 'bf16' or 'f32'; None: as x
@@ -53,71 +56,114 @@ def linear(
     """
     if not isinstance(qw, QuantizedTensor):
         raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}")
-    if not isinstance(batch_invariant, bool):
-        raise LowlpTypeError(f"batch_invariant: expected a bool, got {type(batch_invariant).__name__}")
-    if out_dtype is not None and out_dtype not in OUTPUTS:
-        raise LowlpValueError(f"out_dtype: must be None or one of {', '.join(OUTPUTS)}, got {out_dtype!r}")
+    _check_bool(batch_invariant, "batch_invariant")
+    out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
     if isinstance(x, np.ndarray):
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
-        return _linear_numpy(x, qw, bias, out_dtype)
+        return _linear_numpy(x, qw, bias, out)
     if is_torch_tensor(x):
         if x.is_cuda:
-            return _linear_torch(x, qw, bias, out_dtype, stream)
-        raise LowlpTypeError("x: a PyTorch tensor must be on a CUDA device; for the CPU target pass x.numpy()")
-    raise LowlpTypeError(f"x: expected a numpy array or a CUDA tensor of PyTorch, got {type(x).__name__}")
+            return _linear_torch(x, qw, bias, out, stream)
+        if stream is not None:
+            raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
+        host_bias = bias if bias is None else as_host_array(bias, "bias")
+        return as_torch_tensor(_linear_numpy(as_host_array(x, "x"), qw, host_bias, out))
+    raise LowlpTypeError(f"x: expected a numpy array or a tensor of PyTorch, got {type(x).__name__}")
 
 
 def compile_linear(
     *,
     n: int,
     k: int,
-    weight: str,
+    weight: str | DType,
     m: tuple[int, int] | None = None,
     group_size: int | None = 128,
-    activation: str = "f16",
+    activation: str | DType = "f16",
     target: str = DEFAULT_ARCH,
     schedule: None = None,
-    out_dtype: str | None = None,
-    scale_dtype: str = "f16",
+    out_dtype: str | DType | None = None,
+    scale_dtype: str | DType = "f16",
     zeros: bool = False,
     offsets: bool = False,
-    bias: str | None = None,
+    bias: str | DType | None = None,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
 
-    n, k         the weights' shape [N, K]
-    weight       type of the codes: an integer or float of 1 to 8 bits
+    n, k         the weights' shape [N, K], each up to 2**31 - 1
+    weight       type of the codes, by name or as a `DType`: an integer or float of 1 to 8 bits
     m            the least and the largest number of rows it is meant for; the kernel is right for every number
     group_size   divides K; None or -1: one group a row
     activation   type of x: 'f16' or 'bf16'
     target       architecture, 'sm_90a' for example
     schedule     None: there is one
     out_dtype    'f16', 'bf16' or 'f32'; None: as the activation
-    scale_dtype  type of the scales
-    zeros        with zero points, f32 [N, K / group_size]
+    scale_dtype  type of the scales: 'f16', 'bf16' or 'f32'
+    zeros        with zero points, f32 [N, K / group_size]; integers only
     offsets      with offsets, f32 [N, K / group_size]
-    bias         type of a bias [N], or None
+    bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
 
-    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, bias, y, m and the row stride of
-    x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple of 8. Raises
-    `LowlpValueError` for an argument out of range.
+    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, bias, y, m and the row
+    stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple of 8.
+    Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
     """
     if schedule is not None:
         raise LowlpValueError(f"schedule: expected None, got {schedule!r}")
-    if m is not None and (len(m) != 2 or not 0 <= m[0] <= m[1]):
-        raise LowlpValueError(f"m: expected (least, largest) with 0 <= least <= largest, got {m!r}")
+    rows, columns = _extent(n, "n"), _extent(k, "k")
+    meant_for = _rows_meant(m)
+    found = named_dtype(weight, "weight")
+    x_type = dtype_among(activation, "activation", ACTIVATIONS)
+    check_weight(found, x_type)
+    _check_bool(zeros, "zeros")
+    _check_bool(offsets, "offsets")
     if zeros and offsets:
         raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
-    size = k if group_size in (None, -1) else int(group_size or k)
-    out = out_dtype or activation
-    spec = LinearSpec(n, k, weight, size, activation, out, scale_dtype, zeros, offsets, bias or "", aligned=True)
-    return compile(linear_kernel(spec), target, notes=_notes(spec, m))
+    if zeros and not found.is_integer:
+        raise LowlpValueError(f"zeros: allowed for integer types only, got weight {found.name}; use offsets")
+    spec = LinearSpec(
+        n=rows,
+        k=columns,
+        weight=found.name,
+        group_size=group_size_of(columns, group_size),
+        activation=x_type,
+        out=x_type if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS),
+        scale=dtype_among(scale_dtype, "scale_dtype", OUTPUTS),
+        zeros=bool(zeros),
+        offsets=bool(offsets),
+        bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
+        aligned=True,
+    )
+    return compile(linear_kernel(spec), target, notes=_notes(spec, meant_for))
+
+
+def _check_bool(value: object, argument: str) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise LowlpTypeError(f"{argument}: expected a bool, got {value!r:.40}")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _extent(value: Any, argument: str) -> int:
+    if not _is_int(value):
+        raise LowlpTypeError(f"{argument}: expected an int, got {value!r:.40}")
+    if not 1 <= value <= _INT32_MAX:
+        raise LowlpValueError(f"{argument}: must be in 1..{_INT32_MAX}, got {value}")
+    return int(value)
+
+
+def _rows_meant(m: Any) -> tuple[int, int] | None:
+    if m is None:
+        return None
+    if not isinstance(m, tuple | list) or not all(map(_is_int, m)):
+        raise LowlpTypeError(f"m: expected None or a pair of ints (least, largest), got {m!r:.40}")
+    if len(m) != 2 or not 0 <= m[0] <= m[1] <= _INT32_MAX:
+        raise LowlpValueError(f"m: expected 0 <= least <= largest <= {_INT32_MAX}, got {m!r:.40}")
+    return int(m[0]), int(m[1])
 
 
 def _notes(spec: LinearSpec, m: tuple[int, int] | None) -> dict[str, object]:
-    from .dtypes import dtype
-
     tiles_n, groups, chunks, tile_bytes = packed_shape(spec.n, spec.k, spec.group_size, dtype(spec.weight).bits)
     weight_bytes = tiles_n * groups * chunks * tile_bytes
     scale_bytes = spec.n * groups * _NUMPY_TYPES[spec.scale].itemsize
@@ -140,6 +186,7 @@ def _notes(spec: LinearSpec, m: tuple[int, int] | None) -> dict[str, object]:
 
 
 def _spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str, aligned: bool) -> LinearSpec:
+    check_weight(qw.dtype, activation, "qw")
     n, k = qw.shape
     return LinearSpec(
         n=n,
@@ -257,7 +304,9 @@ def _linear_torch(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
     bias_name = ""
     if bias is not None:
         if not is_torch_tensor(bias) or bias.dtype not in types.values() or bias.device != x.device:
-            raise LowlpTypeError(f"bias: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {bias!r:.80}")
+            raise LowlpTypeError(
+                f"bias: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {bias!r:.80}"
+            )
         bias_name = next(name for name, dtype in types.items() if dtype == bias.dtype)
         bias = bias.contiguous()
     _check_shapes(tuple(x.shape), None if bias is None else tuple(bias.shape), qw)
@@ -274,12 +323,8 @@ def _linear_torch(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
     spec = _spec_for(qw, activation, out, bias_name, aligned)
     with torch.cuda.device(x.device):
         arch = current_arch()
-        kernel = _kernels.get(
-            (spec, arch), lambda: compile(linear_kernel(spec), arch, notes=_notes(spec, None))
-        )
-        parts = qw.prepared(
-            str(x.device), lambda: tuple(_upload(part, x.device) for part in _packed_on_host(qw))
-        )
+        kernel = _kernels.get((spec, arch), lambda: compile(linear_kernel(spec), arch, notes=_notes(spec, None)))
+        parts = qw.prepared(str(x.device), lambda: tuple(_upload(part, x.device) for part in _packed_on_host(qw)))
         extra = () if bias is None else (bias,)
         kernel(rows, *parts, *extra, y, rows.shape[0], stride, stream=stream)
     return y

@@ -23,11 +23,12 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 import numpy as np
-from lowlp.dtypes import DType
-from lowlp.host_array import FLOAT_DTYPES, AnyArray, as_host_array
-from lowlp.quantized_tensor import BLOCK_ELEMENTS, QuantizedTensor, code_dtype, group_size_of
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from numpy.typing import NDArray
+
+from lowlp.dtypes import DType, dtype_among
+from lowlp.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.quantized_tensor import BLOCK_ELEMENTS, QuantizedTensor, code_dtype, group_size_of, refuse_planned
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 __all__ = ["QuantizedTensor", "quantize"]
 
@@ -41,8 +42,10 @@ def quantize(
     dtype: str | DType = "int6",
     group_size: int | None = 128,
     zero_point: bool = False,
-    scale_dtype: str = "f16",
+    scale_dtype: str | DType = "f16",
     progress: bool = False,
+    *,
+    lut: None = None,
 ) -> QuantizedTensor:
     """Quantises weights, each group of a row by itself, to nearest with ties to even.
 
@@ -52,12 +55,14 @@ def quantize(
     zero_point   integers only: an integer zero point a group, for weights that are not centred at 0
     scale_dtype  'f16', 'bf16' or 'f32'
     progress     show a bar, where tqdm is installed
+    lut          None: tables of values are not offered yet
 
     The formulas are at the head of this module. Works in float32 on a few rows at a time. Raises `LowlpTypeError`
     for other types and `LowlpValueError` for a wrong shape, weights that are NaN or infinite, a group size that does
     not divide K, zero points with a type that has none, and weights too large for the type of the scale. Scales too
     small for it become its smallest positive value.
     """
+    refuse_planned(lut=lut)
     found = code_dtype(dtype)
     weights = _weights(w)
     n, k = weights.shape
@@ -66,13 +71,12 @@ def quantize(
         raise LowlpTypeError(f"zero_point: expected a bool, got {zero_point!r}")
     if zero_point and (not found.is_integer or _is_bipolar(found)):
         raise LowlpValueError(f"zero_point: allowed for integer types only, got dtype {found.name}")
-    if scale_dtype not in FLOAT_DTYPES:
-        raise LowlpValueError(f"scale_dtype: must be one of {', '.join(FLOAT_DTYPES)}, got {scale_dtype!r}")
+    scale = dtype_among(scale_dtype, "scale_dtype", tuple(FLOAT_DTYPES))
 
     codes = np.empty((n, k), np.uint8)
-    scales = np.empty((n, k // size), FLOAT_DTYPES[scale_dtype])
+    scales = np.empty((n, k // size), FLOAT_DTYPES[scale])
     zeros: AnyArray | None = None
-    scheme = _choose_scheme(found, weights, size, bool(zero_point), scale_dtype)
+    scheme = _choose_scheme(found, weights, size, bool(zero_point), scale)
     for part, block in _with_progress(list(_row_slices(n, k)), weights, size, progress):
         block_codes, scales[part], block_zeros = scheme(block)
         codes[part] = block_codes.reshape(codes[part].shape)

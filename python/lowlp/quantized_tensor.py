@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from lowlp.dtypes import DType
-from lowlp.dtypes import dtype as find_dtype
+from numpy.typing import NDArray
+
+from lowlp.dtypes import DType, named_dtype
 from lowlp.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
-from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -26,12 +26,20 @@ BLOCK_ELEMENTS = 1 << 18
 
 def code_dtype(value: "str | DType") -> DType:
     """The type of that name, or the type itself. Raises `LowlpValueError` where its codes exceed 8 bits."""
-    found = find_dtype(value) if isinstance(value, str) else value
-    if not isinstance(found, DType):
-        raise LowlpTypeError(f"dtype: expected a name such as 'int6' or a DType, got {type(value).__name__}")
+    found = named_dtype(value, "dtype")
     if found.bits > MAX_CODE_BITS:
         raise LowlpValueError(f"dtype: {found.name} has {found.bits} bits; a code has 1..{MAX_CODE_BITS}")
     return found
+
+
+_PLANNED = {"scale2": "second-level scales", "lut": "tables of values"}
+
+
+def refuse_planned(**arguments: object) -> None:
+    """Raises `LowlpValueError` for an argument that has a name and no meaning yet, unless it is None."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise LowlpValueError(f"{name}: {_PLANNED[name]} are not offered yet; expected None, got {value!r:.40}")
 
 
 def group_size_of(k: int, group_size: int | None) -> int:
@@ -55,6 +63,7 @@ class QuantizedTensor:
                 in the units of q
     offsets     optional, excludes zeros: [N, K / group_size], floats of those types; in the units of the weights
     group_size  a divisor of K; None or -1: one group a row
+    scale2, lut None: second-level scales and tables of values are not offered yet
 
     Arrays are numpy's or PyTorch's on the CPU. They are kept without a copy where possible, and read-only: do not
     change them afterwards. Raises `LowlpTypeError` for other types of arguments or elements and `LowlpValueError`
@@ -71,7 +80,10 @@ class QuantizedTensor:
         zeros: object = None,
         offsets: object = None,
         group_size: int | None = None,
+        scale2: None = None,
+        lut: None = None,
     ) -> None:
+        refuse_planned(scale2=scale2, lut=lut)
         self._dtype = code_dtype(dtype)
         self._codes = _codes(codes, self._dtype)
         n, k = self._codes.shape

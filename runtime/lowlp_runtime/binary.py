@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lowlp_runtime.description import FORMAT_VERSION, KernelDescription
-from lowlp_runtime.errors import KernelFileError, LowlpError, LowlpTypeError, LowlpValueError
+from lowlp_runtime.errors import KernelFileError, LowlpError, LowlpTypeError, LowlpValueError, check_path, os_error
 
 MAGIC = "lowlp-kernel"
 MANIFEST = "manifest.json"
@@ -76,14 +76,21 @@ class KernelBinary:
     @functools.cached_property
     def content_hash(self) -> str:
         """SHA-256, in hexadecimal, over the description and all code: equal for equal kernels, in every process."""
-        return hashlib.sha256(self._manifest()).hexdigest()
+        return hashlib.sha256(self._manifest(sort_keys=True)).hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the kernel to `path`, whole or not at all; an existing file is replaced.
 
-        The same kernel gives the same bytes (with the same zlib). Raises `OSError` where the place cannot be written.
+        The same kernel gives the same bytes (with the same zlib). Raises `LowlpOSError`, an `OSError`, where the place
+        cannot be written, and `LowlpTypeError` for what is no path.
         """
-        target = Path(path)
+        check_path(path)
+        try:
+            self._write(Path(path))
+        except OSError as error:
+            raise os_error(error, path) from error
+
+    def _write(self, target: Path) -> None:
         temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(8)}.tmp")
         try:
             with temporary.open("xb") as file:
@@ -112,9 +119,14 @@ class KernelBinary:
         """The kernel saved at `path`.
 
         Raises `KernelFileError` for a file that is damaged, truncated, of another version or no saved kernel, and says
-        which; `OSError` where it cannot be read.
+        which; `LowlpOSError`, an `OSError`, where it cannot be read; `LowlpTypeError` for what is no path.
         """
-        return KernelBinary.from_bytes(Path(path).read_bytes(), source=os.fspath(path))
+        check_path(path)
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise os_error(error, path) from error
+        return KernelBinary.from_bytes(data, source=os.fspath(path))
 
     @staticmethod
     def from_bytes(data: bytes, source: str = "<bytes>") -> "KernelBinary":
@@ -145,7 +157,8 @@ class KernelBinary:
             entries[f"ir/{name}.mlir"] = text.encode()
         return entries
 
-    def _manifest(self) -> bytes:
+    def _manifest(self, *, sort_keys: bool = False) -> bytes:
+        """As JSON; unsorted, so that notes are read back in the order in which they are meant to be shown."""
         listed = {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
             for name, data in self._entries().items()
@@ -156,7 +169,7 @@ class KernelBinary:
             "description": self.description.to_json(),
             "entries": listed,
         }
-        return (json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+        return (json.dumps(manifest, indent=1, sort_keys=sort_keys, allow_nan=False) + "\n").encode()
 
 
 def _read_archive(archive: zipfile.ZipFile, source: str) -> dict[str, bytes]:

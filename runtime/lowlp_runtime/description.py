@@ -62,7 +62,7 @@ class Parameter:
 
         if self.divisible_by < 1 or (self.divisible_by > 1 and not self.is_integer):
             raise LowlpValueError(
-                f"parameter {self.name!r}: divisible_by must be a positive number on an integer, got {self.divisible_by}"
+                f"parameter {self.name!r}: divisible_by must be positive, and on an integer, got {self.divisible_by}"
             )
 
     @property

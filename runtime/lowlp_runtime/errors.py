@@ -4,6 +4,8 @@ Every error is a `LowlpError` and also the built-in that fits, so that both `exc
 `except ValueError` do what the caller expects. A message names the argument, the value, and what is allowed.
 """
 
+import os
+
 
 class LowlpError(Exception):
     """Base of every error raised by lowlp."""
@@ -27,6 +29,35 @@ class DeviceError(LowlpRuntimeError):
 
 class KernelFileError(LowlpValueError):
     """A saved kernel is damaged, of another version, or no saved kernel at all."""
+
+
+class LowlpOSError(LowlpError, OSError):
+    """A file cannot be read or written; `errno`, `strerror` and `filename` say why and which."""
+
+
+class LowlpFileNotFoundError(LowlpOSError, FileNotFoundError):
+    """A file, or the folder that it is to be in, does not exist."""
+
+
+class LowlpIsADirectoryError(LowlpOSError, IsADirectoryError):
+    """A folder is where a file is expected."""
+
+
+class LowlpPermissionError(LowlpOSError, PermissionError):
+    """The operating system does not allow it."""
+
+
+def os_error(error: OSError, path: str | os.PathLike[str]) -> LowlpOSError:
+    """`error` as one of ours that names the user's `path`."""
+    kinds = (LowlpFileNotFoundError, LowlpIsADirectoryError, LowlpPermissionError)
+    kind = next((kind for kind in kinds if issubclass(kind, type(error)) and type(error) is not OSError), LowlpOSError)
+    return kind(error.errno, error.strerror, os.fspath(path))
+
+
+def check_path(path: object) -> None:
+    """Raises `LowlpTypeError` unless `path` names a file."""
+    if not isinstance(path, str | os.PathLike):
+        raise LowlpTypeError(f"path: expected a str or an os.PathLike, got {type(path).__name__}")
 
 
 class AssembleError(LowlpRuntimeError):

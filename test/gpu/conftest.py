@@ -1,6 +1,7 @@
 """Every test of this folder needs a CUDA device and is skipped where there is none."""
 
 import pytest
+
 from lowlp_runtime import cuda_device_count, why_no_device
 
 

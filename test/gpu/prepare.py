@@ -121,7 +121,7 @@ def linears(arch: str) -> Iterator[Case]:
     """Every type with x random, and with x = I, where the result must be the dequantised weights to the bit."""
     shapes = [(5, 19, 96, 32), (17, 9, 257, 257), (1, 8, 40, 8), (33, 130, 512, 128)]
     names = [f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 9)]
-    names += [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 8) if 0 <= (y := bits - 1 - x)]
+    names += [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 8) if (y := bits - 1 - x) >= 0]
     for index, name in enumerate(names):
         wide = dtypes.dtype(name).is_float and dtypes.dtype(name).exponent_bits > 5
         activation = BF16 if wide else np.dtype(np.float16)

@@ -41,9 +41,7 @@ def run_case(folder: Path) -> dict[str, object]:
     arguments: dict[str, object] = {}
     for argument in case["arguments"]:
         name = argument["name"]
-        arguments[name] = (
-            argument["value"] if "value" in argument else to_cuda(arrays[f"arg_{name}"], argument["bf16"])
-        )
+        arguments[name] = argument["value"] if "value" in argument else to_cuda(arrays[f"arg_{name}"], argument["bf16"])
     output = arguments[case["output"]]
     assert isinstance(output, torch.Tensor)
     results = []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from lowlp_runtime import (
     AssembleError,
     DeviceError,

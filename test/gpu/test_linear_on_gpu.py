@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
 NAMES = [f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 9)]
-NAMES += [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 6) if 0 <= (y := bits - 1 - x)]
+NAMES += [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 6) if (y := bits - 1 - x) >= 0]
 SHAPES = [(5, 19, 96, 32), (17, 9, 257, 257), (1, 8, 40, 8), (33, 130, 512, 128)]
 
 

@@ -209,7 +209,7 @@ def test_inspect_says_what_is_held(saved: Path, capsys: pytest.CaptureFixture[st
     assert "\n  grid  x: ceil(m / 16) * (stride + 1), y: m mod 7 blocks\n" in out
     assert "\n  block  64 x 2 x 1 threads\n" in out
     assert "\n  x  pointer to f16, written, aligned to 16 bytes\n  m  i32\n  stride  i64, a multiple of 8\n" in out
-    assert "\ndecided\n  m  1, 16\n  plan: decode  by code\n" in out
+    assert "\ndecided\n  plan: decode  by code\n  m  1, 16\n" in out
     assert "\n  PTX sm_80  10 bytes\n  PTX sm_90a  10 bytes\n" in out
 
 
@@ -260,3 +260,14 @@ def test_demo_fails_above_its_limit(
 def test_demo_refuses_arguments(option: str, value: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert demo(tmp_path, option, value) == 1
     assert str(value) in capsys.readouterr().err
+
+
+def test_the_command_in_an_error_names_the_users_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", FIG2, "--arch", "sm_12") == 1
+    assert f"reproduce: lowlp-opt {FIG2} '--lowlp-to-ptx=arch=sm_12 opt-level=3'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [("layout", "local(2)", "--dtype", "int9"), ("demo", "--dtype", "int9")])
+def test_a_wrong_type_is_named_as_the_option(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*arguments) == 1
+    assert capsys.readouterr().err.startswith("lowlp: error: --dtype: there is no type 'int9'; allowed are ")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from lowlp._mlir import ir
 from lowlp._mlir._mlir_libs import _compiler
 from lowlp._mlir.passmanager import PassManager
+
+from lowlp import compiler
 
 ADD = """
 module attributes {gpu.container_module} { gpu.module @kernels {
@@ -80,3 +83,24 @@ def test_module_that_is_not_lowered() -> None:
         module = ir.Module.parse("module {}")
         with pytest.raises(RuntimeError, match="it did not go through lowlp-to-cpu"):
             _compiler.CpuProgram(module.operation)
+
+
+@pytest.mark.parametrize("opt_level", range(4))
+def test_bf16_is_moved_as_bits(opt_level: int) -> None:
+    """A load that may lie outside is a value that two basic blocks give; a signalling NaN must come through."""
+    tile = "!lowlp.tile<64xbf16, local(2).spatial(32)>"
+    kernel = compiler.compile_cpu(
+        f"""
+        lowlp.kernel @f(%p: !lowlp.ptr<bf16>) attributes {{grid = affine_map<() -> (1)>, num_threads = 32 : i64}} {{
+          %from = arith.constant 0 : index
+          %to = arith.constant 64 : index
+          %v = lowlp.view_global %p shape [128] : !lowlp.ptr<bf16> -> !lowlp.global<128xbf16>
+          %t = lowlp.load_global %v[%from] : !lowlp.global<128xbf16> -> {tile}
+          lowlp.store_global %t, %v[%to] : {tile}, !lowlp.global<128xbf16>
+          lowlp.return
+        }}""",
+        opt_level=opt_level,
+    )
+    bits = np.repeat(np.array([0x7F81, 0], np.uint16), 64)
+    kernel(bits.view(ml_dtypes.bfloat16))
+    assert (bits == 0x7F81).all()

@@ -8,7 +8,7 @@ import pytest
 
 from lowlp import dtypes
 from lowlp.dtypes import all_dtypes, dtype
-from lowlp_runtime.errors import LowlpError
+from lowlp_runtime.errors import LowlpError, LowlpValueError
 
 ORACLES = {
     "int2": ml_dtypes.int2,
@@ -183,7 +183,7 @@ def test_shapes_are_kept():
     ("call", "error", "message"),
     [
         (lambda: dtype("int9"), ValueError, "there is no type 'int9'; allowed are int1 to int8"),
-        (lambda: dtype(np.float32), TypeError, "name must be a str or a lowlp.DType; found type"),
+        (lambda: dtype(np.float32), TypeError, "name: expected a name such as 'int6' or a DType, got type"),
         (
             lambda: dtypes.int4.decode(np.array([3, 16], np.uint8)),
             ValueError,
@@ -208,3 +208,20 @@ def test_errors(call, error, message):
 def test_encode_takes_bfloat16():
     values = np.array([1.5, -2.0], ml_dtypes.bfloat16)
     np.testing.assert_array_equal(dtypes.f4e2m1.encode(values), [3, 12])
+
+
+def test_ragged_lists_are_refused() -> None:
+    for name, method in (("values", dtype("int6").encode), ("codes", dtype("int6").decode)):
+        with pytest.raises(LowlpValueError, match=f"{name} must be an array: "):
+            method([[1], [1, 2]])
+
+
+def test_one_code_gives_an_array() -> None:
+    assert isinstance(dtype("int6").decode(5), np.ndarray)
+    assert isinstance(dtype("int6").encode(5.0), np.ndarray)
+
+
+def test_errors_name_the_argument_and_stay_short() -> None:
+    with pytest.raises(LowlpValueError, match=r"^name: there is no type 'f{37}\.\.\.';") as caught:
+        dtype("f" * 10**6)
+    assert len(str(caught.value)) < 300

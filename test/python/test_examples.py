@@ -18,7 +18,14 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("fig2.py", "-m", "32", "-n", "24", "-k", "48"), ("transform_b.py", "-k", "48", "-n", "24")],
+    [
+        ("fig2.py", "-m", "32", "-n", "24", "-k", "48"),
+        ("transform_b.py", "-k", "48", "-n", "24"),
+        ("softmax.py", "-m", "3", "-n", "300"),
+        ("softmax.py", "-m", "5", "-n", "7", "--rows", "4"),
+        ("rmsnorm.py", "-m", "3", "-n", "300"),
+        ("rmsnorm.py", "-m", "33", "-n", "64", "--rows", "32"),
+    ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     done = run_example(*arguments)
@@ -26,7 +33,10 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     assert "counted" in done.stdout
 
 
-@pytest.mark.parametrize(("file", "name"), [("fig2.py", "matmul"), ("transform_b.py", "transform_b")])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("fig2.py", "matmul"), ("transform_b.py", "transform_b"), ("softmax.py", "softmax"), ("rmsnorm.py", "rmsnorm")],
+)
 def test_example_prints_its_program(file: str, name: str) -> None:
     assert f"lowlp.kernel @{name}(" in run_example(file, "--mlir").stdout
 
@@ -35,3 +45,10 @@ def test_example_refuses_sizes_that_blocks_do_not_cover() -> None:
     done = run_example("fig2.py", "-m", "20")
     assert done.returncode == 2
     assert "-m must be a multiple of 16" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["softmax.py", "rmsnorm.py"])
+def test_example_refuses_empty_rows(file: str) -> None:
+    done = run_example(file, "-n", "0")
+    assert done.returncode == 2
+    assert "-n must be at least 1" in done.stderr

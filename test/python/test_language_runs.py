@@ -6,6 +6,7 @@ A kernel marks rows of its output: `mark(y, row)` stores a row of ones.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,32 @@ def test_floats_run_as_in_python() -> None:
         ll.store_global(tile, ll.view_global(y, shape=[NUM_ROWS, 32]), offsets=[2, 0])
 
     assert run(body, 3, 0, 2.0)[:3].tolist() == [-3.5, 3.75, -1.0]  # 0.5, 0, 1, -1
+
+
+def copy_eight(x: ll.pointer("f16"), y: ll.pointer("f16")) -> None:
+    tile = ll.load_global(ll.view_global(x, shape=[32]), offsets=[0], layout=lowlp.spatial(32))
+    ll.store_global(tile, ll.view_global(y, shape=[32]), offsets=[0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"arguments": ()}, r"arguments of copy_eight\(x, y\): expected 2, got 0"),
+        ({"arguments": (None, np.zeros(32, np.float16))}, "got numpy arrays and NoneType"),
+        ({"seed": "a"}, "seed: expected an int in .* got 'a'"),
+        ({"seed": -1}, "seed: expected an int in .* got -1"),
+    ],
+)
+def test_launch_refuses(changes: dict[str, Any], message: str) -> None:
+    kernel = lowlp.kernel(grid=(1,), num_threads=32)(copy_eight)
+    x = np.zeros(32, np.float16)
+    options = {"arguments": (x, x.copy()), **changes}
+    with pytest.raises(lowlp.LowlpError, match=message):
+        kernel(*options.pop("arguments"), **options)
+
+
+def test_names_in_errors_of_declarations() -> None:
+    with pytest.raises(lowlp.LowlpError, match=r"^element: there is no type 'f99'"):
+        ll.pointer("f99")
+    with pytest.raises(lowlp.LowlpError, match=r"^name: must be a str, found 3"):
+        lowlp.kernel(grid=(1,), num_threads=32, name=3)(copy_eight)

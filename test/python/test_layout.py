@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -255,3 +256,17 @@ def test_owners_invert_the_table(f):
     assert len(owners) == f.num_elements
     for index, expected in owners.items():
         assert f.threads_holding(index) == expected
+
+
+def test_what_would_fill_the_memory_is_refused() -> None:
+    huge = local(2**20, 2**20)
+    with pytest.raises(ValueError, match=r"a table takes .* at most 134217728 elements; local\(.*\) has 1099511627776"):
+        huge.table()
+    with pytest.raises(ValueError, match="a drawing takes layouts of at most 1048576 elements"):
+        huge.draw()
+
+
+@pytest.mark.parametrize("arguments", [(None, [], []), ([[2]], [3], []), ([[2]], [], [(0, 2, 3)]), ([[2]], "ab", [])])
+def test_from_modes_refuses_what_is_no_sequence_of_pairs(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(LowlpError, match=r"(mode_extents|digits) must be a sequence"):
+        from_modes(*arguments)

@@ -9,7 +9,7 @@ from lowlp import dtypes
 from lowlp.errors import LowlpTypeError, LowlpValueError
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 9)]
-FLOATS = [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 8) if 0 <= (y := bits - 1 - x)]
+FLOATS = [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 8) if (y := bits - 1 - x) >= 0]
 FOR_F16 = INTEGERS + [name for name in FLOATS if dtypes.dtype(name).exponent_bits <= 5]
 ONLY_BF16 = [name for name in FLOATS if dtypes.dtype(name).exponent_bits > 5]
 
@@ -156,9 +156,9 @@ def test_bad_arguments() -> None:
         lowlp.linear(x, x)  # type: ignore[arg-type]
     with pytest.raises(LowlpValueError, match=r"bias: must have shape \(24,\), got \(23,\)"):
         lowlp.linear(x, qw, bias=np.zeros(23, np.float16))
-    with pytest.raises(LowlpValueError, match="out_dtype: must be None or one of f16, bf16, f32, got 'int8'"):
+    with pytest.raises(LowlpValueError, match="out_dtype: must be one of f16, bf16, f32, got 'int8'"):
         lowlp.linear(x, qw, out_dtype="int8")
-    with pytest.raises(LowlpTypeError, match="x: expected a numpy array or a CUDA tensor"):
+    with pytest.raises(LowlpTypeError, match="x: expected a numpy array or a tensor"):
         lowlp.linear([1.0], qw)
 
 
@@ -167,3 +167,31 @@ def test_wide_exponents_need_bf16(name: str) -> None:
     qw = random_weights(name, 8, 32, 32, seed=17)
     with pytest.raises(LowlpValueError, match="bf16"):
         lowlp.linear(np.zeros((1, 32), np.float16), qw)
+
+
+def test_out_dtype_may_be_an_object_and_batch_invariant_a_bool_of_numpy() -> None:
+    qw = random_weights("int4", 8, 32, 32, seed=3)
+    x = np.ones((1, 32), np.float16)
+    expected = lowlp.linear(x, qw, out_dtype="f32")
+    for out_dtype in (lowlp.f32, "float32"):
+        y = lowlp.linear(x, qw, out_dtype=out_dtype, batch_invariant=np.True_)
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_a_type_without_a_kernel_is_named_as_the_weights_type() -> None:
+    qw = random_weights("bipolar2", 8, 32, 32, seed=3)
+    with pytest.raises(LowlpValueError, match="qw: must be an integer or a float of 1 to 8 bits, got bipolar2"):
+        lowlp.linear(np.ones((1, 32), np.float16), qw)
+
+
+@pytest.mark.parametrize("activation", ["float16", "bfloat16"])
+@pytest.mark.parametrize("out_dtype", [None, "f32"])
+def test_tensors_on_the_cpu(activation: str, out_dtype: str | None) -> None:
+    torch = pytest.importorskip("torch")
+    qw = random_weights("int4", 8, 32, 32, seed=3)
+    x = torch.randn(2, 3, 32).to(getattr(torch, activation))
+    bias = torch.randn(8)
+    y = lowlp.linear(x, qw, bias=bias, out_dtype=out_dtype)
+    assert (y.dtype, y.shape) == (torch.float32 if out_dtype else x.dtype, (2, 3, 8))
+    wanted = x.double() @ torch.from_numpy(qw.dequantize()).double().T + bias.double()
+    assert torch.linalg.norm(y.double() - wanted) <= 1.1e-2 * torch.linalg.norm(wanted)

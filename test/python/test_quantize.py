@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lowlp.dtypes import dtype
 from lowlp.quantization import QuantizedTensor, encode_fast, quantize
 from lowlp_runtime import LowlpTypeError, LowlpValueError
@@ -223,3 +224,31 @@ def with_value(value: float, kind: Any = np.float32) -> Any:
 def test_refuses_values(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LowlpValueError, match=message):
         quantize(**{"w": gaussian(0, 2, 8), "group_size": 4, **changes})
+
+
+def test_scale_types_may_be_objects() -> None:
+    w = gaussian(5, 4, 64)
+    assert quantize(w, dtype("int6"), 32, scale_dtype=dtype("bf16")).scales.dtype == ml_dtypes.bfloat16
+    with pytest.raises(LowlpTypeError, match="scale_dtype: expected a name such as 'int6' or a DType, got list"):
+        quantize(w, "int6", 32, scale_dtype=["f16"])  # type: ignore[arg-type]
+
+
+def test_what_is_planned_says_so() -> None:
+    w, table = gaussian(5, 4, 64), np.zeros(16, np.float32)
+    tables: Any = {"lut": table}
+    with pytest.raises(LowlpValueError, match="lut: tables of values are not offered yet; expected None, got array"):
+        quantize(w, group_size=64, **tables)
+    parts: Any = {"dtype": "uint4", "scales": np.ones((4, 1), np.float16)}
+    for name, message in (("lut", "tables of values"), ("scale2", "second-level scales")):
+        with pytest.raises(LowlpValueError, match=f"{name}: {message} are not offered yet"):
+            QuantizedTensor(np.zeros((4, 64), np.uint8), **parts, **{name: table})
+
+
+def test_tensors_that_numpy_does_not_have() -> None:
+    torch = pytest.importorskip("torch")
+    w = torch.randn(4, 64)
+    for other in (w.to_sparse(), w.to(torch.float8_e4m3fn)):
+        with pytest.raises(LowlpTypeError, match="w: a tensor without a numpy array: "):
+            quantize(other, "int6", 32)
+    negated = torch._neg_view(w)
+    np.testing.assert_array_equal(quantize(negated, "int6", 32).codes, quantize(-w, "int6", 32).codes)

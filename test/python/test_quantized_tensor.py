@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lowlp.dtypes import dtype
 from lowlp.quantized_tensor import QuantizedTensor
 from lowlp_runtime import LowlpTypeError, LowlpValueError

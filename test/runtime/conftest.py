@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from fake_driver import FakeDriver
+from saved_kernel import kernel
+
 from lowlp_runtime import device, module
 from lowlp_runtime import driver as drivers
-from saved_kernel import kernel
 
 __all__ = ["fake_driver", "kernel"]
 

@@ -1,6 +1,7 @@
 """A small kernel that the tests of this folder share: it adds 1 to n integers."""
 
 import pytest
+
 from lowlp_runtime import KernelBinary, KernelDescription, Parameter
 
 ADD_ONE_PTX = """

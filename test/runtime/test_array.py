@@ -2,6 +2,7 @@
 
 import pytest
 from fake_arrays import DLPackArray, InterfaceArray
+
 from lowlp_runtime import DeviceArray, LowlpTypeError, LowlpValueError, as_device_array
 
 

@@ -1,10 +1,11 @@
 """PTX becomes a cubin with ptxas; no GPU is needed."""
 
 import pytest
+from saved_kernel import add_one_ptx
+
 from lowlp_runtime import AssembleError, LowlpTypeError, LowlpValueError, assemble_ptx
 from lowlp_runtime import assemble as assemble_module
 from lowlp_runtime.assemble import FunctionResources, parse_resources
-from saved_kernel import add_one_ptx
 
 
 @pytest.fixture

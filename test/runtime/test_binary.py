@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lowlp_runtime import KernelBinary, KernelFileError, LowlpTypeError, LowlpValueError
 from saved_kernel import describe
+
+from lowlp_runtime import KernelBinary, KernelFileError, LowlpTypeError, LowlpValueError
 
 
 def rewritten(kernel: KernelBinary, change: Callable[[dict[str, bytes]], None]) -> bytes:

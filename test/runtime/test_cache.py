@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from lowlp_runtime import KernelBinary, KernelCache, LowlpTypeError, LowlpValueError, cache_key
 from saved_kernel import describe
+
+from lowlp_runtime import KernelBinary, KernelCache, LowlpTypeError, LowlpValueError, cache_key
 
 PARTS = {"compiler": "0.1.0", "pipeline": "lowlp-to-ptx", "target": "sm_90a", "options": {"stages": 3}, "source": "x"}
 

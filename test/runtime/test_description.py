@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from lowlp_runtime import KernelDescription, LowlpTypeError, LowlpValueError, Parameter
 from saved_kernel import describe
+
+from lowlp_runtime import KernelDescription, LowlpTypeError, LowlpValueError, Parameter
 
 
 def test_json_round_trip() -> None:

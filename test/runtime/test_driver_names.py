@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-import lowlp_runtime
 import pytest
+
+import lowlp_runtime
 
 SOURCES = "\n".join(path.read_text() for path in Path(lowlp_runtime.__file__).parent.glob("*.py"))
 

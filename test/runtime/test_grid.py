@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saved_kernel import describe
+
 from lowlp_runtime import LowlpTypeError, LowlpValueError, Parameter
 from lowlp_runtime.grid import evaluate, freeze, thaw
-from saved_kernel import describe
 
 M = ["param", "m"]
 

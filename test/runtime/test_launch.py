@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from fake_arrays import DLPackArray, InterfaceArray
 from fake_driver import FakeDriver
+from saved_kernel import describe
+
 from lowlp_runtime import DeviceArray, DeviceError, KernelBinary, LowlpTypeError, LowlpValueError, Parameter, launch
 from lowlp_runtime.launch import prepare
 from lowlp_runtime.stream import stream_handle
-from saved_kernel import describe
 
 FAR = 0x7F0000000000
 DEVICE_1 = 1 << 40

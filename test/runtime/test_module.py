@@ -4,9 +4,10 @@ import threading
 
 import pytest
 from fake_driver import FakeDriver
+from saved_kernel import describe
+
 from lowlp_runtime import DeviceError, KernelBinary, LowlpValueError, load_kernel
 from lowlp_runtime.module import cubin_runs_on, ptx_runs_on, select_image, split_arch
-from saved_kernel import describe
 
 
 def test_split_arch() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+
 from lowlp_runtime import (
     DeviceError,
     KernelBinary,

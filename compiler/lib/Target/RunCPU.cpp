@@ -1,27 +1,36 @@
 //===- RunCPU.cpp - compile host code in memory and run it ----------------===//
 //
 // llvm dialect -> LLVM IR -> standard pipeline -> machine code (LLJIT).
-// Compiled code sees three kinds of names: its own, the executor's functions,
-// and conversions between f32 and the 16-bit floats, which are spelled out here
-// because the libraries of the host need not have them.
+// Compiled code sees these names: its own, the executor's functions, functions
+// of f32 such as exp2f, and conversions between f32 and the 16-bit floats,
+// which are spelled out here because the libraries of the host need not have
+// them.
 //
 // All kernels are looked up on creation, so that running only reads.
+//
+// A host without bf16 keeps a bf16 that lives from one basic block to the next
+// in a register of f32, and on the way back makes every NaN a quiet one. Tiles
+// are moved and viewed as bits, so those values go by way of the stack.
 //
 //===----------------------------------------------------------------------===//
 #include "lowlp/Target/RunCPU.h"
 
 #include "HalfConversions.h"
 #include "LLVMBackend.h"
+#include "MathFunctions.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Local.h"
 
 #include <mutex>
 
@@ -55,7 +64,7 @@ static Expected<orc::JITTargetMachineBuilder> describeHost() {
   return host;
 }
 
-/// Makes the executor's functions and the conversions known to `jit`.
+/// Makes the functions that compiled code calls known to `jit`.
 static Error defineSymbols(orc::LLJIT &jit) {
   int64_t count = 0;
   const LowlpCpuSymbol *functions = lowlpCpuSymbols(&count);
@@ -69,7 +78,30 @@ static Error defineSymbols(orc::LLJIT &jit) {
     define(symbol);
   for (const LowlpCpuSymbol &symbol : getHalfConversions())
     define(symbol);
+  for (const LowlpCpuSymbol &symbol : getMathFunctions())
+    define(symbol);
   return jit.getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols)));
+}
+
+static bool isBFloat(const Value &value) {
+  return value.getType()->getScalarType()->isBFloatTy();
+}
+
+/// Puts every bf16 that lives beyond its basic block on the stack.
+static void demoteBFloats(Function &function) {
+  SmallVector<PHINode *> joins;
+  for (Instruction &instruction : instructions(function))
+    if (auto *join = dyn_cast<PHINode>(&instruction); join && isBFloat(*join))
+      joins.push_back(join);
+  for (PHINode *join : joins)
+    DemotePHIToStack(join);
+  SmallVector<Instruction *> longLived;
+  for (Instruction &instruction : instructions(function))
+    if (isBFloat(instruction) &&
+        instruction.isUsedOutsideOfBlock(instruction.getParent()))
+      longLived.push_back(&instruction);
+  for (Instruction *instruction : longLived)
+    DemoteRegToStack(*instruction);
 }
 
 static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
@@ -80,6 +112,8 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
   if (!module)
     return module.takeError();
   optimize(**module, machine, optLevel);
+  for (Function &function : **module)
+    demoteBFloats(function);
   return jit.addIRModule(
       orc::ThreadSafeModule(std::move(*module), std::move(context)));
 }

@@ -1,5 +1,6 @@
 //===- LowlpComputeOps.cpp - arithmetic on register tiles -----------------===//
-#include "lowlp/IR/Lowlp.h"
+#include "ComputeType.h"
+
 #include "lowlp/Layout/LayoutText.h"
 
 using namespace mlir;
@@ -9,8 +10,7 @@ static bool isComputeType(Type type) {
   return type.isF16() || type.isBF16() || type.isF32();
 }
 
-/// Arithmetic happens in types that the hardware computes in.
-static LogicalResult verifyComputeType(Operation *op, TileType tile) {
+LogicalResult lowlp::verifyComputeType(Operation *op, TileType tile) {
   if (isComputeType(tile.getElementType()))
     return success();
   return op->emitOpError("computes in f16, bf16 or f32, but the tile holds ")

@@ -25,6 +25,7 @@ static llvm::hash_code hash_value(const Layout &layout) {
 } // namespace lowlp
 
 #include "lowlp/IR/LowlpDialect.cpp.inc"
+#include "lowlp/IR/LowlpEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "lowlp/IR/LowlpAttrs.cpp.inc"

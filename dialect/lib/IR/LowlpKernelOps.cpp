@@ -25,10 +25,9 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
 }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
-  auto makeType = [](Builder &builder, ArrayRef<Type> inputs,
-                     ArrayRef<Type> results,
-                     function_interface_impl::VariadicFlag,
-                     std::string &) -> Type {
+  auto makeType =
+      [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
+         function_interface_impl::VariadicFlag, std::string &) -> Type {
     return builder.getFunctionType(inputs, results);
   };
   return function_interface_impl::parseFunctionOp(
@@ -94,12 +93,17 @@ static LogicalResult verifyArgument(KernelOp kernel, unsigned index,
 LogicalResult KernelOp::verify() {
   if (getBody().empty())
     return emitOpError("must have a body");
+  // Passes take every argument of a block of the kernel for a parameter.
+  if (!getBody().hasOneBlock())
+    return emitOpError("must have one block, but has ")
+           << getBody().getBlocks().size() << ": control flow is scf's";
   if (getFunctionType().getNumResults() != 0)
     return emitOpError("has no results, but its type names ")
            << getFunctionType().getNumResults();
   int64_t numThreads = getNumThreads();
   if (numThreads < 32 || numThreads > 1024 || numThreads % 32 != 0)
-    return emitOpError("num_threads must be a multiple of 32 up to 1024, but is ")
+    return emitOpError(
+               "num_threads must be a multiple of 32 up to 1024, but is ")
            << numThreads;
   AffineMap grid = getGrid();
   if (grid.getNumResults() < 1 || grid.getNumResults() > 3)

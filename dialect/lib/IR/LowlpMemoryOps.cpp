@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -35,6 +36,16 @@ SmallVector<OpFoldResult> ViewGlobalOp::getMixedStrides() {
   return strides;
 }
 
+/// True when the bits of a row-major tensor can be counted in 64 bits: then no
+/// stride and no address overflows.
+static bool isCountable(ArrayRef<int64_t> shape) {
+  int64_t bits = 32;
+  return llvm::all_of(shape, [&](int64_t extent) {
+    return ShapedType::isDynamic(extent) ||
+           !llvm::MulOverflow(bits, extent, bits);
+  });
+}
+
 LogicalResult ViewGlobalOp::verify() {
   GlobalType view = getView().getType();
   if (getSource().getType().getElementType() != view.getElementType())
@@ -43,6 +54,8 @@ LogicalResult ViewGlobalOp::verify() {
            << view.getElementType();
   if (getStaticShape() != view.getShape())
     return emitOpError("extents must match the type of the view, ") << view;
+  if (isRowMajor() && !isCountable(getStaticShape()))
+    return emitOpError("is too large for addresses of 64 bits, ") << view;
   if (!isRowMajor() &&
       getStaticStrides().size() != static_cast<size_t>(view.getRank()))
     return emitOpError("expected one stride for each of the ")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lowlp_runtime.errors import LowlpValueError
+
 from . import output
 
 if TYPE_CHECKING:
@@ -77,13 +79,20 @@ class SourceFile:
 def run(options: argparse.Namespace) -> int:
     """Compiles, and writes what was asked for."""
     from lowlp.compiler import check_arch
+    from lowlp.errors import CompileError
 
     arch = check_arch(options.arch, "--arch")
     program = _read_stdin() if options.file == output.STDOUT else SourceFile(Path(options.file))
-    if options.emit in _BINARY:
-        output.write(options.output, _machine_code(program, arch, options.emit, options.opt_level))
-    else:
-        output.write(options.output, _text(program, arch, options.emit, options.opt_level))
+    make = _machine_code if options.emit in _BINARY else _text
+    try:
+        data = make(program, arch, options.emit, options.opt_level)
+    except CompileError as error:
+        if not error.pipeline:
+            raise
+        # The program is in a file already; the error's own text offers to write one.
+        said = "\n".join(error.diagnostics)
+        raise LowlpValueError(f"{said}\nreproduce: {error.command_for(options.file)}") from error
+    output.write(options.output, data)
     return 0
 
 

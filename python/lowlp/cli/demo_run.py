@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import lowlp_runtime
 from lowlp.compiler import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_arch
 from lowlp.demo_weights import load_demo_weight
-from lowlp.dtypes import dtype
+from lowlp.dtypes import named_dtype
 from lowlp.errors import DeviceError
 from lowlp.host_array import FLOAT_DTYPES
 from lowlp.kernels.linear import LinearSpec, linear_kernel
@@ -67,7 +67,7 @@ class Demo:
 
     def __init__(self, dtype_name: str, group_size: int, rows: int, seed: int) -> None:
         """Raises `LowlpValueError` for a type that does not exist."""
-        self.dtype = dtype(dtype_name)
+        self.dtype = named_dtype(dtype_name, "--dtype")
         self.group_size = group_size
         self.rows = rows
         self.seed = seed

@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints facts and drawing."""
-    from lowlp.dtypes import dtype
+    from lowlp.dtypes import named_dtype
     from lowlp.layouts import layout
 
     found = layout(options.layout)
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         ("per thread", _plural(found.num_local, "element")),
     ]
     if options.dtype is not None:
-        facts += _facts_of_type(found, dtype(options.dtype))
+        facts += _facts_of_type(found, named_dtype(options.dtype, "--dtype"))
     print(output.table(facts))
     print()
     print(_drawing(found))

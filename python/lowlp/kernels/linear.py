@@ -7,9 +7,9 @@ the raw products of x and the unscaled weights, 32 at a time, and then adds them
     acc += s * (raw - z * sum_x)         with zero points
     acc += s * raw + b * sum_x           with offsets
 
-`sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and the
-result for one weight is what `QuantizedTensor.dequantize` computes. Types whose largest number f16 cannot hold, f6e5m0 and
-its like, are multiplied as halves of their values, and the sums doubled; both are exact.
+`sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and
+the result for one weight is what `QuantizedTensor.dequantize` computes. Types whose largest number f16 cannot hold,
+f6e5m0 and its like, are multiplied as halves of their values, and the sums doubled; both are exact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .. import language as ll
 from ..dtypes import DType, dtype
 from ..errors import LowlpValueError
 from ..layouts import Layout, layout
-from ..packing import BLOCK_K, BLOCK_N, WEIGHT_LAYOUT, ceil_div, packed_layout, packed_shape
+from ..packing import BLOCK_K, BLOCK_N, WEIGHT_LAYOUT, packed_layout, packed_shape
 
 BLOCK_M = 16
 
@@ -73,13 +73,13 @@ class LinearSpec:
         check_weight(dtype(self.weight), self.activation)
 
 
-def check_weight(weight: DType, activation: str) -> None:
-    """Raises `LowlpValueError` unless products of these types are exact."""
+def check_weight(weight: DType, activation: str, argument: str = "weight") -> None:
+    """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
     if not (weight.is_integer or weight.is_float) or weight.bits > 8 or weight.name.startswith("bipolar"):
-        raise LowlpValueError(f"weight: must be an integer or a float of 1 to 8 bits, got {weight.name}")
+        raise LowlpValueError(f"{argument}: must be an integer or a float of 1 to 8 bits, got {weight.name}")
     if activation == "f16" and weight.is_float and weight.exponent_bits > 5:
         raise LowlpValueError(
-            f"weight: {weight.name} has {weight.exponent_bits} exponent bits and f16 has 5; use bf16 activations"
+            f"{argument}: {weight.name} has {weight.exponent_bits} exponent bits and f16 has 5; use bf16 activations"
         )
 
 

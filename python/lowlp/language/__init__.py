@@ -11,6 +11,8 @@ said with the names below, with operators on scalars and tiles, and with
     for i in ll.range(...)      one loop of the kernel; Python's `range` unrolls
     if, while, and, or, not     traced when the condition is a scalar of the kernel, else Python's own
 
+Comparisons of tiles give tiles of uint1, which `where` takes; `sum`, `max` and `min` reduce a tile along one dimension.
+
 Scalars are of type index, f32 or bool; see `Scalar`, `Tile`, `GlobalView`, `Range` for what they can do.
 Errors are `lowlp.LowlpError`s that carry file and line of the kernel: `KernelValueError`, `KernelTypeError`,
 `VerificationError`.
@@ -18,6 +20,18 @@ Errors are `lowlp.LowlpError`s that carry file and line of the kernel: `KernelVa
 
 from .control_flow import Range as Range
 from .control_flow import Range as range
+from .elementwise import absolute as abs
+from .elementwise import equal as equal
+from .elementwise import exp as exp
+from .elementwise import exp2 as exp2
+from .elementwise import log2 as log2
+from .elementwise import maximum as maximum
+from .elementwise import minimum as minimum
+from .elementwise import not_equal as not_equal
+from .elementwise import rsqrt as rsqrt
+from .elementwise import sqrt as sqrt
+from .elementwise import tanh as tanh
+from .elementwise import where as where
 from .instructions import block_indices as block_indices
 from .instructions import cast as cast
 from .instructions import dot as dot
@@ -36,10 +50,14 @@ from .parameters import i32 as i32
 from .parameters import i64 as i64
 from .parameters import integer as integer
 from .parameters import pointer as pointer
+from .reductions import broadcast_to as broadcast_to
+from .reductions import iota as iota
+from .reductions import reduce_max as max
+from .reductions import reduce_min as min
+from .reductions import reduce_sum as sum
+from .reductions import transpose as transpose
 from .scalars import Scalar as Scalar
 from .scalars import ceildiv as ceildiv
-from .scalars import maximum as maximum
-from .scalars import minimum as minimum
 from .source import KernelError as KernelError
 from .source import KernelTypeError as KernelTypeError
 from .source import KernelValueError as KernelValueError
@@ -50,7 +68,8 @@ from .tiles import Tile as Tile
 
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Parameter", "Pointer", "Range",
-    "Scalar", "Tile", "VerificationError", "block_indices", "cast", "ceildiv", "dot", "f32", "full", "i32", "i64",
-    "inline", "integer", "kernel", "load_global", "make_kernel", "maximum", "minimum", "pointer", "range",
-    "store_global", "view", "view_global",
+    "Scalar", "Tile", "VerificationError", "abs", "block_indices", "broadcast_to", "cast", "ceildiv", "dot", "equal",
+    "exp", "exp2", "f32", "full", "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "log2",
+    "make_kernel", "max", "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "sqrt", "store_global",
+    "sum", "tanh", "transpose", "view", "view_global", "where",
 ]  # fmt: skip

@@ -47,6 +47,8 @@ class Kernel:
         grid: object,
         num_threads: int,
     ) -> None:
+        if not isinstance(name, str):
+            raise LowlpTypeError(f"name: must be a str, found {name!r}")
         if not _NAME.fullmatch(name):
             raise LowlpValueError(f"name: must be an identifier, found {name!r}")
         if isinstance(num_threads, bool) or not isinstance(num_threads, int):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lowlp.dtypes import DType, dtype
+from lowlp.dtypes import DType, dtype, named_dtype
 from lowlp.errors import LowlpTypeError, LowlpValueError
 
 Kind = Literal["pointer", "integer", "float"]
@@ -48,8 +48,9 @@ def pointer(element: str | DType, align: int | None = None) -> Parameter:
 
     Raises LowlpValueError and LowlpTypeError for anything else.
     """
-    name = dtype(element).name
-    _ = dtype(name).mlir  # bipolar types have no tiles of their own
+    found = named_dtype(element, "element")
+    name = found.name
+    _ = found.mlir  # bipolar types have no tiles of their own
     if align is not None:
         _positive("align", align)
         if align & (align - 1):

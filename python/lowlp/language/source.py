@@ -94,7 +94,6 @@ class VerificationError(KernelError, CompileError):
     ) -> None:
         KernelError.__init__(self, message, place, notes)
         self.diagnostics = tuple(diagnostics) or (message,)
-        self.command = ""
 
 
 def value_error(message: str, place: Place | None = None) -> KernelValueError:

@@ -18,6 +18,7 @@ from .tracing import Trace, TracedValue, current_trace
 COMPUTE_DTYPES: Final = ("f16", "bf16", "f32")
 _LARGEST_FINITE: Final = {"f16": 65504.0, "bf16": 255 * 2.0**120, "f32": (2 - 2.0**-23) * 2.0**127}
 _OPS: Final = {"+": "lowlp.add", "-": "lowlp.sub", "*": "lowlp.mul", "/": "lowlp.div"}
+_PREDICATES: Final = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 
 
 class Pointer(TracedValue):
@@ -58,8 +59,10 @@ class GlobalView(TracedValue):
 class Tile(TracedValue):
     """A tile in the registers of a block's threads: elements of `dtype`, spread by `layout` (Tilus, section 4).
 
-    `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. The element type
-    is then f16, bf16 or f32; cast others first.
+    `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. `< <= > >=` give a
+    tile of uint1, for `ll.where`; `==` compares the Python objects, `ll.equal` the elements. The element type is f16,
+    bf16 or f32; cast others first. A tile with extents of 1 is repeated along them, where its threads hold what
+    they then need.
     """
 
     __slots__ = ("dtype", "layout")
@@ -88,28 +91,40 @@ class Tile(TracedValue):
         return Tile(self._trace, value, self.dtype, self.layout)
 
     def __add__(self, other: object) -> Tile:
-        return _arithmetic("+", self, other)
+        return combine(_OPS["+"], "+", self, other)
 
     def __radd__(self, other: object) -> Tile:
-        return _arithmetic("+", other, self)
+        return combine(_OPS["+"], "+", other, self)
 
     def __sub__(self, other: object) -> Tile:
-        return _arithmetic("-", self, other)
+        return combine(_OPS["-"], "-", self, other)
 
     def __rsub__(self, other: object) -> Tile:
-        return _arithmetic("-", other, self)
+        return combine(_OPS["-"], "-", other, self)
 
     def __mul__(self, other: object) -> Tile:
-        return _arithmetic("*", self, other)
+        return combine(_OPS["*"], "*", self, other)
 
     def __rmul__(self, other: object) -> Tile:
-        return _arithmetic("*", other, self)
+        return combine(_OPS["*"], "*", other, self)
 
     def __truediv__(self, other: object) -> Tile:
-        return _arithmetic("/", self, other)
+        return combine(_OPS["/"], "/", self, other)
 
     def __rtruediv__(self, other: object) -> Tile:
-        return _arithmetic("/", other, self)
+        return combine(_OPS["/"], "/", other, self)
+
+    def __lt__(self, other: object) -> Tile:
+        return compare_tiles("<", self, other)
+
+    def __le__(self, other: object) -> Tile:
+        return compare_tiles("<=", self, other)
+
+    def __gt__(self, other: object) -> Tile:
+        return compare_tiles(">", self, other)
+
+    def __ge__(self, other: object) -> Tile:
+        return compare_tiles(">=", self, other)
 
     def __neg__(self) -> Tile:
         require_compute("-", self)
@@ -206,9 +221,29 @@ def splat(what: str, value: object, element: DType, tile_layout: Layout) -> Tile
     return emit_tile("lowlp.splat", element, tile_layout, [scalar])
 
 
-def _arithmetic(symbol: str, lhs: object, rhs: object) -> Tile:
-    model = lhs if isinstance(lhs, Tile) else rhs
-    assert isinstance(model, Tile)
+def _extends(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """True when a tile of the shape is repeated, rather than only laid out anew, to have the shape `to`."""
+    matched = zip(reversed(shape), reversed(to), strict=False)
+    return shape != to and len(shape) <= len(to) and all(extent in (1, other) for extent, other in matched)
+
+
+def repeat(tile: Tile, tile_layout: Layout) -> Tile:
+    """The tile repeated along its dimensions of extent 1, for `tile_layout`."""
+    return emit_tile("lowlp.broadcast", tile.dtype, tile_layout, [tile])
+
+
+def to_one_layout(symbol: str, tiles: Sequence[Tile]) -> list[Tile]:
+    """The tiles in the layout of the largest, those repeated that have extents of 1 where it has more."""
+    target = max(tiles, key=lambda tile: (tile.layout.num_elements, tile.layout.rank)).layout
+    for tile in tiles:
+        if tile.layout != target and not _extends(tile.shape, target.shape):
+            raise type_error(f"{symbol}: layouts must match: {' and '.join(str(other.layout) for other in tiles)}")
+    return [tile if tile.layout == target else repeat(tile, target) for tile in tiles]
+
+
+def _match(symbol: str, lhs: object, rhs: object) -> list[Tile]:
+    """Both operands as tiles of one type; one of them is a tile, the other may be a number."""
+    model = as_tile(symbol, lhs if isinstance(lhs, Tile) else rhs)
     require_compute(symbol, model)
     operands = []
     for operand in (lhs, rhs):
@@ -222,6 +257,17 @@ def _arithmetic(symbol: str, lhs: object, rhs: object) -> Tile:
     left, right = operands
     if left.dtype != right.dtype:
         raise type_error(f"{symbol}: element types must match: {left.dtype} and {right.dtype}; cast one of them")
-    if left.layout != right.layout:
-        raise type_error(f"{symbol}: layouts must match: {left.layout} and {right.layout}")
-    return emit_tile(_OPS[symbol], model.dtype, model.layout, operands)
+    return to_one_layout(symbol, operands)
+
+
+def combine(name: str, symbol: str, lhs: object, rhs: object) -> Tile:
+    """The op `name`, which messages call `symbol`, on two tiles, or a tile and a number."""
+    operands = _match(symbol, lhs, rhs)
+    return emit_tile(name, operands[0].dtype, operands[0].layout, operands)
+
+
+def compare_tiles(symbol: str, lhs: object, rhs: object) -> Tile:
+    """A tile of uint1: 1 where the comparison of two tiles, or a tile and a number, holds."""
+    operands = _match(symbol, lhs, rhs)
+    predicate = ir.IntegerAttr.get(current_trace(symbol).type("i32"), _PREDICATES[symbol])
+    return emit_tile("lowlp.compare", dtype("uint1"), operands[0].layout, operands, {"predicate": predicate})

@@ -57,6 +57,23 @@ lowlp.kernel @dynamic_stride(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %ld: 
   lowlp.return
 }
 
+// Row-major: what divides the extents to the right divides a stride.
+// CHECK-LABEL: gpu.func @row_major
+// CHECK-COUNT-1: simt.load %{{.*}} align 16 : <global> -> vector<8xf16>
+// CHECK-COUNT-8: simt.load %{{.*}} align 2 : <global> -> f16
+// CHECK-NOT: simt.load
+lowlp.kernel @row_major(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32, %k: i32 {lowlp.divisible_by = 8 : i64})
+    attributes {grid = affine_map<(m, k) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %rows = arith.index_cast %m : i32 to index
+  %columns = arith.index_cast %k : i32 to index
+  %v = lowlp.view_global %p shape [2, %rows, %columns] : !lowlp.ptr<f16> -> !lowlp.global<2x?x?xf16>
+  %t = lowlp.load_global %v[%rows, %c0, %c0] : !lowlp.global<2x?x?xf16> -> !t
+  %w = lowlp.view_global %p shape [%columns, %rows] : !lowlp.ptr<f16> -> !lowlp.global<?x?xf16>
+  %u = lowlp.load_global %w[%c0, %c0] : !lowlp.global<?x?xf16> -> !t
+  lowlp.return
+}
+
 // Neighbours along the last dimension are no neighbours in memory.
 // CHECK-LABEL: gpu.func @last_stride
 // CHECK-COUNT-8: simt.load %{{.*}} align 2 : <global> -> f16

@@ -123,7 +123,7 @@ lowlp.kernel @e2m2_to_f32(%p: !lowlp.ptr<!lowlp.float<e2m2>>, %q: !lowlp.ptr<f32
 }
 
 // To f5e2m2: at most 7; below 1 codes count quarters, and above the mantissa is rounded to 2 bits. NaN becomes 7,
-// code 15.
+// code 15, whatever its sign.
 // CHECK-LABEL: gpu.func @f32_to_e2m2
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-DAG: %[[MAX:.*]] = arith.constant 7.000000e+00 : f32
@@ -139,8 +139,9 @@ lowlp.kernel @e2m2_to_f32(%p: !lowlp.ptr<!lowlp.float<e2m2>>, %q: !lowlp.ptr<f32
 // CHECK: %[[NORMAL:.*]] = arith.shrui %{{.*}}, %c21_i32 : i32
 // CHECK: %[[SMALL:.*]] = arith.cmpf olt, %{{.*}}, %[[ONE]] : f32
 // CHECK: %[[CODE:.*]] = arith.select %[[SMALL]], %[[SUB]], %[[NORMAL]] : i32
-// CHECK: arith.select %[[NAN]], %c15_i32, %[[CODE]] : i32
-// CHECK: arith.shli %{{.*}}, %c4_i32 : i32
+// CHECK: %[[SIGN:.*]] = arith.shli %{{.*}}, %c4_i32 : i32
+// CHECK: %[[SIGNED:.*]] = arith.ori %[[CODE]], %[[SIGN]] : i32
+// CHECK: arith.select %[[NAN]], %c15_i32, %[[SIGNED]] : i32
 lowlp.kernel @f32_to_e2m2(%p: !lowlp.ptr<f32>, %q: !lowlp.ptr<!lowlp.float<e2m2>>)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
@@ -178,8 +179,8 @@ lowlp.kernel @e4m3_to_f16(%p: !lowlp.ptr<f8E4M3FN>, %q: !lowlp.ptr<f16>)
 // CHECK-DAG: %[[MAX:.*]] = arith.constant 4.480000e+02 : f32
 // CHECK: %[[NAN:.*]] = arith.cmpf uno
 // CHECK: arith.cmpf ogt, %{{.*}}, %[[MAX]] : f32
-// CHECK: arith.select %[[NAN]], %c127_i32, %{{.*}} : i32
 // CHECK: arith.shli %{{.*}}, %c7_i32 : i32
+// CHECK: arith.select %[[NAN]], %c127_i32, %{{.*}} : i32
 lowlp.kernel @bf16_to_e4m3(%p: !lowlp.ptr<bf16>, %q: !lowlp.ptr<f8E4M3FN>)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index

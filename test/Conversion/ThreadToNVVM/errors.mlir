@@ -36,7 +36,7 @@ gpu.module @two {
 gpu.module @kernels {
   gpu.func @matrix(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %0 = arith.constant 0 : i64
-    // expected-error @below {{value in memory must be a scalar or a vector of rank 1, but is 'vector<2x3xi32>'}}
+    // expected-error @below {{value in memory must be a scalar or a vector of rank 1 and fixed length, but is 'vector<2x3xi32>'}}
     // expected-error @below {{failed to legalize operation 'simt.load'}}
     %v = simt.load %p[%0] align 4 : !simt.ptr<global> -> vector<2x3xi32>
     gpu.return
@@ -61,6 +61,17 @@ gpu.module @kernels {
     // expected-error @below {{failed to legalize operation 'scf.forall'}}
     scf.forall (%i) in (%n) {
     }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @scalable(%p: !simt.ptr<global>, %o: i64) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    // expected-error @below {{a vector of rank 1 and fixed length, but is 'vector<[4]xi32>'}}
+    // expected-error @below {{failed to legalize operation 'simt.load'}}
+    %v = simt.load %p[%o] align 4 : !simt.ptr<global> -> vector<[4]xi32>
     gpu.return
   }
 }

@@ -135,3 +135,14 @@ func.func @return_outside() {
   // expected-error @below {{'lowlp.return' op expects parent op 'lowlp.kernel'}}
   lowlp.return
 }
+
+// -----
+
+// The argument of a block of its own would be taken for the kernel's parameter, and its promise be believed.
+// expected-error @below {{'lowlp.kernel' op must have one block, but has 2: control flow is scf's}}
+lowlp.kernel @blocks(%m: i32 {lowlp.divisible_by = 2 : i64}) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  %c1 = arith.constant 1 : index
+  cf.br ^next(%c1 : index)
+^next(%offset: index):
+  lowlp.return
+}

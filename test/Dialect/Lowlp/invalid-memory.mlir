@@ -84,3 +84,11 @@ lowlp.kernel @access_threads(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<
   %t = lowlp.load_global %v[%i] : !lowlp.global<32xf16> -> !lowlp.tile<32xf16, spatial(32)>
   lowlp.return
 }
+
+// -----
+
+func.func @countless(%p: !lowlp.ptr<f16>) {
+  // expected-error @below {{'lowlp.view_global' op is too large for addresses of 64 bits, '!lowlp.global<4294967296x2147483648x4294967296xf16>'}}
+  %v = lowlp.view_global %p shape [4294967296, 2147483648, 4294967296] : !lowlp.ptr<f16> -> !lowlp.global<4294967296x2147483648x4294967296xf16>
+  return
+}

@@ -11,8 +11,8 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
 
     Requires: every tile has a layout whose threads are those of its kernel.
 
-    Guarantees: no op of `lowlp` is left. A kernel's body is `gpu`, `scf`, `arith`, `vector` and `simt`; the grid is the
-    attribute `lowlp.grid`, the size of a block is `known_block_size`; every op carries the name and the location of the
+    Guarantees: no op of `lowlp` is left. A kernel's body is `gpu`, `scf`, `arith`, `math`, `vector` and `simt`; the grid
+    is the attribute `lowlp.grid`, the size of a block is `known_block_size`; every op carries the name and the location of the
     block op that it was made from.
 
     Before:
@@ -34,8 +34,8 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
-      "::mlir::vector::VectorDialect", "::lowlp::simt::SimtDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+      "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::lowlp::simt::SimtDialect"];
 }
 
 def ConvertThreadToNVVM : Pass<"lowlp-convert-thread-to-nvvm", "::mlir::ModuleOp"> {

@@ -8,66 +8,95 @@
 //     the address is a multiple of v elements, as is the pointer,
 //   - they lie inside of the view together or not at all: its last extent and
 //     offset are multiples of v, unless the access is in_bounds.
-// What divides a value is read off the ops that compute it.
+// Then v is a power of two, so all that matters of an extent, a stride or an
+// offset is how many zero bits it ends in. Those are read off the ops that
+// compute it; they survive the wrap-around of integers.
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-
-#include <cstdlib>
-#include <numeric>
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace lowlp;
 
-static int64_t getDivisor(OpFoldResult value);
+namespace {
 
-/// A number that divides the kernel's or a loop's `argument`.
-static int64_t getDivisorOfArgument(BlockArgument argument) {
+/// How many zero bits values end in for certain. Remembers what it found: in a
+/// chain of sums each of which uses the one before twice, the paths double with
+/// every op.
+class TrailingZeros {
+public:
+  unsigned of(OpFoldResult value);
+  /// Of each stride of the view.
+  SmallVector<unsigned> ofStrides(ViewGlobalOp view);
+
+private:
+  unsigned ofArgument(BlockArgument argument);
+  unsigned ofResult(Operation *op);
+  unsigned ofProduct(unsigned lhs, unsigned rhs) {
+    return std::min(lhs + rhs, kEnough);
+  }
+
+  /// More than any access needs; all that is known of 0.
+  static constexpr unsigned kEnough = 20;
+  DenseMap<Value, unsigned> known;
+};
+
+} // namespace
+
+unsigned TrailingZeros::of(OpFoldResult value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return std::min<unsigned>(llvm::countr_zero<uint64_t>(*constant), kEnough);
+  Value ssa = cast<Value>(value);
+  if (auto found = known.find(ssa); found != known.end())
+    return found->second;
+  auto argument = dyn_cast<BlockArgument>(ssa);
+  unsigned zeros =
+      argument ? ofArgument(argument) : ofResult(ssa.getDefiningOp());
+  known[ssa] = zeros;
+  return zeros;
+}
+
+unsigned TrailingZeros::ofArgument(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
   if (auto kernel = dyn_cast<KernelOp>(parent)) {
     auto divisor = kernel.getArgAttrOfType<IntegerAttr>(
         argument.getArgNumber(), LowlpDialect::kDivisibleByAttrName);
-    return divisor ? divisor.getInt() : 1;
+    return divisor ? of(divisor) : 0;
   }
   auto loop = dyn_cast<scf::ForOp>(parent);
   if (loop && argument == loop.getInductionVar())
-    return std::gcd(getDivisor(loop.getLowerBound()),
-                    getDivisor(loop.getStep()));
-  return 1;
+    return std::min(of(loop.getLowerBound()), of(loop.getStep()));
+  return 0;
 }
 
-/// A number that divides `value` for certain; 0 when the value is 0.
-static int64_t getDivisor(OpFoldResult value) {
-  if (!value)
-    return 1;
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return std::abs(*constant);
-  Value ssa = cast<Value>(value);
-  if (auto argument = dyn_cast<BlockArgument>(ssa))
-    return getDivisorOfArgument(argument);
-  Operation *op = ssa.getDefiningOp();
+unsigned TrailingZeros::ofResult(Operation *op) {
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
           arith::ExtUIOp>(op))
-    return getDivisor(op->getOperand(0));
-  if (isa<arith::MulIOp>(op)) {
-    int64_t lhs = getDivisor(op->getOperand(0));
-    int64_t rhs = getDivisor(op->getOperand(1));
-    // Larger divisors than an access ever needs say nothing more, and could
-    // overflow.
-    constexpr int64_t enough = 1 << 20;
-    return std::gcd(lhs, enough) * std::gcd(rhs, enough);
-  }
+    return of(op->getOperand(0));
+  if (isa<arith::MulIOp>(op))
+    return ofProduct(of(op->getOperand(0)), of(op->getOperand(1)));
   if (isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp,
           arith::MinUIOp, arith::MaxUIOp>(op))
-    return std::gcd(getDivisor(op->getOperand(0)),
-                    getDivisor(op->getOperand(1)));
+    return std::min(of(op->getOperand(0)), of(op->getOperand(1)));
   if (isa<arith::SelectOp>(op))
-    return std::gcd(getDivisor(op->getOperand(1)),
-                    getDivisor(op->getOperand(2)));
-  return 1;
+    return std::min(of(op->getOperand(1)), of(op->getOperand(2)));
+  return 0;
+}
+
+SmallVector<unsigned> TrailingZeros::ofStrides(ViewGlobalOp view) {
+  if (!view.isRowMajor())
+    return llvm::map_to_vector(view.getMixedStrides(),
+                               [&](OpFoldResult stride) { return of(stride); });
+  SmallVector<OpFoldResult> shape = view.getMixedShape();
+  SmallVector<unsigned> zeros(shape.size());
+  for (size_t d = shape.size() - 1; d > 0; --d)
+    zeros[d - 1] = ofProduct(zeros[d], of(shape[d]));
+  return zeros;
 }
 
 int64_t lowlp::getNaturalAlignBytes(Type elementType) {
@@ -80,8 +109,9 @@ static int64_t getPointerAlignBytes(ViewGlobalOp view) {
   int64_t natural =
       getNaturalAlignBytes(view.getView().getType().getElementType());
   auto argument = dyn_cast<BlockArgument>(view.getSource());
-  auto kernel = argument ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp())
-                         : KernelOp();
+  auto kernel = argument
+                    ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp())
+                    : KernelOp();
   if (!kernel)
     return natural;
   auto align = kernel.getArgAttrOfType<IntegerAttr>(
@@ -89,51 +119,76 @@ static int64_t getPointerAlignBytes(ViewGlobalOp view) {
   return align ? std::max(align.getInt(), natural) : natural;
 }
 
-/// True when `v` > 1 elements at once are legal; the layout has been asked.
-static bool isLegalWidth(ViewGlobalOp view, OperandRange offsets,
-                         const Layout &layout, bool inBounds, int64_t v) {
-  int64_t elementBits = *getElementBits(view.getView().getType().getElementType());
-  int64_t bits = v * elementBits;
-  if (bits % 8 != 0 || bits > 128 || !llvm::isPowerOf2_64(bits))
-    return false;
-  SmallVector<OpFoldResult> strides = view.getMixedStrides();
-  if (getConstantIntValue(strides.back()) != 1 ||
-      getPointerAlignBytes(view) % (bits / 8) != 0)
-    return false;
+namespace {
+
+/// What is known of one access, whatever its width.
+struct Access {
+  Access(TrailingZeros &zeros, ViewGlobalOp view, OperandRange offsets,
+         const Layout &layout, bool isInBounds);
+
+  /// True when `v` > 1 elements at once are legal; the layout has been asked.
+  bool allows(int64_t v) const;
+
+  int64_t elementBits, alignBytes;
+  bool hasUnitStride;
+  /// All terms of an address end in as many zero bits.
+  unsigned addressZeros;
+  /// So do the last extent and offset, where they matter.
+  unsigned edgeZeros;
+};
+
+} // namespace
+
+Access::Access(TrailingZeros &zeros, ViewGlobalOp view, OperandRange offsets,
+               const Layout &layout, bool isInBounds)
+    : elementBits(*getElementBits(view.getView().getType().getElementType())),
+      alignBytes(getPointerAlignBytes(view)),
+      hasUnitStride(getConstantIntValue(view.getMixedStrides().back()) == 1),
+      addressZeros(~0u), edgeZeros(~0u) {
+  SmallVector<unsigned> strides = zeros.ofStrides(view);
   int64_t rank = static_cast<int64_t>(strides.size());
   int64_t firstTileDim = rank - layout.rank();
   for (int64_t d = 0; d < rank; ++d) {
-    int64_t stride = getDivisor(strides[d]);
-    int64_t offset = getDivisor(OpFoldResult(offsets[d]));
     bool isSpread = d >= firstTileDim && d != rank - 1 &&
                     layout.shape()[d - firstTileDim] > 1;
-    if (std::gcd(stride, v) * std::gcd(offset, v) % v != 0 ||
-        (isSpread && stride % v != 0))
-      return false;
+    unsigned offset = isSpread ? 0 : zeros.of(offsets[d]);
+    addressZeros = std::min(addressZeros, strides[d] + offset);
   }
-  return inBounds || (getDivisor(view.getMixedShape().back()) % v == 0 &&
-                      getDivisor(OpFoldResult(offsets.back())) % v == 0);
+  if (!isInBounds)
+    edgeZeros = std::min(zeros.of(view.getMixedShape().back()),
+                         zeros.of(offsets.back()));
 }
 
-static int64_t findWidth(Value source, OperandRange offsets, TileType tile,
-                         bool inBounds) {
-  auto view = source.getDefiningOp<ViewGlobalOp>();
+bool Access::allows(int64_t v) const {
+  int64_t bits = v * elementBits;
+  if (bits % 8 != 0 || bits > 128 || !llvm::isPowerOf2_64(bits))
+    return false;
+  unsigned zeros = llvm::Log2_64(v);
+  return hasUnitStride && alignBytes % (bits / 8) == 0 &&
+         addressZeros >= zeros && edgeZeros >= zeros;
+}
+
+static int64_t findWidth(TrailingZeros &zeros, Value source,
+                         OperandRange offsets, TileType tile, bool isInBounds) {
   const Layout &layout = tile.getLayout();
+  Access access(zeros, source.getDefiningOp<ViewGlobalOp>(), offsets, layout,
+                isInBounds);
   int64_t run = layout.contiguousLocals(layout.rank() - 1);
   for (int64_t v = std::min<int64_t>(run, 128); v > 1; --v)
-    if (run % v == 0 && isLegalWidth(view, offsets, layout, inBounds, v))
+    if (run % v == 0 && access.allows(v))
       return v;
   return 1;
 }
 
 AccessWidths lowlp::planAccessWidths(Operation *root) {
   AccessWidths widths;
+  TrailingZeros zeros;
   root->walk([&](LoadGlobalOp load) {
-    widths[load] = findWidth(load.getSource(), load.getOffsets(),
+    widths[load] = findWidth(zeros, load.getSource(), load.getOffsets(),
                              load.getTile().getType(), load.getInBounds());
   });
   root->walk([&](StoreGlobalOp store) {
-    widths[store] = findWidth(store.getDestination(), store.getOffsets(),
+    widths[store] = findWidth(zeros, store.getDestination(), store.getOffsets(),
                               store.getTile().getType(), store.getInBounds());
   });
   return widths;

@@ -185,10 +185,12 @@ Value lowlp::encodeFromF32(OpBuilder &builder, Location loc,
       s.toF32(s.make<arith::AndIOp>(bits, s.i32(0x7fffffff)));
   magnitude = clamp(s, magnitude, 0.0, format.max());
   Value code = encodeMagnitude(s, format, bias, magnitude);
-  code = s.select(isNaN, s.i32(getNaNCode(format)), code);
   Value sign = s.make<arith::ShLIOp>(
       s.make<arith::ShRUIOp>(bits, s.i32(31)), s.i32(format.bits - 1));
-  return s.make<arith::OrIOp>(code, sign);
+  code = s.make<arith::OrIOp>(code, sign);
+  // Last, so that the result is the same on machines that keep the sign of a
+  // NaN and on those that drop it.
+  return s.select(isNaN, s.i32(getNaNCode(format)), code);
 }
 
 //===----------------------------------------------------------------------===//

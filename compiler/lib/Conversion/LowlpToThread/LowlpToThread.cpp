@@ -11,6 +11,7 @@
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -146,13 +147,14 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
       return;
     AccessWidths widths = planAccessWidths(kernels);
     FailureOr<DotPlans> dots = planDots(kernels);
-    if (failed(dots))
+    if (failed(dots) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
     ConversionTarget target(getContext());
     target.addLegalDialect<arith::ArithDialect, gpu::GPUDialect,
-                           vector::VectorDialect, simt::SimtDialect>();
+                           math::MathDialect, vector::VectorDialect,
+                           simt::SimtDialect>();
     target.addDynamicallyLegalOp<arith::SelectOp>(
         [&](arith::SelectOp op) { return converter.isLegal(op.getType()); });
     target.addIllegalDialect<LowlpDialect>();
@@ -164,6 +166,11 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
+    populateIotaPatterns(converter, patterns);
+    populateMathPatterns(converter, patterns);
+    populateComparePatterns(converter, patterns);
+    populateReducePatterns(converter, patterns);
+    populateBroadcastPatterns(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();
   }

@@ -76,6 +76,20 @@ mlir::Value encodeFromF32(mlir::OpBuilder &builder, mlir::Location loc,
                           const ScalarFormat &format, mlir::Value value);
 
 //===----------------------------------------------------------------------===//
+// Values in f32 (Math.cpp)
+//===----------------------------------------------------------------------===//
+
+/// The elements of a vector of f16, bf16 or f32, each as an f32.
+llvm::SmallVector<mlir::Value> extractAsF32(mlir::OpBuilder &builder,
+                                            mlir::Location loc,
+                                            mlir::Value registers);
+
+/// A vector of `type`, of f16, bf16 or f32, each element rounded from an f32.
+mlir::Value packFromF32(mlir::OpBuilder &builder, mlir::Location loc,
+                        mlir::VectorType type,
+                        llvm::ArrayRef<mlir::Value> values);
+
+//===----------------------------------------------------------------------===//
 // Patterns, by topic
 //===----------------------------------------------------------------------===//
 
@@ -100,17 +114,31 @@ using DotPlans = llvm::DenseMap<mlir::Operation *, llvm::SmallVector<DotStep>>;
 /// each one whose layouts do not fit the instruction.
 mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
 
+/// Fails with a diagnostic for each reduction below `root` along a dimension
+/// that is spread over several warps.
+mlir::LogicalResult verifyReductions(mlir::Operation *root);
+
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths);
+void populateBroadcastPatterns(const mlir::TypeConverter &converter,
+                               mlir::RewritePatternSet &patterns);
 void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
+void populateComparePatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateDotPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns,
                          const DotPlans &plans);
 void populateElementwisePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
+void populateIotaPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
+void populateMathPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
+void populateReducePatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 
 } // namespace lowlp

@@ -10,6 +10,7 @@
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/LoweringOptions.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
@@ -40,6 +41,9 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns,
+                                       /*approximateLog1p=*/false,
+                                       kIntrinsicBenefit);
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
@@ -47,9 +51,9 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
 
 LogicalResult lowlp::verifyFlat(Operation *op, Type type) {
   auto vector = dyn_cast<VectorType>(type);
-  if (!vector || vector.getRank() == 1)
+  if (!vector || (vector.getRank() == 1 && !vector.isScalable()))
     return success();
   return op->emitOpError("value in memory must be a scalar or a vector of rank "
-                         "1, but is ")
+                         "1 and fixed length, but is ")
          << type;
 }

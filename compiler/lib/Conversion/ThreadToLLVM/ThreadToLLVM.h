@@ -20,8 +20,14 @@ mlir::LowerToLLVMOptions getLoweringOptions(mlir::MLIRContext *context);
 /// diagnostic at an op of `scf` that has no such form.
 mlir::LogicalResult lowerStructuredControlFlow(mlir::Operation *root);
 
-/// Adds the lowerings of `arith`, `cf`, `vector` and `ub`, which do not depend
-/// on the machine.
+/// Upstream lowers functions to calls of a library of device code, with the
+/// benefit 1. The lowerings to LLVM's intrinsics come before those, and the
+/// lowerings to instructions of a machine before these.
+inline constexpr unsigned kIntrinsicBenefit = 2;
+inline constexpr unsigned kInstructionBenefit = 3;
+
+/// Adds the lowerings of `arith`, `cf`, `math`, `vector` and `ub`, which do not
+/// depend on the machine.
 void populateThreadToLLVMPatterns(const mlir::LLVMTypeConverter &converter,
                                   mlir::RewritePatternSet &patterns);
 

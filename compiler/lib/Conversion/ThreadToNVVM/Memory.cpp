@@ -57,6 +57,31 @@ struct LoadLowering : ConvertOpToLLVMPattern<simt::LoadOp> {
   }
 };
 
+/// The i8 or i16 `value`, made by an integer instruction that LLVM keeps.
+///
+/// NVPTX has one kind of 32-bit register for integers and floats, and stores a
+/// truncated i32 straight from it. Where a float instruction wrote the register,
+/// ptxas 13.0 does not store its low byte, as `st.b8` says (PTX ISA, "Operand
+/// Size Exceeding Instruction-Type Size"), but converts the float to an
+/// integer, with saturation (F2IP.U8.F32). A conversion between integers in
+/// front of the store prevents that.
+static Value makeInteger(ConversionPatternRewriter &rewriter, Location loc,
+                         Value value) {
+  Type type = value.getType(), i16 = rewriter.getI16Type();
+  Value wide =
+      LLVM::ZExtOp::create(rewriter, loc, rewriter.getI32Type(), value);
+  auto narrow = LLVM::InlineAsmOp::create(
+      rewriter, loc, i16, wide, "cvt.u16.u32 $0, $1;", "=h,r",
+      /*has_side_effects=*/false, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(rewriter.getContext(),
+                                LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  if (type == i16)
+    return narrow.getRes();
+  return LLVM::TruncOp::create(rewriter, loc, type, narrow.getRes());
+}
+
 struct StoreLowering : ConvertOpToLLVMPattern<simt::StoreOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -67,7 +92,10 @@ struct StoreLowering : ConvertOpToLLVMPattern<simt::StoreOp> {
       return failure();
     Value address = getAddress(rewriter, op.getLoc(), adaptor.getBase(),
                                adaptor.getOffset());
-    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, adaptor.getValue(), address,
+    Value value = adaptor.getValue();
+    if (value.getType().isInteger(8) || value.getType().isInteger(16))
+      value = makeInteger(rewriter, op.getLoc(), value);
+    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, value, address,
                                                op.getAlign());
     return success();
   }

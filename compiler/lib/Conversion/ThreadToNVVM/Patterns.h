@@ -20,6 +20,12 @@ void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                    mlir::RewritePatternSet &patterns);
 
+/// Adds the lowerings of the functions of `math` that are instructions.
+/// Requires: the patterns of `populateThreadToLLVMPatterns` are there for the
+/// rest.
+void populateMathToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                mlir::RewritePatternSet &patterns);
+
 } // namespace lowlp
 
 #endif // LOWLP_LIB_CONVERSION_THREADTONVVM_PATTERNS_H

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "lowlp/IR/LowlpDialect.h.inc"
+#include "lowlp/IR/LowlpEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "lowlp/IR/LowlpAttrs.h.inc"

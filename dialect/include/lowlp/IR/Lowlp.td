@@ -4,9 +4,12 @@
 
 include "lowlp/IR/LowlpDialect.td"
 include "lowlp/IR/LowlpAttrs.td"
+include "lowlp/IR/LowlpEnums.td"
 include "lowlp/IR/LowlpTypes.td"
 include "lowlp/IR/LowlpKernelOps.td"
 include "lowlp/IR/LowlpMemoryOps.td"
 include "lowlp/IR/LowlpComputeOps.td"
+include "lowlp/IR/LowlpMathOps.td"
+include "lowlp/IR/LowlpShapeOps.td"
 
 #endif // LOWLP_IR_LOWLP_TD

@@ -27,7 +27,7 @@ def Lowlp_CastOp : Lowlp_Op<"cast", [Pure]> {
   let description = [{
     From any element type to any other, the layout staying as it is (Tilus, table 1: Cast). Rounding is to nearest,
     ties to even. Towards types of at most 8 bits values saturate to the largest finite number; NaN becomes NaN where
-    the type has one, else the largest number of a float, else 0.
+    the type has one, else the largest number of a float, else 0; its sign is dropped.
 
     ```mlir
     %f = lowlp.cast %q : !lowlp.tile<16x8xsi6, ...> -> !lowlp.tile<16x8xf16, ...>

@@ -11,7 +11,7 @@ def LowlpDialect : Dialect {
   let cppNamespace = "::lowlp";
   let summary = "Low-precision GPU kernels at the level of a thread block";
   let description = [{
-    `lowlp` sits between a user's Python program and the thread level (`gpu`, `scf`, `arith`, `vector`, `simt`).
+    `lowlp` sits between a user's Python program and the thread level (`gpu`, `scf`, `arith`, `math`, `vector`, `simt`).
     Programs are SIMB, single instruction, multiple blocks (Tilus, section 5): one op says what a whole thread
     block does to a tile. A tile's type names its element type, of any width from 1 bit, and the layout that
     says which thread holds which element. Control flow is `scf`, scalars are `arith`.

@@ -13,8 +13,8 @@ def SimtDialect : Dialect {
   let cppNamespace = "::lowlp::simt";
   let summary = "What one thread of a GPU does that upstream dialects cannot say";
   let description = [{
-    `simt` is the part of the thread level that upstream dialects lack; it stands next to `gpu`, `scf`, `arith` and
-    `vector`. Every op has two lowerings, side by side: `lowlp-convert-thread-to-nvvm` and
+    `simt` is the part of the thread level that upstream dialects lack; it stands next to `gpu`, `scf`, `arith`,
+    `math` and `vector`. Every op has two lowerings, side by side: `lowlp-convert-thread-to-nvvm` and
     `lowlp-convert-thread-to-cpu`. Memory accesses are ops of this dialect so that the CPU target can check each one
     and name where it came from.
   }];

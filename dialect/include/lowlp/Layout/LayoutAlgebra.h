@@ -64,6 +64,14 @@ Result<Layout> squeeze(const Layout &layout, const std::vector<int64_t> &dims);
 Result<Layout> unsqueeze(const Layout &layout,
                          const std::vector<int64_t> &dims);
 
+/// For each local index of `result` the local index at which every thread holds
+/// the same element in `source`, a tile that is repeated along its dimensions
+/// of extent 1 and along leading ones that it lacks. Fails unless both have the
+/// same threads, the extents of `source` from the last on are those of `result`
+/// or 1, and each thread holds what it needs, at one place in all threads.
+Result<std::vector<int64_t>> broadcastLocals(const Layout &source,
+                                             const Layout &result);
+
 /// Prepends dimensions of extent 1 up to `rank` (Tilus, definition 5). Fails
 /// when the layout has more already.
 Result<Layout> broadcast(const Layout &layout, int64_t rank);

@@ -1,0 +1,69 @@
+//===- Iota.cpp - the indices of a tile's elements ------------------------===//
+//
+// An index along a dimension is the sum of what the digits of the thread index
+// and those of the local index contribute; the latter are constants.
+//
+//===----------------------------------------------------------------------===//
+#include "LowlpToThread.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+/// What the thread index contributes to the index along `dim`, as an f32.
+static Value buildThreadPart(OpBuilder &builder, Location loc,
+                             const Layout &layout, int64_t dim) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+  Value sum = index(0);
+  int64_t below = layout.numThreads();
+  for (const Digit &digit : layout.threadDigits()) {
+    below /= digit.extent;
+    if (digit.isReplica() || layout.modes()[digit.mode].dim != dim)
+      continue;
+    Value value = arith::DivUIOp::create(builder, loc, thread, index(below));
+    value = arith::RemUIOp::create(builder, loc, value, index(digit.extent));
+    value = arith::MulIOp::create(builder, loc, value,
+                                  index(layout.modes()[digit.mode].stride));
+    sum = arith::AddIOp::create(builder, loc, sum, value);
+  }
+  sum = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), sum);
+  return arith::SIToFPOp::create(builder, loc, builder.getF32Type(), sum);
+}
+
+namespace {
+
+struct IotaPattern : OpConversionPattern<IotaOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(IotaOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    const Layout &layout = op.getType().getLayout();
+    auto dim = static_cast<int64_t>(op.getDim());
+    Value threadPart = buildThreadPart(rewriter, loc, layout, dim);
+    SmallVector<Value> indices;
+    for (int64_t i = 0; i < layout.numLocals(); ++i) {
+      auto local = static_cast<float>(layout.evaluate(0, i)[dim]);
+      Value constant = arith::ConstantOp::create(
+          rewriter, loc, rewriter.getF32FloatAttr(local));
+      indices.push_back(
+          arith::AddFOp::create(rewriter, loc, threadPart, constant));
+    }
+    rewriter.replaceOpWithNewOp<vector::FromElementsOp>(
+        op, getRegisterType(op.getType()), indices);
+    return success();
+  }
+};
+
+} // namespace
+
+void lowlp::populateIotaPatterns(const TypeConverter &converter,
+                                 RewritePatternSet &patterns) {
+  patterns.add<IotaPattern>(converter, patterns.getContext());
+}

@@ -1,0 +1,80 @@
+//===- LowlpShapeOps.cpp - iota, reduce, broadcast, transpose -------------===//
+#include "ComputeType.h"
+
+#include "lowlp/Layout/LayoutAlgebra.h"
+#include "lowlp/Layout/LayoutText.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static LogicalResult verifySameElements(Operation *op, TileType source,
+                                        TileType result) {
+  if (source.getElementType() == result.getElementType())
+    return success();
+  return op->emitOpError("element types must match: source holds ")
+         << source.getElementType() << ", result holds "
+         << result.getElementType();
+}
+
+/// Every attribute `dim` names a dimension of the tile.
+static LogicalResult verifyDim(Operation *op, int64_t dim, TileType tile) {
+  if (dim >= 0 && dim < tile.getRank())
+    return success();
+  return op->emitOpError("dim must be at least 0 and less than ")
+         << tile.getRank() << ", but is " << dim;
+}
+
+LogicalResult IotaOp::verify() {
+  constexpr int64_t maxExtent = int64_t(1) << 24;
+  auto dim = static_cast<int64_t>(getDim());
+  if (failed(verifyDim(*this, dim, getType())))
+    return failure();
+  if (!getType().getElementType().isF32())
+    return emitOpError("indices are f32, but the tile holds ")
+           << getType().getElementType();
+  if (getType().getShape()[dim] > maxExtent)
+    return emitOpError("f32 holds indices of extents up to ")
+           << maxExtent << ", but the extent is " << getType().getShape()[dim];
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  TileType source = getSource().getType();
+  if (failed(verifyComputeType(*this, source)) ||
+      failed(verifySameElements(*this, source, getType())))
+    return failure();
+  auto dim = static_cast<int64_t>(getDim());
+  if (failed(verifyDim(*this, dim, source)))
+    return failure();
+  Layout kept = *reduce(source.getLayout(), {dim}, /*keepDims=*/true);
+  Layout dropped = *reduce(source.getLayout(), {dim});
+  const Layout &actual = getType().getLayout();
+  if (actual == kept || actual == dropped)
+    return success();
+  return emitOpError("the layout of the result must be '")
+         << str(kept) << "' or '" << str(dropped) << "', but is '"
+         << str(actual) << "'";
+}
+
+LogicalResult BroadcastOp::verify() {
+  TileType source = getSource().getType();
+  if (failed(verifySameElements(*this, source, getType())))
+    return failure();
+  Result<std::vector<int64_t>> locals =
+      broadcastLocals(source.getLayout(), getType().getLayout());
+  return locals ? success() : emitOpError(locals.error());
+}
+
+LogicalResult TransposeOp::verify() {
+  TileType source = getSource().getType();
+  if (failed(verifySameElements(*this, source, getType())))
+    return failure();
+  Result<Layout> expected = permute(source.getLayout(), getPermutation().vec());
+  if (!expected)
+    return emitOpError(expected.error());
+  if (!(getType().getLayout() == *expected))
+    return emitOpError("the layout of the transposed tile must be '")
+           << str(*expected) << "', but is '" << str(getType().getLayout())
+           << "'";
+  return success();
+}

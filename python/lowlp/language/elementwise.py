@@ -1,0 +1,128 @@
+"""Functions, comparisons and choices on tiles, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lowlp.dtypes import dtype as dtype_of
+
+from . import scalars
+from .scalars import Scalar, describe, is_number
+from .source import type_error
+from .tiles import Tile, as_tile, combine, compare_tiles, emit_tile, require_compute, splat, to_one_layout
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two numbers: index or f32 scalars, or tiles, element by element. NaN wins over numbers."""
+    if isinstance(a, Tile) or isinstance(b, Tile):
+        return combine("lowlp.minimum", "minimum", a, b)
+    return scalars.minimum(a, b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two numbers: index or f32 scalars, or tiles, element by element. NaN wins over numbers."""
+    if isinstance(a, Tile) or isinstance(b, Tile):
+        return combine("lowlp.maximum", "maximum", a, b)
+    return scalars.maximum(a, b)
+
+
+def _function(name: str, tile: object) -> Tile:
+    operand = as_tile("tile", tile)
+    require_compute(name, operand)
+    return emit_tile(f"lowlp.{name}", operand.dtype, operand.layout, [operand])
+
+
+def absolute(tile: Tile) -> Tile:
+    """The absolute value of each element, exact. Raises KernelTypeError unless the tile is of f16, bf16 or f32."""
+    return _function("abs", tile)
+
+
+def exp(tile: Tile) -> Tile:
+    """e to the power of each element, in f32 within a relative error of 2^-21; f16 and bf16 are rounded once.
+
+    `exp2` is cheaper. Raises KernelTypeError unless the tile is of f16, bf16 or f32.
+    """
+    return _function("exp", tile)
+
+
+def exp2(tile: Tile) -> Tile:
+    """2 to the power of each element, in f32 within a relative error of 2^-21; f16 and bf16 are rounded once.
+
+    Raises KernelTypeError unless the tile is of f16, bf16 or f32.
+    """
+    return _function("exp2", tile)
+
+
+def log2(tile: Tile) -> Tile:
+    """The logarithm to the base of 2 of each element, in f32; f16 and bf16 are rounded once.
+
+    The error is at most 2^-21, absolute between 0.5 and 2, else relative. Raises KernelTypeError unless the tile is of
+    f16, bf16 or f32.
+    """
+    return _function("log2", tile)
+
+
+def sqrt(tile: Tile) -> Tile:
+    """The square root of each element, rounded to nearest.
+
+    Raises KernelTypeError unless the tile is of f16, bf16 or f32.
+    """
+    return _function("sqrt", tile)
+
+
+def rsqrt(tile: Tile) -> Tile:
+    """One over the square root of each element, in f32 within a relative error of 2^-22; f16 and bf16 are rounded once.
+
+    Raises KernelTypeError unless the tile is of f16, bf16 or f32.
+    """
+    return _function("rsqrt", tile)
+
+
+def tanh(tile: Tile) -> Tile:
+    """The hyperbolic tangent of each element, in f32 within a relative error of 2^-20; f16 and bf16 are rounded once.
+
+    Raises KernelTypeError unless the tile is of f16, bf16 or f32.
+    """
+    return _function("tanh", tile)
+
+
+def equal(a: Any, b: Any) -> Tile:
+    """A tile of uint1: 1 where two tiles, or a tile and a number, are equal. NaN equals nothing.
+
+    Raises KernelTypeError for operands that do not match.
+    """
+    return compare_tiles("==", a, b)
+
+
+def not_equal(a: Any, b: Any) -> Tile:
+    """A tile of uint1: 1 where two tiles, or a tile and a number, differ. NaN differs from everything.
+
+    Raises KernelTypeError for operands that do not match.
+    """
+    return compare_tiles("!=", a, b)
+
+
+def where(condition: Tile, a: Any, b: Any) -> Tile:
+    """The element of `a` where the condition is 1, else that of `b`.
+
+    condition  a tile of uint1, as comparisons give it
+    a, b       tiles of one element type, or one of them a number
+
+    Tiles of extent 1 along a dimension are repeated along it. Raises KernelTypeError for other arguments.
+    """
+    choice = as_tile("condition", condition)
+    if choice.dtype != dtype_of("uint1"):
+        raise type_error(f"condition: must be a tile of uint1, found {choice.describe()}")
+    model = a if isinstance(a, Tile) else as_tile("b", b)
+    tiles = []
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, Tile):
+            if not is_number(value) and not isinstance(value, Scalar):
+                raise type_error(f"{name}: must be a tile or a number, found {describe(value)}")
+            require_compute(name, model)
+            value = splat(name, value, model.dtype, model.layout)
+        tiles.append(value)
+    if tiles[0].dtype != tiles[1].dtype:
+        raise type_error(f"where: element types must match: {tiles[0].dtype} and {tiles[1].dtype}; cast one of them")
+    choice, yes, no = to_one_layout("where", [choice, *tiles])
+    return emit_tile("lowlp.select", yes.dtype, yes.layout, [choice, yes, no])

@@ -1,0 +1,109 @@
+"""Instructions on the dimensions of tiles: indices, reductions, broadcasts, transpositions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowlp._mlir import ir
+from lowlp.dtypes import dtype
+from lowlp.errors import LowlpError
+from lowlp.layouts import Layout
+
+from .scalars import describe, is_int
+from .source import type_error, value_error
+from .tiles import Tile, as_layout, as_tile, emit_tile, repeat, require_compute
+from .tracing import current_trace
+
+_KINDS = {"sum": 0, "max": 1, "min": 2}
+
+
+def _as_dim(dim: object, rank: int) -> int:
+    """The number of a dimension, counted from the first one."""
+    if not is_int(dim):
+        raise type_error(f"dim: must be an int, found {describe(dim)}")
+    number: int = int(dim)  # type: ignore[call-overload]
+    if not -rank <= number < rank:
+        raise value_error(f"dim: must be from {-rank} to {rank - 1}, found {number}")
+    return number % rank
+
+
+def iota(dim: int, *, layout: Layout | str) -> Tile:
+    """A tile of f32 that holds each element's index along one dimension; comparisons with it make masks.
+
+    layout  how threads hold the tile; the extent of the dimension is at most 2**24
+
+    Raises KernelTypeError and KernelValueError for other arguments.
+    """
+    tile_layout = as_layout("layout", layout)
+    number = _as_dim(dim, tile_layout.rank)
+    if tile_layout.shape[number] > 2**24:
+        raise value_error(f"dim: f32 holds indices of extents up to {2**24}, found {tile_layout.shape[number]}")
+    attributes = {"dim": ir.IntegerAttr.get(current_trace("ll.iota").type("i64"), number)}
+    return emit_tile("lowlp.iota", dtype("f32"), tile_layout, [], attributes)
+
+
+def _reduce(name: str, tile: object, dim: object, keep_dims: bool) -> Tile:
+    source = as_tile("tile", tile)
+    require_compute(name, source)
+    number = _as_dim(dim, source.layout.rank)
+    trace = current_trace(f"ll.{name}")
+    attributes = {
+        "kind": ir.IntegerAttr.get(trace.type("i32"), _KINDS[name]),
+        "dim": ir.IntegerAttr.get(trace.type("i64"), number),
+    }
+    layout = source.layout.reduce([number], keep_dims=keep_dims)
+    return emit_tile("lowlp.reduce", source.dtype, layout, [source], attributes)
+
+
+def reduce_sum(tile: Tile, dim: int, *, keep_dims: bool = False) -> Tile:
+    """The sums of a tile's elements along one dimension, in f32; f16 and bf16 are rounded once, at the end.
+
+    dim        the dimension, which all lies in one warp; -1 is the last
+    keep_dims  the dimension stays, with extent 1, so that arithmetic with the tile repeats the result along it
+
+    The order of the additions depends on the layout alone; see `lowlp.reduce` in the reference of the dialect. Raises
+    KernelTypeError and KernelValueError for other arguments.
+    """
+    return _reduce("sum", tile, dim, keep_dims)
+
+
+def reduce_max(tile: Tile, dim: int, *, keep_dims: bool = False) -> Tile:
+    """The largest elements along one dimension, NaN where there is one; see `ll.sum` for dim and keep_dims."""
+    return _reduce("max", tile, dim, keep_dims)
+
+
+def reduce_min(tile: Tile, dim: int, *, keep_dims: bool = False) -> Tile:
+    """The smallest elements along one dimension, NaN where there is one; see `ll.sum` for dim and keep_dims."""
+    return _reduce("min", tile, dim, keep_dims)
+
+
+def broadcast_to(tile: Tile, layout: Layout | str) -> Tile:
+    """The tile repeated along its dimensions of extent 1, and along leading ones that it lacks.
+
+    layout  how threads hold the result; each of them must hold already what it needs for it, since nothing moves
+
+    Raises VerificationError, which names thread and element, where one does not; KernelTypeError and KernelValueError
+    for other arguments.
+    """
+    return repeat(as_tile("tile", tile), as_layout("layout", layout))
+
+
+def transpose(tile: Tile, dims: Sequence[int] | None = None) -> Tile:
+    """The tile with its dimensions in another order, which costs nothing.
+
+    dims  dimension k of the result is dimension dims[k] of the tile; the reverse order if left out
+
+    Raises KernelTypeError and KernelValueError for other arguments.
+    """
+    source = as_tile("tile", tile)
+    rank = len(source.shape)
+    order = list(reversed(range(rank))) if dims is None else list(dims)
+    if not all(is_int(dim) for dim in order):
+        raise type_error(f"dims: must be ints, found {describe(dims)}")
+    order = [dim + rank if dim < 0 else dim for dim in order]
+    try:
+        layout = source.layout.permute(order)
+    except LowlpError as error:
+        raise value_error(f"dims: {error}") from None
+    attributes = {"permutation": ir.DenseI64ArrayAttr.get(order)}
+    return emit_tile("lowlp.transpose", source.dtype, layout, [source], attributes)

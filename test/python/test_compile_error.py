@@ -1,0 +1,61 @@
+"""`CompileError`: what it says, and that the program behind it can be run again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import lowlp
+from lowlp import compiler
+from lowlp.errors import CompileError, LowlpValueError
+
+ROOT = Path(__file__).resolve().parents[2]
+FIG2 = (ROOT / "examples" / "fig2.mlir").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def lowlp_opt() -> str:
+    found = shutil.which("lowlp-opt", path=f"{ROOT / 'build' / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    return found or pytest.skip("lowlp-opt is not built")
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, folder: Path) -> CompileError:
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with pytest.raises(CompileError) as caught:
+        compiler.run_pipeline(compiler.open_program(FIG2), "lowlp-to-nvvm{arch=sm_12}")
+    return caught.value
+
+
+def test_nothing_is_written_unasked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    error = refused(monkeypatch, tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert "save_reproducer" in str(error)
+
+
+def test_the_command_shows_the_same_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lowlp_opt: str) -> None:
+    error = refused(monkeypatch, tmp_path)
+    command = error.save_reproducer(tmp_path / "with space.mlir")
+    program, *arguments = shlex.split(command)
+    assert program == "lowlp-opt"
+    done = subprocess.run([lowlp_opt, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "unknown architecture 'sm_12'" in done.stderr
+
+
+def test_a_program_that_does_not_parse_is_kept_too(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        lowlp.compile("garbage")
+    command = caught.value.save_reproducer(tmp_path / "k.mlir")
+    assert (tmp_path / "k.mlir").read_text() == "garbage"
+    assert shlex.split(command) == ["lowlp-opt", str(tmp_path / "k.mlir")]
+
+
+def test_without_a_program_nothing_can_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(LowlpValueError, match="this error carries no program"):
+        CompileError("text").save_reproducer(tmp_path / "k.mlir")

@@ -1,0 +1,146 @@
+"""`compile_linear`, the kernel it gives, and `load`: what they take, hold and refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp.errors import LowlpTypeError, LowlpValueError
+
+BASE: dict[str, Any] = {"n": 64, "k": 128, "weight": "int4", "group_size": 64}
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Any:
+    return lowlp.compile_linear(
+        n=64, k=256, m=(1, 16), weight="int6", group_size=128, activation="f16", target="sm_90a", schedule=None
+    )
+
+
+def test_the_kernel_holds_code_at_every_level(kernel: Any) -> None:
+    assert ".target sm_90a" in kernel.ptx
+    assert kernel.cubin.startswith(b"\x7fELF")
+    assert "lowlp.dot" in kernel.ir("block")
+    assert "gpu.func" in kernel.ir("thread")
+    assert "nvvm.mma.sync" in kernel.ir("nvvm")
+    assert "registers per thread" in kernel.report()
+    assert len(repr(kernel)) < 100
+
+
+def test_a_saved_kernel_comes_back_equal(kernel: Any, tmp_path: Path) -> None:
+    kernel.save(tmp_path / "k.lowlp")
+    again = lowlp.load(tmp_path / "k.lowlp")
+    assert again == kernel
+    assert hash(again) == hash(kernel)
+    assert again.report() == kernel.report()
+    assert (again.ptx, again.cubin, again.ir("nvvm")) == (kernel.ptx, kernel.cubin, kernel.ir("nvvm"))
+
+
+def test_types_may_be_objects_or_long_names(kernel: Any) -> None:
+    other = lowlp.compile_linear(
+        n=np.int64(64),
+        k=256,
+        m=[1, 16],
+        weight=lowlp.int6,
+        activation="float16",
+        out_dtype=lowlp.f16,
+        scale_dtype=lowlp.f16,
+    )
+    assert other == kernel
+    named = lowlp.compile_linear(**{**BASE, "weight": "float6_e3m2", "activation": lowlp.bf16, "bias": lowlp.f32})
+    assert named.name == "linear_f6e3m2_bf16"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": "8"}, "n: expected an int, got '8'"),
+        ({"n": 1.5}, "n: expected an int, got 1.5"),
+        ({"n": True}, "n: expected an int, got True"),
+        ({"k": None}, "k: expected an int, got None"),
+        ({"group_size": "64"}, "group_size: expected an int, or None for a whole row, got '64'"),
+        ({"group_size": 64.0}, "group_size: expected an int, or None"),
+        ({"weight": None}, "weight: expected a name such as 'int6' or a DType, got NoneType"),
+        ({"activation": np.float16}, "activation: expected a name such as 'int6' or a DType, got type"),
+        ({"m": 16}, r"m: expected None or a pair of ints \(least, largest\), got 16"),
+        ({"m": "ab"}, "m: expected None or a pair of ints"),
+        ({"m": (1.0, 2.0)}, "m: expected None or a pair of ints"),
+        ({"zeros": "yes"}, "zeros: expected a bool, got 'yes'"),
+        ({"offsets": 1}, "offsets: expected a bool, got 1"),
+        ({"bias": np.zeros(3)}, "bias: expected a name such as 'int6' or a DType, got ndarray"),
+        ({"target": 90}, "target: expected an architecture such as 'sm_90a', got 90"),
+    ],
+)
+def test_refuses_types(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LowlpTypeError, match=message):
+        lowlp.compile_linear(**{**BASE, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": 0}, r"n: must be in 1\.\.2147483647, got 0"),
+        ({"n": 2**70}, r"n: must be in 1\.\.2147483647, got 1180591620717411303424"),
+        ({"k": 130}, "group_size: must divide K = 130"),
+        ({"group_size": 0}, "group_size: must divide K = 128"),
+        ({"weight": "int9"}, "weight: there is no type 'int9'"),
+        ({"weight": "bipolar2"}, "weight: must be an integer or a float of 1 to 8 bits, got bipolar2"),
+        ({"weight": "f8e7m0"}, "weight: f8e7m0 has 7 exponent bits and f16 has 5; use bf16"),
+        ({"weight": "f4e2m1", "zeros": True}, "zeros: allowed for integer types only, got weight f4e2m1"),
+        ({"zeros": True, "offsets": True}, "zeros, offsets: at most one of them may be given"),
+        ({"activation": "f32"}, "activation: must be one of f16, bf16, got 'f32'"),
+        ({"out_dtype": "int8"}, "out_dtype: must be one of f16, bf16, f32, got 'int8'"),
+        ({"scale_dtype": "int8"}, "scale_dtype: must be one of f16, bf16, f32, got 'int8'"),
+        ({"bias": "int8"}, "bias: must be one of f16, bf16, f32, got 'int8'"),
+        ({"m": (5, 1)}, r"m: expected 0 <= least <= largest <= 2147483647, got \(5, 1\)"),
+        ({"m": (0, 2**40)}, "m: expected 0 <= least <= largest <= 2147483647"),
+        ({"schedule": "x"}, "schedule: expected None, got 'x'"),
+        ({"target": "cpu"}, "target: expected an architecture such as 'sm_90a', got 'cpu'"),
+        ({"target": "sm_90"}, "target: unknown architecture 'sm_90'; known are .*sm_90a"),
+    ],
+)
+def test_refuses_values(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LowlpValueError, match=message):
+        lowlp.compile_linear(**{**BASE, **changes})
+
+
+@pytest.mark.parametrize("level", ["ptx", "", None, [1]])
+def test_refuses_levels(kernel: Any, level: Any) -> None:
+    with pytest.raises(LowlpValueError, match=r"level: .* held: block, thread, nvvm"):
+        kernel.ir(level)
+
+
+def test_refuses_paths(kernel: Any, tmp_path: Path) -> None:
+    with pytest.raises(LowlpTypeError, match=r"path: expected a str or an os\.PathLike, got NoneType"):
+        kernel.save(None)
+    with pytest.raises(LowlpTypeError, match=r"path: expected a str or an os\.PathLike, got int"):
+        lowlp.load(3)  # type: ignore[arg-type]
+    missing = tmp_path / "missing" / "k.lowlp"
+    for attempt in (lambda: lowlp.load(missing), lambda: kernel.save(missing)):
+        with pytest.raises(FileNotFoundError) as caught:
+            attempt()
+        assert isinstance(caught.value, lowlp.LowlpError)
+        assert caught.value.filename == str(missing)
+    with pytest.raises(IsADirectoryError) as refused:
+        lowlp.load(tmp_path)
+    assert isinstance(refused.value, lowlp.LowlpError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ((None,), LowlpTypeError, "program: expected a kernel of the DSL or text of the block dialect, got NoneType"),
+        (("",), LowlpValueError, "program: expected one kernel, found none"),
+        (("\udcff",), LowlpValueError, "program: cannot be encoded as UTF-8"),
+        (("garbage",), LowlpValueError, "parsing the program: .*garbage"),
+        (("", "sm_90a", True), LowlpValueError, "opt_level: expected 0, 1, 2 or 3, got True"),
+        (("", "sm_90a", 2.0), LowlpValueError, r"opt_level: expected 0, 1, 2 or 3, got 2\.0"),
+    ],
+)
+def test_compile_refuses(arguments: tuple[Any, ...], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        lowlp.compile(*arguments[:2], **({"opt_level": arguments[2]} if len(arguments) > 2 else {}))

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace nb = nanobind;
@@ -26,8 +27,8 @@ namespace {
 using Extents = std::array<int64_t, 3>;
 /// Kind and value.
 using Argument = std::tuple<std::string, nb::object>;
-/// Address, bytes, name and whether it may be written.
-using Memory = std::tuple<uint64_t, int64_t, std::string, bool>;
+/// Address, bytes, name, whether it may be written and whether it holds values.
+using Memory = std::tuple<uint64_t, int64_t, std::string, bool, bool>;
 
 void append(MlirStringRef text, void *to) {
   static_cast<std::string *>(to)->append(text.data, text.length);
@@ -74,6 +75,28 @@ nb::dict toDict(const LowlpLaunchCounters &counters) {
   return dict;
 }
 
+/// Appends the counts of one op to a list of them.
+void appendSite(const LowlpSiteTraffic *traffic, void *to) {
+  static_cast<std::vector<std::pair<std::string, LowlpSiteTraffic>> *>(to)
+      ->emplace_back(traffic->site, *traffic);
+}
+
+nb::list
+toList(const std::vector<std::pair<std::string, LowlpSiteTraffic>> &sites) {
+  nb::list list;
+  for (const auto &[name, traffic] : sites) {
+    nb::dict site;
+    site["site"] = name;
+    site["accesses"] = traffic.accesses;
+    site["bytes"] = traffic.bytes;
+    site["requests"] = traffic.requests;
+    site["sectors"] = traffic.sectors;
+    site["extra_passes"] = traffic.extraPasses;
+    list.append(site);
+  }
+  return list;
+}
+
 class CpuProgram {
 public:
   CpuProgram(MlirOperation module, int optLevel) {
@@ -92,7 +115,7 @@ public:
                const Extents &block, int64_t sharedBytes,
                const std::vector<Argument> &arguments,
                const std::vector<Memory> &memory, uint64_t seed,
-               int32_t workers) const {
+               int32_t workers, uint32_t checks, bool countsSites) const {
     std::vector<Value> values;
     for (const Argument &argument : arguments)
       values.push_back(readValue(argument));
@@ -100,9 +123,9 @@ public:
     for (Value &value : values)
       places.push_back(&value);
     std::vector<LowlpAllocation> allocations;
-    for (const auto &[address, bytes, label, writable] : memory)
+    for (const auto &[address, bytes, label, writable, initialised] : memory)
       allocations.push_back({reinterpret_cast<const void *>(address), bytes,
-                             label.c_str(), writable});
+                             label.c_str(), writable, initialised});
     LowlpLaunchConfig launch = {};
     std::copy(grid.begin(), grid.end(), launch.grid);
     std::copy(block.begin(), block.end(), launch.block);
@@ -112,7 +135,11 @@ public:
     launch.numAllocations = static_cast<int64_t>(allocations.size());
     launch.seed = seed;
     launch.workers = workers;
-    launch.checks = 1;
+    launch.checks = checks;
+    std::vector<std::pair<std::string, LowlpSiteTraffic>> sites;
+    if (countsSites)
+      launch.onSite = appendSite;
+    launch.onSiteData = &sites;
     LowlpLaunchCounters counters = {};
     std::string error;
     bool ok;
@@ -124,7 +151,10 @@ public:
     }
     if (!ok)
       throw std::runtime_error(error);
-    return toDict(counters);
+    nb::dict dict = toDict(counters);
+    if (countsSites)
+      dict["sites"] = toList(sites);
+    return dict;
   }
 
 private:
@@ -135,6 +165,9 @@ private:
 
 NB_MODULE(_compiler, m) {
   m.doc() = "runs kernels of lowlp on the CPU";
+  m.attr("CHECK_BOUNDS") = uint32_t(LowlpCheckBounds);
+  m.attr("CHECK_RACES") = uint32_t(LowlpCheckRaces);
+  m.attr("CHECK_UNINITIALISED") = uint32_t(LowlpCheckUninitialised);
   nb::class_<CpuProgram>(
       m, "CpuProgram",
       "The kernels of one module, compiled for this host. `module_op` is a "
@@ -145,9 +178,15 @@ NB_MODULE(_compiler, m) {
       .def("run", &CpuProgram::run, nb::arg("name"), nb::arg("grid"),
            nb::arg("block"), nb::arg("shared_bytes"), nb::arg("args"),
            nb::arg("allocations"), nb::arg("seed") = 0, nb::arg("workers") = 0,
+           nb::arg("checks") = uint32_t(LowlpCheckAll),
+           nb::arg("sites") = false,
            "Runs a kernel and returns what it counted. `args` holds a kind "
            "('ptr', 'i32', 'i64' or 'f32') and a value for each argument; "
            "`allocations` address, bytes, name and writability of the memory "
-           "that may be touched. Raises RuntimeError with the op and its place "
+           "that may be touched, and whether it holds values; `checks` is the "
+           "sum of CHECK_BOUNDS, CHECK_RACES and CHECK_UNINITIALISED; with "
+           "`sites` the "
+           "counts of each op are the item 'sites'. Raises "
+           "RuntimeError with the op and its place "
            "if the kernel does what it must not.");
 }

@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -263,17 +263,41 @@ class CpuKernel:
     description: KernelDescription
     program: Any = field(repr=False)
 
-    def __call__(self, *arguments: object, seed: int = 0, workers: int = 0, **named: object) -> dict[str, int]:
+    def __call__(
+        self,
+        *arguments: object,
+        seed: int = 0,
+        workers: int = 0,
+        checks: bool | str = True,
+        undefined: Collection[str] = (),
+        sites: bool = False,
+        **named: object,
+    ) -> dict[str, Any]:
         """Runs the kernel on numpy arrays and numbers, and returns what it counted.
 
-        seed     orders blocks and threads; a correct program gives the same result for all
-        workers  operating-system threads; 0: one for each core
+        seed       orders blocks and threads; a correct program gives the same result for all
+        workers    operating-system threads; 0: one for each core
+        checks     'bounds' of accesses, as False; with them 'races' or 'uninitialised' reads; or 'all', as True
+        undefined  names of the arrays whose contents mean nothing before the kernel has written them
+        sites      also count by op, at some cost: the item 'sites' is a list of dictionaries with the op's 'site', the
+                   'accesses' of threads, their 'bytes', the 'requests' of warps that they make up, the 'sectors' of 32
+                   bytes that these touch in arrays, and the 'extra_passes' that bank conflicts cost in shared memory
 
         Raises `CpuTargetError` with op, source line, block and thread where the program does what a GPU forbids.
         """
         from .cpu_launch import run
 
-        return run(self.description, self.program, arguments, named, seed=seed, workers=workers)
+        return run(
+            self.description,
+            self.program,
+            arguments,
+            named,
+            seed=seed,
+            workers=workers,
+            checks=checks,
+            undefined=undefined,
+            sites=sites,
+        )
 
 
 def compile_cpu(
@@ -314,8 +338,19 @@ def is_host_array(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def launch(program: Any, arguments: Sequence[object], *, stream: object = None, seed: int = 0) -> dict[str, int] | None:
+def launch(
+    program: Any,
+    arguments: Sequence[object],
+    *,
+    stream: object = None,
+    seed: int = 0,
+    checks: bool | str = True,
+    undefined: Collection[str] = (),
+    sites: bool = False,
+) -> dict[str, Any] | None:
     """Runs a kernel of the DSL where its arrays are: numpy's on the CPU target, CUDA arrays on their GPU.
+
+    `seed`, `checks`, `undefined` and `sites` are the CPU target's: see `CpuKernel.__call__`.
 
     Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
     """
@@ -332,7 +367,7 @@ def launch(program: Any, arguments: Sequence[object], *, stream: object = None, 
     key = program.trace_key()
     if all(host) and host:
         kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
-        counters: dict[str, int] = kernel(*arguments, seed=seed)
+        counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
         return counters
     arch = current_arch()
     compiled = _compiled.get((key, arch), functools.partial(compile, program, arch))

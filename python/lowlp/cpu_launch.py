@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -22,6 +22,8 @@ _ELEMENTS = {
     "i8": np.dtype(np.int8),
 }
 
+CHECKS = ("bounds", "races", "uninitialised", "all")
+
 
 def run(
     description: KernelDescription,
@@ -31,18 +33,22 @@ def run(
     *,
     seed: int,
     workers: int,
-) -> dict[str, int]:
+    checks: bool | str,
+    undefined: Collection[str],
+    sites: bool,
+) -> dict[str, Any]:
     """Runs `program` and returns the executor's counters; see `CpuKernel.__call__`."""
     if positional and named:
         raise LowlpTypeError("arguments: give all by position or all by name")
+    flags = _check_flags(checks)
+    _check_undefined(description, undefined)
     values = bind(description, named or positional)
     arguments: list[tuple[str, int | float]] = []
-    allocations: list[tuple[int, int, str, bool]] = []
+    allocations: list[tuple[int, int, str, bool, bool]] = []
     integers: dict[str, int] = {}
     for parameter, value in zip(description.parameters, values, strict=True):
         if parameter.is_pointer:
-            allocation = _allocation(parameter, value)
-            allocations.append(allocation)
+            allocations.append((*_allocation(parameter, value), parameter.name not in undefined))
             arguments.append(("ptr", _address(value)))
         elif parameter.is_integer:
             integers[parameter.name] = _integer(parameter, value)
@@ -53,12 +59,45 @@ def run(
     if 0 in grid:
         return {}
     try:
-        counters: dict[str, int] = program.run(
-            description.name, grid, description.block, description.shared_bytes, arguments, allocations, seed, workers
+        counters: dict[str, Any] = program.run(
+            description.name,
+            grid,
+            description.block,
+            description.shared_bytes,
+            arguments,
+            allocations,
+            seed,
+            workers,
+            flags,
+            sites,
         )
     except RuntimeError as error:
         raise CpuTargetError(str(error)) from error
     return counters
+
+
+def _check_flags(checks: object) -> int:
+    """The executor's bits for the argument `checks`."""
+    from ._mlir._mlir_libs import _compiler
+
+    bits = {
+        "bounds": _compiler.CHECK_BOUNDS,
+        "races": _compiler.CHECK_RACES,
+        "uninitialised": _compiler.CHECK_UNINITIALISED,
+    }
+    wanted = {True: "all", False: "bounds"}[checks] if isinstance(checks, bool) else checks
+    if wanted not in CHECKS:
+        allowed = ", ".join(repr(name) for name in CHECKS)
+        raise LowlpValueError(f"checks: expected True, False or one of {allowed}, got {checks!r}")
+    names = bits if wanted == "all" else {"bounds", wanted}
+    return sum(int(bits[name]) for name in names)
+
+
+def _check_undefined(description: KernelDescription, undefined: Collection[str]) -> None:
+    pointers = [parameter.name for parameter in description.parameters if parameter.is_pointer]
+    for name in [undefined] if isinstance(undefined, str) else undefined:
+        if isinstance(undefined, str) or name not in pointers:
+            raise LowlpValueError(f"undefined: expected names of arrays, a list of {pointers}, got {undefined!r}")
 
 
 def _address(value: object) -> int:
@@ -81,7 +120,7 @@ def _allocation(parameter: Parameter, value: object) -> tuple[int, int, str, boo
             f"{parameter.name}: address {_address(value):#x} must be a multiple of {parameter.alignment_bytes} bytes"
         )
     low, high = np.lib.array_utils.byte_bounds(value)
-    return low, high - low, parameter.name, bool(value.flags.writeable)
+    return low, high - low, parameter.name, parameter.writable and bool(value.flags.writeable)
 
 
 def _integer(parameter: Parameter, value: object) -> int:

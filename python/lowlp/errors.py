@@ -62,7 +62,7 @@ class CompileError(LowlpValueError):
 
 
 class CpuTargetError(LowlpRuntimeError):
-    """What the CPU target reports of a running kernel: an access out of bounds, a divergent barrier, a deadlock."""
+    """What the CPU target reports of a running kernel: an access out of bounds, a race, a divergent barrier."""
 
 
 _FILE_LINE = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+)(:(?P<column>\d+))?')

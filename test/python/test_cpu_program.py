@@ -41,7 +41,7 @@ def compile_add() -> Any:
 
 def run_add(program: Any, values: np.ndarray, readable_bytes: int | None = None) -> dict[str, int]:
     address = values.ctypes.data
-    allocation = (address, values.nbytes if readable_bytes is None else readable_bytes, "values", True)
+    allocation = (address, values.nbytes if readable_bytes is None else readable_bytes, "values", True, True)
     arguments = [("ptr", address), ("i32", 5), ("f32", 0.5)]
     counters: dict[str, int] = program.run("add", (1, 1, 1), (32, 1, 1), 0, arguments, [allocation], 7, 1)
     return counters

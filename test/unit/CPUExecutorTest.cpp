@@ -117,7 +117,7 @@ TEST(CPUExecutor, seedShufflesBlocksAndThreads) {
 /// The report of one block of `numThreads` threads of `kernel` with arguments
 /// x: 1024 read-only words, and y: 1024 writable halves.
 LaunchReport runOnXY(LowlpKernelFn kernel, int64_t numThreads,
-                     bool checks = true) {
+                     uint32_t checks = LowlpCheckAll) {
   std::vector<float> x(1024);
   std::vector<int16_t> y(1024);
   Launcher launcher(kernel, 1, numThreads);
@@ -229,7 +229,7 @@ TEST(CPUExecutor, checksCanBeSwitchedOff) {
     lowlpCpuAssert(thread, 0, "never", "s");
   };
   EXPECT_FALSE(runOnXY(kernel, 1).ok);
-  LaunchReport report = runOnXY(kernel, 5, /*checks=*/false);
+  LaunchReport report = runOnXY(kernel, 5, LowlpCheckNothing);
   EXPECT_TRUE(report.ok) << report.error;
   EXPECT_EQ(report.loads, 5u);
 }
@@ -256,7 +256,7 @@ TEST(CPUExecutor, sharedMemoryStartsAsNaN) {
                        "s");
         lowlpCpuAssert(thread, uintptr_t(shared) % 1024 == 0, "aligned", "s");
       },
-      1);
+      1, LowlpCheckBounds);
   EXPECT_TRUE(report.ok) << report.error;
 }
 
@@ -324,6 +324,9 @@ TEST(CPUExecutor, rejectsInvalidLaunches) {
             "launch: grid (0, 1, 1) has no blocks, or too many");
   EXPECT_EQ(Launcher(nothing, 1, 1025).run().error,
             "launch: block (1025, 1, 1) must have 1 to 1024 threads");
+  Launcher unknown(nothing, 1, 1);
+  unknown.checks = 8;
+  EXPECT_EQ(unknown.run().error, "launch: there are no checks 8");
   Launcher huge(nothing, 1, 1);
   huge.sharedBytes = INT64_MAX / 2;
   EXPECT_EQ(huge.run().error, "launch: no memory for 4611686018427387903 bytes "
@@ -338,7 +341,7 @@ TEST(CPUExecutor, launchesFromC) {
   for (int dim = 0; dim < 3; ++dim)
     config.grid[dim] = config.block[dim] = 1;
   LowlpLaunchCounters counters;
-  config.checks = 1;
+  config.checks = LowlpCheckBounds;
   EXPECT_EQ(lowlpCpuLaunch(&config, &counters, nullptr, 0), 1);
   EXPECT_EQ(counters.blocks, 1u);
   config.block[0] = 3;

@@ -163,7 +163,7 @@ TEST(CpuProgram, namesOpAndPlaceOfAnAccessOutOfBounds) {
     simt.store %v, %p[%offset] align 4 : i32, !simt.ptr<global>)");
   std::vector<int32_t> memory(4);
   int64_t offset = 16;
-  Launcher launcher(nullptr, 1, 32);
+  Launcher launcher(nullptr, 1, 1);
   launcher.pass(memory, "weights", true).passScalar(offset);
   cpu::LaunchReport report = run(*program, launcher);
   EXPECT_FALSE(report.ok);
@@ -237,7 +237,7 @@ TEST(CpuProgram, roundsToHalvesOnceAndKeepsSubnormals) {
     float y = std::ldexp(1.0f, -133);
     float z = 1 + std::ldexp(3.0f, -11);
     std::vector<uint16_t> halves(3);
-    Launcher launcher(nullptr, 1, 32);
+    Launcher launcher(nullptr, 1, 1);
     launcher.passScalar(x).passScalar(y).passScalar(z).pass(halves, "p", true);
     cpu::LaunchReport report = run(*program, launcher);
     ASSERT_TRUE(report.ok) << report.error;

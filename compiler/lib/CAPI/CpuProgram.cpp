@@ -26,12 +26,13 @@ static cpu::LaunchConfig toConfig(const LowlpLaunchConfig &launch) {
   config.args = launch.args;
   for (int64_t i = 0; i < launch.numAllocations; ++i) {
     const LowlpAllocation &from = launch.allocations[i];
-    config.allocations.push_back(
-        {from.begin, from.bytes, from.name, from.writable != 0});
+    config.allocations.push_back({from.begin, from.bytes, from.name,
+                                  from.writable != 0, from.initialised != 0});
   }
   config.seed = launch.seed;
   config.workers = launch.workers;
-  config.checks = launch.checks != 0;
+  config.checks = launch.checks;
+  config.countsSites = launch.onSite != nullptr;
   return config;
 }
 
@@ -62,6 +63,7 @@ bool lowlpCpuProgramRun(LowlpCpuProgram program, MlirStringRef kernel,
     *counters = {result->loads,       result->stores,  result->bytesLoaded,
                  result->bytesStored, result->mmas,    result->barriers,
                  result->shuffles,    result->atomics, result->blocks};
+  cpu::passSites(*result, launch->onSite, launch->onSiteData);
   if (!result->ok)
     report(onError, userData, result->error);
   return result->ok;

@@ -24,14 +24,34 @@ void *lowlpCpuSharedMemory(LowlpThread *thread, int64_t byteOffset) {
   return thread->block->sharedMemory() + byteOffset;
 }
 
-/// Reports `access` unless it is allowed, where checks are on.
+/// Whether an access makes use of what was there before it.
+static bool usesValue(AccessKind kind, int32_t atomicOp) {
+  if (kind != AtomicUpdate)
+    return kind == PlainRead;
+  return atomicOp != LowlpAtomicAnd && atomicOp != LowlpAtomicOr;
+}
+
+/// Reports what the launch's checks find wrong with `access`. `atomicOp` is the
+/// operation of an atomic one.
 static void checkAccess(LowlpThread *thread, const Access &access,
-                        const char *site) {
+                        const char *site, int32_t atomicOp = 0) {
   Block &block = *thread->block;
-  if (!block.config.checks || block.memory.allows(access, site))
+  if (!block.config.checks)
     return;
-  block.setError(*thread, site, block.memory.explain(access));
-  block.abandon();
+  const Place *place = block.memory.find(access, site);
+  if (!place) {
+    block.setError(*thread, site, block.memory.explain(access));
+    block.abandon();
+  }
+  if (access.bytes <= 0)
+    return;
+  if (place->shadow && !block.remember(*thread, access, *place, site,
+                                       usesValue(access.kind, atomicOp)))
+    block.abandon();
+  if (block.traffic)
+    block.traffic->add(site, thread->index, block.warpOf(*thread).lanes,
+                       block.memory.isShared(*place), place->offsetOf(access),
+                       access.bytes);
 }
 
 void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
@@ -41,7 +61,9 @@ void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
   LaunchCounters &counters = thread->block->counters;
   ++(isWrite ? counters.stores : counters.loads);
   (isWrite ? counters.bytesStored : counters.bytesLoaded) += uint64_t(bytes);
-  checkAccess(thread, {base, byteOffset, bytes, alignmentBytes, isWrite != 0},
+  checkAccess(thread,
+              {base, byteOffset, bytes, alignmentBytes,
+               isWrite ? PlainWrite : PlainRead},
               site);
 }
 
@@ -138,7 +160,7 @@ uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op, void *base,
   if (op < LowlpAtomicAnd || op > LowlpAtomicMaxS)
     rejectOp(thread, site, "there is no atomic operation ", op);
   ++block.counters.atomics;
-  checkAccess(thread, {base, byteOffset, 4, 4, /*isWrite=*/true}, site);
+  checkAccess(thread, {base, byteOffset, 4, 4, AtomicUpdate}, site, op);
   block.yield(*thread);
   auto *word =
       reinterpret_cast<uint32_t *>(static_cast<char *>(base) + byteOffset);

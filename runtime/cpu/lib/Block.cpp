@@ -14,11 +14,6 @@ namespace {
 // Swizzled shared layouts repeat every 1024 bytes, and rely on the address.
 constexpr size_t sharedAlignmentBytes = 1024;
 
-Coordinates delinearize(int64_t index, const int64_t extents[3]) {
-  return {{index % extents[0], index / extents[0] % extents[1],
-           index / extents[0] / extents[1]}};
-}
-
 char *allocateShared(int64_t bytes) {
   size_t units = (size_t(bytes) + sharedAlignmentBytes) / sharedAlignmentBytes;
   return static_cast<char *>(
@@ -27,18 +22,40 @@ char *allocateShared(int64_t bytes) {
 
 } // namespace
 
+Coordinates lowlp::cpu::delinearize(int64_t index, const int64_t extents[3]) {
+  return {{index % extents[0], index / extents[0] % extents[1],
+           index / extents[0] / extents[1]}};
+}
+
 std::string lowlp::cpu::toString(const Coordinates &coordinates) {
   return "(" + std::to_string(coordinates.along[0]) + ", " +
          std::to_string(coordinates.along[1]) + ", " +
          std::to_string(coordinates.along[2]) + ")";
 }
 
-Block::Block(const LaunchConfig &config, StackPool &stacks)
-    : config(config), position(), memory(config.allocations), stacks(stacks),
-      shared(allocateShared(config.sharedBytes)) {
+/// The shadow of a block's shared memory, or null if no check needs one.
+static std::unique_ptr<Shadow> makeSharedShadow(const LaunchConfig &config) {
+  Shadow::Options options;
+  options.findsRaces = config.checks & LowlpCheckRaces;
+  options.findsUninitialised = config.checks & LowlpCheckUninitialised;
+  options.isInitialised = false;
+  options.isOwnedByBlock = true;
+  if (!config.sharedBytes ||
+      !(options.findsRaces || options.findsUninitialised))
+    return nullptr;
+  return std::make_unique<Shadow>(config.sharedBytes, options);
+}
+
+Block::Block(LaunchState &launch, StackPool &stacks)
+    : config(launch.config), position(), memory(launch.memory),
+      traffic(launch.config.countsSites ? std::make_unique<Traffic>()
+                                        : nullptr),
+      launch(launch), stacks(stacks), siteNumbers(launch.sites),
+      shared(allocateShared(config.sharedBytes)),
+      sharedShadow(makeSharedShadow(config)) {
   int64_t numThreads = config.block[0] * config.block[1] * config.block[2];
   if (shared)
-    memory.setShared(shared.get(), config.sharedBytes);
+    memory.setShared(shared.get(), config.sharedBytes, sharedShadow.get());
   threads.resize(size_t(numThreads));
   warps.resize(size_t((numThreads + lanesPerWarp - 1) / lanesPerWarp));
   ready.reserve(size_t(numThreads));
@@ -58,6 +75,9 @@ void Block::reset(int64_t blockIndex) {
   // reproducible.
   random = Random(mixBits(config.seed) + uint64_t(blockIndex));
   numAtBarrier = numExited = 0;
+  // Grids beyond 2^32 blocks do not run to their end in a lifetime.
+  number = uint32_t(blockIndex) + 1;
+  epoch = 0;
   failed = false;
   ready.clear();
   for (Warp &warp : warps)
@@ -71,7 +91,7 @@ void Block::reset(int64_t blockIndex) {
 }
 
 bool Block::run(int64_t blockIndex) {
-  if (!shared) {
+  if (!shared || (sharedShadow && !sharedShadow->isValid())) {
     error = "launch: no memory for " + std::to_string(config.sharedBytes) +
             " bytes of shared memory";
     return false;
@@ -92,6 +112,8 @@ bool Block::run(int64_t blockIndex) {
     stacks.give(thread.stackTop);
     thread.stackTop = nullptr;
   }
+  if (traffic)
+    traffic->endBlock();
   if (!failed)
     ++counters.blocks;
   return !failed;

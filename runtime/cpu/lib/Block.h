@@ -27,7 +27,9 @@
 #include "MemoryMap.h"
 #include "Mma.h"
 #include "Order.h"
+#include "SiteTable.h"
 #include "StackPool.h"
+#include "Traffic.h"
 
 #include <boost/context/detail/fcontext.hpp>
 
@@ -107,11 +109,21 @@ struct LowlpThread {
 namespace lowlp {
 namespace cpu {
 
+/// What all blocks of a launch share. Outlives them.
+struct LaunchState {
+  explicit LaunchState(const LaunchConfig &config)
+      : config(config), memory(config) {}
+
+  const LaunchConfig &config;
+  const GlobalMemory memory;
+  SiteTable sites;
+};
+
 /// Runs blocks of one launch one after another, on one host thread.
 class Block {
 public:
-  /// Requires: `config` is valid and outlives the block, like `stacks`.
-  Block(const LaunchConfig &config, StackPool &stacks);
+  /// Requires: the configuration is valid; `stacks` outlives the block.
+  Block(LaunchState &launch, StackPool &stacks);
 
   /// Runs the block of linear index `blockIndex` to its end, or to its first
   /// error; returns whether it ended well. Else `getError` says why not.
@@ -122,6 +134,7 @@ public:
   LaunchCounters counters; ///< summed over the blocks run so far
   Coordinates position;    ///< of the block now running
   MemoryMap memory;
+  std::unique_ptr<Traffic> traffic; ///< null unless `countsSites`
 
   char *sharedMemory() { return shared.get(); }
 
@@ -136,6 +149,11 @@ public:
   /// call `abandon` as soon as it holds no object that owns anything.
   void setError(const LowlpThread &thread, const char *site,
                 const std::string &text);
+
+  /// Adds an access to the history of its bytes, the shadow of `place`. Returns
+  /// false, with an error, if it races or uses what was never written.
+  bool remember(const LowlpThread &thread, const Access &access,
+                const Place &place, const char *site, bool usesValue);
 
   /// Leaves the thread's fiber for good.
   [[noreturn]] void abandon();
@@ -168,6 +186,8 @@ private:
   const LowlpThread *findExited(const LowlpThread &waiting);
   const LowlpThread *findWaitingFor(const LowlpThread &exited);
 
+  void setRaceError(const LowlpThread &thread, const char *site,
+                    const std::string &access, const Finding &finding);
   void setDivergenceError(const LowlpThread &thread, uint32_t conflict);
   void setExitError(const LowlpThread &exited, const Arrival &missed);
   void setDeadlockError();
@@ -177,8 +197,11 @@ private:
     void operator()(void *memory) const { std::free(memory); }
   };
 
+  LaunchState &launch;
   StackPool &stacks;
+  SiteNumbers siteNumbers;
   std::unique_ptr<char, Free> shared;
+  std::unique_ptr<Shadow> sharedShadow; ///< null if no check needs it
   std::vector<LowlpThread> threads;
   std::vector<Warp> warps;
   std::vector<int32_t> ready; ///< threads that can run, in no order
@@ -187,9 +210,14 @@ private:
   const char *barrierSite = nullptr; ///< valid while `numAtBarrier` > 0
   int32_t numAtBarrier = 0;
   int32_t numExited = 0;
+  uint32_t number = 0; ///< of the block now running, for shadows; never 0
+  uint32_t epoch = 0;  ///< barriers it has passed
   bool failed = false;
   std::string error;
 };
+
+/// Where element `index` lies, x counting first.
+Coordinates delinearize(int64_t index, const int64_t extents[3]);
 
 /// "(1, 2, 3)"
 std::string toString(const Coordinates &coordinates);

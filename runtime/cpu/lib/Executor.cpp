@@ -31,24 +31,30 @@ constexpr int64_t maxStacks = 16384;
 class Launch {
 public:
   Launch(const LaunchConfig &config, int64_t numBlocks)
-      : config(config), order(uint64_t(numBlocks), config.seed),
-        errorPosition(numBlocks) {}
+      : state(config), order(uint64_t(numBlocks), config.seed),
+        errorPosition(numBlocks) {
+    if (!state.memory.isValid())
+      record(-1, "launch: no memory for the checks of races and "
+                 "uninitialised reads");
+  }
 
   /// Runs blocks until none is left or one has failed.
   void work();
 
   /// The outcome, after all workers are done.
-  LaunchReport takeReport() { return std::move(report); }
+  LaunchReport takeReport();
 
 private:
   void record(int64_t position, const std::string &error);
   void add(const LaunchCounters &counters);
+  void add(const std::map<std::string, SiteTraffic> &totals);
 
-  const LaunchConfig &config;
+  LaunchState state;
   const Permutation order;
   std::atomic<int64_t> nextPosition{0};
   std::atomic<int64_t> errorPosition; ///< of the first error; written locked
   std::mutex mutex;
+  std::map<std::string, SiteTraffic> sites; ///< guarded by `mutex`
   LaunchReport report; ///< guarded by `mutex` until the workers are done
 };
 
@@ -72,7 +78,7 @@ void Launch::work() {
   DefaultFloatMode floatMode;
   std::unique_ptr<StackPool> stacks = acquireStackPool();
   {
-    Block block(config, *stacks);
+    Block block(state, *stacks);
     for (;;) {
       int64_t position = nextPosition.fetch_add(1, std::memory_order_relaxed);
       if (position >= errorPosition.load(std::memory_order_relaxed))
@@ -81,6 +87,8 @@ void Launch::work() {
         record(position, block.getError());
     }
     add(block.counters);
+    if (block.traffic)
+      add(block.traffic->takeTotals());
   }
   releaseStackPool(std::move(stacks));
 }
@@ -105,6 +113,20 @@ void Launch::add(const LaunchCounters &counters) {
   report.atomics += counters.atomics;
   report.blocks += counters.blocks;
   report.ok = report.error.empty();
+}
+
+void Launch::add(const std::map<std::string, SiteTraffic> &totals) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto &[site, total] : totals)
+    sites[site] += total;
+}
+
+LaunchReport Launch::takeReport() {
+  for (auto &[site, total] : sites) {
+    total.site = site;
+    report.sites.push_back(total);
+  }
+  return std::move(report);
 }
 
 /// The product of the extents, or 0 if one is not positive or the product is
@@ -134,6 +156,10 @@ static std::string explainInvalid(const LaunchConfig &config) {
   if (config.sharedBytes < 0)
     return "launch: shared memory of " + std::to_string(config.sharedBytes) +
            " bytes";
+  if (config.checks & ~uint32_t(LowlpCheckAll))
+    return "launch: there are no checks " + std::to_string(config.checks);
+  if (config.countsSites && !config.checks)
+    return "launch: counts by op need the check of bounds";
   if (config.workers < 0)
     return "launch: " + std::to_string(config.workers) + " workers";
   for (const Allocation &allocation : config.allocations)

@@ -18,12 +18,26 @@ static LaunchConfig toCxx(const LowlpLaunchConfig &config) {
   for (int64_t i = 0; i < config.numAllocations; ++i) {
     const LowlpAllocation &allocation = config.allocations[i];
     result.allocations.push_back({allocation.begin, allocation.bytes,
-                                  allocation.name, allocation.writable != 0});
+                                  allocation.name, allocation.writable != 0,
+                                  allocation.initialised != 0});
   }
   result.seed = config.seed;
   result.workers = config.workers;
-  result.checks = config.checks != 0;
+  result.checks = config.checks;
+  result.countsSites = config.onSite != nullptr;
   return result;
+}
+
+void lowlp::cpu::passSites(const LaunchReport &report, LowlpSiteCallback onSite,
+                           void *userData) {
+  if (!onSite)
+    return;
+  for (const SiteTraffic &traffic : report.sites) {
+    LowlpSiteTraffic plain = {traffic.site.c_str(), traffic.accesses,
+                              traffic.bytes,        traffic.requests,
+                              traffic.sectors,      traffic.extraPasses};
+    onSite(&plain, userData);
+  }
 }
 
 int32_t lowlpCpuLaunch(const LowlpLaunchConfig *config,
@@ -34,6 +48,7 @@ int32_t lowlpCpuLaunch(const LowlpLaunchConfig *config,
     *counters = {report.loads,       report.stores,  report.bytesLoaded,
                  report.bytesStored, report.mmas,    report.barriers,
                  report.shuffles,    report.atomics, report.blocks};
+  passSites(report, config->onSite, config->onSiteData);
   if (errorCapacity > 0) {
     size_t length = std::min(report.error.size(), size_t(errorCapacity - 1));
     std::memcpy(error, report.error.data(), length);

@@ -140,6 +140,7 @@ bool Block::takePlace(LowlpThread &thread) {
   switch (thread.arrival.kind) {
   case MeetingKind::Barrier:
     ++counters.barriers;
+    ++epoch;
     return true;
   case MeetingKind::Mma:
     multiply(thread);

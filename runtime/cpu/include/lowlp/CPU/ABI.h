@@ -75,8 +75,10 @@ LOWLP_CPU_EXPORT int64_t lowlpCpuGridDim(LowlpThread *thread, int32_t dim);
 /// access itself is the caller's. Requires: `bytes` >= 0 and `alignmentBytes`
 /// is a power of two. Ensures on return, where checks are on: the bytes lie in
 /// an allocation that `base` points into (one passed at launch, or the block's
-/// shared memory), the address is a multiple of `alignmentBytes`, and the
-/// allocation may be written if `isWrite`. Otherwise reports.
+/// shared memory), the address is a multiple of `alignmentBytes`, the
+/// allocation may be written if `isWrite`, and the checks of the launch (see
+/// `LowlpCheck` in Executor.h) find neither a race with an access before it nor
+/// a read of bytes that nothing has written. Otherwise reports.
 LOWLP_CPU_EXPORT void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
                                           int64_t byteOffset, int64_t bytes,
                                           int64_t alignmentBytes,
@@ -99,11 +101,12 @@ LOWLP_CPU_EXPORT void lowlpCpuMma(LowlpThread *thread, int32_t kind,
                                   const void *a, const void *b, const void *c,
                                   void *d, const char *site);
 
-/// Waits until every thread of the block is at this site. PTX ISA, "Parallel
-/// Synchronization and Communication Instructions", bar.sync 0. Reports if a
-/// thread of the block waits at another barrier or has exited. (Hardware
-/// may count exited threads as arrived; a program that leans on it is wrong by
-/// the ISA, which makes all threads of the CTA take part.)
+/// Waits until every thread of the block is at this site, and orders the
+/// accesses of the block before it and after it: nothing else does. PTX ISA,
+/// "Parallel Synchronization and Communication Instructions", bar.sync 0.
+/// Reports if a thread of the block waits at another barrier or has exited.
+/// (Hardware may count exited threads as arrived; a program that leans on it is
+/// wrong by the ISA, which makes all threads of the CTA take part.)
 LOWLP_CPU_EXPORT void lowlpCpuBarrier(LowlpThread *thread, const char *site);
 
 /// PTX ISA, "Data Movement and Conversion Instructions: shfl.sync". `mode` is a
@@ -123,11 +126,12 @@ LOWLP_CPU_EXPORT uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode,
 /// Atomically replaces the word w at `base + byteOffset` by `op`(w, operand)
 /// and returns w. PTX ISA, "Parallel Synchronization and Communication
 /// Instructions: atom", relaxed or stronger, at any scope. `op` is a
-/// `LowlpAtomicOp`. The access is counted as an atomic and checked as a write
-/// of 4 aligned bytes; it needs no `lowlpCpuCheckAccess`. Other threads of the
-/// block may run before it returns, so that polling a word that another thread
-/// of the same block sets comes to an end. Polling for another *block* may not:
-/// a worker runs a block to its end before it takes the next.
+/// `LowlpAtomicOp`. The access is counted as an atomic and checked as one of 4
+/// aligned bytes that writes, and that races with no other atomic; it needs no
+/// `lowlpCpuCheckAccess`. Other threads of the block may run before it returns,
+/// so that polling a word that another thread of the same block sets comes to
+/// an end. Polling for another *block* may not: a worker runs a block to its
+/// end before it takes the next.
 LOWLP_CPU_EXPORT uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op,
                                          void *base, int64_t byteOffset,
                                          uint32_t operand, const char *site);

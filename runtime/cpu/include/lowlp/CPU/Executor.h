@@ -13,6 +13,45 @@
 
 #include "lowlp/CPU/ABI.h"
 
+/// What a launch looks for, as bits. Every check includes bounds.
+enum LowlpCheck {
+  LowlpCheckNothing = 0,
+  /// Bounds, alignment and permission of accesses, and assertions.
+  LowlpCheckBounds = 1,
+  /// Two threads that touch the same byte, one of them by a plain write or only
+  /// one of them by an atomic, with nothing that orders the two: no barrier
+  /// between them within a block, or different blocks. Found in every run that
+  /// has a race, whatever the seed, because of the missing order and not of a
+  /// wrong result; writing the value that is there already counts too. The
+  /// program's own synchronisation by atomics counts for nothing, and neither
+  /// does a collective of a warp.
+  LowlpCheckRaces = 2,
+  /// Reads of shared memory that the block has not written, and of allocations
+  /// that are not `initialised`. An atomic reads what it adds to, compares or
+  /// returns in exchange; `and` and `or` count as writes alone, as they are how
+  /// fields narrower than a byte are stored.
+  LowlpCheckUninitialised = 4,
+  LowlpCheckAll = 7,
+};
+
+/// What one op did to memory. A request is one access of all lanes of a warp
+/// that take part; it touches `sectors` of 32 bytes of global memory, or takes
+/// `extraPasses` beyond the least that shared memory without bank conflicts
+/// would take. Arguments count as aligned to a sector. Ops of the same name and
+/// place are one.
+typedef struct LowlpSiteTraffic {
+  const char *site;
+  uint64_t accesses;
+  uint64_t bytes;
+  uint64_t requests;
+  uint64_t sectors;
+  uint64_t extraPasses;
+} LowlpSiteTraffic;
+
+/// Receives the counts of one op, which are valid during the call.
+typedef void (*LowlpSiteCallback)(const LowlpSiteTraffic *traffic,
+                                  void *userData);
+
 #ifdef __cplusplus
 #include <string>
 #include <vector>
@@ -27,6 +66,9 @@ struct Allocation {
   int64_t bytes = 0;
   const char *name = ""; ///< as reports call it, usually the argument's name
   bool writable = false;
+  /// Holds values before the launch. Of allocations that overlap, one that does
+  /// speaks for all.
+  bool initialised = true;
 };
 
 /// One launch. Everything pointed to must stay alive until `launch` returns.
@@ -38,8 +80,9 @@ struct LaunchConfig {
   void *const *args = nullptr; ///< handed to every thread as it is
   std::vector<Allocation> allocations;
   uint64_t seed = 0;
-  int workers = 0;    ///< host threads; 0: as many as the machine has
-  bool checks = true; ///< check accesses and assertions
+  int workers = 0; ///< host threads; 0: as many as the machine has
+  uint32_t checks = LowlpCheckAll; ///< bits of `LowlpCheck`
+  bool countsSites = false; ///< also count by op; needs `LowlpCheckBounds`
 };
 
 /// What the executed threads did. Loads and stores are the accesses announced
@@ -58,18 +101,43 @@ struct LaunchCounters {
   uint64_t blocks = 0; ///< blocks that ran to their end
 };
 
+/// `LowlpSiteTraffic` that owns its text.
+struct SiteTraffic {
+  std::string site;
+  uint64_t accesses = 0; ///< of single threads
+  uint64_t bytes = 0;
+  uint64_t requests = 0;
+  uint64_t sectors = 0;
+  uint64_t extraPasses = 0;
+
+  SiteTraffic &operator+=(const SiteTraffic &other) {
+    accesses += other.accesses;
+    bytes += other.bytes;
+    requests += other.requests;
+    sectors += other.sectors;
+    extraPasses += other.extraPasses;
+    return *this;
+  }
+};
+
 /// The outcome of a launch. If not `ok`, `error` is the first error in the
-/// seed's order of blocks, memory holds what was written until then, and the
-/// counters cover what had run.
+/// seed's order of blocks (a race between blocks is the error of the one that
+/// comes second, which several workers leave to chance), memory holds what was
+/// written until then, and the counters cover what had run.
 struct LaunchReport : LaunchCounters {
   bool ok = false;
   std::string error;
+  std::vector<SiteTraffic> sites; ///< by name; empty unless `countsSites`
 };
 
 /// Runs the kernel on the whole grid and waits for it. Never throws for what
 /// the kernel does: errors of the program and of `config` come in the report.
 /// May be called from several host threads at once.
 LOWLP_CPU_EXPORT LaunchReport launch(const LaunchConfig &config);
+
+/// Calls `onSite`, unless it is null, for each of the report's sites.
+LOWLP_CPU_EXPORT void passSites(const LaunchReport &report,
+                                LowlpSiteCallback onSite, void *userData);
 
 } // namespace cpu
 } // namespace lowlp
@@ -83,6 +151,7 @@ typedef struct LowlpAllocation {
   int64_t bytes;
   const char *name;
   int32_t writable;
+  int32_t initialised;
 } LowlpAllocation;
 
 typedef struct LowlpLaunchConfig {
@@ -95,7 +164,9 @@ typedef struct LowlpLaunchConfig {
   int64_t numAllocations;
   uint64_t seed;
   int32_t workers;
-  int32_t checks;
+  uint32_t checks;
+  LowlpSiteCallback onSite; ///< called for each op; null: none is counted
+  void *onSiteData;
 } LowlpLaunchConfig;
 
 typedef struct LowlpLaunchCounters {

@@ -1,0 +1,196 @@
+//===- Shadow.cpp - Finding races and uninitialised reads -----------------===//
+
+#include "Shadow.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <sched.h>
+
+using namespace lowlp::cpu;
+
+/// The kinds that an access of `kind` must be ordered with.
+static uint8_t conflictsOf(AccessKind kind) {
+  switch (kind) {
+  case PlainRead:
+    return PlainWrite | AtomicUpdate;
+  case AtomicUpdate:
+    return PlainRead | PlainWrite;
+  case PlainWrite:
+    break;
+  }
+  return PlainRead | PlainWrite | AtomicUpdate;
+}
+
+/// Holds a page for one host thread. Pages are held for a few cells at a time.
+class Shadow::Lock {
+public:
+  Lock(Page &page, bool isNeeded)
+      : isLocked(isNeeded ? &page.isLocked : nullptr) {
+    for (int tries = 1;
+         isLocked && isLocked->exchange(1, std::memory_order_acquire); ++tries)
+      if (tries % 64 == 0)
+        sched_yield();
+  }
+  ~Lock() {
+    if (isLocked)
+      isLocked->store(0, std::memory_order_release);
+  }
+
+private:
+  std::atomic<uint8_t> *isLocked;
+};
+
+// Zero pages of the system stand for what is never touched, so the shadow of a
+// large range costs little.
+Shadow::Shadow(int64_t bytes, const Options &options)
+    : options(options), numPages(bytes / bytesPerPage + 1),
+      pages(static_cast<Page *>(std::calloc(size_t(numPages), sizeof(Page)))) {}
+
+Shadow::~Shadow() {
+  for (int64_t i = 0; pages && i < numPages; ++i)
+    std::free(pages[i].cells);
+  std::free(pages);
+}
+
+/// Makes the cells of the page so fine that none holds bytes within the access
+/// and bytes outside of it. Returns false if there is no memory.
+bool Shadow::refine(Page &page, int64_t byteOffset, int64_t bytes) {
+  int shift =
+      std::min(maxGranuleShift, __builtin_ctzll(uint64_t(byteOffset | bytes)));
+  if (page.cells && shift >= page.granuleShift)
+    return true;
+  auto numCells = size_t(bytesPerPage >> shift);
+  auto *cells = static_cast<Cell *>(std::calloc(numCells, sizeof(Cell)));
+  if (!cells)
+    return false;
+  if (page.cells)
+    for (size_t i = 0; i < numCells; ++i)
+      cells[i] = page.cells[i >> (page.granuleShift - shift)];
+  std::free(page.cells);
+  page.cells = cells;
+  page.granuleShift = uint8_t(shift);
+  return true;
+}
+
+Finding Shadow::visit(int64_t byteOffset, int64_t bytes, const Visit &visit) {
+  Finding finding;
+  while (bytes > 0 && finding.kind == Finding::Nothing) {
+    int64_t inPage = byteOffset % bytesPerPage;
+    int64_t count = std::min(bytes, bytesPerPage - inPage);
+    finding = visitPage(pages[byteOffset / bytesPerPage], inPage, count, visit);
+    finding.byteOffset += byteOffset - inPage;
+    byteOffset += count;
+    bytes -= count;
+  }
+  return finding;
+}
+
+Finding Shadow::visitPage(Page &page, int64_t byteOffset, int64_t bytes,
+                          const Visit &visit) {
+  Lock lock(page, !options.isOwnedByBlock);
+  Finding finding;
+  if (!refine(page, byteOffset, bytes)) {
+    finding.kind = Finding::NoMemory;
+    return finding;
+  }
+  int64_t last = (byteOffset + bytes - 1) >> page.granuleShift;
+  for (int64_t i = byteOffset >> page.granuleShift; i <= last; ++i) {
+    finding.kind = visitCell(page.cells[i], visit, finding);
+    if (finding.kind == Finding::Nothing)
+      continue;
+    finding.byteOffset = i << page.granuleShift;
+    break;
+  }
+  return finding;
+}
+
+/// Fills in the partner of a race, not the place.
+Finding::Kind Shadow::visitCell(Cell &cell, const Visit &visit,
+                                Finding &finding) {
+  if (options.isOwnedByBlock && cell.block != visit.block) {
+    cell = Cell();
+    cell.block = visit.block;
+  }
+  if (options.findsRaces) {
+    if (!cell.block) {
+      cell.block = visit.block;
+      cell.epoch = visit.epoch;
+    }
+    if (cell.block != visit.block || cell.otherBlock
+            ? comesFromOtherBlock(cell, visit, finding)
+            : comesFromOtherThread(cell, visit, finding))
+      return Finding::Race;
+  }
+  if (options.findsUninitialised && visit.usesValue && !cell.isWritten &&
+      !options.isInitialised)
+    return Finding::Uninitialised;
+  cell.isWritten |= visit.kind != PlainRead;
+  return Finding::Nothing;
+}
+
+Actor &Shadow::actorOf(Cell &cell, AccessKind kind) {
+  return kind == PlainRead    ? cell.reader
+         : kind == PlainWrite ? cell.writer
+                              : cell.updater;
+}
+
+/// The kind in `kinds` that explains a race best; `kinds` is not empty.
+static AccessKind foremostOf(unsigned kinds) {
+  return kinds & PlainWrite     ? PlainWrite
+         : kinds & AtomicUpdate ? AtomicUpdate
+                                : PlainRead;
+}
+
+/// Adds an access to bytes that a second block has come to, now or before.
+/// Returns whether it races.
+bool Shadow::comesFromOtherBlock(Cell &cell, const Visit &visit,
+                                 Finding &finding) {
+  if (unsigned conflict = cell.kinds & conflictsOf(visit.kind)) {
+    finding.otherKind = foremostOf(conflict);
+    // Once there are two blocks, both did the same.
+    bool isSecond = cell.block == visit.block;
+    finding.otherBlock = isSecond ? cell.otherBlock : cell.block;
+    finding.other = isSecond ? cell.second : actorOf(cell, finding.otherKind);
+    return true;
+  }
+  if (!cell.otherBlock) {
+    cell.otherBlock = visit.block;
+    cell.second = visit.actor;
+  }
+  return false;
+}
+
+/// Adds an access to bytes that only the visitor's block has come to. Returns
+/// whether it races.
+bool Shadow::comesFromOtherThread(Cell &cell, const Visit &visit,
+                                  Finding &finding) {
+  if (cell.epoch != visit.epoch) {
+    cell.epoch = visit.epoch;
+    cell.current = cell.secondKind = 0;
+  }
+  const uint8_t conflicts = conflictsOf(visit.kind);
+  finding.otherBlock = visit.block;
+  for (AccessKind kind : {PlainWrite, AtomicUpdate, PlainRead}) {
+    if (!(cell.current & conflicts & kind))
+      continue;
+    finding.otherKind = kind;
+    finding.other = actorOf(cell, kind);
+    if (finding.other.thread != visit.actor.thread)
+      return true;
+    // The first thread of its kind is the visitor; a second one is not.
+    finding.other = cell.second;
+    if (cell.secondKind == kind)
+      return true;
+  }
+  Actor &first = actorOf(cell, visit.kind);
+  if (!(cell.current & visit.kind)) {
+    first = visit.actor;
+  } else if (first.thread != visit.actor.thread) {
+    cell.second = visit.actor;
+    cell.secondKind = visit.kind;
+  }
+  cell.kinds |= visit.kind;
+  cell.current |= visit.kind;
+  return false;
+}

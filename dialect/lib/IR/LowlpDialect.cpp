@@ -17,13 +17,6 @@
 using namespace mlir;
 using namespace lowlp;
 
-namespace lowlp {
-// Layouts are attribute parameters: this is how they are hashed there.
-static llvm::hash_code hash_value(const Layout &layout) {
-  return llvm::hash_code(layout.hash());
-}
-} // namespace lowlp
-
 #include "lowlp/IR/LowlpDialect.cpp.inc"
 #include "lowlp/IR/LowlpEnums.cpp.inc"
 

@@ -10,16 +10,6 @@
 using namespace mlir;
 using namespace lowlp;
 
-namespace lowlp {
-// Layouts are type parameters: this is how they are hashed there.
-static llvm::hash_code hash_value(const Layout &layout) {
-  return llvm::hash_code(layout.hash());
-}
-static llvm::hash_code hash_value(const SharedLayout &layout) {
-  return llvm::hash_code(layout.hash());
-}
-} // namespace lowlp
-
 #define GET_TYPEDEF_CLASSES
 #include "lowlp/IR/LowlpTypes.cpp.inc"
 

@@ -205,11 +205,12 @@ AccessWidths lowlp::planAccessWidths(Operation *root) {
   TrailingZeros zeros;
   root->walk([&](LoadGlobalOp load) {
     widths[load] = findTileWidth(zeros, load.getSource(), load.getOffsets(),
-                             load.getTile().getType(), load.getInBounds());
+                                 load.getTile().getType(), load.getInBounds());
   });
   root->walk([&](StoreGlobalOp store) {
-    widths[store] = findTileWidth(zeros, store.getDestination(), store.getOffsets(),
-                              store.getTile().getType(), store.getInBounds());
+    widths[store] =
+        findTileWidth(zeros, store.getDestination(), store.getOffsets(),
+                      store.getTile().getType(), store.getInBounds());
   });
   return widths;
 }

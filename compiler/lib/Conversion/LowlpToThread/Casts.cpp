@@ -87,9 +87,9 @@ static Value decodeSpecials(Scalar s, const ScalarFormat &format,
   Value nan = s.f32(std::nan(""));
   if (format.specials == SpecialValues::IEEE) {
     Value isInfinity = s.equal(magnitude, s.i32(infinity));
-    Value isSpecial = arith::CmpIOp::create(
-        s.builder, s.loc, arith::CmpIPredicate::uge, magnitude,
-        s.i32(infinity));
+    Value isSpecial =
+        arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::uge,
+                              magnitude, s.i32(infinity));
     Value special = s.select(isInfinity, s.f32(INFINITY), nan);
     return s.select(isSpecial, special, value);
   }
@@ -148,18 +148,15 @@ static Value encodeMagnitude(Scalar s, const ScalarFormat &format, int bias,
 
   int dropped = kF32MantissaBits - mantissaBits;
   Value bits = s.make<arith::SubIOp>(
-      s.toBits(magnitude),
-      s.i32(int64_t(kF32Bias - bias) << kF32MantissaBits));
+      s.toBits(magnitude), s.i32(int64_t(kF32Bias - bias) << kF32MantissaBits));
   Value odd = s.make<arith::AndIOp>(
       s.make<arith::ShRUIOp>(bits, s.i32(dropped)), s.i32(1));
   Value half = s.i32((int64_t(1) << (dropped - 1)) - 1);
-  Value rounded = s.make<arith::AddIOp>(
-      s.make<arith::AddIOp>(bits, half), odd);
+  Value rounded = s.make<arith::AddIOp>(s.make<arith::AddIOp>(bits, half), odd);
   Value normal = s.make<arith::ShRUIOp>(rounded, s.i32(dropped));
 
-  Value isSubnormal =
-      s.compare(arith::CmpFPredicate::OLT, magnitude,
-                s.f32(std::ldexp(1.0, 1 - bias)));
+  Value isSubnormal = s.compare(arith::CmpFPredicate::OLT, magnitude,
+                                s.f32(std::ldexp(1.0, 1 - bias)));
   return s.select(isSubnormal, subnormal, normal);
 }
 
@@ -181,12 +178,11 @@ Value lowlp::encodeFromF32(OpBuilder &builder, Location loc,
   int bias = format.exponentBias();
   Value bits = s.toBits(value);
   Value isNaN = s.compare(arith::CmpFPredicate::UNO, value, value);
-  Value magnitude =
-      s.toF32(s.make<arith::AndIOp>(bits, s.i32(0x7fffffff)));
+  Value magnitude = s.toF32(s.make<arith::AndIOp>(bits, s.i32(0x7fffffff)));
   magnitude = clamp(s, magnitude, 0.0, format.max());
   Value code = encodeMagnitude(s, format, bias, magnitude);
-  Value sign = s.make<arith::ShLIOp>(
-      s.make<arith::ShRUIOp>(bits, s.i32(31)), s.i32(format.bits - 1));
+  Value sign = s.make<arith::ShLIOp>(s.make<arith::ShRUIOp>(bits, s.i32(31)),
+                                     s.i32(format.bits - 1));
   code = s.make<arith::OrIOp>(code, sign);
   // Last, so that the result is the same on machines that keep the sign of a
   // NaN and on those that drop it.
@@ -218,20 +214,20 @@ private:
   static SmallVector<Value> decodeAll(OpBuilder &builder, Location loc,
                                       TileType from, Value registers) {
     SmallVector<Value> values;
-    std::optional<ScalarFormat> format =
-        getScalarFormat(from.getElementType());
+    std::optional<ScalarFormat> format = getScalarFormat(from.getElementType());
     if (format) {
       PackedBits bits(builder, loc, registers);
       for (int64_t i = 0; i < from.getNumLocals(); ++i)
-        values.push_back(decodeToF32(
-            builder, loc, *format,
-            bits.extract(i * format->bits, format->bits)));
+        values.push_back(
+            decodeToF32(builder, loc, *format,
+                        bits.extract(i * format->bits, format->bits)));
       return values;
     }
     for (int64_t i = 0; i < from.getNumLocals(); ++i) {
       Value value = vector::ExtractOp::create(builder, loc, registers, i);
       if (!value.getType().isF32())
-        value = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+        value =
+            arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
       values.push_back(value);
     }
     return values;
@@ -266,8 +262,8 @@ struct ViewPattern : OpConversionPattern<ViewOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     TileType to = op.getType();
-    Value words = toWords(rewriter, loc, op.getSource().getType(),
-                          adaptor.getSource());
+    Value words =
+        toWords(rewriter, loc, op.getSource().getType(), adaptor.getSource());
     rewriter.replaceOp(op, fromWords(rewriter, loc, to, words));
     return success();
   }
@@ -280,10 +276,10 @@ private:
       return registers;
     int64_t bits = tile.getBitsPerThread();
     if (bits % 32 != 0) {
-      auto padded = VectorType::get({tile.getNumLocals() + 1},
-                                    tile.getElementType());
-      Value zero = arith::ConstantOp::create(builder, loc,
-                                             builder.getZeroAttr(padded));
+      auto padded =
+          VectorType::get({tile.getNumLocals() + 1}, tile.getElementType());
+      Value zero =
+          arith::ConstantOp::create(builder, loc, builder.getZeroAttr(padded));
       registers = vector::InsertStridedSliceOp::create(
           builder, loc, registers, zero, ArrayRef<int64_t>{0},
           ArrayRef<int64_t>{1});
@@ -300,7 +296,8 @@ private:
     int64_t bits = tile.getBitsPerThread();
     int64_t numWords = cast<VectorType>(words.getType()).getNumElements();
     auto whole = VectorType::get(
-        {numWords * 32 / static_cast<int64_t>(*getElementBits(tile.getElementType()))},
+        {numWords * 32 /
+         static_cast<int64_t>(*getElementBits(tile.getElementType()))},
         tile.getElementType());
     Value elements = vector::BitCastOp::create(builder, loc, whole, words);
     if (bits % 32 == 0)

@@ -34,7 +34,8 @@ Layout getFragmentB() {
          Layout::local({2, 1});
 }
 Layout getFragmentC() {
-  return Layout::local({2, 1}) * Layout::spatial({8, 4}) * Layout::local({1, 2});
+  return Layout::local({2, 1}) * Layout::spatial({8, 4}) *
+         Layout::local({1, 2});
 }
 
 } // namespace

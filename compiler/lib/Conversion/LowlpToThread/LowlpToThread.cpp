@@ -160,8 +160,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     planCopyWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
-    if (failed(dots) || failed(shared) ||
-        failed(verifyReductions(kernels)))
+    if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());

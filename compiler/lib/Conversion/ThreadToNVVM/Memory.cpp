@@ -95,10 +95,10 @@ struct LoadLowering : ConvertOpToLLVMPattern<simt::LoadOp> {
 /// The i8 or i16 `value`, made by an integer instruction that LLVM keeps.
 ///
 /// NVPTX has one kind of 32-bit register for integers and floats, and stores a
-/// truncated i32 straight from it. Where a float instruction wrote the register,
-/// ptxas 13.0 does not store its low byte, as `st.b8` says (PTX ISA, "Operand
-/// Size Exceeding Instruction-Type Size"), but converts the float to an
-/// integer, with saturation (F2IP.U8.F32). A conversion between integers in
+/// truncated i32 straight from it. Where a float instruction wrote the
+/// register, ptxas 13.0 does not store its low byte, as `st.b8` says (PTX ISA,
+/// "Operand Size Exceeding Instruction-Type Size"), but converts the float to
+/// an integer, with saturation (F2IP.U8.F32). A conversion between integers in
 /// front of the store prevents that.
 static Value makeInteger(ConversionPatternRewriter &rewriter, Location loc,
                          Value value) {

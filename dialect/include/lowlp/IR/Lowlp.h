@@ -21,6 +21,18 @@
 
 #include <optional>
 
+namespace lowlp {
+
+// How layouts are hashed as parameters of attributes and types.
+inline llvm::hash_code hash_value(const Layout &layout) {
+  return llvm::hash_code(layout.hash());
+}
+inline llvm::hash_code hash_value(const SharedLayout &layout) {
+  return llvm::hash_code(layout.hash());
+}
+
+} // namespace lowlp
+
 #include "lowlp/IR/LowlpDialect.h.inc"
 #include "lowlp/IR/LowlpEnums.h.inc"
 

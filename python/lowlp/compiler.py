@@ -199,16 +199,16 @@ def compile(  # noqa: A001
     if not isinstance(opt_level, int) or isinstance(opt_level, bool) or opt_level not in (0, 1, 2, 3):
         raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
     texts: dict[str, str] = {}
-    module = open_program(program)
-    texts["block"] = str(module)
+    source = open_program(program)
+    texts["block"] = str(source)
     for level in ("thread", "nvvm"):
         options = f"{{arch={arch}}}" if level == "nvvm" else ""
         try:
-            run_pipeline(module := open_program(program), f"lowlp-to-{level}{options}")
+            run_pipeline(module := source.operation.clone(), f"lowlp-to-{level}{options}")
         except CompileError as error:
             raise _target_error(error) or error from None
         texts[level] = str(module)
-    run_pipeline(module := open_program(program), f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}")
+    run_pipeline(module := source.operation.clone(), f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}")
     ptx = read_ptx(module)
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
     assembled = assemble_ptx(ptx, arch) if assemble else None

@@ -1,221 +1,33 @@
 """Compiles kernels and makes inputs for `run_prepared.py`, on a machine with a compiler and no GPU.
 
-    python test/gpu/prepare.py FOLDER [--arch sm_90a]
+    python test/gpu/prepare.py FOLDER [--arch sm_90a] [--only MODULE ...]
 
 Each case is a folder with `kernel.lowlp`, `arrays.npz` (the arguments, and what float64 and the CPU target say) and
-`case.json`. A GPU machine then needs lowlp_runtime, numpy and PyTorch only.
+`case.json`. A GPU machine then needs lowlp_runtime, numpy and PyTorch only. The modules in `cases/` make the cases.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import ml_dtypes
-import numpy as np
-
-import lowlp
-from lowlp import compiler, dtypes, packing
-from lowlp import language as ll
-from lowlp.kernels.linear import LinearSpec, linear_kernel
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-BF16 = np.dtype(ml_dtypes.bfloat16)
-
-
-@dataclass
-class Case:
-    """A launch: arguments in order, of which `output` names the one that is written."""
-
-    name: str
-    kernel: lowlp.compiler.CompiledKernel
-    arguments: dict[str, Any]
-    output: str
-    wanted: np.ndarray
-    tolerance: float
-    facts: dict[str, object] = field(default_factory=dict)
-
-    def write(self, folder: Path) -> None:
-        folder = folder / self.name
-        folder.mkdir(parents=True, exist_ok=True)
-        self.kernel.save(folder / "kernel.lowlp")
-        arrays: dict[str, np.ndarray] = {"wanted": self.wanted}
-        order: list[dict[str, object]] = []
-        for name, value in self.arguments.items():
-            if isinstance(value, np.ndarray):
-                is_bf16 = value.dtype == BF16
-                arrays[f"arg_{name}"] = value.view(np.uint16) if is_bf16 else value
-                order.append({"name": name, "bf16": is_bf16})
-            else:
-                order.append({"name": name, "value": int(value)})
-        np.savez_compressed(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
-        case = {"arguments": order, "output": self.output, "tolerance": self.tolerance, **self.facts}
-        (folder / "case.json").write_text(json.dumps(case, indent=1))
-
-
-def figures(arch: str) -> Iterator[Case]:
-    """Figures 8 and 2 of the Tilus paper, the second on what the first makes."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(-32, 32, (1024, 1024))
-    bits = ((codes[..., None] & 63) >> np.arange(6)) & 1
-    b = np.packbits(bits.astype(np.uint8).reshape(-1), bitorder="little")
-    transform = (EXAMPLES / "transform_b.mlir").read_text()
-    transformed = np.zeros(64 * 128 * 96, np.uint8)
-    compiler.compile_cpu(transform)(b, transformed)
-    arguments = {"b": b, "transformed_b": np.zeros_like(transformed)}
-    yield Case("transform_b", lowlp.compile(transform, arch), arguments, "transformed_b", transformed, 0.0)
-
-    a = rng.standard_normal((1024, 1024)).astype(np.float16)
-    wanted = a.astype(np.float64) @ codes.astype(np.float64)
-    arguments = {"a": a, "transformed_b": transformed, "c": np.zeros((1024, 1024), np.float16)}
-    yield Case("fig2", lowlp.compile((EXAMPLES / "fig2.mlir").read_text(), arch), arguments, "c", wanted, 2e-3)
-
-
-def rows(arch: str) -> Iterator[Case]:
-    """Programs that reduce rows, with one row and several rows a warp."""
-    rng = np.random.default_rng(1)
-    sys.path.insert(0, str(EXAMPLES))
-    make_softmax = importlib.import_module("softmax").make_softmax
-    make_rmsnorm = importlib.import_module("rmsnorm").make_rmsnorm
-    w = rng.uniform(0.5, 1.5, 1000).astype(np.float16)
-    x = rng.standard_normal((37, 1000)).astype(np.float16)
-    wide = x.astype(np.float64)
-    powers = np.exp(wide - wide.max(axis=1, keepdims=True))
-    softmax = powers / powers.sum(axis=1, keepdims=True)
-    rmsnorm = wide * w / np.sqrt(np.mean(wide**2, axis=1, keepdims=True) + 1e-5)
-    for count in (1, 8):
-        arguments: dict[str, Any] = {"x": x, "y": np.zeros_like(x), "m": 37}
-        kernel = lowlp.compile(make_softmax(1000, count), arch)
-        yield Case(f"softmax_{count}", kernel, arguments, "y", softmax, 1e-3)
-        arguments = {"x": x, "w": w, "y": np.zeros_like(x), "m": 37}
-        kernel = lowlp.compile(make_rmsnorm(1000, count), arch)
-        yield Case(f"rmsnorm_{count}", kernel, arguments, "y", rmsnorm, 1e-3)
-
-
-def function_kernel(name: str, size: int) -> ll.Kernel:
-    """y = f(x) for `size` numbers, 128 of them a block."""
-
-    def body(x: ll.Pointer, y: ll.Pointer) -> None:
-        (bi,) = ll.block_indices()
-        layout = lowlp.spatial(32).local(4)
-        tile = ll.load_global(ll.view_global(x, shape=[size]), offsets=[bi * 128], layout=layout)
-        ll.store_global(getattr(ll, name)(tile), ll.view_global(y, shape=[size]), offsets=[bi * 128])
-
-    parameters = {"x": ll.pointer("f32", align=16), "y": ll.pointer("f32", align=16)}
-    return ll.make_kernel(body, name=name, parameters=parameters, grid=(size // 128,), num_threads=32)
-
-
-def functions(arch: str) -> Iterator[Case]:
-    """Each function of f32, on numbers whose results are of one size, so that the norm says much of each."""
-    size = 1 << 16
-    cases: dict[str, tuple[float, float, Callable[[np.ndarray], np.ndarray], float]] = {
-        "exp": (80.0, 80.5, np.exp, 2.0**-21),
-        "exp2": (-0.5, 0.5, np.exp2, 2.0**-21),
-        "log2": (16.0, 64.0, np.log2, 2.0**-21),
-        "sqrt": (1.0, 4.0, np.sqrt, 2.0**-24),
-        "rsqrt": (1.0, 4.0, lambda x: 1 / np.sqrt(x), 2.0**-22),
-        "tanh": (-4.0, 4.0, np.tanh, 2.0**-20),
-    }
-    for name, (low, high, function, bound) in cases.items():
-        x = np.random.default_rng(2).uniform(low, high, size).astype(np.float32)
-        arguments: dict[str, Any] = {"x": x, "y": np.zeros_like(x)}
-        kernel = lowlp.compile(function_kernel(name, size), arch)
-        yield Case(f"function_{name}", kernel, arguments, "y", function(x.astype(np.float64)), bound)
-
-
-def figure14(arch: str) -> Iterator[Case]:
-    """Figure 14 of the Tilus paper: shared memory, swizzled, and asynchronous copies."""
-    sys.path.insert(0, str(EXAMPLES))
-    fig14 = importlib.import_module("fig14")
-    m, n, k = 48, 1024, 2048
-    a = np.random.default_rng(14).standard_normal((m, k)).astype(np.float16)
-    for dtype in ("int6", "uint6"):
-        b = fig14.random_weights(k, n, dtype)
-        kernel = lowlp.compile(fig14.make_matmul(m, n, k, dtype), arch)
-        arguments = {"a": a, "transformed_b": fig14.transform(b), "c": np.zeros((m, n), np.float16)}
-        wanted = a.astype(np.float64) @ b.astype(np.float64)
-        yield Case(f"fig14_{dtype}", kernel, arguments, "c", wanted, 2e-3, {"dtype": dtype, "shape": [m, n, k]})
-
-
-def random_weights(name: str, n: int, k: int, group: int, **parts: object) -> lowlp.QuantizedTensor:
-    """Random finite codes with random f16 scales."""
-    rng = np.random.default_rng(abs(hash((name, n, k))) % 2**32)
-    dtype = dtypes.dtype(name)
-    finite = np.flatnonzero(np.isfinite(dtype.decode(np.arange(1 << dtype.bits, dtype=np.uint8))))
-    codes = rng.choice(finite, (n, k)).astype(np.uint8)
-    largest = max(1.0, float(dtype.max))
-    scales = (rng.uniform(0.5, 2.0, (n, k // group)) / min(largest, 64.0)).astype(np.float32)
-    return lowlp.QuantizedTensor(codes, dtype=name, scales=scales, group_size=group, **parts)
-
-
-def linear_case(
-    name: str, qw: lowlp.QuantizedTensor, x: np.ndarray, arch: str, tolerance: float, out: str = "f16"
-) -> Case:
-    """`linear` of x [M, K]; x is compared as it is, so a row stride above K is kept."""
-    n, k = qw.shape
-    activation = "bf16" if x.dtype == BF16 else "f16"
-    scale = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", BF16: "bf16"}[qw.scales.dtype]
-    aligned = k % 8 == 0
-    spec = LinearSpec(
-        n, k, qw.dtype.name, qw.group_size, activation, out, scale,
-        zeros=qw.zeros is not None, offsets=qw.offsets is not None, aligned=aligned,
-    )  # fmt: skip
-    kernel = lowlp.compile(linear_kernel(spec), arch)
-    corrector = qw.zeros if qw.zeros is not None else qw.offsets
-    out_type = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32)}[out]
-    arguments: dict[str, Any] = {
-        "x": x,
-        "weights": packing.pack(qw.codes, qw.group_size, qw.bits),
-        "scales": np.ascontiguousarray(qw.scales),
-        **({} if corrector is None else {"correctors": np.ascontiguousarray(corrector, np.float32)}),
-        "y": np.zeros((x.shape[0], n), out_type),
-        "m": x.shape[0],
-        "x_stride": k,
-    }
-    if tolerance == 0.0:
-        wanted = qw.dequantize().T.astype(out_type).astype(np.float32)
-    else:
-        wanted = x.astype(np.float64) @ qw.dequantize().astype(np.float64).T
-    facts = {"dtype": qw.dtype.name, "shape": [x.shape[0], n, k], "group": qw.group_size}
-    return Case(name, kernel, arguments, "y", wanted, tolerance, facts)
-
-
-def linears(arch: str) -> Iterator[Case]:
-    """Every type with x random, and with x = I, where the result must be the dequantised weights to the bit."""
-    shapes = [(5, 19, 96, 32), (17, 9, 257, 257), (1, 8, 40, 8), (33, 130, 512, 128)]
-    names = [f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 9)]
-    names += [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 8) if (y := bits - 1 - x) >= 0]
-    for index, name in enumerate(names):
-        wide = dtypes.dtype(name).is_float and dtypes.dtype(name).exponent_bits > 5
-        activation = BF16 if wide else np.dtype(np.float16)
-        m, n, k, group = shapes[index % len(shapes)]
-        x = np.random.default_rng(index).standard_normal((m, k)).astype(activation)
-        out, bound = ("bf16", 1.1e-2) if wide else ("f16", 2e-3)
-        yield linear_case(f"linear_{name}", random_weights(name, n, k, group), x, arch, bound, out)
-        identity = np.eye(72, dtype=activation)
-        yield linear_case(f"identity_{name}", random_weights(name, 11, 72, 24), identity, arch, 0.0, "f32")
-    rng = np.random.default_rng(99)
-    zeros = rng.integers(0, 16, (19, 3)).astype(np.uint8)
-    offsets = rng.standard_normal((19, 3)).astype(np.float16)
-    x = rng.standard_normal((5, 96)).astype(np.float16)
-    yield linear_case("linear_zeros", random_weights("uint4", 19, 96, 32, zeros=zeros), x, arch, 2e-3)
-    yield linear_case("linear_offsets", random_weights("uint4", 19, 96, 32, offsets=offsets), x, arch, 2e-3)
+MODULES = sorted(
+    path.stem for path in (Path(__file__).parent / "cases").glob("*.py") if path.stem not in ("__init__", "case")
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="compile kernels and make inputs for run_prepared.py")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument(
+        "--only", nargs="+", choices=MODULES, default=MODULES, metavar="MODULE", help=", ".join(MODULES)
+    )
     options = parser.parse_args()
     count = 0
-    for make in (figures, figure14, rows, functions, linears):
-        for case in make(options.arch):
+    for module in options.only:
+        for case in importlib.import_module(f"cases.{module}").cases(options.arch):
             case.write(options.folder)
             count += 1
             print(f"\r{count} cases, last {case.name:<24}", end="", flush=True)

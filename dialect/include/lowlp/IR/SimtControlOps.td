@@ -1,0 +1,20 @@
+//===- SimtControlOps.td - promises ------------------------*- tablegen -*-===//
+#ifndef LOWLP_IR_SIMTCONTROLOPS_TD
+#define LOWLP_IR_SIMTCONTROLOPS_TD
+
+include "lowlp/IR/SimtDialect.td"
+
+def Simt_AssertOp : Simt_Op<"assert", [MemoryEffects<[MemWrite]>]> {
+  let summary = "a promise that the CPU target checks";
+  let description = [{
+    On the CPU target a false condition ends the launch with the message and the location. On a GPU it costs nothing.
+
+    ```mlir
+    simt.assert %inside, "element lies outside of the view"
+    ```
+  }];
+  let arguments = (ins I1:$condition, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message attr-dict";
+}
+
+#endif // LOWLP_IR_SIMTCONTROLOPS_TD

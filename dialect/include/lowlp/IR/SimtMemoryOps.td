@@ -1,0 +1,78 @@
+//===- SimtMemoryOps.td - a thread's loads, stores, atomics -----*- tablegen -*-===//
+#ifndef LOWLP_IR_SIMTMEMORYOPS_TD
+#define LOWLP_IR_SIMTMEMORYOPS_TD
+
+include "lowlp/IR/SimtDialect.td"
+
+def Simt_SharedMemoryOp : Simt_Op<"shared_memory", [Pure]> {
+  let summary = "an address in the block's dynamic shared memory";
+  let description = [{
+    `offset` bytes, a multiple of 16, past its begin (PTX ISA, state space `.shared`). How many bytes there are is the
+    kernel's attribute `lowlp.shared_bytes`.
+
+    ```mlir
+    %p = simt.shared_memory 1024 : !simt.ptr<shared>
+    ```
+  }];
+  let arguments = (ins I64Attr:$offset);
+  let results = (outs Simt_PtrType:$address);
+  let assemblyFormat = "$offset attr-dict `:` type($address)";
+  let hasVerifier = 1;
+}
+
+def Simt_Data : AnyTypeOf<[I8, I16, I32, I64, F16, BF16, F32,
+    VectorOfAnyRankOf<[I8, I16, I32, F16, BF16, F32]>], "a scalar or vector of whole bytes">;
+
+class Simt_Access<string mnemonic, list<Trait> traits> : Simt_Op<mnemonic, traits> {
+  let hasVerifier = 1;
+}
+
+def Simt_LoadOp : Simt_Access<"load", [MemoryEffects<[MemRead]>]> {
+  let summary = "load a scalar or vector";
+  let description = [{
+    Reads as many bytes as the result has, `offset` bytes past `base`. The address is a multiple of `align`, which is a
+    promise to the target; the CPU target checks it (PTX ISA, `ld`).
+
+    ```mlir
+    %v = simt.load %p[%offset] align 16 : !simt.ptr<global> -> vector<4xi32>
+    ```
+  }];
+  let arguments = (ins Simt_PtrType:$base, I64:$offset, I64Attr:$align);
+  let results = (outs Simt_Data:$value);
+  let assemblyFormat = "$base `[` $offset `]` `align` $align attr-dict `:` type($base) `->` type($value)";
+}
+
+def Simt_StoreOp : Simt_Access<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "store a scalar or vector";
+  let description = [{
+    The mirror of `simt.load` (PTX ISA, `st`).
+
+    ```mlir
+    simt.store %v, %p[%offset] align 4 : vector<2xf16>, !simt.ptr<global>
+    ```
+  }];
+  let arguments = (ins Simt_Data:$value, Simt_PtrType:$base, I64:$offset, I64Attr:$align);
+  let assemblyFormat = "$value `,` $base `[` $offset `]` `align` $align attr-dict `:` type($value) `,` type($base)";
+}
+
+def Simt_AtomicKind : I32EnumAttr<"AtomicKind", "what an atomic does with the word in memory", [
+    I32EnumAttrCase<"And", 0, "and">, I32EnumAttrCase<"Or", 1, "or">, I32EnumAttrCase<"Add", 2, "add">,
+    I32EnumAttrCase<"Exchange", 3, "exchange">]> {
+  let cppNamespace = "::lowlp::simt";
+}
+
+def Simt_AtomicRMWOp : Simt_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "change a 32-bit word of memory in one step";
+  let description = [{
+    Relaxed, at the scope of the GPU; the result is the old word. The address is a multiple of 4 (PTX ISA, `atom`).
+
+    ```mlir
+    %old = simt.atomic_rmw or %bits, %p[%offset] : !simt.ptr<global>
+    ```
+  }];
+  let arguments = (ins Simt_AtomicKind:$kind, I32:$value, Simt_PtrType:$base, I64:$offset);
+  let results = (outs I32:$old);
+  let assemblyFormat = "$kind $value `,` $base `[` $offset `]` attr-dict `:` type($base)";
+}
+
+#endif // LOWLP_IR_SIMTMEMORYOPS_TD

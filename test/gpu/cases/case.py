@@ -1,0 +1,46 @@
+"""A launch with its arguments and what it should give, as files for `run_prepared.py`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import lowlp
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@dataclass
+class Case:
+    """A launch: arguments in order, of which `output` names the one that is written."""
+
+    name: str
+    kernel: lowlp.compiler.CompiledKernel
+    arguments: dict[str, Any]
+    output: str
+    wanted: np.ndarray
+    tolerance: float
+    facts: dict[str, object] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        folder = folder / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        self.kernel.save(folder / "kernel.lowlp")
+        arrays: dict[str, np.ndarray] = {"wanted": self.wanted}
+        order: list[dict[str, object]] = []
+        for name, value in self.arguments.items():
+            if isinstance(value, np.ndarray):
+                is_bf16 = value.dtype == BF16
+                arrays[f"arg_{name}"] = value.view(np.uint16) if is_bf16 else value
+                order.append({"name": name, "bf16": is_bf16})
+            else:
+                order.append({"name": name, "value": int(value)})
+        np.savez_compressed(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        case = {"arguments": order, "output": self.output, "tolerance": self.tolerance, **self.facts}
+        (folder / "case.json").write_text(json.dumps(case, indent=1))

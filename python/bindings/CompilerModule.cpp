@@ -164,7 +164,15 @@ private:
 } // namespace
 
 NB_MODULE(_compiler, m) {
-  m.doc() = "runs kernels of lowlp on the CPU";
+  m.doc() = "runs kernels of lowlp on the CPU, and tells what GPUs have";
+  m.def(
+      "describe_targets",
+      [] {
+        std::string text;
+        lowlpDescribeTargets(append, &text);
+        return text;
+      },
+      "The table of architectures as JSON, as lowlpDescribeTargets gives it.");
   m.attr("CHECK_BOUNDS") = uint32_t(LowlpCheckBounds);
   m.attr("CHECK_RACES") = uint32_t(LowlpCheckRaces);
   m.attr("CHECK_UNINITIALISED") = uint32_t(LowlpCheckUninitialised);

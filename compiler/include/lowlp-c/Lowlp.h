@@ -1,9 +1,9 @@
 //===- Lowlp.h - lowlp for callers in C -------------------------*- C++ -*-===//
 //
 // Everything that other languages need beyond MLIR's own C API: dialects and
-// passes, what architectures have, and running kernels on the CPU. Kernels are
-// compiled by running the pipelines of lowlp (`lowlp-to-ptx`, `lowlp-to-cpu`)
-// by name.
+// passes, what architectures have, running kernels on the CPU, and the tools.
+// Kernels are compiled by running the pipelines of lowlp (`lowlp-to-ptx`,
+// `lowlp-to-cpu`) by name.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_C_LOWLP_H
@@ -30,6 +30,13 @@ MLIR_CAPI_EXPORTED void lowlpRegisterAllPasses(void);
 /// where it is native, more where it is emulated.
 MLIR_CAPI_EXPORTED void lowlpDescribeTargets(MlirStringCallback onText,
                                              void *userData);
+
+/// Runs `lowlp-opt` and returns its exit status. At most once in a process,
+/// like the next.
+MLIR_CAPI_EXPORTED int lowlpRunOpt(int argc, char **argv);
+
+/// Runs `lowlp-lsp-server` and returns its exit status.
+MLIR_CAPI_EXPORTED int lowlpRunLspServer(int argc, char **argv);
 
 /// Kernels compiled for this host; null if they did not compile.
 typedef struct LowlpCpuProgram {

@@ -31,27 +31,32 @@ static bool usesValue(AccessKind kind, int32_t atomicOp) {
   return atomicOp != LowlpAtomicAnd && atomicOp != LowlpAtomicOr;
 }
 
-/// Reports what the launch's checks find wrong with `access`. `atomicOp` is the
-/// operation of an atomic one.
-static void checkAccess(LowlpThread *thread, const Access &access,
-                        const char *site, int32_t atomicOp = 0) {
-  Block &block = *thread->block;
-  if (!block.config.checks)
-    return;
-  const Place *place = block.memory.find(access, site);
+const Place &Block::checkAccess(LowlpThread &thread, const Access &access,
+                                const char *site, bool usesValue) {
+  const Place *place = memory.find(access, site);
   if (!place) {
-    block.setError(*thread, site, block.memory.explain(access));
-    block.abandon();
+    setError(thread, site, memory.explain(access));
+    abandon();
   }
   if (access.bytes <= 0)
-    return;
-  if (place->shadow && !block.remember(*thread, access, *place, site,
-                                       usesValue(access.kind, atomicOp)))
-    block.abandon();
-  if (block.traffic)
-    block.traffic->add(site, thread->index, block.warpOf(*thread).lanes,
-                       block.memory.isShared(*place), place->offsetOf(access),
-                       access.bytes);
+    return *place;
+  if (!pending.isEmpty())
+    checkFree(thread, access, *place, site);
+  if (!remember(thread, access, *place, site, usesValue))
+    abandon();
+  if (traffic)
+    traffic->add(site, thread.index, warpOf(thread).lanes,
+                 memory.isShared(*place), place->offsetOf(access),
+                 access.bytes);
+  return *place;
+}
+
+/// Checks `access`; `atomicOp` is the operation of an atomic one.
+static void checkAccess(LowlpThread *thread, const Access &access,
+                        const char *site, int32_t atomicOp = 0) {
+  if (thread->block->config.checks)
+    thread->block->checkAccess(*thread, access, site,
+                               usesValue(access.kind, atomicOp));
 }
 
 void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
@@ -161,6 +166,7 @@ uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op, void *base,
     rejectOp(thread, site, "there is no atomic operation ", op);
   ++block.counters.atomics;
   checkAccess(thread, {base, byteOffset, 4, 4, AtomicUpdate}, site, op);
+  block.sharePhasesByAtomic(*thread);
   block.yield(*thread);
   auto *word =
       reinterpret_cast<uint32_t *>(static_cast<char *>(base) + byteOffset);

@@ -80,10 +80,16 @@ void Block::reset(int64_t blockIndex) {
   epoch = 0;
   failed = false;
   ready.clear();
+  pending.reset(shared.get(), config.sharedBytes);
+  mbarriers.clear();
+  if (order)
+    startOrder();
   for (Warp &warp : warps)
     warp = {0, 0, 0, 0, true};
   for (LowlpThread &thread : threads) {
     warpOf(thread).lanes |= thread.laneBit();
+    thread.copies.reset();
+    thread.bulkCopies.reset();
     makeReady(thread);
   }
   if (config.checks)
@@ -97,7 +103,9 @@ bool Block::run(int64_t blockIndex) {
     return false;
   }
   reset(blockIndex);
-  while (!ready.empty() && !failed) {
+  while (!failed && (!ready.empty() || landAwaitedCopy())) {
+    if (ready.empty())
+      continue;
     uint32_t pick = random.below(uint32_t(ready.size()));
     LowlpThread &thread = threads[size_t(ready[pick])];
     ready[pick] = ready.back();
@@ -106,6 +114,8 @@ bool Block::run(int64_t blockIndex) {
   }
   if (!failed && size_t(numExited) != threads.size())
     setDeadlockError();
+  if (!failed)
+    checkAllLanded();
   for (LowlpThread &thread : threads) {
     if (!thread.stackTop)
       continue;
@@ -175,8 +185,25 @@ void Block::yield(LowlpThread &thread) {
   suspend();
 }
 
-/// Marks the thread exited; an error if others wait for it.
+void Block::trackOrder() {
+  if (order || !(config.checks & LowlpCheckRaces))
+    return;
+  order = std::make_unique<ThreadOrder>();
+  startOrder();
+}
+
+/// Makes order and history those of a block in which nothing has happened.
+void Block::startOrder() {
+  order->reset(int32_t(threads.size()));
+  history.reset(config.sharedBytes);
+}
+
+/// Marks the thread exited; an error if others wait for it, or if one of its
+/// copies is wrong.
 void Block::finish(LowlpThread &thread) {
+  finishCopies(thread);
+  if (failed)
+    return;
   thread.state = ThreadState::Exited;
   ++numExited;
   warpOf(thread).exited |= thread.laneBit();

@@ -141,12 +141,16 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::Barrier:
     ++counters.barriers;
     ++epoch;
+    if (order)
+      order->joinAll();
     return true;
   case MeetingKind::Mma:
     multiply(thread);
     return true;
   case MeetingKind::Shuffle:
     return exchange(thread);
+  case MeetingKind::Mbarrier:
+    break; // No meeting: see `waitForMbarrier`.
   }
   return true;
 }
@@ -185,6 +189,9 @@ bool Block::exchange(const LowlpThread &thread) {
 void Block::release(const LowlpThread &thread) {
   if (thread.arrival.kind != MeetingKind::Barrier) {
     warpOf(thread).atCollective &= ~thread.arrival.members;
+    if (order)
+      order->sharePhases(thread.warpIndex() * lanesPerWarp,
+                         thread.arrival.members);
     for (uint32_t rest = thread.arrival.members; rest;)
       makeReady(neighbour(thread, takeLowest(rest)));
     return;

@@ -2,25 +2,14 @@
 
 #include "Shadow.h"
 
+#include "ThreadOrder.h"
+
 #include <algorithm>
 #include <cstdlib>
 
 #include <sched.h>
 
 using namespace lowlp::cpu;
-
-/// The kinds that an access of `kind` must be ordered with.
-static uint8_t conflictsOf(AccessKind kind) {
-  switch (kind) {
-  case PlainRead:
-    return PlainWrite | AtomicUpdate;
-  case AtomicUpdate:
-    return PlainRead | PlainWrite;
-  case PlainWrite:
-    break;
-  }
-  return PlainRead | PlainWrite | AtomicUpdate;
-}
 
 /// Holds a page for one host thread. Pages are held for a few cells at a time.
 class Shadow::Lock {
@@ -112,7 +101,7 @@ Finding::Kind Shadow::visitCell(Cell &cell, const Visit &visit,
     cell = Cell();
     cell.block = visit.block;
   }
-  if (options.findsRaces) {
+  if (options.findsRaces && !visit.isCompared) {
     if (!cell.block) {
       cell.block = visit.block;
       cell.epoch = visit.epoch;
@@ -161,6 +150,12 @@ bool Shadow::comesFromOtherBlock(Cell &cell, const Visit &visit,
   return false;
 }
 
+/// Whether mbarriers may order the visitor behind another thread of the block.
+bool Shadow::isOrdered(const Visit &visit, const Actor &other) {
+  return visit.order &&
+         visit.order->mayHaveSeen(visit.actor.thread, other.thread);
+}
+
 /// Adds an access to bytes that only the visitor's block has come to. Returns
 /// whether it races.
 bool Shadow::comesFromOtherThread(Cell &cell, const Visit &visit,
@@ -176,11 +171,13 @@ bool Shadow::comesFromOtherThread(Cell &cell, const Visit &visit,
       continue;
     finding.otherKind = kind;
     finding.other = actorOf(cell, kind);
-    if (finding.other.thread != visit.actor.thread)
+    if (finding.other.thread != visit.actor.thread &&
+        !isOrdered(visit, finding.other))
       return true;
     // The first thread of its kind is the visitor; a second one is not.
     finding.other = cell.second;
-    if (cell.secondKind == kind)
+    if (cell.secondKind == kind && finding.other.thread != visit.actor.thread &&
+        !isOrdered(visit, finding.other))
       return true;
   }
   Actor &first = actorOf(cell, visit.kind);

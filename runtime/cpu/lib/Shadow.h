@@ -6,7 +6,9 @@
 // one of them is atomic, they come from different threads, and nothing orders
 // them. What orders accesses is
 //
-//   within a block: a barrier of the block, which begins a new epoch;
+//   within a block: a barrier of the block, which begins a new epoch, and
+//   mbarriers (ThreadOrder.h): two threads of which one may have seen what the
+//   other did are taken to be ordered;
 //   between blocks: nothing, as long as the launch lasts.
 //
 // Collectives of a warp (mma, shfl) order no memory in the PTX ISA, section
@@ -34,6 +36,21 @@ namespace cpu {
 /// Ways to touch memory, as bits.
 enum AccessKind : uint8_t { PlainRead = 1, PlainWrite = 2, AtomicUpdate = 4 };
 
+/// The kinds that an access of `kind` must be ordered with.
+inline uint8_t conflictsOf(AccessKind kind) {
+  switch (kind) {
+  case PlainRead:
+    return PlainWrite | AtomicUpdate;
+  case AtomicUpdate:
+    return PlainRead | PlainWrite;
+  case PlainWrite:
+    break;
+  }
+  return PlainRead | PlainWrite | AtomicUpdate;
+}
+
+class ThreadOrder;
+
 /// A thread of a block, and the op it is at (see `SiteTable`).
 struct Actor {
   uint16_t thread;
@@ -47,6 +64,10 @@ struct Visit {
   uint32_t epoch; ///< how many barriers the block has passed
   AccessKind kind;
   bool usesValue; ///< what was there before comes to matter
+  /// Races within the block are looked for elsewhere (AccessHistory.h).
+  bool isCompared = false;
+  /// What mbarriers may order within the block; null: nothing.
+  const ThreadOrder *order = nullptr;
 };
 
 /// What is wrong with an access, and with whom it collides.
@@ -118,6 +139,7 @@ private:
                                   Finding &finding);
   static bool comesFromOtherThread(Cell &cell, const Visit &visit,
                                    Finding &finding);
+  static bool isOrdered(const Visit &visit, const Actor &other);
   static Actor &actorOf(Cell &cell, AccessKind kind);
 
   const Options options;

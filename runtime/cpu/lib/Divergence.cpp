@@ -50,9 +50,8 @@ const char *describeDivergence(const Arrival &arrival) {
 }
 
 bool isWaiting(const LowlpThread &thread) {
-  return thread.state == ThreadState::AtBarrier ||
-         thread.state == ThreadState::AtCollective ||
-         thread.state == ThreadState::AtMbarrier;
+  return thread.state != ThreadState::Ready &&
+         thread.state != ThreadState::Exited;
 }
 
 } // namespace

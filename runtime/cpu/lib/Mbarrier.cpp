@@ -132,6 +132,7 @@ void Block::arriveAtMbarrier(LowlpThread &thread, Mbarrier &barrier,
   }
   if (order)
     order->release(thread.index, barrier.released);
+  barrier.releasedOfOthers.add(thread.acquired);
   --barrier.missing;
   if (!completePhase(thread, barrier, site))
     abandon();
@@ -156,15 +157,23 @@ bool Block::completePhase(const LowlpThread &thread, Mbarrier &barrier,
   barrier.missing = barrier.arrivals;
   std::swap(barrier.completed, barrier.released);
   barrier.released = Sight();
+  std::swap(barrier.completedOfOthers, barrier.releasedOfOthers);
+  barrier.releasedOfOthers.clear();
   if (order)
     order->completePhase(barrier.number, barrier.phase, barrier.completed);
   for (int32_t waiting : barrier.waiting) {
-    if (order)
-      order->acquire(waiting, barrier.completed);
+    passOn(threads[size_t(waiting)], barrier);
     makeReady(threads[size_t(waiting)]);
   }
   barrier.waiting.clear();
   return true;
+}
+
+/// Lets a thread see what was released to the phase before the current one.
+void Block::passOn(LowlpThread &thread, const Mbarrier &barrier) {
+  if (order)
+    order->acquire(thread.index, barrier.completed);
+  thread.acquired.add(barrier.completedOfOthers);
 }
 
 /// Reports a wait whose parity stands for one phase or another, depending on
@@ -192,8 +201,7 @@ void Block::waitForMbarrier(LowlpThread &thread, Mbarrier &barrier,
   if (order)
     checkParity(thread, barrier, parity, site);
   if (int32_t(barrier.phase & 1) != parity) {
-    if (order)
-      order->acquire(thread.index, barrier.completed);
+    passOn(thread, barrier);
     return;
   }
   thread.arrival.kind = MeetingKind::Mbarrier;

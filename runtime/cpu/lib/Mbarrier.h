@@ -9,6 +9,7 @@
 #ifndef LOWLP_CPU_LIB_MBARRIER_H
 #define LOWLP_CPU_LIB_MBARRIER_H
 
+#include "Knowledge.h"
 #include "PendingCopies.h"
 #include "ThreadOrder.h"
 
@@ -34,6 +35,7 @@ struct Mbarrier {
   bool isFenced = false; ///< bulk copies may use it
   Sight released;        ///< by the arrivals of the current phase
   Sight completed;       ///< by the phase before
+  Knowledge releasedOfOthers, completedOfOthers; ///< likewise, of other blocks
   std::vector<int32_t> waiting; ///< threads that wait for the current phase
   std::vector<PendingCopies::Number> copies; ///< whose bytes it counts
 

@@ -143,6 +143,7 @@ bool Block::takePlace(LowlpThread &thread) {
     ++epoch;
     if (order)
       order->joinAll();
+    passBarrier();
     return true;
   case MeetingKind::Mma:
     multiply(thread);
@@ -150,7 +151,8 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::Shuffle:
     return exchange(thread);
   case MeetingKind::Mbarrier:
-    break; // No meeting: see `waitForMbarrier`.
+  case MeetingKind::Word:
+    break; // No meetings.
   }
   return true;
 }

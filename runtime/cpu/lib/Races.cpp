@@ -26,6 +26,10 @@ void Block::setRaceError(const LowlpThread &thread, const char *site,
           launch.sites.getSite(finding.other.site);
   text += inBlock ? " have no barrier between them"
                   : " have no order, as blocks run in any";
+  if (!inBlock && knowsOf(finding.otherBlock))
+    text += " (a semaphore orders what a block did before the barrier in front "
+            "of the release, and what another does behind the barrier after "
+            "the acquire)";
   setError(thread, site, text);
 }
 
@@ -67,6 +71,13 @@ bool Block::compareWithHistory(const LowlpThread &thread, const Access &access,
     return true;
   setCollisionError(thread, site, memory.describe(place, access), collision);
   return false;
+/// Whether a thread has acquired anything that `block` had released.
+bool Block::knowsOf(uint32_t block) const {
+  return known.knowsOf(block) ||
+         std::any_of(threads.begin(), threads.end(),
+                     [&](const LowlpThread &thread) {
+                       return thread.acquired.knowsOf(block);
+                     });
 }
 
 bool Block::remember(const LowlpThread &thread, const Access &access,
@@ -96,8 +107,12 @@ bool Block::visitShadow(const LowlpThread &thread, const Access &access,
   Visit visit = {{uint16_t(thread.index), siteNumbers(site)},
                  number,
                  epoch,
+                 time,
+                 epochTime,
                  access.kind,
                  usesValue,
+                 &known,
+                 &thread.acquired,
                  /*isCompared=*/order && memory.isShared(place),
                  order.get()};
   Finding finding =

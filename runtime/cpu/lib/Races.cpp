@@ -71,6 +71,8 @@ bool Block::compareWithHistory(const LowlpThread &thread, const Access &access,
     return true;
   setCollisionError(thread, site, memory.describe(place, access), collision);
   return false;
+}
+
 /// Whether a thread has acquired anything that `block` had released.
 bool Block::knowsOf(uint32_t block) const {
   return known.knowsOf(block) ||

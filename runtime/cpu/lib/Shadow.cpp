@@ -179,7 +179,7 @@ bool Shadow::racesWithOthers(const Others &others, const Visit &visit,
         entry.block == visit.block
             ? entry.actor.thread == visit.actor.thread ||
                   entry.time < visit.epochTime ||
-                  isOrdered(visit, entry.actor)
+                  mayBeOrdered(visit, entry.actor)
             : visit.isBehind(entry.block, entry.time, entry.actor.thread);
     if (isOrdered)
       continue;
@@ -242,7 +242,7 @@ bool Shadow::comesFromOtherBlock(Cell &cell, const Visit &visit,
 }
 
 /// Whether mbarriers may order the visitor behind another thread of the block.
-bool Shadow::isOrdered(const Visit &visit, const Actor &other) {
+bool Shadow::mayBeOrdered(const Visit &visit, const Actor &other) {
   return visit.order &&
          visit.order->mayHaveSeen(visit.actor.thread, other.thread);
 }
@@ -272,12 +272,12 @@ bool Shadow::comesFromOtherThread(Cell &cell, const Visit &visit,
     finding.otherKind = kind;
     finding.other = actorOf(cell, kind);
     if (finding.other.thread != visit.actor.thread &&
-        !isOrdered(visit, finding.other))
+        !mayBeOrdered(visit, finding.other))
       return true;
     // The first thread of its kind is the visitor; a second one is not.
     finding.other = cell.second;
     if (cell.secondKind == kind && finding.other.thread != visit.actor.thread &&
-        !isOrdered(visit, finding.other))
+        !mayBeOrdered(visit, finding.other))
       return true;
   }
   Actor &first = actorOf(cell, visit.kind);

@@ -182,7 +182,7 @@ private:
   static void setTimes(Cell &cell, const Visit &visit);
   static bool comesFromOtherThread(Cell &cell, const Visit &visit,
                                    Finding &finding);
-  static bool isOrdered(const Visit &visit, const Actor &other);
+  static bool mayBeOrdered(const Visit &visit, const Actor &other);
   static Actor &actorOf(Cell &cell, AccessKind kind);
   static uint32_t &timeOf(Cell &cell, AccessKind kind);
 

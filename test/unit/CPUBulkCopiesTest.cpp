@@ -92,7 +92,7 @@ template <Bug bug> void ring(LowlpThread *t, void *const *args) {
       if (bug != NoEmptyWait)
         wait(t, numStages + stage,
              bug == WrongEmptyParity ? parity : 1 - parity);
-      if (bug != NoFence)
+      if (bug != NoFence && bug != NoInitFence)
         lowlpCpuFenceAsync(t);
       if (bug == NoExpectedBytes)
         arrive(t, stage);

@@ -211,7 +211,7 @@ TEST(CPUMbarrier, misuse) {
        [](LowlpThread *t, void *const *args) {
          init(t, {2});
          if (isFirst(t)) {
-           copy(t, args, 0, 0, 8, 0);
+           copy(t, args, 0, 16, 8, 0);
            arrive(t, 0, 16);
          } else {
            arrive(t, 0);

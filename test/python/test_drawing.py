@@ -104,7 +104,7 @@ def test_an_element_may_lie_in_two_words() -> None:
 def test_bits_are_of_small_types() -> None:
     with pytest.raises(LowlpValueError, match="dtype: elements of 1 to 8 bits are packed, got f16"):
         draw_packed_bits(INT6_B, F16)
-    with pytest.raises(LowlpValueError, match="at most 1024 bits a thread; .* has 4096"):
+    with pytest.raises(LowlpValueError, match=r"at most 1024 bits a thread; .* has 4096"):
         draw_packed_bits(lowlp.local(1024), lowlp.dtype("int4"))
 
 

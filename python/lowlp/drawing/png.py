@@ -48,7 +48,7 @@ def to_png(picture: Picture, scale: float = 2.0) -> bytes:
             font = fonts.setdefault(shape.size, ImageFont.load_default(shape.size * scale))
             weight = scale / 6 if shape.bold else 0
             anchor = _ANCHOR[shape.align]
-            draw.text(at(shape.x, shape.y), shape.text, shape.color, font, anchor, stroke_width=weight)
+            draw.text((shape.x * scale, shape.y * scale), shape.text, shape.color, font, anchor, stroke_width=weight)
     out = io.BytesIO()
     image.save(out, "PNG", optimize=True)
     return out.getvalue()

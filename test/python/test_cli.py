@@ -16,7 +16,7 @@ from lowlp.cli import main
 from lowlp_runtime import KernelBinary, KernelDescription, Parameter
 
 FIG2 = Path(__file__).resolve().parents[2] / "examples" / "fig2.mlir"
-COMMANDS = ("cache", "compile", "demo", "inspect", "layout", "run")
+COMMANDS = ("cache", "compile", "demo", "inspect", "layout", "run", "targets")
 
 
 def run(*arguments: object) -> int:

@@ -47,6 +47,16 @@ def write_passes(pages: Path, reference: Path) -> None:
     (pages / "reference" / "passes.md").write_text(text, encoding="utf-8")
 
 
+def write_decisions(pages: Path) -> None:
+    """A page that lists the records of decisions by their titles."""
+    folder = pages / "docs" / "adr"
+    lines = ["# Decisions", "", "One short, dated record for each choice that would otherwise be explained twice.", ""]
+    for path in sorted(folder.glob("*.md")):
+        title = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+        lines.append(f"- [{title}]({path.name})")
+    (folder / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def command_line() -> str:
     """The help of every command, as one page."""
     from lowlp.cli import build_parser
@@ -57,13 +67,7 @@ def command_line() -> str:
     text = "# Command line\n\n```text\n" + parser.format_help() + "```\n"
     for name, command in commands.choices.items():
         text += f"\n## lowlp {name}\n\n```text\n{command.format_help()}```\n"
-    return text + (
-        "\n## Exit status\n\n0; 1 where something went wrong, with the reason on stderr; 2 where the command line is "
-        "wrong; 130 after an interrupt.\n\n## Environment\n\n| Variable | Means |\n|---|---|\n"
-        "| `LOWLP_CACHE_DIR` | where compiled kernels are kept; empty: nowhere |\n"
-        "| `LOWLP_CACHE_MAX_BYTES` | how many bytes of them; 1 GiB |\n"
-        "| `LOWLP_ASSEMBLER` | `ptxas`, `nvjitlink` or `driver`; the first that is there |\n"
-    )
+    return text
 
 
 def main() -> None:
@@ -73,6 +77,7 @@ def main() -> None:
     copy_pages(pages)
     shutil.copytree(reference, pages / "reference")
     write_passes(pages, reference)
+    write_decisions(pages)
     for path in (pages / "reference").glob("*Passes.md"):
         path.unlink()
     (pages / "reference" / "command-line.md").write_text(command_line(), encoding="utf-8")

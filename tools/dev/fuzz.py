@@ -91,14 +91,69 @@ OP = re.compile(r"\b(?:lowlp|simt|arith|scf|gpu|vector|math|cf|func|llvm|nvvm)\.
 FACTOR = re.compile(r"\b(?:column_)?(?:local|spatial)\([^()]*\)")
 ATTRIBUTE = re.compile(r"\w+ = (?:[^,{}\[\]<>()]+|affine_map<[^>]*>[^,}]*)")
 WORD = re.compile(r"[\w.$@%#!]+|[^\s\w]")
-NUMBERS = (0, 1, -1, 2, 3, 5, 7, 8, 16, 31, 32, 33, 64, 127, 128, 255, 256, 1024, 4095, 65535, 65536, 1 << 20, (1 << 31) - 1)
+NUMBERS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    5,
+    7,
+    8,
+    16,
+    31,
+    32,
+    33,
+    64,
+    127,
+    128,
+    255,
+    256,
+    1024,
+    4095,
+    65535,
+    65536,
+    1 << 20,
+    (1 << 31) - 1,
+)
 HUGE = (1 << 31, 1 << 32, (1 << 62) + 1, (1 << 63) - 1, 1 << 63, -(1 << 31), -(1 << 63))
-TYPES = (
-    "f16 bf16 f32 f64 tf32 i1 i4 i8 i16 i32 i64 i128 si1 si2 si6 si8 si16 si32 si64 ui1 ui3 ui4 ui8 ui16 ui32 index "
-    "f3e1m1 f4e2m1 f6e3m2 f8e4m3 f8e6m1 f8E4M3FN f8E5M2"
-).split()
+TYPES = [
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "tf32",
+    "i1",
+    "i4",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "i128",
+    "si1",
+    "si2",
+    "si6",
+    "si8",
+    "si16",
+    "si32",
+    "si64",
+    "ui1",
+    "ui3",
+    "ui4",
+    "ui8",
+    "ui16",
+    "ui32",
+    "index",
+    "f3e1m1",
+    "f4e2m1",
+    "f6e3m2",
+    "f8e4m3",
+    "f8e6m1",
+    "f8E4M3FN",
+    "f8E5M2",
+]
 FACTORS = ("local", "spatial", "column_local", "column_spatial")
-CHARACTERS = "()[]{}<>,:=%@#!-*\"x0 "
+CHARACTERS = '()[]{}<>,:=%@#!-*"x0 '
 
 
 def replace_one(pattern: re.Pattern[str], text: str, rng: random.Random, make: Callable[[str], str]) -> str:

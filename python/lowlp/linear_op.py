@@ -187,6 +187,10 @@ def _notes(spec: LinearSpec, m: tuple[int, int] | None) -> dict[str, object]:
 
 
 def _spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str, aligned: bool) -> LinearSpec:
+    if qw.lut is not None:
+        raise LowlpValueError(
+            f"qw: {qw.codec} has a table of values; kernels are offered for integers and floats of 1 to 8 bits"
+        )
     check_weight(qw.dtype, activation, "qw")
     n, k = qw.shape
     return LinearSpec(
@@ -196,12 +200,18 @@ def _spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str, aligned
         group_size=qw.group_size,
         activation=activation,
         out=out,
-        scale=_type_name(qw.scales.dtype),
+        scale=_kernel_scale(qw),
         zeros=qw.zeros is not None,
         offsets=qw.offsets is not None,
+        scale2=qw.scale2 is not None,
         bias=bias,
         aligned=aligned,
     )
+
+
+def _kernel_scale(qw: QuantizedTensor) -> str:
+    """The type in which a kernel reads the scales: small types are widened to f32, which holds them exactly."""
+    return qw.codec.scale if qw.codec.scale in OUTPUTS else "f32"
 
 
 def _type_name(wanted: object) -> str:
@@ -226,7 +236,14 @@ def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
 
 def _correctors(qw: QuantizedTensor) -> AnyArray | None:
     part = qw.zeros if qw.zeros is not None else qw.offsets
-    return None if part is None else np.ascontiguousarray(part, np.float32)
+    return None if part is None else _per_row(qw, part, "f32")
+
+
+def _per_row(qw: QuantizedTensor, part: AnyArray, kind: str) -> AnyArray:
+    """Scales, zeros or offsets as kernels read them, [N, K / group_size]: one of the whole tensor is repeated."""
+    n, k = qw.shape
+    shape = (n, k // qw.group_size)
+    return np.ascontiguousarray(np.broadcast_to(part.astype(_NUMPY_TYPES[kind], copy=False), shape))
 
 
 def _packed_on_host(qw: QuantizedTensor) -> tuple[AnyArray, ...]:
@@ -237,11 +254,16 @@ def _packed_on_host(qw: QuantizedTensor) -> tuple[AnyArray, ...]:
         weights = _aligned_empty(packed.shape, packed.dtype)
         weights[...] = packed
         correctors = _correctors(qw)
-        parts = (weights, np.ascontiguousarray(qw.scales))
+        parts = (weights, _per_row(qw, qw.scales, _kernel_scale(qw)))
         return parts if correctors is None else (*parts, correctors)
 
     parts: tuple[AnyArray, ...] = qw.prepared("host", make)
     return parts
+
+
+def _scale2_and(bias: Any, qw: QuantizedTensor) -> tuple[Any, ...]:
+    """What a kernel takes after the weights and their groups."""
+    return tuple(part for part in (qw.scale2, bias) if part is not None)
 
 
 # --- numpy: the CPU target --------------------------------------------------------------------------------------------
@@ -271,7 +293,7 @@ def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str
     aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % _ALIGN_BYTES == 0
     spec = _spec_for(qw, activation, out, bias_name, aligned)
     kernel = _kernels.get((spec, "cpu"), functools.partial(_compile_for_cpu, spec))
-    extra = () if bias is None else (bias,)
+    extra = _scale2_and(bias, qw)
     kernel(rows, *_packed_on_host(qw), *extra, y.reshape(-1, n), rows.shape[0], stride)
     return y
 
@@ -326,6 +348,6 @@ def _linear_torch(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
         arch = current_arch()
         kernel = _kernels.get((spec, arch), lambda: compile(linear_kernel(spec), arch, notes=_notes(spec, None)))
         parts = qw.prepared(str(x.device), lambda: tuple(_upload(part, x.device) for part in _packed_on_host(qw)))
-        extra = () if bias is None else (bias,)
+        extra = _scale2_and(bias, qw)
         kernel(rows, *parts, *extra, y, rows.shape[0], stride, stream=stream)
     return y

@@ -61,7 +61,7 @@ _MODULES = {
     "LowlpError": "errors",
 }
 # Modules that are public as such.
-_SUBMODULES = ("errors", "language")
+_SUBMODULES = ("drawing", "errors", "language")
 
 # Names that are reserved, so that who looks for them learns why they are not here.
 _PLANNED = {"nf": "tables of values are"}

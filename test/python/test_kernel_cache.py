@@ -162,6 +162,13 @@ def test_a_kernel_is_compiled_once(folder: Path, builds: list[str]) -> None:
     assert builds == ["sm_90a", "sm_80", "sm_90a"]
 
 
+def test_notes_must_be_json() -> None:
+    for notes in ({"plan": object()}, {"plan": float("nan")}):
+        for cache in (True, False):
+            with pytest.raises(LowlpValueError, match="notes: not JSON"):
+                lowlp.compile(SMALL, notes=notes, cache=cache)
+
+
 def test_places_in_the_program_do_not_count(builds: list[str]) -> None:
     assert lowlp.compile(SMALL) == lowlp.compile("\n\n" + SMALL)
     assert len(builds) == 1
@@ -260,14 +267,27 @@ def test_without_a_writable_folder_all_works(
     assert not folder.exists() or not list(folder.iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_home(folder: Path, builds: list[str]) -> None:
-    folder.parent.chmod(0o500)
+def compile_in_read_only_home(folder: str) -> str:
+    """Compiles where the folder cannot be made; root, who may make it all the same, becomes nobody first."""
+    os.environ.update(LOWLP_CACHE_DIR=folder)
+    lowlp.compile(SMALL, assemble=False)  # loads what nobody may not read
+    kernel_cache.forget()
+    Path(folder).parent.chmod(0o500)
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    os.environ.update(LOWLP_CACHE_DIR=f"{folder}-of-another-name")
+    return lowlp.compile(SMALL, assemble=False).ptx
+
+
+def test_a_read_only_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
     try:
-        lowlp.compile(SMALL)
-        assert not folder.exists()
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert ".entry small" in pool.apply(compile_in_read_only_home, (str(home / "cache"),))
+        assert [path.name for path in home.iterdir()] == ["cache"]
     finally:
-        folder.parent.chmod(0o700)
+        home.chmod(0o700)
 
 
 def test_a_file_where_the_folder_should_be(folder: Path, builds: list[str]) -> None:

@@ -69,9 +69,7 @@ def broadcast(x: ll.Pointer) -> None:
 
 
 def test_what_the_verifier_refuses_is_shown_again(tmp_path: Path, lowlp_opt: str) -> None:
-    kernel = ll.make_kernel(
-        broadcast, name="kernel", parameters={"x": ll.pointer("f16")}, grid=(1,), num_threads=32
-    )
+    kernel = ll.make_kernel(broadcast, name="kernel", parameters={"x": ll.pointer("f16")}, grid=(1,), num_threads=32)
     with pytest.raises(ll.VerificationError) as caught:
         lowlp.compile(kernel)
     error = caught.value

@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lowlp
 from lowlp import compiler, kernel_cache
 from lowlp import language as ll
 from lowlp.cli import main
-from lowlp.errors import LowlpValueError
+from lowlp.errors import CpuTargetError, LowlpValueError
 from lowlp_runtime import KernelBinary, KernelCache
 from lowlp_runtime import assemble as assemble_module
 from lowlp_runtime import cache as cache_module
@@ -404,3 +405,18 @@ def test_once_keeps_what_was_used_last() -> None:
 
     assert [get(key) for key in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
     assert made == [1, 2, 3, 2]
+
+
+def test_equal_kernels_at_two_lines_are_told_apart() -> None:
+    """What is compiled for the CPU target is kept, and an error still names the line of the kernel that was called."""
+
+    def first(x: ll.Pointer) -> None:
+        ll.store_global(ll.full(1.0, "f32", layout=lowlp.spatial(32)), ll.view_global(x, shape=[32]), offsets=[0])
+
+    def second(x: ll.Pointer) -> None:
+        ll.store_global(ll.full(1.0, "f32", layout=lowlp.spatial(32)), ll.view_global(x, shape=[32]), offsets=[0])
+
+    for body in (first, second, first):
+        kernel = ll.make_kernel(body, name="k", parameters={"x": ll.pointer("f32")}, grid=(1,), num_threads=32)
+        with pytest.raises(CpuTargetError, match=rf":{body.__code__.co_firstlineno + 1}:\d+: write of 4 bytes"):
+            kernel(np.zeros(16, np.float32))

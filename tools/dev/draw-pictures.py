@@ -1,6 +1,6 @@
 """Draws the pictures of docs: runs every command of its pages that writes to docs/pictures.
 
-    python tools/dev/draw-pictures.py [FOLDER]     (default: docs/pictures)
+python tools/dev/draw-pictures.py [FOLDER]     (default: docs/pictures)
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ class _Job:
         codes = np.empty((self._n, self._k), np.uint8)
 
         def work(rows: slice) -> None:
-            codes[rows] = self._ops.host(self._encoded(rows, encoder, chosen)).reshape(codes[rows].shape)
+            self._ops.store(self._encoded(rows, encoder, chosen), codes[rows])
 
         self._run(work, "codes")
         return codes

@@ -265,9 +265,10 @@ class QuantizedTensor:
     def __repr__(self) -> str:
         parts = (("zeros", self._zeros), ("offsets", self._offsets), ("scale2", self._scale2))
         more = "".join(f", {name}" for name, part in parts if part is not None)
+        group = "tensor" if self._codec.group == "tensor" else self._group_size
         code = self._dtype.name if self._lut is None else f"lut {list(self._lut.shape)}"
         return (
-            f"QuantizedTensor({code}, shape={self.shape}, group_size={self._group_size}, "
+            f"QuantizedTensor({code}, shape={self.shape}, group_size={group!r}, "
             f"scales={self._scales.dtype.name}{more}, nbytes={self.nbytes})"
         )
 
@@ -293,7 +294,8 @@ def _table(lut: AnyArray) -> Table:
     element = next(name for name, kind in TABLE_TYPES.items() if kind == lut.dtype)
     if lut.ndim > 1:
         return Table(table_bits(lut), element, "channel" if lut.ndim == 2 else "group")
-    return Table(table_bits(lut), element, "tensor", tuple(lut.astype(float).tolist()))
+    # The sum makes -0 a 0, so that equal tables print alike.
+    return Table(table_bits(lut), element, "tensor", tuple((lut.astype(float) + 0.0).tolist()))
 
 
 def _scale2(value: object) -> np.float32:

@@ -10,8 +10,9 @@ the range of the type |w - value| <= scale / 2 for integers.
       of one bit                 q is -1 or 0, and the value -s or 0: -s is the weight of largest magnitude, so s may be
                                  negative
     integers, zero_point=True    s = (max(w, 0) - min(w, 0)) / (2^b - 1), z = -min(w, 0) / s: integers
-      'float'                    the same, with z a float that is not rounded to an integer (HQQ)
-      'offset'                   b = min(w), rounded down, s = (max(w) - b) / (2^b - 1), value s * q + b
+      'float'                    the same, with z not rounded to an integer (HQQ): float16 with such scales, else float32
+      'offset'                   o = min(w), rounded down to the type of the scales (e8m0 and e4m3: float32),
+                                 s = (max(w) - o) / (2^b - 1), value s * q + o
     floats                       s = max|w| / (largest finite value)
     bipolar                      s = max|w| / (2^b - 1); for bipolar1 the mean of |w|, its least-squares choice
                                  (XNOR-Net, arXiv 1603.05279, section 3.1)

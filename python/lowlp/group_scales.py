@@ -17,7 +17,7 @@ _SMALLEST = np.finfo(np.float32).smallest_subnormal
 
 
 class Extremes(NamedTuple):
-    """Of each group, float32 [N, groups] or [1, 1]: the least weight, the greatest, and the mean magnitude if needed."""
+    """Of each group, float32 [N, groups] or [1, 1]: the least weight, the greatest, the mean magnitude or None."""
 
     low: Floats
     high: Floats
@@ -104,7 +104,11 @@ class ScaleRule:
 
     def choose(self, extremes: Extremes, scale2: np.float32 | None) -> GroupScales:
         """The scales and what goes with them. Raises `LowlpValueError` where one is out of range."""
-        offsets = _round_down(extremes.low, self.scale if self.scale in FLOAT_DTYPES else "f32") if self.method == "offsets" else None
+        offsets = (
+            _round_down(extremes.low, self.scale if self.scale in FLOAT_DTYPES else "f32")
+            if self.method == "offsets"
+            else None
+        )
         if offsets is not None:
             extremes = extremes._replace(low=offsets.astype(np.float32))
         exact = self._exact(extremes)

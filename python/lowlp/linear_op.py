@@ -107,7 +107,8 @@ def compile_linear(
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
 
     The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, scale2, bias, y, m and
-    the row stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple of 8.
+    the row stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple
+    of 8.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
     """
     if schedule is not None:

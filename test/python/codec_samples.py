@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from lowlp.dtypes import DType, all_dtypes, dtype
+from lowlp.dtypes import DType, all_dtypes
 from lowlp.quantized_tensor import QuantizedTensor
 
 CODE_TYPES = [t for t in all_dtypes() if t.bits <= 8]
@@ -71,8 +71,8 @@ def random_tensor(
 
 
 def recomputed(q: QuantizedTensor) -> Any:
-    """The definition a step at a time in float64, each rounded to float32: sums and products of two float32 are exact or
-    rounded once before that, which changes nothing."""
+    """The definition a step at a time in float64, each rounded to float32: sums and products of two float32 are exact
+    or rounded once before that, which changes nothing."""
 
     def rounded(values: Any) -> Any:
         with np.errstate(over="ignore"):
@@ -98,8 +98,3 @@ def recomputed(q: QuantizedTensor) -> Any:
     if q.scale2 is not None:
         values = rounded(np.float64(q.scale2) * values)
     return values if q.offsets is None else rounded(values + spread(q.offsets))
-
-
-def by_name(name: str) -> DType:
-    """The type of that name."""
-    return dtype(name)

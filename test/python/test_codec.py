@@ -84,7 +84,12 @@ def test_extremes() -> None:
         ({"dtype": "int6", "scales": np.ones((4, 2), np.float16), "group_size": 4}, "int6 g4 f16"),
         ({"dtype": "f6e3m2", "scales": np.ones((4, 1), ml_dtypes.bfloat16)}, "f6e3m2 channel bf16"),
         (
-            {"dtype": "int2", "scales": np.ones((1, 1), np.float32), "group_size": "tensor", "zeros": np.ones((1, 1), int)},
+            {
+                "dtype": "int2",
+                "scales": np.ones((1, 1), np.float32),
+                "group_size": "tensor",
+                "zeros": np.ones((1, 1), int),
+            },
             "int2 tensor f32 zeros:int16",
         ),
         (
@@ -113,7 +118,9 @@ def test_prints_all_fields(tensor: dict[str, Any], text: str) -> None:
 )
 def test_equal_where_the_fields_are(t: Any, scale: str, extra: str, table: str, group: str) -> None:
     def codec(rows: int) -> Codec:
-        q = random_tensor(np.random.default_rng(1), t, rows, 2, 4, scale, extra, "" if table == "tensor" else table, group)
+        q = random_tensor(
+            np.random.default_rng(1), t, rows, 2, 4, scale, extra, "" if table == "tensor" else table, group
+        )
         return q.codec
 
     first, second = codec(2), codec(2)

@@ -157,7 +157,9 @@ def test_zero_points_and_offsets_err_by_half_a_step(
 ) -> None:
     signed = signed and kind != "offset"
     w = gaussian(seed, 3, 96, spread, shift * spread)
-    q = quantize(w, f"{'' if signed else 'u'}int{bits}", 32, kind, "f32" if scale == "e4m3" and kind == "offset" else scale)
+    q = quantize(
+        w, f"{'' if signed else 'u'}int{bits}", 32, kind, "f32" if scale == "e4m3" and kind == "offset" else scale
+    )
     assert (q.zeros is None) == (kind == "offset")
     assert (q.offsets is None) == (kind != "offset")
     # A float zero point below 2^8 is rounded by up to 2^-4; all else is float32's noise.
@@ -256,7 +258,9 @@ def test_blocks_and_workers_do_not_show() -> None:
     for case in (*CASES[:9], {"lut": tables}, {"dtype": "int2", "search": True}):
         arguments = {"dtype": None, "group_size": 32, "zero_point": False, "scale_dtype": "f16", "lut": None, **case}
         search = arguments.pop("search", False)
-        results = [quantize_with(ops, w, progress=False, search=search, **arguments) for ops in (NumpyOps(), SmallBlocks(3))]
+        results = [
+            quantize_with(ops, w, progress=False, search=search, **arguments) for ops in (NumpyOps(), SmallBlocks(3))
+        ]
         np.testing.assert_array_equal(results[0].codes, results[1].codes)
         np.testing.assert_array_equal(results[0].dequantize(), results[1].dequantize())
 
@@ -272,14 +276,34 @@ def test_progress_shows_each_pass(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"lut": lowlp.nf(4), "dtype": "int4"}, LowlpValueError, "dtype: must be None or uint4 with a lut of 16 values"),
+        (
+            {"lut": lowlp.nf(4), "dtype": "int4"},
+            LowlpValueError,
+            "dtype: must be None or uint4 with a lut of 16 values",
+        ),
         ({"lut": np.zeros(5, np.float32)}, LowlpValueError, r"lut: expected shape \[2\*\*b\], .*, got \[5\]"),
         ({"lut": np.zeros((3, 4), np.float32)}, LowlpValueError, r"lut: expected shape .*, got \[3, 4\]"),
-        ({"lut": lowlp.nf(4), "zero_point": True}, LowlpValueError, "zero_point: allowed for .*, got a lut of 16 values"),
+        (
+            {"lut": lowlp.nf(4), "zero_point": True},
+            LowlpValueError,
+            "zero_point: allowed for .*, got a lut of 16 values",
+        ),
         ({"dtype": "f6e3m2", "zero_point": "float"}, LowlpValueError, "zero_point: allowed for .*, got dtype f6e3m2"),
-        ({"dtype": "int4", "zero_point": "offset"}, LowlpValueError, "zero_point: 'offset' is allowed for unsigned types"),
-        ({"zero_point": "asymmetric"}, LowlpTypeError, "zero_point: expected a bool, got 'asymmetric'; or 'float' or 'off"),
-        ({"scale_dtype": "e8m0", "dtype": "int1"}, LowlpValueError, "scale_dtype: int1 without zero points needs negative"),
+        (
+            {"dtype": "int4", "zero_point": "offset"},
+            LowlpValueError,
+            "zero_point: 'offset' is allowed for unsigned types",
+        ),
+        (
+            {"zero_point": "asymmetric"},
+            LowlpTypeError,
+            "zero_point: expected a bool, got 'asymmetric'; or 'float' or 'off",
+        ),
+        (
+            {"scale_dtype": "e8m0", "dtype": "int1"},
+            LowlpValueError,
+            "scale_dtype: int1 without zero points needs negative",
+        ),
         ({"group_size": "row"}, LowlpTypeError, "group_size: expected an int, .* got 'row'"),
         ({"search": 0.5}, LowlpTypeError, "search: expected a bool or a sequence of numbers, got 0.5"),
         ({"search": [0.5, -1]}, LowlpValueError, "search: factors must be positive and finite, got -1.0"),
@@ -297,7 +321,9 @@ def test_refusals(changes: dict[str, Any], error: type[Exception], message: str)
 
 def test_scales_out_of_range() -> None:
     huge = np.array([[3e38, -3e38]], np.float32)
-    with pytest.raises(LowlpValueError, match=r"scale_dtype: a scale of 3e\+38 is out of range of e8m0; make the weights"):
+    with pytest.raises(
+        LowlpValueError, match=r"scale_dtype: a scale of 3e\+38 is out of range of e8m0; make the weights"
+    ):
         quantize(huge, lut=[-1, 1], group_size=None, scale_dtype="e8m0")
     with pytest.raises(LowlpValueError, match="scale_dtype: the span of the weights is out of range of float32"):
         quantize(huge, "uint4", None, True, "e4m3")

@@ -69,14 +69,18 @@ def test_blocks_of_rows_do_not_show() -> None:
         if q.lut is None:
             values = q.dtype.decode(q.codes)
         else:
-            tables = np.broadcast_to(q.lut if table == "group" else q.lut.reshape(-1, 1, q.lut.shape[-1]), (5, 3, 1 << q.bits))
+            tables = np.broadcast_to(
+                q.lut if table == "group" else q.lut.reshape(-1, 1, q.lut.shape[-1]), (5, 3, 1 << q.bits)
+            )
             values = np.take_along_axis(tables, q.codes.reshape(5, 3, -1).astype(int), 2).reshape(5, -1)
         np.testing.assert_array_equal(whole, values.astype(np.float32) * groups)
 
 
 @pytest.mark.parametrize(("lut", "table_bytes"), [(lowlp.nf(4), 64), (np.zeros((2, 16), np.float16), 64)])
 def test_nbytes_and_repr(lut: Any, table_bytes: int) -> None:
-    q = lowlp.QuantizedTensor(np.zeros((2, 8), np.uint8), lut=lut, scales=np.ones((1, 1), np.float16), group_size="tensor")
+    q = lowlp.QuantizedTensor(
+        np.zeros((2, 8), np.uint8), lut=lut, scales=np.ones((1, 1), np.float16), group_size="tensor"
+    )
     assert q.nbytes == 8 + 2 + table_bytes
     assert q.dtype.name == "uint4"
     assert repr(q) == (
@@ -88,7 +92,9 @@ def test_nbytes_and_repr(lut: Any, table_bytes: int) -> None:
 
 
 def test_tables_are_read_only_and_lists_become_float32() -> None:
-    q = lowlp.QuantizedTensor(np.array([[0, 1]], np.uint8), lut=[0.1, 2], scales=np.ones((1, 1), np.float32), dtype="uint1")
+    q = lowlp.QuantizedTensor(
+        np.array([[0, 1]], np.uint8), lut=[0.1, 2], scales=np.ones((1, 1), np.float32), dtype="uint1"
+    )
     assert q.lut is not None
     assert q.lut.dtype == np.float32
     np.testing.assert_array_equal(q.dequantize(), np.array([[0.1, 2]], np.float32))
@@ -98,7 +104,9 @@ def test_tables_are_read_only_and_lists_become_float32() -> None:
 
 @pytest.mark.parametrize("value", [0.1, np.float32(0.1), np.array([0.1], np.float32), np.array(0.1, np.float16), 3])
 def test_second_scales(value: Any) -> None:
-    q = lowlp.QuantizedTensor(np.zeros((1, 2), np.uint8), dtype="int4", scales=np.ones((1, 1), np.float32), scale2=value)
+    q = lowlp.QuantizedTensor(
+        np.zeros((1, 2), np.uint8), dtype="int4", scales=np.ones((1, 1), np.float32), scale2=value
+    )
     assert q.scale2 is not None
     assert q.scale2.dtype == np.float32
     assert q.scale2 == np.float32(np.asarray(value).reshape(()))
@@ -116,7 +124,10 @@ NAN_E4M3 = np.full((2, 2), 0x7F, np.uint8).view(ml_dtypes.float8_e4m3fn)
         ({"offsets": NAN_E8M0}, "offsets: expected elements of float16, bfloat16 or float32, got float8_e8m0fnu"),
         ({"zeros": NAN_E4M3}, "zeros: expected elements of .* or an integer type, got float8_e4m3fn"),
         ({"dtype": None}, "dtype: expected a name such as 'int6' or a DType, or a lut instead, got None"),
-        ({"group_size": "row"}, "group_size: expected an int, or None for a whole row, got 'row'; the one name is 'ten"),
+        (
+            {"group_size": "row"},
+            "group_size: expected an int, or None for a whole row, got 'row'; the one name is 'ten",
+        ),
         ({"scale2": True}, "scale2: expected a number, got True"),
         ({"scale2": "1"}, "scale2: expected a numpy array or a torch tensor on the CPU, got str"),
         ({"scale2": np.array(["1"])}, "scale2: expected a number, got elements of <U1"),
@@ -145,10 +156,16 @@ TABLE = np.zeros(4, np.float32)
             {"group_size": "tensor"},
             r"scales: expected shape \[1, 1\] with group_size='tensor' = \[1, 1\], got \[2, 2\]",
         ),
-        ({"group_size": "tensor", "scales": SCALES_2[:1, :1], "zeros": SCALES_2}, r"zeros: expected shape \[1, 1\] with"),
+        (
+            {"group_size": "tensor", "scales": SCALES_2[:1, :1], "zeros": SCALES_2},
+            r"zeros: expected shape \[1, 1\] with",
+        ),
         ({"lut": TABLE}, "dtype: must be None or uint2 with a lut of 4 values, got int6; the lut gives the values"),
         ({"lut": TABLE, "dtype": "uint2", "codes": CODES + 4}, r"codes: must be in 0\.\.3 for uint2, got 4"),
-        ({"lut": TABLE, "dtype": None, "zeros": SCALES_2}, "zeros: allowed for integer types only, got dtype 2-bit table"),
+        (
+            {"lut": TABLE, "dtype": None, "zeros": SCALES_2},
+            "zeros: allowed for integer types only, got dtype 2-bit table",
+        ),
         (
             {"lut": np.zeros((3, 4), np.float32), "dtype": None},
             r"lut: expected shape \[4\], \[2, 4\] or \[2, 2, 4\] \(\[2\*\*b\], .*\), got \[3, 4\]",

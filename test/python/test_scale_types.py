@@ -95,7 +95,7 @@ def test_names(value: Any, name: str) -> None:
 def test_other_names_are_refused() -> None:
     with pytest.raises(LowlpValueError, match="scale_dtype: must be one of f16, bf16, f32, e8m0, e4m3, got 'e5m2'"):
         scale_type("e5m2")
-    with pytest.raises(LowlpValueError, match="scale_dtype: must be one of .*, got 'f8e5m2'"):
+    with pytest.raises(LowlpValueError, match=r"scale_dtype: must be one of .*, got 'f8e5m2'"):
         scale_type(dtype("f8e5m2"))
     with pytest.raises(LowlpTypeError, match="scale_dtype: expected a name such as 'int6' or a DType, got NoneType"):
         scale_type(None)

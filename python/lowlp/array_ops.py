@@ -1,7 +1,7 @@
 """What quantisation asks of an array library: the same few operations on blocks of weights in numpy and PyTorch.
 
-All of them are exact or rounded once, to nearest even, as IEEE 754 has it: so both libraries give the same bits, on every
-device. Blocks are float32 and belong to the caller; names that end in `_` change them in place.
+All but the sums are exact or rounded once, to nearest even, as IEEE 754 has it: so both libraries give the same bits, on
+every device. Blocks are float32 and belong to the caller; names that end in `_` change them in place.
 """
 
 import sys
@@ -30,6 +30,9 @@ class ArrayOps(Protocol):
 
     def host(self, array: Any) -> AnyArray:
         """An array in host memory."""
+
+    def store(self, array: Any, host: AnyArray) -> None:
+        """Copies an array into a contiguous part, with as many elements of the same type, of a host array."""
 
     def extremes(self, block: Any, axis: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The least and the greatest along an axis; NaN where there is one."""
@@ -76,6 +79,9 @@ class NumpyOps:
 
     def host(self, array: AnyArray) -> AnyArray:
         return array
+
+    def store(self, array: AnyArray, host: AnyArray) -> None:
+        host[...] = array.reshape(host.shape)
 
     def extremes(self, block: AnyArray, axis: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         return block.min(axis=axis), block.max(axis=axis)
@@ -128,6 +134,9 @@ class TorchOps:
     def host(self, array: Any) -> AnyArray:
         found: AnyArray = array.cpu().numpy()
         return found
+
+    def store(self, array: Any, host: AnyArray) -> None:
+        self.torch.from_numpy(host).copy_(array.reshape(host.shape))
 
     def extremes(self, block: Any, axis: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         return self.host(block.amin(dim=axis)), self.host(block.amax(dim=axis))

@@ -173,7 +173,9 @@ class Codec:
         if isinstance(self.code, DType):
             return self.code.decode(np.arange(1 << self.bits, dtype=np.uint8))
         if self.code.entries is None:
-            raise LowlpValueError(f"codec: {self} has a table for each {self.code.scope}; the tensor's `lut` holds them")
+            raise LowlpValueError(
+                f"codec: {self} has a table for each {self.code.scope}; the tensor's `lut` holds them"
+            )
         return np.asarray(self.code.entries, np.float32)
 
     def prescale(self, compute: str | DType) -> float | None:

@@ -17,7 +17,7 @@ _SMALLEST = np.finfo(np.float32).smallest_subnormal
 
 
 class Extremes(NamedTuple):
-    """Of each group, float32 [N, groups] or [1, 1]: the least weight, the greatest, and the mean magnitude if needed."""
+    """Of each group, float32 [N, groups] or [1, 1]: the least weight, the greatest, the mean magnitude or None."""
 
     low: Floats
     high: Floats
@@ -89,11 +89,6 @@ class ScaleRule:
             )
 
     @property
-    def extra_type(self) -> str:
-        """The type of float zero points and offsets: that of the scales, where it is a wide float."""
-        return self.scale if self.scale in FLOAT_DTYPES else "f32"
-
-    @property
     def steps(self) -> int:
         """Steps from the least code to the greatest."""
         return (1 << self.dtype.bits) - 1
@@ -109,7 +104,11 @@ class ScaleRule:
 
     def choose(self, extremes: Extremes, scale2: np.float32 | None) -> GroupScales:
         """The scales and what goes with them. Raises `LowlpValueError` where one is out of range."""
-        offsets = _round_down(extremes.low, self.extra_type) if self.method == "offsets" else None
+        offsets = (
+            _round_down(extremes.low, self.scale if self.scale in FLOAT_DTYPES else "f32")
+            if self.method == "offsets"
+            else None
+        )
         if offsets is not None:
             extremes = extremes._replace(low=offsets.astype(np.float32))
         exact = self._exact(extremes)
@@ -129,9 +128,9 @@ class ScaleRule:
             if self.dtype.is_signed:
                 zeros -= half
             whole = np.int8 if self.dtype.is_signed else np.uint8
-            found = found._replace(
-                zeros=zeros.astype(whole if self.method == "zeros" else FLOAT_DTYPES[self.extra_type])
-            )
+            # bfloat16 would round zero points of 8 bits by half a step.
+            broken = np.float16 if self.scale == "f16" else np.float32
+            found = found._replace(zeros=zeros.astype(whole if self.method == "zeros" else broken))
         return found
 
     def _exact(self, extremes: Extremes) -> NDArray[np.float64]:

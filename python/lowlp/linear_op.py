@@ -87,6 +87,7 @@ def compile_linear(
     scale_dtype: str | DType = "f16",
     zeros: bool = False,
     offsets: bool = False,
+    scale2: bool = False,
     bias: str | DType | None = None,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
@@ -102,10 +103,12 @@ def compile_linear(
     scale_dtype  type of the scales: 'f16', 'bf16' or 'f32'
     zeros        with zero points, f32 [N, K / group_size]; integers only
     offsets      with offsets, f32 [N, K / group_size]
+    scale2       with a second scale of the whole tensor, an f32 number; excludes offsets
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
 
-    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, bias, y, m and the row
-    stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple of 8.
+    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, scale2, bias, y, m and
+    the row stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple
+    of 8.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
     """
     if schedule is not None:
@@ -117,6 +120,7 @@ def compile_linear(
     check_weight(found, x_type)
     _check_bool(zeros, "zeros")
     _check_bool(offsets, "offsets")
+    _check_bool(scale2, "scale2")
     if zeros and offsets:
         raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
     if zeros and not found.is_integer:
@@ -131,6 +135,7 @@ def compile_linear(
         scale=dtype_among(scale_dtype, "scale_dtype", OUTPUTS),
         zeros=bool(zeros),
         offsets=bool(offsets),
+        scale2=bool(scale2),
         bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
         aligned=True,
     )

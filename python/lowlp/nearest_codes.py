@@ -1,4 +1,4 @@
-"""The codes of the nearest values, for blocks of weights that were divided by their scales; ties as documented there."""
+"""The codes of the nearest values, for blocks of weights that were divided by their scales."""
 
 import functools
 from typing import Any, Protocol

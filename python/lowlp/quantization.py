@@ -10,8 +10,9 @@ the range of the type |w - value| <= scale / 2 for integers.
       of one bit                 q is -1 or 0, and the value -s or 0: -s is the weight of largest magnitude, so s may be
                                  negative
     integers, zero_point=True    s = (max(w, 0) - min(w, 0)) / (2^b - 1), z = -min(w, 0) / s: integers
-      'float'                    the same, with z a float that is not rounded to an integer (HQQ)
-      'offset'                   b = min(w), rounded down, s = (max(w) - b) / (2^b - 1), value s * q + b
+      'float'                    the same, z not rounded to an integer (HQQ): float16 with such scales, else float32
+      'offset'                   o = min(w), rounded down to the type of the scales (e8m0 and e4m3: float32),
+                                 s = (max(w) - o) / (2^b - 1), value s * q + o
     floats                       s = max|w| / (largest finite value)
     bipolar                      s = max|w| / (2^b - 1); for bipolar1 the mean of |w|, its least-squares choice
                                  (XNOR-Net, arXiv 1603.05279, section 3.1)
@@ -21,7 +22,7 @@ the range of the type |w - value| <= scale / 2 for integers.
 OCP MX's and NVFP4's own scales are those of the publications: `lowlp.scale_types`. Scales of e4m3 are those above over
 a second scale of the tensor, with which the largest is 448 (NVFP4: max|w| / (6 * 448)).
 
-A group of zeros has the scale 1 (in bipolar types, which have no zero, 0 or the least there is) and dequantises to zeros.
+A group of zeros has the scale 1 and dequantises to zeros (in bipolar types, which have no zero: 0, or 2^-127 in e8m0).
 
 On CUDA tensors the same is computed on their GPU, bit for bit, but for bipolar1 and `search`, whose sums each library
 takes in an order of its own.
@@ -72,8 +73,8 @@ def quantize(
 ) -> QuantizedTensor:
     """Quantises weights, each group of a row by itself, to nearest with ties to even.
 
-    w            [N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or PyTorch on the CPU or a GPU,
-                 which then computes; the result is in host memory
+    w            [N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or PyTorch on the CPU, or on
+                 a GPU, which then computes; the result is in host memory
     dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut
     group_size   a divisor of K; None or -1: one group a row; 'tensor': one scale for all weights
     zero_point   integers only, for weights that are not centred at 0: True for an integer zero point a group, 'float'
@@ -234,7 +235,7 @@ class _Job:
         codes = np.empty((self._n, self._k), np.uint8)
 
         def work(rows: slice) -> None:
-            codes[rows] = self._ops.host(self._encoded(rows, encoder, chosen)).reshape(codes[rows].shape)
+            self._ops.store(self._encoded(rows, encoder, chosen), codes[rows])
 
         self._run(work, "codes")
         return codes

@@ -4,8 +4,8 @@
     value[n, k] = (scale[n, g] * q[n, k]) + offset[n, g]
     value[n, k] = scale2 * (scale[n, g] * q[n, k])
 
-q is the number that a code means in its type, or its entry of a table. Sources: Tilus (arXiv 2504.12984), section 6, for
-the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are those of MLX and GGUF; float zero points those of HQQ;
+q is the number that a code means in its type, or its entry of a table. Sources: Tilus (arXiv 2504.12984), section 6,
+for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are those of MLX and GGUF; float zero points those of HQQ;
 scale2 is that of NVFP4.
 """
 
@@ -80,8 +80,8 @@ class QuantizedTensor:
     dtype       name or `DType` of the codes ('uint4', 'int6', 'f6e3m2', 'bipolar2', ...); with `lut` None or 'uint{b}'
     scales      [N, K / group_size], finite: float16, bfloat16 or float32, or the types float8_e8m0fnu and
                 float8_e4m3fn of `ml_dtypes` or PyTorch; [1, 1] with group_size='tensor'
-    zeros       optional, integer types only: of the shape of scales, integers (in -32768..32767) or float16, bfloat16 or
-                float32; in the units of q
+    zeros       optional, integer types only: of the shape of scales, integers (in -32768..32767) or float16, bfloat16
+                or float32; in the units of q
     offsets     optional, excludes zeros and scale2: of the shape of scales, float16, bfloat16 or float32; in the units
                 of the weights
     group_size  a divisor of K; None or -1: one group a row; 'tensor': one group in all
@@ -265,9 +265,10 @@ class QuantizedTensor:
     def __repr__(self) -> str:
         parts = (("zeros", self._zeros), ("offsets", self._offsets), ("scale2", self._scale2))
         more = "".join(f", {name}" for name, part in parts if part is not None)
+        group = "tensor" if self._codec.group == "tensor" else self._group_size
         code = self._dtype.name if self._lut is None else f"lut {list(self._lut.shape)}"
         return (
-            f"QuantizedTensor({code}, shape={self.shape}, group_size={self._group_size}, "
+            f"QuantizedTensor({code}, shape={self.shape}, group_size={group!r}, "
             f"scales={self._scales.dtype.name}{more}, nbytes={self.nbytes})"
         )
 
@@ -293,7 +294,8 @@ def _table(lut: AnyArray) -> Table:
     element = next(name for name, kind in TABLE_TYPES.items() if kind == lut.dtype)
     if lut.ndim > 1:
         return Table(table_bits(lut), element, "channel" if lut.ndim == 2 else "group")
-    return Table(table_bits(lut), element, "tensor", tuple(lut.astype(float).tolist()))
+    # The sum makes -0 a 0, so that equal tables print alike.
+    return Table(table_bits(lut), element, "tensor", tuple((lut.astype(float) + 0.0).tolist()))
 
 
 def _scale2(value: object) -> np.float32:

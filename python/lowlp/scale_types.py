@@ -7,10 +7,10 @@
 A scale is rounded up where the nearest one is smaller, so that no weight lies outside the range of the codes. Two
 published formats do otherwise, and so does this module for them:
 
-    OCP MX           e8m0 scales of f4e2m1, f6e2m3, f6e3m2, f8e4m3, f8e5m2 and int8 (OCP MX 1.0, section 6.3): the largest
-                     power of two at most max|w|, over the largest power of two of the type; what exceeds its range
-                     becomes its largest value
-    NVFP4            e4m3 scales of f4e2m1: the nearest (arXiv 2509.25149, appendix on quantisation)
+    OCP MX   e8m0 scales of f4e2m1, f6e2m3, f6e3m2, f8e4m3, f8e5m2 and int8 (OCP MX 1.0, section 6.3): the largest
+             power of two at most max|w|, over the largest power of two of the type; what exceeds its range becomes its
+             largest value
+    NVFP4    e4m3 scales of f4e2m1: the nearest (arXiv 2509.25149, appendix on quantisation)
 """
 
 from typing import Any, Final
@@ -87,7 +87,8 @@ def round_up(exact: NDArray[np.float32], scale: str) -> AnyArray:
     if not np.isfinite(stored).all():
         allowed = {"f16": "use scale_dtype='bf16' or 'f32'"}.get(scale, "make the weights smaller")
         raise LowlpValueError(f"scale_dtype: a scale of {float(exact.max()):g} is out of range of {scale}; {allowed}")
-    return stored
+    found: AnyArray = stored
+    return found
 
 
 def round_to_e4m3(exact: NDArray[np.float32]) -> AnyArray:
@@ -102,4 +103,5 @@ def _power_of_two(exponent: NDArray[Any], exact: NDArray[np.float32] | None = No
             f"scale_dtype: a scale of {float(exact.max()):g} is out of range of e8m0; make the weights smaller"
         )
     bits = np.clip(exponent, -_E8M0_LIMIT, _E8M0_LIMIT) + _E8M0_LIMIT
-    return bits.astype(np.uint8).view(SCALE_DTYPES["e8m0"])
+    scales: AnyArray = bits.astype(np.uint8).view(SCALE_DTYPES["e8m0"])
+    return scales

@@ -40,7 +40,8 @@ def nf(b: int) -> NDArray[np.float32]:
     lower = [-_quantile(0.5 + (0.5 - delta) * i / (half - 1)) for i in range(half - 1, 0, -1)]
     upper = [_quantile(0.5 + (0.5 - delta) * i / half) for i in range(half + 1)]
     values = np.array([*lower, *upper])
-    return (values / values[-1]).astype(np.float32)
+    table: NDArray[np.float32] = (values / values[-1]).astype(np.float32)
+    return table
 
 
 def _quantile(p: float) -> float:
@@ -105,7 +106,7 @@ def sorted_tables(table: AnyArray) -> tuple[NDArray[np.uint8], NDArray[np.float3
         same = ascending[..., i] == ascending[..., i - 1]
         order[..., i] = np.where(same, order[..., i - 1], order[..., i])
     low, high = ascending[..., :-1], ascending[..., 1:]
-    # The limit is the largest float32 at most (low + high) / 2; `error` is what the sum in float64 lacks (Knuth's TwoSum).
+    # The limit is the largest float32 at most (low + high) / 2; `error` is what the sum in float64 lacks (TwoSum).
     total = low + high
     part = total - low
     error = (low - (total - part)) + (high - part)

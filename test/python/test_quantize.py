@@ -238,7 +238,7 @@ def test_scale_types_may_be_objects() -> None:
 def test_tensors_that_numpy_does_not_have() -> None:
     torch = pytest.importorskip("torch")
     w = torch.randn(4, 64)
-    with pytest.raises(LowlpTypeError, match="w: expected float16, .* got float8_e4m3fn"):
+    with pytest.raises(LowlpTypeError, match=r"w: expected float16, .* got float8_e4m3fn"):
         quantize(w.to(torch.float8_e4m3fn), "int6", 32)
     for other in (w.to_sparse(), w.to(torch.float8_e5m2)):
         with pytest.raises(LowlpTypeError, match="w: a tensor without a numpy array: "):

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+#include "Order.h"
 #include "SharedMemory.h"
 
 #include "lowlp/Conversion/Passes.h"
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace lowlp {
 #define GEN_PASS_DEF_CONVERTTOTHREAD
@@ -25,11 +27,25 @@ namespace lowlp {
 using namespace mlir;
 using namespace lowlp;
 
+/// The memory that `op` may change, or null. A semaphore that is only acquired
+/// has someone who releases it.
+static Value getWritten(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<StoreGlobalOp, AtomicRMWOp>(
+          [](auto access) -> Value { return access.getDestination(); })
+      .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
+          [](auto semaphore) -> Value { return semaphore.getView(); })
+      .Default([](Operation *) { return Value(); });
+}
+
 /// Whether the kernel may write through parameter `index`. A pointer that is
 /// chosen at run time may be any of them.
 static bool isWritten(KernelOp kernel, unsigned index) {
-  WalkResult result = kernel.walk([&](StoreGlobalOp store) {
-    auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
+  WalkResult result = kernel.walk([&](Operation *op) {
+    Value memory = getWritten(op);
+    auto view = memory ? memory.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
+    if (!view || view.getSource().getDefiningOp<AllocGlobalOp>())
+      return WalkResult::advance();
     auto source = dyn_cast<BlockArgument>(view.getSource());
     bool isParameter =
         source && source.getOwner()->getParentOp() == kernel.getOperation();
@@ -79,8 +95,9 @@ namespace {
 
 struct KernelPattern : OpConversionPattern<KernelOp> {
   KernelPattern(const TypeConverter &converter, MLIRContext *context,
-                const SharedMemoryPlan &plan)
-      : OpConversionPattern(converter, context), plan(plan) {}
+                const SharedMemoryPlan &plan, const WorkspacePlan &workspace)
+      : OpConversionPattern(converter, context), plan(plan),
+        workspace(workspace) {}
 
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
@@ -92,7 +109,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
       return rewriter.notifyMatchFailure(op, "a parameter has no thread type");
     auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
     SmallVector<Attribute> parameters;
-    for (unsigned i = 0; i < op.getNumArguments(); ++i)
+    ArrayAttr parts = describeWorkspace(workspace, op);
+    unsigned numHidden = parts.empty() ? 0 : 1;
+    for (unsigned i = 0; i < op.getNumArguments() - numHidden; ++i)
       parameters.push_back(describeParameter(op, i));
 
     auto function =
@@ -106,6 +125,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
+    if (!parts.empty())
+      function->setAttr("lowlp.workspace", parts);
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
@@ -117,6 +138,7 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
   }
 
   const SharedMemoryPlan &plan;
+  const WorkspacePlan &workspace;
 };
 
 struct ReturnPattern : OpConversionPattern<ReturnOp> {
@@ -158,9 +180,13 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     AccessWidths widths = planAccessWidths(kernels);
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
+    planAtomicWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
+      return signalPassFailure();
+    FailureOr<WorkspacePlan> workspace = planWorkspace(kernels);
+    if (failed(workspace))
       return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
@@ -174,10 +200,13 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns, *shared);
+    populateKernelPatterns(converter, patterns, *shared, *workspace);
     populateAccessPatterns(converter, patterns, widths);
     populateSharedPatterns(converter, patterns, widths, *shared);
     populateCopyPatterns(converter, patterns, widths);
+    populateAtomicPatterns(converter, patterns, widths);
+    populateSemaphorePatterns(converter, patterns);
+    populateWorkspacePatterns(converter, patterns, *workspace);
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
@@ -223,8 +252,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
 
 void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns,
-                                   const SharedMemoryPlan &plan) {
-  patterns.add<KernelPattern>(converter, patterns.getContext(), plan);
+                                   const SharedMemoryPlan &plan,
+                                   const WorkspacePlan &workspace) {
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
+                              workspace);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

@@ -136,6 +136,9 @@ mlir::Value packFromF32(mlir::OpBuilder &builder, mlir::Location loc,
 /// while loops and views are still what the user wrote.
 using AccessWidths = llvm::DenseMap<mlir::Operation *, int64_t>;
 
+/// The bytes to which global allocations are aligned.
+inline constexpr int64_t kAllocGlobalAlignBytes = 256;
+
 /// The bytes to which every pointer to such elements is aligned.
 int64_t getNaturalAlignBytes(mlir::Type elementType);
 
@@ -201,6 +204,7 @@ void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
                    mlir::Location loc, const GroupCopy &copy);
 
 struct SharedMemoryPlan;
+struct WorkspacePlan;
 
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
@@ -220,7 +224,8 @@ void populateIotaPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
-                            const SharedMemoryPlan &plan);
+                            const SharedMemoryPlan &plan,
+                            const WorkspacePlan &workspace);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,

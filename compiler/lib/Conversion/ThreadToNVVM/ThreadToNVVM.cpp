@@ -43,6 +43,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateThreadToLLVMPatterns(converter, patterns);
   populateGpuToNVVMConversionPatterns(converter, patterns);
   populateSimtMemoryToNVVMPatterns(converter, patterns);
+  populateSimtAtomicsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 

@@ -4,6 +4,7 @@
 
 include "lowlp/IR/SimtDialect.td"
 include "lowlp/IR/SimtMemoryOps.td"
+include "lowlp/IR/SimtAtomicOps.td"
 include "lowlp/IR/SimtCopyOps.td"
 include "lowlp/IR/SimtMatrixOps.td"
 include "lowlp/IR/SimtControlOps.td"

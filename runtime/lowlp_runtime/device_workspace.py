@@ -79,9 +79,7 @@ def _replace(old: _Buffer, layout: WorkspaceLayout, key: _Key, stream: int) -> _
 def _allocate_beside_capture(size: int, zeroed: int) -> int:
     """Memory that is there, and zero, when this returns; neither becomes a part of the graph."""
     driver_module = driver()
-    mode = call(
-        "cuThreadExchangeStreamCaptureMode", driver_module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    )
+    mode = call("cuThreadExchangeStreamCaptureMode", driver_module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
     try:
         begin = int(call("cuMemAlloc", size))
         if zeroed:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from lowlp_runtime import device as devices
 from lowlp_runtime.array import DeviceArray, as_device_array
 from lowlp_runtime.binary import KernelBinary
-from lowlp_runtime.device_workspace import workspace_pointer
 from lowlp_runtime.description import INTEGER_KINDS, KernelDescription, Parameter
+from lowlp_runtime.device_workspace import workspace_pointer
 from lowlp_runtime.driver import call
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.module import LoadedKernel, load_in_current_context

@@ -175,7 +175,10 @@ def test_blocks_in_turn() -> None:
     ("mistake", "text"),
     [
         ("no acquire", r"(race: .* lowlp\.alloc_global at .*test_language_order\.py|uninitialised read)"),
-        ("early release", r"race: .* of argument 'lowlp\.alloc_global at .*test_language_order\.py:\d+:\d+' \(256 bytes\)"),
+        (
+            "early release",
+            r"race: .* of argument 'lowlp\.alloc_global at .*test_language_order\.py:\d+:\d+' \(256 bytes\)",
+        ),
         (
             "deadlock",
             r"deadlock: no block can go on; block \(0, 0, 0\): thread \(0, 0, 0\) at lowlp\.semaphore_acquire at "

@@ -33,9 +33,7 @@ def _starts(offsets: object, rank: int) -> list[Scalar]:
 
 def _semaphore(view: object, offsets: object, value: object) -> list[ir.Value]:
     if not isinstance(view, GlobalView):
-        raise type_error(
-            f"view: must be a view made by ll.view_global or ll.alloc_global, found {describe(view)}"
-        )
+        raise type_error(f"view: must be a view made by ll.view_global or ll.alloc_global, found {describe(view)}")
     if view.dtype.name != "int32":
         raise type_error(f"view: semaphores must be int32, but the view holds {view.dtype}")
     return [operand.ir_value for operand in (view, *_starts(offsets, view.rank), as_index("value", value))]
@@ -134,14 +132,10 @@ def alloc_global(
     trace = current_trace("ll.alloc_global")
     element = as_dtype("dtype", dtype)
     extents, view_shape = _shape(trace, shape)
-    attributes: dict[str, ir.Attribute] = {
-        "shape": ir.AffineMapAttr.get(affine_map(extents, trace.parameters))
-    }
+    attributes: dict[str, ir.Attribute] = {"shape": ir.AffineMapAttr.get(affine_map(extents, trace.parameters))}
     if zeroed:
         attributes["zeroed"] = ir.UnitAttr.get()
-    operation = trace.emit(
-        "lowlp.alloc_global", [trace.type(f"!lowlp.ptr<{element.mlir}>")], attributes=attributes
-    )
+    operation = trace.emit("lowlp.alloc_global", [trace.type(f"!lowlp.ptr<{element.mlir}>")], attributes=attributes)
     return view_global(Pointer(trace, operation.results[0], element, "alloc_global"), shape=view_shape)
 
 

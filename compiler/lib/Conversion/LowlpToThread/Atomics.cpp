@@ -79,10 +79,10 @@ struct AtomicRMWPattern : OpConversionPattern<AtomicRMWOp> {
       olds = emitAll(op, adaptor, positions, rewriter);
     }
     if (op.getOld())
-      rewriter.replaceOp(op, vector::FromElementsOp::create(
-                                 rewriter, loc,
-                                 getRegisterType(op.getTile().getType()), olds)
-                                 .getResult());
+      rewriter.replaceOp(
+          op, vector::FromElementsOp::create(
+                  rewriter, loc, getRegisterType(op.getTile().getType()), olds)
+                  .getResult());
     else
       rewriter.eraseOp(op);
     return success();
@@ -115,8 +115,8 @@ private:
         emitIf(rewriter, loc, condition, change);
         continue;
       }
-      Value old = emitIfElseZero(rewriter, loc, condition, change,
-                                 value.getType());
+      Value old =
+          emitIfElseZero(rewriter, loc, condition, change, value.getType());
       for (int64_t j = 0; j < width; ++j)
         olds.push_back(width == 1
                            ? old

@@ -185,9 +185,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
       return signalPassFailure();
-    FailureOr<WorkspacePlan> workspace = planWorkspace(kernels);
-    if (failed(workspace))
-      return signalPassFailure();
+    WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
     ConversionTarget target(getContext());
@@ -200,13 +198,13 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns, *shared, *workspace);
+    populateKernelPatterns(converter, patterns, *shared, workspace);
     populateAccessPatterns(converter, patterns, widths);
     populateSharedPatterns(converter, patterns, widths, *shared);
     populateCopyPatterns(converter, patterns, widths);
     populateAtomicPatterns(converter, patterns, widths);
     populateSemaphorePatterns(converter, patterns);
-    populateWorkspacePatterns(converter, patterns, *workspace);
+    populateWorkspacePatterns(converter, patterns, workspace);
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);

@@ -14,7 +14,7 @@ struct WorkspacePlan {
 
 /// Gives every kernel below `root` that allocates global memory one more
 /// parameter, the last: the pointer to its workspace.
-mlir::FailureOr<WorkspacePlan> planWorkspace(mlir::Operation *root);
+WorkspacePlan planWorkspace(mlir::Operation *root);
 
 /// What a launch must know of the workspace of `kernel`: an array with one
 /// dictionary for each of its allocations.

@@ -26,15 +26,14 @@ public:
   Semaphore(ConversionPatternRewriter &rewriter, Operation *op, Value view,
             ValueRange offsets, Value value)
       : rewriter(rewriter), loc(getNamedLoc(op)), layout(Layout::local({1})) {
-    GlobalPositions positions(rewriter, loc,
-                              view.getDefiningOp<ViewGlobalOp>(), offsets,
-                              layout);
+    GlobalPositions positions(rewriter, loc, view.getDefiningOp<ViewGlobalOp>(),
+                              offsets, layout);
     isInside = positions.isInside(0);
     Value four = arith::ConstantIntOp::create(rewriter, loc, 4, 64);
-    byteOffset = arith::MulIOp::create(
-        rewriter, loc, positions.getElementPosition(0), four);
-    word = arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(),
-                                      value);
+    byteOffset = arith::MulIOp::create(rewriter, loc,
+                                       positions.getElementPosition(0), four);
+    word =
+        arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(), value);
   }
 
   void emitBarrier() { gpu::BarrierOp::create(rewriter, loc); }
@@ -44,11 +43,10 @@ public:
       llvm::function_ref<void(Location, Value word, Value byteOffset)>
           emitAccess) {
     Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
-    Value isFirst = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::eq, thread,
-        arith::ConstantIndexOp::create(rewriter, loc, 0));
-    auto branch =
-        scf::IfOp::create(rewriter, loc, isFirst, /*withElse=*/false);
+    Value isFirst =
+        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, thread,
+                              arith::ConstantIndexOp::create(rewriter, loc, 0));
+    auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(branch.thenBlock());
     simt::AssertOp::create(rewriter, loc, isInside,
@@ -91,8 +89,7 @@ struct SemaphoreReleasePattern : OpConversionPattern<SemaphoreReleaseOp> {
     Semaphore semaphore(rewriter, op, op.getView(), adaptor.getOffsets(),
                         adaptor.getValue());
     semaphore.emitBarrier();
-    auto kind =
-        op.getAdd() ? simt::ReleaseKind::Add : simt::ReleaseKind::Store;
+    auto kind = op.getAdd() ? simt::ReleaseKind::Add : simt::ReleaseKind::Store;
     semaphore.emitForFirstThread(
         [&](Location loc, Value word, Value byteOffset) {
           simt::ReleaseOp::create(rewriter, loc, kind, word, adaptor.getView(),

@@ -38,12 +38,13 @@ int64_t lowlp::findSharedWidth(SharedType shared, OperandRange offsets,
 
 void lowlp::planSharedAccessWidths(Operation *root, AccessWidths &widths) {
   root->walk([&](LoadSharedOp load) {
-    widths[load] = findSharedWidth(load.getSource().getType(), load.getOffsets(),
-                             load.getTile().getType());
+    widths[load] = findSharedWidth(load.getSource().getType(),
+                                   load.getOffsets(), load.getTile().getType());
   });
   root->walk([&](StoreSharedOp store) {
-    widths[store] = findSharedWidth(store.getDestination().getType(),
-                              store.getOffsets(), store.getTile().getType());
+    widths[store] =
+        findSharedWidth(store.getDestination().getType(), store.getOffsets(),
+                        store.getTile().getType());
   });
 }
 

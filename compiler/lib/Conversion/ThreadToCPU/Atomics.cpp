@@ -114,10 +114,10 @@ struct ReleaseLowering : ExecutorPattern<simt::ReleaseOp> {
   LogicalResult
   matchAndRewrite(simt::ReleaseOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Value kind = calls.getI32(
-        rewriter, op.getLoc(),
-        op.getKind() == simt::ReleaseKind::Store ? LowlpAtomicExch
-                                                 : LowlpAtomicAdd);
+    Value kind =
+        calls.getI32(rewriter, op.getLoc(),
+                     op.getKind() == simt::ReleaseKind::Store ? LowlpAtomicExch
+                                                              : LowlpAtomicAdd);
     calls.call(rewriter, op, "lowlpCpuRelease", /*resultType=*/{},
                {kind, adaptor.getBase(), adaptor.getOffset(),
                 adaptor.getValue(), calls.getSite(rewriter, op)});

@@ -49,9 +49,9 @@ struct OffsetLowering : ConvertOpToLLVMPattern<simt::OffsetOp> {
   LogicalResult
   matchAndRewrite(simt::OffsetOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, getByteAddress(rewriter, op.getLoc(),
-                                          adaptor.getBase(),
-                                          adaptor.getOffset()));
+    rewriter.replaceOp(op,
+                       getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                                      adaptor.getOffset()));
     return success();
   }
 };
@@ -149,9 +149,8 @@ void lowlp::populateMemoryToCPUPatterns(const LLVMTypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         ExecutorCalls &calls) {
   patterns.add<OffsetLowering>(converter);
-  patterns
-      .add<SharedMemoryLowering, LoadLowering, StoreLowering, CopyAsyncLowering,
-           CopyGroupLowering<simt::CopyAsyncCommitOp>,
-           CopyGroupLowering<simt::CopyAsyncWaitOp>, AssertLowering>(converter,
-                                                                     calls);
+  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
+               CopyAsyncLowering, CopyGroupLowering<simt::CopyAsyncCommitOp>,
+               CopyGroupLowering<simt::CopyAsyncWaitOp>, AssertLowering>(
+      converter, calls);
 }

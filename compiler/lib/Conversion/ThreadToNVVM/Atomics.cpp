@@ -118,8 +118,8 @@ struct AcquireLowering : ConvertOpToLLVMPattern<simt::AcquireOp> {
   matchAndRewrite(simt::AcquireOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Value address = getByteAddress(rewriter, loc, adaptor.getBase(),
-                                   adaptor.getOffset());
+    Value address =
+        getByteAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
     Block *before = op->getBlock();
     Block *behind = rewriter.splitBlock(before, Block::iterator(op));
     Block *wait = rewriter.createBlock(behind);
@@ -127,9 +127,8 @@ struct AcquireLowering : ConvertOpToLLVMPattern<simt::AcquireOp> {
         rewriter, loc, rewriter.getI32Type(), address, kWordBytes,
         /*isVolatile=*/false, /*isNonTemporal=*/false, /*isInvariant=*/false,
         /*isInvariantGroup=*/false, LLVM::AtomicOrdering::acquire, kDevice);
-    Value isThere =
-        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, word,
-                             adaptor.getValue());
+    Value isThere = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq,
+                                         word, adaptor.getValue());
     LLVM::CondBrOp::create(rewriter, loc, isThere, behind, wait);
     rewriter.setInsertionPointToEnd(before);
     LLVM::BrOp::create(rewriter, loc, ValueRange(), wait);
@@ -145,18 +144,17 @@ struct ReleaseLowering : ConvertOpToLLVMPattern<simt::ReleaseOp> {
   matchAndRewrite(simt::ReleaseOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Value address = getByteAddress(rewriter, loc, adaptor.getBase(),
-                                   adaptor.getOffset());
+    Value address =
+        getByteAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
     if (op.getKind() == simt::ReleaseKind::Store)
       LLVM::StoreOp::create(rewriter, loc, adaptor.getValue(), address,
                             kWordBytes, /*isVolatile=*/false,
                             /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
                             LLVM::AtomicOrdering::release, kDevice);
     else
-      LLVM::AtomicRMWOp::create(rewriter, loc, LLVM::AtomicBinOp::add, address,
-                                adaptor.getValue(),
-                                LLVM::AtomicOrdering::release, kDevice,
-                                kWordBytes);
+      LLVM::AtomicRMWOp::create(
+          rewriter, loc, LLVM::AtomicBinOp::add, address, adaptor.getValue(),
+          LLVM::AtomicOrdering::release, kDevice, kWordBytes);
     rewriter.eraseOp(op);
     return success();
   }

@@ -49,7 +49,8 @@ struct SharedMemoryLowering : ConvertOpToLLVMPattern<simt::SharedMemoryOp> {
                                             getSharedArray(rewriter, module));
     Value offset = LLVM::ConstantOp::create(
         rewriter, op.getLoc(), rewriter.getI64IntegerAttr(op.getOffset()));
-    rewriter.replaceOp(op, getByteAddress(rewriter, op.getLoc(), begin, offset));
+    rewriter.replaceOp(op,
+                       getByteAddress(rewriter, op.getLoc(), begin, offset));
     return success();
   }
 };
@@ -60,9 +61,9 @@ struct OffsetLowering : ConvertOpToLLVMPattern<simt::OffsetOp> {
   LogicalResult
   matchAndRewrite(simt::OffsetOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, getByteAddress(rewriter, op.getLoc(),
-                                          adaptor.getBase(),
-                                          adaptor.getOffset()));
+    rewriter.replaceOp(op,
+                       getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                                      adaptor.getOffset()));
     return success();
   }
 };
@@ -76,7 +77,7 @@ struct LoadLowering : ConvertOpToLLVMPattern<simt::LoadOp> {
     if (failed(verifyFlat(op, op.getType())))
       return failure();
     Value address = getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
-                               adaptor.getOffset());
+                                   adaptor.getOffset());
     rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, op.getType(), address,
                                               op.getAlign());
     return success();
@@ -117,7 +118,7 @@ struct StoreLowering : ConvertOpToLLVMPattern<simt::StoreOp> {
     if (failed(verifyFlat(op, op.getValue().getType())))
       return failure();
     Value address = getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
-                               adaptor.getOffset());
+                                   adaptor.getOffset());
     Value value = adaptor.getValue();
     if (value.getType().isInteger(8) || value.getType().isInteger(16))
       value = makeInteger(rewriter, op.getLoc(), value);
@@ -136,9 +137,9 @@ struct CopyAsyncLowering : ConvertOpToLLVMPattern<simt::CopyAsyncOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Value from = getByteAddress(rewriter, loc, adaptor.getSource(),
-                            adaptor.getSourceOffset());
+                                adaptor.getSourceOffset());
     Value to = getByteAddress(rewriter, loc, adaptor.getDestination(),
-                          adaptor.getDestinationOffset());
+                              adaptor.getDestinationOffset());
     auto cache = op.getBytes() == 16 ? NVVM::LoadCacheModifierKind::CG
                                      : NVVM::LoadCacheModifierKind::CA;
     NVVM::CpAsyncOp::create(rewriter, loc, to, from,

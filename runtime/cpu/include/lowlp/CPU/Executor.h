@@ -2,8 +2,9 @@
 //
 // Launching a kernel compiled to host code (see ABI.h). Every GPU thread is a
 // fiber; the threads of a block take turns on one host thread, blocks run in
-// parallel on several. A seed shuffles both orders, that of blocks within windows
-// of increasing index, so that a block may wait for blocks of lower index
+// parallel on several. A seed shuffles both orders, that of blocks within
+// windows of increasing index, so that a block may wait for blocks of lower
+// index
 // (`lowlpCpuAwait`). For a given seed the report is the same however many host
 // threads there are, as long as the blocks of the kernel do not communicate.
 //

@@ -26,6 +26,7 @@ from lowlp_runtime.errors import (
 from lowlp_runtime.launch import launch
 from lowlp_runtime.module import LoadedKernel, load_kernel
 from lowlp_runtime.timing import Timing, measure
+from lowlp_runtime.workspace import WorkspacePart
 
 __all__ = [
     "FORMAT_VERSION",
@@ -49,6 +50,7 @@ __all__ = [
     "LowlpValueError",
     "Parameter",
     "Timing",
+    "WorkspacePart",
     "as_device_array",
     "assemble_ptx",
     "cache_key",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lowlp_runtime import grid as grids
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.workspace import WorkspaceLayout, WorkspacePart, lay_out
 
 FORMAT_VERSION = 1
 
@@ -83,6 +84,8 @@ class KernelDescription:
     grid              blocks in x, y, z: three expressions over the integer parameters (see `lowlp_runtime.grid`)
     block             threads in x, y, z
     shared_bytes      dynamic shared memory of a block
+    workspace         what the blocks of a launch share beside the arguments; where there is some, the kernel takes the
+                      pointer to it behind its parameters (see `lowlp_runtime.workspace`)
     compiler_version  free text: what made the kernel
     notes             JSON of any form under string keys: the plan, the report. Not part of the hash.
     format_version    of the saved file; only 1 exists
@@ -96,6 +99,7 @@ class KernelDescription:
     grid: grids.Grid
     block: tuple[int, int, int]
     shared_bytes: int = 0
+    workspace: tuple[WorkspacePart, ...] = ()
     compiler_version: str = ""
     notes: Mapping[str, object] = field(default_factory=dict, hash=False)
     format_version: int = FORMAT_VERSION
@@ -111,6 +115,7 @@ class KernelDescription:
         object.__setattr__(self, "parameters", _parameters(self.parameters))
         object.__setattr__(self, "block", _block(self.block))
         object.__setattr__(self, "grid", _grid(self.grid, self.parameters))
+        object.__setattr__(self, "workspace", _workspace(self.workspace, self.parameters))
         object.__setattr__(self, "notes", _notes(self.notes))
 
     @functools.cached_property
@@ -125,6 +130,13 @@ class KernelDescription:
         not positive, and a size outside what CUDA allows.
         """
         return grids.evaluate_grid(self.grid, values)
+
+    def lay_out_workspace(self, values: Mapping[str, int]) -> WorkspaceLayout:
+        """Where the parts of the workspace lie for these integer arguments, by name.
+
+        Raises `LowlpValueError` for a missing value, a divisor that is not positive, and a negative size.
+        """
+        return lay_out(self.workspace, values)
 
     def to_json(self) -> dict[str, object]:
         """The description as JSON; `from_json` is its inverse."""
@@ -144,6 +156,10 @@ class KernelDescription:
             "grid": [grids.thaw(expression) for expression in self.grid],
             "block": list(self.block),
             "shared_bytes": self.shared_bytes,
+            "workspace": [
+                {"name": part.name, "size_bytes": grids.thaw(part.size_bytes), "zeroed": part.zeroed}
+                for part in self.workspace
+            ],
             "compiler_version": self.compiler_version,
             "notes": dict(self.notes),
             "format_version": self.format_version,
@@ -152,6 +168,8 @@ class KernelDescription:
     @staticmethod
     def from_json(data: object) -> "KernelDescription":
         """The description that `to_json` wrote. Raises `LowlpValueError` or `LowlpTypeError` for anything else."""
+        if isinstance(data, dict):
+            data = {"workspace": [], **data}  # files from before there were workspaces
         fields = _exact_keys(data, "description", set(KernelDescription.__dataclass_fields__))
         listed = fields.pop("parameters")
         if not isinstance(listed, list):
@@ -159,7 +177,13 @@ class KernelDescription:
         allowed = set(Parameter.__dataclass_fields__)
         entries = [_exact_keys(entry, "parameter", allowed) for entry in listed]
         parameters = tuple(Parameter(**entry) for entry in entries)  # type: ignore[arg-type]
-        return KernelDescription(parameters=parameters, **fields)  # type: ignore[arg-type]
+        listed = fields.pop("workspace")
+        if not isinstance(listed, list):
+            raise LowlpTypeError(f"workspace: expected a list, got {type(listed).__name__}")
+        allowed = set(WorkspacePart.__dataclass_fields__)
+        parts = [_exact_keys(entry, "workspace", allowed) for entry in listed]
+        workspace = tuple(WorkspacePart(**part) for part in parts)  # type: ignore[arg-type]
+        return KernelDescription(parameters=parameters, workspace=workspace, **fields)  # type: ignore[arg-type]
 
 
 def _expect(owner: object, **types: type) -> None:
@@ -208,13 +232,25 @@ def _block(block: object) -> tuple[int, int, int]:
 
 def _grid(grid: object, parameters: tuple[Parameter, ...]) -> grids.Grid:
     x, y, z = (grids.freeze(expression) for expression in _three("grid", grid))
-    integers = {p.name for p in parameters if p.is_integer}
     for expression in (x, y, z):
-        for name in grids.parameters_of(expression):
-            if name not in integers:
-                allowed = ", ".join(sorted(integers)) or "none"
-                raise LowlpValueError(f"grid: {name!r} is no integer parameter; integer parameters: {allowed}")
+        _check_names("grid", expression, parameters)
     return x, y, z
+
+
+def _workspace(parts: object, parameters: tuple[Parameter, ...]) -> tuple[WorkspacePart, ...]:
+    if not isinstance(parts, Sequence) or not all(isinstance(part, WorkspacePart) for part in parts):
+        raise LowlpTypeError(f"workspace: expected a sequence of WorkspacePart, got {parts!r}")
+    for part in parts:
+        _check_names("workspace", part.size_bytes, parameters)
+    return tuple(parts)
+
+
+def _check_names(what: str, expression: grids.GridExpression, parameters: tuple[Parameter, ...]) -> None:
+    integers = {p.name for p in parameters if p.is_integer}
+    for name in grids.parameters_of(expression):
+        if name not in integers:
+            allowed = ", ".join(sorted(integers)) or "none"
+            raise LowlpValueError(f"{what}: {name!r} is no integer parameter; integer parameters: {allowed}")
 
 
 def _notes(notes: object) -> dict[str, object]:

@@ -27,6 +27,9 @@ def test_enumerators_exist() -> None:
         driver.CUjitInputType,
         driver.CUjit_target,
         driver.CUevent_flags,
+        driver.CUstreamCaptureMode,
+        driver.CUstreamCaptureStatus,
+        driver.CUstream_flags,
     )
     names = set(re.findall(r"\.(CU_[A-Z0-9_]+)", SOURCES))
     names |= {f"CU_DEVICE_ATTRIBUTE_{name}" for name in re.findall(r"attribute\(\"([A-Z0-9_]+)\"", SOURCES)}

@@ -44,6 +44,10 @@ from .kernels import Kernel as Kernel
 from .kernels import inline as inline
 from .kernels import kernel as kernel
 from .kernels import make_kernel as make_kernel
+from .order import alloc_global as alloc_global
+from .order import atomic_rmw as atomic_rmw
+from .order import semaphore_acquire as semaphore_acquire
+from .order import semaphore_release as semaphore_release
 from .parameters import Parameter as Parameter
 from .parameters import f32 as f32
 from .parameters import i32 as i32
@@ -76,9 +80,9 @@ from .tiles import Tile as Tile
 
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Parameter", "Pointer", "Range",
-    "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_shared", "block_indices", "broadcast_to", "cast",
+    "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_shared", "atomic_rmw", "block_indices", "broadcast_to", "cast",
     "ceildiv", "copy_async", "copy_async_commit", "copy_async_wait", "dot", "equal", "exp", "exp2", "f32", "full",
     "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "load_shared", "log2", "make_kernel", "max",
-    "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "sqrt", "store_global", "store_shared",
+    "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared",
     "sum", "synchronize", "tanh", "transpose", "view", "view_global", "where",
 ]  # fmt: skip

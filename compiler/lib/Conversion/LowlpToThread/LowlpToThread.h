@@ -136,6 +136,9 @@ mlir::Value packFromF32(mlir::OpBuilder &builder, mlir::Location loc,
 /// while loops and views are still what the user wrote.
 using AccessWidths = llvm::DenseMap<mlir::Operation *, int64_t>;
 
+/// The bytes to which global allocations are aligned.
+inline constexpr int64_t kAllocGlobalAlignBytes = 256;
+
 /// The bytes to which every pointer to such elements is aligned.
 int64_t getNaturalAlignBytes(mlir::Type elementType);
 
@@ -202,6 +205,7 @@ void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
 
 struct SharedMemoryPlan;
 struct TensorMapPlan;
+struct WorkspacePlan;
 
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
@@ -222,6 +226,7 @@ void populateIotaPatterns(const mlir::TypeConverter &converter,
 void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const SharedMemoryPlan &plan,
+                            const WorkspacePlan &workspace,
                             const TensorMapPlan &tensorMaps);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lowlp_runtime import grid as grids
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.tensor_map import TensorMap
 
 FORMAT_VERSION = 1
 
@@ -85,6 +86,7 @@ class KernelDescription:
     shared_bytes      dynamic shared memory of a block
     compiler_version  free text: what made the kernel
     notes             JSON of any form under string keys: the plan, the report. Not part of the hash.
+    tensor_maps       what the kernel receives behind its parameters, made by a launch
     format_version    of the saved file; only 1 exists
 
     Lists are taken where tuples are declared. Raises `LowlpValueError` or `LowlpTypeError` for what CUDA or the file
@@ -98,6 +100,7 @@ class KernelDescription:
     shared_bytes: int = 0
     compiler_version: str = ""
     notes: Mapping[str, object] = field(default_factory=dict, hash=False)
+    tensor_maps: tuple[TensorMap, ...] = ()
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -112,6 +115,7 @@ class KernelDescription:
         object.__setattr__(self, "block", _block(self.block))
         object.__setattr__(self, "grid", _grid(self.grid, self.parameters))
         object.__setattr__(self, "notes", _notes(self.notes))
+        object.__setattr__(self, "tensor_maps", _tensor_maps(self.tensor_maps, self.parameters))
 
     @functools.cached_property
     def argument_struct(self) -> struct.Struct:
@@ -127,7 +131,8 @@ class KernelDescription:
         return grids.evaluate_grid(self.grid, values)
 
     def to_json(self) -> dict[str, object]:
-        """The description as JSON; `from_json` is its inverse."""
+        """The description as JSON; `from_json` is its inverse. Tensor maps are a field only where there are any."""
+        tensor_maps = [tensor_map.to_json() for tensor_map in self.tensor_maps]
         return {
             "name": self.name,
             "parameters": [
@@ -147,11 +152,14 @@ class KernelDescription:
             "compiler_version": self.compiler_version,
             "notes": dict(self.notes),
             "format_version": self.format_version,
+            **({"tensor_maps": tensor_maps} if tensor_maps else {}),
         }
 
     @staticmethod
     def from_json(data: object) -> "KernelDescription":
         """The description that `to_json` wrote. Raises `LowlpValueError` or `LowlpTypeError` for anything else."""
+        if isinstance(data, dict):
+            data = {"tensor_maps": [], **data}
         fields = _exact_keys(data, "description", set(KernelDescription.__dataclass_fields__))
         listed = fields.pop("parameters")
         if not isinstance(listed, list):
@@ -159,7 +167,12 @@ class KernelDescription:
         allowed = set(Parameter.__dataclass_fields__)
         entries = [_exact_keys(entry, "parameter", allowed) for entry in listed]
         parameters = tuple(Parameter(**entry) for entry in entries)  # type: ignore[arg-type]
-        return KernelDescription(parameters=parameters, **fields)  # type: ignore[arg-type]
+        maps = fields.pop("tensor_maps")
+        if not isinstance(maps, list):
+            raise LowlpTypeError(f"tensor_maps: expected a list, got {type(maps).__name__}")
+        keys = set(TensorMap.__dataclass_fields__)
+        tensor_maps = tuple(TensorMap(**_exact_keys(entry, "tensor map", keys)) for entry in maps)  # type: ignore[arg-type]
+        return KernelDescription(parameters=parameters, tensor_maps=tensor_maps, **fields)  # type: ignore[arg-type]
 
 
 def _expect(owner: object, **types: type) -> None:
@@ -215,6 +228,21 @@ def _grid(grid: object, parameters: tuple[Parameter, ...]) -> grids.Grid:
                 allowed = ", ".join(sorted(integers)) or "none"
                 raise LowlpValueError(f"grid: {name!r} is no integer parameter; integer parameters: {allowed}")
     return x, y, z
+
+
+def _tensor_maps(maps: object, parameters: tuple[Parameter, ...]) -> tuple[TensorMap, ...]:
+    if not isinstance(maps, Sequence) or not all(isinstance(entry, TensorMap) for entry in maps):
+        raise LowlpTypeError(f"tensor_maps: expected a sequence of TensorMap, got {maps!r}")
+    pointers = [p.name for p in parameters if p.is_pointer]
+    integers = [p.name for p in parameters if p.is_integer]
+    for entry in maps:
+        if entry.parameter not in pointers:
+            raise LowlpValueError(f"tensor_maps: {entry.parameter!r} is no pointer; pointers: {', '.join(pointers)}")
+        for expression in (*entry.extents, *entry.strides):
+            for name in grids.parameters_of(expression):
+                if name not in integers:
+                    raise LowlpValueError(f"tensor_maps: {name!r} is no integer parameter")
+    return tuple(maps)
 
 
 def _notes(notes: object) -> dict[str, object]:

@@ -21,6 +21,7 @@ from lowlp_runtime.driver import call
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.module import load_in_current_context
 from lowlp_runtime.stream import current_stream, order_after, stream_handle
+from lowlp_runtime.tensor_map import add_to_pointers
 
 _SLOT_BYTES = 8
 
@@ -97,6 +98,11 @@ def launch(
         if count > _buffers.count:
             _buffers.grow(count)
         ctypes.memmove(_buffers.slots, prepared.slots, len(prepared.slots))
+        pointers, pointers_address = None, _buffers.pointers_address
+        if description.tensor_maps:
+            # Kept until the driver has copied what it points to.
+            pointers = _add_tensor_maps(description, prepared)
+            pointers_address = ctypes.addressof(pointers)
         call(
             "cuLaunchKernel",
             loaded.function,
@@ -104,9 +110,22 @@ def launch(
             *description.block,
             description.shared_bytes,
             handle,
-            _buffers.pointers_address,
+            pointers_address,
             0,
         )
+
+
+def _add_tensor_maps(description: KernelDescription, prepared: PreparedArguments) -> ctypes.Array[ctypes.c_void_p]:
+    """The addresses of the values of a launch, the kernel's tensor maps included."""
+    count = len(description.parameters)
+    names = [parameter.name for parameter in description.parameters]
+    maps = []
+    for tensor_map in description.tensor_maps:
+        (address,) = struct.unpack_from("<Q", prepared.slots, _SLOT_BYTES * names.index(tensor_map.parameter))
+        maps.append(tensor_map.encode(address, prepared.integers))
+    base = ctypes.addressof(_buffers.slots)
+    pointers: ctypes.Array[ctypes.c_void_p] = add_to_pointers([base + _SLOT_BYTES * i for i in range(count)], maps)
+    return pointers
 
 
 def bind(description: KernelDescription, arguments: Sequence[object] | Mapping[str, object]) -> tuple[object, ...]:

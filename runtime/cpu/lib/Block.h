@@ -54,17 +54,38 @@ struct ShuffleOperands {
   bool inRange;
 };
 
-enum class MeetingKind : uint8_t { Barrier, Mma, Shuffle };
+/// One lane's part of an ldmatrix or stmatrix.
+struct MatrixOperands {
+  const void *base;   ///< with `byteOffset`, the row whose address it gives
+  int64_t byteOffset;
+  void *words;        ///< the lane's registers
+
+  /// What tells instructions apart: how many matrices, and `.trans`.
+  static int32_t modeOf(int32_t count, bool transposed) {
+    return count | (transposed ? 8 : 0);
+  }
+  static int countOf(int32_t mode) { return mode & 7; }
+  static bool isTransposed(int32_t mode) { return (mode & 8) != 0; }
+};
+
+enum class MeetingKind : uint8_t {
+  Barrier,
+  Mma,
+  Shuffle,
+  LoadMatrix,
+  StoreMatrix
+};
 
 /// What a thread brings to a place where it waits for others.
 struct Arrival {
   MeetingKind kind;
-  int32_t mode;     ///< kind of mma or mode of shuffle
+  int32_t mode;     ///< kind of mma, mode of shuffle or of matrices
   const char *site; ///< compared by address
   uint32_t members; ///< the lanes of the warp that take part; not for barriers
   union {
     MmaOperands mma;
     ShuffleOperands shuffle;
+    MatrixOperands matrix;
   };
 
   /// Whether both come to the same op in the same way.
@@ -155,6 +176,11 @@ public:
   bool remember(const LowlpThread &thread, const Access &access,
                 const Place &place, const char *site, bool usesValue);
 
+  /// Counts the row of a matrix whose address `thread` gives, and checks that
+  /// it may be touched; after an error does not return.
+  void announceRow(LowlpThread &thread, const MatrixOperands &row, int32_t count,
+                   bool isStore, const char *site);
+
   /// Leaves the thread's fiber for good.
   [[noreturn]] void abandon();
 
@@ -177,6 +203,8 @@ private:
   void release(const LowlpThread &thread);
   void multiply(const LowlpThread &thread);
   bool exchange(const LowlpThread &thread);
+  bool moveMatrices(const LowlpThread &thread);
+  bool rememberPart(const LowlpThread &thread, const Access &part);
 
   LowlpThread &neighbour(const LowlpThread &thread, int lane) {
     return threads[size_t(thread.warpIndex() * lanesPerWarp + lane)];

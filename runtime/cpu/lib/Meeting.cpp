@@ -147,6 +147,9 @@ bool Block::takePlace(LowlpThread &thread) {
     return true;
   case MeetingKind::Shuffle:
     return exchange(thread);
+  case MeetingKind::LoadMatrix:
+  case MeetingKind::StoreMatrix:
+    return moveMatrices(thread);
   }
   return true;
 }
@@ -155,7 +158,7 @@ void Block::multiply(const LowlpThread &thread) {
   MmaOperands lanes[lanesPerWarp];
   for (int lane = 0; lane < lanesPerWarp; ++lane)
     lanes[lane] = neighbour(thread, lane).arrival.mma;
-  multiplyM16N8K16(thread.arrival.mode, lanes);
+  multiplyMatrices(thread.arrival.mode, lanes);
   ++counters.mmas;
 }
 

@@ -13,6 +13,8 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuMma),          LOWLP_CPU_SYMBOL(lowlpCpuBarrier),
       LOWLP_CPU_SYMBOL(lowlpCpuShuffle),      LOWLP_CPU_SYMBOL(lowlpCpuAtomic),
       LOWLP_CPU_SYMBOL(lowlpCpuSharedMemory),
+      LOWLP_CPU_SYMBOL(lowlpCpuLoadMatrix),
+      LOWLP_CPU_SYMBOL(lowlpCpuStoreMatrix),
   };
   *count = sizeof(symbols) / sizeof(symbols[0]);
   return symbols;

@@ -3,6 +3,7 @@
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_SHAREDMEMORY_H
 
 #include "LowlpToThread.h"
+#include "MatrixAccess.h"
 
 namespace lowlp {
 
@@ -31,6 +32,7 @@ void populateCopyPatterns(const mlir::TypeConverter &converter,
 void populateSharedPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths,
+                            const MatrixAccesses &matrices,
                             const SharedMemoryPlan &plan);
 
 } // namespace lowlp

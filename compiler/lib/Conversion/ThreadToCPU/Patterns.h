@@ -29,8 +29,12 @@ void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
 
-/// Adds the lowerings of what threads do together: `simt.mma`, `gpu.barrier`
-/// and `gpu.shuffle`.
+/// Adds the lowerings of `simt.mma`, `ldmatrix` and `stmatrix`.
+void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   ExecutorCalls &calls);
+
+/// Adds the lowerings of `gpu.barrier` and `gpu.shuffle`.
 void populateCollectivesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns,
                                       ExecutorCalls &calls);

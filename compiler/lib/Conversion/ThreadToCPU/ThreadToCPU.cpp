@@ -65,6 +65,7 @@ static LogicalResult convert(MLIRContext *context,
   populateThreadToLLVMPatterns(converter, patterns);
   populateKernelToCPUPatterns(converter, patterns, calls);
   populateMemoryToCPUPatterns(converter, patterns, calls);
+  populateMatricesToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);
   return applyFullConversion(kernels, target, std::move(patterns));

@@ -42,6 +42,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateGpuToNVVMConversionPatterns(converter, patterns);
   populateSimtMemoryToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
+  populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 
   LLVMConversionTarget target(*context);

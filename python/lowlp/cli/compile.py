@@ -106,7 +106,7 @@ def _text(program: SourceFile | str, arch: str, emit: str, opt_level: int) -> st
     from lowlp.compiler import open_program, read_ptx, run_pipeline
 
     pipelines = {
-        "thread": "lowlp-to-thread",
+        "thread": f"lowlp-to-thread{{arch={arch}}}",
         "nvvm": f"lowlp-to-nvvm{{arch={arch}}}",
         "ptx": f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}",
         "cpu": "lowlp-to-cpu",

@@ -10,6 +10,7 @@
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -148,8 +149,15 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
 };
 
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    const TargetInfo *architecture = TargetInfo::lookup(arch);
+    if (!architecture && !arch.empty()) {
+      module.emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
     if (failed(verifyAllInKernels(module)))
       return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
@@ -158,6 +166,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     AccessWidths widths = planAccessWidths(kernels);
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
+    bool hasStMatrix =
+        architecture &&
+        architecture->getSupport(Feature::StoreMatrix).isNative();
+    MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
@@ -176,7 +188,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     populateKernelPatterns(converter, patterns, *shared);
     populateAccessPatterns(converter, patterns, widths);
-    populateSharedPatterns(converter, patterns, widths, *shared);
+    populateSharedPatterns(converter, patterns, widths, matrices, *shared);
     populateCopyPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);

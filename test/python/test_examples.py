@@ -25,6 +25,8 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("softmax.py", "-m", "5", "-n", "7", "--rows", "4"),
         ("rmsnorm.py", "-m", "3", "-n", "300"),
         ("rmsnorm.py", "-m", "33", "-n", "64", "--rows", "32"),
+        ("matmul.py", "-m", "130", "-n", "136", "-k", "72"),
+        ("matmul.py", "-m", "5", "-n", "7", "-k", "3"),
         ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
         ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
     ],
@@ -40,6 +42,7 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     [
         ("fig2.py", "matmul"),
         ("fig14.py", "matmul"),
+        ("matmul.py", "matmul"),
         ("transform_b.py", "transform_b"),
         ("softmax.py", "softmax"),
         ("rmsnorm.py", "rmsnorm"),
@@ -55,7 +58,7 @@ def test_example_refuses_sizes_that_blocks_do_not_cover() -> None:
     assert "-m must be a multiple of 16" in done.stderr
 
 
-@pytest.mark.parametrize("file", ["softmax.py", "rmsnorm.py"])
+@pytest.mark.parametrize("file", ["softmax.py", "rmsnorm.py", "matmul.py"])
 def test_example_refuses_empty_rows(file: str) -> None:
     done = run_example(file, "-n", "0")
     assert done.returncode == 2

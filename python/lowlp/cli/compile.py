@@ -109,7 +109,7 @@ def _text(program: SourceFile | str, arch: str, emit: str, opt_level: int) -> st
         "thread": f"lowlp-to-thread{{arch={arch}}}",
         "nvvm": f"lowlp-to-nvvm{{arch={arch}}}",
         "ptx": f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}",
-        "cpu": "lowlp-to-cpu",
+        "cpu": f"lowlp-to-cpu{{arch={arch}}}",
     }
     module = open_program(program)
     if emit in pipelines:

@@ -76,10 +76,11 @@ struct CutModes {
 
 CutModes::CutModes(const Layout &layout) : modesOfDim(layout.rank()) {
   std::vector<std::vector<int>> parts;
-  for (auto [m, mode] : llvm::enumerate(layout.modes())) {
-    bool isLocal = llvm::any_of(layout.localDigits(), [&](const Digit &digit) {
-      return digit.mode == static_cast<int>(m);
-    });
+  for (const Mode &mode : layout.modes()) {
+    int number = static_cast<int>(parts.size());
+    bool isLocal =
+        llvm::any_of(layout.localDigits(),
+                     [&](const Digit &digit) { return digit.mode == number; });
     std::vector<int64_t> factors = {mode.extent};
     while (isLocal && factors.front() % 2 == 0 && factors.front() > 2) {
       factors.front() /= 2;
@@ -209,17 +210,16 @@ static std::optional<MatrixAccess> planAccess(const SharedAccess &access) {
 
 MatrixAccesses lowlp::planMatrixAccesses(Operation *root, bool hasStMatrix) {
   MatrixAccesses plans;
-  TileBounds bounds(root);
   auto add = [&](Operation *op, const SharedAccess &access) {
     ArrayRef<int64_t> shape = access.shared.getShape();
-    if (!bounds.mayBeInside(shape, access.tile.getShape()))
+    if (!mayBeInside(shape, access.tile.getShape()))
       return;
     std::optional<MatrixAccess> plan = planAccess(access);
     if (!plan)
       return;
     plan->isInside =
         access.promisesInside ||
-        bounds.isInside(access.offsets, shape, access.tile.getShape());
+        isInside(access.offsets, shape, access.tile.getShape());
     plans.try_emplace(op, std::move(*plan));
   };
   root->walk([&](LoadSharedOp load) {

@@ -83,7 +83,7 @@ static Value isTileInside(OpBuilder &builder, Location loc, SharedType shared,
   for (auto [dim, offset] : llvm::enumerate(offsets)) {
     Value largest = arith::ConstantIndexOp::create(
         builder, loc,
-        TileBounds::getLargestOffset(shared.getShape(), tile.getShape(), dim));
+        getLargestOffset(shared.getShape(), tile.getShape(), dim));
     // Unsigned, so that a negative offset is outside too.
     Value test = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::ule, offset, largest);

@@ -2,33 +2,23 @@
 #ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_TILEBOUNDS_H
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_TILEBOUNDS_H
 
-#include "mlir/Analysis/DataFlowFramework.h"
 #include "mlir/IR/ValueRange.h"
 
 namespace lowlp {
 
-/// Says of tiles that lie along the last dimensions of others, at offsets that
-/// a program computes, whether they lie inside.
-class TileBounds {
-public:
-  /// Looks at the program below `root`, which must stay as it is.
-  explicit TileBounds(mlir::Operation *root);
+/// The largest offset along dimension `dim` at which a tile of extents `tile`
+/// lies inside of one of extents `shape`, along whose last dimensions it lies;
+/// negative where there is none.
+int64_t getLargestOffset(llvm::ArrayRef<int64_t> shape,
+                         llvm::ArrayRef<int64_t> tile, size_t dim);
 
-  /// Whether there are offsets at which `tile` lies in `shape`.
-  static bool mayBeInside(llvm::ArrayRef<int64_t> shape,
-                          llvm::ArrayRef<int64_t> tile);
-  /// Whether `tile` lies in `shape` at these offsets in every run.
-  bool isInside(mlir::ValueRange offsets, llvm::ArrayRef<int64_t> shape,
-                llvm::ArrayRef<int64_t> tile) const;
+/// Whether there are offsets at which the tile lies inside.
+bool mayBeInside(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> tile);
 
-  /// The largest offset along dimension `dim` of `shape`; negative where there
-  /// is none.
-  static int64_t getLargestOffset(llvm::ArrayRef<int64_t> shape,
-                                  llvm::ArrayRef<int64_t> tile, size_t dim);
-
-private:
-  mlir::DataFlowSolver solver;
-};
+/// Whether the tile lies inside at these offsets in every run, as far as the
+/// ops that compute them tell.
+bool isInside(mlir::ValueRange offsets, llvm::ArrayRef<int64_t> shape,
+              llvm::ArrayRef<int64_t> tile);
 
 } // namespace lowlp
 

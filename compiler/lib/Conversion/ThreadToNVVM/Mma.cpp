@@ -19,6 +19,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -67,6 +68,41 @@ static NVVM::MMATypes getMmaType(Type element) {
       });
 }
 
+/// The product as `nvvm.mma.sync`.
+static Value createMma(ConversionPatternRewriter &rewriter, simt::MmaOp op,
+                       Type sumsType, ArrayRef<Value> a, ArrayRef<Value> b,
+                       ArrayRef<Value> sums) {
+  std::array types{getMmaType(op.getElementTypeOfA()),
+                   getMmaType(op.getElementTypeOfB())};
+  std::optional<NVVM::MMAB1Op> bitProduct;
+  std::optional<NVVM::MMAIntOverflow> overflow;
+  if (types[0] == NVVM::MMATypes::b1)
+    bitProduct = NVVM::MMAB1Op::and_popc;
+  else if (sums.front().getType().isInteger())
+    overflow = NVVM::MMAIntOverflow::wrapped;
+  return NVVM::MmaOp::create(
+      rewriter, op.getLoc(), sumsType, a, b, sums,
+      ArrayRef<int64_t>{16, 8, op.getK()}, bitProduct, overflow, types,
+      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+}
+
+/// The product of 8-bit floats as LLVM's intrinsic, since the verifier of MLIR
+/// 22's `nvvm.mma.sync` knows the types but refuses them.
+static Value callIntrinsic(ConversionPatternRewriter &rewriter, simt::MmaOp op,
+                           Type sumsType, ArrayRef<Value> a, ArrayRef<Value> b,
+                           ArrayRef<Value> sums) {
+  std::string name =
+      llvm::formatv("llvm.nvvm.mma.m16n8k32.row.col.f32.{0}.{1}.f32",
+                    NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfA())),
+                    NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfB())));
+  SmallVector<Value> operands(a);
+  llvm::append_range(operands, b);
+  llvm::append_range(operands, sums);
+  return LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), sumsType,
+                                       rewriter.getStringAttr(name), operands)
+      .getResult(0);
+}
+
 namespace {
 
 struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
@@ -80,23 +116,13 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
     SmallVector<Value> sums;
     for (int32_t index = 0; index < sumType.getNumElements(); ++index)
       sums.push_back(getElement(rewriter, loc, adaptor.getC(), index));
-    std::array types{getMmaType(op.getElementTypeOfA()),
-                     getMmaType(op.getElementTypeOfB())};
-    std::optional<NVVM::MMAB1Op> bitProduct;
-    std::optional<NVVM::MMAIntOverflow> overflow;
-    if (types[0] == NVVM::MMATypes::b1)
-      bitProduct = NVVM::MMAB1Op::and_popc;
-    else if (sumType.getElementType().isInteger())
-      overflow = NVVM::MMAIntOverflow::wrapped;
-    Value results = NVVM::MmaOp::create(
-        rewriter, loc,
-        LLVM::LLVMStructType::getLiteral(
-            getContext(),
-            SmallVector<Type>(sums.size(), sumType.getElementType())),
-        getRegisters(rewriter, loc, adaptor.getA()),
-        getRegisters(rewriter, loc, adaptor.getB()), sums,
-        ArrayRef<int64_t>{16, 8, op.getK()}, bitProduct, overflow, types,
-        std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+    Type sumsType = LLVM::LLVMStructType::getLiteral(
+        getContext(), SmallVector<Type>(sums.size(), sumType.getElementType()));
+    SmallVector<Value> a = getRegisters(rewriter, loc, adaptor.getA());
+    SmallVector<Value> b = getRegisters(rewriter, loc, adaptor.getB());
+    Value results = isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA())
+                        ? callIntrinsic(rewriter, op, sumsType, a, b, sums)
+                        : createMma(rewriter, op, sumsType, a, b, sums);
     Value d = LLVM::PoisonOp::create(rewriter, loc, sumType);
     for (int32_t index = 0; index < sumType.getNumElements(); ++index) {
       Value sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);

@@ -31,8 +31,7 @@ module attributes {gpu.container_module} {
     // CHECK-LABEL: llvm.func @matrices
     gpu.func @matrices(%offset: i64) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
       %p = simt.shared_memory 0 : !simt.ptr<shared>
-      // CHECK: %[[ROW:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
-      // CHECK: nvvm.ldmatrix %[[ROW]]
+      // CHECK: nvvm.ldmatrix %{{[0-9]+}} {
       // CHECK-SAME: layout = #nvvm.mma_layout<row>, num = 4 : i32
       // CHECK-SAME: (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
       %v = simt.ldmatrix %p[%offset] : !simt.ptr<shared> -> vector<4xi32>

@@ -20,7 +20,14 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
     "arguments",
     [
         ("fig2.py", "-m", "32", "-n", "24", "-k", "48"),
+        ("fig2.py", "-m", "16", "-n", "8", "-k", "16", "--dtype", "uint2"),
+        ("fig2.py", "-m", "48", "-n", "8", "-k", "32", "--dtype", "f4e2m1"),
+        ("fig2.py", "-m", "16", "-n", "40", "-k", "16", "--dtype", "f8e4m3"),
+        ("fig2.py", "-m", "32", "-n", "16", "-k", "80", "--dtype", "f6e3m2"),
         ("transform_b.py", "-k", "48", "-n", "24"),
+        ("transform_b.py", "-k", "16", "-n", "40", "--dtype", "int2"),
+        ("transform_b.py", "-k", "80", "-n", "8", "--dtype", "f4e2m1"),
+        ("transform_b.py", "-k", "32", "-n", "16", "--dtype", "int8"),
         ("softmax.py", "-m", "3", "-n", "300"),
         ("softmax.py", "-m", "5", "-n", "7", "--rows", "4"),
         ("rmsnorm.py", "-m", "3", "-n", "300"),
@@ -29,6 +36,9 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("matmul.py", "-m", "5", "-n", "7", "-k", "3"),
         ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
         ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
+        ("fig14.py", "--dtype", "uint2", "-m", "16", "-n", "64", "-k", "512"),
+        ("fig14.py", "--dtype", "f4e2m1", "-m", "48", "-n", "32", "-k", "256"),
+        ("fig14.py", "--dtype", "f8e4m3", "-m", "16", "-n", "32", "-k", "512"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:

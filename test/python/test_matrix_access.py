@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -31,7 +32,7 @@ class Move:
     warps: int
     stored: lowlp.Layout
     loaded: lowlp.Layout
-    shared: lowlp.shared_layouts.SharedLayout
+    shared: Any
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -131,18 +132,10 @@ def test_random_moves(number: int) -> None:
     size = math.prod(move.shape) * BITS[move.element] // 8
     x = random.integers(0, 256, size, np.uint8)
     y = np.full((STAGES + 1) * size, 0xA5, np.uint8)
-    kind = {"f16": np.float16, "f32": np.float32}.get(move.element, np.uint8)
-    if move.element == "bf16":
-        kind = lowlp_bf16()
+    kind = {"f16": np.float16, "f32": np.float32, "bf16": ml_dtypes.bfloat16, "si8": np.int8}.get(move.element, np.uint8)
     compile_cpu(text)(x.view(kind), y.view(kind), seed=number)
     # The stage after the last does not exist: nothing is stored, and zeros are loaded.
     np.testing.assert_array_equal(y.reshape(STAGES + 1, size), [*[x] * STAGES, np.zeros(size)], err_msg=text)
-
-
-def lowlp_bf16() -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.bfloat16
 
 
 def test_random_moves_use_matrix_instructions() -> None:
@@ -155,23 +148,32 @@ def test_random_moves_use_matrix_instructions() -> None:
     assert counts["trans : <shared>"] >= 1, counts
 
 
-FRAGMENT_A = "local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)"
-FRAGMENT_B = "local(2, 4).local(2, 1).column_spatial(4, 8).local(2, 1)"
+FRAGMENTS_OF_A = "local(2, 4).column_local(2, 2).spatial(8, 4).local(1, 2)"
+FRAGMENTS_OF_B = "local(2, 8).local(2, 1).column_spatial(4, 8).local(2, 1)"
 
 
-@pytest.mark.parametrize(("layout", "mode"), [(FRAGMENT_A, ""), (FRAGMENT_B, " trans")])
-@pytest.mark.parametrize(("shared", "extra"), [("local(2, 32, 64)", 7), ("swizzled", 0)])
+@pytest.mark.parametrize(("layout", "mode"), [(FRAGMENTS_OF_A, ""), (FRAGMENTS_OF_B, " trans")])
+@pytest.mark.parametrize(
+    ("shared", "extra"), [("local(2, 32, 64)", 7), ("local(2, 1, 1).swizzle(local(32, 8), dim=1).local(1, 8)", 0)]
+)
 def test_bank_conflicts(layout: str, mode: str, shared: str, extra: int) -> None:
     """Rows of 128 bytes begin in one bank, unless swizzled: then 8 of them meet every bank once."""
-    if shared == "swizzled":
-        shared = "local(2, 1, 1).swizzle(local(32, 8), dim=1).local(1, 8)"
-    tile = lowlp.layout(layout if not mode else FRAGMENT_B)
+    tile = lowlp.layout(layout)
     program = move_text(Move("f16", 1, tile, tile, lowlp.shared_layout(shared)))
-    text = thread_text(program, "sm_90a")
-    assert f"]{mode} : <shared> -> vector<4xi32>" in text
-    x = np.zeros(32 * 32, np.float16)
-    report = compile_cpu(program.replace("x32x64xf16, local", "x32x64xf16, local")).run(
-        x, np.zeros((3, 32 * 32), np.float16)
-    )
-    loads = next(site for site in report.sites if site.name.startswith("lowlp.load_shared"))
-    assert loads.extra_passes == extra * 4 * loads.requests
+    program = program.replace(f"({STAGES + 1})>", f"({STAGES})>")
+    assert f"]{mode} : <shared> -> vector<4xi32>" in thread_text(program, "sm_90a")
+    x, y = np.zeros((32, 64), np.float16), np.zeros((3, 32, 64), np.float16)
+    for site in compile_cpu(program)(x, y, sites=True)["sites"]:
+        if "shared at" in site["site"]:
+            # 32 * 64 elements in each of two stages, 4 * 64 at once.
+            assert (site["requests"], site["bytes"]) == (16, 8192)
+            assert site["extra_passes"] == extra * 4 * site["requests"], site
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_ptx_has_matrix_instructions(arch: str) -> None:
+    layout = lowlp.layout(FRAGMENTS_OF_A)
+    program = move_text(Move("f16", 1, layout, layout, lowlp.shared_layout("local(2, 32, 64)")))
+    ptx = lowlp.compile(program, arch).ptx
+    assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in ptx
+    assert ("stmatrix.sync.aligned.m8n8.x4.shared.b16" in ptx) == (arch == "sm_90a")

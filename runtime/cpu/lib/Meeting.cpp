@@ -141,6 +141,7 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::Barrier:
     ++counters.barriers;
     ++epoch;
+    passBarrier();
     return true;
   case MeetingKind::Mma:
     multiply(thread);
@@ -150,6 +151,8 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::LoadMatrix:
   case MeetingKind::StoreMatrix:
     return moveMatrices(thread);
+  case MeetingKind::Word:
+    break;
   }
   return true;
 }

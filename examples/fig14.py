@@ -117,7 +117,7 @@ def run(m: int, n: int, k: int, dtype: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Multiply f16 activations with weights of few bits on the CPU target.")
-    parser.add_argument("--dtype", choices=DTYPES, default="uint6", metavar="TYPE", help="of B: uint6, f4e2m1 ...")
+    parser.add_argument("--dtype", choices=DTYPES, default="uint6", metavar="TYPE", help="of B (default: uint6)")
     parser.add_argument("-m", type=int, default=32, help="rows of A and C, a multiple of 16 (default: 32)")
     parser.add_argument("-n", type=int, default=64, help="columns of B and C, a multiple of 32 (default: 64)")
     parser.add_argument("-k", type=int, default=1024, help="columns of A, rows of B, a multiple of 256 (default: 1024)")

@@ -85,7 +85,9 @@ def expected(codes: np.ndarray, dtype: str) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Pack weights on the CPU target.")
-    parser.add_argument("--dtype", choices=DTYPES, default="int6", metavar="TYPE", help="of the weights: int6, f4e2m1 ...")
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="int6", metavar="TYPE", help="of the weights (default: int6)"
+    )
     parser.add_argument("-k", type=int, default=256, help="rows of the weights, a multiple of 16 (default: 256)")
     parser.add_argument("-n", type=int, default=256, help="columns, a multiple of 8 (default: 256)")
     parser.add_argument("--mlir", action="store_true", help="print the program instead")

@@ -17,6 +17,7 @@ from lowlp.compiler import compile_cpu
 Random = np.random.Generator
 
 BITS = {"ui1": 1, "si2": 2, "ui4": 4, "f4E2M1FN": 4, "si8": 8, "f8E5M2": 8, "f16": 16, "bf16": 16, "f32": 32}
+NUMPY: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "bf16": ml_dtypes.bfloat16, "si8": np.int8}
 STAGES = 2
 
 
@@ -132,7 +133,9 @@ def test_random_moves(number: int) -> None:
     size = math.prod(move.shape) * BITS[move.element] // 8
     x = random.integers(0, 256, size, np.uint8)
     y = np.full((STAGES + 1) * size, 0xA5, np.uint8)
-    kind = {"f16": np.float16, "f32": np.float32, "bf16": ml_dtypes.bfloat16, "si8": np.int8}.get(move.element, np.uint8)
+    kind = {"f16": np.float16, "f32": np.float32, "bf16": ml_dtypes.bfloat16, "si8": np.int8}.get(
+        move.element, np.uint8
+    )
     compile_cpu(text)(x.view(kind), y.view(kind), seed=number)
     # The stage after the last does not exist: nothing is stored, and zeros are loaded.
     np.testing.assert_array_equal(y.reshape(STAGES + 1, size), [*[x] * STAGES, np.zeros(size)], err_msg=text)

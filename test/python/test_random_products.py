@@ -113,7 +113,7 @@ def product_text(product: Product) -> str:
 
 def random_values(random: Random, element: str, shape: tuple[int, ...]) -> np.ndarray:
     """Numbers of the type; of bits, 0 and 1."""
-    if element.startswith("ui") or element.startswith("si"):
+    if element.startswith(("ui", "si")):
         bits = BITS.get(element, 8)
         low = -(2 ** (bits - 1)) if element.startswith("si") else 0
         return random.integers(low, low + 2**bits, shape).astype(TYPES[element])

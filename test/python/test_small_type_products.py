@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_type_products import as_buffer, exact_product, make_product, random_matrix
 
 import lowlp
 from lowlp.errors import CompileError
-from small_type_products import as_buffer, exact_product, make_product, random_matrix
 
 CASES = [
     ("int8", "int8", 33, 40, 200),

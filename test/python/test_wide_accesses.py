@@ -26,7 +26,8 @@ def thread_text(element: str, run: int, align: int) -> str:
       %from = lowlp.view_global %x shape [32, {columns}] : !lowlp.ptr<{element}> -> !lowlp.global<{dims}>
       %to = lowlp.view_global %y shape [32, {columns}] : !lowlp.ptr<{element}> -> !lowlp.global<{dims}>
       %a = lowlp.load_global %from[%c0, %c0] : !lowlp.global<{dims}> -> {tile}
-      lowlp.copy_async %from[%c0, %c0] to %u[%c0, %c0] shape [32, {columns}] : !lowlp.global<{dims}> to !lowlp.shared<{dims}>
+      lowlp.copy_async %from[%c0, %c0] to %u[%c0, %c0] shape [32, {columns}]
+        : !lowlp.global<{dims}> to !lowlp.shared<{dims}>
       lowlp.copy_async_commit
       lowlp.copy_async_wait 0
       lowlp.store_shared %a, %s[%c0, %c0] : {tile}, !lowlp.shared<{dims}>

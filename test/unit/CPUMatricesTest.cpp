@@ -62,9 +62,10 @@ void storeKernel(LowlpThread *thread, void *const *args) {
   uint32_t words[4];
   for (int m = 0; m < 4; ++m) {
     int pair = 2 * int(lane % 4), one = int(lane / 4);
-    uint16_t low = task.transposed ? valueOf(m, pair, one) : valueOf(m, one, pair);
-    uint16_t high = task.transposed ? valueOf(m, pair + 1, one)
-                                    : valueOf(m, one, pair + 1);
+    uint16_t low =
+        task.transposed ? valueOf(m, pair, one) : valueOf(m, one, pair);
+    uint16_t high =
+        task.transposed ? valueOf(m, pair + 1, one) : valueOf(m, one, pair + 1);
     words[m] = uint32_t(high) << 16 | low;
   }
   lowlpCpuStoreMatrix(thread, shared, addressOfRow(lane), task.count,
@@ -98,8 +99,8 @@ TEST(CPUMatrices, loadsFragments) {
       for (int m = 0; m < task.count; ++m) {
         // PTX ISA, ldmatrix: fragment layouts with and without .trans.
         int pair = 2 * (lane % 4), one = lane / 4;
-        uint32_t low = task.transposed ? valueOf(m, pair, one)
-                                       : valueOf(m, one, pair);
+        uint32_t low =
+            task.transposed ? valueOf(m, pair, one) : valueOf(m, one, pair);
         uint32_t high = task.transposed ? valueOf(m, pair + 1, one)
                                         : valueOf(m, one, pair + 1);
         EXPECT_EQ(out[size_t(4 * lane + m)], high << 16 | low)

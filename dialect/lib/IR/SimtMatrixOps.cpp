@@ -36,7 +36,8 @@ int64_t MmaOp::getK() {
 /// A vector of floats says what it holds; packed words need to be told.
 static LogicalResult verifyMultiplicand(MmaOp op, StringRef name, Value operand,
                                         std::optional<Type> packed) {
-  bool isWords = cast<VectorType>(operand.getType()).getElementType().isInteger(32);
+  bool isWords =
+      cast<VectorType>(operand.getType()).getElementType().isInteger(32);
   if (!isWords && packed)
     return op.emitOpError(name)
            << " is " << operand.getType() << " and needs no 'as'";

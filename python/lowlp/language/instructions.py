@@ -182,7 +182,7 @@ def view(tile: Tile, *, dtype: str | DType, layout: Layout | str) -> Tile:
 def _sum_dtype(a: DType, b: DType) -> str:
     """What products of the two types add up to; '' where no instruction multiplies them."""
     names = {a.name, b.name}
-    if len(names) == 1 and names <= {"f16", "bf16"} or names <= {"f8e4m3", "f8e5m2"}:
+    if (len(names) == 1 and names <= {"f16", "bf16"}) or names <= {"f8e4m3", "f8e5m2"}:
         return "f32"
     return "int32" if names <= {"int8", "uint8"} or names == {"uint1"} else ""
 

@@ -68,9 +68,9 @@ struct ShuffleOperands {
 
 /// One lane's part of an ldmatrix or stmatrix.
 struct MatrixOperands {
-  const void *base;   ///< with `byteOffset`, the row whose address it gives
+  const void *base; ///< with `byteOffset`, the row whose address it gives
   int64_t byteOffset;
-  void *words;        ///< the lane's registers
+  void *words; ///< the lane's registers
 
   /// What tells instructions apart: how many matrices, and `.trans`.
   static int32_t modeOf(int32_t count, bool transposed) {
@@ -234,8 +234,8 @@ public:
 
   /// Counts the row of a matrix whose address `thread` gives, and checks that
   /// it may be touched; after an error does not return.
-  void announceRow(LowlpThread &thread, const MatrixOperands &row, int32_t count,
-                   bool isStore, const char *site);
+  void announceRow(LowlpThread &thread, const MatrixOperands &row,
+                   int32_t count, bool isStore, const char *site);
 
   /// Leaves the thread's fiber for good.
   [[noreturn]] void abandon();

@@ -69,9 +69,9 @@ bool Block::moveMatrices(const LowlpThread &thread) {
       const MatrixOperands &address =
           neighbour(thread, rowsPerMatrix * (half / 2) + row).arrival.matrix;
       int64_t offset = address.byteOffset + column * bytesPerElement;
-      if (!rememberPart(own, {address.base, offset, bytesPerElement,
-                              bytesPerElement,
-                              isStore ? PlainWrite : PlainRead}))
+      if (!rememberPart(own,
+                        {address.base, offset, bytesPerElement, bytesPerElement,
+                         isStore ? PlainWrite : PlainRead}))
         return false;
       char *element =
           const_cast<char *>(static_cast<const char *>(address.base)) + offset;

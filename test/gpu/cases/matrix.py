@@ -14,7 +14,7 @@ import lowlp
 from cases.case import EXAMPLES, Case
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
-import small_type_products as products  # noqa: E402
+import small_type_products as products
 
 # Sums of 8-bit floats: tensor cores keep fewer bits of them than f32 has.
 PAIRS: dict[tuple[str, str], float] = {

@@ -4,8 +4,9 @@
 // neighbours in the order of the fragment they are a slice of the tile's
 // vector, else they are gathered:
 //
-//   a.outer = column_local(2, 2)   registers 0 1 2 3   vector.extract_strided_slice
-//   a.outer = local(2, 2)          registers 0 2 1 3   vector.shuffle
+//   a.outer = column_local(2, 2)   registers 0 1 2 3
+//   vector.extract_strided_slice a.outer = local(2, 2)          registers 0 2 1
+//   3   vector.shuffle
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
@@ -50,11 +51,11 @@ static Value scatter(OpBuilder &builder, Location loc, Value values, Value tile,
         builder, loc, values, tile, ArrayRef<int64_t>{registers[0] * size},
         ArrayRef<int64_t>{1});
   for (auto [position, index] : llvm::enumerate(registers)) {
-    Value part = gather(builder, loc, values,
-                        static_cast<int64_t>(position), size);
-    tile = vector::InsertStridedSliceOp::create(
-        builder, loc, part, tile, ArrayRef<int64_t>{index * size},
-        ArrayRef<int64_t>{1});
+    Value part =
+        gather(builder, loc, values, static_cast<int64_t>(position), size);
+    tile = vector::InsertStridedSliceOp::create(builder, loc, part, tile,
+                                                ArrayRef<int64_t>{index * size},
+                                                ArrayRef<int64_t>{1});
   }
   return tile;
 }
@@ -83,8 +84,7 @@ struct DotPattern : OpConversionPattern<DotOp> {
           rewriter, loc, c.getType(), getMultiplicand(adaptor.getA(), step.a),
           getPackedType(op.getA()), getMultiplicand(adaptor.getB(), step.b),
           getPackedType(op.getB()), c);
-      result =
-          scatter(rewriter, loc, sum, result, step.c, kSumsPerRegister);
+      result = scatter(rewriter, loc, sum, result, step.c, kSumsPerRegister);
     }
     rewriter.replaceOp(op, result);
     return success();

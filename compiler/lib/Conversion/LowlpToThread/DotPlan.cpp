@@ -96,8 +96,8 @@ LogicalResult Planner::divideOperands() {
       divide(a, "a", typeA, unitA, Layout::columnLocal({2, 2}) * unitA);
   LogicalResult fitB =
       divide(b, "b", typeB, unitB, Layout::local({2, 1}) * unitB);
-  LogicalResult fitC = divide(c, "c", op.getC().getType(), unitC,
-                              Layout::local({2, 1}) * unitC);
+  LogicalResult fitC =
+      divide(c, "c", op.getC().getType(), unitC, Layout::local({2, 1}) * unitC);
   return success(succeeded(fitA) && succeeded(fitB) && succeeded(fitC));
 }
 
@@ -137,8 +137,8 @@ FailureOr<int64_t> Planner::require(const Operand &operand, PlaceInWarp place,
 /// `sum` of c.
 FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
   auto at = [&](int64_t w, int64_t d) { return c.outer.evaluate(w, sum)[d]; };
-  FailureOr<int64_t> lower = require(
-      c, [&](int64_t w) { return Place{at(w, 0) ^ 1, at(w, 1)}; }, sum);
+  FailureOr<int64_t> lower =
+      require(c, [&](int64_t w) { return Place{at(w, 0) ^ 1, at(w, 1)}; }, sum);
   if (failed(lower))
     return failure();
   DotStep step;
@@ -152,8 +152,8 @@ FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
     step.a.push_back(*index);
   }
   for (int64_t r = 0; r < 2; ++r) {
-    FailureOr<int64_t> index = require(
-        b, [&](int64_t w) { return Place{2 * k + r, at(w, 1)}; }, sum);
+    FailureOr<int64_t> index =
+        require(b, [&](int64_t w) { return Place{2 * k + r, at(w, 1)}; }, sum);
     if (failed(index))
       return failure();
     step.b.push_back(*index);

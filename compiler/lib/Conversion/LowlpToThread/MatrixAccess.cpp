@@ -78,9 +78,9 @@ CutModes::CutModes(const Layout &layout) : modesOfDim(layout.rank()) {
   std::vector<std::vector<int>> parts;
   for (const Mode &mode : layout.modes()) {
     int number = static_cast<int>(parts.size());
-    bool isLocal =
-        llvm::any_of(layout.localDigits(),
-                     [&](const Digit &digit) { return digit.mode == number; });
+    bool isLocal = llvm::any_of(layout.localDigits(), [&](const Digit &digit) {
+      return digit.mode == number;
+    });
     std::vector<int64_t> factors = {mode.extent};
     while (isLocal && factors.front() % 2 == 0 && factors.front() > 2) {
       factors.front() /= 2;
@@ -147,8 +147,7 @@ static void planRows(MatrixAccess &access, const Layout &outer, int64_t rowDim,
     modes.locals.pop_back();
     access.matricesPerOp *= 2;
   }
-  modes.threads.push_back(
-      Digit::replica(kMostMatrices / access.matricesPerOp));
+  modes.threads.push_back(Digit::replica(kMostMatrices / access.matricesPerOp));
   llvm::append_range(modes.threads, matrices);
   modes.threads.push_back(modes.append(rowDim, kRowsPerMatrix));
   modes.locals.push_back(modes.append(inRowDim, access.rowElements));
@@ -190,9 +189,9 @@ static std::optional<MatrixAccess> planAccess(const SharedAccess &access) {
     for (int64_t inRegister = 0; inRegister < layout.rank(); ++inRegister) {
       if (across == inRegister)
         continue;
-      Result<Layout> outer = divideRight(
-          layout,
-          getMatrixLayout(layout.rank(), across, inRegister, perRegister));
+      Result<Layout> outer =
+          divideRight(layout, getMatrixLayout(layout.rank(), across, inRegister,
+                                              perRegister));
       if (!outer)
         continue;
       MatrixAccess plan;
@@ -217,9 +216,8 @@ MatrixAccesses lowlp::planMatrixAccesses(Operation *root, bool hasStMatrix) {
     std::optional<MatrixAccess> plan = planAccess(access);
     if (!plan)
       return;
-    plan->isInside =
-        access.promisesInside ||
-        isInside(access.offsets, shape, access.tile.getShape());
+    plan->isInside = access.promisesInside ||
+                     isInside(access.offsets, shape, access.tile.getShape());
     plans.try_emplace(op, std::move(*plan));
   };
   root->walk([&](LoadSharedOp load) {
@@ -259,8 +257,7 @@ Value lowlp::emitMatrixLoad(ConversionPatternRewriter &rewriter, Location loc,
                             const SharedLayout &addresses, ValueRange offsets,
                             const MatrixAccess &access) {
   SharedPositions positions(rewriter, loc, addresses, offsets, access.rows);
-  auto type =
-      VectorType::get({access.matricesPerOp}, rewriter.getI32Type());
+  auto type = VectorType::get({access.matricesPerOp}, rewriter.getI32Type());
   SmallVector<Value> words;
   for (int64_t n = 0; n < access.numOps(); ++n) {
     Value loaded = simt::LdMatrixOp::create(
@@ -293,8 +290,7 @@ void lowlp::emitMatrixStore(ConversionPatternRewriter &rewriter, Location loc,
     Value part = registers;
     if (access.numOps() > 1)
       part = vector::ExtractStridedSliceOp::create(
-          rewriter, loc, registers,
-          ArrayRef<int64_t>{n * access.matricesPerOp},
+          rewriter, loc, registers, ArrayRef<int64_t>{n * access.matricesPerOp},
           ArrayRef<int64_t>{access.matricesPerOp}, ArrayRef<int64_t>{1});
     simt::StMatrixOp::create(
         rewriter, loc, part, base,

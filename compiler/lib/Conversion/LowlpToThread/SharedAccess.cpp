@@ -85,8 +85,8 @@ static Value isTileInside(OpBuilder &builder, Location loc, SharedType shared,
         builder, loc,
         getLargestOffset(shared.getShape(), tile.getShape(), dim));
     // Unsigned, so that a negative offset is outside too.
-    Value test = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ule, offset, largest);
+    Value test = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
+                                       offset, largest);
     inside = inside ? arith::AndIOp::create(builder, loc, inside, test) : test;
   }
   return inside;
@@ -118,12 +118,11 @@ struct SharedAccessPattern : OpConversionPattern<AccessOp> {
         matrices(matrices) {}
 
   /// The registers that the access results in.
-  SmallVector<Value>
-  emitAccess(AccessOp op, SharedType shared, ValueRange offsets,
-             ConversionPatternRewriter &rewriter, TypeRange results,
-             llvm::function_ref<SmallVector<Value>(const MatrixAccess &)>
-                 byMatrices,
-             llvm::function_ref<SmallVector<Value>()> byElements) const {
+  SmallVector<Value> emitAccess(
+      AccessOp op, SharedType shared, ValueRange offsets,
+      ConversionPatternRewriter &rewriter, TypeRange results,
+      llvm::function_ref<SmallVector<Value>(const MatrixAccess &)> byMatrices,
+      llvm::function_ref<SmallVector<Value>()> byElements) const {
     Location loc = getNamedLoc(op);
     auto found = matrices.find(op);
     if (found == matrices.end())

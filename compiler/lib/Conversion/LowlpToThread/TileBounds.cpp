@@ -64,8 +64,8 @@ MaybeRange RangeFinder::ofArgument(BlockArgument argument) {
   if (!loop)
     return std::nullopt;
   bool isIndex = argument == loop.getInductionVar();
-  MaybeRange first =
-      of(isIndex ? loop.getLowerBound() : loop.getTiedLoopInit(argument)->get());
+  MaybeRange first = of(isIndex ? loop.getLowerBound()
+                                : loop.getTiedLoopInit(argument)->get());
   MaybeRange last = of(isIndex ? loop.getUpperBound()
                                : loop.getTiedLoopYieldedValue(argument)->get());
   if (!first || !last)

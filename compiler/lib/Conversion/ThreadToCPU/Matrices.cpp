@@ -63,15 +63,16 @@ struct MmaLowering : ExecutorPattern<simt::MmaOp> {
 
 /// What both calls take: address, how many matrices, `trans`, and the words.
 template <typename MatrixOp>
-static SmallVector<Value> getOperands(ExecutorCalls &calls,
-                                      ConversionPatternRewriter &rewriter,
-                                      MatrixOp op,
-                                      typename MatrixOp::Adaptor adaptor) {
+static SmallVector<Value>
+getOperands(ExecutorCalls &calls, ConversionPatternRewriter &rewriter,
+            MatrixOp op, typename MatrixOp::Adaptor adaptor) {
   auto type = cast<VectorType>(op.getMatrices().getType());
-  return {adaptor.getBase(), adaptor.getOffset(),
+  return {adaptor.getBase(),
+          adaptor.getOffset(),
           calls.getI32(rewriter, op.getLoc(), type.getNumElements()),
           calls.getI32(rewriter, op.getLoc(), op.getTrans()),
-          calls.getScratch(rewriter, op, 0), calls.getSite(rewriter, op)};
+          calls.getScratch(rewriter, op, 0),
+          calls.getSite(rewriter, op)};
 }
 
 struct LdMatrixLowering : ExecutorPattern<simt::LdMatrixOp> {

@@ -38,10 +38,10 @@ struct LdMatrixLowering : ConvertOpToLLVMPattern<simt::LdMatrixOp> {
     auto type = cast<VectorType>(op.getType());
     int32_t count = type.getNumElements();
     Type word = rewriter.getI32Type();
-    Type result = count == 1 ? word
-                             : Type(LLVM::LLVMStructType::getLiteral(
-                                   getContext(),
-                                   SmallVector<Type>(count, word)));
+    Type result = count == 1
+                      ? word
+                      : Type(LLVM::LLVMStructType::getLiteral(
+                            getContext(), SmallVector<Type>(count, word)));
     Value address =
         getAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
     Value loaded = NVVM::LdMatrixOp::create(
@@ -50,11 +50,10 @@ struct LdMatrixLowering : ConvertOpToLLVMPattern<simt::LdMatrixOp> {
         NVVM::LdStMatrixEltType::B16);
     Value words = LLVM::PoisonOp::create(rewriter, loc, type);
     for (int32_t index = 0; index < count; ++index) {
-      Value part =
-          count == 1
-              ? loaded
-              : LLVM::ExtractValueOp::create(rewriter, loc, loaded, index)
-                    .getResult();
+      Value part = count == 1 ? loaded
+                              : LLVM::ExtractValueOp::create(rewriter, loc,
+                                                             loaded, index)
+                                    .getResult();
       Value position = LLVM::ConstantOp::create(
           rewriter, loc, rewriter.getI32IntegerAttr(index));
       words =
@@ -82,10 +81,10 @@ struct StMatrixLowering : ConvertOpToLLVMPattern<simt::StMatrixOp> {
     }
     Value address =
         getAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
-    NVVM::StMatrixOp::create(
-        rewriter, loc, address, words, getLayout(op.getTrans()),
-        NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
-        NVVM::LdStMatrixEltType::B16);
+    NVVM::StMatrixOp::create(rewriter, loc, address, words,
+                             getLayout(op.getTrans()),
+                             NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+                             NVVM::LdStMatrixEltType::B16);
     rewriter.eraseOp(op);
     return success();
   }

@@ -91,10 +91,10 @@ static Value createMma(ConversionPatternRewriter &rewriter, simt::MmaOp op,
 static Value callIntrinsic(ConversionPatternRewriter &rewriter, simt::MmaOp op,
                            Type sumsType, ArrayRef<Value> a, ArrayRef<Value> b,
                            ArrayRef<Value> sums) {
-  std::string name =
-      llvm::formatv("llvm.nvvm.mma.m16n8k32.row.col.f32.{0}.{1}.f32",
-                    NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfA())),
-                    NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfB())));
+  std::string name = llvm::formatv(
+      "llvm.nvvm.mma.m16n8k32.row.col.f32.{0}.{1}.f32",
+      NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfA())),
+      NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfB())));
   SmallVector<Value> operands(a);
   llvm::append_range(operands, b);
   llvm::append_range(operands, sums);
@@ -120,9 +120,10 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
         getContext(), SmallVector<Type>(sums.size(), sumType.getElementType()));
     SmallVector<Value> a = getRegisters(rewriter, loc, adaptor.getA());
     SmallVector<Value> b = getRegisters(rewriter, loc, adaptor.getB());
-    Value results = isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA())
-                        ? callIntrinsic(rewriter, op, sumsType, a, b, sums)
-                        : createMma(rewriter, op, sumsType, a, b, sums);
+    Value results =
+        isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA())
+            ? callIntrinsic(rewriter, op, sumsType, a, b, sums)
+            : createMma(rewriter, op, sumsType, a, b, sums);
     Value d = LLVM::PoisonOp::create(rewriter, loc, sumType);
     for (int32_t index = 0; index < sumType.getNumElements(); ++index) {
       Value sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);

@@ -13,6 +13,7 @@ import pytest
 import lowlp
 from lowlp import compiler, layouts
 from lowlp.compiler import compile_cpu
+from lowlp.shared_layouts import SharedLayout, shared_layout
 
 Random = np.random.Generator
 
@@ -33,7 +34,7 @@ class Move:
     warps: int
     stored: lowlp.Layout
     loaded: lowlp.Layout
-    shared: Any
+    shared: SharedLayout
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,27 +64,27 @@ def random_layout(random: Random, shape: tuple[int, int], warps: int, per_regist
     return outer * unit
 
 
-def random_shared(random: Random, shape: tuple[int, int], chunk: int) -> Any:
+def random_shared(random: Random, shape: tuple[int, int], chunk: int) -> SharedLayout:
     """Row by row or column by column, plain, padded or swizzled by chunks of 16 bytes."""
     rows, columns = (extent + pick(random, 0, 0, chunk) for extent in shape)
     kind = random.integers(5)
     if kind == 0:
-        return lowlp.shared_layout(f"local({STAGES}, {rows}, {columns})")
+        return shared_layout(f"local({STAGES}, {rows}, {columns})")
     if kind == 1:
-        return lowlp.shared_layout(f"column_local({STAGES}, {rows}, {columns})")
+        return shared_layout(f"column_local({STAGES}, {rows}, {columns})")
     rows, columns = shape
     if kind == 2 and rows % chunk == 0:
-        return lowlp.shared_layout(f"local({STAGES}, {rows // chunk}, 1).column_local(1, {chunk}, {columns})")
+        return shared_layout(f"local({STAGES}, {rows // chunk}, 1).column_local(1, {chunk}, {columns})")
     steps = f"log_step={random.integers(3)}"
     if kind == 3 and (columns // chunk).bit_count() == 1:
-        return lowlp.shared_layout(
+        return shared_layout(
             f"local({STAGES}, 1, 1).swizzle(local({rows}, {columns // chunk}), dim=1, {steps}).local(1, {chunk})"
         )
     if (rows // chunk).bit_count() == 1:
-        return lowlp.shared_layout(
+        return shared_layout(
             f"local({STAGES}, 1, 1).swizzle(local({rows // chunk}, {columns}), dim=0, {steps}).local({chunk}, 1)"
         )
-    return lowlp.shared_layout(f"local({STAGES}, {rows}, {columns})")
+    return shared_layout(f"local({STAGES}, {rows}, {columns})")
 
 
 def random_move(random: Random) -> Move:
@@ -162,7 +163,7 @@ FRAGMENTS_OF_B = "local(2, 8).local(2, 1).column_spatial(4, 8).local(2, 1)"
 def test_bank_conflicts(layout: str, mode: str, shared: str, extra: int) -> None:
     """Rows of 128 bytes begin in one bank, unless swizzled: then 8 of them meet every bank once."""
     tile = lowlp.layout(layout)
-    program = move_text(Move("f16", 1, tile, tile, lowlp.shared_layout(shared)))
+    program = move_text(Move("f16", 1, tile, tile, shared_layout(shared)))
     program = program.replace(f"({STAGES + 1})>", f"({STAGES})>")
     assert f"]{mode} : <shared> -> vector<4xi32>" in thread_text(program, "sm_90a")
     x, y = np.zeros((32, 64), np.float16), np.zeros((3, 32, 64), np.float16)
@@ -176,7 +177,7 @@ def test_bank_conflicts(layout: str, mode: str, shared: str, extra: int) -> None
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_ptx_has_matrix_instructions(arch: str) -> None:
     layout = lowlp.layout(FRAGMENTS_OF_A)
-    program = move_text(Move("f16", 1, layout, layout, lowlp.shared_layout("local(2, 32, 64)")))
+    program = move_text(Move("f16", 1, layout, layout, shared_layout("local(2, 32, 64)")))
     ptx = lowlp.compile(program, arch).ptx
     assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in ptx
     assert ("stmatrix.sync.aligned.m8n8.x4.shared.b16" in ptx) == (arch == "sm_90a")

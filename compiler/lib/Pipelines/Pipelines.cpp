@@ -18,7 +18,9 @@ static void addCleanup(OpPassManager &manager) {
 
 void lowlp::buildToThreadPipeline(OpPassManager &manager,
                                   const PipelineOptions &options) {
-  manager.addPass(createConvertToThread());
+  ConvertToThreadOptions conversion;
+  conversion.arch = options.arch;
+  manager.addPass(createConvertToThread(conversion));
   addCleanup(manager);
 }
 

@@ -87,9 +87,9 @@ def _pipeline(arch: str, emit: str, opt_level: int) -> str:
     to_ptx = f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}"
     pipelines = {
         "block": "",
-        "thread": "lowlp-to-thread",
+        "thread": f"lowlp-to-thread{{arch={arch}}}",
         "nvvm": f"lowlp-to-nvvm{{arch={arch}}}",
-        "cpu": "lowlp-to-cpu",
+        "cpu": f"lowlp-to-cpu{{arch={arch}}}",
     }
     return pipelines.get(emit, to_ptx)
 

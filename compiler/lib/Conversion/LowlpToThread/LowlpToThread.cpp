@@ -12,6 +12,7 @@
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -178,8 +179,15 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
 };
 
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    const TargetInfo *architecture = TargetInfo::lookup(arch);
+    if (!architecture && !arch.empty()) {
+      module.emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
     if (failed(verifyAllInKernels(module)))
       return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
@@ -189,6 +197,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
     planAtomicWidths(kernels, widths);
+    bool hasStMatrix =
+        architecture &&
+        architecture->getSupport(Feature::StoreMatrix).isNative();
+    MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
@@ -210,7 +222,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateKernelPatterns(converter, patterns, *shared, workspace,
                            *tensorMaps);
     populateAccessPatterns(converter, patterns, widths);
-    populateSharedPatterns(converter, patterns, widths, *shared);
+    populateSharedPatterns(converter, patterns, widths, matrices, *shared);
     populateCopyPatterns(converter, patterns, widths);
     populateMbarrierPatterns(converter, patterns, *shared);
     populateBulkCopyPatterns(converter, patterns, *tensorMaps);

@@ -39,7 +39,10 @@ def Lowlp_LoadSharedOp : Lowlp_SharedAccess<"load_shared", [MemoryEffects<[MemRe
       -> !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
     ```
 
-    Lowers to `simt.load`, as wide as both layouts and the offsets allow.
+    Lowers to `simt.ldmatrix` where it can: where the register layout divides by `spatial(8, 4).local(1, e)`, `e` elements
+    being 32 bits, in one order of two dimensions or the other, and rows of 16 bytes lie aligned and in one piece in
+    shared memory (Tilus, appendix C). Rows along the other dimension than registers need elements of 16 bits. Else it
+    lowers to `simt.load`, as wide as both layouts and the offsets allow, as it does where some of the tile lies outside.
   }];
   let arguments = (ins Lowlp_SharedType:$source, Variadic<Index>:$offsets, UnitAttr:$in_bounds);
   let results = (outs Lowlp_TileType:$tile);
@@ -59,7 +62,8 @@ def Lowlp_StoreSharedOp : Lowlp_SharedAccess<"store_shared", [MemoryEffects<[Mem
     lowlp.store_shared %t, %s[%stage, %c0, %k] : !lowlp.tile<...>, !lowlp.shared<3x16x256xf16>
     ```
 
-    Lowers to `simt.store`, or `simt.atomic_rmw` for elements that share their bytes with others.
+    Lowers to `simt.stmatrix` from sm_90 on, where a load would be `simt.ldmatrix` and every element is held once; else to
+    `simt.store`, or `simt.atomic_rmw` for elements that share their bytes with others.
   }];
   let arguments = (ins Lowlp_TileType:$tile, Lowlp_SharedType:$destination, Variadic<Index>:$offsets,
       UnitAttr:$in_bounds);

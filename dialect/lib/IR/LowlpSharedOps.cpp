@@ -27,6 +27,14 @@ static LogicalResult verifyAccess(Operation *op, TileType tile,
   return success();
 }
 
+LogicalResult AllocSharedOp::verify() {
+  IntegerAttr offset = getOffsetAttr();
+  if (offset && (offset.getInt() < 0 || offset.getInt() % 16 != 0))
+    return emitOpError("must begin at a multiple of 16 bytes, but begins at ")
+           << offset.getInt();
+  return success();
+}
+
 LogicalResult LoadSharedOp::verify() {
   return verifyAccess(*this, getTile().getType(), getSource().getType(),
                       getOffsets().size());

@@ -51,6 +51,7 @@ from .parameters import i64 as i64
 from .parameters import integer as integer
 from .parameters import pointer as pointer
 from .reductions import broadcast_to as broadcast_to
+from .reductions import convert_layout as convert_layout
 from .reductions import iota as iota
 from .reductions import reduce_max as max
 from .reductions import reduce_min as min
@@ -77,8 +78,8 @@ from .tiles import Tile as Tile
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Parameter", "Pointer", "Range",
     "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_shared", "block_indices", "broadcast_to", "cast",
-    "ceildiv", "copy_async", "copy_async_commit", "copy_async_wait", "dot", "equal", "exp", "exp2", "f32", "full",
-    "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "load_shared", "log2", "make_kernel", "max",
-    "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "sqrt", "store_global", "store_shared",
-    "sum", "synchronize", "tanh", "transpose", "view", "view_global", "where",
+    "ceildiv", "convert_layout", "copy_async", "copy_async_commit", "copy_async_wait", "dot", "equal", "exp", "exp2",
+    "f32", "full", "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "load_shared", "log2",
+    "make_kernel", "max", "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "sqrt", "store_global",
+    "store_shared", "sum", "synchronize", "tanh", "transpose", "view", "view_global", "where",
 ]  # fmt: skip

@@ -103,6 +103,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
+    // What passes before have decided is told to the user.
+    for (NamedAttribute decision : op->getDiscardableAttrs())
+      function->setAttr(decision.getName(), decision.getValue());
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
@@ -160,7 +163,9 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     planCopyWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
-    if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
+    FailureOr<ConversionPlans> conversions = planConversions(kernels);
+    if (failed(dots) || failed(shared) || failed(conversions) ||
+        failed(verifyReductions(kernels)))
       return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
@@ -179,6 +184,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateSharedPatterns(converter, patterns, widths, *shared);
     populateCopyPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
+    populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);

@@ -12,6 +12,7 @@
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
 
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/WarpConversion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -60,6 +61,15 @@ private:
   /// Null stands for zero.
   llvm::SmallVector<mlir::Value> words;
 };
+
+/// The registers of a tile as a vector of 32-bit words; the last one is padded
+/// with zeros.
+mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
+                    mlir::Value registers);
+
+/// The inverse of `toWords`.
+mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
+                      TileType tile, mlir::Value words);
 
 /// A location that also names the block op, for the CPU target's reports.
 mlir::Location getNamedLoc(mlir::Operation *op);
@@ -119,6 +129,13 @@ mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
 /// that is spread over several warps.
 mlir::LogicalResult verifyReductions(mlir::Operation *root);
 
+/// How each lowlp.convert_layout moves its elements within warps.
+using ConversionPlans = llvm::DenseMap<mlir::Operation *, WarpConversion>;
+
+/// Finds the plan of every lowlp.convert_layout below `root`; fails with a
+/// diagnostic for each one that moves elements from warp to warp.
+mlir::FailureOr<ConversionPlans> planConversions(mlir::Operation *root);
+
 /// A power of two that divides `value` for certain; at most 2^20.
 int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
 
@@ -173,6 +190,9 @@ void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateComparePatterns(const mlir::TypeConverter &converter,
                              mlir::RewritePatternSet &patterns);
+void populateConvertLayoutPatterns(const mlir::TypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   const ConversionPlans &plans);
 void populateDotPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns,
                          const DotPlans &plans);

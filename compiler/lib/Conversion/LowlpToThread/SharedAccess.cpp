@@ -11,9 +11,9 @@
 #include "TilePositions.h"
 
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Layout/Scratch.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -27,13 +27,7 @@ static int64_t findWidth(SharedType shared, OperandRange offsets,
   int64_t run = std::gcd(layout.contiguousLocals(layout.rank() - 1),
                          addresses.contiguousAddresses(addresses.rank() - 1));
   run = std::gcd(run, getPowerOf2Divisor(offsets.back()));
-  int64_t elementBits = *getElementBits(shared.getElementType());
-  for (int64_t v = std::min<int64_t>(run, 128); v > 1; --v) {
-    int64_t bits = v * elementBits;
-    if (run % v == 0 && bits >= 8 && bits <= 128 && llvm::isPowerOf2_64(bits))
-      return v;
-  }
-  return 1;
+  return accessWidth(run, *getElementBits(shared.getElementType()));
 }
 
 void lowlp::planSharedAccessWidths(Operation *root, AccessWidths &widths) {

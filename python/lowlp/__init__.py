@@ -39,6 +39,7 @@ _TYPES = (
     *(f"{kind}{bits}" for kind in ("uint", "int", "bipolar") for bits in range(1, 9)),
     *_SMALL_FLOATS,
     *(f"float{name[1:].replace('e', '_e')}" for name in _SMALL_FLOATS),
+    *("int16", "uint16", "int32", "uint32"),
     "f16",
     "bf16",
     "f32",

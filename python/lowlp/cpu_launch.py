@@ -18,9 +18,7 @@ _ELEMENTS = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "f32": np.dtype(np.float32),
-    "u8": np.dtype(np.uint8),
-    "i8": np.dtype(np.int8),
-}
+} | {f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4)}
 
 CHECKS = ("bounds", "races", "uninitialised", "all")
 
@@ -110,8 +108,8 @@ def _allocation(parameter: Parameter, value: object) -> tuple[int, int, str, boo
     if not isinstance(value, np.ndarray):
         raise LowlpTypeError(f"{parameter.name}: expected a numpy array, got {type(value).__name__}")
     wanted = _ELEMENTS[parameter.element]
-    bytes_wanted = {np.dtype(np.uint8), np.dtype(np.int8)}
-    if value.dtype != wanted and not (wanted in bytes_wanted and value.dtype in bytes_wanted):
+    both_integers = wanted.kind in "iu" and value.dtype.kind in "iu" and value.dtype.isnative
+    if value.dtype != wanted and not (both_integers and value.dtype.itemsize == wanted.itemsize):
         raise LowlpTypeError(f"{parameter.name}: expected elements of type {wanted}, got {value.dtype}")
     if parameter.writable and not value.flags.writeable:
         raise LowlpValueError(f"{parameter.name}: the kernel writes to it, and the array is read-only")

@@ -6,6 +6,7 @@ as an affine map over the integer parameters, the parameters, and the bytes of d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from ._mlir import ir
 
 # The element types of pointers, as `lowlp_runtime` names them.
-_BYTE_ELEMENTS = {"f16": "f16", "bf16": "bf16", "f32": "f32", "si8": "i8", "ui8": "u8"}
+_BYTE_ELEMENTS = {"f16": "f16", "bf16": "bf16", "f32": "f32"} | {
+    f"{sign}i{bits}": f"{letter}{bits}" for sign, letter in (("s", "i"), ("u", "u")) for bits in (8, 16, 32)
+}
 
 
 def element_name(element: str) -> str:
@@ -77,7 +80,7 @@ def _read_parameter(facts: ir.DictAttr) -> Parameter:
     if not kind.startswith("!lowlp.ptr<"):
         return Parameter(name, kind, divisible_by=divisible_by)
     element = element_name(kind.removeprefix("!lowlp.ptr<").removesuffix(">"))
-    natural = {"f16": 2, "bf16": 2, "f32": 4}.get(element, 1)
+    natural = int(re.sub(r"\D", "", element)) // 8
     align = int(ir.IntegerAttr(facts["align"]).value) if "align" in facts else natural
     return Parameter(name, "pointer", element, alignment_bytes=align, writable="written" in facts)
 

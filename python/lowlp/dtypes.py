@@ -1,10 +1,10 @@
-"""Scalar types: what a code of 1 to 8 bits means.
+"""Scalar types: what a code of 1 to 8 bits means, and the wide types that tiles and arrays also hold.
 
-The types are `int1` to `int8`, `uint1` to `uint8`, `bipolar1` to `bipolar8`, every float `f{b}e{X}m{Y}` of
-b = 1 + X + Y = 3 to 8 bits with X >= 1 exponent bits, and `f16`, `bf16`, `f32`, which have no codes here. Integers are
-two's complement; floats have the bias 2^(X-1) - 1 and subnormals; a bipolar code is a sign per bit, with the value
-2q - (2^b - 1). `f8e4m3` is OCP's FN form, `f8e5m2` and `f8e3m4` are IEEE-like, and in every other type every code is a
-finite number.
+The types are `int1` to `int8`, `uint1` to `uint8`, `bipolar1` to `bipolar8`, every float `f{b}e{X}m{Y}` of b = 1 + X
++ Y = 3 to 8 bits with X >= 1 exponent bits; and `f16`, `bf16`, `f32`, `int16`, `uint16`, `int32` and `uint32`, which
+have no codes here and are no types of weights. Integers are two's complement; floats have the bias 2^(X-1) - 1 and
+subnormals; a bipolar code is a sign per bit, with the value 2q - (2^b - 1). `f8e4m3` is OCP's FN form, `f8e5m2` and
+`f8e3m4` are IEEE-like, and in every other type every code is a finite number.
 
 Sources: Tilus, sections 5.1 and 6; APT-LLM for bipolar.
 
@@ -84,7 +84,7 @@ class DType:
 
     @property
     def bits(self) -> int:
-        """Bits of a code (1 to 8), or of a value of f16, bf16 and f32."""
+        """Bits of a code (1 to 8), or of a value of a wide type (16 or 32)."""
         return int(self._format.bits)
 
     @property
@@ -197,7 +197,7 @@ def dtype(name: str | DType) -> DType:
     """The type with this name, or the type itself.
 
     name: `int1` to `int8`, `uint1` to `uint8`, `bipolar1` to `bipolar8`, `f6e3m2` and the like (also `float6_e3m2`),
-    `f16`, `bf16`, `f32` (also `float16`, `bfloat16`, `float32`).
+    `int16`, `uint16`, `int32`, `uint32`, `f16`, `bf16`, `f32` (also `float16`, `bfloat16`, `float32`).
 
     Raises LowlpValueError for other names, LowlpTypeError for other objects.
     """
@@ -236,7 +236,7 @@ def _as_array(values: npt.ArrayLike, argument: str) -> npt.NDArray[Any]:
 
 
 def all_dtypes() -> tuple[DType, ...]:
-    """Every type: integers, bipolar types, floats by bits and exponent bits, and f16, bf16, f32."""
+    """Every type: integers, bipolar types, floats by bits and exponent bits, wide integers, and f16, bf16, f32."""
     return tuple(DType(scalar_format.name) for scalar_format in _layout.ScalarFormat.all())
 
 
@@ -309,6 +309,11 @@ f8e4m3: Final = DType("f8e4m3")
 f8e5m2: Final = DType("f8e5m2")
 f8e6m1: Final = DType("f8e6m1")
 f8e7m0: Final = DType("f8e7m0")
+
+int16: Final = DType("int16")
+uint16: Final = DType("uint16")
+int32: Final = DType("int32")
+uint32: Final = DType("uint32")
 
 f16: Final = DType("f16")
 bf16: Final = DType("bf16")

@@ -15,7 +15,7 @@ from lowlp.cli import main
 from lowlp_runtime import KernelBinary, KernelDescription, Parameter
 
 FIG2 = Path(__file__).resolve().parents[2] / "examples" / "fig2.mlir"
-COMMANDS = ("compile", "demo", "inspect", "layout")
+COMMANDS = ("cache", "compile", "demo", "inspect", "layout", "targets")
 
 
 def run(*arguments: object) -> int:

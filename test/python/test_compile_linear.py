@@ -88,6 +88,7 @@ def test_refuses_types(changes: dict[str, Any], message: str) -> None:
         ({"k": 130}, "group_size: must divide K = 130"),
         ({"group_size": 0}, "group_size: must divide K = 128"),
         ({"weight": "int9"}, "weight: there is no type 'int9'"),
+        ({"weight": "uint16"}, "weight: must be an integer or a float of 1 to 8 bits, got uint16"),
         ({"weight": "bipolar2"}, "weight: must be an integer or a float of 1 to 8 bits, got bipolar2"),
         ({"weight": "f8e7m0"}, "weight: f8e7m0 has 7 exponent bits and f16 has 5; use bf16"),
         ({"weight": "f4e2m1", "zeros": True}, "zeros: allowed for integer types only, got weight f4e2m1"),
@@ -100,7 +101,7 @@ def test_refuses_types(changes: dict[str, Any], message: str) -> None:
         ({"m": (0, 2**40)}, "m: expected 0 <= least <= largest <= 2147483647"),
         ({"schedule": "x"}, "schedule: expected None, got 'x'"),
         ({"target": "cpu"}, "target: expected an architecture such as 'sm_90a', got 'cpu'"),
-        ({"target": "sm_90"}, "target: unknown architecture 'sm_90'; known are .*sm_90a"),
+        ({"target": "sm_91"}, "target: unknown architecture 'sm_91'; known are .*sm_90a"),
     ],
 )
 def test_refuses_values(changes: dict[str, Any], message: str) -> None:

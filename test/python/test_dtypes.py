@@ -110,7 +110,7 @@ def test_range_and_saturation(t):
 
 def test_every_type_has_its_name_and_its_constant():
     names = [t.name for t in all_dtypes()]
-    assert len(names) == len(set(names)) == 3 * 8 + 27 + 3
+    assert len(names) == len(set(names)) == 3 * 8 + 27 + 7
     for name in names:
         t = dtype(name)
         assert getattr(dtypes, name) == t
@@ -134,6 +134,9 @@ def test_properties():
     assert (dtypes.uint3.is_signed, dtypes.int3.is_signed) == (False, True)
     assert (dtypes.int1.min, dtypes.int1.max) == (-1, 0)
     assert isinstance(dtypes.int8.max, int)
+    assert (dtypes.int16.min, dtypes.int16.max, dtypes.uint16.max) == (-(2**15), 2**15 - 1, 2**16 - 1)
+    assert (dtypes.int32.min, dtypes.int32.max, dtypes.uint32.max) == (-(2**31), 2**31 - 1, 2**32 - 1)
+    assert (dtypes.uint32.bits, dtypes.uint32.is_integer, dtypes.uint32.is_signed) == (32, True, False)
     assert (dtypes.f16.bits, dtypes.f16.max, dtypes.bf16.bits, dtypes.f32.bits) == (16, 65504.0, 16, 32)
     assert dtypes.bf16.max == float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
     assert dtypes.f32.max == float(np.finfo(np.float32).max)
@@ -143,6 +146,7 @@ def test_properties():
 
 
 def test_mlir_types():
+    assert [dtype(name).mlir for name in ("int16", "uint16", "int32", "uint32")] == ["si16", "ui16", "si32", "ui32"]
     assert [dtype(name).mlir for name in ("int6", "uint4", "f8e4m3", "f8e5m2", "f8e3m4")] == [
         "si6",
         "ui4",

@@ -89,7 +89,9 @@ def test_full_checks_type_and_range() -> None:
     def large(x, b, m, f):
         ll.full(1e5, "f16", layout=ROWS)  # here
 
-    refused(integer, ll.KernelValueError, "dtype: must be one of f16, bf16, f32, found int6")
+    refused(
+        integer, ll.KernelValueError, "dtype: must be one of f16, bf16, f32, int16, int32, uint16, uint32, found int6"
+    )
     refused(large, ll.KernelValueError, "value: 100000.0 is beyond the largest f16, 65504.0")
 
 
@@ -130,7 +132,8 @@ def test_tiles_of_one_type() -> None:
 
     refused(dtypes, ll.KernelTypeError, "+: element types must match: f32 and f16; cast one of them")
     refused(layouts, ll.KernelTypeError, "*: layouts must match: local(2, 1).spatial(8, 4).local(1, 2) and ")
-    refused(codes, ll.KernelTypeError, "*: computes in f16, bf16 or f32, but the tile holds uint8; cast it first")
+    allowed = "f16, bf16, f32, int16, int32, uint16 or uint32"
+    refused(codes, ll.KernelTypeError, f"*: computes in {allowed}, but the tile holds uint8; cast it first")
     refused(half_by_single, ll.KernelTypeError, "an f32 scalar fills tiles of f32, found an f32 scalar for f16")
 
 

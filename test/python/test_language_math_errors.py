@@ -21,7 +21,8 @@ def test_functions_compute_in_floats(name: str) -> None:
     def number(x, b, m, f):
         getattr(ll, name)(2.0)  # here
 
-    refused(body, ll.KernelTypeError, f"{name}: computes in f16, bf16 or f32, but the tile holds int6; cast it first")
+    allowed = "f16, bf16, f32, int16 or int32" if name == "abs" else "f16, bf16 or f32"
+    refused(body, ll.KernelTypeError, f"{name}: computes in {allowed}, but the tile holds int6; cast it first")
     refused(number, ll.KernelTypeError, "tile: must be a tile, found float 2.0")
 
 
@@ -64,7 +65,11 @@ def test_where_checks_operands() -> None:
     refused(types, ll.KernelTypeError, "where: element types must match: f32 and f16; cast one of them")
     refused(numbers, ll.KernelTypeError, "b: must be a tile, found float 2.0")
     refused(text, ll.KernelTypeError, "b: must be a tile or a number, found str 'a'")
-    refused(number_for_codes, ll.KernelTypeError, "b: computes in f16, bf16 or f32, but the tile holds int6")
+    refused(
+        number_for_codes,
+        ll.KernelTypeError,
+        "b: computes in f16, bf16, f32, int16, int32, uint16 or uint32, but the tile holds int6",
+    )
 
 
 def test_reductions_check_tile_and_dimension() -> None:
@@ -77,7 +82,11 @@ def test_reductions_check_tile_and_dimension() -> None:
     def traced(x, b, m, f):
         ll.min(zeros(), m)  # here
 
-    refused(element, ll.KernelTypeError, "sum: computes in f16, bf16 or f32, but the tile holds int6; cast it first")
+    refused(
+        element,
+        ll.KernelTypeError,
+        "sum: computes in f16, bf16, f32, int32 or uint32, but the tile holds int6; cast it first",
+    )
     refused(beyond, ll.KernelValueError, "dim: must be from -2 to 1, found 2")
     refused(traced, ll.KernelTypeError, "dim: must be an int, found an index scalar")
 

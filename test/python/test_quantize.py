@@ -219,6 +219,7 @@ def with_value(value: float, kind: Any = np.float32) -> Any:
         ({"scale_dtype": "f64"}, "scale_dtype: must be one of f16, bf16, f32, got 'f64'"),
         ({"dtype": "f6e3m2", "zero_point": True}, "zero_point: allowed for integer types only, got dtype f6e3m2"),
         ({"dtype": "bf16"}, r"dtype: bf16 has 16 bits; a code has 1\.\.8"),
+        ({"dtype": "int32"}, r"dtype: int32 has 32 bits; a code has 1\.\.8"),
     ],
 )
 def test_refuses_values(changes: dict[str, Any], message: str) -> None:

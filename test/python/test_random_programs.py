@@ -24,7 +24,10 @@ Array = npt.NDArray[Any]
 Random = np.random.Generator
 
 TYPES = [t for t in dtypes.all_dtypes() if not t.name.startswith("bipolar")]
-WIDE = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype(np.float32)}
+BF16 = np.dtype(ml_dtypes.bfloat16)
+WIDE = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32)} | {
+    name: np.dtype(name) for name in ("int16", "uint16", "int32", "uint32")
+}
 MAX_ELEMENTS = 1 << 16
 
 
@@ -32,20 +35,40 @@ MAX_ELEMENTS = 1 << 16
 
 
 def to_values(dtype: lowlp.DType, codes: Array) -> Array:
-    """Codes, or the bits of a wider float, as float32."""
+    """Codes, or the bits of a wide type, as float64."""
     if dtype.name not in WIDE:
-        return dtype.decode(codes)
+        return dtype.decode(codes).astype(np.float64)
     unsigned = codes.astype(f"u{dtype.bits // 8}")
-    return unsigned.view(WIDE[dtype.name]).astype(np.float32)
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
+        return unsigned.view(WIDE[dtype.name]).astype(np.float64)
+
+
+def nearest_bf16(values: Array) -> Array:
+    """Numbers of float64 rounded once; NumPy's conversion goes by way of float32."""
+    near = values.astype(np.float32).view(np.uint32) >> 16
+    candidates = (near[..., None] + np.array([0, 1], np.uint32)).astype(np.uint16)
+    with np.errstate(all="ignore"):
+        distances = np.abs(candidates.view(BF16).astype(np.float64) - values[..., None])
+        # Two equally near ones are neighbours, one of which is even.
+        is_odd_tie = (distances[..., 0] == distances[..., 1]) & (candidates[..., 0] % 2 == 1)
+        second = (distances[..., 1] < distances[..., 0]) | is_odd_tie
+    chosen = np.where(second, candidates[..., 1], candidates[..., 0])
+    fits = np.isfinite(values) & (np.abs(values) < 2.0**127)
+    return np.where(fits, chosen, values.astype(BF16).view(np.uint16))
 
 
 def to_codes(dtype: lowlp.DType, values: Array) -> Array:
     """The inverse of `to_values`, rounded. NaN is the largest number where a float has no NaN, and 0 as an integer."""
     with np.errstate(all="ignore"):
+        if dtype.name in WIDE and dtype.is_integer:
+            whole = np.clip(np.rint(np.where(np.isnan(values), 0, values)), dtype.min, dtype.max)
+            return whole.astype(np.int64).astype(np.uint64) & np.uint64(2**dtype.bits - 1)
+        if dtype.name == "bf16":
+            return nearest_bf16(values).astype(np.uint64)
         if dtype.name in WIDE:
             return values.astype(WIDE[dtype.name]).view(f"u{dtype.bits // 8}").astype(np.uint64)
         nan = np.isnan(values)
-        codes = dtype.encode(np.where(nan, np.float32(0), values)).astype(np.uint64)
+        codes = dtype.encode(np.where(nan, 0.0, values)).astype(np.uint64)
     if not dtype.is_float:
         return codes
     all_values = dtype.decode(np.arange(2**dtype.bits))

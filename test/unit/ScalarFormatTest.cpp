@@ -45,9 +45,9 @@ static std::vector<std::pair<double, int>> finiteValues(const ScalarFormat &f) {
 
 TEST(ScalarFormat, ThereAreAll) {
   // 8 widths of three kinds; floats of b bits with 1 to b - 1 exponent bits:
-  // 2 + 3 + ... + 7 = 27; three wide ones.
+  // 2 + 3 + ... + 7 = 27; four wide integers and three wide floats.
   std::vector<ScalarFormat> formats = ScalarFormat::all();
-  EXPECT_EQ(formats.size(), 3 * 8 + 27 + 3u);
+  EXPECT_EQ(formats.size(), 3 * 8 + 27 + 7u);
   std::set<std::string> names;
   for (const ScalarFormat &f : formats) {
     names.insert(f.name());
@@ -226,9 +226,9 @@ TEST(ScalarFormat, ParsesAliases) {
 
 TEST(ScalarFormat, RefusesOtherNames) {
   for (const char *name :
-       {"", "int", "int0", "int9", "int04", "uint10", "Int4", "int4 ", "f6",
-        "f6e3m3", "f9e4m4", "f4e0m3", "f2e1m0", "f6e3", "f6_e3m2", "f64",
-        "float6e3m2", "bipolar9", "e3m2"})
+       {"",       "int",  "int0",    "int9", "int04",      "uint10",   "int17",
+        "int64",  "Int4", "int4 ",   "f6",   "f6e3m3",     "f9e4m4",   "f4e0m3",
+        "f2e1m0", "f6e3", "f6_e3m2", "f64",  "float6e3m2", "bipolar9", "e3m2"})
     EXPECT_EQ(
         ScalarFormat::parse(name).error().rfind(
             "there is no type '" + std::string(name) + "'; allowed are ", 0),

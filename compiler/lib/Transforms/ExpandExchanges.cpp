@@ -59,15 +59,17 @@ static Layout holdAllParts(const Layout &layout, int64_t parts) {
 static Value expandReduce(OpBuilder &builder, ReduceOp op, const Layout &split) {
   Location loc = op.getLoc();
   MLIRContext *context = op.getContext();
-  Type f32 = builder.getF32Type(), element = op.getType().getElementType();
+  Type element = op.getType().getElementType();
+  bool isHalf = element.isF16() || element.isBF16();
+  Type sum = isHalf ? builder.getF32Type() : element;
   TileType source = op.getSource().getType();
   auto dim = static_cast<int64_t>(op.getDim());
   bool keepDims = op.getType().getRank() == source.getRank();
   auto tile = [&](const Layout &layout) {
-    return TileType::get(context, f32, layout);
+    return TileType::get(context, sum, layout);
   };
   Value value = op.getSource();
-  if (element != f32)
+  if (isHalf)
     value = CastOp::create(builder, loc, tile(source.getLayout()), value);
   value = ViewOp::create(builder, loc, tile(split), value);
   Layout withinWarps = *reduce(split, {dim + 1}, keepDims);
@@ -78,7 +80,7 @@ static Value expandReduce(OpBuilder &builder, ReduceOp op, const Layout &split) 
       builder, loc, tile(holdAllParts(result, split.shape().front())), value);
   value =
       ReduceOp::create(builder, loc, tile(result), op.getKind(), value, 0);
-  if (element != f32)
+  if (isHalf)
     value = CastOp::create(builder, loc, op.getType(), value);
   return value;
 }

@@ -7,8 +7,16 @@
 namespace lowlp {
 
 /// Fails with a diagnostic at `op` unless the tile's elements are of a type
-/// that the hardware computes in: f16, bf16 or f32.
+/// that functions are computed in: f16, bf16 or f32.
 mlir::LogicalResult verifyComputeType(mlir::Operation *op, TileType tile);
+
+/// As `verifyComputeType`, for arithmetic that integers of 16 and 32 bits have
+/// too.
+mlir::LogicalResult verifyArithmeticType(mlir::Operation *op, TileType tile);
+
+/// As `verifyArithmeticType`, for arithmetic on the sign of a number.
+mlir::LogicalResult verifySignedArithmeticType(mlir::Operation *op,
+                                               TileType tile);
 
 } // namespace lowlp
 

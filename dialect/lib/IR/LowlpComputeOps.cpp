@@ -17,21 +17,46 @@ LogicalResult lowlp::verifyComputeType(Operation *op, TileType tile) {
          << tile.getElementType() << ": cast it first";
 }
 
+LogicalResult lowlp::verifyArithmeticType(Operation *op, TileType tile) {
+  if (isComputeType(tile.getElementType()) ||
+      isWideInteger(tile.getElementType()))
+    return success();
+  return op->emitOpError("computes in f16, bf16, f32 or integers of 16 or 32 "
+                         "bits, but the tile holds ")
+         << tile.getElementType() << ": cast it first";
+}
+
+LogicalResult lowlp::verifySignedArithmeticType(Operation *op, TileType tile) {
+  Type type = tile.getElementType();
+  if (isComputeType(type) || (isWideInteger(type) && type.isSignedInteger()))
+    return success();
+  return op->emitOpError("computes in f16, bf16, f32, si16 or si32, but the "
+                         "tile holds ")
+         << type << ": cast it first";
+}
+
 LogicalResult SplatOp::verify() {
-  if (failed(verifyComputeType(*this, getTile().getType())))
+  if (failed(verifyArithmeticType(*this, getTile().getType())))
     return failure();
-  if (getValue().getType() != getTile().getType().getElementType())
+  Type element = getTile().getType().getElementType();
+  // Scalars are arith's, whose integers have no sign.
+  Type expected =
+      isWideInteger(element)
+          ? IntegerType::get(getContext(), element.getIntOrFloatBitWidth())
+          : element;
+  if (getValue().getType() != expected)
     return emitOpError("element types must match: value is ")
-           << getValue().getType() << ", tile holds "
-           << getTile().getType().getElementType();
+           << getValue().getType() << ", tile holds " << element;
   return success();
 }
 
-LogicalResult AddOp::verify() { return verifyComputeType(*this, getType()); }
-LogicalResult SubOp::verify() { return verifyComputeType(*this, getType()); }
-LogicalResult MulOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult AddOp::verify() { return verifyArithmeticType(*this, getType()); }
+LogicalResult SubOp::verify() { return verifyArithmeticType(*this, getType()); }
+LogicalResult MulOp::verify() { return verifyArithmeticType(*this, getType()); }
 LogicalResult DivOp::verify() { return verifyComputeType(*this, getType()); }
-LogicalResult NegOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult NegOp::verify() {
+  return verifySignedArithmeticType(*this, getType());
+}
 
 //===----------------------------------------------------------------------===//
 // CastOp, ViewOp

@@ -7,12 +7,14 @@ using namespace mlir;
 using namespace lowlp;
 
 LogicalResult MinimumOp::verify() {
-  return verifyComputeType(*this, getType());
+  return verifyArithmeticType(*this, getType());
 }
 LogicalResult MaximumOp::verify() {
-  return verifyComputeType(*this, getType());
+  return verifyArithmeticType(*this, getType());
 }
-LogicalResult AbsOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult AbsOp::verify() {
+  return verifySignedArithmeticType(*this, getType());
+}
 LogicalResult ExpOp::verify() { return verifyComputeType(*this, getType()); }
 LogicalResult Exp2Op::verify() { return verifyComputeType(*this, getType()); }
 LogicalResult Log2Op::verify() { return verifyComputeType(*this, getType()); }
@@ -32,7 +34,7 @@ static LogicalResult verifyCondition(Operation *op, TileType condition,
 }
 
 LogicalResult CompareOp::verify() {
-  if (failed(verifyComputeType(*this, getLhs().getType())))
+  if (failed(verifyArithmeticType(*this, getLhs().getType())))
     return failure();
   return verifyCondition(*this, getType(), getLhs().getType());
 }

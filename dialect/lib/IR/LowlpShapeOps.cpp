@@ -25,24 +25,32 @@ static LogicalResult verifyDim(Operation *op, int64_t dim, TileType tile) {
 }
 
 LogicalResult IotaOp::verify() {
-  constexpr int64_t maxExtent = int64_t(1) << 24;
   auto dim = static_cast<int64_t>(getDim());
   if (failed(verifyDim(*this, dim, getType())))
     return failure();
-  if (!getType().getElementType().isF32())
-    return emitOpError("indices are f32, but the tile holds ")
-           << getType().getElementType();
+  Type element = getType().getElementType();
+  bool isInteger =
+      isWideInteger(element) && element.getIntOrFloatBitWidth() == 32;
+  if (!element.isF32() && !isInteger)
+    return emitOpError("indices are f32, si32 or ui32, but the tile holds ")
+           << element;
+  int64_t maxExtent = int64_t(1) << (isInteger ? 31 : 24);
   if (getType().getShape()[dim] > maxExtent)
-    return emitOpError("f32 holds indices of extents up to ")
-           << maxExtent << ", but the extent is " << getType().getShape()[dim];
+    return emitOpError() << element << " holds indices of extents up to "
+                         << maxExtent << ", but the extent is "
+                         << getType().getShape()[dim];
   return success();
 }
 
 LogicalResult ReduceOp::verify() {
   TileType source = getSource().getType();
-  if (failed(verifyComputeType(*this, source)) ||
+  if (failed(verifyArithmeticType(*this, source)) ||
       failed(verifySameElements(*this, source, getType())))
     return failure();
+  Type element = source.getElementType();
+  if (isWideInteger(element) && element.getIntOrFloatBitWidth() != 32)
+    return emitOpError("combines integers of 32 bits, but the tile holds ")
+           << element << ": cast it first";
   auto dim = static_cast<int64_t>(getDim());
   if (failed(verifyDim(*this, dim, source)))
     return failure();

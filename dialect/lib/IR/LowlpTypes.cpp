@@ -50,7 +50,15 @@ std::optional<ScalarFormat> lowlp::getScalarFormat(Type type) {
   return *ScalarFormat::floatingPoint(split->first, split->second);
 }
 
+bool lowlp::isWideInteger(Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  return integer && !integer.isSignless() &&
+         (integer.getWidth() == 16 || integer.getWidth() == 32);
+}
+
 std::optional<unsigned> lowlp::getElementBits(Type type) {
+  if (isWideInteger(type))
+    return type.getIntOrFloatBitWidth();
   if (type.isF16() || type.isBF16())
     return 16;
   if (type.isF32())
@@ -64,9 +72,11 @@ static LogicalResult
 verifyElementType(function_ref<InFlightDiagnostic()> emitError, Type type) {
   if (getElementBits(type))
     return success();
-  return emitError() << "element type must be si1..si8, ui1..ui8, a float of 3 "
-                        "to 8 bits, f16, bf16 or f32, but is "
-                     << type;
+  return emitError()
+         << "element type must be an integer with a sign of 1 to 8, "
+            "16 or 32 bits (si6, ui32), a float of 3 to 8 bits, "
+            "f16, bf16 or f32, but is "
+         << type;
 }
 
 LogicalResult

@@ -34,6 +34,15 @@ Result<ScalarFormat> ScalarFormat::integer(FormatKind kind, int64_t bits) {
   return ScalarFormat{kind, static_cast<int>(bits), 0, 0, SpecialValues::None};
 }
 
+std::vector<ScalarFormat> ScalarFormat::wideIntegers() {
+  std::vector<ScalarFormat> formats;
+  for (int bits : {16, 32})
+    for (FormatKind kind :
+         {FormatKind::SignedInteger, FormatKind::UnsignedInteger})
+      formats.push_back({kind, bits, 0, 0, SpecialValues::None});
+  return formats;
+}
+
 Result<ScalarFormat> ScalarFormat::floatingPoint(int64_t exponentBits,
                                                  int64_t mantissaBits) {
   constexpr int minBits = 3;
@@ -76,6 +85,8 @@ std::vector<ScalarFormat> ScalarFormat::all() {
   for (int bits = 3; bits <= maxCodeBits; ++bits)
     for (int exponentBits = 1; exponentBits < bits; ++exponentBits)
       formats.push_back(*floatingPoint(exponentBits, bits - 1 - exponentBits));
+  std::vector<ScalarFormat> wide = wideIntegers();
+  formats.insert(formats.end(), wide.begin(), wide.end());
   formats.insert(formats.end(), {f16(), bf16(), f32()});
   return formats;
 }
@@ -149,14 +160,17 @@ Result<ScalarFormat> ScalarFormat::parse(std::string_view name) {
     return bf16();
   if (name == "f32" || name == "float32")
     return f32();
+  for (const ScalarFormat &wide : wideIntegers())
+    if (name == wide.name())
+      return wide;
   std::optional<ScalarFormat> format = parseInteger(name);
   if (!format)
     format = parseFloat(name);
   if (!format)
     return Error{"there is no type '" + std::string(name) +
-                 "'; allowed are int1 to int8, uint1 to uint8, bipolar1 to "
-                 "bipolar8, f{b}e{X}m{Y} with b = 1 + X + Y from 3 to 8 and X "
-                 "at least 1, f16, bf16 and f32"};
+                 "'; allowed are int1 to int8, int16, int32, uint1 to uint8, "
+                 "uint16, uint32, bipolar1 to bipolar8, f{b}e{X}m{Y} with b = "
+                 "1 + X + Y from 3 to 8 and X at least 1, f16, bf16 and f32"};
   return *format;
 }
 
@@ -212,10 +226,10 @@ double ScalarFormat::magnitudeValue(uint32_t magnitude) const {
 double ScalarFormat::max() const {
   switch (kind) {
   case FormatKind::SignedInteger:
-    return (1 << (bits - 1)) - 1;
+    return static_cast<double>((int64_t(1) << (bits - 1)) - 1);
   case FormatKind::UnsignedInteger:
   case FormatKind::Bipolar:
-    return (1 << bits) - 1;
+    return static_cast<double>((int64_t(1) << bits) - 1);
   case FormatKind::Float:
     break;
   }
@@ -224,7 +238,7 @@ double ScalarFormat::max() const {
 
 double ScalarFormat::min() const {
   if (kind == FormatKind::SignedInteger)
-    return -(1 << (bits - 1));
+    return -static_cast<double>(int64_t(1) << (bits - 1));
   return isSigned() ? -max() : 0;
 }
 

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         if not error.pipeline:
             raise
         # The program is in a file already; the error's own text offers to write one.
-        said = "\n".join(error.diagnostics)
+        said = "\n".join([*error.diagnostics, f"refused by: {error.failing_pass}"])
         raise LowlpValueError(f"{said}\nreproduce: {error.command_for(options.file)}") from error
     output.write(options.output, data)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lowlp.dtypes import dtype as dtype_of
@@ -9,7 +10,19 @@ from lowlp.dtypes import dtype as dtype_of
 from . import scalars
 from .scalars import Scalar, describe, is_number
 from .source import type_error
-from .tiles import Tile, as_tile, combine, compare_tiles, emit_tile, require_compute, splat, to_one_layout
+from .tiles import (
+    ARITHMETIC_DTYPES,
+    COMPUTE_DTYPES,
+    SIGNED_DTYPES,
+    Tile,
+    as_tile,
+    combine,
+    compare_tiles,
+    emit_tile,
+    require_dtype,
+    splat,
+    to_one_layout,
+)
 
 
 def minimum(a: Any, b: Any) -> Any:
@@ -26,15 +39,18 @@ def maximum(a: Any, b: Any) -> Any:
     return scalars.maximum(a, b)
 
 
-def _function(name: str, tile: object) -> Tile:
+def _function(name: str, tile: object, allowed: Sequence[str] = COMPUTE_DTYPES) -> Tile:
     operand = as_tile("tile", tile)
-    require_compute(name, operand)
+    require_dtype(name, operand, allowed)
     return emit_tile(f"lowlp.{name}", operand.dtype, operand.layout, [operand])
 
 
 def absolute(tile: Tile) -> Tile:
-    """The absolute value of each element, exact. Raises KernelTypeError unless the tile is of f16, bf16 or f32."""
-    return _function("abs", tile)
+    """The absolute value of each element, exact; the smallest integer stays as it is.
+
+    Raises KernelTypeError unless the tile is of f16, bf16, f32, int16 or int32.
+    """
+    return _function("abs", tile, SIGNED_DTYPES)
 
 
 def exp(tile: Tile) -> Tile:
@@ -119,7 +135,7 @@ def where(condition: Tile, a: Any, b: Any) -> Tile:
         if not isinstance(value, Tile):
             if not is_number(value) and not isinstance(value, Scalar):
                 raise type_error(f"{name}: must be a tile or a number, found {describe(value)}")
-            require_compute(name, model)
+            require_dtype(name, model, ARITHMETIC_DTYPES)
             value = splat(name, value, model.dtype, model.layout)
         tiles.append(value)
     if tiles[0].dtype != tiles[1].dtype:

@@ -11,7 +11,7 @@ from lowlp.layouts import Layout
 from .scalars import Scalar, as_index, describe, is_int
 from .source import type_error, value_error
 from .tiles import (
-    COMPUTE_DTYPES,
+    ARITHMETIC_DTYPES,
     GlobalView,
     Pointer,
     Tile,
@@ -141,24 +141,24 @@ def store_global(tile: Tile, view: GlobalView, *, offsets: Sequence[int | Scalar
 def full(value: float | Scalar, dtype: str | DType, *, layout: Layout | str) -> Tile:
     """A tile with one value everywhere (Tilus, table 1: AllocateRegister with an initial value).
 
-    value   a number, or an f32 scalar for a tile of f32
-    dtype   'f16', 'bf16' or 'f32'
+    value   a number; or an f32 scalar for a tile of f32, an index scalar for one of integers, which keeps its low bits
+    dtype   'f16', 'bf16', 'f32', 'int16', 'uint16', 'int32' or 'uint32'
     layout  how threads hold the tile, whose shape is the layout's
 
     Raises KernelValueError for a number beyond the range of dtype, KernelTypeError and KernelValueError for other
     arguments.
     """
     element = as_dtype("dtype", dtype)
-    if element.name not in COMPUTE_DTYPES:
-        raise value_error(f"dtype: must be one of {', '.join(COMPUTE_DTYPES)}, found {element}; cast the tile after")
+    if element.name not in ARITHMETIC_DTYPES:
+        raise value_error(f"dtype: must be one of {', '.join(ARITHMETIC_DTYPES)}, found {element}; cast the tile after")
     return splat("value", value, element, as_layout("layout", layout))
 
 
 def cast(tile: Tile, dtype: str | DType) -> Tile:
     """The tile with its elements converted, in the same layout (Tilus, table 1: Cast).
 
-    Rounds to nearest, ties to even; towards types of at most 8 bits values saturate. Raises KernelTypeError and
-    KernelValueError for other arguments.
+    Rounds to nearest, ties to even; towards integers and types of at most 8 bits values saturate, and NaN becomes 0 as
+    an integer. Raises KernelTypeError and KernelValueError for other arguments.
     """
     source = as_tile("tile", tile)
     return emit_tile("lowlp.cast", as_dtype("dtype", dtype), source.layout, [source])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowlp._mlir import ir
-from lowlp.dtypes import dtype
+from lowlp.dtypes import DType
 from lowlp.errors import LowlpError
 from lowlp.layouts import Layout
 
 from .scalars import describe, is_int
 from .source import type_error, value_error
-from .tiles import Tile, as_layout, as_tile, emit_tile, repeat, require_compute
+from .tiles import COMPUTE_DTYPES, Tile, as_dtype, as_layout, as_tile, emit_tile, repeat, require_dtype
 from .tracing import current_trace
 
 _KINDS = {"sum": 0, "max": 1, "min": 2}
@@ -27,24 +27,29 @@ def _as_dim(dim: object, rank: int) -> int:
     return number % rank
 
 
-def iota(dim: int, *, layout: Layout | str) -> Tile:
-    """A tile of f32 that holds each element's index along one dimension; comparisons with it make masks.
+def iota(dim: int, *, layout: Layout | str, dtype: str | DType = "f32") -> Tile:
+    """A tile that holds each element's index along one dimension; comparisons with it make masks.
 
-    layout  how threads hold the tile; the extent of the dimension is at most 2**24
+    layout  how threads hold the tile; the extent of the dimension is at most 2**24 for f32, 2**31 for integers
+    dtype   'f32', 'int32' or 'uint32'
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     tile_layout = as_layout("layout", layout)
     number = _as_dim(dim, tile_layout.rank)
-    if tile_layout.shape[number] > 2**24:
-        raise value_error(f"dim: f32 holds indices of extents up to {2**24}, found {tile_layout.shape[number]}")
+    element = as_dtype("dtype", dtype)
+    if element.name not in ("f32", "int32", "uint32"):
+        raise value_error(f"dtype: must be one of f32, int32, uint32, found {element}")
+    largest = 2**31 if element.is_integer else 2**24
+    if tile_layout.shape[number] > largest:
+        raise value_error(f"dim: {element} holds indices of extents up to {largest}, found {tile_layout.shape[number]}")
     attributes = {"dim": ir.IntegerAttr.get(current_trace("ll.iota").type("i64"), number)}
-    return emit_tile("lowlp.iota", dtype("f32"), tile_layout, [], attributes)
+    return emit_tile("lowlp.iota", element, tile_layout, [], attributes)
 
 
 def _reduce(name: str, tile: object, dim: object, keep_dims: bool) -> Tile:
     source = as_tile("tile", tile)
-    require_compute(name, source)
+    require_dtype(name, source, (*COMPUTE_DTYPES, "int32", "uint32"))
     number = _as_dim(dim, source.layout.rank)
     trace = current_trace(f"ll.{name}")
     attributes = {
@@ -57,6 +62,8 @@ def _reduce(name: str, tile: object, dim: object, keep_dims: bool) -> Tile:
 
 def reduce_sum(tile: Tile, dim: int, *, keep_dims: bool = False) -> Tile:
     """The sums of a tile's elements along one dimension, in f32; f16 and bf16 are rounded once, at the end.
+
+    Sums of int32 and uint32 wrap around.
 
     dim        the dimension; -1 is the last. What several warps hold of it goes through shared memory
     keep_dims  the dimension stays, with extent 1, so that arithmetic with the tile repeats the result along it

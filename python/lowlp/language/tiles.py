@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType, dtype
+from lowlp.dtypes import DType, dtype, named_dtype
 from lowlp.errors import LowlpError
 from lowlp.layouts import Layout, layout
 
-from .scalars import Scalar, describe, is_number
+from .scalars import Scalar, describe, is_int, is_number
 from .source import type_error, value_error
 from .tracing import Trace, TracedValue, current_trace
 
 COMPUTE_DTYPES: Final = ("f16", "bf16", "f32")
+SIGNED_DTYPES: Final = (*COMPUTE_DTYPES, "int16", "int32")
+ARITHMETIC_DTYPES: Final = (*SIGNED_DTYPES, "uint16", "uint32")
 _LARGEST_FINITE: Final = {"f16": 65504.0, "bf16": 255 * 2.0**120, "f32": (2 - 2.0**-23) * 2.0**127}
 _OPS: Final = {"+": "lowlp.add", "-": "lowlp.sub", "*": "lowlp.mul", "/": "lowlp.div"}
 _PREDICATES: Final = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
@@ -34,6 +36,12 @@ class Pointer(TracedValue):
     def describe(self) -> str:
         """What the value is, for messages."""
         return f"the pointer `{self.name}` to {self.dtype}"
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.view_global and ll.load_global")
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.view_global and ll.store_global")
 
 
 class GlobalView(TracedValue):
@@ -55,14 +63,20 @@ class GlobalView(TracedValue):
         """What the value is, for messages."""
         return f"a view of {self.dtype} of shape [{', '.join('?' if n is None else str(n) for n in self.shape)}]"
 
+    def __getitem__(self, index: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.load_global")
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.store_global")
+
 
 class Tile(TracedValue):
     """A tile in the registers of a block's threads: elements of `dtype`, spread by `layout` (Tilus, section 4).
 
     `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. `< <= > >=` give a
     tile of uint1, for `ll.where`; `==` compares the Python objects, `ll.equal` the elements. The element type is f16,
-    bf16 or f32; cast others first. A tile with extents of 1 is repeated along them, where its threads hold what
-    they then need.
+    bf16, f32, int16, uint16, int32 or uint32 (`/` is for floats, unary `-` for signed types; integers wrap around);
+    cast others first. A tile with extents of 1 is repeated along them, where its threads hold what they then need.
     """
 
     __slots__ = ("dtype", "layout")
@@ -109,10 +123,10 @@ class Tile(TracedValue):
         return combine(_OPS["*"], "*", other, self)
 
     def __truediv__(self, other: object) -> Tile:
-        return combine(_OPS["/"], "/", self, other)
+        return combine(_OPS["/"], "/", self, other, COMPUTE_DTYPES)
 
     def __rtruediv__(self, other: object) -> Tile:
-        return combine(_OPS["/"], "/", other, self)
+        return combine(_OPS["/"], "/", other, self, COMPUTE_DTYPES)
 
     def __lt__(self, other: object) -> Tile:
         return compare_tiles("<", self, other)
@@ -127,7 +141,7 @@ class Tile(TracedValue):
         return compare_tiles(">=", self, other)
 
     def __neg__(self) -> Tile:
-        require_compute("-", self)
+        require_dtype("-", self, SIGNED_DTYPES)
         return emit_tile("lowlp.neg", self.dtype, self.layout, [self])
 
     def __pos__(self) -> Tile:
@@ -152,11 +166,13 @@ class Tile(TracedValue):
 def as_dtype(argument: str, value: object) -> DType:
     """An element type of tiles; raises an error that names the argument."""
     try:
-        element = dtype(value)  # type: ignore[arg-type]
+        element = named_dtype(value, argument)
+    except LowlpError as error:
+        raise (type_error if isinstance(error, TypeError) else value_error)(str(error)) from None
+    try:
         _ = element.mlir
     except LowlpError as error:
-        make = type_error if isinstance(error, TypeError) else value_error
-        raise make(f"{argument}: {error}") from None
+        raise value_error(f"{argument}: {error}") from None
     return element
 
 
@@ -181,10 +197,16 @@ def as_tile(argument: str, value: object) -> Tile:
     return value
 
 
+def require_dtype(what: str, tile: Tile, allowed: Sequence[str]) -> None:
+    """Raises KernelTypeError unless the tile's elements are of one of the types."""
+    if tile.dtype.name not in allowed:
+        names = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+        raise type_error(f"{what}: computes in {names}, but the tile holds {tile.dtype}; cast it first")
+
+
 def require_compute(what: str, tile: Tile) -> None:
-    """Raises KernelTypeError unless arithmetic is defined for the tile's elements."""
-    if tile.dtype.name not in COMPUTE_DTYPES:
-        raise type_error(f"{what}: computes in f16, bf16 or f32, but the tile holds {tile.dtype}; cast it first")
+    """Raises KernelTypeError unless functions are defined for the tile's elements."""
+    require_dtype(what, tile, COMPUTE_DTYPES)
 
 
 # --- operations -------------------------------------------------------------------------------------------------------
@@ -205,8 +227,30 @@ def emit_tile(
     return Tile(trace, trace.emit(name, [result], values, attributes).results[0], element, tile_layout)
 
 
+def _splat_integer(what: str, value: object, element: DType, tile_layout: Layout) -> Tile:
+    trace = current_trace(what)
+    if isinstance(value, Scalar):
+        if value.dtype != "index":
+            raise type_error(f"{what}: an index scalar fills tiles of integers, found {value.describe()} for {element}")
+        cast = trace.emit("arith.index_cast", [trace.type(f"i{element.bits}")], [value.ir_value])
+        return emit_tile("lowlp.splat", element, tile_layout, [TracedValue(trace, cast.results[0])])
+    if not is_int(value):
+        raise type_error(f"{what}: must be an int or an index scalar for {element}, found {describe(value)}")
+    number = int(value)  # type: ignore[call-overload]
+    if not element.min <= number <= element.max:
+        raise value_error(f"{what}: {element} holds numbers from {element.min} to {element.max}, found {number}")
+    # The attributes of integers without a sign are read as signed ones.
+    bits = number - (1 << element.bits) if number >> (element.bits - 1) > 0 else number
+    scalar = TracedValue(trace, trace.constant(f"i{element.bits}", bits), trace.root)
+    return emit_tile("lowlp.splat", element, tile_layout, [scalar])
+
+
 def splat(what: str, value: object, element: DType, tile_layout: Layout) -> Tile:
-    """A tile with one number everywhere: a number of Python, or an f32 scalar for a tile of f32."""
+    """A tile with one number everywhere: a number of Python, an f32 scalar for a tile of f32, or an index scalar for
+    one of integers, of which it gets the low bits.
+    """
+    if element.is_integer:
+        return _splat_integer(what, value, element, tile_layout)
     if isinstance(value, Scalar):
         if value.dtype != "f32" or element.name != "f32":
             raise type_error(f"{what}: an f32 scalar fills tiles of f32, found {value.describe()} for {element}")
@@ -241,10 +285,10 @@ def to_one_layout(symbol: str, tiles: Sequence[Tile]) -> list[Tile]:
     return [tile if tile.layout == target else repeat(tile, target) for tile in tiles]
 
 
-def _match(symbol: str, lhs: object, rhs: object) -> list[Tile]:
-    """Both operands as tiles of one type; one of them is a tile, the other may be a number."""
+def _match(symbol: str, lhs: object, rhs: object, allowed: Sequence[str]) -> list[Tile]:
+    """Both operands as tiles of one of the types; one of them is a tile, the other may be a number."""
     model = as_tile(symbol, lhs if isinstance(lhs, Tile) else rhs)
-    require_compute(symbol, model)
+    require_dtype(symbol, model, allowed)
     operands = []
     for operand in (lhs, rhs):
         if not isinstance(operand, Tile):
@@ -260,14 +304,14 @@ def _match(symbol: str, lhs: object, rhs: object) -> list[Tile]:
     return to_one_layout(symbol, operands)
 
 
-def combine(name: str, symbol: str, lhs: object, rhs: object) -> Tile:
-    """The op `name`, which messages call `symbol`, on two tiles, or a tile and a number."""
-    operands = _match(symbol, lhs, rhs)
+def combine(name: str, symbol: str, lhs: object, rhs: object, allowed: Sequence[str] = ARITHMETIC_DTYPES) -> Tile:
+    """The op `name`, which messages call `symbol`, on two tiles of one of the types, or a tile and a number."""
+    operands = _match(symbol, lhs, rhs, allowed)
     return emit_tile(name, operands[0].dtype, operands[0].layout, operands)
 
 
 def compare_tiles(symbol: str, lhs: object, rhs: object) -> Tile:
     """A tile of uint1: 1 where the comparison of two tiles, or a tile and a number, holds."""
-    operands = _match(symbol, lhs, rhs)
+    operands = _match(symbol, lhs, rhs, ARITHMETIC_DTYPES)
     predicate = ir.IntegerAttr.get(current_trace(symbol).type("i32"), _PREDICATES[symbol])
     return emit_tile("lowlp.compare", dtype("uint1"), operands[0].layout, operands, {"predicate": predicate})

@@ -9,7 +9,7 @@ func.func @splat_type(%x: f32) {
 // -----
 
 func.func @splat_code(%x: f8E4M3FN) {
-  // expected-error @below {{'lowlp.splat' op computes in f16, bf16 or f32, but the tile holds 'f8E4M3FN': cast it first}}
+  // expected-error @below {{'lowlp.splat' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds 'f8E4M3FN': cast it first}}
   %t = lowlp.splat %x : f8E4M3FN -> !lowlp.tile<32xf8E4M3FN, spatial(32)>
   return
 }
@@ -17,7 +17,7 @@ func.func @splat_code(%x: f8E4M3FN) {
 // -----
 
 func.func @add(%x: !lowlp.tile<32xsi6, spatial(32)>) {
-  // expected-error @below {{'lowlp.add' op computes in f16, bf16 or f32, but the tile holds 'si6': cast it first}}
+  // expected-error @below {{'lowlp.add' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds 'si6': cast it first}}
   %t = lowlp.add %x, %x : !lowlp.tile<32xsi6, spatial(32)>
   return
 }
@@ -25,7 +25,7 @@ func.func @add(%x: !lowlp.tile<32xsi6, spatial(32)>) {
 // -----
 
 func.func @sub(%x: !lowlp.tile<32xui1, spatial(32)>) {
-  // expected-error @below {{'lowlp.sub' op computes in f16, bf16 or f32, but the tile holds 'ui1': cast it first}}
+  // expected-error @below {{'lowlp.sub' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds 'ui1': cast it first}}
   %t = lowlp.sub %x, %x : !lowlp.tile<32xui1, spatial(32)>
   return
 }
@@ -33,7 +33,7 @@ func.func @sub(%x: !lowlp.tile<32xui1, spatial(32)>) {
 // -----
 
 func.func @mul(%x: !lowlp.tile<32x!lowlp.float<e2m2>, spatial(32)>) {
-  // expected-error @below {{'lowlp.mul' op computes in f16, bf16 or f32, but the tile holds '!lowlp.float<e2m2>': cast it first}}
+  // expected-error @below {{'lowlp.mul' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds '!lowlp.float<e2m2>': cast it first}}
   %t = lowlp.mul %x, %x : !lowlp.tile<32x!lowlp.float<e2m2>, spatial(32)>
   return
 }
@@ -49,7 +49,7 @@ func.func @div(%x: !lowlp.tile<32xf4E2M1FN, spatial(32)>) {
 // -----
 
 func.func @neg(%x: !lowlp.tile<32xsi8, spatial(32)>) {
-  // expected-error @below {{'lowlp.neg' op computes in f16, bf16 or f32, but the tile holds 'si8': cast it first}}
+  // expected-error @below {{'lowlp.neg' op computes in f16, bf16, f32, si16 or si32, but the tile holds 'si8': cast it first}}
   %t = lowlp.neg %x : !lowlp.tile<32xsi8, spatial(32)>
   return
 }
@@ -140,5 +140,21 @@ func.func @dot_sums(%a: !a, %b: !b, %c: !c) {
 func.func @dot_threads(%a: !a, %b: !b, %c: !c) {
   // expected-error @below {{'lowlp.dot' op operands must be held by the same threads, but a has 32, b 1 and c 32}}
   %d = lowlp.dot %a, %b, %c : !a, !b, !c
+  return
+}
+
+// -----
+
+func.func @neg_unsigned(%x: !lowlp.tile<32xui32, spatial(32)>) {
+  // expected-error @below {{'lowlp.neg' op computes in f16, bf16, f32, si16 or si32, but the tile holds 'ui32': cast it first}}
+  %t = lowlp.neg %x : !lowlp.tile<32xui32, spatial(32)>
+  return
+}
+
+// -----
+
+func.func @splat_integer(%x: i32) {
+  // expected-error @below {{'lowlp.splat' op element types must match: value is 'i32', tile holds 'si16'}}
+  %t = lowlp.splat %x : i32 -> !lowlp.tile<32xsi16, spatial(32)>
   return
 }

@@ -1,7 +1,7 @@
 // RUN: lowlp-opt %s --split-input-file --verify-diagnostics
 
 func.func @minimum(%x: !lowlp.tile<32xsi6, spatial(32)>) {
-  // expected-error @below {{'lowlp.minimum' op computes in f16, bf16 or f32, but the tile holds 'si6': cast it first}}
+  // expected-error @below {{'lowlp.minimum' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds 'si6': cast it first}}
   %t = lowlp.minimum %x, %x : !lowlp.tile<32xsi6, spatial(32)>
   return
 }
@@ -9,7 +9,7 @@ func.func @minimum(%x: !lowlp.tile<32xsi6, spatial(32)>) {
 // -----
 
 func.func @maximum(%x: !lowlp.tile<32xui1, spatial(32)>) {
-  // expected-error @below {{'lowlp.maximum' op computes in f16, bf16 or f32, but the tile holds 'ui1': cast it first}}
+  // expected-error @below {{'lowlp.maximum' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds 'ui1': cast it first}}
   %t = lowlp.maximum %x, %x : !lowlp.tile<32xui1, spatial(32)>
   return
 }
@@ -17,7 +17,7 @@ func.func @maximum(%x: !lowlp.tile<32xui1, spatial(32)>) {
 // -----
 
 func.func @abs(%x: !lowlp.tile<32xf4E2M1FN, spatial(32)>) {
-  // expected-error @below {{'lowlp.abs' op computes in f16, bf16 or f32, but the tile holds 'f4E2M1FN': cast it first}}
+  // expected-error @below {{'lowlp.abs' op computes in f16, bf16, f32, si16 or si32, but the tile holds 'f4E2M1FN': cast it first}}
   %t = lowlp.abs %x : !lowlp.tile<32xf4E2M1FN, spatial(32)>
   return
 }
@@ -73,7 +73,7 @@ func.func @tanh(%x: !lowlp.tile<32xsi8, spatial(32)>) {
 // -----
 
 func.func @compare(%x: !lowlp.tile<32xsi6, spatial(32)>) {
-  // expected-error @below {{'lowlp.compare' op computes in f16, bf16 or f32, but the tile holds 'si6': cast it first}}
+  // expected-error @below {{'lowlp.compare' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds 'si6': cast it first}}
   %t = lowlp.compare lt %x, %x : !lowlp.tile<32xsi6, spatial(32)> -> !lowlp.tile<32xui1, spatial(32)>
   return
 }

@@ -1,7 +1,7 @@
 // RUN: lowlp-opt %s --split-input-file --verify-diagnostics
 
 func.func @reduce_codes(%x: !lowlp.tile<8x4xui4, spatial(8, 4)>) {
-  // expected-error @below {{'lowlp.reduce' op computes in f16, bf16 or f32, but the tile holds 'ui4': cast it first}}
+  // expected-error @below {{'lowlp.reduce' op computes in f16, bf16, f32 or integers of 16 or 32 bits, but the tile holds 'ui4': cast it first}}
   %t = lowlp.reduce add %x dim 0 : !lowlp.tile<8x4xui4, spatial(8, 4)> -> !lowlp.tile<4xui4, reduce(spatial(8, 4), dims=[0])>
   return
 }
@@ -119,7 +119,7 @@ func.func @iota_dim() {
 // -----
 
 func.func @iota_type() {
-  // expected-error @below {{'lowlp.iota' op indices are f32, but the tile holds 'f16'}}
+  // expected-error @below {{'lowlp.iota' op indices are f32, si32 or ui32, but the tile holds 'f16'}}
   %t = lowlp.iota dim 0 : !lowlp.tile<8x4xf16, spatial(8, 4)>
   return
 }
@@ -127,7 +127,15 @@ func.func @iota_type() {
 // -----
 
 func.func @iota_extent() {
-  // expected-error @below {{'lowlp.iota' op f32 holds indices of extents up to 16777216, but the extent is 16777217}}
+  // expected-error @below {{'lowlp.iota' op 'f32' holds indices of extents up to 16777216, but the extent is 16777217}}
   %t = lowlp.iota dim 0 : !lowlp.tile<16777217xf32, local(16777217)>
+  return
+}
+
+// -----
+
+func.func @reduce_short(%x: !lowlp.tile<8x4xsi16, spatial(8, 4)>) {
+  // expected-error @below {{'lowlp.reduce' op combines integers of 32 bits, but the tile holds 'si16': cast it first}}
+  %t = lowlp.reduce add %x dim 1 : !lowlp.tile<8x4xsi16, spatial(8, 4)> -> !lowlp.tile<8xsi16, spatial(8)>
   return
 }

@@ -5,22 +5,22 @@ func.func private @f(!lowlp.matrix<16xf16>)
 
 // -----
 
-// expected-error @below {{element type must be si1..si8, ui1..ui8, a float of 3 to 8 bits, f16, bf16 or f32, but is 'i8'}}
+// expected-error @below {{element type must be an integer with a sign of 1 to 8, 16 or 32 bits (si6, ui32), a float of 3 to 8 bits, f16, bf16 or f32, but is 'i8'}}
 func.func private @signless(!lowlp.ptr<i8>)
 
 // -----
 
-// expected-error @below {{element type must be si1..si8, ui1..ui8, a float of 3 to 8 bits, f16, bf16 or f32, but is 'ui9'}}
+// expected-error @below {{element type must be an integer with a sign of 1 to 8, 16 or 32 bits (si6, ui32), a float of 3 to 8 bits, f16, bf16 or f32, but is 'ui9'}}
 func.func private @too_wide(!lowlp.global<4xui9>)
 
 // -----
 
-// expected-error @below {{element type must be si1..si8, ui1..ui8, a float of 3 to 8 bits, f16, bf16 or f32, but is 'f64'}}
+// expected-error @below {{element type must be an integer with a sign of 1 to 8, 16 or 32 bits (si6, ui32), a float of 3 to 8 bits, f16, bf16 or f32, but is 'f64'}}
 func.func private @double(!lowlp.shared<4xf64>)
 
 // -----
 
-// expected-error @below {{element type must be si1..si8, ui1..ui8, a float of 3 to 8 bits, f16, bf16 or f32, but is 'f8E4M3FNUZ'}}
+// expected-error @below {{element type must be an integer with a sign of 1 to 8, 16 or 32 bits (si6, ui32), a float of 3 to 8 bits, f16, bf16 or f32, but is 'f8E4M3FNUZ'}}
 func.func private @other_float(!lowlp.tile<4xf8E4M3FNUZ, local(4)>)
 
 // -----

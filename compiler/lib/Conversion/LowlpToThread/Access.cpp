@@ -38,8 +38,10 @@ struct Group {
   /// vector of the elements.
   Type getMachineType(MLIRContext *context) const {
     if (!isPacked())
-      return elements == 1 ? elementType
-                           : Type(VectorType::get({elements}, elementType));
+      return elements == 1
+                 ? getThreadElementType(elementType)
+                 : Type(VectorType::get({elements},
+                                        getThreadElementType(elementType)));
     if (bits() <= 32)
       return IntegerType::get(context, bits());
     return VectorType::get({bits() / 32}, IntegerType::get(context, 32));

@@ -1,7 +1,8 @@
-//===- Casts.cpp - between every element type, by way of f32 --------------===//
+//===- Casts.cpp - between every element type -----------------------------===//
 //
 // f32 holds every value of every code of at most 8 bits exactly, so a cast is
-// a decode to f32 and a rounding from it.
+// a decode to f32 and a rounding from it. Integers have a file of their own
+// (IntegerCasts.cpp).
 //
 // Decoding a float eXmY: its exponent and mantissa bits, put where an f32 has
 // them, are the value times 2^(bias - 127), subnormals included, because f32
@@ -67,17 +68,6 @@ struct Scalar {
 
 } // namespace
 
-static Value decodeInteger(Scalar s, const ScalarFormat &format, Value code) {
-  if (!format.isSigned())
-    return arith::UIToFPOp::create(s.builder, s.loc, s.builder.getF32Type(),
-                                   code);
-  Value unused = s.i32(32 - format.bits);
-  Value wide = s.make<arith::ShLIOp>(code, unused);
-  wide = s.make<arith::ShRSIOp>(wide, unused);
-  return arith::SIToFPOp::create(s.builder, s.loc, s.builder.getF32Type(),
-                                 wide);
-}
-
 /// Replaces the value where the code is not a finite number.
 static Value decodeSpecials(Scalar s, const ScalarFormat &format,
                             Value magnitude, Value value) {
@@ -102,8 +92,6 @@ static Value decodeSpecials(Scalar s, const ScalarFormat &format,
 Value lowlp::decodeToF32(OpBuilder &builder, Location loc,
                          const ScalarFormat &format, Value code) {
   Scalar s{builder, loc};
-  if (format.isInteger())
-    return decodeInteger(s, format, code);
   int bias = format.exponentBias();
   Value magnitude =
       s.make<arith::AndIOp>(code, s.i32((int64_t(1) << (format.bits - 1)) - 1));
@@ -203,17 +191,40 @@ struct CastPattern : OpConversionPattern<CastOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     TileType from = op.getSource().getType(), to = op.getType();
-    SmallVector<Value> values =
-        decodeAll(rewriter, loc, from, adaptor.getSource());
+    auto target = dyn_cast<IntegerType>(to.getElementType());
+    if (auto source = dyn_cast<IntegerType>(from.getElementType());
+        source && target) {
+      SmallVector<Value> values =
+          unpackIntegers(rewriter, loc, from, adaptor.getSource());
+      for (Value &value : values)
+        value = saturateInteger(rewriter, loc, source, target, value);
+      rewriter.replaceOp(op, packIntegers(rewriter, loc, to, values));
+      return success();
+    }
+    SmallVector<Value> values = decodeAll(
+        rewriter, loc, from, to.getElementType(), adaptor.getSource());
+    if (isWideInteger(to.getElementType())) {
+      for (Value &value : values)
+        value = convertF32ToInteger(rewriter, loc, target, value);
+      rewriter.replaceOp(op, packIntegers(rewriter, loc, to, values));
+      return success();
+    }
     rewriter.replaceOp(op, encodeAll(rewriter, loc, to, values));
     return success();
   }
 
 private:
-  /// Every local element as f32.
+  /// Every local element as an f32, which is to be rounded to `target`.
   static SmallVector<Value> decodeAll(OpBuilder &builder, Location loc,
-                                      TileType from, Value registers) {
+                                      TileType from, Type target,
+                                      Value registers) {
     SmallVector<Value> values;
+    if (auto integer = dyn_cast<IntegerType>(from.getElementType())) {
+      values = unpackIntegers(builder, loc, from, registers);
+      for (Value &value : values)
+        value = convertIntegerToF32(builder, loc, integer, target, value);
+      return values;
+    }
     std::optional<ScalarFormat> format = getScalarFormat(from.getElementType());
     if (format) {
       PackedBits bits(builder, loc, registers);

@@ -30,6 +30,37 @@ static arith::CmpFPredicate getPredicate(ComparePredicate predicate) {
   llvm_unreachable("unknown predicate");
 }
 
+static arith::CmpIPredicate getPredicate(ComparePredicate predicate,
+                                         bool isSigned) {
+  switch (predicate) {
+  case ComparePredicate::EQ:
+    return arith::CmpIPredicate::eq;
+  case ComparePredicate::NE:
+    return arith::CmpIPredicate::ne;
+  case ComparePredicate::LT:
+    return isSigned ? arith::CmpIPredicate::slt : arith::CmpIPredicate::ult;
+  case ComparePredicate::LE:
+    return isSigned ? arith::CmpIPredicate::sle : arith::CmpIPredicate::ule;
+  case ComparePredicate::GT:
+    return isSigned ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::ugt;
+  case ComparePredicate::GE:
+    return isSigned ? arith::CmpIPredicate::sge : arith::CmpIPredicate::uge;
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+/// One bit an element, as a vector.
+static Value compare(OpBuilder &builder, Location loc, CompareOp op, Value lhs,
+                     Value rhs) {
+  Type element = op.getLhs().getType().getElementType();
+  if (isWideInteger(element))
+    return arith::CmpIOp::create(
+        builder, loc,
+        getPredicate(op.getPredicate(), element.isSignedInteger()), lhs, rhs);
+  return arith::CmpFOp::create(builder, loc, getPredicate(op.getPredicate()),
+                               lhs, rhs);
+}
+
 namespace {
 
 struct ComparePattern : OpConversionPattern<CompareOp> {
@@ -40,8 +71,7 @@ struct ComparePattern : OpConversionPattern<CompareOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     Value holds =
-        arith::CmpFOp::create(rewriter, loc, getPredicate(op.getPredicate()),
-                              adaptor.getLhs(), adaptor.getRhs());
+        compare(rewriter, loc, op, adaptor.getLhs(), adaptor.getRhs());
     PackedBits bits(rewriter, loc, op.getType().getBitsPerThread());
     for (int64_t i = 0; i < op.getType().getNumLocals(); ++i) {
       Value bit = vector::ExtractOp::create(rewriter, loc, holds, i);

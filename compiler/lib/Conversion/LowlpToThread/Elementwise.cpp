@@ -1,24 +1,65 @@
 //===- Elementwise.cpp - arithmetic, element by element -------------------===//
 #include "LowlpToThread.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <type_traits>
 
 using namespace mlir;
 using namespace lowlp;
 
 namespace {
 
-/// A block op on tiles that is one arith op on a thread's vector.
-template <typename BlockOp, typename ArithOp>
+/// A block op on tiles that is one arith op on a thread's vector: one for
+/// floats, and where integers have it too, one for those with a sign and one
+/// for those without.
+template <typename BlockOp, typename FloatOp, typename SignedOp = void,
+          typename UnsignedOp = SignedOp>
 struct ElementwisePattern : OpConversionPattern<BlockOp> {
   using OpConversionPattern<BlockOp>::OpConversionPattern;
 
   LogicalResult
   matchAndRewrite(BlockOp op, typename BlockOp::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, ArithOp::create(rewriter, getNamedLoc(op),
-                                           getRegisterType(op.getType()),
-                                           adaptor.getOperands()));
+    Type element = op.getType().getElementType();
+    if constexpr (!std::is_void_v<SignedOp>) {
+      if (element.isSignedInteger())
+        return replace<SignedOp>(op, adaptor, rewriter);
+      if (element.isUnsignedInteger())
+        return replace<UnsignedOp>(op, adaptor, rewriter);
+    }
+    return replace<FloatOp>(op, adaptor, rewriter);
+  }
+
+private:
+  template <typename ThreadOp>
+  static LogicalResult replace(BlockOp op, typename BlockOp::Adaptor adaptor,
+                               ConversionPatternRewriter &rewriter) {
+    rewriter.replaceOp(op, ThreadOp::create(rewriter, getNamedLoc(op),
+                                            getRegisterType(op.getType()),
+                                            adaptor.getOperands()));
+    return success();
+  }
+};
+
+struct NegPattern : OpConversionPattern<NegOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(NegOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    VectorType type = getRegisterType(op.getType());
+    if (!type.getElementType().isInteger()) {
+      rewriter.replaceOp(
+          op, arith::NegFOp::create(rewriter, loc, adaptor.getOperand()));
+      return success();
+    }
+    Value zero =
+        arith::ConstantOp::create(rewriter, loc, rewriter.getZeroAttr(type));
+    rewriter.replaceOp(
+        op, arith::SubIOp::create(rewriter, loc, zero, adaptor.getOperand()));
     return success();
   }
 };
@@ -56,10 +97,15 @@ struct SelectPattern : OpConversionPattern<arith::SelectOp> {
 
 void lowlp::populateElementwisePatterns(const TypeConverter &converter,
                                         RewritePatternSet &patterns) {
-  patterns.add<ElementwisePattern<AddOp, arith::AddFOp>,
-               ElementwisePattern<SubOp, arith::SubFOp>,
-               ElementwisePattern<MulOp, arith::MulFOp>,
+  patterns.add<ElementwisePattern<AddOp, arith::AddFOp, arith::AddIOp>,
+               ElementwisePattern<SubOp, arith::SubFOp, arith::SubIOp>,
+               ElementwisePattern<MulOp, arith::MulFOp, arith::MulIOp>,
                ElementwisePattern<DivOp, arith::DivFOp>,
-               ElementwisePattern<NegOp, arith::NegFOp>, SplatPattern,
-               SelectPattern>(converter, patterns.getContext());
+               ElementwisePattern<MinimumOp, arith::MinimumFOp, arith::MinSIOp,
+                                  arith::MinUIOp>,
+               ElementwisePattern<MaximumOp, arith::MaximumFOp, arith::MaxSIOp,
+                                  arith::MaxUIOp>,
+               ElementwisePattern<AbsOp, math::AbsFOp, math::AbsIOp>,
+               NegPattern, SplatPattern, SelectPattern>(converter,
+                                                        patterns.getContext());
 }

@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace lowlp;
 
-/// What the thread index contributes to the index along `dim`, as an f32.
+/// What the thread index contributes to the index along `dim`, as an i32.
 static Value buildThreadPart(OpBuilder &builder, Location loc,
                              const Layout &layout, int64_t dim) {
   auto index = [&](int64_t value) -> Value {
@@ -31,8 +31,7 @@ static Value buildThreadPart(OpBuilder &builder, Location loc,
                                   index(layout.modes()[digit.mode].stride));
     sum = arith::AddIOp::create(builder, loc, sum, value);
   }
-  sum = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), sum);
-  return arith::SIToFPOp::create(builder, loc, builder.getF32Type(), sum);
+  return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), sum);
 }
 
 namespace {
@@ -47,9 +46,22 @@ struct IotaPattern : OpConversionPattern<IotaOp> {
     const Layout &layout = op.getType().getLayout();
     auto dim = static_cast<int64_t>(op.getDim());
     Value threadPart = buildThreadPart(rewriter, loc, layout, dim);
+    bool isInteger = isWideInteger(op.getType().getElementType());
+    if (!isInteger)
+      threadPart = arith::SIToFPOp::create(rewriter, loc, rewriter.getF32Type(),
+                                           threadPart);
     SmallVector<Value> indices;
     for (int64_t i = 0; i < layout.numLocals(); ++i) {
-      auto local = static_cast<float>(layout.evaluate(0, i)[dim]);
+      int64_t part = layout.evaluate(0, i)[dim];
+      if (isInteger) {
+        Value constant = arith::ConstantOp::create(
+            rewriter, loc,
+            rewriter.getI32IntegerAttr(static_cast<int32_t>(part)));
+        indices.push_back(
+            arith::AddIOp::create(rewriter, loc, threadPart, constant));
+        continue;
+      }
+      auto local = static_cast<float>(part);
       Value constant = arith::ConstantOp::create(
           rewriter, loc, rewriter.getF32FloatAttr(local));
       indices.push_back(

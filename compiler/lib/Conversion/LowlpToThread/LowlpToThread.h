@@ -6,6 +6,7 @@
 //   elements of at most 8 bits   vector<W x i32>, W = ceil(locals * bits / 32):
 //                                packed without gaps, low bits first
 //   f16, bf16, f32               vector<locals x element>
+//   si16, ui16, si32, ui32       vector<locals x i16> or <locals x i32>
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
@@ -25,6 +26,10 @@ namespace lowlp {
 
 /// True for the element types that a thread holds packed in 32-bit words.
 bool isPacked(mlir::Type elementType);
+
+/// What a thread holds of an element that is not packed: a float, or an integer
+/// that has no sign, as those of arith have none.
+mlir::Type getThreadElementType(mlir::Type elementType);
 
 /// The registers that one thread gives to a tile.
 mlir::VectorType getRegisterType(TileType tile);
@@ -71,6 +76,17 @@ mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
 mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
                       TileType tile, mlir::Value words);
 
+/// The elements of a thread's share of an integer tile, each as an i32: with
+/// the sign spread over its upper bits, or with zeros there.
+llvm::SmallVector<mlir::Value> unpackIntegers(mlir::OpBuilder &builder,
+                                              mlir::Location loc, TileType tile,
+                                              mlir::Value registers);
+
+/// The registers of a tile of integers whose elements are the low bits of the
+/// i32 `values`.
+mlir::Value packIntegers(mlir::OpBuilder &builder, mlir::Location loc,
+                         TileType tile, llvm::ArrayRef<mlir::Value> values);
+
 /// A location that also names the block op, for the CPU target's reports.
 mlir::Location getNamedLoc(mlir::Operation *op);
 
@@ -79,12 +95,34 @@ mlir::Location getNamedLoc(mlir::Operation *op);
 //===----------------------------------------------------------------------===//
 
 /// The f32 value of the code in the low bits of the i32 `code`; exact.
+/// Requires: a float.
 mlir::Value decodeToF32(mlir::OpBuilder &builder, mlir::Location loc,
                         const ScalarFormat &format, mlir::Value code);
 
 /// The code, in the low bits of an i32, nearest to the f32 `value`.
 mlir::Value encodeFromF32(mlir::OpBuilder &builder, mlir::Location loc,
                           const ScalarFormat &format, mlir::Value value);
+
+//===----------------------------------------------------------------------===//
+// Casts from and to integers (IntegerCasts.cpp)
+//===----------------------------------------------------------------------===//
+
+/// The integer of type `to` nearest to the i32 `value`, an integer of type
+/// `from`, as an i32.
+mlir::Value saturateInteger(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::IntegerType from, mlir::IntegerType to,
+                            mlir::Value value);
+
+/// The i32 `value`, an integer of type `from`, as an f32. Where f32 cannot hold
+/// it, it becomes a neighbour that rounds to `to` as the integer does.
+mlir::Value convertIntegerToF32(mlir::OpBuilder &builder, mlir::Location loc,
+                                mlir::IntegerType from, mlir::Type to,
+                                mlir::Value value);
+
+/// The integer of the wide type `to` nearest to the f32 `value`, as an i32; 0
+/// for NaN.
+mlir::Value convertF32ToInteger(mlir::OpBuilder &builder, mlir::Location loc,
+                                mlir::IntegerType to, mlir::Value value);
 
 //===----------------------------------------------------------------------===//
 // Values in f32 (Math.cpp)

@@ -133,33 +133,15 @@ struct FunctionPattern : OpConversionPattern<BlockOp> {
   }
 };
 
-/// What is exact needs no wider type.
-template <typename BlockOp, typename ThreadOp>
-struct ExactPattern : OpConversionPattern<BlockOp> {
-  using OpConversionPattern<BlockOp>::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(BlockOp op, typename BlockOp::Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, ThreadOp::create(rewriter, getNamedLoc(op),
-                                            getRegisterType(op.getType()),
-                                            adaptor.getOperands()));
-    return success();
-  }
-};
-
 } // namespace
 
 void lowlp::populateMathPatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns) {
-  patterns
-      .add<ExactPattern<MinimumOp, arith::MinimumFOp>,
-           ExactPattern<MaximumOp, arith::MaximumFOp>,
-           ExactPattern<AbsOp, math::AbsFOp>, FunctionPattern<ExpOp, buildExp>,
-           FunctionPattern<Exp2Op, buildOne<math::Exp2Op>>,
-           FunctionPattern<Log2Op, buildOne<math::Log2Op>>,
-           FunctionPattern<SqrtOp, buildOne<math::SqrtOp>>,
-           FunctionPattern<RsqrtOp, buildOne<math::RsqrtOp>>,
-           FunctionPattern<TanhOp, buildTanh>>(converter,
-                                               patterns.getContext());
+  patterns.add<FunctionPattern<ExpOp, buildExp>,
+               FunctionPattern<Exp2Op, buildOne<math::Exp2Op>>,
+               FunctionPattern<Log2Op, buildOne<math::Log2Op>>,
+               FunctionPattern<SqrtOp, buildOne<math::SqrtOp>>,
+               FunctionPattern<RsqrtOp, buildOne<math::RsqrtOp>>,
+               FunctionPattern<TanhOp, buildTanh>>(converter,
+                                                   patterns.getContext());
 }

@@ -94,8 +94,11 @@ struct ReducePattern : OpConversionPattern<ReduceOp> {
     const Layout &layout = op.getSource().getType().getLayout();
     auto dim = static_cast<int64_t>(op.getDim());
     SmallVector<Value> sums(op.getType().getNumLocals());
+    TileType source = op.getSource().getType();
+    bool isInteger = isWideInteger(source.getElementType());
     SmallVector<Value> values =
-        extractAsF32(rewriter, loc, adaptor.getSource());
+        isInteger ? unpackIntegers(rewriter, loc, source, adaptor.getSource())
+                  : extractAsF32(rewriter, loc, adaptor.getSource());
     for (auto [value, target] :
          llvm::zip_equal(values, getTargets(layout, dim)))
       sums[target] =
@@ -106,23 +109,38 @@ struct ReducePattern : OpConversionPattern<ReduceOp> {
         for (Value &sum : sums)
           sum = combine(rewriter, op, sum,
                         exchange(rewriter, loc, sum, distance));
-    rewriter.replaceOp(
-        op, packFromF32(rewriter, loc, getRegisterType(op.getType()), sums));
+    Value result = isInteger ? packIntegers(rewriter, loc, op.getType(), sums)
+                             : packFromF32(rewriter, loc,
+                                           getRegisterType(op.getType()), sums);
+    rewriter.replaceOp(op, result);
     return success();
   }
 
 private:
   static Value combine(OpBuilder &builder, ReduceOp op, Value a, Value b) {
-    Location loc = getNamedLoc(op);
     switch (op.getKind()) {
     case ReduceKind::Add:
-      return arith::AddFOp::create(builder, loc, a, b);
+      return make<arith::AddFOp, arith::AddIOp, arith::AddIOp>(builder, op, a,
+                                                               b);
     case ReduceKind::Max:
-      return arith::MaximumFOp::create(builder, loc, a, b);
+      return make<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(builder,
+                                                                     op, a, b);
     case ReduceKind::Min:
-      return arith::MinimumFOp::create(builder, loc, a, b);
+      return make<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(builder,
+                                                                     op, a, b);
     }
     llvm_unreachable("unknown kind of reduction");
+  }
+
+  template <typename FloatOp, typename SignedOp, typename UnsignedOp>
+  static Value make(OpBuilder &builder, ReduceOp op, Value a, Value b) {
+    Location loc = getNamedLoc(op);
+    Type element = op.getType().getElementType();
+    if (element.isSignedInteger())
+      return SignedOp::create(builder, loc, a, b);
+    if (element.isUnsignedInteger())
+      return UnsignedOp::create(builder, loc, a, b);
+    return FloatOp::create(builder, loc, a, b);
   }
 
   /// The value of the lane whose number differs by the bit `distance`.

@@ -24,9 +24,17 @@ bool lowlp::isPacked(Type elementType) {
   return getScalarFormat(elementType).has_value();
 }
 
+Type lowlp::getThreadElementType(Type elementType) {
+  if (isWideInteger(elementType))
+    return IntegerType::get(elementType.getContext(),
+                            elementType.getIntOrFloatBitWidth());
+  return elementType;
+}
+
 VectorType lowlp::getRegisterType(TileType tile) {
   if (!isPacked(tile.getElementType()))
-    return VectorType::get({tile.getNumLocals()}, tile.getElementType());
+    return VectorType::get({tile.getNumLocals()},
+                           getThreadElementType(tile.getElementType()));
   int64_t words = llvm::divideCeil(tile.getBitsPerThread(), kWordBits);
   return VectorType::get({words}, IntegerType::get(tile.getContext(), 32));
 }
@@ -47,6 +55,61 @@ ThreadTypeConverter::ThreadTypeConverter() {
 
 Location lowlp::getNamedLoc(Operation *op) {
   return NameLoc::get(op->getName().getIdentifier(), op->getLoc());
+}
+
+SmallVector<Value> lowlp::unpackIntegers(OpBuilder &builder, Location loc,
+                                         TileType tile, Value registers) {
+  auto type = cast<IntegerType>(tile.getElementType());
+  int64_t width = type.getWidth();
+  SmallVector<Value> values;
+  if (!isPacked(type)) {
+    for (int64_t i = 0; i < tile.getNumLocals(); ++i) {
+      Value value = vector::ExtractOp::create(builder, loc, registers, i);
+      if (width < kWordBits)
+        value = type.isSigned()
+                    ? arith::ExtSIOp::create(builder, loc, builder.getI32Type(),
+                                             value)
+                          .getOut()
+                    : arith::ExtUIOp::create(builder, loc, builder.getI32Type(),
+                                             value)
+                          .getOut();
+      values.push_back(value);
+    }
+    return values;
+  }
+  PackedBits bits(builder, loc, registers);
+  for (int64_t i = 0; i < tile.getNumLocals(); ++i) {
+    Value value = bits.extract(i * width, width);
+    if (type.isSigned()) {
+      Value unused = arith::ConstantOp::create(
+          builder, loc, builder.getI32IntegerAttr(kWordBits - width));
+      value = arith::ShLIOp::create(builder, loc, value, unused);
+      value = arith::ShRSIOp::create(builder, loc, value, unused);
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+Value lowlp::packIntegers(OpBuilder &builder, Location loc, TileType tile,
+                          ArrayRef<Value> values) {
+  int64_t width = *getElementBits(tile.getElementType());
+  if (isPacked(tile.getElementType())) {
+    PackedBits bits(builder, loc, tile.getBitsPerThread());
+    Value mask = arith::ConstantOp::create(
+        builder, loc, builder.getI32IntegerAttr((int32_t(1) << width) - 1));
+    for (auto [i, value] : llvm::enumerate(values))
+      bits.insert(static_cast<int64_t>(i) * width, width,
+                  arith::AndIOp::create(builder, loc, value, mask));
+    return bits.getVector();
+  }
+  VectorType type = getRegisterType(tile);
+  SmallVector<Value> elements(values);
+  if (width < kWordBits)
+    for (Value &element : elements)
+      element =
+          arith::TruncIOp::create(builder, loc, type.getElementType(), element);
+  return vector::FromElementsOp::create(builder, loc, type, elements);
 }
 
 PackedBits::PackedBits(OpBuilder &builder, Location loc, int64_t numBits)
@@ -115,7 +178,8 @@ Value lowlp::toWords(OpBuilder &builder, Location loc, TileType tile,
   int64_t bits = tile.getBitsPerThread();
   if (bits % 32 != 0) {
     auto padded =
-        VectorType::get({tile.getNumLocals() + 1}, tile.getElementType());
+        VectorType::get({tile.getNumLocals() + 1},
+                        getThreadElementType(tile.getElementType()));
     Value zero =
         arith::ConstantOp::create(builder, loc, builder.getZeroAttr(padded));
     registers = vector::InsertStridedSliceOp::create(
@@ -136,7 +200,7 @@ Value lowlp::fromWords(OpBuilder &builder, Location loc, TileType tile,
   auto whole = VectorType::get(
       {numWords * 32 /
        static_cast<int64_t>(*getElementBits(tile.getElementType()))},
-      tile.getElementType());
+      getThreadElementType(tile.getElementType()));
   Value elements = vector::BitCastOp::create(builder, loc, whole, words);
   if (bits % 32 == 0)
     return elements;

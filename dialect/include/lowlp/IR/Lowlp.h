@@ -52,8 +52,12 @@ namespace lowlp {
 /// every other type.
 std::optional<ScalarFormat> getScalarFormat(mlir::Type type);
 
+/// True for si16, ui16, si32 and ui32, the integers that have no codes.
+bool isWideInteger(mlir::Type type);
+
 /// The bits of one element of a tile, or nothing if tiles of `type` do not
-/// exist. They do for the types of `getScalarFormat`, f16, bf16 and f32.
+/// exist. They do for the types of `getScalarFormat`, the wide integers, f16,
+/// bf16 and f32.
 std::optional<unsigned> getElementBits(mlir::Type type);
 
 } // namespace lowlp

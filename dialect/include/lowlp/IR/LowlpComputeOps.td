@@ -8,7 +8,7 @@ def Lowlp_SplatOp : Lowlp_Op<"splat", [Pure]> {
   let summary = "a tile with one value everywhere";
   let description = [{
     Tilus, table 1: AllocateRegister with an initial value, in SSA form. The scalar has the tile's element type, which
-    is `f16`, `bf16` or `f32`.
+    is `f16`, `bf16` or `f32`; for a tile of integers of 16 or 32 bits it is `i16` or `i32`.
 
     ```mlir
     %acc = lowlp.splat %zero : f32 -> !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
@@ -16,7 +16,7 @@ def Lowlp_SplatOp : Lowlp_Op<"splat", [Pure]> {
 
     Lowers to `vector.broadcast`.
   }];
-  let arguments = (ins AnyFloat:$value);
+  let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger]>:$value);
   let results = (outs Lowlp_TileType:$tile);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($tile)";
   let hasVerifier = 1;
@@ -25,9 +25,10 @@ def Lowlp_SplatOp : Lowlp_Op<"splat", [Pure]> {
 def Lowlp_CastOp : Lowlp_Op<"cast", [Pure]> {
   let summary = "convert the elements of a tile";
   let description = [{
-    From any element type to any other, the layout staying as it is (Tilus, table 1: Cast). Rounding is to nearest,
-    ties to even. Towards types of at most 8 bits values saturate to the largest finite number; NaN becomes NaN where
-    the type has one, else the largest number of a float, else 0; its sign is dropped.
+    From any element type to any other, the layout staying as it is (Tilus, table 1: Cast). The result is the nearest
+    value of the type, of two equally near ones the even one; it is rounded once. Towards integers, and floats of at
+    most 8 bits, values saturate to the smallest and largest finite number, from integers too: nothing wraps around.
+    NaN becomes NaN where the type has one, else the largest number of a float, else 0; its sign is dropped.
 
     ```mlir
     %f = lowlp.cast %q : !lowlp.tile<16x8xsi6, ...> -> !lowlp.tile<16x8xf16, ...>
@@ -89,11 +90,12 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
   let hasVerifier = 1;
 }
 
-class Lowlp_BinaryOp<string mnemonic, string text> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+class Lowlp_BinaryOp<string mnemonic, string text, string elements = "`f16`, `bf16`, `f32`, `si16`, `ui16`, `si32` or "
+    "`ui32`", string integers = " Integers wrap around."> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
   let summary = text # " of two tiles, element by element";
   let description = [{
-    Both tiles have one type, of `f16`, `bf16` or `f32` elements; a narrower tile is cast first (Tilus, table 1).
-    Every element is rounded once: multiply and add are not contracted.
+    Both tiles have one type, of }] # elements # [{; a narrower tile is cast first (Tilus, table 1).
+    Floats are rounded once: multiply and add are not contracted.}] # integers # [{
 
     ```mlir
     %c = lowlp.}] # mnemonic # [{ %a, %b : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
@@ -110,18 +112,19 @@ class Lowlp_BinaryOp<string mnemonic, string text> : Lowlp_Op<mnemonic, [Pure, S
 def Lowlp_AddOp : Lowlp_BinaryOp<"add", "sum">;
 def Lowlp_SubOp : Lowlp_BinaryOp<"sub", "difference">;
 def Lowlp_MulOp : Lowlp_BinaryOp<"mul", "product">;
-def Lowlp_DivOp : Lowlp_BinaryOp<"div", "quotient">;
+def Lowlp_DivOp : Lowlp_BinaryOp<"div", "quotient", "`f16`, `bf16` or `f32`", "">;
 
 def Lowlp_NegOp : Lowlp_Op<"neg", [Pure, SameOperandsAndResultType]> {
   let summary = "the negative of a tile";
   let description = [{
-    Element by element, on `f16`, `bf16` or `f32` (Tilus, table 1: Neg).
+    Element by element, on `f16`, `bf16`, `f32`, `si16` or `si32` (Tilus, table 1: Neg). Integers wrap around: the
+    smallest one stays.
 
     ```mlir
     %c = lowlp.neg %a : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
     ```
 
-    Lowers to `arith.negf`.
+    Lowers to `arith.negf`, or to `arith.subi` from 0.
   }];
   let arguments = (ins Lowlp_TileType:$operand);
   let results = (outs Lowlp_TileType:$result);

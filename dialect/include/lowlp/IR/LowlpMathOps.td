@@ -12,14 +12,14 @@ include "lowlp/IR/LowlpKernelOps.td"
 class Lowlp_ExtremeOp<string mnemonic, string text> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
   let summary = "the " # text # " of two tiles, element by element";
   let description = [{
-    Both tiles have one type, of `f16`, `bf16` or `f32` elements. Exact. Where one element is NaN the result is NaN;
-    -0 is less than +0 (IEEE 754-2019, minimum and maximum).
+    Both tiles have one type, of `f16`, `bf16` or `f32` elements or of integers of 16 or 32 bits. Exact. Where one
+    element is NaN the result is NaN; -0 is less than +0 (IEEE 754-2019, minimum and maximum).
 
     ```mlir
     %c = lowlp.}] # mnemonic # [{ %a, %b : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
     ```
 
-    Lowers to `arith.}] # mnemonic # [{f` on a vector.
+    Lowers to `arith.}] # mnemonic # [{f` on a vector, or to its twin on integers.
   }];
   let arguments = (ins Lowlp_TileType:$lhs, Lowlp_TileType:$rhs);
   let results = (outs Lowlp_TileType:$result);
@@ -51,9 +51,9 @@ class Lowlp_FunctionOp<string mnemonic, string text, string accuracy>
 }
 
 def Lowlp_AbsOp : Lowlp_FunctionOp<"abs", "the absolute value", [{
-    Exact: it clears the sign, that of NaN too.
+    Exact: it clears the sign, that of NaN too. On `si16` and `si32` also, where the smallest number stays.
 
-    Lowers to `math.absf` on a vector.}]>;
+    Lowers to `math.absf` or `math.absi` on a vector.}]>;
 
 def Lowlp_ExpOp : Lowlp_FunctionOp<"exp", "e to the power of each element", [{
     Computed in `f32`; elements of 16 bits are rounded once, at the end. The relative error in `f32` is at most 2^-21
@@ -97,14 +97,14 @@ def Lowlp_TanhOp : Lowlp_FunctionOp<"tanh", "the hyperbolic tangent", [{
 def Lowlp_CompareOp : Lowlp_Op<"compare", [Pure, AllTypesMatch<["lhs", "rhs"]>]> {
   let summary = "compare two tiles, element by element";
   let description = [{
-    The operands hold `f16`, `bf16` or `f32`; the result holds `ui1` in the same layout, 1 where the comparison holds.
-    NaN differs from everything, itself too, and is in no order with anything.
+    The operands hold `f16`, `bf16`, `f32` or integers of 16 or 32 bits; the result holds `ui1` in the same layout, 1
+    where the comparison holds. NaN differs from everything, itself too, and is in no order with anything.
 
     ```mlir
     %c = lowlp.compare lt %a, %b : !lowlp.tile<64xf32, spatial(32).local(2)> -> !lowlp.tile<64xui1, spatial(32).local(2)>
     ```
 
-    Lowers to `arith.cmpf`.
+    Lowers to `arith.cmpf` or `arith.cmpi`.
   }];
   let arguments = (ins Lowlp_ComparePredicate:$predicate, Lowlp_TileType:$lhs, Lowlp_TileType:$rhs);
   let results = (outs Lowlp_TileType:$result);

@@ -8,8 +8,8 @@ include "lowlp/IR/LowlpKernelOps.td"
 def Lowlp_IotaOp : Lowlp_Op<"iota", [Pure]> {
   let summary = "a tile of the indices of its elements along one dimension";
   let description = [{
-    Element (i, j, ...) of the result is its index along the dimension, from 0 on, as an `f32`; the extent is at most
-    2^24, so that every index is exact. Masks are comparisons with it.
+    Element (i, j, ...) of the result is its index along the dimension, from 0 on, as an `f32`, `si32` or `ui32`; the
+    extent is at most 2^24 for `f32`, 2^31 for integers, so that every index is exact. Masks are comparisons with it.
 
     ```mlir
     %j = lowlp.iota dim 1 : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
@@ -27,7 +27,8 @@ def Lowlp_ReduceOp : Lowlp_Op<"reduce", [Pure]> {
   let summary = "combine the elements of a tile along one dimension";
   let description = [{
     Sum (`add`), largest (`max`) or smallest (`min`) element; max and min as `lowlp.maximum` and `lowlp.minimum`. The
-    tile holds `f16`, `bf16` or `f32`; elements of 16 bits are combined in `f32` and rounded once, at the end.
+    tile holds `f16`, `bf16`, `f32`, `si32` or `ui32`; floats of 16 bits are combined in `f32` and rounded once, at the
+    end, and sums of integers wrap around.
 
     The result's layout is that of the source, reduced over the dimension (Tilus, appendix B): the dimension has extent
     1, or is gone. All threads that hold an element of the result hold the same bits.

@@ -11,8 +11,9 @@
 //
 // Example: f4e2m1 has the values 0 0.5 1 1.5 2 3 4 6 and their negatives.
 //
-// f16, bf16 and f32 are formats too, so that code which asks for bits and range
-// need not tell them apart; they have no codes here.
+// f16, bf16, f32 and the integers of 16 and 32 bits are formats too, so that
+// code which asks for bits and range need not tell them apart; they have no
+// codes here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,6 +62,8 @@ struct ScalarFormat {
   /// The integer or bipolar format of 1 to 8 bits; fails for other widths and
   /// for the kind Float.
   static Result<ScalarFormat> integer(FormatKind kind, int64_t bits);
+  /// int16, uint16, int32 and uint32.
+  static std::vector<ScalarFormat> wideIntegers();
   /// The float with a sign, `exponentBits` >= 1 and `mantissaBits` >= 0, 3 to 8
   /// bits in all; fails otherwise.
   static Result<ScalarFormat> floatingPoint(int64_t exponentBits,
@@ -69,12 +72,12 @@ struct ScalarFormat {
   static ScalarFormat bf16();
   static ScalarFormat f32();
 
-  /// The format with this name: int6, uint4, bipolar2, f6e3m2, f16, bf16, f32;
+  /// The format with this name: int6, uint32, bipolar2, f6e3m2, f16, bf16, f32;
   /// also float6_e3m2, float16, bfloat16, float32. Fails with what is allowed.
   static Result<ScalarFormat> parse(std::string_view name);
 
-  /// Every format: integers, bipolar, floats by bits and exponent bits, and
-  /// f16, bf16, f32.
+  /// Every format: integers, bipolar, floats by bits and exponent bits, the
+  /// wide integers, and f16, bf16, f32.
   static std::vector<ScalarFormat> all();
 
   //===--------------------------------------------------------------------===//

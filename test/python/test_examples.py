@@ -27,6 +27,7 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("rmsnorm.py", "-m", "33", "-n", "64", "--rows", "32"),
         ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
         ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
+        ("flash_decoding.py", "--length", "70", "-d", "32"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
@@ -43,6 +44,8 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
         ("transform_b.py", "transform_b"),
         ("softmax.py", "softmax"),
         ("rmsnorm.py", "rmsnorm"),
+        ("flash_decoding.py", "attention"),
+        ("flash_decoding.py", "combine"),
     ],
 )
 def test_example_prints_its_program(file: str, name: str) -> None:

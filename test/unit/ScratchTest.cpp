@@ -44,15 +44,17 @@ TEST(Scratch, PutsTheDimensionOfRunsLast) {
 }
 
 TEST(Scratch, ElementsThatFillNoBytesBecomeBytes) {
-  EXPECT_EQ(planScratch(parse("spatial(2, 32)"), parse("column_spatial(2, 32)"), 5)
-                .elementBits,
-            8);
+  EXPECT_EQ(
+      planScratch(parse("spatial(2, 32)"), parse("column_spatial(2, 32)"), 5)
+          .elementBits,
+      8);
   // Pairs of 4 bits are a byte in both layouts.
   EXPECT_EQ(planScratch(parse("spatial(2, 32).local(1, 2)"),
                         parse("column_spatial(2, 32).local(1, 2)"), 4)
                 .elementBits,
             4);
-  EXPECT_EQ(planScratch(parse("spatial(2, 32)"), parse("column_spatial(2, 32)"), 16)
-                .elementBits,
-            16);
+  EXPECT_EQ(
+      planScratch(parse("spatial(2, 32)"), parse("column_spatial(2, 32)"), 16)
+          .elementBits,
+      16);
 }

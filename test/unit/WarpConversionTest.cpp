@@ -81,21 +81,24 @@ TEST(WarpConversion, LanesThatChangePlacesTakeOneRound) {
 
 TEST(WarpConversion, DigitsThatChangePlacesTakeHalfOfTheValues) {
   // Lanes t and t ^ 16 exchange one of their two values.
-  WarpConversion found =
-      plan("local(2, 1).spatial(2, 16)", "spatial(2, 1).local(2, 1).spatial(1, 16)");
+  WarpConversion found = plan("local(2, 1).spatial(2, 16)",
+                              "spatial(2, 1).local(2, 1).spatial(1, 16)");
   ASSERT_EQ(found.rounds.size(), 1u);
   EXPECT_EQ(found.rounds[0].lane[3], 19);
   EXPECT_EQ(found.rounds[0].lane[19], 3);
 }
 
 TEST(WarpConversion, NarrowElementsTravelTogether) {
-  EXPECT_EQ(plan("spatial(8, 4).local(1, 4)", "column_spatial(8, 4).local(1, 4)", 8)
-                .elementsPerItem,
-            4);
-  EXPECT_EQ(plan("spatial(8, 4).local(1, 6)", "column_spatial(8, 4).local(1, 6)", 5)
-                .elementsPerItem,
-            6);
-  EXPECT_EQ(plan("spatial(8, 4).local(1, 4)", "local(1, 2).spatial(8, 4).local(1, 2)", 8)
+  EXPECT_EQ(
+      plan("spatial(8, 4).local(1, 4)", "column_spatial(8, 4).local(1, 4)", 8)
+          .elementsPerItem,
+      4);
+  EXPECT_EQ(
+      plan("spatial(8, 4).local(1, 6)", "column_spatial(8, 4).local(1, 6)", 5)
+          .elementsPerItem,
+      6);
+  EXPECT_EQ(plan("spatial(8, 4).local(1, 4)",
+                 "local(1, 2).spatial(8, 4).local(1, 2)", 8)
                 .elementsPerItem,
             2)
       << "only pairs stay together";

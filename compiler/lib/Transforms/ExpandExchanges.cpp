@@ -56,7 +56,8 @@ static Layout holdAllParts(const Layout &layout, int64_t parts) {
 
 /// Takes apart a reduction of `source`, whose dimension is spread over warps as
 /// `split` says.
-static Value expandReduce(OpBuilder &builder, ReduceOp op, const Layout &split) {
+static Value expandReduce(OpBuilder &builder, ReduceOp op,
+                          const Layout &split) {
   Location loc = op.getLoc();
   MLIRContext *context = op.getContext();
   Type element = op.getType().getElementType();
@@ -78,8 +79,7 @@ static Value expandReduce(OpBuilder &builder, ReduceOp op, const Layout &split) 
   const Layout &result = op.getType().getLayout();
   value = ConvertLayoutOp::create(
       builder, loc, tile(holdAllParts(result, split.shape().front())), value);
-  value =
-      ReduceOp::create(builder, loc, tile(result), op.getKind(), value, 0);
+  value = ReduceOp::create(builder, loc, tile(result), op.getKind(), value, 0);
   if (isHalf)
     value = CastOp::create(builder, loc, op.getType(), value);
   return value;
@@ -138,9 +138,9 @@ private:
 
   Value exchange(Value value, TileType target) {
     value = transpose(value, scratch.order);
-    auto shared = SharedType::get(
-        op.getContext(), target.getElementType(),
-        *SharedLayout::plain(Layout::local(scratch.shape)));
+    auto shared =
+        SharedType::get(op.getContext(), target.getElementType(),
+                        *SharedLayout::plain(Layout::local(scratch.shape)));
     Value place = create<AllocSharedOp>(shared, /*offset=*/IntegerAttr(),
                                         /*scratch=*/true);
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
@@ -189,15 +189,13 @@ static std::string describeShuffles(const WarpConversion &plan) {
 
 static std::string describeShared(const Scratch &scratch) {
   return "shared memory, " + std::to_string(scratch.sizeInBytes()) +
-         " bytes, " +
-         std::to_string(scratch.storePasses + scratch.loadPasses) +
+         " bytes, " + std::to_string(scratch.storePasses + scratch.loadPasses) +
          " passes of the banks";
 }
 
 namespace {
 
-struct ExpandExchanges
-    : lowlp::impl::ExpandExchangesBase<ExpandExchanges> {
+struct ExpandExchanges : lowlp::impl::ExpandExchangesBase<ExpandExchanges> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     SmallVector<std::string> decisions;

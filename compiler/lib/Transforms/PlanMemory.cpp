@@ -202,12 +202,15 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     numBarriers += Barriers(tiles, places).add(kernel);
   }
 
+  /// Reports the first tile that reaches beyond the end, and names the others.
   void refuse(const SharedTiles &tiles, const Places &places, int64_t bytes) {
-    InFlightDiagnostic error = getOperation().emitOpError("needs ")
-                               << bytes
-                               << " bytes of shared memory, but a block has at "
-                                  "most "
-                               << AllocSharedOp::kMaxBytes;
+    unsigned first = 0;
+    while (places[first]->end <= AllocSharedOp::kMaxBytes)
+      ++first;
+    InFlightDiagnostic error =
+        tiles[first].emitOpError("does not fit: a block has at most ")
+        << AllocSharedOp::kMaxBytes
+        << " bytes of shared memory, but its tiles take " << bytes;
     for (unsigned tile = 0; tile < tiles.size(); ++tile)
       error.attachNote(tiles[tile].getLoc())
           << tiles[tile].getType() << " takes "

@@ -49,7 +49,8 @@ struct PendingCopies {
       : begun(numTiles), committed(numTiles) {}
   llvm::BitVector all() const;
   /// Follows `op`; returns the tiles whose copies this thread has waited for.
-  llvm::BitVector step(mlir::Operation *op, const std::optional<SharedUse> &use);
+  llvm::BitVector step(mlir::Operation *op,
+                       const std::optional<SharedUse> &use);
   PendingCopies &operator|=(const PendingCopies &other) {
     begun |= other.begun;
     committed |= other.committed;
@@ -91,8 +92,7 @@ llvm::SmallVector<llvm::BitVector> findInterference(KernelOp kernel,
 namespace lowlp {
 
 template <typename State>
-void ForwardWalk<State>::follow(mlir::Block &block, State &state,
-                                bool isLast) {
+void ForwardWalk<State>::follow(mlir::Block &block, State &state, bool isLast) {
   // Ops that a visitor puts before `op` are not followed.
   for (mlir::Operation &op : llvm::make_early_inc_range(block))
     followOp(&op, state, isLast);

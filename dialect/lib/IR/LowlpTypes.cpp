@@ -127,8 +127,7 @@ int64_t SharedType::getSizeInBytes() const {
   if (elements > most)
     return most;
   return std::min<int64_t>(
-      most,
-      llvm::divideCeil(elements * *getElementBits(getElementType()), 8));
+      most, llvm::divideCeil(elements * *getElementBits(getElementType()), 8));
 }
 
 ArrayRef<int64_t> SharedType::getShape() const {

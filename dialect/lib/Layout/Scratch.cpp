@@ -115,7 +115,8 @@ static std::optional<Scratch> complete(Scratch scratch, const Layout &source,
   scratch.loadPasses =
       countBankPasses(to, scratch.shape, bits, loadWidth, false);
   int64_t warps = source.numThreads() / lanes;
-  int64_t passes = (scratch.storePasses + scratch.loadPasses + warps - 1) / warps;
+  int64_t passes =
+      (scratch.storePasses + scratch.loadPasses + warps - 1) / warps;
   int64_t accesses =
       source.numLocals() / storeWidth + result.numLocals() / loadWidth;
   scratch.cost = 2 * barrierCost + passes * WarpConversion::shuffleCost +

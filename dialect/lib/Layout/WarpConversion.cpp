@@ -160,7 +160,8 @@ static Rounds orderByPlaces(const std::vector<Demand> &demands,
   Rounds rounds;
   for (const Demand &demand : demands) {
     size_t number =
-        numbers.emplace(std::pair(demand.target, demand.offered), numbers.size())
+        numbers
+            .emplace(std::pair(demand.target, demand.offered), numbers.size())
             .first->second;
     serve(getRound(rounds, number, threads), demand);
   }
@@ -345,9 +346,9 @@ int64_t WarpConversion::cost() const {
   return total;
 }
 
-std::optional<WarpConversion>
-lowlp::planWarpConversion(const Layout &source, const Layout &result,
-                          int64_t elementBits) {
+std::optional<WarpConversion> lowlp::planWarpConversion(const Layout &source,
+                                                        const Layout &result,
+                                                        int64_t elementBits) {
   assert(source.shape() == result.shape() &&
          source.numThreads() == result.numThreads() &&
          source.numThreads() % lanes == 0 && "no conversion");

@@ -83,8 +83,8 @@ public:
     distinct.erase(kNone);
     Value result;
     for (int choice : distinct)
-      result = result ? select(choices, choice, get(choice), result)
-                      : get(choice);
+      result =
+          result ? select(choices, choice, get(choice), result) : get(choice);
     return result;
   }
   /// `value` in the threads whose entry is `choice`, else `other`.
@@ -174,12 +174,12 @@ private:
       if (lane != kNone)
         distances.insert(static_cast<int>(thread % kWarpThreads) ^ lane);
     bool isOne = distances.size() == 1;
-    return gpu::ShuffleOp::create(
-               builder, loc, offered,
-               isOne ? values.constant(*distances.begin())
-                     : values.number(lanes),
-               values.constant(kWarpThreads),
-               isOne ? gpu::ShuffleMode::XOR : gpu::ShuffleMode::IDX)
+    return gpu::ShuffleOp::create(builder, loc, offered,
+                                  isOne ? values.constant(*distances.begin())
+                                        : values.number(lanes),
+                                  values.constant(kWarpThreads),
+                                  isOne ? gpu::ShuffleMode::XOR
+                                        : gpu::ShuffleMode::IDX)
         .getShuffleResult();
   }
 

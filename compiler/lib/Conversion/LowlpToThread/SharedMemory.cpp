@@ -21,25 +21,23 @@ static constexpr int64_t kAlignBytes = 16;
 /// Gives `alloc` the bytes from `offset` on; fails where they are not there.
 static LogicalResult place(AllocSharedOp alloc, int64_t offset,
                            SharedMemoryPlan &plan) {
-  int64_t &kernelBytes =
-      plan.kernelBytes[alloc->getParentOfType<KernelOp>()];
+  int64_t &kernelBytes = plan.kernelBytes[alloc->getParentOfType<KernelOp>()];
   int64_t bytes = alloc.getShared().getType().getSizeInBytes();
   if (offset + bytes > AllocSharedOp::kMaxBytes)
     return alloc.emitOpError("does not fit: a block has at most ")
            << AllocSharedOp::kMaxBytes << " bytes of shared memory, of which "
            << offset << " are taken";
   plan.offsetBytes[alloc] = offset;
-  kernelBytes =
-      std::max<int64_t>(kernelBytes, llvm::alignTo(offset + bytes, kAlignBytes));
+  kernelBytes = std::max<int64_t>(kernelBytes,
+                                  llvm::alignTo(offset + bytes, kAlignBytes));
   return success();
 }
 
 FailureOr<SharedMemoryPlan> lowlp::planSharedMemory(Operation *root) {
   SharedMemoryPlan plan;
   auto placeAll = [&](llvm::function_ref<LogicalResult(AllocSharedOp)> place) {
-    return root->walk([&](AllocSharedOp alloc) {
-      return WalkResult(place(alloc));
-    });
+    return root->walk(
+        [&](AllocSharedOp alloc) { return WalkResult(place(alloc)); });
   };
   WalkResult placed = placeAll([&](AllocSharedOp alloc) -> LogicalResult {
     IntegerAttr offset = alloc.getOffsetAttr();

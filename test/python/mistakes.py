@@ -16,7 +16,7 @@ import numpy as np
 
 import lowlp
 from lowlp import language as ll
-from lowlp.cli.demo_run import Demo
+from lowlp.cli.device import choose_device
 from lowlp.compiler import compile_cpu
 from lowlp_runtime import assemble_ptx
 
@@ -414,7 +414,7 @@ def _(folder: Path) -> object:
 @mistake("a GPU is asked for and there is none")
 def _(folder: Path) -> object:
     with mock.patch("lowlp_runtime.why_no_device", lambda: "the driver sees no CUDA device"):
-        return Demo("int6", 128, 1, 0).choose_device("cuda")
+        return choose_device("cuda")
 
 
 @mistake("numpy arrays for a kernel that was compiled for a GPU")

@@ -13,7 +13,7 @@
 // CHECK-LABEL: lowlp.kernel @ways
 // CHECK-SAME: "conversion at expand-exchanges.mlir:[[#@LINE+18]]: nothing"
 // CHECK-SAME: "conversion at expand-exchanges.mlir:[[#@LINE+18]]: choices between registers, cost 3; not shared memory,
-// CHECK-SAME: "conversion at expand-exchanges.mlir:[[#@LINE+18]]: 1 shuffles, cost
+// CHECK-SAME: "conversion at expand-exchanges.mlir:[[#@LINE+18]]: 1 shuffle, cost
 // CHECK-SAME: "conversion at expand-exchanges.mlir:[[#@LINE+18]]: shared memory, 4608 bytes, 64 passes of the banks, cost {{[0-9]+}}; not {{[0-9]+}} shuffles
 // CHECK: lowlp.convert_layout
 // CHECK: lowlp.convert_layout

@@ -109,11 +109,11 @@ EACH_WAY = {
         lowlp.layout("spatial(2).reduce(spatial(16), dims=[0])"),
         "choices between registers",
     ),
-    "lanes": (lowlp.spatial(8, 4), lowlp.column_spatial(8, 4), "1 shuffles"),
+    "lanes": (lowlp.spatial(8, 4), lowlp.column_spatial(8, 4), "1 shuffle"),
     "digits": (
         lowlp.local(2, 1).spatial(2, 16),
         lowlp.spatial(2, 1).local(2, 1).spatial(1, 16),
-        "1 shuffles",
+        "1 shuffle",
     ),
     "warps": (lowlp.spatial(2, 32), lowlp.column_spatial(2, 32), "shared memory"),
     "many": (lowlp.local(32, 1).spatial(1, 32), lowlp.local(1, 32).spatial(32, 1), "shared memory"),
@@ -136,7 +136,7 @@ def test_numbers_that_stay_together_travel_together(dtype: str) -> None:
     element = lowlp.dtype(dtype)
     run = 32 // element.bits
     first, second = (layout.local(1, run) for layout in (lowlp.spatial(8, 4), lowlp.column_spatial(8, 4)))
-    assert ways(check_moves(element, first, second, seed=1))[0].startswith("1 shuffles")
+    assert ways(check_moves(element, first, second, seed=1))[0].startswith("1 shuffle")
 
 
 def test_conversion_through_shared_memory_has_no_bank_conflicts() -> None:

@@ -183,7 +183,8 @@ static std::string describePlace(Operation *op, StringRef name) {
 
 static std::string describeShuffles(const WarpConversion &plan) {
   if (!plan.isWithinThreads())
-    return std::to_string(plan.rounds.size()) + " shuffles";
+    return std::to_string(plan.rounds.size()) +
+           (plan.rounds.size() == 1 ? " shuffle" : " shuffles");
   return plan.cost() ? "choices between registers" : "nothing";
 }
 

@@ -42,6 +42,7 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("fig14.py", "--dtype", "uint2", "-m", "16", "-n", "64", "-k", "512"),
         ("fig14.py", "--dtype", "f4e2m1", "-m", "48", "-n", "32", "-k", "256"),
         ("fig14.py", "--dtype", "f8e4m3", "-m", "16", "-n", "32", "-k", "512"),
+        ("flash_decoding.py", "--length", "70", "-d", "32"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
@@ -60,6 +61,8 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
         ("softmax.py", "softmax"),
         ("rmsnorm.py", "rmsnorm"),
         ("split_k.py", "split_matmul"),
+        ("flash_decoding.py", "attention"),
+        ("flash_decoding.py", "combine"),
     ],
 )
 def test_example_prints_its_program(file: str, name: str) -> None:

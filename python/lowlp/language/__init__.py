@@ -66,6 +66,7 @@ from .parameters import i64 as i64
 from .parameters import integer as integer
 from .parameters import pointer as pointer
 from .reductions import broadcast_to as broadcast_to
+from .reductions import convert_layout as convert_layout
 from .reductions import iota as iota
 from .reductions import reduce_max as max
 from .reductions import reduce_min as min
@@ -92,11 +93,11 @@ from .tiles import Tile as Tile
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Mbarriers", "Parameter", "Pointer",
     "Range", "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers",
-    "alloc_shared", "atomic_rmw", "block_indices", "broadcast_to", "cast", "ceildiv", "copy_async", "copy_async_commit",
-    "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "dot",
-    "equal", "exp", "exp2", "f32", "fence_async", "full", "i32", "i64", "inline", "integer", "iota", "kernel",
-    "load_global", "load_shared", "log2", "make_kernel", "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes",
-    "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "semaphore_acquire",
-    "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "synchronize", "tanh", "transpose", "view",
-    "view_global", "where",
+    "alloc_shared", "atomic_rmw", "block_indices", "broadcast_to", "cast", "ceildiv", "convert_layout", "copy_async",
+    "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait",
+    "copy_tensor", "dot", "equal", "exp", "exp2", "f32", "fence_async", "full", "i32", "i64", "inline", "integer",
+    "iota", "kernel", "load_global", "load_shared", "log2", "make_kernel", "max", "maximum", "mbarrier_arrive",
+    "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "range", "rsqrt",
+    "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "synchronize", "tanh",
+    "transpose", "view", "view_global", "where",
 ]  # fmt: skip

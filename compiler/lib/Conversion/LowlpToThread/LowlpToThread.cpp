@@ -130,6 +130,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
     if (!maps.empty())
       function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
+    // What passes before have decided is told to the user.
+    for (NamedAttribute decision : op->getDiscardableAttrs())
+      function->setAttr(decision.getName(), decision.getValue());
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
@@ -204,7 +207,9 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
-    if (failed(dots) || failed(shared) || failed(tensorMaps) || failed(verifyReductions(kernels)))
+    FailureOr<ConversionPlans> conversions = planConversions(kernels);
+    if (failed(dots) || failed(shared) || failed(tensorMaps) ||
+        failed(conversions) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
@@ -230,6 +235,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateSemaphorePatterns(converter, patterns);
     populateWorkspacePatterns(converter, patterns, workspace);
     populateCastPatterns(converter, patterns);
+    populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);

@@ -15,6 +15,7 @@
 #include "DotPlan.h"
 
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/WarpConversion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -67,6 +68,15 @@ private:
   /// Null stands for zero.
   llvm::SmallVector<mlir::Value> words;
 };
+
+/// The registers of a tile as a vector of 32-bit words; the last one is padded
+/// with zeros.
+mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
+                    mlir::Value registers);
+
+/// The inverse of `toWords`.
+mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
+                      TileType tile, mlir::Value words);
 
 /// The elements of a thread's share of an integer tile, each as an i32: with
 /// the sign spread over its upper bits, or with zeros there.
@@ -151,6 +161,13 @@ AccessWidths planAccessWidths(mlir::Operation *root);
 /// that is spread over several warps.
 mlir::LogicalResult verifyReductions(mlir::Operation *root);
 
+/// How each lowlp.convert_layout moves its elements within warps.
+using ConversionPlans = llvm::DenseMap<mlir::Operation *, WarpConversion>;
+
+/// Finds the plan of every lowlp.convert_layout below `root`; fails with a
+/// diagnostic for each one that moves elements from warp to warp.
+mlir::FailureOr<ConversionPlans> planConversions(mlir::Operation *root);
+
 /// A power of two that divides `value` for certain; at most 2^20.
 int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
 
@@ -207,6 +224,9 @@ void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateComparePatterns(const mlir::TypeConverter &converter,
                              mlir::RewritePatternSet &patterns);
+void populateConvertLayoutPatterns(const mlir::TypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   const ConversionPlans &plans);
 void populateDotPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns,
                          const DotPlans &plans);

@@ -19,6 +19,7 @@
 #include "TilePositions.h"
 
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Layout/Scratch.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -36,13 +37,7 @@ int64_t lowlp::findSharedWidth(SharedType shared, OperandRange offsets,
   int64_t run = std::gcd(layout.contiguousLocals(layout.rank() - 1),
                          addresses.contiguousAddresses(addresses.rank() - 1));
   run = std::gcd(run, getPowerOf2Divisor(offsets.back()));
-  int64_t elementBits = *getElementBits(shared.getElementType());
-  for (int64_t v = std::min<int64_t>(run, 128); v > 1; --v) {
-    int64_t bits = v * elementBits;
-    if (run % v == 0 && bits >= 8 && bits <= 128 && llvm::isPowerOf2_64(bits))
-      return v;
-  }
-  return 1;
+  return accessWidth(run, *getElementBits(shared.getElementType()));
 }
 
 void lowlp::planSharedAccessWidths(Operation *root, AccessWidths &widths) {

@@ -16,5 +16,6 @@ include "lowlp/IR/LowlpOrderOps.td"
 include "lowlp/IR/LowlpComputeOps.td"
 include "lowlp/IR/LowlpMathOps.td"
 include "lowlp/IR/LowlpShapeOps.td"
+include "lowlp/IR/LowlpLayoutOps.td"
 
 #endif // LOWLP_IR_LOWLP_TD

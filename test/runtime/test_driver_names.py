@@ -24,6 +24,8 @@ def test_enumerators_exist() -> None:
         driver.CUfunction_attribute,
         driver.CUpointer_attribute,
         driver.CUjit_option,
+        driver.CUjitInputType,
+        driver.CUjit_target,
         driver.CUevent_flags,
         driver.CUstreamCaptureMode,
         driver.CUstreamCaptureStatus,

@@ -80,9 +80,10 @@ from .tiles import Tile as Tile
 
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Parameter", "Pointer", "Range",
-    "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_shared", "atomic_rmw", "block_indices", "broadcast_to", "cast",
-    "ceildiv", "copy_async", "copy_async_commit", "copy_async_wait", "dot", "equal", "exp", "exp2", "f32", "full",
-    "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "load_shared", "log2", "make_kernel", "max",
-    "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared",
-    "sum", "synchronize", "tanh", "transpose", "view", "view_global", "where",
+    "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_shared", "atomic_rmw",
+    "block_indices", "broadcast_to", "cast", "ceildiv", "copy_async", "copy_async_commit", "copy_async_wait", "dot",
+    "equal", "exp", "exp2", "f32", "full", "i32", "i64", "inline", "integer", "iota", "kernel", "load_global",
+    "load_shared", "log2", "make_kernel", "max", "maximum", "min", "minimum", "not_equal", "pointer", "range", "rsqrt",
+    "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "synchronize", "tanh",
+    "transpose", "view", "view_global", "where",
 ]  # fmt: skip

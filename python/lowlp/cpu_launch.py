@@ -62,6 +62,8 @@ def run(
     if description.workspace:
         allocations.extend(_part_allocations(layout, _address(workspace)))
         arguments.append(("ptr", _address(workspace) + layout.zeroed_bytes))
+    # The CPU target knows the tensors of tensor copies without their maps.
+    arguments += [("ptr", 0)] * len(description.tensor_maps)
     try:
         counters: dict[str, Any] = program.run(
             description.name,

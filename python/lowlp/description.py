@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.description import KernelDescription, Parameter
+from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.workspace import WorkspacePart
 
 from .errors import LowlpRuntimeError
@@ -57,9 +58,32 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
                 else (),
                 compiler_version=compiler_version,
                 notes=notes,
+                tensor_maps=tuple(
+                    _read_tensor_map(ir.DictAttr(entry), parameters, integers)
+                    for entry in (ir.ArrayAttr(facts["tensor_maps"]) if "tensor_maps" in facts else ())
+                ),
             )
         )
     return kernels
+
+
+def _read_tensor_map(facts: ir.DictAttr, parameters: list[Parameter], integers: list[str]) -> TensorMap:
+    from ._mlir import ir
+
+    def number(name: str) -> int:
+        return int(ir.IntegerAttr(facts[name]).value)
+
+    def expressions(name: str) -> tuple[Any, ...]:
+        return tuple(_read_expression(result, integers) for result in ir.AffineMapAttr(facts[name]).value.results)
+
+    return TensorMap(
+        parameter=parameters[number("parameter")].name,
+        element_bytes=number("element_bytes"),
+        extents=expressions("extents"),
+        strides=expressions("strides"),
+        box=tuple(int(extent) for extent in ir.DenseI64ArrayAttr(facts["box"])),
+        swizzle=number("swizzle"),
+    )
 
 
 def _read_parameter(facts: ir.DictAttr) -> Parameter:

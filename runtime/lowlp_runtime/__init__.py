@@ -25,6 +25,7 @@ from lowlp_runtime.errors import (
 )
 from lowlp_runtime.launch import launch
 from lowlp_runtime.module import LoadedKernel, load_kernel
+from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.timing import Timing, measure
 from lowlp_runtime.workspace import WorkspacePart
 
@@ -49,6 +50,7 @@ __all__ = [
     "LowlpTypeError",
     "LowlpValueError",
     "Parameter",
+    "TensorMap",
     "Timing",
     "WorkspacePart",
     "as_device_array",

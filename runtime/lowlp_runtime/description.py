@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lowlp_runtime import grid as grids
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.workspace import WorkspaceLayout, WorkspacePart, lay_out
 
 FORMAT_VERSION = 1
@@ -88,6 +89,7 @@ class KernelDescription:
                       pointer to it behind its parameters (see `lowlp_runtime.workspace`)
     compiler_version  free text: what made the kernel
     notes             JSON of any form under string keys: the plan, the report. Not part of the hash.
+    tensor_maps       what the kernel receives behind its parameters, made by a launch
     format_version    of the saved file; only 1 exists
 
     Lists are taken where tuples are declared. Raises `LowlpValueError` or `LowlpTypeError` for what CUDA or the file
@@ -102,6 +104,7 @@ class KernelDescription:
     workspace: tuple[WorkspacePart, ...] = ()
     compiler_version: str = ""
     notes: Mapping[str, object] = field(default_factory=dict, hash=False)
+    tensor_maps: tuple[TensorMap, ...] = ()
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -117,6 +120,7 @@ class KernelDescription:
         object.__setattr__(self, "grid", _grid(self.grid, self.parameters))
         object.__setattr__(self, "workspace", _workspace(self.workspace, self.parameters))
         object.__setattr__(self, "notes", _notes(self.notes))
+        object.__setattr__(self, "tensor_maps", _tensor_maps(self.tensor_maps, self.parameters))
 
     @functools.cached_property
     def argument_struct(self) -> struct.Struct:
@@ -139,7 +143,8 @@ class KernelDescription:
         return lay_out(self.workspace, values)
 
     def to_json(self) -> dict[str, object]:
-        """The description as JSON; `from_json` is its inverse."""
+        """The description as JSON; `from_json` is its inverse. Tensor maps are a field only where there are any."""
+        tensor_maps = [tensor_map.to_json() for tensor_map in self.tensor_maps]
         return {
             "name": self.name,
             "parameters": [
@@ -163,13 +168,14 @@ class KernelDescription:
             "compiler_version": self.compiler_version,
             "notes": dict(self.notes),
             "format_version": self.format_version,
+            **({"tensor_maps": tensor_maps} if tensor_maps else {}),
         }
 
     @staticmethod
     def from_json(data: object) -> "KernelDescription":
         """The description that `to_json` wrote. Raises `LowlpValueError` or `LowlpTypeError` for anything else."""
         if isinstance(data, dict):
-            data = {"workspace": [], **data}  # files from before there were workspaces
+            data = {"workspace": [], "tensor_maps": [], **data}  # files of kernels that have none
         fields = _exact_keys(data, "description", set(KernelDescription.__dataclass_fields__))
         listed = fields.pop("parameters")
         if not isinstance(listed, list):
@@ -177,13 +183,14 @@ class KernelDescription:
         allowed = set(Parameter.__dataclass_fields__)
         entries = [_exact_keys(entry, "parameter", allowed) for entry in listed]
         parameters = tuple(Parameter(**entry) for entry in entries)  # type: ignore[arg-type]
-        listed = fields.pop("workspace")
-        if not isinstance(listed, list):
-            raise LowlpTypeError(f"workspace: expected a list, got {type(listed).__name__}")
-        allowed = set(WorkspacePart.__dataclass_fields__)
-        parts = [_exact_keys(entry, "workspace", allowed) for entry in listed]
-        workspace = tuple(WorkspacePart(**part) for part in parts)  # type: ignore[arg-type]
-        return KernelDescription(parameters=parameters, workspace=workspace, **fields)  # type: ignore[arg-type]
+        parts = _entries(fields.pop("workspace"), "workspace", set(WorkspacePart.__dataclass_fields__))
+        maps = _entries(fields.pop("tensor_maps"), "tensor_maps", set(TensorMap.__dataclass_fields__))
+        return KernelDescription(
+            parameters=parameters,
+            workspace=tuple(WorkspacePart(**part) for part in parts),  # type: ignore[arg-type]
+            tensor_maps=tuple(TensorMap(**entry) for entry in maps),  # type: ignore[arg-type]
+            **fields,  # type: ignore[arg-type]
+        )
 
 
 def _expect(owner: object, **types: type) -> None:
@@ -237,12 +244,30 @@ def _grid(grid: object, parameters: tuple[Parameter, ...]) -> grids.Grid:
     return x, y, z
 
 
+def _entries(listed: object, name: str, keys: set[str]) -> list[dict[str, object]]:
+    if not isinstance(listed, list):
+        raise LowlpTypeError(f"{name}: expected a list, got {type(listed).__name__}")
+    return [_exact_keys(entry, name, keys) for entry in listed]
+
+
 def _workspace(parts: object, parameters: tuple[Parameter, ...]) -> tuple[WorkspacePart, ...]:
     if not isinstance(parts, Sequence) or not all(isinstance(part, WorkspacePart) for part in parts):
         raise LowlpTypeError(f"workspace: expected a sequence of WorkspacePart, got {parts!r}")
     for part in parts:
         _check_names("workspace", part.size_bytes, parameters)
     return tuple(parts)
+
+
+def _tensor_maps(maps: object, parameters: tuple[Parameter, ...]) -> tuple[TensorMap, ...]:
+    if not isinstance(maps, Sequence) or not all(isinstance(entry, TensorMap) for entry in maps):
+        raise LowlpTypeError(f"tensor_maps: expected a sequence of TensorMap, got {maps!r}")
+    pointers = [p.name for p in parameters if p.is_pointer]
+    for entry in maps:
+        if entry.parameter not in pointers:
+            raise LowlpValueError(f"tensor_maps: {entry.parameter!r} is no pointer; pointers: {', '.join(pointers)}")
+        for expression in (*entry.extents, *entry.strides):
+            _check_names("tensor_maps", expression, parameters)
+    return tuple(maps)
 
 
 def _check_names(what: str, expression: grids.GridExpression, parameters: tuple[Parameter, ...]) -> None:

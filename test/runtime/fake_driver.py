@@ -30,9 +30,6 @@ class FakeDriver:
     CUfunction_attribute = SimpleNamespace(
         CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=1, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
     )
-    CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_ACTIVE=1)
-    CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
-    CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=SimpleNamespace(value=1))
     CUjit_option = SimpleNamespace(
         CU_JIT_INFO_LOG_BUFFER=3,
         CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES=4,
@@ -44,6 +41,9 @@ class FakeDriver:
     )
     CUjit_target = SimpleNamespace(CU_TARGET_COMPUTE_90A="90A")
     CUjitInputType = SimpleNamespace(CU_JIT_INPUT_PTX=1)
+    CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_ACTIVE=1)
+    CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
+    CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=SimpleNamespace(value=1))
     CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2))
 
     def __init__(self, devices: int = 2, static_shared_bytes: int = 0) -> None:
@@ -54,10 +54,10 @@ class FakeDriver:
         self.calls: list[tuple[Any, ...]] = []
         self.launches: list[dict[str, Any]] = []
         self.jit_error = b""
+        self.cubin = ctypes.create_string_buffer(b"\x7fELF fake")
         self.captures: dict[int, int] = {}  # the number of the capture that a stream takes part in
         self.stream_ids: dict[int, int] = {}  # where it is not the stream's handle
         self.next_address = 0x10000
-        self.cubin = ctypes.create_string_buffer(b"\x7fELF fake")
 
     def note(self, *call: Any) -> None:
         self.calls.append(call)

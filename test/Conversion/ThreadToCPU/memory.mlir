@@ -87,24 +87,3 @@ module attributes {gpu.container_module} {
     }
   }
 }
-
-// -----
-
-module attributes {gpu.container_module} {
-  gpu.module @kernels {
-    // CHECK-LABEL: llvm.func @copies(
-    gpu.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {
-        known_block_size = array<i32: 32, 1, 1>} {
-      %zero = arith.constant 0 : i64
-      // CHECK: llvm.call @lowlpCpuCheckAccess
-      // CHECK: llvm.call @lowlpCpuCheckAccess
-      // CHECK: %[[V:.*]] = llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<2xi32>
-      // CHECK: llvm.store %[[V]], %{{.*}} {alignment = 8 : i64} : vector<2xi32>, !llvm.ptr
-      simt.copy_async %g[%zero] to %s[%zero] bytes 8 : !simt.ptr<global> to !simt.ptr<shared>
-      // CHECK-NEXT: llvm.return
-      simt.copy_async_commit
-      simt.copy_async_wait 0
-      gpu.return
-    }
-  }
-}

@@ -86,7 +86,7 @@ module attributes {gpu.container_module} {
 // CHECK: lowlp.kernels = {shared = {block_size = array<i32: 32, 1, 1>, shared_bytes = 64 : i64}}
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // CHECK: llvm.mlir.global external @lowlp_shared_memory() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+    // CHECK: llvm.mlir.global external @lowlp_shared_memory() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
     // CHECK-NOT: llvm.mlir.global
     // CHECK-LABEL: llvm.func @shared
     gpu.func @shared() kernel attributes {known_block_size = array<i32: 32, 1, 1>, lowlp.shared_bytes = 64 : i64} {

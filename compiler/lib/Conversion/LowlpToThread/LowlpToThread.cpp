@@ -8,6 +8,7 @@
 #include "LowlpToThread.h"
 #include "Order.h"
 #include "SharedMemory.h"
+#include "TensorMaps.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -31,7 +32,7 @@ using namespace lowlp;
 /// has someone who releases it.
 static Value getWritten(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
-      .Case<StoreGlobalOp, AtomicRMWOp>(
+      .Case<StoreGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
           [](auto access) -> Value { return access.getDestination(); })
       .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
           [](auto semaphore) -> Value { return semaphore.getView(); })
@@ -95,9 +96,10 @@ namespace {
 
 struct KernelPattern : OpConversionPattern<KernelOp> {
   KernelPattern(const TypeConverter &converter, MLIRContext *context,
-                const SharedMemoryPlan &plan, const WorkspacePlan &workspace)
+                const SharedMemoryPlan &plan, const WorkspacePlan &workspace,
+                const TensorMapPlan &tensorMaps)
       : OpConversionPattern(converter, context), plan(plan),
-        workspace(workspace) {}
+        workspace(workspace), tensorMaps(tensorMaps) {}
 
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
@@ -107,6 +109,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     if (failed(
             converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
       return rewriter.notifyMatchFailure(op, "a parameter has no thread type");
+    SmallVector<Attribute> maps = tensorMaps.maps.lookup(op);
+    signature.addInputs(SmallVector<Type>(
+        maps.size(), simt::TensorMapType::get(op.getContext())));
     auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
     SmallVector<Attribute> parameters;
     ArrayAttr parts = describeWorkspace(workspace, op);
@@ -122,6 +127,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
+    if (!maps.empty())
+      function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
@@ -139,6 +146,7 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
 
   const SharedMemoryPlan &plan;
   const WorkspacePlan &workspace;
+  const TensorMapPlan &tensorMaps;
 };
 
 struct ReturnPattern : OpConversionPattern<ReturnOp> {
@@ -183,7 +191,8 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     planAtomicWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
-    if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
+    FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
+    if (failed(dots) || failed(shared) || failed(tensorMaps) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
@@ -198,10 +207,13 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns, *shared, workspace);
+    populateKernelPatterns(converter, patterns, *shared, workspace,
+                           *tensorMaps);
     populateAccessPatterns(converter, patterns, widths);
     populateSharedPatterns(converter, patterns, widths, *shared);
     populateCopyPatterns(converter, patterns, widths);
+    populateMbarrierPatterns(converter, patterns, *shared);
+    populateBulkCopyPatterns(converter, patterns, *tensorMaps);
     populateAtomicPatterns(converter, patterns, widths);
     populateSemaphorePatterns(converter, patterns);
     populateWorkspacePatterns(converter, patterns, workspace);
@@ -251,9 +263,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
 void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns,
                                    const SharedMemoryPlan &plan,
-                                   const WorkspacePlan &workspace) {
+                                   const WorkspacePlan &workspace,
+                                   const TensorMapPlan &tensorMaps) {
   patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
-                              workspace);
+                              workspace, tensorMaps);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

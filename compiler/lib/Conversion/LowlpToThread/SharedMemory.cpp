@@ -1,7 +1,7 @@
 //===- SharedMemory.cpp - where shared tiles lie --------------------------===//
 //
-// Tiles lie one behind the other, each at a multiple of 16 bytes, the widest
-// access that there is:
+// Tiles and mbarriers lie one behind the other, each at a multiple of 16 bytes,
+// the widest access that there is, or what tensor copies into it demand:
 //
 //   alloc_shared <3x16x256xf16>     0
 //   alloc_shared <5xsi6>            24576     4 bytes
@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "SharedMemory.h"
+#include "TensorMaps.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -30,20 +31,39 @@ static int64_t getSizeInBytes(SharedType shared) {
       kMaxBytes + 1);
 }
 
+/// The bytes that `op` allocates, or 0 if it is no allocation.
+static int64_t getAllocatedBytes(Operation *op) {
+  if (auto alloc = dyn_cast<AllocSharedOp>(op))
+    return getSizeInBytes(alloc.getShared().getType());
+  if (auto alloc = dyn_cast<AllocMbarriersOp>(op))
+    return kMbarrierBytes * alloc.getType().getCount();
+  return 0;
+}
+
+static int64_t getAlignBytes(Operation *alloc) {
+  int64_t alignBytes = kAlignBytes;
+  for (Operation *user : alloc->getUsers())
+    if (auto copy = dyn_cast<CopyTensorOp>(user))
+      alignBytes = std::max(alignBytes, getTensorAlignBytes(copy));
+  return alignBytes;
+}
+
 FailureOr<SharedMemoryPlan> lowlp::planSharedMemory(Operation *root) {
   SharedMemoryPlan plan;
-  WalkResult result = root->walk([&](AllocSharedOp alloc) {
-    auto kernel = alloc->getParentOfType<KernelOp>();
-    int64_t &kernelBytes = plan.kernelBytes[kernel];
-    plan.offsetBytes[alloc] = kernelBytes;
-    int64_t bytes = getSizeInBytes(alloc.getShared().getType());
-    if (kernelBytes + bytes > kMaxBytes) {
-      alloc.emitOpError("does not fit: a block has at most ")
-          << kMaxBytes << " bytes of shared memory, of which " << kernelBytes
+  WalkResult result = root->walk([&](Operation *op) {
+    int64_t bytes = getAllocatedBytes(op);
+    if (!bytes)
+      return WalkResult::advance();
+    int64_t &kernelBytes = plan.kernelBytes[op->getParentOfType<KernelOp>()];
+    int64_t offset = llvm::alignTo(kernelBytes, getAlignBytes(op));
+    plan.offsetBytes[op] = offset;
+    if (offset + bytes > kMaxBytes) {
+      op->emitOpError("does not fit: a block has at most ")
+          << kMaxBytes << " bytes of shared memory, of which " << offset
           << " are taken";
       return WalkResult::interrupt();
     }
-    kernelBytes += llvm::alignTo(bytes, kAlignBytes);
+    kernelBytes = llvm::alignTo(offset + bytes, kAlignBytes);
     return WalkResult::advance();
   });
   if (result.wasInterrupted())

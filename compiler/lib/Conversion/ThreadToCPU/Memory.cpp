@@ -1,4 +1,4 @@
-//===- Memory.cpp - loads, stores and copies as host code -----------------===//
+//===- Memory.cpp - loads and stores as host code -------------------------===//
 //
 // A load or store is announced to the executor, which checks it and does not
 // return if it must not happen; the access itself stays in compiled code.
@@ -91,41 +91,6 @@ struct StoreLowering : ExecutorPattern<simt::StoreOp> {
   }
 };
 
-/// The copy lands at once, which a program that waits for it cannot tell.
-struct CopyAsyncLowering : ExecutorPattern<simt::CopyAsyncOp> {
-  using ExecutorPattern::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::CopyAsyncOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    int64_t bytes = op.getBytes();
-    Type type = VectorType::get({bytes / 4}, rewriter.getI32Type());
-    Value from =
-        checkAccess(calls, rewriter, op, type, adaptor.getSource(),
-                    adaptor.getSourceOffset(), bytes, /*isWrite=*/false);
-    Value to =
-        checkAccess(calls, rewriter, op, type, adaptor.getDestination(),
-                    adaptor.getDestinationOffset(), bytes, /*isWrite=*/true);
-    Value value =
-        LLVM::LoadOp::create(rewriter, op.getLoc(), type, from, bytes);
-    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, value, to, bytes);
-    return success();
-  }
-};
-
-/// Closes or awaits groups of copies, all of which have landed.
-template <typename GroupOp>
-struct CopyGroupLowering : ExecutorPattern<GroupOp> {
-  using ExecutorPattern<GroupOp>::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(GroupOp op, typename GroupOp::Adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
 struct AssertLowering : ExecutorPattern<simt::AssertOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -150,7 +115,5 @@ void lowlp::populateMemoryToCPUPatterns(const LLVMTypeConverter &converter,
                                         ExecutorCalls &calls) {
   patterns.add<OffsetLowering>(converter);
   patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
-               CopyAsyncLowering, CopyGroupLowering<simt::CopyAsyncCommitOp>,
-               CopyGroupLowering<simt::CopyAsyncWaitOp>, AssertLowering>(
-      converter, calls);
+               AssertLowering>(converter, calls);
 }

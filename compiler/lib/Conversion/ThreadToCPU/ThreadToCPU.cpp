@@ -60,6 +60,9 @@ static LogicalResult convert(MLIRContext *context,
   converter.addConversion([](simt::PtrType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
+  converter.addConversion([](simt::TensorMapType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext());
+  });
   ExecutorCalls calls(context);
   RewritePatternSet patterns(context);
   populateThreadToLLVMPatterns(converter, patterns);
@@ -67,6 +70,7 @@ static LogicalResult convert(MLIRContext *context,
   populateMemoryToCPUPatterns(converter, patterns, calls);
   populateAtomicsToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
+  populateAsyncToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);
   return applyFullConversion(kernels, target, std::move(patterns));
 }

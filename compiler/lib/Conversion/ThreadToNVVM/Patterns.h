@@ -9,7 +9,7 @@ class RewritePatternSet;
 
 namespace lowlp {
 
-/// Adds the conversion of `!simt.ptr`.
+/// Adds the conversions of `!simt.ptr` and `!simt.tensor_map`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
 
 /// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and
@@ -21,6 +21,11 @@ void populateSimtAtomicsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 /// `copy_async` with commit and wait, and `assert`.
 void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns);
+
+/// Adds the lowerings of the mbarriers, fences of proxies, bulk copies and
+/// tensor copies of `simt`.
+void populateSimtAsyncToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                     mlir::RewritePatternSet &patterns);
 
 /// Adds the lowering of `simt.mma`.
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,

@@ -35,10 +35,6 @@ namespace {
 /// The bytes of a tile, from one to the one behind the last.
 struct Place {
   int64_t begin, end;
-
-  bool overlaps(const Place &other) const {
-    return begin < other.end && other.begin < end;
-  }
 };
 
 using Places = SmallVector<std::optional<Place>>;
@@ -67,7 +63,8 @@ static int64_t findGap(SmallVector<Place> taken, int64_t bytes) {
   return best ? best->begin : free;
 }
 
-/// A place for every tile; those that have an offset keep it.
+/// A place for every tile but those that are pinned, whose users may demand
+/// more of it than is known here; those that have an offset keep it.
 static Places findPlaces(const SharedTiles &tiles,
                          ArrayRef<BitVector> interference) {
   Places places(tiles.size());
@@ -76,7 +73,7 @@ static Places findPlaces(const SharedTiles &tiles,
     AllocSharedOp alloc = tiles[tile];
     if (IntegerAttr offset = alloc.getOffsetAttr())
       places[tile] = {offset.getInt(), offset.getInt() + getBytes(alloc)};
-    else
+    else if (!tiles.isPinned(tile))
       order.push_back(tile);
   }
   llvm::sort(order, [&](unsigned a, unsigned b) {
@@ -130,7 +127,7 @@ public:
       : tiles(tiles), sharing(tiles.size(), BitVector(tiles.size())) {
     for (unsigned a = 0; a < tiles.size(); ++a)
       for (unsigned b = 0; b < tiles.size(); ++b)
-        if (a == b ? tiles[a].getScratch() : places[a]->overlaps(*places[b]))
+        if (a == b ? tiles[a].getScratch() : overlap(places[a], places[b]))
           sharing[a].set(b);
   }
 
@@ -152,6 +149,11 @@ public:
   }
 
 private:
+  static bool overlap(const std::optional<Place> &a,
+                      const std::optional<Place> &b) {
+    return a && b && a->begin < b->end && b->begin < a->end;
+  }
+
   bool needsBarrier(const SharedUse &use, const Accesses &since) const {
     const BitVector &others = sharing[use.tile];
     return others.anyCommon(since.written) ||
@@ -184,39 +186,63 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     SharedTiles tiles(kernel);
     if (tiles.size() == 0)
       return;
+    if (failed(verifyScratch(tiles)))
+      return signalPassFailure();
     Places places = findPlaces(tiles, findInterference(kernel, tiles));
-    int64_t bytes = 0, unsharedBytes = 0;
-    for (unsigned tile = 0; tile < tiles.size(); ++tile) {
-      bytes = std::max(bytes, places[tile]->end);
-      unsharedBytes += getBytes(tiles[tile]);
-    }
-    if (bytes > AllocSharedOp::kMaxBytes)
-      return refuse(tiles, places, bytes);
+    if (failed(verifyPlaces(tiles, places)))
+      return signalPassFailure();
     Builder builder(&getContext());
-    for (unsigned tile = 0; tile < tiles.size(); ++tile)
-      tiles[tile].setOffsetAttr(builder.getI64IntegerAttr(places[tile]->begin));
+    int64_t unsharedBytes = 0;
+    for (unsigned tile = 0; tile < tiles.size(); ++tile) {
+      unsharedBytes += getBytes(tiles[tile]);
+      if (const std::optional<Place> &place = places[tile])
+        tiles[tile].setOffsetAttr(builder.getI64IntegerAttr(place->begin));
+    }
     kernel->setDiscardableAttr("lowlp.unshared_bytes",
                                builder.getI64IntegerAttr(unsharedBytes));
-    numBytes += bytes;
+    numPlaced += getEnd(places);
     numUnsharedBytes += unsharedBytes;
     numBarriers += Barriers(tiles, places).add(kernel);
   }
 
-  /// Reports the first tile that reaches beyond the end, and names the others.
-  void refuse(const SharedTiles &tiles, const Places &places, int64_t bytes) {
-    unsigned first = 0;
-    while (places[first]->end <= AllocSharedOp::kMaxBytes)
-      ++first;
-    InFlightDiagnostic error =
-        tiles[first].emitOpError("does not fit: a block has at most ")
-        << AllocSharedOp::kMaxBytes
-        << " bytes of shared memory, but its tiles take " << bytes;
+  static int64_t getEnd(const Places &places) {
+    int64_t end = 0;
+    for (const std::optional<Place> &place : places)
+      end = std::max(end, place ? place->end : 0);
+    return end;
+  }
+
+  /// Barriers between two uses of scratch can be added only where the order of
+  /// ops is known.
+  static LogicalResult verifyScratch(const SharedTiles &tiles) {
     for (unsigned tile = 0; tile < tiles.size(); ++tile)
-      error.attachNote(tiles[tile].getLoc())
-          << tiles[tile].getType() << " takes "
-          << places[tile]->end - places[tile]->begin << " bytes from "
-          << places[tile]->begin << " on";
-    signalPassFailure();
+      if (tiles[tile].getScratch() && tiles.isPinned(tile))
+        return tiles[tile].emitOpError(
+            "scratch is used in a region of an op other than scf.for, scf.if "
+            "and scf.while");
+    return success();
+  }
+
+  /// Reports the first tile that reaches beyond the end, and names the others.
+  static LogicalResult verifyPlaces(const SharedTiles &tiles,
+                                    const Places &places) {
+    auto isBeyond = [](const std::optional<Place> &place) {
+      return place && place->end > AllocSharedOp::kMaxBytes;
+    };
+    const auto *first = llvm::find_if(places, isBeyond);
+    if (first == places.end())
+      return success();
+    InFlightDiagnostic error = tiles[first - places.begin()].emitOpError(
+                                   "does not fit: a block has at most ")
+                               << AllocSharedOp::kMaxBytes
+                               << " bytes of shared memory, but its tiles take "
+                               << getEnd(places);
+    for (unsigned tile = 0; tile < tiles.size(); ++tile)
+      if (const std::optional<Place> &place = places[tile])
+        error.attachNote(tiles[tile].getLoc())
+            << tiles[tile].getType() << " takes " << place->end - place->begin
+            << " bytes from " << place->begin << " on";
+    return failure();
   }
 };
 

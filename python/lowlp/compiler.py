@@ -7,6 +7,7 @@ A program is a `Kernel` of the DSL, or text of the block dialect. The named pipe
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -369,7 +370,8 @@ def launch(
     if all(host) and host:
         # With locations, which errors of the CPU target name.
         text = program.module().operation.get_asm(enable_debug_info=True)
-        kernel = _compiled.get((text, "cpu"), functools.partial(compile_cpu, program))
+        key = hashlib.sha256(text.encode()).hexdigest()
+        kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
         counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
         return counters
     arch = current_arch()

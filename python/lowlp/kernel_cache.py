@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import logging
 import os
 import re
@@ -21,6 +22,7 @@ from typing import Any
 from lowlp_runtime.assemble import assembler_identity
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.cache import KernelCache, cache_key
+from lowlp_runtime.errors import LowlpValueError
 
 from . import __version__
 
@@ -72,8 +74,12 @@ def kernel_key(
 
     program  the text of the block dialect, without locations
 
-    Raises `LowlpTypeError` for notes that are not JSON.
+    Raises `LowlpValueError` for notes that are not JSON.
     """
+    try:
+        json.dumps(dict(notes or {}), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LowlpValueError(f"notes: not JSON: {error}") from error
     return cache_key(
         {
             "program": program,

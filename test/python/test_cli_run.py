@@ -141,6 +141,32 @@ def test_wrong_files(
         assert said in capsys.readouterr().err
 
 
+KERNEL = """
+import lowlp
+from lowlp import language as ll
+
+
+@lowlp.kernel(grid=(1,), num_threads=32)
+def wrong(x: ll.pointer("f16")):
+    {line}
+"""
+
+
+def test_errors_in_kernels_name_the_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(KERNEL.format(line="undefined_name + 1"))
+    for command in (["run", str(file), "-a", "x=8"], ["compile", str(file)]):
+        assert main(command) == 1
+        assert capsys.readouterr().err == (f"lowlp: error: {file}:8: NameError: name 'undefined_name' is not defined\n")
+    file.write_text(KERNEL.format(line='ll.alloc_shared("f32", shape=[300, 300])'))
+    emit = f"reproduce: lowlp compile {file} --kernel wrong --emit block -o kernels.mlir && lowlp-opt kernels.mlir "
+    for command, pipeline in (("run", "--lowlp-to-cpu"), ("compile", "'--lowlp-to-ptx=arch=sm_90a opt-level=3'")):
+        more = ["-a", "x=8", "--device", "cpu"] if command == "run" else []
+        assert main([command, str(file), "--kernel", "wrong", *more]) == 1
+        said = capsys.readouterr().err
+        assert f"{file}:8: 'lowlp.alloc_shared' op does not fit" in said
+        assert said.endswith(f"refused by: lowlp-convert-to-thread\n{emit}{pipeline}\n")
+
+
 def test_a_gpu_that_is_not_there(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,13 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
     return parseLaidOutType<TileType>(parser, parseLayout);
   if (mnemonic == "shared")
     return parseLaidOutType<SharedType>(parser, parseSharedLayout);
+  if (mnemonic == "mbarriers") {
+    int64_t count;
+    if (parser.parseLess() || parser.parseInteger(count) ||
+        parser.parseGreater())
+      return {};
+    return MbarriersType::getChecked(emitError, parser.getContext(), count);
+  }
   Type elementType;
   SmallVector<int64_t> shape;
   bool isGlobal = mnemonic == "global";
@@ -267,6 +274,9 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
             layout.layout() != Layout::local(layout.shape()))
           printer << ", " << layout.str();
         printer << ">";
+      })
+      .Case([&](MbarriersType barriers) {
+        printer << "mbarriers<" << barriers.getCount() << ">";
       })
       .Case([&](TileType tile) {
         printer << "tile<";

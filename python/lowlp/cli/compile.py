@@ -11,7 +11,7 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpValueError
 
 from . import output
-from .program_file import KERNEL_HELP, open_file
+from .program_file import KERNEL_HELP, explained, open_file
 
 if TYPE_CHECKING:
     from lowlp.compiler import BlockProgram
@@ -71,11 +71,7 @@ def run(options: argparse.Namespace) -> int:
         make = _machine_code if options.emit in _BINARY else _text
         data = make(program, arch, options.emit, options.opt_level)
     except CompileError as error:
-        if not error.pipeline:
-            raise
-        # The program is in a file already; the error's own text offers to write one.
-        said = "\n".join([*error.diagnostics, f"refused by: {error.failing_pass}"])
-        raise LowlpValueError(f"{said}\nreproduce: {error.command_for(options.file)}") from error
+        raise explained(error, options.file, options.kernel) from error
     output.write(options.output, data)
     return 0
 

@@ -148,6 +148,7 @@ def full(value: float | Scalar, dtype: str | DType, *, layout: Layout | str) -> 
     Raises KernelValueError for a number beyond the range of dtype, KernelTypeError and KernelValueError for other
     arguments.
     """
+    current_trace("ll.full")
     element = as_dtype("dtype", dtype)
     if element.name not in ARITHMETIC_DTYPES:
         raise value_error(f"dtype: must be one of {', '.join(ARITHMETIC_DTYPES)}, found {element}; cast the tile after")

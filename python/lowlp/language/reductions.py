@@ -35,6 +35,7 @@ def iota(dim: int, *, layout: Layout | str, dtype: str | DType = "f32") -> Tile:
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
+    current_trace("ll.iota")
     tile_layout = as_layout("layout", layout)
     number = _as_dim(dim, tile_layout.rank)
     element = as_dtype("dtype", dtype)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
 #include "SharedMemory.h"
+#include "TensorMaps.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -25,11 +26,23 @@ namespace lowlp {
 using namespace mlir;
 using namespace lowlp;
 
+/// The view that `op` writes to, or null.
+static Value getWrittenView(Operation *op) {
+  if (auto store = dyn_cast<StoreGlobalOp>(op))
+    return store.getDestination();
+  if (auto copy = dyn_cast<CopyBulkToGlobalOp>(op))
+    return copy.getDestination();
+  return {};
+}
+
 /// Whether the kernel may write through parameter `index`. A pointer that is
 /// chosen at run time may be any of them.
 static bool isWritten(KernelOp kernel, unsigned index) {
-  WalkResult result = kernel.walk([&](StoreGlobalOp store) {
-    auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
+  WalkResult result = kernel.walk([&](Operation *op) {
+    Value written = getWrittenView(op);
+    if (!written)
+      return WalkResult::advance();
+    auto view = written.getDefiningOp<ViewGlobalOp>();
     auto source = dyn_cast<BlockArgument>(view.getSource());
     bool isParameter =
         source && source.getOwner()->getParentOp() == kernel.getOperation();
@@ -79,8 +92,9 @@ namespace {
 
 struct KernelPattern : OpConversionPattern<KernelOp> {
   KernelPattern(const TypeConverter &converter, MLIRContext *context,
-                const SharedMemoryPlan &plan)
-      : OpConversionPattern(converter, context), plan(plan) {}
+                const SharedMemoryPlan &plan, const TensorMapPlan &tensorMaps)
+      : OpConversionPattern(converter, context), plan(plan),
+        tensorMaps(tensorMaps) {}
 
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
@@ -90,6 +104,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     if (failed(
             converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
       return rewriter.notifyMatchFailure(op, "a parameter has no thread type");
+    SmallVector<Attribute> maps = tensorMaps.maps.lookup(op);
+    signature.addInputs(SmallVector<Type>(
+        maps.size(), simt::TensorMapType::get(op.getContext())));
     auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
     SmallVector<Attribute> parameters;
     for (unsigned i = 0; i < op.getNumArguments(); ++i)
@@ -106,6 +123,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     // What passes before have decided is told to the user.
     for (NamedAttribute decision : op->getDiscardableAttrs())
       function->setAttr(decision.getName(), decision.getValue());
+    if (!maps.empty())
+      function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
@@ -120,6 +139,7 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
   }
 
   const SharedMemoryPlan &plan;
+  const TensorMapPlan &tensorMaps;
 };
 
 struct ReturnPattern : OpConversionPattern<ReturnOp> {
@@ -164,8 +184,9 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<ConversionPlans> conversions = planConversions(kernels);
+    FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
     if (failed(dots) || failed(shared) || failed(conversions) ||
-        failed(verifyReductions(kernels)))
+        failed(tensorMaps) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
@@ -179,10 +200,12 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns, *shared);
+    populateKernelPatterns(converter, patterns, *shared, *tensorMaps);
     populateAccessPatterns(converter, patterns, widths);
     populateSharedPatterns(converter, patterns, widths, *shared);
     populateCopyPatterns(converter, patterns, widths);
+    populateMbarrierPatterns(converter, patterns, *shared);
+    populateBulkCopyPatterns(converter, patterns, *tensorMaps);
     populateCastPatterns(converter, patterns);
     populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
@@ -229,8 +252,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
 
 void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns,
-                                   const SharedMemoryPlan &plan) {
-  patterns.add<KernelPattern>(converter, patterns.getContext(), plan);
+                                   const SharedMemoryPlan &plan,
+                                   const TensorMapPlan &tensorMaps) {
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
+                              tensorMaps);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

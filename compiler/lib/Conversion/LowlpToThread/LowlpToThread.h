@@ -35,7 +35,7 @@ mlir::Type getThreadElementType(mlir::Type elementType);
 mlir::VectorType getRegisterType(TileType tile);
 
 /// Maps tiles to registers, pointers and views to `!simt.ptr<global>`, and
-/// shared tiles to `!simt.ptr<shared>`.
+/// shared tiles and mbarriers to `!simt.ptr<shared>`.
 class ThreadTypeConverter : public mlir::TypeConverter {
 public:
   ThreadTypeConverter();
@@ -218,6 +218,7 @@ void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
                    mlir::Location loc, const GroupCopy &copy);
 
 struct SharedMemoryPlan;
+struct TensorMapPlan;
 
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
@@ -240,7 +241,8 @@ void populateIotaPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
-                            const SharedMemoryPlan &plan);
+                            const SharedMemoryPlan &plan,
+                            const TensorMapPlan &tensorMaps);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,

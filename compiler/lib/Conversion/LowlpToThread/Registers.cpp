@@ -48,6 +48,9 @@ ThreadTypeConverter::ThreadTypeConverter() {
   addConversion([](SharedType shared) -> Type {
     return simt::PtrType::get(shared.getContext(), simt::MemorySpace::Shared);
   });
+  addConversion([](MbarriersType barriers) -> Type {
+    return simt::PtrType::get(barriers.getContext(), simt::MemorySpace::Shared);
+  });
   addConversion([](GlobalType view) -> Type {
     return simt::PtrType::get(view.getContext(), simt::MemorySpace::Global);
   });

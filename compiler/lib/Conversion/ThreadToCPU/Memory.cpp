@@ -109,41 +109,6 @@ struct AtomicRMWLowering : ExecutorPattern<simt::AtomicRMWOp> {
   }
 };
 
-/// The copy lands at once, which a program that waits for it cannot tell.
-struct CopyAsyncLowering : ExecutorPattern<simt::CopyAsyncOp> {
-  using ExecutorPattern::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::CopyAsyncOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    int64_t bytes = op.getBytes();
-    Type type = VectorType::get({bytes / 4}, rewriter.getI32Type());
-    Value from =
-        checkAccess(calls, rewriter, op, type, adaptor.getSource(),
-                    adaptor.getSourceOffset(), bytes, /*isWrite=*/false);
-    Value to =
-        checkAccess(calls, rewriter, op, type, adaptor.getDestination(),
-                    adaptor.getDestinationOffset(), bytes, /*isWrite=*/true);
-    Value value =
-        LLVM::LoadOp::create(rewriter, op.getLoc(), type, from, bytes);
-    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, value, to, bytes);
-    return success();
-  }
-};
-
-/// Closes or awaits groups of copies, all of which have landed.
-template <typename GroupOp>
-struct CopyGroupLowering : ExecutorPattern<GroupOp> {
-  using ExecutorPattern<GroupOp>::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(GroupOp op, typename GroupOp::Adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
 struct AssertLowering : ExecutorPattern<simt::AssertOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -166,9 +131,6 @@ struct AssertLowering : ExecutorPattern<simt::AssertOp> {
 void lowlp::populateMemoryToCPUPatterns(const LLVMTypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         ExecutorCalls &calls) {
-  patterns
-      .add<SharedMemoryLowering, LoadLowering, StoreLowering, AtomicRMWLowering,
-           CopyAsyncLowering, CopyGroupLowering<simt::CopyAsyncCommitOp>,
-           CopyGroupLowering<simt::CopyAsyncWaitOp>, AssertLowering>(converter,
-                                                                     calls);
+  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
+               AtomicRMWLowering, AssertLowering>(converter, calls);
 }

@@ -23,11 +23,20 @@ void populateKernelToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
 
-/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw`,
-/// `copy_async` with commit and wait, and `assert`.
+/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw` and
+/// `assert`.
 void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
+
+/// Adds the lowerings of asynchronous copies, mbarriers, fences of proxies, bulk
+/// copies and tensor copies.
+void populateAsyncToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                mlir::RewritePatternSet &patterns,
+                                ExecutorCalls &calls);
+
+/// Whether mbarriers or fences of proxies may order accesses of the kernel.
+bool usesMbarriersOrBulkCopies(mlir::Operation *kernel);
 
 /// Adds the lowerings of what threads do together: `simt.mma`, `gpu.barrier`
 /// and `gpu.shuffle`.

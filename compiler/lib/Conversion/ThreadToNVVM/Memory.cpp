@@ -42,8 +42,8 @@ static LLVM::AtomicBinOp getAtomicOp(simt::AtomicKind kind) {
 }
 
 /// The array that stands for the dynamic shared memory of every kernel of the
-/// module (PTX ISA, "Kernel Function Parameters": `.extern .shared`). Its
-/// alignment is that of the widest access.
+/// module (PTX ISA, "Kernel Function Parameters": `.extern .shared`). Swizzles
+/// of tensor copies go by the address and repeat every 1024 bytes.
 static LLVM::GlobalOp getSharedArray(ConversionPatternRewriter &rewriter,
                                      gpu::GPUModuleOp module) {
   constexpr StringLiteral name = "lowlp_shared_memory";
@@ -54,7 +54,7 @@ static LLVM::GlobalOp getSharedArray(ConversionPatternRewriter &rewriter,
   return LLVM::GlobalOp::create(
       rewriter, module.getLoc(),
       LLVM::LLVMArrayType::get(rewriter.getI8Type(), 0), /*isConstant=*/false,
-      LLVM::Linkage::External, name, /*value=*/Attribute(), /*alignment=*/16,
+      LLVM::Linkage::External, name, /*value=*/Attribute(), /*alignment=*/1024,
       static_cast<unsigned>(simt::MemorySpace::Shared));
 }
 
@@ -216,6 +216,9 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
   converter.addConversion([](simt::PtrType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext(),
                                       static_cast<unsigned>(type.getSpace()));
+  });
+  converter.addConversion([](simt::TensorMapType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext());
   });
 }
 

@@ -9,13 +9,18 @@ class RewritePatternSet;
 
 namespace lowlp {
 
-/// Adds the conversion of `!simt.ptr`.
+/// Adds the conversions of `!simt.ptr` and `!simt.tensor_map`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
 
 /// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw`,
 /// `copy_async` with commit and wait, and `assert`.
 void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns);
+
+/// Adds the lowerings of the mbarriers, fences of proxies, bulk copies and
+/// tensor copies of `simt`.
+void populateSimtAsyncToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                     mlir::RewritePatternSet &patterns);
 
 /// Adds the lowering of `simt.mma`.
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,

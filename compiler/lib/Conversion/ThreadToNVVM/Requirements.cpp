@@ -24,6 +24,24 @@ static Features getRequiredFeatures(Operation *op) {
   return TypeSwitch<Operation *, Features>(op)
       .Case<simt::CopyAsyncOp, simt::CopyAsyncCommitOp, simt::CopyAsyncWaitOp>(
           [](auto) -> Features { return {Feature::CopyAsync}; })
+      .Case<simt::MbarrierInitOp, simt::FenceMbarrierInitOp>(
+          [](auto) -> Features { return {Feature::MbarrierExpectTx}; })
+      .Case<simt::MbarrierArriveOp>([](simt::MbarrierArriveOp arrive) {
+        return arrive.getBytes() ? Features{Feature::MbarrierExpectTx}
+                                 : Features{Feature::Mbarrier};
+      })
+      .Case<simt::MbarrierWaitOp>(
+          [](auto) -> Features { return {Feature::MbarrierTryWait}; })
+      .Case<simt::FenceAsyncOp>(
+          [](auto) -> Features { return {Feature::FenceProxyAsync}; })
+      .Case<simt::CopyBulkOp>([](auto) -> Features {
+        return {Feature::BulkCopyToCluster, Feature::MbarrierExpectTx};
+      })
+      .Case<simt::CopyBulkToGlobalOp, simt::CopyBulkCommitOp,
+            simt::CopyBulkWaitOp>(
+          [](auto) -> Features { return {Feature::BulkCopyToGlobal}; })
+      .Case<simt::CopyTensorOp>(
+          [](auto) -> Features { return {Feature::TensorCopy}; })
       .Case<simt::MmaOp>(
           [](simt::MmaOp) -> Features { return {Feature::MmaF16}; })
       .Default([](Operation *) { return Features(); });

@@ -76,6 +76,13 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
   }];
 }
 
+def Lowlp_MbarriersType : Lowlp_Type<"Mbarriers", "mbarriers"> {
+  let summary = "mbarriers in a block's shared memory";
+  let description = [{ As many as the number says. Example: `!lowlp.mbarriers<3>`. }];
+  let parameters = (ins "int64_t":$count);
+  let genVerifyDecl = 1;
+}
+
 def Lowlp_TileType : Lowlp_Type<"Tile", "tile"> {
   let summary = "a tile in the registers of a block's threads";
   let description = [{

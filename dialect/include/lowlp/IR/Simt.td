@@ -5,6 +5,8 @@
 include "lowlp/IR/SimtDialect.td"
 include "lowlp/IR/SimtMemoryOps.td"
 include "lowlp/IR/SimtCopyOps.td"
+include "lowlp/IR/SimtBarrierOps.td"
+include "lowlp/IR/SimtBulkOps.td"
 include "lowlp/IR/SimtMatrixOps.td"
 include "lowlp/IR/SimtControlOps.td"
 

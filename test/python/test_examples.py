@@ -28,6 +28,9 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
         ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
         ("flash_decoding.py", "--length", "70", "-d", "32"),
+        ("split_k.py", "-m", "20", "-n", "32", "-k", "512", "--splits", "4"),
+        ("split_k.py", "-m", "1", "-n", "64", "-k", "512", "--splits", "16", "--seed", "5"),
+        ("split_k.py", "-m", "17", "-n", "8", "-k", "64", "--splits", "1"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
@@ -46,6 +49,7 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
         ("rmsnorm.py", "rmsnorm"),
         ("flash_decoding.py", "attention"),
         ("flash_decoding.py", "combine"),
+        ("split_k.py", "split_matmul"),
     ],
 )
 def test_example_prints_its_program(file: str, name: str) -> None:
@@ -56,6 +60,12 @@ def test_example_refuses_sizes_that_blocks_do_not_cover() -> None:
     done = run_example("fig2.py", "-m", "20")
     assert done.returncode == 2
     assert "-m must be a multiple of 16" in done.stderr
+
+
+def test_split_k_refuses_parts_of_unequal_length() -> None:
+    done = run_example("split_k.py", "-k", "48", "--splits", "2")
+    assert done.returncode == 2
+    assert "-k must be a multiple of 16 for each of 2 parts, got 48" in done.stderr
 
 
 @pytest.mark.parametrize("file", ["softmax.py", "rmsnorm.py"])

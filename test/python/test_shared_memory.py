@@ -104,6 +104,6 @@ def test_a_broken_promise_is_reported() -> None:
 
 def test_ptx_has_dynamic_shared_memory() -> None:
     kernel = lowlp.compile(through_shared_memory("f16", ROWS, COLUMNS, STAGES), "sm_80", assemble=False)
-    assert ".extern .shared .align 16 .b8 lowlp_shared_memory[]" in kernel.ptx
+    assert ".extern .shared .align 1024 .b8 lowlp_shared_memory[]" in kernel.ptx
     assert "ld.shared" in kernel.ptx and "st.shared" in kernel.ptx and "bar.sync" in kernel.ptx
     assert kernel.description.shared_bytes == 3 * 16 * 32 * 2

@@ -146,6 +146,9 @@ mlir::Value packFromF32(mlir::OpBuilder &builder, mlir::Location loc,
 /// while loops and views are still what the user wrote.
 using AccessWidths = llvm::DenseMap<mlir::Operation *, int64_t>;
 
+/// The bytes to which global allocations are aligned.
+inline constexpr int64_t kAllocGlobalAlignBytes = 256;
+
 /// The bytes to which every pointer to such elements is aligned.
 int64_t getNaturalAlignBytes(mlir::Type elementType);
 
@@ -219,6 +222,7 @@ void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
 
 struct SharedMemoryPlan;
 struct TensorMapPlan;
+struct WorkspacePlan;
 
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
@@ -242,6 +246,7 @@ void populateIotaPatterns(const mlir::TypeConverter &converter,
 void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const SharedMemoryPlan &plan,
+                            const WorkspacePlan &workspace,
                             const TensorMapPlan &tensorMaps);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);

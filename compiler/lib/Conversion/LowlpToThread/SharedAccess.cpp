@@ -20,8 +20,8 @@
 using namespace mlir;
 using namespace lowlp;
 
-static int64_t findWidth(SharedType shared, OperandRange offsets,
-                         TileType tile) {
+int64_t lowlp::findSharedWidth(SharedType shared, OperandRange offsets,
+                               TileType tile) {
   const SharedLayout &addresses = shared.getLayout();
   const Layout &layout = tile.getLayout();
   int64_t run = std::gcd(layout.contiguousLocals(layout.rank() - 1),
@@ -32,12 +32,13 @@ static int64_t findWidth(SharedType shared, OperandRange offsets,
 
 void lowlp::planSharedAccessWidths(Operation *root, AccessWidths &widths) {
   root->walk([&](LoadSharedOp load) {
-    widths[load] = findWidth(load.getSource().getType(), load.getOffsets(),
-                             load.getTile().getType());
+    widths[load] = findSharedWidth(load.getSource().getType(),
+                                   load.getOffsets(), load.getTile().getType());
   });
   root->walk([&](StoreSharedOp store) {
-    widths[store] = findWidth(store.getDestination().getType(),
-                              store.getOffsets(), store.getTile().getType());
+    widths[store] =
+        findSharedWidth(store.getDestination().getType(), store.getOffsets(),
+                        store.getTile().getType());
   });
 }
 

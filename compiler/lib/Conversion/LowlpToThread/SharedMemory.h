@@ -26,6 +26,10 @@ struct SharedMemoryPlan {
 /// one that does not fit.
 mlir::FailureOr<SharedMemoryPlan> planSharedMemory(mlir::Operation *root);
 
+/// How many elements of `tile` one access of `shared` may move.
+int64_t findSharedWidth(SharedType shared, mlir::OperandRange offsets,
+                        TileType tile);
+
 /// Finds the widest legal access for every access of shared memory below
 /// `root`.
 void planSharedAccessWidths(mlir::Operation *root, AccessWidths &widths);

@@ -23,7 +23,13 @@ void populateKernelToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
 
-/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw` and
+/// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and
+/// `release`.
+void populateAtomicsToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                  mlir::RewritePatternSet &patterns,
+                                  ExecutorCalls &calls);
+
+/// Adds the lowerings of `simt.shared_memory`, `offset`, `load`, `store` and
 /// `assert`.
 void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,

@@ -12,7 +12,12 @@ namespace lowlp {
 /// Adds the conversions of `!simt.ptr` and `!simt.tensor_map`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
 
-/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw`,
+/// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and
+/// `release`.
+void populateSimtAtomicsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                       mlir::RewritePatternSet &patterns);
+
+/// Adds the lowerings of `simt.shared_memory`, `offset`, `load`, `store`,
 /// `copy_async` with commit and wait, and `assert`.
 void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns);

@@ -12,6 +12,7 @@
 #include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -42,6 +43,12 @@ static Features getRequiredFeatures(Operation *op) {
           [](auto) -> Features { return {Feature::BulkCopyToGlobal}; })
       .Case<simt::CopyTensorOp>(
           [](auto) -> Features { return {Feature::TensorCopy}; })
+      .Case<simt::AtomicRMWOp>([](simt::AtomicRMWOp atomic) -> Features {
+        Type element = getElementTypeOrSelf(atomic.getValue());
+        if (element.isBF16())
+          return {Feature::AtomicBF16x2};
+        return element.isF16() ? Features{Feature::AtomicF16x2} : Features();
+      })
       .Case<simt::MmaOp>(
           [](simt::MmaOp) -> Features { return {Feature::MmaF16}; })
       .Default([](Operation *) { return Features(); });

@@ -44,6 +44,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateGpuToNVVMConversionPatterns(converter, patterns);
   populateSimtMemoryToNVVMPatterns(converter, patterns);
   populateSimtAsyncToNVVMPatterns(converter, patterns);
+  populateSimtAtomicsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 

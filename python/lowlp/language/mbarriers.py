@@ -1,0 +1,1 @@
+/work/main/python/lowlp/language/mbarriers.py

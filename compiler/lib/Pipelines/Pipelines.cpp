@@ -22,7 +22,9 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
                                   const PipelineOptions &options) {
   manager.addNestedPass<KernelOp>(createExpandExchanges());
   manager.addNestedPass<KernelOp>(createPlanMemory());
-  manager.addPass(createConvertToThread());
+  ConvertToThreadOptions conversion;
+  conversion.arch = options.arch;
+  manager.addPass(createConvertToThread(conversion));
   addCleanup(manager);
 }
 

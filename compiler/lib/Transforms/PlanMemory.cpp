@@ -28,13 +28,15 @@ using namespace mlir;
 using namespace lowlp;
 using llvm::BitVector;
 
-static constexpr int64_t kAlignBytes = 16;
-
 namespace {
 
 /// The bytes of a tile, from one to the one behind the last.
 struct Place {
   int64_t begin, end;
+
+  bool overlaps(const Place &other) const {
+    return begin < other.end && other.begin < end;
+  }
 };
 
 using Places = SmallVector<std::optional<Place>>;
@@ -42,29 +44,32 @@ using Places = SmallVector<std::optional<Place>>;
 } // namespace
 
 static int64_t getBytes(AllocSharedOp alloc) {
-  return llvm::alignTo(alloc.getType().getSizeInBytes(), kAlignBytes);
+  return llvm::alignTo(alloc.getType().getSizeInBytes(),
+                       AllocSharedOp::kAlignBytes);
 }
 
-/// The begin of the smallest gap between `taken` that has room for `bytes`; the
-/// last one, which has no end, if no other has.
-static int64_t findGap(SmallVector<Place> taken, int64_t bytes) {
+/// Where `bytes` that begin at a multiple of `alignBytes` go: into the smallest
+/// gap between `taken` that has room for them; the last one, which has no end,
+/// if no other has.
+static int64_t findGap(SmallVector<Place> taken, int64_t bytes,
+                       int64_t alignBytes) {
   llvm::sort(taken, [](const Place &a, const Place &b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   std::optional<Place> best;
   int64_t free = 0;
   for (const Place &place : taken) {
-    Place gap{free, place.begin};
+    Place gap{static_cast<int64_t>(llvm::alignTo(free, alignBytes)),
+              place.begin};
     bool fits = gap.end - gap.begin >= bytes;
     if (fits && (!best || gap.end - gap.begin < best->end - best->begin))
       best = gap;
     free = std::max(free, place.end);
   }
-  return best ? best->begin : free;
+  return best ? best->begin : llvm::alignTo(free, alignBytes);
 }
 
-/// A place for every tile but those that are pinned, whose users may demand
-/// more of it than is known here; those that have an offset keep it.
+/// A place for every tile; those that have an offset keep it.
 static Places findPlaces(const SharedTiles &tiles,
                          ArrayRef<BitVector> interference) {
   Places places(tiles.size());
@@ -73,7 +78,7 @@ static Places findPlaces(const SharedTiles &tiles,
     AllocSharedOp alloc = tiles[tile];
     if (IntegerAttr offset = alloc.getOffsetAttr())
       places[tile] = {offset.getInt(), offset.getInt() + getBytes(alloc)};
-    else if (!tiles.isPinned(tile))
+    else
       order.push_back(tile);
   }
   llvm::sort(order, [&](unsigned a, unsigned b) {
@@ -86,7 +91,8 @@ static Places findPlaces(const SharedTiles &tiles,
       if (places[other])
         taken.push_back(*places[other]);
     int64_t bytes = getBytes(tiles[tile]);
-    int64_t begin = findGap(std::move(taken), bytes);
+    int64_t begin = findGap(std::move(taken), bytes,
+                            AllocSharedOp(tiles[tile]).getAlignBytes());
     places[tile] = {begin, begin + bytes};
   }
   return places;
@@ -127,7 +133,7 @@ public:
       : tiles(tiles), sharing(tiles.size(), BitVector(tiles.size())) {
     for (unsigned a = 0; a < tiles.size(); ++a)
       for (unsigned b = 0; b < tiles.size(); ++b)
-        if (a == b ? tiles[a].getScratch() : overlap(places[a], places[b]))
+        if (a == b ? tiles[a].getScratch() : places[a]->overlaps(*places[b]))
           sharing[a].set(b);
   }
 
@@ -149,11 +155,6 @@ public:
   }
 
 private:
-  static bool overlap(const std::optional<Place> &a,
-                      const std::optional<Place> &b) {
-    return a && b && a->begin < b->end && b->begin < a->end;
-  }
-
   bool needsBarrier(const SharedUse &use, const Accesses &since) const {
     const BitVector &others = sharing[use.tile];
     return others.anyCommon(since.written) ||
@@ -189,27 +190,21 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     if (failed(verifyScratch(tiles)))
       return signalPassFailure();
     Places places = findPlaces(tiles, findInterference(kernel, tiles));
-    if (failed(verifyPlaces(tiles, places)))
-      return signalPassFailure();
-    Builder builder(&getContext());
-    int64_t unsharedBytes = 0;
+    int64_t bytes = 0, unsharedBytes = 0;
     for (unsigned tile = 0; tile < tiles.size(); ++tile) {
+      bytes = std::max(bytes, places[tile]->end);
       unsharedBytes += getBytes(tiles[tile]);
-      if (const std::optional<Place> &place = places[tile])
-        tiles[tile].setOffsetAttr(builder.getI64IntegerAttr(place->begin));
     }
+    if (bytes > AllocSharedOp::kMaxBytes)
+      return refuse(tiles, places, bytes);
+    Builder builder(&getContext());
+    for (unsigned tile = 0; tile < tiles.size(); ++tile)
+      tiles[tile].setOffsetAttr(builder.getI64IntegerAttr(places[tile]->begin));
     kernel->setDiscardableAttr("lowlp.unshared_bytes",
                                builder.getI64IntegerAttr(unsharedBytes));
-    numPlaced += getEnd(places);
+    numBytes += bytes;
     numUnsharedBytes += unsharedBytes;
     numBarriers += Barriers(tiles, places).add(kernel);
-  }
-
-  static int64_t getEnd(const Places &places) {
-    int64_t end = 0;
-    for (const std::optional<Place> &place : places)
-      end = std::max(end, place ? place->end : 0);
-    return end;
   }
 
   /// Barriers between two uses of scratch can be added only where the order of
@@ -224,25 +219,20 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
   }
 
   /// Reports the first tile that reaches beyond the end, and names the others.
-  static LogicalResult verifyPlaces(const SharedTiles &tiles,
-                                    const Places &places) {
-    auto isBeyond = [](const std::optional<Place> &place) {
-      return place && place->end > AllocSharedOp::kMaxBytes;
-    };
-    const auto *first = llvm::find_if(places, isBeyond);
-    if (first == places.end())
-      return success();
-    InFlightDiagnostic error = tiles[first - places.begin()].emitOpError(
-                                   "does not fit: a block has at most ")
-                               << AllocSharedOp::kMaxBytes
-                               << " bytes of shared memory, but its tiles take "
-                               << getEnd(places);
+  void refuse(const SharedTiles &tiles, const Places &places, int64_t bytes) {
+    unsigned first = 0;
+    while (places[first]->end <= AllocSharedOp::kMaxBytes)
+      ++first;
+    InFlightDiagnostic error =
+        tiles[first].emitOpError("does not fit: a block has at most ")
+        << AllocSharedOp::kMaxBytes
+        << " bytes of shared memory, but its tiles take " << bytes;
     for (unsigned tile = 0; tile < tiles.size(); ++tile)
-      if (const std::optional<Place> &place = places[tile])
-        error.attachNote(tiles[tile].getLoc())
-            << tiles[tile].getType() << " takes " << place->end - place->begin
-            << " bytes from " << place->begin << " on";
-    return failure();
+      error.attachNote(tiles[tile].getLoc())
+          << tiles[tile].getType() << " takes "
+          << places[tile]->end - places[tile]->begin << " bytes from "
+          << places[tile]->begin << " on";
+    signalPassFailure();
   }
 };
 

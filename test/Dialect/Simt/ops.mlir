@@ -55,16 +55,6 @@ func.func @atomics(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %x: i3
   return
 }
 
-// CHECK-LABEL: func.func @mma
-func.func @mma(%a: vector<8xf16>, %b: vector<4xf16>, %abf: vector<8xbf16>, %bbf: vector<4xbf16>, %c: vector<4xf32>) {
-  // CHECK: %[[D:.*]] = simt.mma %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf16>, vector<4xf16>, vector<4xf32>
-  // GENERIC: "simt.mma"(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
-  %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xf16>, vector<4xf32>
-  // CHECK: simt.mma %{{.*}}, %{{.*}}, %[[D]] : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
-  %e = simt.mma %abf, %bbf, %d : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
-  return
-}
-
 // CHECK-LABEL: func.func @assert
 func.func @assert(%inside: i1) {
   // CHECK: simt.assert %{{.*}}, "element lies outside of the view"

@@ -46,14 +46,13 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
 def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
   let summary = "place the tiles of shared memory, sharing bytes where lives do not overlap";
   let description = [{
-    Gives every `lowlp.alloc_shared` that has none an `offset`, except those that are used in ways it does not know.
+    Gives every `lowlp.alloc_shared` that has none an `offset`.
 
     A tile is live from an access to the last load that may read what is there, through `scf` loops and branches: over
     all of a loop, if a load may read what an iteration before has stored. A store of the whole tile ends what was there
     before. A tile that `lowlp.copy_async` fills is live until a `lowlp.copy_async_wait 0` behind its commit. Two tiles
     may share bytes if neither is touched where the other is live. A tile that any other op than loads, stores and copies
-    uses, or that is used in a region of an op other than `scf.for`, `scf.if` and `scf.while`, shares with none: it gets
-    no offset, and `lowlp-convert-to-thread` puts it behind all others, as its users demand.
+    uses, or that is used in a region of an op other than `scf.for`, `scf.if` and `scf.while`, shares with none.
 
     Tiles are placed from the largest to the smallest, each in the smallest gap between those that it must not overlap,
     at multiples of 16 bytes.
@@ -61,10 +60,11 @@ def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
     Where bytes pass from one tile to another, or from one use of a `scratch` tile to the next, and no barrier stands
     between the accesses, the pass puts a `lowlp.synchronize` before the later one.
 
+    Requires: `scratch` tiles are used in the kernel itself, or in those regions, only.
+
     Guarantees: no two threads touch the same byte of different tiles without a barrier between, where one of them
-    writes. The attribute `lowlp.unshared_bytes` says how many bytes the kernel would take without sharing;
-    `lowlp-convert-to-thread` says how many it takes. A kernel that takes more than 227 KiB is refused, with its tiles
-    named.
+    writes. The attribute `lowlp.shared_bytes` says how many bytes the kernel takes, and `lowlp.unshared_bytes` how many it
+    would take without sharing. A kernel that takes more than 227 KiB is refused, with its tiles named.
 
     Before:
 
@@ -90,7 +90,7 @@ def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
     ```
   }];
   let statistics = [
-    Statistic<"numPlaced", "bytes", "bytes that the tiles take">,
+    Statistic<"numBytes", "bytes", "bytes of shared memory">,
     Statistic<"numUnsharedBytes", "unshared-bytes", "bytes that it would take without sharing">,
     Statistic<"numBarriers", "barriers", "barriers added">,
   ];

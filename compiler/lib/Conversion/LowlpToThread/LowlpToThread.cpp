@@ -12,6 +12,7 @@
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -127,11 +128,11 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
+    if (!maps.empty())
+      function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
     // What passes before have decided is told to the user.
     for (NamedAttribute decision : op->getDiscardableAttrs())
       function->setAttr(decision.getName(), decision.getValue());
-    if (!maps.empty())
-      function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
@@ -181,8 +182,15 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
 };
 
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    const TargetInfo *architecture = TargetInfo::lookup(arch);
+    if (!architecture && !arch.empty()) {
+      module.emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
     if (failed(verifyAllInKernels(module)))
       return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
@@ -192,12 +200,16 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
     planAtomicWidths(kernels, widths);
+    bool hasStMatrix =
+        architecture &&
+        architecture->getSupport(Feature::StoreMatrix).isNative();
+    MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
-    FailureOr<ConversionPlans> conversions = planConversions(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
-    if (failed(dots) || failed(shared) || failed(conversions) ||
-        failed(tensorMaps) || failed(verifyReductions(kernels)))
+    FailureOr<ConversionPlans> conversions = planConversions(kernels);
+    if (failed(dots) || failed(shared) || failed(tensorMaps) ||
+        failed(conversions) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
@@ -215,7 +227,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateKernelPatterns(converter, patterns, *shared, workspace,
                            *tensorMaps);
     populateAccessPatterns(converter, patterns, widths);
-    populateSharedPatterns(converter, patterns, widths, *shared);
+    populateSharedPatterns(converter, patterns, widths, matrices, *shared);
     populateCopyPatterns(converter, patterns, widths);
     populateMbarrierPatterns(converter, patterns, *shared);
     populateBulkCopyPatterns(converter, patterns, *tensorMaps);

@@ -12,6 +12,8 @@
 #ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
 
+#include "DotPlan.h"
+
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/WarpConversion.h"
 
@@ -154,17 +156,6 @@ int64_t getNaturalAlignBytes(mlir::Type elementType);
 
 /// Finds the widest legal access for every load and store below `root`.
 AccessWidths planAccessWidths(mlir::Operation *root);
-
-/// One matrix instruction of a product: which fragments of a warp's registers
-/// it takes.
-struct DotStep {
-  int64_t a, b, c;
-};
-using DotPlans = llvm::DenseMap<mlir::Operation *, llvm::SmallVector<DotStep>>;
-
-/// Finds the steps of every product below `root`; fails with a diagnostic for
-/// each one whose layouts do not fit the instruction.
-mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
 
 /// Fails with a diagnostic for each reduction below `root` along a dimension
 /// that is spread over several warps.

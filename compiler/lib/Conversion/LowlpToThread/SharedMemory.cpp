@@ -1,9 +1,9 @@
 //===- SharedMemory.cpp - where shared tiles lie --------------------------===//
 //
-// lowlp-plan-memory has placed most tiles. What has no place yet, mbarriers
-// among them, lies behind all that has, one behind the other, each at a
-// multiple of 16 bytes, the widest access that there is, or what tensor copies
-// into it demand:
+// lowlp-plan-memory has placed tiles. Tiles that have no place yet, and
+// mbarriers, lie one behind the other, behind all that have, each at a multiple
+// of 16 bytes, the widest access that there is, or of what tensor copies into
+// it demand:
 //
 //   alloc_shared at 0 <3x16x256xf16>     0
 //   alloc_shared <5xsi6>                 24576     4 bytes
@@ -11,74 +11,55 @@
 //
 //===----------------------------------------------------------------------===//
 #include "SharedMemory.h"
-#include "TensorMaps.h"
 
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace lowlp;
 
-static constexpr int64_t kAlignBytes = 16;
-
-/// The bytes that `op` allocates, or 0 if it is no allocation.
-static int64_t getAllocatedBytes(Operation *op) {
-  if (auto alloc = dyn_cast<AllocSharedOp>(op))
-    return alloc.getType().getSizeInBytes();
-  if (auto alloc = dyn_cast<AllocMbarriersOp>(op))
-    return kMbarrierBytes * alloc.getType().getCount();
-  return 0;
-}
-
-static int64_t getAlignBytes(Operation *alloc) {
-  int64_t alignBytes = kAlignBytes;
-  for (Operation *user : alloc->getUsers())
-    if (auto copy = dyn_cast<CopyTensorOp>(user))
-      alignBytes = std::max(alignBytes, getTensorAlignBytes(copy));
-  return alignBytes;
-}
-
-/// The place that the program gives `op`; none where it gives none.
-static std::optional<int64_t> getOffset(Operation *op) {
-  auto alloc = dyn_cast<AllocSharedOp>(op);
-  if (alloc && alloc.getOffsetAttr())
-    return alloc.getOffsetAttr().getInt();
-  return std::nullopt;
-}
-
-/// Gives `op` the bytes from `offset` on; fails where they are not there.
-static LogicalResult place(Operation *op, int64_t offset,
+/// Gives `alloc` the `bytes` from `offset` on; fails where they are not there.
+static LogicalResult place(Operation *alloc, int64_t bytes, int64_t offset,
                            SharedMemoryPlan &plan) {
-  int64_t &kernelBytes = plan.kernelBytes[op->getParentOfType<KernelOp>()];
-  int64_t end = offset + getAllocatedBytes(op);
-  if (end > AllocSharedOp::kMaxBytes)
-    return op->emitOpError("does not fit: a block has at most ")
+  int64_t &kernelBytes = plan.kernelBytes[alloc->getParentOfType<KernelOp>()];
+  if (offset + bytes > AllocSharedOp::kMaxBytes)
+    return alloc->emitOpError("does not fit: a block has at most ")
            << AllocSharedOp::kMaxBytes << " bytes of shared memory, of which "
            << offset << " are taken";
-  plan.offsetBytes[op] = offset;
-  kernelBytes = std::max<int64_t>(kernelBytes, llvm::alignTo(end, kAlignBytes));
+  plan.offsetBytes[alloc] = offset;
+  kernelBytes = std::max<int64_t>(
+      kernelBytes, llvm::alignTo(offset + bytes, AllocSharedOp::kAlignBytes));
   return success();
+}
+
+/// Gives `alloc` bytes behind all that are taken.
+static LogicalResult placeBehind(Operation *alloc, int64_t bytes,
+                                 int64_t alignBytes, SharedMemoryPlan &plan) {
+  int64_t taken = plan.kernelBytes.lookup(alloc->getParentOfType<KernelOp>());
+  return place(alloc, bytes, llvm::alignTo(taken, alignBytes), plan);
 }
 
 FailureOr<SharedMemoryPlan> lowlp::planSharedMemory(Operation *root) {
   SharedMemoryPlan plan;
-  SmallVector<Operation *> others;
-  WalkResult placed = root->walk([&](Operation *op) {
-    if (!getAllocatedBytes(op))
+  WalkResult placed = root->walk([&](AllocSharedOp alloc) -> WalkResult {
+    IntegerAttr offset = alloc.getOffsetAttr();
+    if (!offset && alloc.getScratch())
+      return alloc.emitOpError(
+          "scratch has no place; run lowlp-plan-memory first");
+    if (!offset)
       return WalkResult::advance();
-    if (std::optional<int64_t> offset = getOffset(op))
-      return WalkResult(place(op, *offset, plan));
-    if (auto alloc = dyn_cast<AllocSharedOp>(op); alloc && alloc.getScratch())
-      return WalkResult(alloc.emitOpError(
-          "scratch has no place; run lowlp-plan-memory first"));
-    others.push_back(op);
+    return place(alloc, alloc.getType().getSizeInBytes(), offset.getInt(),
+                 plan);
+  });
+  WalkResult added = root->walk([&](Operation *op) -> WalkResult {
+    if (auto alloc = dyn_cast<AllocSharedOp>(op); alloc && !alloc.getOffset())
+      return placeBehind(op, alloc.getType().getSizeInBytes(),
+                         alloc.getAlignBytes(), plan);
+    if (auto alloc = dyn_cast<AllocMbarriersOp>(op))
+      return placeBehind(op, kMbarrierBytes * alloc.getType().getCount(),
+                         AllocSharedOp::kAlignBytes, plan);
     return WalkResult::advance();
   });
-  if (placed.wasInterrupted())
+  if (placed.wasInterrupted() || added.wasInterrupted())
     return failure();
-  for (Operation *op : others) {
-    int64_t end = plan.kernelBytes.lookup(op->getParentOfType<KernelOp>());
-    if (failed(place(op, llvm::alignTo(end, getAlignBytes(op)), plan)))
-      return failure();
-  }
   return plan;
 }

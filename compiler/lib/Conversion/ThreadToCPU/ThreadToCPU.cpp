@@ -69,6 +69,7 @@ static LogicalResult convert(MLIRContext *context,
   populateKernelToCPUPatterns(converter, patterns, calls);
   populateMemoryToCPUPatterns(converter, patterns, calls);
   populateAtomicsToCPUPatterns(converter, patterns, calls);
+  populateMatricesToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
   populateAsyncToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);

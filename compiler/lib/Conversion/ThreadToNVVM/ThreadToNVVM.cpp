@@ -46,6 +46,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateSimtAsyncToNVVMPatterns(converter, patterns);
   populateSimtAtomicsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
+  populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 
   LLVMConversionTarget target(*context);

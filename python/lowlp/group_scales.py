@@ -54,6 +54,13 @@ class GroupScales(NamedTuple):
     offsets: AnyArray | None = None
     scale2: np.float32 | None = None
 
+    def of_rows(self, rows: slice) -> "GroupScales":
+        """The part for some rows; what is one for the whole tensor stays."""
+        if self.scales.shape[0] == 1:
+            return self
+        cut = (None if part is None else part[rows] for part in (self.scales, self.zeros, self.offsets))
+        return GroupScales(*cut, self.scale2)  # type: ignore[arg-type]
+
     @property
     def steps(self) -> Floats:
         """The scales as float32 numbers, the second one multiplied in."""

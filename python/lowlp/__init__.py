@@ -65,7 +65,7 @@ _MODULES = {
     "LowlpError": "errors",
 }
 # Modules that are public as such.
-_SUBMODULES = ("errors", "language")
+_SUBMODULES = ("drawing", "errors", "language")
 
 __all__ = [*_MODULES, *_SUBMODULES, "__version__"]
 

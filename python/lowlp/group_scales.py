@@ -58,8 +58,9 @@ class GroupScales(NamedTuple):
         """The part for some rows; what is one for the whole tensor stays."""
         if self.scales.shape[0] == 1:
             return self
-        cut = (None if part is None else part[rows] for part in (self.scales, self.zeros, self.offsets))
-        return GroupScales(*cut, self.scale2)  # type: ignore[arg-type]
+        zeros = None if self.zeros is None else self.zeros[rows]
+        offsets = None if self.offsets is None else self.offsets[rows]
+        return GroupScales(self.scales[rows], zeros, offsets, self.scale2)
 
     @property
     def steps(self) -> Floats:

@@ -42,7 +42,7 @@ test-python: build ## run the Python tests
 bench: ## measure the kernels: there is no benchmark yet
 	@echo "error: there is no benchmark yet; 'make demo' times one kernel where there is a GPU" >&2; exit 1
 
-docs: build ## write the reference of dialects, passes and Python into build/docs
+docs: build ## write the documentation as HTML into build/docs
 	@tools/dev/build-docs.sh
 
 format: ## format C++ and Python

@@ -30,24 +30,30 @@ void *lowlpCpuSharedMemory(LowlpThread *thread, int64_t byteOffset) {
   return thread->block->sharedMemory() + byteOffset;
 }
 
-void lowlp::cpu::checkAccess(LowlpThread &thread, const Access &access,
-                             const char *site, bool usesValue) {
-  Block &block = *thread.block;
-  if (!block.config.checks)
-    return;
-  const Place *place = block.memory.find(access, site);
+const Place &Block::checkAccess(LowlpThread &thread, const Access &access,
+                                const char *site, bool usesValue) {
+  const Place *place = memory.find(access, site);
   if (!place) {
-    block.setError(thread, site, block.memory.explain(access));
-    block.abandon();
+    setError(thread, site, memory.explain(access));
+    abandon();
   }
   if (access.bytes <= 0)
-    return;
-  if (place->shadow && !block.remember(thread, access, *place, site, usesValue))
-    block.abandon();
-  if (block.traffic)
-    block.traffic->add(site, thread.index, block.warpOf(thread).lanes,
-                       block.memory.isShared(*place), place->offsetOf(access),
-                       access.bytes);
+    return *place;
+  if (!pending.isEmpty())
+    checkFree(thread, access, *place, site);
+  if (!remember(thread, access, *place, site, usesValue))
+    abandon();
+  if (traffic)
+    traffic->add(site, thread.index, warpOf(thread).lanes,
+                 memory.isShared(*place), place->offsetOf(access),
+                 access.bytes);
+  return *place;
+}
+
+void lowlp::cpu::checkAccess(LowlpThread &thread, const Access &access,
+                             const char *site, bool usesValue) {
+  if (thread.block->config.checks)
+    thread.block->checkAccess(thread, access, site, usesValue);
 }
 
 void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
@@ -80,22 +86,63 @@ void lowlpCpuBarrier(LowlpThread *thread, const char *site) {
   thread->block->meet(*thread);
 }
 
+/// Reports a warp instruction in a warp that lacks lanes.
+static void requireFullWarp(LowlpThread *thread, const char *op,
+                            const char *site) {
+  uint32_t lanes = thread->block->warpOf(*thread).lanes;
+  if (lanes == UINT32_MAX)
+    return;
+  thread->block->setError(*thread, site,
+                          std::string(op) +
+                              " takes a warp of 32 lanes, but the last warp of "
+                              "the block has " +
+                              std::to_string(__builtin_popcount(lanes)));
+  thread->block->abandon();
+}
+
 void lowlpCpuMma(LowlpThread *thread, int32_t kind, const void *a,
                  const void *b, const void *c, void *d, const char *site) {
-  if (kind != LowlpMmaM16N8K16F16 && kind != LowlpMmaM16N8K16BF16)
+  if (!isMmaKind(kind))
     rejectOp(*thread, site, "there is no mma of kind ", kind);
-  uint32_t lanes = thread->block->warpOf(*thread).lanes;
-  if (lanes != UINT32_MAX)
-    rejectOp(*thread, site,
-             "mma takes a warp of 32 lanes, but the last warp of the block "
-             "has ",
-             __builtin_popcount(lanes));
+  requireFullWarp(thread, "mma", site);
   thread->arrival.kind = MeetingKind::Mma;
   thread->arrival.mode = kind;
   thread->arrival.site = site;
   thread->arrival.members = UINT32_MAX;
   thread->arrival.mma = {a, b, c, d};
   thread->block->meet(*thread);
+}
+
+/// Brings a lane's part of an ldmatrix or stmatrix to its meeting.
+static void moveMatrices(LowlpThread *thread, bool isStore, int32_t count,
+                         bool transposed, const MatrixOperands &operands,
+                         const char *site) {
+  if (count != 1 && count != 2 && count != 4)
+    rejectOp(*thread, site, "matrices move by 1, 2 or 4, not by ", count);
+  requireFullWarp(thread, isStore ? "stmatrix" : "ldmatrix", site);
+  if (thread->lane() < 8 * count)
+    thread->block->announceRow(*thread, operands, count, isStore, site);
+  thread->arrival.kind =
+      isStore ? MeetingKind::StoreMatrix : MeetingKind::LoadMatrix;
+  thread->arrival.mode = MatrixOperands::modeOf(count, transposed);
+  thread->arrival.site = site;
+  thread->arrival.members = UINT32_MAX;
+  thread->arrival.matrix = operands;
+  thread->block->meet(*thread);
+}
+
+void lowlpCpuLoadMatrix(LowlpThread *thread, const void *base,
+                        int64_t byteOffset, int32_t count, int32_t transposed,
+                        void *words, const char *site) {
+  moveMatrices(thread, /*isStore=*/false, count, transposed != 0,
+               {base, byteOffset, words}, site);
+}
+
+void lowlpCpuStoreMatrix(LowlpThread *thread, void *base, int64_t byteOffset,
+                         int32_t count, int32_t transposed, const void *words,
+                         const char *site) {
+  moveMatrices(thread, /*isStore=*/true, count, transposed != 0,
+               {base, byteOffset, const_cast<void *>(words)}, site);
 }
 
 uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode, uint32_t value,

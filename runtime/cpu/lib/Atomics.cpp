@@ -78,6 +78,7 @@ static void *comeToAtomic(LowlpThread &thread, const void *base,
   ++block.counters.atomics;
   checkAccess(thread, {base, byteOffset, bytes, bytes, AtomicUpdate}, site,
               usesValue);
+  block.sharePhasesByAtomic(thread);
   block.yield(thread);
   return const_cast<char *>(static_cast<const char *>(base)) + byteOffset;
 }
@@ -123,6 +124,7 @@ void lowlpCpuAwait(LowlpThread *thread, const void *base, int64_t byteOffset,
   auto *word = static_cast<const uint32_t *>(
       comeToAtomic(*thread, base, byteOffset, 4, /*usesValue=*/true, site));
   thread->block->await(*thread, word, value, site);
+  thread->block->sharePhasesByAtomic(*thread);
 }
 
 void lowlpCpuRelease(LowlpThread *thread, int32_t op, void *base,

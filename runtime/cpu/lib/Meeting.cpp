@@ -141,6 +141,8 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::Barrier:
     ++counters.barriers;
     ++epoch;
+    if (order)
+      order->joinAll();
     passBarrier();
     return true;
   case MeetingKind::Mma:
@@ -148,8 +150,12 @@ bool Block::takePlace(LowlpThread &thread) {
     return true;
   case MeetingKind::Shuffle:
     return exchange(thread);
+  case MeetingKind::LoadMatrix:
+  case MeetingKind::StoreMatrix:
+    return moveMatrices(thread);
+  case MeetingKind::Mbarrier:
   case MeetingKind::Word:
-    break;
+    break; // No meetings.
   }
   return true;
 }
@@ -158,7 +164,7 @@ void Block::multiply(const LowlpThread &thread) {
   MmaOperands lanes[lanesPerWarp];
   for (int lane = 0; lane < lanesPerWarp; ++lane)
     lanes[lane] = neighbour(thread, lane).arrival.mma;
-  multiplyM16N8K16(thread.arrival.mode, lanes);
+  multiplyMatrices(thread.arrival.mode, lanes);
   ++counters.mmas;
 }
 
@@ -188,6 +194,9 @@ bool Block::exchange(const LowlpThread &thread) {
 void Block::release(const LowlpThread &thread) {
   if (thread.arrival.kind != MeetingKind::Barrier) {
     warpOf(thread).atCollective &= ~thread.arrival.members;
+    if (order)
+      order->sharePhases(thread.warpIndex() * lanesPerWarp,
+                         thread.arrival.members);
     for (uint32_t rest = thread.arrival.members; rest;)
       makeReady(neighbour(thread, takeLowest(rest)));
     return;

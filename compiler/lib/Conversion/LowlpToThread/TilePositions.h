@@ -75,6 +75,9 @@ public:
                   const Layout &layout);
 
   mlir::Value getElementPosition(int64_t i) override;
+  /// Of the view, counted in elements.
+  llvm::ArrayRef<mlir::Value> getExtents() const { return extents; }
+  llvm::ArrayRef<mlir::Value> getStrides() const { return strides; }
 
 private:
   /// A value of the view's, as it is now, after the conversion of its op.

@@ -12,7 +12,7 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuCheckAccess),  LOWLP_CPU_SYMBOL(lowlpCpuAssert),
       LOWLP_CPU_SYMBOL(lowlpCpuMma),          LOWLP_CPU_SYMBOL(lowlpCpuBarrier),
       LOWLP_CPU_SYMBOL(lowlpCpuShuffle),      LOWLP_CPU_SYMBOL(lowlpCpuAtomic),
-      LOWLP_CPU_SYMBOL(lowlpCpuSharedMemory),
+      LOWLP_CPU_SYMBOL(lowlpCpuSharedMemory), LOWLP_CPU_SYMBOL(lowlpCpuPrint),
   };
   *count = sizeof(symbols) / sizeof(symbols[0]);
   return symbols;

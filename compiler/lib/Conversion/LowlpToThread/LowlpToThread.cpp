@@ -28,8 +28,15 @@ using namespace lowlp;
 /// Whether the kernel may write through parameter `index`. A pointer that is
 /// chosen at run time may be any of them.
 static bool isWritten(KernelOp kernel, unsigned index) {
-  WalkResult result = kernel.walk([&](StoreGlobalOp store) {
-    auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
+  WalkResult result = kernel.walk([&](Operation *op) {
+    Value destination;
+    if (auto store = dyn_cast<StoreGlobalOp>(op))
+      destination = store.getDestination();
+    else if (auto scatter = dyn_cast<ScatterGlobalOp>(op))
+      destination = scatter.getDestination();
+    else
+      return WalkResult::advance();
+    auto view = destination.getDefiningOp<ViewGlobalOp>();
     auto source = dyn_cast<BlockArgument>(view.getSource());
     bool isParameter =
         source && source.getOwner()->getParentOp() == kernel.getOperation();
@@ -158,6 +165,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     AccessWidths widths = planAccessWidths(kernels);
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
+    planGatherWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
@@ -178,13 +186,17 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateAccessPatterns(converter, patterns, widths);
     populateSharedPatterns(converter, patterns, widths, *shared);
     populateCopyPatterns(converter, patterns, widths);
+    populateGatherPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
+    populateIntegerPatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);
     populateMathPatterns(converter, patterns);
     populateComparePatterns(converter, patterns);
     populateReducePatterns(converter, patterns);
+    populateWarpPatterns(converter, patterns);
+    populateControlPatterns(converter, patterns);
     populateBroadcastPatterns(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();

@@ -66,6 +66,8 @@ static LogicalResult convert(MLIRContext *context,
   populateKernelToCPUPatterns(converter, patterns, calls);
   populateMemoryToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
+  populateWarpToCPUPatterns(converter, patterns, calls);
+  populatePrintToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);
   return applyFullConversion(kernels, target, std::move(patterns));
 }

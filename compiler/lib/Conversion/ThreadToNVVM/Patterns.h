@@ -21,6 +21,10 @@ void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                    mlir::RewritePatternSet &patterns);
 
+/// Adds the lowering of `simt.ballot`.
+void populateSimtWarpToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns);
+
 /// Adds the lowerings of the functions of `math` that are instructions.
 /// Requires: the patterns of `populateThreadToLLVMPatterns` are there for the
 /// rest.

@@ -42,6 +42,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateGpuToNVVMConversionPatterns(converter, patterns);
   populateSimtMemoryToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
+  populateSimtWarpToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 
   LLVMConversionTarget target(*context);

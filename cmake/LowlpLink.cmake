@@ -1,12 +1,19 @@
 # Which libraries stand for MLIR and LLVM, and how every lowlp library and tool is built, in one place.
-set(LOWLP_LINK "dylib" CACHE STRING "dylib: link libMLIR.so and libLLVM.so")
-set_property(CACHE LOWLP_LINK PROPERTY STRINGS dylib)
-if(NOT LOWLP_LINK STREQUAL "dylib")
-  message(FATAL_ERROR "LOWLP_LINK is '${LOWLP_LINK}'; allowed: dylib")
-endif()
+#
+# dylib   libMLIR.so and libLLVM.so: quick to link, for development.
+# static  their archives: what is built needs no library of Debian's LLVM at run time, for the wheel.
+set(LOWLP_LINK "dylib" CACHE STRING "dylib: link libMLIR.so and libLLVM.so; static: link their archives")
+set_property(CACHE LOWLP_LINK PROPERTY STRINGS dylib static)
 
 add_library(lowlp_mlir_base INTERFACE)
-target_link_libraries(lowlp_mlir_base INTERFACE MLIR LLVM)
+if(LOWLP_LINK STREQUAL "dylib")
+  target_link_libraries(lowlp_mlir_base INTERFACE MLIR LLVM)
+elseif(LOWLP_LINK STREQUAL "static")
+  include(LowlpStaticMLIR)
+  target_link_libraries(lowlp_mlir_base INTERFACE lowlp_static_mlir)
+else()
+  message(FATAL_ERROR "LOWLP_LINK is '${LOWLP_LINK}'; allowed: dylib, static")
+endif()
 
 if(LOWLP_PCH)
   file(WRITE ${PROJECT_BINARY_DIR}/pch_anchor.cpp "")

@@ -1,7 +1,22 @@
-"""What all Python tests share."""
+"""What all tests share: kernels are not kept where the user keeps theirs."""
 
-import hypothesis
+from __future__ import annotations
 
-# A slow or shared machine must not fail a property test, and a failure must be the same for everyone.
-hypothesis.settings.register_profile("lowlp", deadline=None, derandomize=True, database=None)
-hypothesis.settings.load_profile("lowlp")
+import os
+from collections.abc import Iterator
+
+import pytest
+
+VARIABLES = ("LOWLP_CACHE_DIR", "LOWLP_CACHE_MAX_BYTES", "LOWLP_ASSEMBLER")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder of this run, also for the processes that tests start; settings of the user do not count."""
+    before = {name: os.environ.pop(name, None) for name in VARIABLES}
+    os.environ["LOWLP_CACHE_DIR"] = str(tmp_path_factory.mktemp("kernel-cache"))
+    yield
+    for name, value in before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value

@@ -34,6 +34,17 @@ void append(MlirStringRef text, void *to) {
   static_cast<std::string *>(to)->append(text.data, text.length);
 }
 
+/// Runs a program that is a function, without holding up other Python threads.
+template <int (*main)(int, char **)>
+int runTool(std::vector<std::string> arguments) {
+  std::vector<char *> argv;
+  for (std::string &argument : arguments)
+    argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  nb::gil_scoped_release release;
+  return main(static_cast<int>(arguments.size()), argv.data());
+}
+
 /// The value of one argument of a kernel, as the kernel reads it.
 union Value {
   uint64_t pointer;
@@ -164,7 +175,22 @@ private:
 } // namespace
 
 NB_MODULE(_compiler, m) {
-  m.doc() = "runs kernels of lowlp on the CPU";
+  m.doc() =
+      "runs kernels of lowlp on the CPU and the tools, tells what GPUs have";
+  m.def("run_opt", &runTool<lowlpRunOpt>, nb::arg("arguments"),
+        "Runs lowlp-opt and returns its exit status. The first argument is the "
+        "name of the program.");
+  m.def("run_lsp_server", &runTool<lowlpRunLspServer>, nb::arg("arguments"),
+        "Runs lowlp-lsp-server and returns its exit status. The first argument "
+        "is the name of the program.");
+  m.def(
+      "describe_targets",
+      [] {
+        std::string text;
+        lowlpDescribeTargets(append, &text);
+        return text;
+      },
+      "The table of architectures as JSON, as lowlpDescribeTargets gives it.");
   m.attr("CHECK_BOUNDS") = uint32_t(LowlpCheckBounds);
   m.attr("CHECK_RACES") = uint32_t(LowlpCheckRaces);
   m.attr("CHECK_UNINITIALISED") = uint32_t(LowlpCheckUninitialised);

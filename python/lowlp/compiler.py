@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +23,8 @@ from lowlp_runtime.description import KernelDescription
 from . import __version__
 from .description import read_kernels
 from .errors import CompileError, LowlpTypeError, LowlpValueError, from_mlir_error
+from .kernel_cache import Once, cached, kernel_key
+from .pipelines import failing_pass
 
 if TYPE_CHECKING:
     from ._mlir import ir
@@ -54,8 +55,6 @@ class CompiledKernel:
 
     binary: KernelBinary
     arch: str
-    # Not compared: a saved kernel has what ptxas said among its notes alone.
-    assembled: AssembledCubin | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<lowlp compiled kernel {self.name} for {self.arch}>"
@@ -137,6 +136,7 @@ def open_program(program: BlockProgram | str) -> ir.Module:
             wanted = "a kernel of the DSL or text of the block dialect"
             raise LowlpTypeError(f"program: expected {wanted}, got {type(program).__name__}")
         return program.module()
+    _refuse_path(program)
     from ._mlir import ir
 
     try:
@@ -148,6 +148,13 @@ def open_program(program: BlockProgram | str) -> ir.Module:
             return ir.Module.parse(program, context)
         except ir.MLIRError as error:
             raise from_mlir_error(error, "parsing the program", source=program) from error
+
+
+def _refuse_path(text: str) -> None:
+    if text.strip() and "\n" not in text and text.endswith((".mlir", ".py", ".lowlp")):
+        way = "lowlp.load(path)" if text.endswith(".lowlp") else "pathlib.Path(path).read_text()"
+        way = "the kernel that it defines" if text.endswith(".py") else way
+        raise LowlpValueError(f"program: expected a kernel or its text, got the name of a file, {text!r}; use {way}")
 
 
 def run_pipeline(module: ir.Module, pipeline: str) -> None:
@@ -162,7 +169,8 @@ def run_pipeline(module: ir.Module, pipeline: str) -> None:
     try:
         PassManager.parse(f"builtin.module({pipeline})", module.context).run(module.operation)
     except ir.MLIRError as error:
-        raise from_mlir_error(error, "compiling", pipeline=pipeline, source=source) from error
+        refused_by = failing_pass(source, pipeline, module.context) or pipeline.partition("{")[0]
+        raise from_mlir_error(error, "compiling", source, pipeline, refused_by) from error
 
 
 def read_ptx(module: ir.Module) -> str:
@@ -183,24 +191,34 @@ def compile(  # noqa: A001
     opt_level: int = 3,
     assemble: bool = True,
     notes: Mapping[str, object] | None = None,
+    cache: bool = True,
 ) -> CompiledKernel:
-    """Compiles a block program for a GPU.
+    """Compiles a block program for a GPU, or finds the kernel that an earlier call with the same arguments made.
 
     program    a kernel of the DSL, or text of the block dialect with one kernel
     target     the architecture, 'sm_90a' for example
     opt_level  0 to 3, of LLVM's optimiser
-    assemble   also make machine code, with ptxas
+    assemble   also make machine code: see `lowlp_runtime.assemble`
     notes      JSON that is kept with the kernel
+    cache      False: compile anew, and keep nothing; see `lowlp_runtime.cache` for where kernels are kept
 
     Raises `CompileError` with the user's source line where the program is wrong, `LowlpValueError` for an argument,
-    `AssembleError` from ptxas.
+    `AssembleError` from the assembler.
     """
     arch = check_arch(target)
     if not isinstance(opt_level, int) or isinstance(opt_level, bool) or opt_level not in (0, 1, 2, 3):
         raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
-    texts: dict[str, str] = {}
     source = open_program(program)
-    texts["block"] = str(source)
+    build = functools.partial(_build, source, arch, opt_level, assemble, notes or {})
+    if not cache:
+        return CompiledKernel(build(), arch)
+    text = source.operation.get_asm(enable_debug_info=False)
+    key = kernel_key(text, arch=arch, opt_level=opt_level, assemble=assemble, notes=notes)
+    return CompiledKernel(cached(key, build), arch)
+
+
+def _build(source: ir.Module, arch: str, opt_level: int, assemble: bool, notes: Mapping[str, object]) -> KernelBinary:
+    texts = {"block": str(source)}
     for level in ("thread", "nvvm"):
         options = f"{{arch={arch}}}" if level == "nvvm" else ""
         try:
@@ -210,14 +228,14 @@ def compile(  # noqa: A001
         texts[level] = str(module)
     run_pipeline(module := source.operation.clone(), f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}")
     ptx = read_ptx(module)
-    description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
-    assembled = assemble_ptx(ptx, arch) if assemble else None
-    if assembled:
-        # Among the notes, so that a saved kernel tells them too.
-        resources = _resources(assembled, description)
-        description = replace(description, notes={**description.notes, f"ptxas {arch}": resources})
-    cubins = {arch: assembled.cubin} if assembled else {}
-    return CompiledKernel(KernelBinary(description, {arch: ptx}, cubins, texts), arch, assembled)
+    description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes))
+    if not assemble:
+        return KernelBinary(description, {arch: ptx}, {}, texts)
+    assembled = assemble_ptx(ptx, arch)
+    # Among the notes, so that a saved kernel tells them too.
+    resources = _resources(assembled, description)
+    description = replace(description, notes={**description.notes, f"{assembled.assembler} {arch}": resources})
+    return KernelBinary(description, {arch: ptx}, {arch: assembled.cubin}, texts)
 
 
 def _target_error(error: CompileError) -> LowlpValueError | None:
@@ -311,26 +329,7 @@ def compile_cpu(
     return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
 
 
-class _Once:
-    """Makes each value once, also when several threads ask for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._locks: dict[object, threading.Lock] = {}
-        self._values: dict[object, Any] = {}
-
-    def get(self, key: object, make: Callable[[], Any]) -> Any:
-        if key in self._values:
-            return self._values[key]
-        with self._lock:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            if key not in self._values:
-                self._values[key] = make()
-            return self._values[key]
-
-
-_compiled = _Once()
+_compiled = Once()
 
 
 def is_host_array(value: object) -> bool:
@@ -355,6 +354,9 @@ def launch(
     Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
     """
     _check_count(program, arguments)
+    for parameter, value in zip(program.parameters, arguments, strict=True):
+        if parameter.kind != "pointer" and not isinstance(value, int | float | np.number):
+            raise LowlpTypeError(f"{parameter.name}: expected a number, got {type(value).__name__}")
     arrays = [value for value in arguments if not isinstance(value, int | float | np.number)]
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise LowlpValueError(f"seed: expected an int in 0..2**64 - 1, got {seed!r:.40}")
@@ -364,13 +366,14 @@ def launch(
         raise LowlpTypeError(
             f"arguments: arrays must be all of numpy or all on a GPU in one launch, got numpy arrays and {other}"
         )
-    key = program.trace_key()
     if all(host) and host:
-        kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
+        # With locations, which errors of the CPU target name.
+        text = program.module().operation.get_asm(enable_debug_info=True)
+        kernel = _compiled.get((text, "cpu"), functools.partial(compile_cpu, program))
         counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
         return counters
     arch = current_arch()
-    compiled = _compiled.get((key, arch), functools.partial(compile, program, arch))
+    compiled = _compiled.get((program.trace_key(), arch), functools.partial(compile, program, arch))
     compiled(*arguments, stream=stream)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import shlex
@@ -23,22 +24,49 @@ if TYPE_CHECKING:
     from ._mlir import ir
 
 
+# How a message calls the file that the user has yet to write.
+_PROGRAM_FILE = "PROGRAM.mlir"
+
+
 class CompileError(LowlpValueError):
     """A program that the compiler refuses.
 
-    diagnostics  the compiler's messages with their locations, most important first
-    source       the program as MLIR text, or '' where it was not read so far
-    pipeline     what ran on it, as in `lowlp-to-nvvm{arch=sm_90a}`, or '' where only the parser did
+    diagnostics   the compiler's messages with their places, most important first
+    notes         what the compiler adds to them, with places
+    source        the program as MLIR text, or '' where it was not read so far
+    pipeline      what ran on it, as in `lowlp-to-nvvm{arch=sm_90a}`, or '' where only parser and verifier did
+    failing_pass  the pass that refused it, as in `lowlp-convert-to-thread`; 'parser' or 'verifier' where none ran
     """
 
+    notes: tuple[str, ...] = ()
     source: str = ""
     pipeline: str = ""
+    failing_pass: str = ""
 
     def __init__(self, text: str, diagnostics: tuple[str, ...] = (), source: str = "", pipeline: str = "") -> None:
         super().__init__(text)
         self.diagnostics = diagnostics
         self.source = source
         self.pipeline = pipeline
+        self._place = ("", 0)
+
+    @property
+    def filename(self) -> str:
+        """The file of the first diagnostic, or ''."""
+        return self._place[0]
+
+    @property
+    def line(self) -> int:
+        """Its line there, or 0."""
+        return self._place[1]
+
+    @property
+    def how_to_reproduce(self) -> str:
+        """Two lines that end the error's text: the pass that refused the program, and the command that shows it."""
+        return (
+            f"refused by: {self.failing_pass}\n"
+            f"reproduce: {self.command_for(_PROGRAM_FILE)} (save_reproducer({_PROGRAM_FILE!r}) of this error writes it)"
+        )
 
     def command_for(self, path: str | os.PathLike[str]) -> str:
         """The `lowlp-opt` command line that shows the error for the program in the file at `path`."""
@@ -75,12 +103,11 @@ def _one_diagnostic(info: ir.DiagnosticInfo) -> list[str]:
         match = None
     place = f"{match['file']}:{match['line']}: " if match else ""
     lines = [f"{place}{info.message}"]
-    if match and os.path.exists(match["file"]):
-        with open(match["file"], encoding="utf-8", errors="replace") as file:
-            source = file.read().splitlines()
-        number = int(match["line"])
-        if number <= len(source):
-            lines[0] += f"\n    {source[number - 1].strip()}"
+    if match:
+        linecache.checkcache(match["file"])
+        text = linecache.getline(match["file"], int(match["line"])).strip()
+        if text:
+            lines[0] += f"\n    {text}"
     for note in info.notes:
         # The op itself, printed in full, says less than its location.
         if not note.message.startswith("see current operation"):
@@ -88,10 +115,18 @@ def _one_diagnostic(info: ir.DiagnosticInfo) -> list[str]:
     return lines
 
 
-def from_mlir_error(error: ir.MLIRError, doing: str, source: str = "", pipeline: str = "") -> CompileError:
+def from_mlir_error(
+    error: ir.MLIRError, doing: str, source: str = "", pipeline: str = "", failing_pass: str = "parser"
+) -> CompileError:
     """The compiler's diagnostics as an error of ours, which carries the program and what ran on it."""
     diagnostics = tuple(line for info in error.error_diagnostics for line in _one_diagnostic(info)) or (error.message,)
+    found = CompileError("", diagnostics, source, pipeline)
+    found.notes = tuple(line.removeprefix("note: ") for line in diagnostics if line.startswith("note: "))
+    found.failing_pass = failing_pass
+    for info in error.error_diagnostics[:1]:
+        match = _FILE_LINE.search(str(info.location))
+        if match and match["line"] != "0":
+            found._place = (match["file"], int(match["line"]))
     text = f"{doing}: " + "\n".join(diagnostics)
-    if source and pipeline:
-        text += "\nreproduce: save_reproducer(path) of this error writes the program and returns the command"
-    return CompileError(text, diagnostics, source, pipeline)
+    found.args = (f"{text}\n{found.how_to_reproduce}" if source else text,)
+    return found

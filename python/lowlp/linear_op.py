@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from lowlp_runtime.array import is_torch_tensor
 
-from .compiler import DEFAULT_ARCH, CompiledKernel, _Once, compile, compile_cpu, current_arch
+from .compiler import DEFAULT_ARCH, CompiledKernel, compile, compile_cpu, current_arch
 from .dtypes import DType, dtype, dtype_among, named_dtype
 from .errors import LowlpTypeError, LowlpValueError
 from .host_array import as_host_array, as_torch_tensor
+from .kernel_cache import Once
 from .kernels.linear import ACTIVATIONS, OUTPUTS, LinearSpec, check_weight, linear_kernel
 from .packing import PACKED_FORMAT_VERSION, pack, packed_shape
 from .quantized_tensor import QuantizedTensor, group_size_of
@@ -30,7 +31,7 @@ _NUMPY_TYPES: dict[str, np.dtype[Any]] = {
 }
 _ALIGN_BYTES = 16
 _INT32_MAX = 2**31 - 1
-_kernels = _Once()
+_kernels = Once()
 
 
 def linear(

@@ -7,7 +7,7 @@
 
 // CHECK: lowlp.kernels = {work
 // CHECK: gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a">, assembly = "
-// CHECK-SAME: .version 8.0\0A.target sm_90a\0A
+// CHECK-SAME: .version 8.6\0A.target sm_90a\0A
 // CHECK-SAME: .visible .entry work(
 // CHECK-SAME: .reqntid 32, 1, 1
 // One access each: 16 bytes of i32 and of f16.

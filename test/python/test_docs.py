@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import shlex
 import subprocess
@@ -35,8 +36,11 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
     namespace: dict[str, Any] = {"__name__": "docs"}
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
-        # Padded, so that a traceback shows the page's own line numbers.
-        exec(compile("\n" * line + block[1], page, "exec"), namespace)
+        # Padded, so that a traceback shows the page's own line numbers. Kernels of the DSL are read from the source.
+        source = "\n" * line + block[1]
+        name = f"{page}, block at line {line}"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        exec(compile(source, name, "exec"), namespace)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "examples/README.md"])

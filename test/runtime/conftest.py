@@ -25,6 +25,7 @@ def fake_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     for user in (drivers, device, module):
         monkeypatch.setattr(user, "driver", lambda: fake)
     monkeypatch.setattr("lowlp_runtime.stream.driver", lambda: fake)
+    monkeypatch.setattr("lowlp_runtime.linkers.driver", lambda: fake)
     _forget()
     yield fake
     _forget()

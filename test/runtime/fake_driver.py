@@ -30,7 +30,17 @@ class FakeDriver:
     CUfunction_attribute = SimpleNamespace(
         CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=1, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
     )
-    CUjit_option = SimpleNamespace(CU_JIT_ERROR_LOG_BUFFER=5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES=6)
+    CUjit_option = SimpleNamespace(
+        CU_JIT_INFO_LOG_BUFFER=3,
+        CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES=4,
+        CU_JIT_ERROR_LOG_BUFFER=5,
+        CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES=6,
+        CU_JIT_OPTIMIZATION_LEVEL=7,
+        CU_JIT_TARGET=9,
+        CU_JIT_LOG_VERBOSE=12,
+    )
+    CUjit_target = SimpleNamespace(CU_TARGET_COMPUTE_90A="90A")
+    CUjitInputType = SimpleNamespace(CU_JIT_INPUT_PTX=1)
     CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2))
 
     def __init__(self, devices: int = 2, static_shared_bytes: int = 0) -> None:
@@ -40,6 +50,7 @@ class FakeDriver:
         self.calls: list[tuple[Any, ...]] = []
         self.launches: list[dict[str, Any]] = []
         self.jit_error = b""
+        self.cubin = ctypes.create_string_buffer(b"\x7fELF fake")
 
     def note(self, *call: Any) -> None:
         self.calls.append(call)
@@ -95,6 +106,32 @@ class FakeDriver:
             values[0][: len(self.jit_error)] = self.jit_error
             return Result.CUDA_ERROR_INVALID_IMAGE, 0
         return OK, 7
+
+    def cuDriverGetVersion(self) -> tuple[Result, int]:
+        return OK, 13000
+
+    def cuLinkCreate(self, count: int, names: list[int], values: list[Any]) -> tuple[Result, dict[int, Any]]:
+        settings = dict(zip(names, values, strict=True))
+        assert count == len(settings)
+        self.note("cuLinkCreate", settings[9], settings[7], settings[12])
+        return OK, settings
+
+    def cuLinkAddData(self, state: dict[int, Any], kind: int, data: bytes, size: int, *rest: Any) -> tuple[Result]:
+        self.note("cuLinkAddData", data)
+        assert (kind, size, rest) == (1, len(data), (b"kernel.ptx", 0, [], []))
+        if self.jit_error:
+            state[5][: len(self.jit_error)] = self.jit_error
+            return (Result.CUDA_ERROR_INVALID_IMAGE,)
+        return (OK,)
+
+    def cuLinkComplete(self, state: dict[int, Any]) -> tuple[Result, int, int]:
+        said = b"ptxas info : Compiling entry function 'add_one' for 'sm_90a'\nptxas info : Used 11 registers\n"
+        state[3][: len(said)] = said
+        return OK, ctypes.addressof(self.cubin), len(self.cubin.value)
+
+    def cuLinkDestroy(self, state: dict[int, Any]) -> tuple[Result]:
+        self.note("cuLinkDestroy")
+        return (OK,)
 
     def cuModuleGetFunction(self, module: int, name: bytes) -> tuple[Result, str]:
         return OK, f"function {name.decode()}"

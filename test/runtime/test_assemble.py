@@ -1,5 +1,7 @@
 """PTX becomes a cubin with ptxas; no GPU is needed."""
 
+from pathlib import Path
+
 import pytest
 from saved_kernel import add_one_ptx
 
@@ -63,7 +65,7 @@ def test_missing_ptxas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> 
     assemble_module.find_ptxas.cache_clear()
     try:
         with pytest.raises(AssembleError, match="pip install nvidia-cuda-nvcc"):
-            assemble_ptx("", "sm_80")
+            assemble_ptx("", "sm_80", assembler="ptxas")
     finally:
         assemble_module.find_ptxas.cache_clear()
 
@@ -84,3 +86,10 @@ ptxas info    : Used 8 registers, used 0 barriers, 364 bytes cmem[0]
         "a": FunctionResources(255, 48, 24, 20, 49152),
         "b": FunctionResources(8, 0, 0, 0, 0),
     }
+
+
+@pytest.mark.usefixtures("ptxas")
+def test_no_room_for_temporary_files_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(AssembleError, match=r"the temporary files of ptxas cannot be written: .*missing"):
+        assemble_ptx(add_one_ptx("sm_80"), "sm_80", assembler="ptxas")

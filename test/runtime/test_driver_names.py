@@ -24,6 +24,8 @@ def test_enumerators_exist() -> None:
         driver.CUfunction_attribute,
         driver.CUpointer_attribute,
         driver.CUjit_option,
+        driver.CUjitInputType,
+        driver.CUjit_target,
         driver.CUevent_flags,
     )
     names = set(re.findall(r"\.(CU_[A-Z0-9_]+)", SOURCES))

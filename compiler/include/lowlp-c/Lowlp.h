@@ -1,8 +1,9 @@
 //===- Lowlp.h - lowlp for callers in C -------------------------*- C++ -*-===//
 //
 // Everything that other languages need beyond MLIR's own C API: dialects and
-// passes, and running kernels on the CPU. Kernels are compiled by running the
-// pipelines of lowlp (`lowlp-to-ptx`, `lowlp-to-cpu`) by name.
+// passes, what architectures have, running kernels on the CPU, and the tools.
+// Kernels are compiled by running the pipelines of lowlp (`lowlp-to-ptx`,
+// `lowlp-to-cpu`) by name.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_C_LOWLP_H
@@ -22,6 +23,20 @@ MLIR_CAPI_EXPORTED void lowlpRegisterAllDialects(MlirDialectRegistry registry);
 
 /// Makes the passes and pipelines of lowlp known by name in this process.
 MLIR_CAPI_EXPORTED void lowlpRegisterAllPasses(void);
+
+/// Passes the table of architectures to `onText`, at once, as JSON: a list with
+/// an object for each, from the oldest. Its "instructions" say how many machine
+/// instructions carry out each instruction of PTX: 0 where it is absent, 1
+/// where it is native, more where it is emulated.
+MLIR_CAPI_EXPORTED void lowlpDescribeTargets(MlirStringCallback onText,
+                                             void *userData);
+
+/// Runs `lowlp-opt` and returns its exit status. At most once in a process,
+/// like the next.
+MLIR_CAPI_EXPORTED int lowlpRunOpt(int argc, char **argv);
+
+/// Runs `lowlp-lsp-server` and returns its exit status.
+MLIR_CAPI_EXPORTED int lowlpRunLspServer(int argc, char **argv);
 
 /// Kernels compiled for this host; null if they did not compile.
 typedef struct LowlpCpuProgram {

@@ -12,6 +12,8 @@
 
 #include "LLVMBackend.h"
 
+#include "lowlp/Target/TargetInfo.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -46,8 +48,14 @@ createMachine(StringRef chip, unsigned optLevel) {
   // A product and a sum are two roundings: mul.rn and add.rn, which ptxas does
   // not fuse.
   options.AllowFPOpFusion = FPOpFusion::Strict;
+  // The backend's own choice is the first version that has the chip, which
+  // lacks instructions that later versions brought to it.
+  const lowlp::TargetInfo *info = lowlp::TargetInfo::lookup(chip);
+  if (!info)
+    return createStringError(lowlp::TargetInfo::describeUnknown(chip));
+  std::string version = "+ptx" + std::to_string(info->getPTXVersion());
   std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
-      triple, chip, /*Features=*/"", options, Reloc::PIC_, std::nullopt,
+      triple, chip, version, options, Reloc::PIC_, std::nullopt,
       static_cast<CodeGenOptLevel>(optLevel)));
   if (!machine)
     return createStringError("LLVM cannot compile for '" + chip + "'");

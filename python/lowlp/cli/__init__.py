@@ -14,8 +14,9 @@ import sys
 from collections.abc import Sequence
 
 from lowlp import __version__
+from lowlp.cli import cache, demo, inspect, layout, targets
 from lowlp.cli import compile as compile_command
-from lowlp.cli import demo, inspect, layout
+from lowlp.cli import run as run_command
 from lowlp_runtime.errors import LowlpError
 
 _EPILOG = "`lowlp COMMAND --help` describes a command. The compiler's single passes are run with `lowlp-opt`."
@@ -31,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lowlp {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for module in (compile_command, demo, inspect, layout):
+    for module in (cache, compile_command, demo, inspect, layout, run_command, targets):
         module.add_parser(commands)
     return parser
 

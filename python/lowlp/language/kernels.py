@@ -249,17 +249,19 @@ def verify(module: ir.Module) -> None:
     try:
         module.operation.verify()
     except ir.MLIRError as error:
-        raise verification_error(error) from None
+        # In the generic form, which the parser takes before it verifies.
+        source = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+        raise verification_error(error, source) from None
 
 
-def verification_error(error: ir.MLIRError) -> VerificationError:
-    """MLIR's diagnostics as an error of ours; the first one counts."""
+def verification_error(error: ir.MLIRError, source: str = "") -> VerificationError:
+    """MLIR's diagnostics as an error of ours, which carries the program `source`; the first one counts."""
     infos = list(error.error_diagnostics)
     if not infos:
-        return VerificationError(str(error.message), None)
+        return VerificationError(str(error.message), None, source=source)
     notes = [note.message for note in infos[0].notes if not note.message.startswith("see current operation")]
     diagnostics = [": ".join(filter(None, (str(_place(info.location) or ""), info.message))) for info in infos]
-    return VerificationError(infos[0].message, _place(infos[0].location), notes, diagnostics)
+    return VerificationError(infos[0].message, _place(infos[0].location), notes, diagnostics, source)
 
 
 def _place(where: ir.Location) -> Place | None:

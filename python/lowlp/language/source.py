@@ -87,13 +87,23 @@ class VerificationError(KernelError, CompileError):
     """The verifier refuses an op of a traced kernel.
 
     diagnostics  all messages of the verifier, each with its place
+    source       the traced program, as `CompileError` has it
     """
 
     def __init__(
-        self, message: str, place: Place | None, notes: Sequence[str] = (), diagnostics: Sequence[str] = ()
+        self,
+        message: str,
+        place: Place | None,
+        notes: Sequence[str] = (),
+        diagnostics: Sequence[str] = (),
+        source: str = "",
     ) -> None:
         KernelError.__init__(self, message, place, notes)
         self.diagnostics = tuple(diagnostics) or (message,)
+        self.source = source
+        self.failing_pass = "verifier"
+        if source:
+            self.args = (f"{self.args[0]}\n{self.how_to_reproduce}",)
 
 
 def value_error(message: str, place: Place | None = None) -> KernelValueError:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType, dtype
+from lowlp.dtypes import DType, dtype, named_dtype
 from lowlp.errors import LowlpError
 from lowlp.layouts import Layout, layout
 
@@ -40,6 +40,12 @@ class Pointer(TracedValue):
         """What the value is, for messages."""
         return f"the pointer `{self.name}` to {self.dtype}"
 
+    def __getitem__(self, index: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.view_global and ll.load_global")
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.view_global and ll.store_global")
+
 
 class GlobalView(TracedValue):
     """A tensor in global memory; `shape` has None for extents that are known at launch."""
@@ -59,6 +65,12 @@ class GlobalView(TracedValue):
     def describe(self) -> str:
         """What the value is, for messages."""
         return f"a view of {self.dtype} of shape [{', '.join('?' if n is None else str(n) for n in self.shape)}]"
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.load_global")
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        raise type_error(f"{self.describe()} has no elements to index: use ll.store_global")
 
 
 class Tile(TracedValue):
@@ -201,11 +213,13 @@ class Tile(TracedValue):
 def as_dtype(argument: str, value: object) -> DType:
     """An element type of tiles; raises an error that names the argument."""
     try:
-        element = dtype(value)  # type: ignore[arg-type]
+        element = named_dtype(value, argument)
+    except LowlpError as error:
+        raise (type_error if isinstance(error, TypeError) else value_error)(str(error)) from None
+    try:
         _ = element.mlir
     except LowlpError as error:
-        make = type_error if isinstance(error, TypeError) else value_error
-        raise make(f"{argument}: {error}") from None
+        raise value_error(f"{argument}: {error}") from None
     return element
 
 

@@ -4,6 +4,12 @@
 
 using namespace lowlp::cpu;
 
+void lowlp::cpu::rejectOp(LowlpThread &thread, const char *site,
+                          const char *what, int64_t value) {
+  thread.block->setError(thread, site, what + std::to_string(value));
+  thread.block->abandon();
+}
+
 int64_t lowlpCpuThreadId(LowlpThread *thread, int32_t dim) {
   return thread->position.along[dim];
 }
@@ -24,32 +30,22 @@ void *lowlpCpuSharedMemory(LowlpThread *thread, int64_t byteOffset) {
   return thread->block->sharedMemory() + byteOffset;
 }
 
-/// Whether an access makes use of what was there before it.
-static bool usesValue(AccessKind kind, int32_t atomicOp) {
-  if (kind != AtomicUpdate)
-    return kind == PlainRead;
-  return atomicOp != LowlpAtomicAnd && atomicOp != LowlpAtomicOr;
-}
-
-/// Reports what the launch's checks find wrong with `access`. `atomicOp` is the
-/// operation of an atomic one.
-static void checkAccess(LowlpThread *thread, const Access &access,
-                        const char *site, int32_t atomicOp = 0) {
-  Block &block = *thread->block;
+void lowlp::cpu::checkAccess(LowlpThread &thread, const Access &access,
+                             const char *site, bool usesValue) {
+  Block &block = *thread.block;
   if (!block.config.checks)
     return;
   const Place *place = block.memory.find(access, site);
   if (!place) {
-    block.setError(*thread, site, block.memory.explain(access));
+    block.setError(thread, site, block.memory.explain(access));
     block.abandon();
   }
   if (access.bytes <= 0)
     return;
-  if (place->shadow && !block.remember(*thread, access, *place, site,
-                                       usesValue(access.kind, atomicOp)))
+  if (place->shadow && !block.remember(thread, access, *place, site, usesValue))
     block.abandon();
   if (block.traffic)
-    block.traffic->add(site, thread->index, block.warpOf(*thread).lanes,
+    block.traffic->add(site, thread.index, block.warpOf(thread).lanes,
                        block.memory.isShared(*place), place->offsetOf(access),
                        access.bytes);
 }
@@ -61,10 +57,10 @@ void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
   LaunchCounters &counters = thread->block->counters;
   ++(isWrite ? counters.stores : counters.loads);
   (isWrite ? counters.bytesStored : counters.bytesLoaded) += uint64_t(bytes);
-  checkAccess(thread,
+  checkAccess(*thread,
               {base, byteOffset, bytes, alignmentBytes,
                isWrite ? PlainWrite : PlainRead},
-              site);
+              site, /*usesValue=*/!isWrite);
 }
 
 void lowlpCpuAssert(LowlpThread *thread, int32_t holds, const char *message,
@@ -84,21 +80,13 @@ void lowlpCpuBarrier(LowlpThread *thread, const char *site) {
   thread->block->meet(*thread);
 }
 
-/// Reports an operand that selects no instruction, or a warp that is too small
-/// for it. Such programs are wrong in ways no check may be switched off for.
-static void rejectOp(LowlpThread *thread, const char *site, const char *what,
-                     int64_t value) {
-  thread->block->setError(*thread, site, what + std::to_string(value));
-  thread->block->abandon();
-}
-
 void lowlpCpuMma(LowlpThread *thread, int32_t kind, const void *a,
                  const void *b, const void *c, void *d, const char *site) {
   if (kind != LowlpMmaM16N8K16F16 && kind != LowlpMmaM16N8K16BF16)
-    rejectOp(thread, site, "there is no mma of kind ", kind);
+    rejectOp(*thread, site, "there is no mma of kind ", kind);
   uint32_t lanes = thread->block->warpOf(*thread).lanes;
   if (lanes != UINT32_MAX)
-    rejectOp(thread, site,
+    rejectOp(*thread, site,
              "mma takes a warp of 32 lanes, but the last warp of the block "
              "has ",
              __builtin_popcount(lanes));
@@ -114,9 +102,9 @@ uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode, uint32_t value,
                          uint32_t laneOrDelta, uint32_t clampAndMask,
                          uint32_t memberMask, int32_t *pred, const char *site) {
   if (mode < LowlpShuffleIdx || mode > LowlpShuffleBfly)
-    rejectOp(thread, site, "there is no shuffle of mode ", mode);
+    rejectOp(*thread, site, "there is no shuffle of mode ", mode);
   if (!(memberMask & thread->laneBit()))
-    rejectOp(thread, site, "the member mask leaves out its own lane ",
+    rejectOp(*thread, site, "the member mask leaves out its own lane ",
              thread->lane());
   thread->arrival.kind = MeetingKind::Shuffle;
   thread->arrival.mode = mode;
@@ -127,48 +115,4 @@ uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode, uint32_t value,
   if (pred)
     *pred = thread->arrival.shuffle.inRange;
   return thread->arrival.shuffle.result;
-}
-
-/// What `op` makes of a word. Requires: `op` is a `LowlpAtomicOp`.
-static uint32_t applyAtomic(int32_t op, uint32_t word, uint32_t operand) {
-  switch (op) {
-  case LowlpAtomicAnd:
-    return word & operand;
-  case LowlpAtomicOr:
-    return word | operand;
-  case LowlpAtomicAdd:
-    return word + operand;
-  case LowlpAtomicXor:
-    return word ^ operand;
-  case LowlpAtomicMinU:
-    return word < operand ? word : operand;
-  case LowlpAtomicMaxU:
-    return word > operand ? word : operand;
-  case LowlpAtomicMinS:
-    return int32_t(word) < int32_t(operand) ? word : operand;
-  case LowlpAtomicMaxS:
-    return int32_t(word) > int32_t(operand) ? word : operand;
-  default:
-    return operand;
-  }
-}
-
-uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op, void *base,
-                        int64_t byteOffset, uint32_t operand,
-                        const char *site) {
-  Block &block = *thread->block;
-  if (op < LowlpAtomicAnd || op > LowlpAtomicMaxS)
-    rejectOp(thread, site, "there is no atomic operation ", op);
-  ++block.counters.atomics;
-  checkAccess(thread, {base, byteOffset, 4, 4, AtomicUpdate}, site, op);
-  block.yield(*thread);
-  auto *word =
-      reinterpret_cast<uint32_t *>(static_cast<char *>(base) + byteOffset);
-  // Blocks on other host threads may change the word in between.
-  uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(word, &old, applyAtomic(op, old, operand),
-                                      /*weak=*/true, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_RELAXED)) {
-  }
-  return old;
 }

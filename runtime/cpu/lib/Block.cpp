@@ -68,8 +68,8 @@ Block::Block(LaunchState &launch, StackPool &stacks)
   }
 }
 
-/// Makes every thread of the block ready at its beginning.
-void Block::reset(int64_t blockIndex) {
+void Block::begin(int64_t blockIndex, int64_t newPosition) {
+  launchPosition = newPosition;
   position = delinearize(blockIndex, config.grid);
   // Seeded by the block, not by the worker: which worker runs a block is not
   // reproducible.
@@ -77,46 +77,57 @@ void Block::reset(int64_t blockIndex) {
   numAtBarrier = numExited = 0;
   // Grids beyond 2^32 blocks do not run to their end in a lifetime.
   number = uint32_t(blockIndex) + 1;
-  epoch = 0;
+  epoch = time = epochTime = 0;
   failed = false;
   ready.clear();
+  awaiting.clear();
+  known.clear();
   for (Warp &warp : warps)
     warp = {0, 0, 0, 0, true};
   for (LowlpThread &thread : threads) {
     warpOf(thread).lanes |= thread.laneBit();
+    thread.acquired.clear();
     makeReady(thread);
   }
-  if (config.checks)
+  if (config.checks && shared)
     std::memset(shared.get(), 0xff, size_t(config.sharedBytes));
 }
 
-bool Block::run(int64_t blockIndex) {
+BlockState Block::advance() {
   if (!shared || (sharedShadow && !sharedShadow->isValid())) {
     error = "launch: no memory for " + std::to_string(config.sharedBytes) +
             " bytes of shared memory";
-    return false;
+    return BlockState::Failed;
   }
-  reset(blockIndex);
+  wakeArrived();
   while (!ready.empty() && !failed) {
     uint32_t pick = random.below(uint32_t(ready.size()));
     LowlpThread &thread = threads[size_t(ready[pick])];
     ready[pick] = ready.back();
     ready.pop_back();
     resume(thread);
+    wakeArrived();
   }
+  if (!failed && !awaiting.empty())
+    return BlockState::Parked;
   if (!failed && size_t(numExited) != threads.size())
     setDeadlockError();
+  drop();
+  if (traffic)
+    traffic->endBlock();
+  if (failed)
+    return BlockState::Failed;
+  ++counters.blocks;
+  return BlockState::Finished;
+}
+
+void Block::drop() {
   for (LowlpThread &thread : threads) {
     if (!thread.stackTop)
       continue;
     stacks.give(thread.stackTop);
     thread.stackTop = nullptr;
   }
-  if (traffic)
-    traffic->endBlock();
-  if (!failed)
-    ++counters.blocks;
-  return !failed;
 }
 
 /// Gives the thread a fiber. Returns false, with an error, if there is no

@@ -12,6 +12,10 @@
 // places is looked at on every arrival and exit, so that the report names the
 // very ops; longer cycles end as a deadlock.
 //
+// A thread may also wait for a word of memory to have a value, which another
+// block gives it (Semaphore.cpp). When all threads of a block wait and one of
+// them for a word, the block is parked: its worker runs others meanwhile.
+//
 // Fibers are raw fcontexts. boost::context::fiber would unwind a suspended
 // fiber on destruction by throwing through its frames, and the frames of
 // compiled kernels have no unwind tables. A fiber of a block that failed is
@@ -24,9 +28,11 @@
 #ifndef LOWLP_CPU_LIB_BLOCK_H
 #define LOWLP_CPU_LIB_BLOCK_H
 
+#include "Knowledge.h"
 #include "MemoryMap.h"
 #include "Mma.h"
 #include "Order.h"
+#include "Schedule.h"
 #include "SiteTable.h"
 #include "StackPool.h"
 #include "Traffic.h"
@@ -43,7 +49,13 @@ class Block;
 
 constexpr int lanesPerWarp = 32;
 
-enum class ThreadState : uint8_t { Ready, AtBarrier, AtCollective, Exited };
+enum class ThreadState : uint8_t {
+  Ready,
+  AtBarrier,
+  AtCollective,
+  AtWord,
+  Exited
+};
 
 /// The operands of one lane's `shfl.sync`, and its results.
 struct ShuffleOperands {
@@ -54,7 +66,14 @@ struct ShuffleOperands {
   bool inRange;
 };
 
-enum class MeetingKind : uint8_t { Barrier, Mma, Shuffle };
+/// A thread that waits for a word meets nobody; the word lets it go on.
+enum class MeetingKind : uint8_t { Barrier, Mma, Shuffle, Word };
+
+/// The word a thread waits for, and the value it is to have.
+struct AwaitedWord {
+  const uint32_t *word;
+  uint32_t value;
+};
 
 /// What a thread brings to a place where it waits for others.
 struct Arrival {
@@ -65,6 +84,7 @@ struct Arrival {
   union {
     MmaOperands mma;
     ShuffleOperands shuffle;
+    AwaitedWord awaited;
   };
 
   /// Whether both come to the same op in the same way.
@@ -99,7 +119,8 @@ struct LowlpThread {
   int32_t index;  ///< linearised index in the block
   lowlp::cpu::ThreadState state;
   lowlp::cpu::Coordinates position;
-  lowlp::cpu::Arrival arrival; ///< valid while it waits
+  lowlp::cpu::Arrival arrival;    ///< valid while it waits
+  lowlp::cpu::Knowledge acquired; ///< since the block's last barrier
 
   int32_t warpIndex() const { return index / lowlp::cpu::lanesPerWarp; }
   int32_t lane() const { return index % lowlp::cpu::lanesPerWarp; }
@@ -111,13 +132,18 @@ namespace cpu {
 
 /// What all blocks of a launch share. Outlives them.
 struct LaunchState {
-  explicit LaunchState(const LaunchConfig &config)
-      : config(config), memory(config) {}
+  LaunchState(const LaunchConfig &config, Schedule &schedule)
+      : config(config), memory(config), schedule(schedule) {}
 
   const LaunchConfig &config;
   const GlobalMemory memory;
   SiteTable sites;
+  PublishedWords published;
+  Schedule &schedule;
 };
+
+/// How far a block has come.
+enum class BlockState : uint8_t { Finished, Failed, Parked };
 
 /// Runs blocks of one launch one after another, on one host thread.
 class Block {
@@ -125,10 +151,26 @@ public:
   /// Requires: the configuration is valid; `stacks` outlives the block.
   Block(LaunchState &launch, StackPool &stacks);
 
-  /// Runs the block of linear index `blockIndex` to its end, or to its first
-  /// error; returns whether it ended well. Else `getError` says why not.
-  bool run(int64_t blockIndex);
+  /// Makes this the block of linear index `blockIndex`, at its beginning and at
+  /// `launchPosition` of the order of blocks. No other may be in flight in it.
+  void begin(int64_t blockIndex, int64_t launchPosition);
+
+  /// Runs the block until it ends, fails (`getError` says why), or can go on
+  /// only when a word of memory has changed.
+  BlockState advance();
+
+  /// Gives up a block that is parked.
+  void drop();
+
   const std::string &getError() const { return error; }
+  int64_t getPosition() const { return launchPosition; }
+  int64_t getIndex() const { return int64_t(number) - 1; }
+
+  /// Whether a parked block need not wait any more.
+  bool canGoOn() const;
+
+  /// "block (0, 0, 0), thread (0, 0, 0) at S waits for 1 ...", of a parked one.
+  std::string describeWaits() const;
 
   const LaunchConfig &config;
   LaunchCounters counters; ///< summed over the blocks run so far
@@ -144,6 +186,19 @@ public:
   /// Brings `thread.arrival`, which the caller has filled in, to its meeting;
   /// returns when the meeting has taken place.
   void meet(LowlpThread &thread);
+
+  /// Waits until the word has the value `wanted`, and takes over what was
+  /// published through it.
+  void await(LowlpThread &thread, const uint32_t *word, uint32_t wanted,
+             const char *site);
+
+  /// Changes `word` by `op`, a `LowlpAtomicOp`, and publishes through it what
+  /// comes before in this thread. Returns the old word.
+  uint32_t publish(LowlpThread &thread, int32_t op, uint32_t *word,
+                   uint32_t operand);
+
+  /// Lets blocks that wait for a word look at it again.
+  void wakeOthers() { launch.schedule.wake(); }
 
   /// Reports "site: text; block (..), thread (..)", after which `thread` must
   /// call `abandon` as soon as it holds no object that owns anything.
@@ -163,7 +218,8 @@ public:
   }
 
 private:
-  void reset(int64_t blockIndex);
+  void wakeArrived();
+  void passBarrier();
   bool start(LowlpThread &thread);
   void resume(LowlpThread &thread);
   void suspend();
@@ -186,6 +242,7 @@ private:
   const LowlpThread *findExited(const LowlpThread &waiting);
   const LowlpThread *findWaitingFor(const LowlpThread &exited);
 
+  bool knowsOf(uint32_t block) const;
   void setRaceError(const LowlpThread &thread, const char *site,
                     const std::string &access, const Finding &finding);
   void setDivergenceError(const LowlpThread &thread, uint32_t conflict);
@@ -204,17 +261,37 @@ private:
   std::unique_ptr<Shadow> sharedShadow; ///< null if no check needs it
   std::vector<LowlpThread> threads;
   std::vector<Warp> warps;
-  std::vector<int32_t> ready; ///< threads that can run, in no order
+  std::vector<int32_t> ready;    ///< threads that can run, in no order
+  std::vector<int32_t> awaiting; ///< threads that wait for a word
+  Knowledge
+      known; ///< what all threads of the block know since its last barrier
   boost::context::detail::fcontext_t scheduler = nullptr;
   Random random{0};
   const char *barrierSite = nullptr; ///< valid while `numAtBarrier` > 0
   int32_t numAtBarrier = 0;
   int32_t numExited = 0;
-  uint32_t number = 0; ///< of the block now running, for shadows; never 0
-  uint32_t epoch = 0;  ///< barriers it has passed
+  uint32_t number = 0;    ///< of the block now running, for shadows; never 0
+  uint32_t epoch = 0;     ///< barriers it has passed
+  uint32_t time = 0;      ///< barriers it has passed and releases
+  uint32_t epochTime = 0; ///< when the epoch began
+  int64_t launchPosition = 0;
   bool failed = false;
   std::string error;
 };
+
+/// Reports what the launch's checks find wrong with `access`, and then does not
+/// return. `usesValue`: what was there before comes to matter.
+void checkAccess(LowlpThread &thread, const Access &access, const char *site,
+                 bool usesValue);
+
+/// Reports an operand that selects no instruction, or a warp that is too small
+/// for it, as `what` and `value`. Such programs are wrong in ways no check may
+/// be switched off for.
+[[noreturn]] void rejectOp(LowlpThread &thread, const char *site,
+                           const char *what, int64_t value);
+
+/// Atomically replaces `word` by what `op` makes of it; returns the old one.
+uint32_t changeWord(int32_t op, uint32_t *word, uint32_t operand);
 
 /// Where element `index` lies, x counting first.
 Coordinates delinearize(int64_t index, const int64_t extents[3]);

@@ -47,8 +47,8 @@ const char *describeDivergence(const Arrival &arrival) {
 }
 
 bool isWaiting(const LowlpThread &thread) {
-  return thread.state == ThreadState::AtBarrier ||
-         thread.state == ThreadState::AtCollective;
+  return thread.state != ThreadState::Ready &&
+         thread.state != ThreadState::Exited;
 }
 
 } // namespace

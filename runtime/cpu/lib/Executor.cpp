@@ -1,19 +1,16 @@
 //===- Executor.cpp - Launches --------------------------------------------===//
 //
-// Workers take positions in the seed's order of blocks from one counter and run
-// the block at each. The error reported is the one of the lowest position, not
-// the first in time: positions before it were handed out earlier and are run to
-// their end, so the report does not depend on how fast the workers are.
+// A launch is a schedule of blocks and the workers that run them, each on a
+// host thread. The calling thread is one of them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lowlp/CPU/Executor.h"
 
-#include "Block.h"
+#include "Worker.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cfenv>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -27,15 +24,24 @@ constexpr int64_t maxThreadsPerBlock = 1024;
 // A stack and its guard are two mappings; Linux allows 65530 per process.
 constexpr int64_t maxStacks = 16384;
 
+/// Blocks are started in windows of so many, see Schedule.h: less only where
+/// their threads would take up half of the stacks.
+int64_t chooseWindowSize(int64_t numThreads) {
+  return std::min<int64_t>(16, maxStacks / 2 / numThreads);
+}
+
 /// The state that the workers of one launch share.
 class Launch {
 public:
-  Launch(const LaunchConfig &config, int64_t numBlocks)
-      : state(config), order(uint64_t(numBlocks), config.seed),
-        errorPosition(numBlocks) {
+  Launch(const LaunchConfig &config, int64_t numBlocks, int64_t numThreads,
+         int64_t numWorkers)
+      : schedule(
+            BlockOrder(numBlocks, chooseWindowSize(numThreads), config.seed),
+            numBlocks, std::max(numWorkers, chooseWindowSize(numThreads))),
+        state(config, schedule) {
     if (!state.memory.isValid())
-      record(-1, "launch: no memory for the checks of races and "
-                 "uninitialised reads");
+      schedule.fail(-1, "launch: no memory for the checks of races and "
+                        "uninitialised reads");
   }
 
   /// Runs blocks until none is left or one has failed.
@@ -45,83 +51,26 @@ public:
   LaunchReport takeReport();
 
 private:
-  void record(int64_t position, const std::string &error);
-  void add(const LaunchCounters &counters);
-  void add(const std::map<std::string, SiteTraffic> &totals);
-
+  Schedule schedule;
   LaunchState state;
-  const Permutation order;
-  std::atomic<int64_t> nextPosition{0};
-  std::atomic<int64_t> errorPosition; ///< of the first error; written locked
+  std::atomic<int> numWorkers{0};
   std::mutex mutex;
   std::map<std::string, SiteTraffic> sites; ///< guarded by `mutex`
   LaunchReport report; ///< guarded by `mutex` until the workers are done
 };
 
-/// IEEE arithmetic, with subnormals, whatever mode the host program is in.
-/// Fibers take it over from the thread that makes them.
-class DefaultFloatMode {
-public:
-  DefaultFloatMode() {
-    std::fegetenv(&saved);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~DefaultFloatMode() { std::fesetenv(&saved); }
-
-private:
-  std::fenv_t saved;
-};
-
 } // namespace
 
 void Launch::work() {
-  DefaultFloatMode floatMode;
-  std::unique_ptr<StackPool> stacks = acquireStackPool();
-  {
-    Block block(state, *stacks);
-    for (;;) {
-      int64_t position = nextPosition.fetch_add(1, std::memory_order_relaxed);
-      if (position >= errorPosition.load(std::memory_order_relaxed))
-        break;
-      if (!block.run(int64_t(order(uint64_t(position)))))
-        record(position, block.getError());
-    }
-    add(block.counters);
-    if (block.traffic)
-      add(block.traffic->takeTotals());
-  }
-  releaseStackPool(std::move(stacks));
-}
-
-void Launch::record(int64_t position, const std::string &error) {
+  Worker worker(state, numWorkers++);
+  worker.run();
   std::lock_guard<std::mutex> lock(mutex);
-  if (position >= errorPosition.load(std::memory_order_relaxed))
-    return;
-  errorPosition.store(position, std::memory_order_relaxed);
-  report.error = error;
-}
-
-void Launch::add(const LaunchCounters &counters) {
-  std::lock_guard<std::mutex> lock(mutex);
-  report.loads += counters.loads;
-  report.stores += counters.stores;
-  report.bytesLoaded += counters.bytesLoaded;
-  report.bytesStored += counters.bytesStored;
-  report.mmas += counters.mmas;
-  report.barriers += counters.barriers;
-  report.shuffles += counters.shuffles;
-  report.atomics += counters.atomics;
-  report.blocks += counters.blocks;
-  report.ok = report.error.empty();
-}
-
-void Launch::add(const std::map<std::string, SiteTraffic> &totals) {
-  std::lock_guard<std::mutex> lock(mutex);
-  for (const auto &[site, total] : totals)
-    sites[site] += total;
+  worker.addTo(report, sites);
 }
 
 LaunchReport Launch::takeReport() {
+  report.error = schedule.getError();
+  report.ok = report.error.empty();
   for (auto &[site, total] : sites) {
     total.site = site;
     report.sites.push_back(total);
@@ -188,7 +137,7 @@ LaunchReport lowlp::cpu::launch(const LaunchConfig &config) {
   int64_t numBlocks = countWithin(config.grid, INT64_MAX >> 2);
   int64_t numThreads = countWithin(config.block, maxThreadsPerBlock);
   int64_t numWorkers = chooseNumWorkers(config, numBlocks, numThreads);
-  Launch launch(config, numBlocks);
+  Launch launch(config, numBlocks, numThreads, numWorkers);
   std::vector<std::thread> workers;
   workers.reserve(size_t(numWorkers));
   for (int64_t i = 1; i < numWorkers; ++i) {

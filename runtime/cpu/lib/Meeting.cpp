@@ -141,12 +141,15 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::Barrier:
     ++counters.barriers;
     ++epoch;
+    passBarrier();
     return true;
   case MeetingKind::Mma:
     multiply(thread);
     return true;
   case MeetingKind::Shuffle:
     return exchange(thread);
+  case MeetingKind::Word:
+    break;
   }
   return true;
 }

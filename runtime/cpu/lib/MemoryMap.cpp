@@ -90,6 +90,16 @@ std::string MemoryMap::describe(const Place &place,
          std::to_string(place.allocation.bytes) + " bytes)";
 }
 
+std::string MemoryMap::describeAddress(const void *address) const {
+  for (const Place &place : places)
+    if (pointsInto(place.allocation, address))
+      return "byte offset " +
+             std::to_string(place.offsetOf({address, 0, 0, 1, PlainRead})) +
+             " of " + nameOf(place) + " (" +
+             std::to_string(place.allocation.bytes) + " bytes)";
+  return "a word that lies in no allocation of this launch";
+}
+
 std::string MemoryMap::explain(const Access &access) const {
   std::string what = ::nameOf(access.kind) +
                      (" of " + std::to_string(access.bytes)) + " bytes ";

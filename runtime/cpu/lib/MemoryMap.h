@@ -100,6 +100,9 @@ public:
   /// the offset counts from the begin of the allocation.
   std::string describe(const Place &place, const Access &access) const;
 
+  /// "byte offset 4 of argument 'x' (64 bytes)"
+  std::string describeAddress(const void *address) const;
+
   bool isShared(const Place &place) const { return &place == &places.front(); }
 
   /// "argument 'x'" or "shared memory"

@@ -26,7 +26,20 @@ void Block::setRaceError(const LowlpThread &thread, const char *site,
           launch.sites.getSite(finding.other.site);
   text += inBlock ? " have no barrier between them"
                   : " have no order, as blocks run in any";
+  if (!inBlock && knowsOf(finding.otherBlock))
+    text += " (a semaphore orders what a block did before the barrier in front "
+            "of the release, and what another does behind the barrier after "
+            "the acquire)";
   setError(thread, site, text);
+}
+
+/// Whether a thread has acquired anything that `block` had released.
+bool Block::knowsOf(uint32_t block) const {
+  return known.knowsOf(block) ||
+         std::any_of(threads.begin(), threads.end(),
+                     [&](const LowlpThread &thread) {
+                       return thread.acquired.knowsOf(block);
+                     });
 }
 
 bool Block::remember(const LowlpThread &thread, const Access &access,
@@ -35,8 +48,12 @@ bool Block::remember(const LowlpThread &thread, const Access &access,
   Visit visit = {{uint16_t(thread.index), siteNumbers(site)},
                  number,
                  epoch,
+                 time,
+                 epochTime,
                  access.kind,
-                 usesValue};
+                 usesValue,
+                 &known,
+                 &thread.acquired};
   Finding finding =
       place.shadow->visit(place.shadowOffset + offset, access.bytes, visit);
   if (finding.kind == Finding::Nothing)

@@ -49,8 +49,15 @@ Shadow::Shadow(int64_t bytes, const Options &options)
 
 Shadow::~Shadow() {
   for (int64_t i = 0; pages && i < numPages; ++i)
-    std::free(pages[i].cells);
+    freeCells(pages[i]);
   std::free(pages);
+}
+
+void Shadow::freeCells(Page &page) {
+  auto numCells = size_t(bytesPerPage >> page.granuleShift);
+  for (size_t i = 0; page.cells && i < numCells; ++i)
+    std::free(page.cells[i].others);
+  std::free(page.cells);
 }
 
 /// Makes the cells of the page so fine that none holds bytes within the access
@@ -65,9 +72,15 @@ bool Shadow::refine(Page &page, int64_t byteOffset, int64_t bytes) {
   if (!cells)
     return false;
   if (page.cells)
-    for (size_t i = 0; i < numCells; ++i)
+    for (size_t i = 0; i < numCells; ++i) {
       cells[i] = page.cells[i >> (page.granuleShift - shift)];
-  std::free(page.cells);
+      if (const Others *others = cells[i].others) {
+        cells[i].others = static_cast<Others *>(std::malloc(sizeof(Others)));
+        if (cells[i].others)
+          *cells[i].others = *others;
+      }
+    }
+  freeCells(page);
   page.cells = cells;
   page.granuleShift = uint8_t(shift);
   return true;
@@ -117,10 +130,12 @@ Finding::Kind Shadow::visitCell(Cell &cell, const Visit &visit,
       cell.block = visit.block;
       cell.epoch = visit.epoch;
     }
-    if (cell.block != visit.block || cell.otherBlock
+    if (cell.block != visit.block || cell.others
             ? comesFromOtherBlock(cell, visit, finding)
             : comesFromOtherThread(cell, visit, finding))
       return Finding::Race;
+    if (cell.block == visit.block)
+      setTimes(cell, visit);
   }
   if (options.findsUninitialised && visit.usesValue && !cell.isWritten &&
       !options.isInitialised)
@@ -135,30 +150,114 @@ Actor &Shadow::actorOf(Cell &cell, AccessKind kind) {
                               : cell.updater;
 }
 
-/// The kind in `kinds` that explains a race best; `kinds` is not empty.
-static AccessKind foremostOf(unsigned kinds) {
-  return kinds & PlainWrite     ? PlainWrite
-         : kinds & AtomicUpdate ? AtomicUpdate
-                                : PlainRead;
+uint32_t &Shadow::timeOf(Cell &cell, AccessKind kind) {
+  return kind == PlainRead    ? cell.times.reader
+         : kind == PlainWrite ? cell.times.writer
+                              : cell.times.updater;
+}
+
+/// Whether an access by another block races with what `cell.block` did.
+bool Shadow::racesWithFirstBlock(Cell &cell, const Visit &visit,
+                                 Finding &finding) {
+  auto isBehind = [&](const Actor &actor, uint32_t time) {
+    finding.other = actor;
+    return visit.isBehind(cell.block, time, actor.thread);
+  };
+  const uint8_t conflicts = conflictsOf(visit.kind);
+  finding.otherBlock = cell.block;
+  // A write explains a race best.
+  for (AccessKind kind : {PlainWrite, AtomicUpdate, PlainRead}) {
+    if (!(cell.kinds & conflicts & kind))
+      continue;
+    finding.otherKind = kind;
+    if (!isBehind(actorOf(cell, kind), timeOf(cell, kind)) ||
+        (cell.secondKind == kind && !isBehind(cell.second, cell.times.second)))
+      return true;
+  }
+  return false;
+}
+
+/// Whether an access races with what blocks did that came after the first. The
+/// visitor's own block may be among them.
+bool Shadow::racesWithOthers(const Others &others, const Visit &visit,
+                             Finding &finding) {
+  const uint8_t conflicts = conflictsOf(visit.kind);
+  for (unsigned i = 0; i < others.numEntries; ++i) {
+    const Others::Entry &entry = others.entries[i];
+    if (!(entry.kind & conflicts))
+      continue;
+    bool isOrdered =
+        entry.block == visit.block
+            ? entry.actor.thread == visit.actor.thread ||
+                  entry.time < visit.epochTime
+            : visit.isBehind(entry.block, entry.time, entry.actor.thread);
+    if (isOrdered)
+      continue;
+    finding.otherKind = entry.kind;
+    finding.otherBlock = entry.block;
+    finding.other = entry.actor;
+    return true;
+  }
+  return false;
+}
+
+/// Remembers an access, in place of an earlier one that it speaks for.
+void Shadow::addToOthers(Others &others, const Visit &visit) {
+  unsigned place = others.numEntries;
+  for (unsigned i = 0; i < others.numEntries; ++i) {
+    const Others::Entry &entry = others.entries[i];
+    if (entry.block != visit.block || entry.kind != visit.kind)
+      continue;
+    if (entry.actor.thread == visit.actor.thread ||
+        entry.time < visit.epochTime) {
+      place = i;
+      break;
+    }
+  }
+  if (place == Others::maxEntries)
+    place = visit.block % Others::maxEntries;
+  else if (place == others.numEntries)
+    ++others.numEntries;
+  others.entries[place] = {visit.block, visit.time, visit.actor, visit.kind};
 }
 
 /// Adds an access to bytes that a second block has come to, now or before.
 /// Returns whether it races.
 bool Shadow::comesFromOtherBlock(Cell &cell, const Visit &visit,
                                  Finding &finding) {
-  if (unsigned conflict = cell.kinds & conflictsOf(visit.kind)) {
-    finding.otherKind = foremostOf(conflict);
-    // Once there are two blocks, both did the same.
-    bool isSecond = cell.block == visit.block;
-    finding.otherBlock = isSecond ? cell.otherBlock : cell.block;
-    finding.other = isSecond ? cell.second : actorOf(cell, finding.otherKind);
+  const bool isFirst = cell.block == visit.block;
+  if (!isFirst && racesWithFirstBlock(cell, visit, finding))
     return true;
+  if (cell.others && racesWithOthers(*cell.others, visit, finding))
+    return true;
+  if (visit.kind == PlainWrite) {
+    // All before it is ordered, so what races with that races with this too.
+    std::free(cell.others);
+    cell.others = nullptr;
+    if (!isFirst) {
+      const bool isWritten = cell.isWritten;
+      cell = Cell();
+      cell.isWritten = isWritten;
+      cell.block = visit.block;
+      cell.epoch = visit.epoch;
+    }
   }
-  if (!cell.otherBlock) {
-    cell.otherBlock = visit.block;
-    cell.second = visit.actor;
-  }
+  if (cell.block == visit.block)
+    return comesFromOtherThread(cell, visit, finding);
+  if (!cell.others)
+    cell.others = static_cast<Others *>(std::calloc(1, sizeof(Others)));
+  if (cell.others)
+    addToOthers(*cell.others, visit);
   return false;
+}
+
+/// Dates an access by the block of the cell that has just been added.
+void Shadow::setTimes(Cell &cell, const Visit &visit) {
+  if (actorOf(cell, visit.kind).thread == visit.actor.thread)
+    timeOf(cell, visit.kind) = visit.time;
+  else if (cell.secondKind == visit.kind &&
+           cell.second.thread == visit.actor.thread)
+    cell.times.second = visit.time;
 }
 
 /// Adds an access to bytes that only the visitor's block has come to. Returns

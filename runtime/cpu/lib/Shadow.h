@@ -7,7 +7,7 @@
 // them. What orders accesses is
 //
 //   within a block: a barrier of the block, which begins a new epoch;
-//   between blocks: nothing, as long as the launch lasts.
+//   between blocks: a release and the acquire that reads it (Knowledge.h).
 //
 // Collectives of a warp (mma, shfl) order no memory in the PTX ISA, section
 // "Memory Consistency Model", and an atomic without semantics of its own is
@@ -18,12 +18,17 @@
 // run that has one, whatever order the seed chose: as long as there was none,
 // bytes belong to one thread of the epoch, or all their accesses are reads, or
 // all are atomic. In the last two cases any other access races with at least
-// one of two different threads. Across blocks the same holds of blocks.
+// one of two different threads. Across blocks the same holds of blocks that
+// nothing orders. Where semaphores order some of many blocks that touched the
+// same bytes, a cell keeps those it has room for (`Others`); a race with one of
+// the rest shows only in runs in which that one is kept.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LOWLP_CPU_LIB_SHADOW_H
 #define LOWLP_CPU_LIB_SHADOW_H
+
+#include "Knowledge.h"
 
 #include <atomic>
 #include <cstdint>
@@ -43,10 +48,21 @@ struct Actor {
 /// An access on its way to the shadow.
 struct Visit {
   Actor actor;
-  uint32_t block; ///< never 0
-  uint32_t epoch; ///< how many barriers the block has passed
+  uint32_t block;     ///< never 0
+  uint32_t epoch;     ///< how many barriers the block has passed
+  uint32_t time;      ///< how many barriers and releases
+  uint32_t epochTime; ///< `time` at the last barrier
   AccessKind kind;
-  bool usesValue; ///< what was there before comes to matter
+  bool usesValue;            ///< what was there before comes to matter
+  const Knowledge *ofBlock;  ///< what the block knows of others, and
+  const Knowledge *ofThread; ///< the thread beyond that
+
+  /// Whether an access by another block comes before this one.
+  bool isBehind(uint32_t otherBlock, uint32_t otherTime,
+                uint16_t thread) const {
+    return ofBlock->covers(otherBlock, otherTime, thread) ||
+           ofThread->covers(otherBlock, otherTime, thread);
+  }
 };
 
 /// What is wrong with an access, and with whom it collides.
@@ -83,18 +99,38 @@ public:
   Finding visit(int64_t byteOffset, int64_t bytes, const Visit &visit);
 
 private:
-  /// The history of a granule. `kinds` and the actors speak of `block`; a
-  /// second block can only have done what `second` did.
+  /// When the threads of a cell did what they did, in their block's time.
+  struct Times {
+    uint32_t reader, writer, updater, second;
+  };
+
+  /// What blocks did with bytes that another block had come to first, since the
+  /// last write, with which all before it was ordered.
+  struct Others {
+    struct Entry {
+      uint32_t block;
+      uint32_t time;
+      Actor actor;
+      AccessKind kind;
+    };
+    static constexpr unsigned maxEntries = 8;
+    unsigned numEntries;
+    Entry entries[maxEntries];
+  };
+
+  /// The history of a granule. All but `others` and `isWritten` speaks of
+  /// `block`.
   struct Cell {
-    uint32_t block;      ///< the first that came; 0: nobody
-    uint32_t otherBlock; ///< one that came too; 0: nobody
-    uint32_t epoch;      ///< of the latest access by `block`
-    uint8_t kinds;       ///< of all accesses by `block`
-    uint8_t current;     ///< of those in `epoch`
-    uint8_t secondKind;  ///< what `second` did in `epoch`; 0: nothing
+    uint32_t block;     ///< the first that came; 0: nobody
+    uint32_t epoch;     ///< of the latest access by `block`
+    uint8_t kinds;      ///< of all accesses by `block`
+    uint8_t current;    ///< of those in `epoch`
+    uint8_t secondKind; ///< what `second` did in `epoch`; 0: nothing
     bool isWritten;
     Actor reader, writer, updater; ///< valid where `kinds` has their bit
-    Actor second; ///< of another thread in `epoch`, or of `otherBlock`
+    Actor second;                  ///< of another thread in `epoch`
+    Times times;
+    Others *others; ///< null: no other block came; owned
   };
 
   /// Cells appear with the first access to their page and are as fine as the
@@ -110,15 +146,23 @@ private:
   static constexpr int64_t bytesPerPage = 1024;
   static constexpr int maxGranuleShift = 4;
 
+  static void freeCells(Page &page);
   static bool refine(Page &page, int64_t byteOffset, int64_t bytes);
   Finding visitPage(Page &page, int64_t byteOffset, int64_t bytes,
                     const Visit &visit);
   Finding::Kind visitCell(Cell &cell, const Visit &visit, Finding &finding);
   static bool comesFromOtherBlock(Cell &cell, const Visit &visit,
                                   Finding &finding);
+  static bool racesWithFirstBlock(Cell &cell, const Visit &visit,
+                                  Finding &finding);
+  static bool racesWithOthers(const Others &others, const Visit &visit,
+                              Finding &finding);
+  static void addToOthers(Others &others, const Visit &visit);
+  static void setTimes(Cell &cell, const Visit &visit);
   static bool comesFromOtherThread(Cell &cell, const Visit &visit,
                                    Finding &finding);
   static Actor &actorOf(Cell &cell, AccessKind kind);
+  static uint32_t &timeOf(Cell &cell, AccessKind kind);
 
   const Options options;
   const int64_t numPages;

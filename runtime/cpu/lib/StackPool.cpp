@@ -2,6 +2,7 @@
 
 #include "StackPool.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include <sys/mman.h>
@@ -51,6 +52,16 @@ void *StackPool::take() {
   }
   mappings.push_back(mapping);
   return static_cast<char *>(mapping) + bytes;
+}
+
+void StackPool::trim() {
+  size_t bytes = bytesPerStack + pageBytes();
+  while (freeTops.size() > maxKept) {
+    void *mapping = static_cast<char *>(freeTops.back()) - bytes;
+    freeTops.pop_back();
+    munmap(mapping, bytes);
+    mappings.erase(std::find(mappings.begin(), mappings.end(), mapping));
+  }
 }
 
 std::unique_ptr<StackPool> lowlp::cpu::acquireStackPool() {

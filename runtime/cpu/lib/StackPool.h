@@ -29,7 +29,12 @@ public:
   /// Takes back a stack that `take` gave; whatever is on it is forgotten.
   void give(void *top) { freeTops.push_back(top); }
 
+  /// Unmaps free stacks beyond what one block takes. Requires: all are free.
+  void trim();
+
 private:
+  static constexpr size_t maxKept = 1024;
+
   std::vector<void *> freeTops;
   std::vector<void *> mappings;
 };

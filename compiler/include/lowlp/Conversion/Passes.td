@@ -48,7 +48,8 @@ def ConvertThreadToNVVM : Pass<"lowlp-convert-thread-to-nvvm", "::mlir::ModuleOp
     `simt.assert` is dropped. No two roundings are fused into one: a product and a sum stay `mul.rn` and `add.rn`.
 
     Requires: every kernel is a `gpu.func` with `known_block_size` and without attributions. `arch` is one that lowlp
-    knows.
+    knows, it has the instructions that the ops stand for, and its blocks may have the shared memory that each kernel takes
+    (`lowlp targets` lists both).
 
     Guarantees: a `gpu.module` holds nothing but `llvm` and `nvvm`, and its target names `arch`. The attribute
     `lowlp.kernels` of the module describes each kernel by name: its `block_size`, and each attribute `lowlp.x` of

@@ -8,7 +8,7 @@ def EmitPTX : Pass<"lowlp-emit-ptx", "::mlir::ModuleOp"> {
   let summary = "compile every gpu.module to PTX";
   let description = [{
     Translates every `gpu.module` to LLVM IR, optimises it at `opt-level` (0 to 3), and lets LLVM's NVPTX backend write
-    PTX for `arch`, in the oldest PTX version that has `arch`.
+    PTX for `arch`, in the oldest PTX version that has `arch` and every instruction that it has.
 
     Requires: a `gpu.module` holds only `llvm` and `nvvm`, and if it names a target then one of the same `arch`.
 
@@ -28,7 +28,7 @@ def EmitPTX : Pass<"lowlp-emit-ptx", "::mlir::ModuleOp"> {
     After:
 
     ```mlir
-    gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a">, assembly = ".version 8.0 ...">]
+    gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a">, assembly = ".version 8.6 ...">]
     ```
   }];
   let options = [

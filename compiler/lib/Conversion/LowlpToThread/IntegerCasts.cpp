@@ -1,6 +1,7 @@
 //===- IntegerCasts.cpp - from integers, to integers, between them --------===//
 //
-// An integer is an i32 here, whatever its width. Between integers a cast clamps.
+// An integer is an i32 here, whatever its width. Between integers a cast
+// clamps.
 //
 // An i32 has more bits than an f32. Towards narrower floats it must not be
 // rounded twice, so one of more than 24 bits is rounded to odd first: of its 8
@@ -63,9 +64,9 @@ static Value roundToOdd(OpBuilder &builder, Location loc, bool isSigned,
   kept = arith::AndIOp::create(builder, loc, kept, i32(~lowBits));
   Value magnitude =
       isSigned ? math::AbsIOp::create(builder, loc, value).getResult() : value;
-  Value isLong = arith::CmpIOp::create(
-      builder, loc, arith::CmpIPredicate::uge, magnitude,
-      i32(int64_t(1) << (kWordBits - kDroppedBits)));
+  Value isLong =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, magnitude,
+                            i32(int64_t(1) << (kWordBits - kDroppedBits)));
   return arith::SelectOp::create(builder, loc, isLong, kept, value);
 }
 

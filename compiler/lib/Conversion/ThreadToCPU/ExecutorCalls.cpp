@@ -1,15 +1,12 @@
 //===- ExecutorCalls.cpp - calls of the CPU executor ----------------------===//
 //
-// The name of an op in reports comes from its location. Passes above wrap the
-// place of a block op in a NameLoc that holds the op's name; a front end may
-// have wrapped the place in the calls that led to it, of which the innermost is
-// where the op was written:
-//
-//   NameLoc("lowlp.dot", CallSiteLoc(callee "k.py":7:3, caller "main.py":2:1))
-//     ->  "lowlp.dot at k.py:7:3"
+// The name of an op in reports is that of the block op it was made from, with
+// its place: "lowlp.dot at k.py:7:3".
 //
 //===----------------------------------------------------------------------===//
 #include "ExecutorCalls.h"
+
+#include "lowlp/Analysis/SourceOp.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -20,41 +17,9 @@ using namespace lowlp;
 // Names of ops
 //===----------------------------------------------------------------------===//
 
-/// The place where something was written that has the location `loc`, or null.
-static FileLineColRange findPlace(LocationAttr loc) {
-  if (auto place = dyn_cast<FileLineColRange>(loc))
-    return place;
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return findPlace(name.getChildLoc());
-  if (auto opaque = dyn_cast<OpaqueLoc>(loc))
-    return findPlace(opaque.getFallbackLocation());
-  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
-    FileLineColRange place = findPlace(call.getCallee());
-    return place ? place : findPlace(call.getCaller());
-  }
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      if (FileLineColRange place = findPlace(part))
-        return place;
-  return {};
-}
-
-/// The name that a pass gave to `loc`, or nothing. Names within a call are
-/// those of functions.
-static StringRef findName(LocationAttr loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName();
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      if (StringRef name = findName(part); !name.empty())
-        return name;
-  return {};
-}
-
 std::string lowlp::describeSite(Operation *op) {
-  StringRef name = findName(op->getLoc());
-  std::string text = (name.empty() ? op->getName().getStringRef() : name).str();
-  FileLineColRange place = findPlace(op->getLoc());
+  std::string text = getSourceOpName(op).str();
+  FileLineColRange place = findSourcePlace(op->getLoc());
   if (!place)
     return text + " at an unknown place";
   return text + " at " + place.getFilename().str() + ":" +

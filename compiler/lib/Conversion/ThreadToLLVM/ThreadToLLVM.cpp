@@ -26,6 +26,7 @@
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
+using namespace lowlp;
 
 LowerToLLVMOptions lowlp::getLoweringOptions(MLIRContext *context) {
   LowerToLLVMOptions options(context);

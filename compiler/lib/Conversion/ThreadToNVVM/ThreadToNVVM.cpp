@@ -1,15 +1,17 @@
 //===- ThreadToNVVM.cpp - from the thread level to llvm and nvvm ----------===//
 //
-// 1. Describe the kernels on the module, since the machine level forgets them.
-// 2. Lower `scf` to blocks.
-// 3. Lower everything else in one conversion in which whatever has no lowering
+// 1. Check that the architecture has what the program needs.
+// 2. Describe the kernels on the module, since the machine level forgets them.
+// 3. Lower `scf` to blocks.
+// 4. Lower everything else in one conversion in which whatever has no lowering
 //    is an error.
-// 4. Fix the size of a block (`.reqntid`): upstream only bounds it.
+// 5. Fix the size of a block (`.reqntid`): upstream only bounds it.
 //
 //===----------------------------------------------------------------------===//
 #include "../ThreadToLLVM/KernelDescription.h"
 #include "../ThreadToLLVM/ThreadToLLVM.h"
 #include "Patterns.h"
+#include "Requirements.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/Target/TargetInfo.h"
@@ -69,10 +71,14 @@ struct ConvertThreadToNVVM
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (!TargetInfo::lookup(arch)) {
+    const TargetInfo *info = TargetInfo::lookup(arch);
+    if (!info) {
       module.emitError() << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
+    for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())
+      if (failed(verifyRequirements(gpuModule, *info)))
+        return signalPassFailure();
     if (failed(describeKernels(module)))
       return signalPassFailure();
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,

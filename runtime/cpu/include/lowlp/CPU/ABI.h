@@ -62,6 +62,9 @@ enum LowlpAtomicOp {
   LowlpAtomicMaxU = 6,
   LowlpAtomicMinS = 7,
   LowlpAtomicMaxS = 8,
+  LowlpAtomicAddF32 = 9,
+  LowlpAtomicAddF16x2 = 10, ///< each half of the word
+  LowlpAtomicAddBF16x2 = 11,
 };
 
 /// Coordinates and extents along `dim`. PTX ISA, "Special Registers": %tid,
@@ -136,11 +139,47 @@ LOWLP_CPU_EXPORT uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode,
 /// aligned bytes that writes, and that races with no other atomic; it needs no
 /// `lowlpCpuCheckAccess`. Other threads of the block may run before it returns,
 /// so that polling a word that another thread of the same block sets comes to
-/// an end. Polling for another *block* may not: a worker runs a block to its
-/// end before it takes the next.
+/// an end. Polling for another *block* may not, since that block may have to
+/// wait for the worker that polls; `lowlpCpuAwait` is there for that.
 LOWLP_CPU_EXPORT uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op,
                                          void *base, int64_t byteOffset,
                                          uint32_t operand, const char *site);
+
+/// The same for one f16, or one bf16 if `isBF16`: adds the lower half of
+/// `operand` and returns the old value in the lower half. 2 aligned bytes.
+LOWLP_CPU_EXPORT uint32_t lowlpCpuAtomicAdd16(LowlpThread *thread,
+                                              int32_t isBF16, void *base,
+                                              int64_t byteOffset,
+                                              uint32_t operand,
+                                              const char *site);
+
+/// The same for compare-and-swap: a word that is `expected` becomes `desired`.
+LOWLP_CPU_EXPORT uint32_t lowlpCpuAtomicCas(LowlpThread *thread, void *base,
+                                            int64_t byteOffset,
+                                            uint32_t expected, uint32_t desired,
+                                            const char *site);
+
+/// Waits until the word at `base + byteOffset` is `value`, and acquires: what
+/// was published through the word comes before what this thread does next, and
+/// behind its block's next barrier before what the block does. Other threads of
+/// the block run meanwhile, and when none of them can, other blocks. PTX ISA,
+/// "ld.acquire.gpu" in a loop. Counted and checked like an atomic.
+///
+/// A block may wait for blocks of lower index. That always makes progress; for
+/// one of higher index it does where all fit. Waits that can never end are
+/// reported as a deadlock.
+LOWLP_CPU_EXPORT void lowlpCpuAwait(LowlpThread *thread, const void *base,
+                                    int64_t byteOffset, uint32_t value,
+                                    const char *site);
+
+/// Replaces the word at `base + byteOffset` by `operand`, or adds that to it,
+/// and publishes through it what this thread has done, what its block had done
+/// at its last barrier, and what was made known to them by acquires. `op` is
+/// `LowlpAtomicExch` or `LowlpAtomicAdd`. PTX ISA, "st.release.gpu" and
+/// "red.release.gpu.add". Counted and checked like an atomic.
+LOWLP_CPU_EXPORT void lowlpCpuRelease(LowlpThread *thread, int32_t op,
+                                      void *base, int64_t byteOffset,
+                                      uint32_t operand, const char *site);
 
 /// The address of byte `byteOffset` of the block's shared memory, which starts
 /// at a multiple of 1024. Checks nothing: `lowlpCpuCheckAccess` does.

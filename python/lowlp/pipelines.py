@@ -1,0 +1,71 @@
+"""The named pipelines taken apart into their passes: which of them fails, and how long each takes.
+
+`lowlp.compiler.run_pipeline` runs a pipeline whole. What is here runs its passes one after the other, as MLIR prints
+them, so nothing is composed a second time.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._mlir import ir
+
+_OPENING, _CLOSING = "({<[", ")}>]"
+
+
+def passes_of(pipeline: str, context: ir.Context) -> list[str]:
+    """The passes of a pipeline of modules, each with its options, as `lowlp-emit-ptx{arch=sm_90a opt-level=3}`."""
+    from ._mlir.passmanager import PassManager
+
+    text = str(PassManager.parse(f"builtin.module({pipeline})", context))
+    return split_passes(text.removeprefix("builtin.module(").removesuffix(")"))
+
+
+def split_passes(text: str) -> list[str]:
+    """`a,b{x=1,2},gpu.module(c,d)` at the commas that no bracket holds."""
+    passes = [""]
+    depth = 0
+    for character in text:
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and depth == 0:
+            passes.append("")
+        else:
+            passes[-1] += character
+    return [entry for entry in passes if entry]
+
+
+def name_of(entry: str) -> str:
+    """The pass's name without its options."""
+    return entry.partition("{")[0]
+
+
+def failing_pass(source: str, pipeline: str, context: ir.Context) -> str:
+    """The name of the pass that refuses the program `source`, or after which it is invalid; '' where none does."""
+    from ._mlir import ir
+    from ._mlir.passmanager import PassManager
+
+    try:
+        module = ir.Module.parse(source, context)
+    except ir.MLIRError:
+        return ""
+    for entry in passes_of(pipeline, context):
+        try:
+            PassManager.parse(f"builtin.module({entry})", context).run(module.operation)
+        except ir.MLIRError:
+            return name_of(entry)
+    return ""
+
+
+def seconds_of_passes(module: ir.Module, pipeline: str) -> list[tuple[str, float]]:
+    """Runs the pipeline on the module, in place; the name of each pass and the seconds it took. Raises `MLIRError`."""
+    from ._mlir.passmanager import PassManager
+
+    taken = []
+    for entry in passes_of(pipeline, module.context):
+        manager = PassManager.parse(f"builtin.module({entry})", module.context)
+        start = time.perf_counter()
+        manager.run(module.operation)
+        taken.append((name_of(entry), time.perf_counter() - start))
+    return taken

@@ -1,0 +1,507 @@
+"""The mistakes that docs/errors.md lists: for each a function that makes it.
+
+`MISTAKES` has them by the first column of the page's tables. A function gets an empty folder for its files.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import lowlp
+from lowlp import language as ll
+from lowlp.cli.device import choose_device
+from lowlp.compiler import compile_cpu
+from lowlp_runtime import assemble_ptx
+
+Mistake = Callable[[Path], object]
+
+MISTAKES: dict[str, Mistake] = {}
+ROWS = lowlp.local(2, 1).spatial(8, 4).local(1, 2)
+FLAT = lowlp.local(3).spatial(32)
+FIG2 = (Path(__file__).resolve().parents[2] / "examples" / "fig2.mlir").read_text(encoding="utf-8")
+WEIGHT = np.linspace(-1, 1, 16 * 128, dtype=np.float32).reshape(16, 128)
+X = np.ones((2, 128), np.float16)
+
+
+def mistake(what: str) -> Callable[[Mistake], Mistake]:
+    def add(function: Mistake) -> Mistake:
+        assert what not in MISTAKES, what
+        MISTAKES[what] = function
+        return function
+
+    return add
+
+
+def kernel(body: Callable[..., Any], grid: object = (1,), num_threads: int = 32) -> ll.Kernel:
+    parameters = {"x": ll.pointer("f16"), "b": ll.pointer("uint8"), "m": ll.i32}
+    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=grid, num_threads=num_threads)
+
+
+def ran(body: Callable[..., Any], grid: object = (1,), num_threads: int = 32) -> object:
+    """Runs the kernel on the CPU target."""
+    return kernel(body, grid, num_threads)(np.zeros(128, np.float16), np.zeros(96, np.uint8), 16)
+
+
+def traced(body: Callable[..., Any]) -> object:
+    return kernel(body).module()
+
+
+def copy(x: Any, b: Any, m: Any) -> None:
+    view = ll.view_global(x, shape=[16, 8])
+    ll.store_global(ll.load_global(view, offsets=[0, 0], layout=ROWS) * 2.0, view, offsets=[0, 0])
+
+
+def packed(dtype: str = "int6") -> lowlp.QuantizedTensor:
+    return lowlp.quantize(WEIGHT, dtype, group_size=128)
+
+
+# --- types and weights ------------------------------------------------------------------------------------------------
+
+
+@mistake("a type that does not exist: `int9`, or a float whose bits do not add up")
+def _(folder: Path) -> object:
+    return lowlp.dtype("f4e2m3")
+
+
+@mistake("weights that are no array")
+def _(folder: Path) -> object:
+    return lowlp.quantize([[1.0, 2.0]], "int6")  # type: ignore[arg-type]
+
+
+@mistake("weights with a NaN")
+def _(folder: Path) -> object:
+    return lowlp.quantize(np.full((4, 128), np.nan, np.float32), "int6")
+
+
+@mistake("a group that does not divide K")
+def _(folder: Path) -> object:
+    return lowlp.quantize(WEIGHT, "int6", group_size=100)
+
+
+@mistake("codes with more bits than their type")
+def _(folder: Path) -> object:
+    codes, scales = np.full((4, 128), 77, np.uint8), np.ones((4, 1), np.float16)
+    return lowlp.QuantizedTensor(codes, dtype="int6", scales=scales, group_size=128)
+
+
+@mistake("scales of another shape")
+def _(folder: Path) -> object:
+    codes, scales = np.full((4, 128), 7, np.uint8), np.ones((4, 2), np.float16)
+    return lowlp.QuantizedTensor(codes, dtype="int6", scales=scales, group_size=128)
+
+
+# --- lowlp.linear -----------------------------------------------------------------------------------------------------
+
+
+@mistake("activations of the wrong type")
+def _(folder: Path) -> object:
+    return lowlp.linear(X.astype(np.float32), packed())
+
+
+@mistake("activations whose K is not that of the weights")
+def _(folder: Path) -> object:
+    return lowlp.linear(X[:, :64], packed())
+
+
+@mistake("f16 activations with weights whose exponent is wider")
+def _(folder: Path) -> object:
+    return lowlp.linear(X, packed("f8e6m1"))
+
+
+@mistake("plain weights, not quantised")
+def _(folder: Path) -> object:
+    return lowlp.linear(X, WEIGHT)  # type: ignore[arg-type]
+
+
+@mistake("a bias of another length")
+def _(folder: Path) -> object:
+    return lowlp.linear(X, packed(), bias=np.ones(3, np.float16))
+
+
+@mistake("an output type that is not offered")
+def _(folder: Path) -> object:
+    return lowlp.linear(X, packed(), out_dtype="f64")
+
+
+# --- layouts ----------------------------------------------------------------------------------------------------------
+
+
+@mistake("a factor that does not exist")
+def _(folder: Path) -> object:
+    return lowlp.layout("lokal(2).spatial(32)")
+
+
+@mistake("a division that has no result")
+def _(folder: Path) -> object:
+    return lowlp.local(3) / lowlp.local(2)
+
+
+@mistake("a thread's bits are no whole bytes")
+def _(folder: Path) -> object:
+    return lowlp.spatial(8, 4).reinterpret(from_bits=3, to_bits=8)
+
+
+@mistake("modes that do not cover the tile")
+def _(folder: Path) -> object:
+    from lowlp.layouts import from_modes
+
+    return from_modes([[8], [4]], thread_digits=[(0, 8)], local_digits=[])
+
+
+# --- kernels in the DSL -----------------------------------------------------------------------------------------------
+
+
+@mistake("a parameter without its type")
+def _(folder: Path) -> object:
+    def body(x):  # type: ignore[no-untyped-def]
+        pass
+
+    return lowlp.kernel(grid=(1,), num_threads=32)(body)
+
+
+@mistake("threads that are no whole warps")
+def _(folder: Path) -> object:
+    return kernel(copy, num_threads=50)
+
+
+@mistake("a grid of a parameter that is not there")
+def _(folder: Path) -> object:
+    return kernel(copy, grid=lambda rows: (rows,))
+
+
+@mistake("a layout for another number of threads")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.load_global(ll.view_global(x, shape=[m, 8]), offsets=[0, 0], layout=lowlp.spatial(4, 4))
+
+    return traced(body)
+
+
+@mistake("a view with other bits per thread")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        data = ll.load_global(ll.view_global(b, shape=[96]), offsets=[0], layout=FLAT)
+        ll.view(data, dtype="int5", layout=ROWS)
+
+    return traced(body)
+
+
+@mistake("a tile with more dimensions than its view")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.load_global(ll.view_global(x, shape=[128]), offsets=[0], layout=ROWS)
+
+    return traced(body)
+
+
+@mistake("tiles of two layouts in a sum")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.full(0.0, "f16", layout=ROWS) + ll.full(0.0, "f16", layout=lowlp.spatial(8, 4).local(2, 2))
+
+    return traced(body)
+
+
+@mistake("storing f32 where the memory holds f16")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.store_global(ll.full(0.0, "f32", layout=ROWS), ll.view_global(x, shape=[m, 8]), offsets=[0, 0])
+
+    return traced(body)
+
+
+@mistake("arithmetic on packed codes")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.full(0.0, "int4", layout=ROWS) * 2.0
+
+    return traced(body)
+
+
+@mistake("a product whose K differs")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        a = ll.full(0.0, "f16", layout=ROWS)
+        ll.dot(a, a, ll.full(0.0, "f32", layout=ROWS))
+
+    return traced(body)
+
+
+@mistake("indexing a pointer as in C")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        x[0] = 1.0
+
+    return traced(body)
+
+
+@mistake("indexing a tile")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.full(0.0, "f16", layout=ROWS)[0]
+
+    return traced(body)
+
+
+@mistake("`range` with a number that only the launch knows")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        for _ in range(m):
+            pass
+
+    return traced(body)
+
+
+@mistake("a tile that changes its type in a loop")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        a = ll.full(0.0, "f32", layout=ROWS)
+        for _ in ll.range(m):
+            a = ll.cast(a, "f16")
+
+    return traced(body)
+
+
+@mistake("a tile that is assigned in one branch and used after")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        if m > 3:
+            tile = ll.full(0.0, "f16", layout=ROWS)
+        ll.store_global(tile, ll.view_global(x, shape=[m, 8]), offsets=[0, 0])
+
+    return traced(body)
+
+
+@mistake("`return` under a condition of the launch")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> Any:
+        if m > 3:
+            return
+        ll.full(0.0, "f16", layout=ROWS)
+
+    return traced(body)
+
+
+@mistake("an instruction outside of a kernel")
+def _(folder: Path) -> object:
+    return ll.block_indices()
+
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+
+@mistake("text that is no program")
+def _(folder: Path) -> object:
+    return lowlp.compile("garbage")
+
+
+@mistake("the name of a file instead of its text")
+def _(folder: Path) -> object:
+    return lowlp.compile("examples/fig2.mlir")
+
+
+@mistake("a program without a kernel")
+def _(folder: Path) -> object:
+    return lowlp.compile("module {}")
+
+
+@mistake("an op of the text dialect that the verifier refuses")
+def _(folder: Path) -> object:
+    return lowlp.compile(FIG2.replace("!lowlp.tile<96xui8, local(3)", "!lowlp.tile<64xui8, local(2)"))
+
+
+@mistake("a GPU that lowlp does not know")
+def _(folder: Path) -> object:
+    return lowlp.compile(FIG2, "sm_12")
+
+
+@mistake("an architecture by its marketing name")
+def _(folder: Path) -> object:
+    return lowlp.compile(FIG2, "hopper")
+
+
+@mistake("more shared memory than a block may have")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.alloc_shared("f32", shape=[300, 300])
+
+    return lowlp.compile(kernel(body))
+
+
+@mistake("a product whose layouts no matrix instruction has")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        a = ll.full(0.0, "f16", layout=lowlp.spatial(8, 4).local(2, 4))
+        ll.dot(a, ll.full(0.0, "f16", layout=lowlp.spatial(8, 4).local(2, 2)), ll.full(0.0, "f32", layout=ROWS))
+
+    return lowlp.compile(kernel(body))
+
+
+@mistake("PTX that the assembler refuses")
+def _(folder: Path) -> object:
+    return assemble_ptx(".version 8.0\n.target sm_80\n.address_size 64\nbogus;\n", "sm_80")
+
+
+# --- running on the CPU target ----------------------------------------------------------------------------------------
+
+
+@mistake("too few arguments")
+def _(folder: Path) -> object:
+    return kernel(copy)(np.zeros(128, np.float16))
+
+
+@mistake("an array of the wrong type")
+def _(folder: Path) -> object:
+    return kernel(copy)(np.zeros(128, np.float32), np.zeros(96, np.uint8), 1)
+
+
+@mistake("text where a number is expected")
+def _(folder: Path) -> object:
+    return kernel(copy)(np.zeros(128, np.float16), np.zeros(96, np.uint8), "1")
+
+
+@mistake("an output that is read-only")
+def _(folder: Path) -> object:
+    frozen = np.zeros(128, np.float16)
+    frozen.flags.writeable = False
+    return kernel(copy)(frozen, np.zeros(96, np.uint8), 1)
+
+
+@mistake("a tile out of range: an array smaller than its view")
+def _(folder: Path) -> object:
+    return kernel(copy)(np.zeros(64, np.float16), np.zeros(96, np.uint8), 1)
+
+
+@mistake("blocks that write to one place")
+def _(folder: Path) -> object:
+    return ran(copy, grid=(2,))
+
+
+@mistake("a barrier that is missing")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        shared = ll.alloc_shared("f16", shape=[64])
+        ll.store_shared(ll.full(1.0, "f16", layout=lowlp.spatial(64)), shared, offsets=[0])
+        backwards = lowlp.column_spatial(2, 32).reshape(64)
+        ll.store_global(
+            ll.load_shared(shared, offsets=[0], layout=backwards), ll.view_global(x, shape=[64]), offsets=[0]
+        )
+
+    program = compile_cpu(kernel(body, num_threads=64))
+    return program(np.zeros(128, np.float16), np.zeros(96, np.uint8), 16, checks="races")
+
+
+@mistake("shared memory that is read before it is written")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        shared = ll.alloc_shared("f16", shape=[32])
+        tile = ll.load_shared(shared, offsets=[0], layout=lowlp.spatial(32))
+        ll.store_global(tile, ll.view_global(x, shape=[32]), offsets=[0])
+
+    return ran(body)
+
+
+# --- running on a GPU -------------------------------------------------------------------------------------------------
+
+
+@mistake("a GPU is asked for and there is none")
+def _(folder: Path) -> object:
+    with mock.patch("lowlp_runtime.why_no_device", lambda: "the driver sees no CUDA device"):
+        return choose_device("cuda")
+
+
+@mistake("numpy arrays for a kernel that was compiled for a GPU")
+def _(folder: Path) -> object:
+    return lowlp.compile(kernel(copy))(np.zeros(128, np.float16), np.zeros(96, np.uint8), 1)
+
+
+@mistake("an assembler is asked for and is not there")
+def _(folder: Path) -> object:
+    with mock.patch("lowlp_runtime.device.why_no_device", lambda: "the driver sees no CUDA device"):
+        return assemble_ptx("", "sm_80", assembler="driver")
+
+
+# --- saved kernels ----------------------------------------------------------------------------------------------------
+
+
+def save(folder: Path) -> Path:
+    path = folder / "k.lowlp"
+    lowlp.compile(kernel(copy), assemble=False).save(path)
+    return path
+
+
+def rewrite(path: Path, entry: str, change: Callable[[bytes], bytes]) -> None:
+    """Replaces one entry of the archive."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {info.filename: archive.read(info) for info in archive.infolist()}
+    contents[entry] = change(contents[entry])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+
+
+@mistake("a file that is not there")
+def _(folder: Path) -> object:
+    return lowlp.load(folder / "k.lowlp")
+
+
+@mistake("a file that is truncated")
+def _(folder: Path) -> object:
+    path = save(folder)
+    path.write_bytes(path.read_bytes()[:-100])
+    return lowlp.load(path)
+
+
+@mistake("a file whose PTX was tampered with")
+def _(folder: Path) -> object:
+    path = save(folder)
+    rewrite(path, "ptx/sm_90a.ptx", lambda ptx: ptx.replace(b"ld.global", b"st.global"))
+    return lowlp.load(path)
+
+
+@mistake("a file of another version")
+def _(folder: Path) -> object:
+    path = save(folder)
+
+    def newer(manifest: bytes) -> bytes:
+        return json.dumps({**json.loads(manifest), "format_version": 99}).encode()
+
+    rewrite(path, "manifest.json", newer)
+    return lowlp.load(path)
+
+
+@mistake("a file that is not ours")
+def _(folder: Path) -> object:
+    path = folder / "k.lowlp"
+    path.write_bytes(b"\x80\x04 a pickle, for example")
+    return lowlp.load(path)
+
+
+@mistake("a ZIP archive that is not ours")
+def _(folder: Path) -> object:
+    path = folder / "k.lowlp"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", '{"magic": "another program"}')
+    return lowlp.load(path)
+
+
+@mistake("IR that a saved kernel does not hold")
+def _(folder: Path) -> object:
+    return lowlp.load(save(folder)).ir("llvm")
+
+
+@mistake("machine code of a kernel that was not assembled")
+def _(folder: Path) -> object:
+    return lowlp.load(save(folder)).cubin
+
+
+@mistake("saving to a folder that is not there")
+def _(folder: Path) -> object:
+    return lowlp.load(save(folder)).save(folder / "missing" / "k.lowlp")

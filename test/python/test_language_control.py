@@ -9,6 +9,7 @@ import pytest
 from refused_kernels import refused
 
 import lowlp
+from lowlp import compiler
 from lowlp import language as ll
 from lowlp.errors import CpuTargetError
 
@@ -16,7 +17,8 @@ LANES = lowlp.spatial(32)
 
 
 def launch(body: Any, parameters: dict[str, Any], *arguments: Any, grid: Any = (1,), threads: int = 32) -> None:
-    ll.make_kernel(body, name="kernel", parameters=parameters, grid=grid, num_threads=threads)(*arguments)
+    kernel = ll.make_kernel(body, name="kernel", parameters=parameters, grid=grid, num_threads=threads)
+    compiler.compile_cpu(kernel)(*arguments)
 
 
 # --- promises ---------------------------------------------------------------------------------------------------------
@@ -117,7 +119,9 @@ def test_an_element_that_several_threads_hold_is_printed_once(capfd: pytest.Capt
 
 
 def store_line(y, row, value):
-    ll.store_global(ll.full(value, "int32", layout=lowlp.spatial(64)), ll.view_global(y, shape=[512]), offsets=[row * 64])
+    ll.store_global(
+        ll.full(value, "int32", layout=lowlp.spatial(64)), ll.view_global(y, shape=[512]), offsets=[row * 64]
+    )
 
 
 def early(y, n):
@@ -130,7 +134,7 @@ def early(y, n):
     ll.synchronize()
     total = ll.load_scalar(shared, offsets=[63])
     for i in ll.range(n):
-        if bi == 4:
+        if bi == 4:  # noqa: SIM102
             if i == 3:
                 store_line(y, bi, 1000 + i)
                 ll.exit()

@@ -102,10 +102,10 @@ LogicalResult lowlp::verifyGlobalAccess(Operation *op, TileType tile,
 
 LogicalResult LoadGlobalOp::verify() {
   return verifyGlobalAccess(*this, getTile().getType(), getSource(),
-                      getOffsets().size());
+                            getOffsets().size());
 }
 
 LogicalResult StoreGlobalOp::verify() {
   return verifyGlobalAccess(*this, getTile().getType(), getDestination(),
-                      getOffsets().size());
+                            getOffsets().size());
 }

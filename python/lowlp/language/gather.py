@@ -22,9 +22,12 @@ def _promise(in_bounds: bool) -> dict[str, ir.Attribute]:
     return {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
 
 
-def load_scalar(
-    source: GlobalView | SharedTile, *, offsets: Sequence[int | Scalar], in_bounds: bool = False
-) -> Scalar:
+def _check_list(offsets: object) -> None:
+    if isinstance(offsets, str) or not isinstance(offsets, Sequence):
+        raise type_error(f"offsets: must be a list of ints and index scalars, found {describe(offsets)}")
+
+
+def load_scalar(source: GlobalView | SharedTile, *, offsets: Sequence[int | Scalar], in_bounds: bool = False) -> Scalar:
     """One element of a view or a shared tile: an index if it is an integer, else an f32.
 
     offsets    which element, one for each dimension
@@ -40,12 +43,9 @@ def load_scalar(
     if source.dtype.name not in _SCALAR_DTYPES:
         allowed = f"{', '.join(_SCALAR_DTYPES[:-1])} or {_SCALAR_DTYPES[-1]}"
         raise type_error(f"source: must hold {allowed}, found {source.describe()}")
-    if isinstance(offsets, str) or not isinstance(offsets, Sequence):
-        raise type_error(f"offsets: must be a list of ints and index scalars, found {describe(offsets)}")
+    _check_list(offsets)
     if len(offsets) != len(source.shape):
-        raise value_error(
-            f"offsets: expected one for each of the {len(source.shape)} dimensions, found {len(offsets)}"
-        )
+        raise value_error(f"offsets: expected one for each of the {len(source.shape)} dimensions, found {len(offsets)}")
     starts = [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
     kind = "index" if source.dtype.is_integer else "f32"
     operands = [operand.ir_value for operand in (source, *starts)]

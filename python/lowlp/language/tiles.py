@@ -76,11 +76,12 @@ class GlobalView(TracedValue):
 class Tile(TracedValue):
     """A tile in the registers of a block's threads: elements of `dtype`, spread by `layout` (Tilus, section 4).
 
-    `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. `< <= > >=` give a
-    tile of uint1, for `ll.where`; `==` compares the Python objects, `ll.equal` the elements. The element type is f16,
-    bf16, f32, int16, uint16, int32 or uint32 (`/` is for floats, unary `-` for signed types; integers wrap around);
-    cast others first. Integers of any width have `& | ^ ~ << >>`, those of 16 and 32 bits `//` and `%`, which round
-    down as Python's do, and the CPU target reports a division by zero. A tile with extents of 1 is repeated along them, where its threads hold what they then need.
+    `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. `< <= > >=` give
+    a tile of uint1, for `ll.where`; `==` compares the Python objects, `ll.equal` the elements. The element type is
+    f16, bf16, f32, int16, uint16, int32 or uint32 (`/` is for floats, unary `-` for signed types; integers wrap
+    around); cast others first. Integers of any width have `& | ^ ~ << >>`, those of 16 and 32 bits `//` and `%`,
+    which round down as Python's do, and the CPU target reports a division by zero. A tile with extents of 1 is
+    repeated along them, where its threads hold what they then need.
     """
 
     __slots__ = ("dtype", "layout")

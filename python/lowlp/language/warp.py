@@ -30,7 +30,7 @@ def warp_shuffle(tile: Tile, mode: str, lane: int | Scalar) -> Tile:
     source = as_tile("tile", tile)
     if mode not in _MODES:
         raise value_error(f"mode: must be one of {', '.join(map(repr, _MODES))}, found {mode!r}")
-    if is_int(lane) and not 0 <= int(lane) < _WARP:  # type: ignore[arg-type]
+    if is_int(lane) and not 0 <= int(lane) < _WARP:
         raise value_error(f"lane: must be from 0 to {_WARP - 1}, found {lane}")
     number = as_index("lane", lane)
     attributes: dict[str, ir.Attribute] = {

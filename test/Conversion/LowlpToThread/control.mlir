@@ -2,9 +2,11 @@
 
 // One thread of the first block writes; a per cent sign of the text is doubled.
 // CHECK-LABEL: gpu.func @printed
+// CHECK: %[[BLOCK:.*]] = gpu.block_id x
 // CHECK: %[[THREAD:.*]] = gpu.thread_id x
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[THREAD]], %c0 : index
-// CHECK: gpu.block_id x
+// CHECK: %[[INROW:.*]] = arith.cmpi eq, %[[BLOCK]], %c0 : index
+// CHECK: arith.andi %[[FIRST]], %[[INROW]] : i1
 // CHECK: gpu.block_id y
 // CHECK: gpu.block_id z
 // CHECK: scf.if %{{.*}} {

@@ -10,9 +10,11 @@
 // CHECK: %[[LOADED:.*]] = scf.if %{{.*}} -> (i32)
 // CHECK: %[[ROW:.*]] = arith.index_cast %[[LOADED]] : i32 to index
 // CHECK: %[[START:.*]] = arith.muli %[[ROW]], %[[COLUMNS]] : index
-// CHECK: arith.cmpi ult, %[[ROW]], %[[ROWS]] : index
+// CHECK: %[[IS:.*]] = arith.cmpi ult, %[[ROW]], %[[ROWS]] : index
+// CHECK: %[[INSIDE:.*]] = arith.andi %[[IS]], %{{.*}} : i1
+// CHECK: scf.if %[[INSIDE]] -> (vector<8xf16>)
 // CHECK: simt.load %{{.*}} align 16 : <global> -> vector<8xf16>
-// CHECK: arith.cmpi ult, %[[ROW]], %[[ROWS]] : index
+// CHECK: scf.if %[[INSIDE]] {
 // CHECK: simt.store %{{.*}} align 16 : vector<8xf16>
 lowlp.kernel @rows(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %i: !lowlp.ptr<si32>,
                    %q: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
@@ -50,8 +52,7 @@ lowlp.kernel @elements(%p: !lowlp.ptr<f16>, %i: !lowlp.ptr<ui16>)
 // CHECK-LABEL: gpu.func @scalars
 // CHECK-NOT: gpu.thread_id
 // CHECK: %[[N:.*]] = simt.load %arg0[%{{.*}}] align 2 : <global> -> i16
-// CHECK: %[[WIDE:.*]] = arith.extui %[[N]] : i16 to i32
-// CHECK: %[[INDEX:.*]] = arith.index_castui %[[WIDE]] : i32 to index
+// CHECK: %[[INDEX:.*]] = arith.index_castui %[[N]] : i16 to index
 // CHECK: scf.for %{{.*}} = %c0 to %[[INDEX]]
 // CHECK: simt.load %{{.*}} align 2 : <shared> -> bf16
 // CHECK: arith.extf %{{.*}} : bf16 to f32

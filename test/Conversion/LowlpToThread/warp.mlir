@@ -4,9 +4,8 @@
 // CHECK-LABEL: gpu.func @shuffles
 // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[INDEX:.*]], %c32 : index
 // CHECK: simt.assert %[[EXISTS]], "a lane must be from 0 to 31"
-// CHECK: %[[LANE:.*]] = arith.index_cast %[[INDEX]] : index to i32
 // CHECK: vector.bitcast %{{.*}} : vector<4xf16> to vector<2xi32>
-// CHECK-COUNT-2: gpu.shuffle up %{{.*}}, %[[LANE]], %c32_i32 : i32
+// CHECK-COUNT-2: gpu.shuffle up %{{.*}}, %arg1, %c32_i32 : i32
 // CHECK: vector.bitcast %{{.*}} : vector<2xi32> to vector<4xf16>
 !f16 = !lowlp.tile<96xf16, spatial(32).local(3)>
 lowlp.kernel @shuffles(%p: !lowlp.ptr<f16>, %n: i32)

@@ -45,9 +45,17 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // The memory for the values is taken once, not in each iteration.
+  // CHECK: llvm.alloca
+  // CHECK: llvm.br
+  // CHECK-NOT: llvm.alloca
   // CHECK: llvm.call @vprintf
   gpu.func @printed(%n: index, %f: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
-    gpu.printf "%lld %g\n", %n, %f : index, f32
+    %first = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    scf.for %i = %first to %n step %one {
+      gpu.printf "%lld %g\n", %i, %f : index, f32
+    }
     gpu.return
   }
 }

@@ -61,11 +61,11 @@ func.func @indices(%p: !lowlp.ptr<f16>, %rows: !rows) {
 // -----
 
 !tile = !lowlp.tile<32x2xf16, spatial(32, 1).local(1, 2)>
-!rows = !lowlp.tile<32x1xsi32, column_spatial(16, 1).local(2, 1).reduce(spatial(1, 2), dims=[1], keep_dims=True)>
+!rows = !lowlp.tile<32x1xsi32, reduce(spatial(1, 2), dims=[1], keep_dims=True).spatial(16, 1).local(2, 1)>
 func.func @reach(%t: !tile, %p: !lowlp.ptr<f16>, %rows: !rows) {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [64, 2] : !lowlp.ptr<f16> -> !lowlp.global<64x2xf16>
-  // expected-error @below {{'lowlp.scatter_global' op the indices do not reach the tile: thread 2 does not hold element (2, 0) of the source}}
+  // expected-error @below {{'lowlp.scatter_global' op the indices do not reach the tile: thread 1 does not hold element (1, 0) of the source}}
   lowlp.scatter_global %t, %v[%c0, %c0] indices %rows dim 0 : !tile, !lowlp.global<64x2xf16>, !rows
   return
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,19 +96,22 @@ def ragged_case(arch: str) -> Case:
         bounds = ll.view_global(starts, shape=[count + 1])
         begin, end = (ll.load_scalar(bounds, offsets=[bi + i]) for i in (0, 1))
         result = ll.view_global(y, shape=[count])
-        lanes = lowlp.spatial(2, 32)  # the second warp holds the same numbers as the first, and a row that is not stored
+        # The second warp holds what the first does, and its row is not stored.
+        lanes = lowlp.spatial(2, 32)
         total = ll.full(0, "int32", layout=lanes)
         if begin >= end:
-            ll.store_global(ll.full(0, "int32", layout=lowlp.spatial(64).reduce([0], keep_dims=True)), result, offsets=[bi])
+            nothing = ll.full(0, "int32", layout=lowlp.spatial(THREADS).reduce([0], keep_dims=True))
+            ll.store_global(nothing, result, offsets=[bi])
             ll.exit()
         for first in ll.range(begin, end, 32):
-            total = total + ll.load_global(ll.view_global(x, shape=[2, end], strides=[0, 1]), offsets=[0, first], layout=lanes)
+            view = ll.view_global(x, shape=[2, end], strides=[0, 1])
+            total = total + ll.load_global(view, offsets=[0, first], layout=lanes)
         ll.store_global(ll.sum(total, 1, keep_dims=True), ll.view_global(y, shape=[1, count]), offsets=[0, bi])
 
     random = np.random.default_rng(6)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     x = random.integers(-100, 100, starts[-1]).astype(np.int32)
-    wanted = np.array([x[a:b].sum() for a, b in zip(starts, starts[1:], strict=False)], np.int32)
+    wanted = np.array([x[a:b].sum() for a, b in itertools.pairwise(starts)], np.int32)
     arguments = {"x": x, "starts": starts, "y": np.zeros(count, np.int32)}
     return case("ragged_sums_and_exit", body, arguments, wanted, (count,), arch)
 

@@ -297,9 +297,9 @@ void lowlp::emitTileStore(ConversionPatternRewriter &rewriter, Location loc,
     Value position = positions.getElementPosition(i);
     Value condition;
     if (isInBounds)
-      simt::AssertOp::create(
-          rewriter, loc, positions.areInside(i, mover.getWidth()),
-          positions.outside);
+      simt::AssertOp::create(rewriter, loc,
+                             positions.areInside(i, mover.getWidth()),
+                             positions.outside);
     else
       condition = positions.isInside(i);
     if (Value first = positions.isFirstOwner())

@@ -157,9 +157,8 @@ Access::Access(TrailingZeros &zeros, ViewGlobalOp view, OperandRange offsets,
   int64_t rank = static_cast<int64_t>(strides.size());
   int64_t firstTileDim = rank - layout.rank();
   for (int64_t d = 0; d < rank; ++d) {
-    bool isSpread = d == gatheredDim ||
-                    (d >= firstTileDim && d != rank - 1 &&
-                     layout.shape()[d - firstTileDim] > 1);
+    bool isSpread = d == gatheredDim || (d >= firstTileDim && d != rank - 1 &&
+                                         layout.shape()[d - firstTileDim] > 1);
     unsigned offset = isSpread ? 0 : zeros.of(offsets[d]);
     addressZeros = std::min(addressZeros, strides[d] + offset);
   }

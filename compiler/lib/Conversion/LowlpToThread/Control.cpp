@@ -72,8 +72,8 @@ struct AssumeDivisiblePattern : OpConversionPattern<AssumeDivisibleOp> {
     Location loc = getNamedLoc(op);
     auto number = static_cast<int64_t>(op.getDivisor());
     Value divisor = arith::ConstantIndexOp::create(rewriter, loc, number);
-    Value rest = arith::RemSIOp::create(rewriter, loc, adaptor.getValue(),
-                                        divisor);
+    Value rest =
+        arith::RemSIOp::create(rewriter, loc, adaptor.getValue(), divisor);
     simt::AssertOp::create(rewriter, loc, isZero(rewriter, loc, rest),
                            "the number is no multiple of " +
                                std::to_string(number) + ", as was promised");
@@ -101,8 +101,8 @@ struct PrintPattern : OpConversionPattern<PrintOp> {
     SmallVector<Value> values;
     for (Value value : adaptor.getValues()) {
       if (value.getType().isInteger(1))
-        value = arith::ExtUIOp::create(rewriter, loc, rewriter.getI32Type(),
-                                       value);
+        value =
+            arith::ExtUIOp::create(rewriter, loc, rewriter.getI32Type(), value);
       auto [before, after] = rest.split("{}");
       text += escape(before) + getConversion(value.getType()).str();
       rest = after;
@@ -154,8 +154,7 @@ struct PrintTilePattern : OpConversionPattern<PrintTileOp> {
         Value constant = arith::ConstantOp::create(
             rewriter, loc,
             rewriter.getI32IntegerAttr(static_cast<int32_t>(part)));
-        all.push_back(
-            arith::AddIOp::create(rewriter, loc, start, constant));
+        all.push_back(arith::AddIOp::create(rewriter, loc, start, constant));
       }
       all.push_back(value);
       gpu::PrintfOp::create(rewriter, loc, text, all);
@@ -177,9 +176,8 @@ private:
     SmallVector<Value> values;
     PackedBits bits(builder, loc, registers);
     for (int64_t i = 0; i < tile.getNumLocals(); ++i)
-      values.push_back(
-          decodeToF32(builder, loc, *format,
-                      bits.extract(i * format->bits, format->bits)));
+      values.push_back(decodeToF32(
+          builder, loc, *format, bits.extract(i * format->bits, format->bits)));
     return values;
   }
 };
@@ -201,6 +199,5 @@ struct ExitPattern : OpConversionPattern<ExitOp> {
 void lowlp::populateControlPatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
   patterns.add<AssumePattern, AssumeDivisiblePattern, PrintPattern,
-               PrintTilePattern, ExitPattern>(converter,
-                                              patterns.getContext());
+               PrintTilePattern, ExitPattern>(converter, patterns.getContext());
 }

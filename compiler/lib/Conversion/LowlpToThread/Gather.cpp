@@ -27,8 +27,7 @@ static Value toIndex(OpBuilder &builder, Location loc, Type type, Value value) {
 /// What a thread holds of the index tile, as indices.
 static SmallVector<Value> unpackIndices(OpBuilder &builder, Location loc,
                                         TileType indices, Value registers) {
-  SmallVector<Value> values =
-      unpackIntegers(builder, loc, indices, registers);
+  SmallVector<Value> values = unpackIntegers(builder, loc, indices, registers);
   for (Value &value : values)
     value = toIndex(builder, loc, indices.getElementType(), value);
   return values;
@@ -53,8 +52,7 @@ void lowlp::planGatherWidths(Operation *root, AccessWidths &widths) {
                   TileType indices, int64_t dim, bool isInBounds) {
     const Layout &layout = tile.getLayout();
     // Neighbours have one index where it does not depend on the last dimension.
-    bool isShared =
-        dim != tile.getRank() - 1 && indices.getShape().back() == 1;
+    bool isShared = dim != tile.getRank() - 1 && indices.getShape().back() == 1;
     int64_t run = isShared ? layout.contiguousLocals(layout.rank() - 1) : 1;
     int64_t viewRank = cast<GlobalType>(view.getType()).getRank();
     return findGlobalWidth(view, offsets, layout, run, isInBounds,
@@ -66,10 +64,9 @@ void lowlp::planGatherWidths(Operation *root, AccessWidths &widths) {
                       static_cast<int64_t>(op.getDim()), op.getInBounds());
   });
   root->walk([&](ScatterGlobalOp op) {
-    widths[op] =
-        find(op.getDestination(), op.getOffsets(), op.getTile().getType(),
-             op.getIndices().getType(), static_cast<int64_t>(op.getDim()),
-             op.getInBounds());
+    widths[op] = find(op.getDestination(), op.getOffsets(),
+                      op.getTile().getType(), op.getIndices().getType(),
+                      static_cast<int64_t>(op.getDim()), op.getInBounds());
   });
 }
 
@@ -142,8 +139,8 @@ struct LookupPattern : OpConversionPattern<LookupOp> {
                               op.getTable().getType().getLayout(), begin,
                               locals, std::move(codes));
     positions.outside = "a code names no entry of the table";
-    auto held = TileType::get(getContext(), op.getType().getElementType(),
-                              locals);
+    auto held =
+        TileType::get(getContext(), op.getType().getElementType(), locals);
     rewriter.replaceOp(op, emitTileLoad(rewriter, loc, adaptor.getTable(), held,
                                         /*width=*/1, positions,
                                         /*isInBounds=*/true));
@@ -168,16 +165,15 @@ struct LoadScalarPattern : OpConversionPattern<LoadScalarOp> {
     } else {
       auto view = op.getSource().getDefiningOp<ViewGlobalOp>();
       element = view.getView().getType().getElementType();
-      positions = std::make_unique<GlobalPositions>(
-          rewriter, loc, view, adaptor.getOffsets(), one);
+      positions = std::make_unique<GlobalPositions>(rewriter, loc, view,
+                                                    adaptor.getOffsets(), one);
     }
     auto tile = TileType::get(getContext(), element, one);
-    Value registers =
-        emitTileLoad(rewriter, loc, adaptor.getSource(), tile,
-                     /*width=*/1, *positions, op.getInBounds());
+    Value registers = emitTileLoad(rewriter, loc, adaptor.getSource(), tile,
+                                   /*width=*/1, *positions, op.getInBounds());
     if (isa<IntegerType>(element))
-      rewriter.replaceOp(
-          op, unpackIndices(rewriter, loc, tile, registers).front());
+      rewriter.replaceOp(op,
+                         unpackIndices(rewriter, loc, tile, registers).front());
     else
       rewriter.replaceOp(op, extractAsF32(rewriter, loc, registers).front());
     return success();

@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -84,8 +85,8 @@ struct NotPattern : OpConversionPattern<NotOp> {
           width, std::min<int64_t>(width, bits - i * width)));
     Value mask = arith::ConstantOp::create(rewriter, loc,
                                            DenseElementsAttr::get(type, ones));
-    rewriter.replaceOp(op, arith::XOrIOp::create(rewriter, loc,
-                                                 adaptor.getOperand(), mask));
+    rewriter.replaceOp(
+        op, arith::XOrIOp::create(rewriter, loc, adaptor.getOperand(), mask));
     return success();
   }
 };
@@ -104,8 +105,8 @@ struct PairPattern : OpConversionPattern<BlockOp> {
     SmallVector<Value> values =
         unpackIntegers(rewriter, loc, tile, adaptor.getLhs());
     // An amount of bits has no sign.
-    bool isShift = std::is_same_v<BlockOp, ShlOp> ||
-                   std::is_same_v<BlockOp, ShrOp>;
+    bool isShift =
+        std::is_same_v<BlockOp, ShlOp> || std::is_same_v<BlockOp, ShrOp>;
     SmallVector<Value> others =
         isShift ? unpackCodes(rewriter, loc, tile, adaptor.getRhs())
                 : unpackIntegers(rewriter, loc, tile, adaptor.getRhs());
@@ -148,11 +149,14 @@ static Value buildShr(WordBuilder w, ShrOp op, Value value, Value amount) {
 /// reported by then unless its checks are off; and of the smallest i32 by -1,
 /// where a division by 1 gives the wrapped quotient and the rest 0.
 static std::pair<Value, Value> buildQuotient(WordBuilder w, TileType tile,
-                                             Value value, Value divisor) {
+                                             bool isNonzero, Value value,
+                                             Value divisor) {
   Value zero = w.constant(0), one = w.constant(1);
   Value isZero = w.compare(arith::CmpIPredicate::eq, divisor, zero);
-  Value isValid = w.compare(arith::CmpIPredicate::ne, divisor, zero);
-  simt::AssertOp::create(w.builder, w.loc, isValid, "division by zero");
+  if (!isNonzero) {
+    Value isValid = w.compare(arith::CmpIPredicate::ne, divisor, zero);
+    simt::AssertOp::create(w.builder, w.loc, isValid, "division by zero");
+  }
   if (!isSigned(tile)) {
     divisor = w.select(isZero, one, divisor);
     return {w.make<arith::DivUIOp>(value, divisor),
@@ -162,29 +166,39 @@ static std::pair<Value, Value> buildQuotient(WordBuilder w, TileType tile,
                           w.constant(std::numeric_limits<int32_t>::min()));
   Value isMinusOne =
       w.compare(arith::CmpIPredicate::eq, divisor, w.constant(-1));
-  Value traps = w.make<arith::OrIOp>(
-      isZero, w.make<arith::AndIOp>(isMin, isMinusOne));
+  Value traps =
+      w.make<arith::OrIOp>(isZero, w.make<arith::AndIOp>(isMin, isMinusOne));
   divisor = w.select(traps, one, divisor);
   Value quotient = w.make<arith::DivSIOp>(value, divisor);
   Value rest = w.make<arith::RemSIOp>(value, divisor);
   // Rounded towards 0, the rest has the sign of the value.
   Value isInexact = w.compare(arith::CmpIPredicate::ne, rest, zero);
-  Value signsDiffer =
-      w.compare(arith::CmpIPredicate::slt,
-                w.make<arith::XOrIOp>(rest, divisor), zero);
+  Value signsDiffer = w.compare(arith::CmpIPredicate::slt,
+                                w.make<arith::XOrIOp>(rest, divisor), zero);
   Value isAbove = w.make<arith::AndIOp>(isInexact, signsDiffer);
-  return {
-      w.select(isAbove, w.make<arith::SubIOp>(quotient, one), quotient),
-      w.select(isAbove, w.make<arith::AddIOp>(rest, divisor), rest)};
+  return {w.select(isAbove, w.make<arith::SubIOp>(quotient, one), quotient),
+          w.select(isAbove, w.make<arith::AddIOp>(rest, divisor), rest)};
+}
+
+/// Whether all elements are one number that is known, and not 0.
+static bool isKnownNonzero(Value tile) {
+  auto splat = tile.getDefiningOp<SplatOp>();
+  APInt number;
+  return splat && matchPattern(splat.getValue(), m_ConstantInt(&number)) &&
+         !number.isZero();
 }
 
 static Value buildFloorDiv(WordBuilder w, FloorDivOp op, Value value,
                            Value divisor) {
-  return buildQuotient(w, op.getType(), value, divisor).first;
+  return buildQuotient(w, op.getType(), isKnownNonzero(op.getRhs()), value,
+                       divisor)
+      .first;
 }
 
 static Value buildMod(WordBuilder w, ModOp op, Value value, Value divisor) {
-  return buildQuotient(w, op.getType(), value, divisor).second;
+  return buildQuotient(w, op.getType(), isKnownNonzero(op.getRhs()), value,
+                       divisor)
+      .second;
 }
 
 namespace {
@@ -259,12 +273,11 @@ struct FunnelShiftPattern : OpConversionPattern<FunnelShiftOp> {
 
 void lowlp::populateIntegerPatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
-  patterns.add<WordsPattern<AndOp, arith::AndIOp>,
-               WordsPattern<OrOp, arith::OrIOp>,
-               WordsPattern<XorOp, arith::XOrIOp>, NotPattern,
-               PairPattern<ShlOp, buildShl>, PairPattern<ShrOp, buildShr>,
-               PairPattern<FloorDivOp, buildFloorDiv>,
-               PairPattern<ModOp, buildMod>, PopcountPattern,
-               CountLeadingZerosPattern, FunnelShiftPattern>(
-      converter, patterns.getContext());
+  patterns
+      .add<WordsPattern<AndOp, arith::AndIOp>, WordsPattern<OrOp, arith::OrIOp>,
+           WordsPattern<XorOp, arith::XOrIOp>, NotPattern,
+           PairPattern<ShlOp, buildShl>, PairPattern<ShrOp, buildShr>,
+           PairPattern<FloorDivOp, buildFloorDiv>, PairPattern<ModOp, buildMod>,
+           PopcountPattern, CountLeadingZerosPattern, FunnelShiftPattern>(
+          converter, patterns.getContext());
 }

@@ -48,11 +48,12 @@ Value lowlp::buildIsFirstOwner(OpBuilder &builder, Location loc,
       thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
     Value value = arith::DivUIOp::create(builder, loc, thread, index(below));
     value = arith::RemUIOp::create(builder, loc, value, index(digit.extent));
-    Value first = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, value, index(0));
-    isFirst = isFirst ? arith::AndIOp::create(builder, loc, isFirst, first)
-                            .getResult()
-                      : first;
+    Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        value, index(0));
+    isFirst =
+        isFirst
+            ? arith::AndIOp::create(builder, loc, isFirst, first).getResult()
+            : first;
   }
   return isFirst;
 }

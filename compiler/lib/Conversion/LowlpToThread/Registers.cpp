@@ -59,14 +59,13 @@ Value lowlp::toWords(OpBuilder &builder, Location loc, TileType tile,
     return registers;
   int64_t bits = tile.getBitsPerThread();
   if (bits % 32 != 0) {
-    auto padded =
-        VectorType::get({tile.getNumLocals() + 1},
-                        getThreadElementType(tile.getElementType()));
+    auto padded = VectorType::get({tile.getNumLocals() + 1},
+                                  getThreadElementType(tile.getElementType()));
     Value zero =
         arith::ConstantOp::create(builder, loc, builder.getZeroAttr(padded));
-    registers = vector::InsertStridedSliceOp::create(
-        builder, loc, registers, zero, ArrayRef<int64_t>{0},
-        ArrayRef<int64_t>{1});
+    registers = vector::InsertStridedSliceOp::create(builder, loc, registers,
+                                                     zero, ArrayRef<int64_t>{0},
+                                                     ArrayRef<int64_t>{1});
   }
   auto words = VectorType::get({(bits + 31) / 32}, builder.getI32Type());
   return vector::BitCastOp::create(builder, loc, words, registers);

@@ -110,9 +110,9 @@ Value GlobalPositions::getElementPosition(int64_t i) {
       position = make<arith::AddIOp>(
           position, make<arith::MulIOp>(strides[d], index(part)));
   if (gathered.dim >= 0)
-    position = make<arith::AddIOp>(
-        position,
-        make<arith::MulIOp>(strides[gathered.dim], gathered.indices[i]));
+    position =
+        make<arith::AddIOp>(position, make<arith::MulIOp>(strides[gathered.dim],
+                                                          gathered.indices[i]));
   return arith::IndexCastOp::create(rewriter, loc, rewriter.getI64Type(),
                                     position);
 }
@@ -164,8 +164,8 @@ Value SharedPositions::getElementPosition(int64_t i) {
     element.push_back(part ? make<arith::AddIOp>(start, index(part)) : start);
   }
   if (gathered.dim >= 0)
-    element[gathered.dim] = make<arith::AddIOp>(element[gathered.dim],
-                                                gathered.indices[i]);
+    element[gathered.dim] =
+        make<arith::AddIOp>(element[gathered.dim], gathered.indices[i]);
   if (sharedLayout.swizzle())
     applySwizzle(element);
   // The local index of a layout of one thread is the address: each of its

@@ -36,14 +36,13 @@ struct WarpShufflePattern : OpConversionPattern<WarpShuffleOp> {
     Location loc = getNamedLoc(op);
     Value count = arith::ConstantIndexOp::create(rewriter, loc, kWarpThreads);
     // Read without a sign, so that a negative number is beyond too.
-    Value exists =
-        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                              adaptor.getLane(), count);
+    Value exists = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::ult, adaptor.getLane(), count);
     simt::AssertOp::create(rewriter, loc, exists,
                            "a lane must be from 0 to 31");
     Type i32 = rewriter.getI32Type();
-    Value lane = arith::IndexCastOp::create(rewriter, loc, i32,
-                                            adaptor.getLane());
+    Value lane =
+        arith::IndexCastOp::create(rewriter, loc, i32, adaptor.getLane());
     Value width = arith::IndexCastOp::create(rewriter, loc, i32, count);
     TileType tile = op.getType();
     Value words = toWords(rewriter, loc, tile, adaptor.getSource());
@@ -72,9 +71,8 @@ struct BallotPattern : OpConversionPattern<BallotOp> {
     PackedBits conditions(rewriter, loc, adaptor.getSource());
     SmallVector<Value> words;
     for (int64_t i = 0; i < op.getSource().getType().getNumLocals(); ++i) {
-      Value condition =
-          arith::TruncIOp::create(rewriter, loc, rewriter.getI1Type(),
-                                  conditions.extract(i, 1));
+      Value condition = arith::TruncIOp::create(
+          rewriter, loc, rewriter.getI1Type(), conditions.extract(i, 1));
       words.push_back(simt::BallotOp::create(rewriter, loc, condition));
     }
     rewriter.replaceOpWithNewOp<vector::FromElementsOp>(

@@ -43,11 +43,10 @@ private:
                           : LLVM::FPExtOp::create(builder, loc,
                                                   builder.getF64Type(), value)
                                 .getResult();
-    return type.isInteger(64) ? value
-                              : LLVM::SExtOp::create(builder, loc,
-                                                     builder.getI64Type(),
-                                                     value)
-                                    .getResult();
+    return type.isInteger(64)
+               ? value
+               : LLVM::SExtOp::create(builder, loc, builder.getI64Type(), value)
+                     .getResult();
   }
 
   /// Memory at the entry of the kernel, so that a loop does not take more.

@@ -63,6 +63,23 @@ static void fixBlockSize(LLVM::LLVMFuncOp kernel) {
   kernel->removeAttr(gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr());
 }
 
+/// Moves the memory that gpu.printf passes its values in to the entry of the
+/// kernel: elsewhere the stack would grow with every iteration of a loop.
+static void hoistAllocas(LLVM::LLVMFuncOp kernel) {
+  if (kernel.getBody().empty())
+    return;
+  Block &entry = kernel.getBody().front();
+  kernel.walk([&](LLVM::AllocaOp place) {
+    auto size = place.getArraySize().getDefiningOp<LLVM::ConstantOp>();
+    if (!size)
+      return;
+    place->moveBefore(&entry, entry.begin());
+    Operation *copy = size->clone();
+    entry.push_front(copy);
+    place.getArraySizeMutable().assign(copy->getResult(0));
+  });
+}
+
 namespace {
 
 struct ConvertThreadToNVVM
@@ -88,8 +105,10 @@ struct ConvertThreadToNVVM
           failed(convert(gpuModule)))
         return signalPassFailure();
       gpuModule.setTargetsAttr(ArrayAttr::get(&getContext(), {target}));
-      for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>())
+      for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
         fixBlockSize(function);
+        hoistAllocas(function);
+      }
     }
   }
 };

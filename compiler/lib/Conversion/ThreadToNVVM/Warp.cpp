@@ -20,9 +20,9 @@ struct BallotLowering : ConvertOpToLLVMPattern<simt::BallotOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Value all = LLVM::ConstantOp::create(rewriter, op.getLoc(),
                                          rewriter.getI32IntegerAttr(-1));
-    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(
-        op, op.getType(), all, adaptor.getCondition(),
-        NVVM::VoteSyncKind::ballot);
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, op.getType(), all,
+                                                  adaptor.getCondition(),
+                                                  NVVM::VoteSyncKind::ballot);
     return success();
   }
 };

@@ -347,7 +347,7 @@ def to_one_layout(symbol: str, tiles: Sequence[Tile]) -> list[Tile]:
 def match_tiles(symbol: str, values: Sequence[object], allowed: Sequence[str]) -> list[Tile]:
     """The operands as tiles of one type, one of those allowed; one of them is a tile, the others may be numbers."""
     tiles = [value for value in values if isinstance(value, Tile)]
-    model = as_tile(symbol, tiles[0] if tiles else values[0])
+    model = as_tile(symbol, tiles[0] if tiles else values[-1])
     require_dtype(symbol, model, allowed)
     operands: list[Tile] = []
     for operand in values:

@@ -30,7 +30,9 @@ using llvm::BitVector;
 /// The shared tile that `op` accesses; null for an op that is not known.
 static Value getAccessedTile(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
-      .Case<LoadSharedOp>([](auto load) { return load.getSource(); })
+      .Case<LoadSharedOp, LoadScalarOp>(
+          [](auto load) -> Value { return load.getSource(); })
+      .Case<LookupOp>([](auto lookup) { return lookup.getTable(); })
       .Case<StoreSharedOp, CopyAsyncOp>(
           [](auto store) { return store.getDestination(); })
       .Default([](Operation *) { return Value(); });
@@ -73,7 +75,7 @@ std::optional<SharedUse> SharedTiles::getUse(Operation *op) const {
   if (number == numbers.end())
     return std::nullopt;
   SharedUse use{number->second};
-  use.reads = isa<LoadSharedOp>(op);
+  use.reads = isa<LoadSharedOp, LoadScalarOp, LookupOp>(op);
   use.writes = !use.reads;
   use.isAsync = isa<CopyAsyncOp>(op);
   if (auto store = dyn_cast<StoreSharedOp>(op))

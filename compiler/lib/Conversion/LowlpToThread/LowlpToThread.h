@@ -89,14 +89,6 @@ llvm::SmallVector<mlir::Value> unpackIntegers(mlir::OpBuilder &builder,
 mlir::Value packIntegers(mlir::OpBuilder &builder, mlir::Location loc,
                          TileType tile, llvm::ArrayRef<mlir::Value> values);
 
-/// The registers of a tile as 32-bit words, the last one padded with zeros.
-mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
-                    mlir::Value registers);
-
-/// The inverse of `toWords`.
-mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
-                      TileType tile, mlir::Value words);
-
 /// A location that also names the block op, for the CPU target's reports.
 mlir::Location getNamedLoc(mlir::Operation *op);
 

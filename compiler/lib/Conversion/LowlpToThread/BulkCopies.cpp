@@ -117,10 +117,10 @@ struct CopyBulkToGlobalPattern : OpConversionPattern<CopyBulkToGlobalOp> {
     Location loc = getNamedLoc(op);
     SharedType shared = op.getSource().getType();
     OpBuilder::InsertionGuard guard(rewriter);
-    Row row = enterRows(rewriter, loc,
-                        op.getDestination().getDefiningOp<ViewGlobalOp>(),
-                        adaptor.getDestinationOffsets(), shared,
-                        adaptor.getSourceOffsets(), op.getShape());
+    Row row = enterRows(
+        rewriter, loc, op.getDestination().getDefiningOp<ViewGlobalOp>(),
+        adaptor.getDestinationOffsets(), shared, adaptor.getSourceOffsets(),
+        op.getShape());
     simt::CopyBulkToGlobalOp::create(rewriter, loc, adaptor.getSource(),
                                      row.sharedOffset, adaptor.getDestination(),
                                      row.viewOffset,

@@ -192,8 +192,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
-    if (failed(dots) || failed(shared) || failed(tensorMaps) ||
-        failed(verifyReductions(kernels)))
+    if (failed(dots) || failed(shared) || failed(tensorMaps) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
@@ -266,8 +265,8 @@ void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    const SharedMemoryPlan &plan,
                                    const WorkspacePlan &workspace,
                                    const TensorMapPlan &tensorMaps) {
-  patterns.add<KernelPattern>(converter, patterns.getContext(), plan, workspace,
-                              tensorMaps);
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
+                              workspace, tensorMaps);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

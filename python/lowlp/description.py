@@ -57,7 +57,7 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
                 if "workspace" in facts
                 else (),
                 compiler_version=compiler_version,
-                notes=notes,
+                notes={**notes, **_read_decisions(facts, shared_bytes)},
                 tensor_maps=tuple(
                     _read_tensor_map(ir.DictAttr(entry), parameters, integers)
                     for entry in (ir.ArrayAttr(facts["tensor_maps"]) if "tensor_maps" in facts else ())
@@ -84,6 +84,20 @@ def _read_tensor_map(facts: ir.DictAttr, parameters: list[Parameter], integers: 
         box=tuple(int(extent) for extent in ir.DenseI64ArrayAttr(facts["box"])),
         swizzle=number("swizzle"),
     )
+
+
+def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
+    """What the compiler has decided, for the report: how layouts are changed, and what sharing memory has saved."""
+    from ._mlir import ir
+
+    decisions: dict[str, object] = {}
+    if "exchanges" in facts:
+        texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts["exchanges"])]
+        decisions["exchanges"] = {str(number): text for number, text in enumerate(texts, 1)}
+    if "unshared_bytes" in facts:
+        unshared = int(ir.IntegerAttr(facts["unshared_bytes"]).value)
+        decisions["shared memory"] = {"bytes": shared_bytes, "bytes without sharing": unshared}
+    return decisions
 
 
 def _read_parameter(facts: ir.DictAttr) -> Parameter:

@@ -68,7 +68,13 @@ class Once:
 
 
 def kernel_key(
-    program: str, *, arch: str, opt_level: int, assemble: bool, notes: Mapping[str, object] | None = None
+    program: str,
+    *,
+    arch: str,
+    opt_level: int,
+    assemble: bool,
+    assembler: str | None = None,
+    notes: Mapping[str, object] | None = None,
 ) -> str:
     """The key of the kernel that `lowlp.compile` makes of these arguments here and now.
 
@@ -87,7 +93,7 @@ def kernel_key(
             "opt_level": opt_level,
             "notes": dict(notes or {}),
             "compiler": compiler_identity(),
-            "assembler": assembler_identity() if assemble else None,
+            "assembler": assembler_identity(assembler) if assemble else None,
         }
     )
 

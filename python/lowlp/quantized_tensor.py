@@ -5,8 +5,8 @@
     value[n, k] = scale2 * (scale[n, g] * q[n, k])
 
 q is the number that a code means in its type, or its entry of a table. Sources: Tilus (arXiv 2504.12984), section 6,
-for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are those of MLX and GGUF; float zero points those of HQQ;
-scale2 is that of NVFP4.
+for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are those of MLX and GGUF; float zero points those of
+HQQ; scale2 is that of NVFP4.
 """
 
 import math

@@ -15,6 +15,7 @@ from lowlp.cli.device import Device
 from lowlp.cli.run_arguments import read_arguments
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime import KernelDescription, Parameter
+from lowlp_runtime.linkers import NvJitLink
 
 SOURCE = """
 import lowlp
@@ -238,3 +239,16 @@ def test_a_saved_kernel_is_not_compiled_again(file: Path, tmp_path: Path, capsys
     assert main(["compile", str(file), "--emit", "lowlp", "-o", str(saved)]) == 0
     assert main(["compile", str(saved)]) == 1
     assert "compiled already" in capsys.readouterr().err
+
+
+def test_the_assembler_may_be_chosen(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--emit", "lowlp", "-o", str(tmp_path / "k.lowlp")]
+    linker = NvJitLink()
+    status = main(["compile", str(file), "--assembler", "nvjitlink", *out])
+    if linker.why_missing():
+        assert status == 1
+        assert "nvjitlink was asked for and cannot be used" in capsys.readouterr().err
+    else:
+        assert status == 0
+        assert main(["inspect", str(tmp_path / "k.lowlp")]) == 0
+        assert re.search(r"^  nvjitlink sm_90a: registers per thread +\d+$", capsys.readouterr().out, re.MULTILINE)

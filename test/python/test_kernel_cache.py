@@ -93,9 +93,12 @@ def test_every_part_of_the_compiler_changes_the_key(part: str, monkeypatch: pyte
 def test_assembler_and_format_change_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key_of()
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_cache, "assembler_identity", lambda: "ptxas V99.0.1")
+        patch.setattr(kernel_cache, "assembler_identity", lambda assembler: "ptxas V99.0.1")
         assert key_of() != before
         assert key_of(assemble=False) != before
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_cache, "assembler_identity", lambda assembler=None: f"{assembler} 1.0")
+        assert len({key_of(), key_of(assembler="ptxas"), key_of(assembler="driver")}) == 3
     with monkeypatch.context() as patch:
         patch.setattr(cache_module, "FORMAT_VERSION", 99)
         assert key_of() != before

@@ -27,7 +27,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
     st.integers(1, 17),
     st.integers(0, 2**32),
 )
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_dequantize_is_its_definition(
     t: Any, scale: str, extra: str, table: str, group: str, n: int, groups: int, size: int, seed: int
 ) -> None:

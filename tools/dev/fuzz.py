@@ -3,13 +3,15 @@
     python tools/dev/fuzz.py --seconds 600 [--seed 1] [--opt build/fuzz/bin/lowlp-opt] [--out out/fuzz]
     python tools/dev/fuzz.py --reduce FILE --passes=--lowlp-to-ptx
 
-Seeds of programs are all of test/**/*.mlir and examples, and kernels traced from Python. A mutant is one of them with up
-to four changes that know the language: numbers, types, layouts, op names, operands, attributes, lines. Mutants go to
+The corpus is all of test/**/*.mlir and examples, and kernels traced from Python. A mutant is one of them with up to
+four changes that know the language: numbers, types, layouts, op names, operands, attributes, lines. Mutants go to
 lowlp-opt in batches, which share a pipeline; a batch that ends by a signal or runs too long is run again one by one.
-What is then found (a crash, a failed assertion, a sanitizer's report, a hang, a verifier that fails after a pass) is
-written to --out, reduced, once for each place in the code. The same seed gives the same mutants.
+What is then found (a crash, a failed assertion, a sanitizer's report, a hang) is written to --out, reduced, once for
+each place in the code. The same seed gives the same mutants.
 
-The preset `fuzz` builds a lowlp-opt with assertions and UBSan: cmake --preset fuzz && ninja -C build/fuzz lowlp-opt
+The preset `fuzz` builds a lowlp-opt with assertions and UBSan; it needs the package libclang-rt-22-dev as well:
+
+    cmake --preset fuzz && ninja -C build/fuzz lowlp-opt
 """
 
 from __future__ import annotations
@@ -50,9 +52,11 @@ PIPELINES = (
 # --- programs ---------------------------------------------------------------------------------------------------------
 
 
-def chunks(text: str) -> Iterator[str]:
-    """The programs of one file, without their comments."""
+def chunks(text: str, wrong: bool = False) -> Iterator[str]:
+    """The programs of one file that are right, or those that an error is expected of, without their comments."""
     for part in text.split("// -----"):
+        if ("expected-error" in part) != wrong:
+            continue
         lines = [line for line in part.splitlines() if line.strip() and not line.lstrip().startswith("//")]
         if lines:
             yield "\n".join(lines) + "\n"
@@ -74,10 +78,12 @@ def traced() -> Iterator[str]:
     yield from chunks(done.stdout)
 
 
-def read_corpus() -> list[str]:
+def read_corpus() -> tuple[list[str], list[str]]:
+    """Programs that are right, and programs that are wrong."""
     files = [*sorted((ROOT / "test").rglob("*.mlir")), *sorted((ROOT / "examples").glob("*.mlir"))]
-    programs = [chunk for path in files for chunk in chunks(path.read_text(encoding="utf-8"))]
-    return programs + list(traced())
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    right, wrong = ([chunk for text in texts for chunk in chunks(text, flag)] for flag in (False, True))
+    return [*right, *traced()], wrong
 
 
 # --- mutations --------------------------------------------------------------------------------------------------------
@@ -117,41 +123,9 @@ NUMBERS = (
     (1 << 31) - 1,
 )
 HUGE = (1 << 31, 1 << 32, (1 << 62) + 1, (1 << 63) - 1, 1 << 63, -(1 << 31), -(1 << 63))
-TYPES = [
-    "f16",
-    "bf16",
-    "f32",
-    "f64",
-    "tf32",
-    "i1",
-    "i4",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i128",
-    "si1",
-    "si2",
-    "si6",
-    "si8",
-    "si16",
-    "si32",
-    "si64",
-    "ui1",
-    "ui3",
-    "ui4",
-    "ui8",
-    "ui16",
-    "ui32",
-    "index",
-    "f3e1m1",
-    "f4e2m1",
-    "f6e3m2",
-    "f8e4m3",
-    "f8e6m1",
-    "f8E4M3FN",
-    "f8E5M2",
-]
+FLOATS = ("f16", "bf16", "f32", "f64", "tf32", "f3e1m1", "f4e2m1", "f6e3m2", "f8e4m3", "f8e6m1", "f8E4M3FN", "f8E5M2")
+INTEGERS = tuple(sign + str(bits) for sign in ("i", "si", "ui") for bits in (1, 2, 3, 4, 6, 8, 16, 32, 64, 128))
+TYPES = (*FLOATS, *INTEGERS, "index")
 FACTORS = ("local", "spatial", "column_local", "column_spatial")
 CHARACTERS = '()[]{}<>,:=%@#!-*"x0 '
 
@@ -161,7 +135,11 @@ def replace_one(pattern: re.Pattern[str], text: str, rng: random.Random, make: C
     if not places:
         return text
     place = rng.choice(places)
-    return text[: place.start()] + make(place[0]) + text[place.end() :]
+    new = make(place[0])
+    if rng.random() < 0.5:
+        # Everywhere, so that what belongs together still fits.
+        return pattern.sub(lambda found: new if found[0] == place[0] else found[0], text)
+    return text[: place.start()] + new + text[place.end() :]
 
 
 def other_number(old: str, rng: random.Random) -> str:
@@ -186,14 +164,16 @@ def other_factor(old: str, rng: random.Random) -> str:
 class Mutator:
     """Makes mutants of a corpus."""
 
-    def __init__(self, corpus: Sequence[str]) -> None:
-        self.corpus = corpus
+    def __init__(self, right: Sequence[str], wrong: Sequence[str]) -> None:
+        self.right, self.wrong = right, wrong
+        corpus = [*right, *wrong]
         self.ops = sorted({name for program in corpus for name in OP.findall(program)})
         self.lines = sorted({line for program in corpus for line in program.splitlines() if "=" in line or "." in line})
 
     def mutant(self, seed: int) -> str:
         rng = random.Random(seed)
-        text = rng.choice(self.corpus)
+        # Most begin right, since what is refused at once tells little.
+        text = rng.choice(self.right if rng.random() < 0.85 else self.wrong)
         for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
             text = self._change(text, rng)
         return text
@@ -241,7 +221,8 @@ class Mutator:
 
 # --- runs -------------------------------------------------------------------------------------------------------------
 
-REPORT = re.compile(r"runtime error: .*|Assertion `.*' failed|LLVM ERROR: .*|UNREACHABLE executed.*|terminate called.*")
+# A line that begins with "error:" is LLVM's last word before it ends the process; those of MLIR begin with a place.
+REPORT = re.compile(r"^error: .*|runtime error: .*|Assertion `.*' failed|LLVM ERROR: .*|UNREACHABLE executed.*|terminate called.*", re.MULTILINE)
 FRAME = re.compile(r"^ *#\d+ 0x[0-9a-f]+ ([^(\n][^(\n]*)", re.MULTILINE)
 # Frames that say nothing of the fault: those of the report of it, and of every run.
 HANDLERS = ("llvm::sys::", "SignalHandler", "__restore_rt", "abort", "raise", "gsignal", "assert", "_kill", "runOpt")
@@ -271,10 +252,10 @@ def run(opt: Path, passes: str, text: str, seconds: int, *options: str) -> Outco
         return Outcome(f"takes more than {10 * seconds} s by the clock")
     if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return Outcome(f"takes more than {seconds} s")
-    if done.returncode in (0, 1):
-        return Outcome("")
     output = done.stderr.decode(errors="replace")
     report = REPORT.search(output)
+    if done.returncode in (0, 1) and not report:
+        return Outcome("")
     frames = [name for name in FRAME.findall(output) if not any(word in name for word in HANDLERS)]
     ours = next((name for name in frames if "lowlp" in name), "")
     where = " < ".join(dict.fromkeys([*frames[:1], ours])).strip(" <")
@@ -309,7 +290,7 @@ class Hunt:
     def __init__(self, options: argparse.Namespace) -> None:
         self.opt: Path = options.opt
         self.out: Path = options.out
-        self.mutator = Mutator(read_corpus())
+        self.mutator = Mutator(*read_corpus())
         self.executions = 0
         self.faults: Counter[str] = Counter()
 
@@ -339,7 +320,7 @@ class Hunt:
 
     def report(self, seconds: float, last: int) -> None:
         print(
-            f"{self.executions} programs in {seconds:.0f} s, from {len(self.mutator.corpus)} of the corpus; "
+            f"{self.executions} programs in {seconds:.0f} s, from {len(self.mutator.right)} right and {len(self.mutator.wrong)} wrong ones; "
             f"seeds up to {last}; {len(self.faults)} faults"
         )
         for fault, count in self.faults.most_common():

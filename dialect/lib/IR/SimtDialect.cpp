@@ -89,12 +89,3 @@ LogicalResult CopyAsyncOp::verify() {
     return emitOpError("bytes must be 4, 8 or 16, but is ") << bytes;
   return success();
 }
-
-LogicalResult MmaOp::verify() {
-  Type a = cast<VectorType>(getA().getType()).getElementType();
-  Type b = cast<VectorType>(getB().getType()).getElementType();
-  if (a != b)
-    return emitOpError("a and b must have one element type, but have ")
-           << a << " and " << b;
-  return success();
-}

@@ -87,7 +87,8 @@ def view_global(
     return GlobalView(trace, operation.results[0], source.dtype, static_shape)
 
 
-def _access(view: object, argument: str, offsets: object) -> tuple[GlobalView, list[Scalar]]:
+def access(view: object, argument: str, offsets: object) -> tuple[GlobalView, list[Scalar]]:
+    """The view and the offsets of an access; raises an error that names the argument."""
     if not isinstance(view, GlobalView):
         raise type_error(f"{argument}: must be a view made by ll.view_global, found {describe(view)}")
     if isinstance(offsets, str) or not isinstance(offsets, Sequence):
@@ -97,7 +98,8 @@ def _access(view: object, argument: str, offsets: object) -> tuple[GlobalView, l
     return view, [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
 
 
-def _check_rank(tile_rank: int, view: GlobalView) -> None:
+def check_rank(tile_rank: int, view: GlobalView) -> None:
+    """Raises KernelValueError where a tile has more dimensions than the view."""
     if tile_rank > view.rank:
         raise value_error(f"layout: the tile has {tile_rank} dimensions, but the view has only {view.rank}")
 
@@ -113,9 +115,9 @@ def load_global(
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
-    source, starts = _access(view, "view", offsets)
+    source, starts = access(view, "view", offsets)
     tile_layout = as_layout("layout", layout)
-    _check_rank(len(tile_layout.shape), source)
+    check_rank(len(tile_layout.shape), source)
     attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
     return emit_tile("lowlp.load_global", source.dtype, tile_layout, [source, *starts], attributes)
 
@@ -127,12 +129,12 @@ def store_global(tile: Tile, view: GlobalView, *, offsets: Sequence[int | Scalar
     KernelTypeError and KernelValueError for other arguments.
     """
     value = as_tile("tile", tile)
-    destination, starts = _access(view, "view", offsets)
+    destination, starts = access(view, "view", offsets)
     if value.dtype != destination.dtype:
         raise type_error(
             f"tile: element types must match: the tile holds {value.dtype}, the view {destination.dtype}; use ll.cast"
         )
-    _check_rank(len(value.shape), destination)
+    check_rank(len(value.shape), destination)
     attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
     operands = [operand.ir_value for operand in (value, destination, *starts)]
     current_trace("ll.store_global").emit("lowlp.store_global", [], operands, attributes)
@@ -180,24 +182,37 @@ def view(tile: Tile, *, dtype: str | DType, layout: Layout | str) -> Tile:
     return emit_tile("lowlp.view", element, tile_layout, [source])
 
 
+def _sum_dtype(a: DType, b: DType) -> str:
+    """What products of the two types add up to; '' where no instruction multiplies them."""
+    names = {a.name, b.name}
+    if (len(names) == 1 and names <= {"f16", "bf16"}) or names <= {"f8e4m3", "f8e5m2"}:
+        return "f32"
+    return "int32" if names <= {"int8", "uint8"} or names == {"uint1"} else ""
+
+
 def dot(a: Tile, b: Tile, c: Tile) -> Tile:
     """a * b + c (Tilus, table 1: Dot).
 
-    a  [M, K] of f16 or bf16
-    b  [K, N] of the same type
-    c  [M, N] of f32; the result has its type
+    a  [M, K] of f16, bf16, f8e4m3, f8e5m2, int8, uint8 or uint1
+    b  [K, N] of the same type, or of another one of the same kind: 8-bit floats mix, and 8-bit integers
+    c  [M, N] of f32 for floats, of int32 for integers, whose sums wrap around; the result has its type
 
-    The layouts must divide by the fragments of mma.sync m16n8k16, see `lowlp.dot` in the reference of the dialect.
-    Raises KernelTypeError for element types, KernelValueError for shapes that do not fit.
+    The layouts must divide by the fragments of mma.sync m16n8k16, of 8-bit types m16n8k32, of uint1 m16n8k256; see
+    `lowlp.dot` in the reference of the dialect. 8-bit floats need sm_89 or newer. Raises KernelTypeError for element
+    types, KernelValueError for shapes that do not fit.
     """
     tiles = {name: as_tile(name, tile) for name, tile in (("a", a), ("b", b), ("c", c))}
     for name, tile in tiles.items():
         if len(tile.shape) != 2:
             raise value_error(f"{name}: must have 2 dimensions, found {len(tile.shape)}")
-    if a.dtype != b.dtype or a.dtype.name not in ("f16", "bf16"):
-        raise type_error(f"a and b must both hold f16 or both bf16, found {a.dtype} and {b.dtype}")
-    if c.dtype.name != "f32":
-        raise type_error(f"c must hold f32, found {c.dtype}")
+    sums = _sum_dtype(a.dtype, b.dtype)
+    if not sums:
+        raise type_error(
+            "a and b must both hold f16, both bf16, both uint1, 8-bit integers, or f8e4m3 and f8e5m2, "
+            f"found {a.dtype} and {b.dtype}"
+        )
+    if c.dtype.name != sums:
+        raise type_error(f"c must hold {sums}, found {c.dtype}")
     (m, k), (k_of_b, n) = a.shape, b.shape
     if k != k_of_b:
         raise value_error(f"K must match: a is [{m}, {k}], b is [{k_of_b}, {n}]")

@@ -55,20 +55,26 @@ func.func @atomics(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %x: i3
   return
 }
 
-// CHECK-LABEL: func.func @mma
-func.func @mma(%a: vector<8xf16>, %b: vector<4xf16>, %abf: vector<8xbf16>, %bbf: vector<4xbf16>, %c: vector<4xf32>) {
-  // CHECK: %[[D:.*]] = simt.mma %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf16>, vector<4xf16>, vector<4xf32>
-  // GENERIC: "simt.mma"(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
-  %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xf16>, vector<4xf32>
-  // CHECK: simt.mma %{{.*}}, %{{.*}}, %[[D]] : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
-  %e = simt.mma %abf, %bbf, %d : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
-  return
-}
-
 // CHECK-LABEL: func.func @assert
 func.func @assert(%inside: i1) {
   // CHECK: simt.assert %{{.*}}, "element lies outside of the view"
   // GENERIC: "simt.assert"(%{{.*}}) <{message = "element lies outside of the view"}> : (i1) -> ()
   simt.assert %inside, "element lies outside of the view"
+  return
+}
+
+// CHECK-LABEL: func.func @words
+func.func @words(%condition: i1, %low: i32, %high: i32, %n: i32) {
+  // CHECK: simt.ballot %{{.*}}
+  // GENERIC: "simt.ballot"(%{{.*}}) : (i1) -> i32
+  %votes = simt.ballot %condition
+  // CHECK: simt.funnel_shift %{{.*}}, %{{.*}}, %{{.*}}{{$}}
+  %left = simt.funnel_shift %low, %high, %n
+  // CHECK: simt.funnel_shift %{{.*}}, %{{.*}}, %{{.*}} right
+  // GENERIC: "simt.funnel_shift"(%{{.*}}, %{{.*}}, %{{.*}}) <{right}> : (i32, i32, i32) -> i32
+  %right = simt.funnel_shift %left, %votes, %n right
+  // CHECK: simt.exit
+  // GENERIC: "simt.exit"() : () -> ()
+  simt.exit
   return
 }

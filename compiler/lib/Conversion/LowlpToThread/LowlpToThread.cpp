@@ -12,6 +12,7 @@
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -32,7 +33,7 @@ using namespace lowlp;
 /// has someone who releases it.
 static Value getWritten(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
-      .Case<StoreGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
+      .Case<StoreGlobalOp, ScatterGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
           [](auto access) -> Value { return access.getDestination(); })
       .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
           [](auto semaphore) -> Value { return semaphore.getView(); })
@@ -129,6 +130,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
     if (!maps.empty())
       function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
+    // What passes before have decided is told to the user.
+    for (NamedAttribute decision : op->getDiscardableAttrs())
+      function->setAttr(decision.getName(), decision.getValue());
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
@@ -178,8 +182,15 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
 };
 
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    const TargetInfo *architecture = TargetInfo::lookup(arch);
+    if (!architecture && !arch.empty()) {
+      module.emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
     if (failed(verifyAllInKernels(module)))
       return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
@@ -189,10 +200,17 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
     planAtomicWidths(kernels, widths);
+    bool hasStMatrix =
+        architecture &&
+        architecture->getSupport(Feature::StoreMatrix).isNative();
+    MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
+    planGatherWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
-    if (failed(dots) || failed(shared) || failed(tensorMaps) || failed(verifyReductions(kernels)))
+    FailureOr<ConversionPlans> conversions = planConversions(kernels);
+    if (failed(dots) || failed(shared) || failed(tensorMaps) ||
+        failed(conversions) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
@@ -210,20 +228,25 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateKernelPatterns(converter, patterns, *shared, workspace,
                            *tensorMaps);
     populateAccessPatterns(converter, patterns, widths);
-    populateSharedPatterns(converter, patterns, widths, *shared);
+    populateSharedPatterns(converter, patterns, widths, matrices, *shared);
     populateCopyPatterns(converter, patterns, widths);
     populateMbarrierPatterns(converter, patterns, *shared);
     populateBulkCopyPatterns(converter, patterns, *tensorMaps);
     populateAtomicPatterns(converter, patterns, widths);
     populateSemaphorePatterns(converter, patterns);
     populateWorkspacePatterns(converter, patterns, workspace);
+    populateGatherPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
+    populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
+    populateIntegerPatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);
     populateMathPatterns(converter, patterns);
     populateComparePatterns(converter, patterns);
     populateReducePatterns(converter, patterns);
+    populateWarpPatterns(converter, patterns);
+    populateControlPatterns(converter, patterns);
     populateBroadcastPatterns(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();

@@ -3,6 +3,7 @@
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_SHAREDMEMORY_H
 
 #include "LowlpToThread.h"
+#include "MatrixAccess.h"
 
 namespace lowlp {
 
@@ -46,6 +47,7 @@ void populateMbarrierPatterns(const mlir::TypeConverter &converter,
 void populateSharedPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths,
+                            const MatrixAccesses &matrices,
                             const SharedMemoryPlan &plan);
 
 } // namespace lowlp

@@ -44,11 +44,25 @@ void populateAsyncToCPUPatterns(const mlir::LLVMTypeConverter &converter,
 /// Whether mbarriers or fences of proxies may order accesses of the kernel.
 bool usesMbarriersOrBulkCopies(mlir::Operation *kernel);
 
-/// Adds the lowerings of what threads do together: `simt.mma`, `gpu.barrier`
-/// and `gpu.shuffle`.
+/// Adds the lowerings of `simt.mma`, `ldmatrix` and `stmatrix`.
+void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   ExecutorCalls &calls);
+
+/// Adds the lowerings of `gpu.barrier` and `gpu.shuffle`.
 void populateCollectivesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns,
                                       ExecutorCalls &calls);
+
+/// Adds the lowering of `gpu.printf`.
+void populatePrintToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                mlir::RewritePatternSet &patterns,
+                                ExecutorCalls &calls);
+
+/// Adds the lowering of `simt.ballot`.
+void populateWarpToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                               mlir::RewritePatternSet &patterns,
+                               ExecutorCalls &calls);
 
 } // namespace lowlp
 

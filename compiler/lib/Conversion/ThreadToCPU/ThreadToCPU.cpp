@@ -69,8 +69,11 @@ static LogicalResult convert(MLIRContext *context,
   populateKernelToCPUPatterns(converter, patterns, calls);
   populateMemoryToCPUPatterns(converter, patterns, calls);
   populateAtomicsToCPUPatterns(converter, patterns, calls);
+  populateMatricesToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
   populateAsyncToCPUPatterns(converter, patterns, calls);
+  populateWarpToCPUPatterns(converter, patterns, calls);
+  populatePrintToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);
   return applyFullConversion(kernels, target, std::move(patterns));
 }

@@ -31,6 +31,15 @@ void populateSimtAsyncToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                    mlir::RewritePatternSet &patterns);
 
+/// Adds the lowerings of `simt.ldmatrix` and `simt.stmatrix`.
+void populateSimtMatrixMovesToNVVMPatterns(
+    const mlir::LLVMTypeConverter &converter,
+    mlir::RewritePatternSet &patterns);
+
+/// Adds the lowering of `simt.ballot`.
+void populateSimtWarpToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns);
+
 /// Adds the lowerings of the functions of `math` that are instructions.
 /// Requires: the patterns of `populateThreadToLLVMPatterns` are there for the
 /// rest.

@@ -20,6 +20,15 @@ using namespace lowlp;
 
 using Features = SmallVector<Feature, 2>;
 
+static Feature getRequiredFeature(simt::MmaOp mma) {
+  Type element = mma.getElementTypeOfA();
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
+    return Feature::MmaF8;
+  if (element.isUnsignedInteger(1))
+    return Feature::MmaB1And;
+  return isa<IntegerType>(element) ? Feature::MmaS8 : Feature::MmaF16;
+}
+
 /// What the lowering of `op` cannot do without.
 static Features getRequiredFeatures(Operation *op) {
   return TypeSwitch<Operation *, Features>(op)
@@ -50,7 +59,11 @@ static Features getRequiredFeatures(Operation *op) {
         return element.isF16() ? Features{Feature::AtomicF16x2} : Features();
       })
       .Case<simt::MmaOp>(
-          [](simt::MmaOp) -> Features { return {Feature::MmaF16}; })
+          [](simt::MmaOp mma) -> Features { return {getRequiredFeature(mma)}; })
+      .Case<simt::LdMatrixOp>(
+          [](auto) -> Features { return {Feature::LoadMatrix}; })
+      .Case<simt::StMatrixOp>(
+          [](auto) -> Features { return {Feature::StoreMatrix}; })
       .Default([](Operation *) { return Features(); });
 }
 

@@ -27,6 +27,7 @@ from lowlp_runtime.launch import launch
 from lowlp_runtime.module import LoadedKernel, load_kernel
 from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.timing import Timing, measure
+from lowlp_runtime.workspace import WorkspacePart
 
 __all__ = [
     "FORMAT_VERSION",
@@ -51,6 +52,7 @@ __all__ = [
     "Parameter",
     "TensorMap",
     "Timing",
+    "WorkspacePart",
     "as_device_array",
     "assemble_ptx",
     "cache_key",

@@ -47,11 +47,20 @@ def test_load_view_cast_store(number: int) -> None:
 def test_dot(number: int) -> None:
     random = np.random.default_rng([6, number])
     product = products.random_product(random)
+    types = product.elements
     m, k = product.layouts["a"].shape
     n = product.layouts["b"].shape[1]
-    a = random.standard_normal((m, k)).astype(products.TYPES[product.element])
-    b = random.standard_normal((k, n)).astype(products.TYPES[product.element])
-    c = random.standard_normal((m, n)).astype(np.float32)
-    exact = a.astype(np.float64) @ b.astype(np.float64) + c
-    *_, result = run_on_gpu(products.product_text(product), [a, b, c], [])
-    np.testing.assert_allclose(result.view(np.float32).reshape(m, n), exact, rtol=0, atol=4e-6 * (k + 4))
+    a = products.random_values(random, types["a"], (m, k))
+    b = products.random_values(random, types["b"], (k, n))
+    c = (1000 * random.standard_normal((m, n))).astype(product.sums)
+    is_exact = product.sums is np.int32
+    exact = a.astype(np.int64 if is_exact else np.float64) @ b.astype(np.int64 if is_exact else np.float64) + c
+    buffers = [products.as_argument(a, types["a"]), products.as_argument(b, types["b"]), c]
+    *_, result = run_on_gpu(products.product_text(product), buffers, [])
+    found = result.view(product.sums).reshape(m, n)
+    if is_exact:
+        np.testing.assert_array_equal(found, exact)
+    else:
+        # Tensor cores keep fewer bits of a sum than f32 has where its terms are 8-bit floats.
+        limit = 2e-3 if types["a"].startswith("f8") else 4e-6 * (k + 4)
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=limit * 10)

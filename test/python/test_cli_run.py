@@ -15,6 +15,7 @@ from lowlp.cli.device import Device
 from lowlp.cli.run_arguments import read_arguments
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime import KernelDescription, Parameter
+from lowlp_runtime.linkers import NvJitLink
 
 SOURCE = """
 import lowlp
@@ -141,6 +142,32 @@ def test_wrong_files(
         assert said in capsys.readouterr().err
 
 
+KERNEL = """
+import lowlp
+from lowlp import language as ll
+
+
+@lowlp.kernel(grid=(1,), num_threads=32)
+def wrong(x: ll.pointer("f16")):
+    {line}
+"""
+
+
+def test_errors_in_kernels_name_the_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(KERNEL.format(line="undefined_name + 1"))
+    for command in (["run", str(file), "-a", "x=8"], ["compile", str(file)]):
+        assert main(command) == 1
+        assert capsys.readouterr().err == (f"lowlp: error: {file}:8: NameError: name 'undefined_name' is not defined\n")
+    file.write_text(KERNEL.format(line='ll.alloc_shared("f32", shape=[300, 300])'))
+    emit = f"reproduce: lowlp compile {file} --kernel wrong --emit block -o kernels.mlir && lowlp-opt kernels.mlir "
+    for command, pipeline in (("run", "--lowlp-to-cpu"), ("compile", "'--lowlp-to-ptx=arch=sm_90a opt-level=3'")):
+        more = ["-a", "x=8", "--device", "cpu"] if command == "run" else []
+        assert main([command, str(file), "--kernel", "wrong", *more]) == 1
+        said = capsys.readouterr().err
+        assert f"{file}:8: 'lowlp.alloc_shared' op does not fit" in said
+        assert said.endswith(f"refused by: lowlp-convert-to-thread\n{emit}{pipeline}\n")
+
+
 def test_a_gpu_that_is_not_there(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,3 +239,16 @@ def test_a_saved_kernel_is_not_compiled_again(file: Path, tmp_path: Path, capsys
     assert main(["compile", str(file), "--emit", "lowlp", "-o", str(saved)]) == 0
     assert main(["compile", str(saved)]) == 1
     assert "compiled already" in capsys.readouterr().err
+
+
+def test_the_assembler_may_be_chosen(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--emit", "lowlp", "-o", str(tmp_path / "k.lowlp")]
+    linker = NvJitLink()
+    status = main(["compile", str(file), "--assembler", "nvjitlink", *out])
+    if linker.why_missing():
+        assert status == 1
+        assert "nvjitlink was asked for and cannot be used" in capsys.readouterr().err
+    else:
+        assert status == 0
+        assert main(["inspect", str(tmp_path / "k.lowlp")]) == 0
+        assert re.search(r"^  nvjitlink sm_90a: registers per thread +\d+$", capsys.readouterr().out, re.MULTILINE)

@@ -20,13 +20,29 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
     "arguments",
     [
         ("fig2.py", "-m", "32", "-n", "24", "-k", "48"),
+        ("fig2.py", "-m", "16", "-n", "8", "-k", "16", "--dtype", "uint2"),
+        ("fig2.py", "-m", "48", "-n", "8", "-k", "32", "--dtype", "f4e2m1"),
+        ("fig2.py", "-m", "16", "-n", "40", "-k", "16", "--dtype", "f8e4m3"),
+        ("fig2.py", "-m", "32", "-n", "16", "-k", "80", "--dtype", "f6e3m2"),
         ("transform_b.py", "-k", "48", "-n", "24"),
+        ("transform_b.py", "-k", "16", "-n", "40", "--dtype", "int2"),
+        ("transform_b.py", "-k", "80", "-n", "8", "--dtype", "f4e2m1"),
+        ("transform_b.py", "-k", "32", "-n", "16", "--dtype", "int8"),
         ("softmax.py", "-m", "3", "-n", "300"),
         ("softmax.py", "-m", "5", "-n", "7", "--rows", "4"),
         ("rmsnorm.py", "-m", "3", "-n", "300"),
         ("rmsnorm.py", "-m", "33", "-n", "64", "--rows", "32"),
+        ("matmul.py", "-m", "130", "-n", "136", "-k", "72"),
+        ("matmul.py", "-m", "5", "-n", "7", "-k", "3"),
         ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
         ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
+        ("split_k.py", "-m", "20", "-n", "32", "-k", "512", "--splits", "4"),
+        ("split_k.py", "-m", "1", "-n", "64", "-k", "512", "--splits", "16", "--seed", "5"),
+        ("split_k.py", "-m", "17", "-n", "8", "-k", "64", "--splits", "1"),
+        ("fig14.py", "--dtype", "uint2", "-m", "16", "-n", "64", "-k", "512"),
+        ("fig14.py", "--dtype", "f4e2m1", "-m", "48", "-n", "32", "-k", "256"),
+        ("fig14.py", "--dtype", "f8e4m3", "-m", "16", "-n", "32", "-k", "512"),
+        ("flash_decoding.py", "--length", "70", "-d", "32"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
@@ -40,9 +56,13 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     [
         ("fig2.py", "matmul"),
         ("fig14.py", "matmul"),
+        ("matmul.py", "matmul"),
         ("transform_b.py", "transform_b"),
         ("softmax.py", "softmax"),
         ("rmsnorm.py", "rmsnorm"),
+        ("split_k.py", "split_matmul"),
+        ("flash_decoding.py", "attention"),
+        ("flash_decoding.py", "combine"),
     ],
 )
 def test_example_prints_its_program(file: str, name: str) -> None:
@@ -55,7 +75,13 @@ def test_example_refuses_sizes_that_blocks_do_not_cover() -> None:
     assert "-m must be a multiple of 16" in done.stderr
 
 
-@pytest.mark.parametrize("file", ["softmax.py", "rmsnorm.py"])
+def test_split_k_refuses_parts_of_unequal_length() -> None:
+    done = run_example("split_k.py", "-k", "48", "--splits", "2")
+    assert done.returncode == 2
+    assert "-k must be a multiple of 16 for each of 2 parts, got 48" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["softmax.py", "rmsnorm.py", "matmul.py"])
 def test_example_refuses_empty_rows(file: str) -> None:
     done = run_example(file, "-n", "0")
     assert done.returncode == 2

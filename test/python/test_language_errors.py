@@ -108,7 +108,7 @@ def test_dot_checks_types_and_shapes() -> None:
         a = zeros("f16")
         ll.dot(a, a, zeros())  # here
 
-    refused(types, ll.KernelTypeError, "a and b must both hold f16 or both bf16, found f16 and bf16")
+    refused(types, ll.KernelTypeError, "8-bit integers, or f8e4m3 and f8e5m2, found f16 and bf16")
     refused(sums, ll.KernelTypeError, "c must hold f32, found f16")
     refused(inner, ll.KernelValueError, "K must match: a is [16, 8], b is [16, 8]")
 

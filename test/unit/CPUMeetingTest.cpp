@@ -282,9 +282,9 @@ TEST(CPUMeeting, reportsMmaOfAPartialWarp) {
                "has 16"});
   expectError(
       [](LowlpThread *thread, void *const *) {
-        lowlpCpuMma(thread, 5, nullptr, nullptr, nullptr, nullptr, siteA);
+        lowlpCpuMma(thread, 11, nullptr, nullptr, nullptr, nullptr, siteA);
       },
-      32, {"there is no mma of kind 5"});
+      32, {"there is no mma of kind 11"});
 }
 
 struct ShuffleCase {

@@ -102,6 +102,22 @@ OpFoldResult ViewOp::fold(FoldAdaptor) {
 // DotOp
 //===----------------------------------------------------------------------===//
 
+/// The type of sums of products of `a` and `b`; null where no instruction
+/// multiplies them (PTX ISA, "Warp-level matrix instructions: mma").
+static Type getSumType(Type a, Type b) {
+  auto isByte = [](Type type) {
+    return type.isSignedInteger(8) || type.isUnsignedInteger(8);
+  };
+  if (a == b && (a.isF16() || a.isBF16()))
+    return Float32Type::get(a.getContext());
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(a) &&
+      isa<Float8E4M3FNType, Float8E5M2Type>(b))
+    return Float32Type::get(a.getContext());
+  if ((isByte(a) && isByte(b)) || (a == b && a.isUnsignedInteger(1)))
+    return IntegerType::get(a.getContext(), 32, IntegerType::Signed);
+  return {};
+}
+
 LogicalResult DotOp::verify() {
   TileType a = getA().getType(), b = getB().getType(), c = getC().getType();
   for (TileType tile : {a, b, c})
@@ -116,12 +132,14 @@ LogicalResult DotOp::verify() {
     return emitOpError("c must be ")
            << m << "x" << n << ", but is " << c.getShape()[0] << "x"
            << c.getShape()[1];
-  Type element = a.getElementType();
-  if (element != b.getElementType() || !(element.isF16() || element.isBF16()))
-    return emitOpError("a and b must both hold f16 or both bf16, but hold ")
-           << element << " and " << b.getElementType();
-  if (!c.getElementType().isF32())
-    return emitOpError("sums are f32, but c holds ") << c.getElementType();
+  Type sum = getSumType(a.getElementType(), b.getElementType());
+  if (!sum)
+    return emitOpError("a and b must both hold f16, both bf16, both ui1, 8-bit "
+                       "integers or f8E4M3FN and f8E5M2, but hold ")
+           << a.getElementType() << " and " << b.getElementType();
+  if (c.getElementType() != sum)
+    return emitOpError("sums are ")
+           << sum << ", but c holds " << c.getElementType();
   if (a.getNumThreads() != c.getNumThreads() ||
       b.getNumThreads() != c.getNumThreads())
     return emitOpError("operands must be held by the same threads, but a has ")

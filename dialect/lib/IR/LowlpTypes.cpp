@@ -121,6 +121,15 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyElementType(emitError, type);
 }
 
+int64_t SharedType::getSizeInBytes() const {
+  constexpr int64_t most = int64_t(1) << 40;
+  int64_t elements = getLayout().numElements();
+  if (elements > most)
+    return most;
+  return std::min<int64_t>(
+      most, llvm::divideCeil(elements * *getElementBits(getElementType()), 8));
+}
+
 ArrayRef<int64_t> SharedType::getShape() const {
   return getImpl()->layout.shape();
 }

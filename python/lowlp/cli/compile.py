@@ -7,11 +7,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from lowlp_runtime.assemble import ASSEMBLERS
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpValueError
 
 from . import output
-from .program_file import KERNEL_HELP, open_file
+from .program_file import KERNEL_HELP, explained, open_file
 
 if TYPE_CHECKING:
     from lowlp.compiler import BlockProgram
@@ -52,6 +53,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "-o", dest="output", default=output.STDOUT, metavar="OUT", help="file to write; - is stdout (default: -)"
     )
+    parser.add_argument(
+        "--assembler", choices=ASSEMBLERS, help="what makes machine code (default: the first that is there)"
+    )
     parser.add_argument("--time", action="store_true", help="print on stderr what each pass takes")
     parser.set_defaults(run=run)
 
@@ -67,15 +71,13 @@ def run(options: argparse.Namespace) -> int:
         raise LowlpValueError(f"{options.file}: compiled already; `lowlp inspect` shows what it holds")
     try:
         if options.time:
-            _print_times(program, arch, options.emit, options.opt_level)
-        make = _machine_code if options.emit in _BINARY else _text
-        data = make(program, arch, options.emit, options.opt_level)
+            _print_times(program, arch, options)
+        if options.emit in _BINARY:
+            data: str | bytes = _machine_code(program, arch, options)
+        else:
+            data = _text(program, arch, options.emit, options.opt_level)
     except CompileError as error:
-        if not error.pipeline:
-            raise
-        # The program is in a file already; the error's own text offers to write one.
-        said = "\n".join([*error.diagnostics, f"refused by: {error.failing_pass}"])
-        raise LowlpValueError(f"{said}\nreproduce: {error.command_for(options.file)}") from error
+        raise explained(error, options.file, options.kernel) from error
     output.write(options.output, data)
     return 0
 
@@ -85,9 +87,9 @@ def _pipeline(arch: str, emit: str, opt_level: int) -> str:
     to_ptx = f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}"
     pipelines = {
         "block": "",
-        "thread": "lowlp-to-thread",
+        "thread": f"lowlp-to-thread{{arch={arch}}}",
         "nvvm": f"lowlp-to-nvvm{{arch={arch}}}",
-        "cpu": "lowlp-to-cpu",
+        "cpu": f"lowlp-to-cpu{{arch={arch}}}",
     }
     return pipelines.get(emit, to_ptx)
 
@@ -103,20 +105,20 @@ def _text(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> 
     return read_ptx(module) if emit == "ptx" else str(module)
 
 
-def _machine_code(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> bytes:
+def _machine_code(program: BlockProgram | str, arch: str, options: argparse.Namespace) -> bytes:
     from lowlp import compiler
 
-    kernel = compiler.compile(program, arch, opt_level=opt_level)
-    return kernel.binary.to_bytes() if emit == "lowlp" else kernel.cubin
+    kernel = compiler.compile(program, arch, opt_level=options.opt_level, assembler=options.assembler)
+    return kernel.binary.to_bytes() if options.emit == "lowlp" else kernel.cubin
 
 
-def _print_times(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> None:
+def _print_times(program: BlockProgram | str, arch: str, options: argparse.Namespace) -> None:
     """Compiles once pass by pass, and prints on stderr what each takes. What is printed is compiled anew, not found."""
     from lowlp.compiler import open_program, read_ptx, run_pipeline
     from lowlp.pipelines import seconds_of_passes
     from lowlp_runtime.assemble import assemble_ptx, choose_assembler
 
-    pipeline = _pipeline(arch, emit, opt_level)
+    pipeline = _pipeline(arch, options.emit, options.opt_level)
     warm_up = open_program(program)  # loads what is loaded once, and reports what is wrong
     if pipeline:
         run_pipeline(warm_up, pipeline)
@@ -125,11 +127,11 @@ def _print_times(program: BlockProgram | str, arch: str, emit: str, opt_level: i
     taken = [("read and verify", time.perf_counter() - start)]
     if pipeline:
         taken += seconds_of_passes(module, pipeline)
-    if emit in _BINARY:
-        ptx = read_ptx(module)
+    if options.emit in _BINARY:
+        ptx, assembler = read_ptx(module), choose_assembler(options.assembler)
         start = time.perf_counter()
-        assemble_ptx(ptx, arch)
-        taken.append((choose_assembler(), time.perf_counter() - start))
+        assemble_ptx(ptx, arch, assembler=assembler)
+        taken.append((assembler, time.perf_counter() - start))
     total = sum(seconds for _, seconds in taken)
     rows = [*taken, ("total", total)]
     lines = [(name, f"{1e3 * seconds:9.2f} ms {100 * seconds / total:5.1f} %") for name, seconds in rows]

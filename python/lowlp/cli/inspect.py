@@ -13,6 +13,7 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.grid import GridExpression
+from lowlp_runtime.workspace import WorkspacePart
 
 from . import output
 
@@ -99,6 +100,7 @@ def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
         ("code", _code(kernel)),
         ("IR", _ir(kernel)),
         ("parameters", map(_parameter, described.parameters)),
+        *([("workspace", map(_part, described.workspace))] if described.workspace else []),
     ):
         yield title
         yield output.table(held, "  ") or "  none"
@@ -124,6 +126,11 @@ def _parameter(parameter: Parameter) -> tuple[str, str]:
         return parameter.name, f"pointer to {parameter.element}, {access}, aligned to {parameter.alignment_bytes} bytes"
     multiple = f", a multiple of {parameter.divisible_by}" if parameter.divisible_by > 1 else ""
     return parameter.name, parameter.kind + multiple
+
+
+def _part(part: WorkspacePart) -> tuple[str, str]:
+    content = "zero between launches" if part.zeroed else "scratch"
+    return part.name, f"{_formula(part.size_bytes)} bytes, {content}"
 
 
 def _notes(notes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import sys
 import traceback
 import types
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError, LowlpRuntimeError, LowlpTypeError, LowlpValueError
@@ -18,6 +19,8 @@ from . import output
 if TYPE_CHECKING:
     from lowlp._mlir import ir
     from lowlp.compiler import BlockProgram
+    from lowlp.errors import CompileError
+    from lowlp.language import Kernel
 
 _MODULE = "lowlp_program_file"
 KERNEL_HELP = (
@@ -51,6 +54,41 @@ class SourceFile:
                 raise from_mlir_error(error, "parsing") from error
 
 
+@dataclass(frozen=True)
+class PythonKernel:
+    """A kernel of a Python file; what goes wrong in the user's code becomes an error with its line."""
+
+    path: Path
+    kernel: Kernel
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+        return self.kernel.name
+
+    def module(self) -> ir.Module:
+        """A fresh module with the kernel. Raises `LowlpError`."""
+        try:
+            return self.kernel.module()
+        except LowlpError:
+            raise
+        except Exception as error:
+            raise _user_error(self.path, error) from error
+
+
+def explained(error: CompileError, file: str, kernel: str | None) -> LowlpValueError:
+    """The compiler's error with the commands that show it again for the user's file, rather than how to save it."""
+    if not error.pipeline:
+        return error
+    said = "\n".join([*error.diagnostics, f"refused by: {error.failing_pass}"])
+    if Path(file).suffix != ".py":
+        return LowlpValueError(f"{said}\nreproduce: {error.command_for(file)}")
+    program = f"{Path(file).stem}.mlir"
+    chosen = ["--kernel", kernel] if kernel else []
+    first = shlex.join(["lowlp", "compile", file, *chosen, "--emit", "block", "-o", program])
+    return LowlpValueError(f"{said}\nreproduce: {first} && {error.command_for(program)}")
+
+
 def open_file(file: str, kernel: str | None) -> BlockProgram | str | KernelBinary:
     """What the file holds: by its suffix a kernel of the DSL (.py), a saved kernel (.lowlp), or a program as text.
 
@@ -60,8 +98,7 @@ def open_file(file: str, kernel: str | None) -> BlockProgram | str | KernelBinar
     """
     path = Path(file)
     if path.suffix == ".py":
-        found: BlockProgram = _kernel_of(path, kernel)
-        return found
+        return PythonKernel(path, _kernel_of(path, kernel))
     if kernel is not None:
         raise LowlpValueError(f"--kernel: allowed for .py files only, got {file}")
     if path.suffix == ".lowlp":
@@ -74,7 +111,7 @@ def _read_stdin() -> str:
     return sys.stdin.read().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _kernel_of(path: Path, wanted: str | None) -> Any:
+def _kernel_of(path: Path, wanted: str | None) -> Kernel:
     from lowlp.language import Kernel
 
     names = vars(_executed(path))
@@ -95,6 +132,13 @@ def _kernel_of(path: Path, wanted: str | None) -> Any:
     return value
 
 
+def _user_error(path: Path, error: Exception) -> LowlpRuntimeError:
+    """What the user's code raised, with its last line in the file."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    line = f":{lines[-1]}" if lines else ""
+    return LowlpRuntimeError(f"{path}{line}: {type(error).__name__}: {error}")
+
+
 def _executed(path: Path) -> types.ModuleType:
     """The file as a module; it may import its neighbours, as when it is run as a script."""
     with path.open("rb"):
@@ -110,9 +154,7 @@ def _executed(path: Path) -> types.ModuleType:
     except LowlpError:
         raise
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = f":{lines[-1]}" if lines else ""
-        raise LowlpRuntimeError(f"{path}{line}: {type(error).__name__}: {error}") from error
+        raise _user_error(path, error) from error
     finally:
         sys.path.remove(str(path.resolve().parent))
     return module

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import output
 from .device import CHOICES, choose_device
 from .output import number_from
-from .program_file import KERNEL_HELP, open_file
+from .program_file import KERNEL_HELP, explained, open_file
 
 if TYPE_CHECKING:
     from .run_kernel import Run
@@ -66,14 +66,19 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the kernel and prints the report."""
+    from lowlp.errors import CompileError
+
     from .run_kernel import run_on_cpu, run_on_gpu, save_outputs
 
     device = choose_device(options.device)
     program = open_file(options.file, options.kernel)
-    if device.is_cuda:
-        done = run_on_gpu(program, options.arguments, options.seed)
-    else:
-        done = run_on_cpu(program, options.arguments, options.seed, options.checks)
+    try:
+        if device.is_cuda:
+            done = run_on_gpu(program, options.arguments, options.seed)
+        else:
+            done = run_on_cpu(program, options.arguments, options.seed, options.checks)
+    except CompileError as error:
+        raise explained(error, options.file, options.kernel) from error
     if options.output:
         save_outputs(done, options.output)
     print(output.table([("device", device.label), *([("note", device.note)] if device.note else []), *_facts(done)]))

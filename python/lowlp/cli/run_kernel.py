@@ -124,7 +124,7 @@ def run_on_gpu(program: Any, given: Sequence[str], seed: int) -> Run:
         types = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "int8": torch.int8}
         return data.view(types.get(value.dtype.name, torch.uint8)).reshape(value.shape)
 
-    values = [upload(a.value) if isinstance(a.value, np.ndarray) else a.value for a in arguments]
+    values: list[Any] = [upload(a.value) if isinstance(a.value, np.ndarray) else a.value for a in arguments]
     lowlp_runtime.launch(binary, values)
     torch.cuda.synchronize()
     for argument, value in zip(arguments, values, strict=True):

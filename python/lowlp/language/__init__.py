@@ -55,6 +55,10 @@ from .mbarriers import fence_async as fence_async
 from .mbarriers import mbarrier_arrive as mbarrier_arrive
 from .mbarriers import mbarrier_expect_bytes as mbarrier_expect_bytes
 from .mbarriers import mbarrier_wait as mbarrier_wait
+from .order import alloc_global as alloc_global
+from .order import atomic_rmw as atomic_rmw
+from .order import semaphore_acquire as semaphore_acquire
+from .order import semaphore_release as semaphore_release
 from .parameters import Parameter as Parameter
 from .parameters import f32 as f32
 from .parameters import i32 as i32
@@ -62,6 +66,7 @@ from .parameters import i64 as i64
 from .parameters import integer as integer
 from .parameters import pointer as pointer
 from .reductions import broadcast_to as broadcast_to
+from .reductions import convert_layout as convert_layout
 from .reductions import iota as iota
 from .reductions import reduce_max as max
 from .reductions import reduce_min as min
@@ -87,11 +92,12 @@ from .tiles import Tile as Tile
 
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Mbarriers", "Parameter", "Pointer",
-    "Range", "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_mbarriers", "alloc_shared",
-    "block_indices", "broadcast_to", "cast", "ceildiv", "copy_async", "copy_async_commit", "copy_async_wait",
-    "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "dot", "equal", "exp",
-    "exp2", "f32", "fence_async", "full", "i32", "i64", "inline", "integer", "iota", "kernel", "load_global",
-    "load_shared", "log2", "make_kernel", "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes",
-    "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "range", "rsqrt", "sqrt", "store_global",
-    "store_shared", "sum", "synchronize", "tanh", "transpose", "view", "view_global", "where",
+    "Range", "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers",
+    "alloc_shared", "atomic_rmw", "block_indices", "broadcast_to", "cast", "ceildiv", "convert_layout", "copy_async",
+    "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait",
+    "copy_tensor", "dot", "equal", "exp", "exp2", "f32", "fence_async", "full", "i32", "i64", "inline", "integer",
+    "iota", "kernel", "load_global", "load_shared", "log2", "make_kernel", "max", "maximum", "mbarrier_arrive",
+    "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "range", "rsqrt",
+    "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "synchronize", "tanh",
+    "transpose", "view", "view_global", "where",
 ]  # fmt: skip

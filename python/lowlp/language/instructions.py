@@ -148,6 +148,7 @@ def full(value: float | Scalar, dtype: str | DType, *, layout: Layout | str) -> 
     Raises KernelValueError for a number beyond the range of dtype, KernelTypeError and KernelValueError for other
     arguments.
     """
+    current_trace("ll.full")
     element = as_dtype("dtype", dtype)
     if element.name not in ARITHMETIC_DTYPES:
         raise value_error(f"dtype: must be one of {', '.join(ARITHMETIC_DTYPES)}, found {element}; cast the tile after")
@@ -179,24 +180,37 @@ def view(tile: Tile, *, dtype: str | DType, layout: Layout | str) -> Tile:
     return emit_tile("lowlp.view", element, tile_layout, [source])
 
 
+def _sum_dtype(a: DType, b: DType) -> str:
+    """What products of the two types add up to; '' where no instruction multiplies them."""
+    names = {a.name, b.name}
+    if (len(names) == 1 and names <= {"f16", "bf16"}) or names <= {"f8e4m3", "f8e5m2"}:
+        return "f32"
+    return "int32" if names <= {"int8", "uint8"} or names == {"uint1"} else ""
+
+
 def dot(a: Tile, b: Tile, c: Tile) -> Tile:
     """a * b + c (Tilus, table 1: Dot).
 
-    a  [M, K] of f16 or bf16
-    b  [K, N] of the same type
-    c  [M, N] of f32; the result has its type
+    a  [M, K] of f16, bf16, f8e4m3, f8e5m2, int8, uint8 or uint1
+    b  [K, N] of the same type, or of another one of the same kind: 8-bit floats mix, and 8-bit integers
+    c  [M, N] of f32 for floats, of int32 for integers, whose sums wrap around; the result has its type
 
-    The layouts must divide by the fragments of mma.sync m16n8k16, see `lowlp.dot` in the reference of the dialect.
-    Raises KernelTypeError for element types, KernelValueError for shapes that do not fit.
+    The layouts must divide by the fragments of mma.sync m16n8k16, of 8-bit types m16n8k32, of uint1 m16n8k256; see
+    `lowlp.dot` in the reference of the dialect. 8-bit floats need sm_89 or newer. Raises KernelTypeError for element
+    types, KernelValueError for shapes that do not fit.
     """
     tiles = {name: as_tile(name, tile) for name, tile in (("a", a), ("b", b), ("c", c))}
     for name, tile in tiles.items():
         if len(tile.shape) != 2:
             raise value_error(f"{name}: must have 2 dimensions, found {len(tile.shape)}")
-    if a.dtype != b.dtype or a.dtype.name not in ("f16", "bf16"):
-        raise type_error(f"a and b must both hold f16 or both bf16, found {a.dtype} and {b.dtype}")
-    if c.dtype.name != "f32":
-        raise type_error(f"c must hold f32, found {c.dtype}")
+    sums = _sum_dtype(a.dtype, b.dtype)
+    if not sums:
+        raise type_error(
+            "a and b must both hold f16, both bf16, both uint1, 8-bit integers, or f8e4m3 and f8e5m2, "
+            f"found {a.dtype} and {b.dtype}"
+        )
+    if c.dtype.name != sums:
+        raise type_error(f"c must hold {sums}, found {c.dtype}")
     (m, k), (k_of_b, n) = a.shape, b.shape
     if k != k_of_b:
         raise value_error(f"K must match: a is [{m}, {k}], b is [{k_of_b}, {n}]")

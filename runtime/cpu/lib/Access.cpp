@@ -86,22 +86,63 @@ void lowlpCpuBarrier(LowlpThread *thread, const char *site) {
   thread->block->meet(*thread);
 }
 
+/// Reports a warp instruction in a warp that lacks lanes.
+static void requireFullWarp(LowlpThread *thread, const char *op,
+                            const char *site) {
+  uint32_t lanes = thread->block->warpOf(*thread).lanes;
+  if (lanes == UINT32_MAX)
+    return;
+  thread->block->setError(*thread, site,
+                          std::string(op) +
+                              " takes a warp of 32 lanes, but the last warp of "
+                              "the block has " +
+                              std::to_string(__builtin_popcount(lanes)));
+  thread->block->abandon();
+}
+
 void lowlpCpuMma(LowlpThread *thread, int32_t kind, const void *a,
                  const void *b, const void *c, void *d, const char *site) {
-  if (kind != LowlpMmaM16N8K16F16 && kind != LowlpMmaM16N8K16BF16)
+  if (!isMmaKind(kind))
     rejectOp(*thread, site, "there is no mma of kind ", kind);
-  uint32_t lanes = thread->block->warpOf(*thread).lanes;
-  if (lanes != UINT32_MAX)
-    rejectOp(*thread, site,
-             "mma takes a warp of 32 lanes, but the last warp of the block "
-             "has ",
-             __builtin_popcount(lanes));
+  requireFullWarp(thread, "mma", site);
   thread->arrival.kind = MeetingKind::Mma;
   thread->arrival.mode = kind;
   thread->arrival.site = site;
   thread->arrival.members = UINT32_MAX;
   thread->arrival.mma = {a, b, c, d};
   thread->block->meet(*thread);
+}
+
+/// Brings a lane's part of an ldmatrix or stmatrix to its meeting.
+static void moveMatrices(LowlpThread *thread, bool isStore, int32_t count,
+                         bool transposed, const MatrixOperands &operands,
+                         const char *site) {
+  if (count != 1 && count != 2 && count != 4)
+    rejectOp(*thread, site, "matrices move by 1, 2 or 4, not by ", count);
+  requireFullWarp(thread, isStore ? "stmatrix" : "ldmatrix", site);
+  if (thread->lane() < 8 * count)
+    thread->block->announceRow(*thread, operands, count, isStore, site);
+  thread->arrival.kind =
+      isStore ? MeetingKind::StoreMatrix : MeetingKind::LoadMatrix;
+  thread->arrival.mode = MatrixOperands::modeOf(count, transposed);
+  thread->arrival.site = site;
+  thread->arrival.members = UINT32_MAX;
+  thread->arrival.matrix = operands;
+  thread->block->meet(*thread);
+}
+
+void lowlpCpuLoadMatrix(LowlpThread *thread, const void *base,
+                        int64_t byteOffset, int32_t count, int32_t transposed,
+                        void *words, const char *site) {
+  moveMatrices(thread, /*isStore=*/false, count, transposed != 0,
+               {base, byteOffset, words}, site);
+}
+
+void lowlpCpuStoreMatrix(LowlpThread *thread, void *base, int64_t byteOffset,
+                         int32_t count, int32_t transposed, const void *words,
+                         const char *site) {
+  moveMatrices(thread, /*isStore=*/true, count, transposed != 0,
+               {base, byteOffset, const_cast<void *>(words)}, site);
 }
 
 uint32_t lowlpCpuShuffle(LowlpThread *thread, int32_t mode, uint32_t value,

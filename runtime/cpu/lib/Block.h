@@ -72,9 +72,31 @@ struct ShuffleOperands {
   bool inRange;
 };
 
+/// One lane's part of an ldmatrix or stmatrix.
+struct MatrixOperands {
+  const void *base; ///< with `byteOffset`, the row whose address it gives
+  int64_t byteOffset;
+  void *words; ///< the lane's registers
+
+  /// What tells instructions apart: how many matrices, and `.trans`.
+  static int32_t modeOf(int32_t count, bool transposed) {
+    return count | (transposed ? 8 : 0);
+  }
+  static int32_t countOf(int32_t mode) { return mode & 7; }
+  static bool isTransposed(int32_t mode) { return (mode & 8) != 0; }
+};
+
 /// A thread that waits for a word or an mbarrier meets nobody; the word or the
 /// mbarrier lets it go on.
-enum class MeetingKind : uint8_t { Barrier, Mma, Shuffle, Word, Mbarrier };
+enum class MeetingKind : uint8_t {
+  Barrier,
+  Mma,
+  Shuffle,
+  LoadMatrix,
+  StoreMatrix,
+  Word,
+  Mbarrier
+};
 
 /// The word a thread waits for, and the value it is to have.
 struct AwaitedWord {
@@ -85,12 +107,14 @@ struct AwaitedWord {
 /// What a thread brings to a place where it waits for others.
 struct Arrival {
   MeetingKind kind;
-  int32_t mode;     ///< kind of mma, mode of shuffle or number of mbarrier
+  int32_t mode;     ///< kind of mma, mode of shuffle or of matrices, or number
+                    ///< of mbarrier
   const char *site; ///< compared by address
   uint32_t members; ///< the lanes of the warp that take part; not for barriers
   union {
     MmaOperands mma;
     ShuffleOperands shuffle;
+    MatrixOperands matrix;
     AwaitedWord awaited;
     const Mbarrier *mbarrier;
   };
@@ -263,6 +287,10 @@ public:
     if (order)
       order->sharePhasesByAtomic(thread.index);
   }
+  /// Counts the row of a matrix whose address `thread` gives, and checks that
+  /// it may be touched; after an error does not return.
+  void announceRow(LowlpThread &thread, const MatrixOperands &row,
+                   int32_t count, bool isStore, const char *site);
 
   /// Leaves the thread's fiber for good.
   [[noreturn]] void abandon();
@@ -288,6 +316,8 @@ private:
   void release(const LowlpThread &thread);
   void multiply(const LowlpThread &thread);
   bool exchange(const LowlpThread &thread);
+  bool moveMatrices(const LowlpThread &thread);
+  bool rememberPart(const LowlpThread &thread, const Access &part);
 
   LowlpThread &neighbour(const LowlpThread &thread, int lane) {
     return threads[size_t(thread.warpIndex() * lanesPerWarp + lane)];

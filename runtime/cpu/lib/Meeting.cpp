@@ -150,6 +150,9 @@ bool Block::takePlace(LowlpThread &thread) {
     return true;
   case MeetingKind::Shuffle:
     return exchange(thread);
+  case MeetingKind::LoadMatrix:
+  case MeetingKind::StoreMatrix:
+    return moveMatrices(thread);
   case MeetingKind::Mbarrier:
   case MeetingKind::Word:
     break; // No meetings.
@@ -161,7 +164,7 @@ void Block::multiply(const LowlpThread &thread) {
   MmaOperands lanes[lanesPerWarp];
   for (int lane = 0; lane < lanesPerWarp; ++lane)
     lanes[lane] = neighbour(thread, lane).arrival.mma;
-  multiplyM16N8K16(thread.arrival.mode, lanes);
+  multiplyMatrices(thread.arrival.mode, lanes);
   ++counters.mmas;
 }
 

@@ -16,10 +16,12 @@ struct MmaOperands {
   void *d;
 };
 
-/// Writes D = A * B + C of one m16n8k16 `mma` to the lanes' `d`, reading all
-/// operands before. Requires: `kind` is a `LowlpMmaKind`, `lanes` has 32
-/// entries.
-void multiplyM16N8K16(int32_t kind, const MmaOperands *lanes);
+/// Whether `kind` is a `LowlpMmaKind`.
+bool isMmaKind(int32_t kind);
+
+/// Writes D = A * B + C of one `mma` to the lanes' `d`, reading all operands
+/// before. Requires: `isMmaKind(kind)`; `lanes` has 32 entries.
+void multiplyMatrices(int32_t kind, const MmaOperands *lanes);
 
 } // namespace cpu
 } // namespace lowlp

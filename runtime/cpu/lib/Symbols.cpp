@@ -18,6 +18,8 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuShuffle),
       LOWLP_CPU_SYMBOL(lowlpCpuAtomic),
       LOWLP_CPU_SYMBOL(lowlpCpuSharedMemory),
+      LOWLP_CPU_SYMBOL(lowlpCpuLoadMatrix),
+      LOWLP_CPU_SYMBOL(lowlpCpuStoreMatrix),
       LOWLP_CPU_SYMBOL(lowlpCpuAtomicAdd16),
       LOWLP_CPU_SYMBOL(lowlpCpuAtomicCas),
       LOWLP_CPU_SYMBOL(lowlpCpuAwait),

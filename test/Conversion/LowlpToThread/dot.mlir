@@ -80,3 +80,49 @@ lowlp.kernel @two_warps(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<ui4>, %pc: !lowlp.
   lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c3, !lowlp.global<16x16xf32>
   lowlp.return
 }
+
+// Registers in another order, row by row: they are gathered for a; c has the two halves of its fragments apart.
+!a4 = !lowlp.tile<16x16xf16, local(2, 2).spatial(8, 4).local(1, 2)>
+!b4 = !lowlp.tile<16x16xf16, local(2, 2).column_spatial(4, 8).local(2, 1)>
+!c4 = !lowlp.tile<16x16xf32, local(2, 2).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @another_order
+// CHECK-DAG: %[[A:.*]] = vector.shuffle %[[ALL:.*]], %[[ALL]] [0, 1, 4, 5, 2, 3, 6, 7] : vector<8xf16>, vector<8xf16>
+// CHECK-DAG: %[[B:.*]] = vector.shuffle %[[BS:.*]], %[[BS]] [0, 1, 4, 5] : vector<8xf16>, vector<8xf16>
+// CHECK-DAG: %[[C:.*]] = vector.shuffle %[[CS:.*]], %[[CS]] [0, 1, 4, 5] : vector<8xf32>, vector<8xf32>
+// CHECK: %[[D:.*]] = simt.mma %[[A]], %[[B]], %[[C]]
+// CHECK: vector.insert_strided_slice %{{.*}} {offsets = [0],
+// CHECK: vector.insert_strided_slice %{{.*}} {offsets = [4],
+// CHECK: simt.mma %[[A]],
+// CHECK-NOT: simt.mma
+lowlp.kernel @another_order(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %pc: !lowlp.ptr<f32>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %va = lowlp.view_global %pa shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
+  %vc = lowlp.view_global %pc shape [16, 16] : !lowlp.ptr<f32> -> !lowlp.global<16x16xf32>
+  %a = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x16xf16> -> !a4
+  %b = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x16xf16> -> !b4
+  %c = lowlp.load_global %vc[%c0, %c0] in_bounds : !lowlp.global<16x16xf32> -> !c4
+  %d = lowlp.dot %a, %b, %c : !a4, !b4, !c4
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c4, !lowlp.global<16x16xf32>
+  lowlp.return
+}
+
+// Elements of 8 bits: 4 in a register, whose words stay packed.
+!a5 = !lowlp.tile<16x32xf8E4M3FN, column_local(2, 2).spatial(8, 4).local(1, 4)>
+!b5 = !lowlp.tile<32x8xf8E5M2, local(2, 1).column_spatial(4, 8).local(4, 1)>
+!c5 = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @small_floats
+// CHECK: simt.mma %{{.*}} as f8E4M3FN, %{{.*}} as f8E5M2, %{{.*}} : vector<4xi32>, vector<2xi32>, vector<4xf32>
+lowlp.kernel @small_floats(%pa: !lowlp.ptr<f8E4M3FN>, %pb: !lowlp.ptr<f8E5M2>, %pc: !lowlp.ptr<f32>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %va = lowlp.view_global %pa shape [16, 32] : !lowlp.ptr<f8E4M3FN> -> !lowlp.global<16x32xf8E4M3FN>
+  %vb = lowlp.view_global %pb shape [32, 8] : !lowlp.ptr<f8E5M2> -> !lowlp.global<32x8xf8E5M2>
+  %vc = lowlp.view_global %pc shape [16, 8] : !lowlp.ptr<f32> -> !lowlp.global<16x8xf32>
+  %a = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x32xf8E4M3FN> -> !a5
+  %b = lowlp.load_global %vb[%c0, %c0] in_bounds : !lowlp.global<32x8xf8E5M2> -> !b5
+  %c = lowlp.load_global %vc[%c0, %c0] in_bounds : !lowlp.global<16x8xf32> -> !c5
+  %d = lowlp.dot %a, %b, %c : !a5, !b5, !c5
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c5, !lowlp.global<16x8xf32>
+  lowlp.return
+}

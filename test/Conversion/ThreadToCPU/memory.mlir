@@ -51,7 +51,7 @@ module attributes {gpu.container_module} {
       %zero = arith.constant 0 : i64
       // CHECK: %[[EXCHANGE:.*]] = llvm.mlir.constant(3 : i32)
       // CHECK: llvm.call @lowlpCpuAtomic(%[[THREAD]], %[[EXCHANGE]],
-      %0 = simt.atomic_rmw exchange %v, %p[%zero] : !simt.ptr<global> loc(unknown)
+      %0 = simt.atomic_rmw exchange %v, %p[%zero] : i32, !simt.ptr<global> loc(unknown)
       // CHECK: llvm.zext %{{.*}} : i1 to i32
       // CHECK: llvm.call @lowlpCpuAssert(%[[THREAD]],
       simt.assert %c, "inside" loc(fused["lowlp.print"(callsite("f"("k.py":7:3) at "main.py":2:1)), "other.py":1:1])

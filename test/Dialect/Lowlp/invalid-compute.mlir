@@ -116,7 +116,7 @@ func.func @dot_c(%a: !a, %b: !b, %c: !c) {
 !b = !lowlp.tile<16x8xbf16, local(16, 8)>
 !c = !lowlp.tile<16x8xf32, local(16, 8)>
 func.func @dot_types(%a: !a, %b: !b, %c: !c) {
-  // expected-error @below {{'lowlp.dot' op a and b must both hold f16 or both bf16, but hold 'f16' and 'bf16'}}
+  // expected-error @below {{'lowlp.dot' op a and b must both hold f16, both bf16, both ui1, 8-bit integers or f8E4M3FN and f8E5M2, but hold 'f16' and 'bf16'}}
   %d = lowlp.dot %a, %b, %c : !a, !b, !c
   return
 }
@@ -127,7 +127,7 @@ func.func @dot_types(%a: !a, %b: !b, %c: !c) {
 !b = !lowlp.tile<16x8xf16, local(16, 8)>
 !c = !lowlp.tile<16x8xf16, local(16, 8)>
 func.func @dot_sums(%a: !a, %b: !b, %c: !c) {
-  // expected-error @below {{'lowlp.dot' op sums are f32, but c holds 'f16'}}
+  // expected-error @below {{'lowlp.dot' op sums are 'f32', but c holds 'f16'}}
   %d = lowlp.dot %a, %b, %c : !a, !b, !c
   return
 }

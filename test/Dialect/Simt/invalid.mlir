@@ -72,22 +72,6 @@ func.func @copy_wait() {
 
 // -----
 
-func.func @mma_types(%a: vector<8xf16>, %b: vector<4xbf16>, %c: vector<4xf32>) {
-  // expected-error @below {{'simt.mma' op a and b must have one element type, but have 'f16' and 'bf16'}}
-  %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xbf16>, vector<4xf32>
-  return
-}
-
-// -----
-
-func.func @mma_size(%a: vector<4xf16>, %b: vector<4xf16>, %c: vector<4xf32>) {
-  // expected-error @below {{'simt.mma' op operand #0 must be}}
-  %d = simt.mma %a, %b, %c : vector<4xf16>, vector<4xf16>, vector<4xf32>
-  return
-}
-
-// -----
-
 // expected-error @below {{expected ::lowlp::simt::MemorySpace to be one of: global, shared}}
 func.func private @space(!simt.ptr<constant>)
 // expected-error @above {{failed to parse}}

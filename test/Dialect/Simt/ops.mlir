@@ -43,25 +43,15 @@ func.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
 
 // CHECK-LABEL: func.func @atomics
 func.func @atomics(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %x: i32) {
-  // CHECK: simt.atomic_rmw and %{{.*}}, %{{.*}}[%{{.*}}] : <global>
+  // CHECK: simt.atomic_rmw and %{{.*}}, %{{.*}}[%{{.*}}] : i32, <global>
   // GENERIC: "simt.atomic_rmw"(%{{.*}}, %{{.*}}, %{{.*}}) <{kind = 0 : i32}> : (i32, !simt.ptr<global>, i64) -> i32
-  %0 = simt.atomic_rmw and %x, %g[%i] : !simt.ptr<global>
-  // CHECK: simt.atomic_rmw or %{{.*}}, %{{.*}}[%{{.*}}] : <shared>
-  %1 = simt.atomic_rmw or %x, %s[%i] : !simt.ptr<shared>
+  %0 = simt.atomic_rmw and %x, %g[%i] : i32, !simt.ptr<global>
+  // CHECK: simt.atomic_rmw or %{{.*}}, %{{.*}}[%{{.*}}] : i32, <shared>
+  %1 = simt.atomic_rmw or %x, %s[%i] : i32, !simt.ptr<shared>
   // CHECK: simt.atomic_rmw add
-  %2 = simt.atomic_rmw add %x, %g[%i] : !simt.ptr<global>
+  %2 = simt.atomic_rmw add %x, %g[%i] : i32, !simt.ptr<global>
   // CHECK: simt.atomic_rmw exchange
-  %3 = simt.atomic_rmw exchange %x, %g[%i] : !simt.ptr<global>
-  return
-}
-
-// CHECK-LABEL: func.func @mma
-func.func @mma(%a: vector<8xf16>, %b: vector<4xf16>, %abf: vector<8xbf16>, %bbf: vector<4xbf16>, %c: vector<4xf32>) {
-  // CHECK: %[[D:.*]] = simt.mma %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf16>, vector<4xf16>, vector<4xf32>
-  // GENERIC: "simt.mma"(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
-  %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xf16>, vector<4xf32>
-  // CHECK: simt.mma %{{.*}}, %{{.*}}, %[[D]] : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
-  %e = simt.mma %abf, %bbf, %d : vector<8xbf16>, vector<4xbf16>, vector<4xf32>
+  %3 = simt.atomic_rmw exchange %x, %g[%i] : i32, !simt.ptr<global>
   return
 }
 

@@ -37,11 +37,11 @@ def figure14(arch: str) -> Iterator[Case]:
     fig14 = importlib.import_module("fig14")
     m, n, k = 48, 1024, 2048
     a = np.random.default_rng(14).standard_normal((m, k)).astype(np.float16)
-    for dtype in ("int6", "uint6"):
-        b = fig14.random_weights(k, n, dtype)
+    for dtype in ("int6", "uint6", "uint2", "f4e2m1", "f8e4m3"):
+        codes = fig14.random_codes(k, n, dtype)
         kernel = lowlp.compile(fig14.make_matmul(m, n, k, dtype), arch)
-        arguments = {"a": a, "transformed_b": fig14.transform(b), "c": np.zeros((m, n), np.float16)}
-        wanted = a.astype(np.float64) @ b.astype(np.float64)
+        arguments = {"a": a, "transformed_b": fig14.transform(codes, dtype), "c": np.zeros((m, n), np.float16)}
+        wanted = a.astype(np.float64) @ lowlp.dtype(dtype).decode(codes).astype(np.float64)
         yield Case(f"fig14_{dtype}", kernel, arguments, "c", wanted, 2e-3, {"dtype": dtype, "shape": [m, n, k]})
 
 

@@ -9,12 +9,17 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
   let description = [{
     Turns every `lowlp.kernel` into a `gpu.func` of the `gpu.module` called `kernels`.
 
+    `arch` is the architecture whose instructions the program may use; without one, those that all have. It decides
+    between instructions that do the same, so the values are the same for every architecture.
+
     Requires: every tile has a layout whose threads are those of its kernel; the shared tiles of a kernel take at most
     227 KiB.
 
     Guarantees: no op of `lowlp` is left. A kernel's body is `gpu`, `scf`, `arith`, `math`, `vector` and `simt`; the grid
     is the attribute `lowlp.grid`, the size of a block is `known_block_size`, the bytes of dynamic shared memory that the
-    kernel needs, if any, are `lowlp.shared_bytes`; every op carries the name and the location of the
+    kernel needs, if any, are `lowlp.shared_bytes`. Where it allocates global memory, `lowlp.workspace` lists that (`name`,
+    `shape` over the integer parameters, `element_bits`, `zeroed`), and the last parameter, which `lowlp.parameters` does not
+    list, is the pointer to it: see `lowlp.alloc_global`. Every op carries the name and the location of the
     block op that it was made from.
 
     Before:
@@ -36,6 +41,7 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Option<"arch", "arch", "std::string", "\"\"", "the architecture, such as sm_90a; none if left out">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
       "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::lowlp::simt::SimtDialect"];
 }
@@ -45,7 +51,7 @@ def ConvertThreadToNVVM : Pass<"lowlp-convert-thread-to-nvvm", "::mlir::ModuleOp
   let description = [{
     Lowers the contents of every `gpu.module` for the architecture `arch`. `!simt.ptr<global>` becomes `!llvm.ptr<1>`,
     `!simt.ptr<shared>` becomes `!llvm.ptr<3>`, an `index` has 64 bits, `simt.mma` becomes `nvvm.mma.sync`;
-    `simt.assert` is dropped. No two roundings are fused into one: a product and a sum stay `mul.rn` and `add.rn`.
+    `simt.assert` is dropped. An instruction that `arch` lacks is an error. No two roundings are fused into one: a product and a sum stay `mul.rn` and `add.rn`.
 
     Requires: every kernel is a `gpu.func` with `known_block_size` and without attributions. `arch` is one that lowlp
     knows, it has the instructions that the ops stand for, and its blocks may have the shared memory that each kernel takes

@@ -113,6 +113,8 @@ int64_t lowlp::getNaturalAlignBytes(Type elementType) {
 static int64_t getPointerAlignBytes(ViewGlobalOp view) {
   int64_t natural =
       getNaturalAlignBytes(view.getView().getType().getElementType());
+  if (view.getSource().getDefiningOp<AllocGlobalOp>())
+    return std::max(kAllocGlobalAlignBytes, natural);
   auto argument = dyn_cast<BlockArgument>(view.getSource());
   auto kernel = argument
                     ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp())

@@ -1,113 +1,63 @@
 //===- Dot.cpp - a block's product as its warps' matrix instructions ------===//
 //
-// Each operand's layout is divided by the fragment of the instruction:
+// DotPlan says which registers each instruction takes. Where they are
+// neighbours in the order of the fragment they are a slice of the tile's
+// vector, else they are gathered:
 //
-//   a = outerA . fragmentA      outerA maps (warp, index of the fragment within
-//   b = outerB . fragmentB      the warp's registers) to the fragment's place
-//   c = outerC . fragmentC      in the tile
-//
-// For each fragment (m, n) of c and each step k a warp needs the fragments
-// (m, k) of a and (k, n) of b. Registers cannot be indexed at run time, so they
-// must have the same index in every warp. Steps go in increasing order of k.
+//   a.outer = column_local(2, 2)   registers 0 1 2 3
+//   vector.extract_strided_slice a.outer = local(2, 2)          registers 0 2 1
+//   3   vector.shuffle
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
 
 #include "lowlp/IR/Simt.h"
-#include "lowlp/Layout/LayoutAlgebra.h"
-#include "lowlp/Layout/LayoutText.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace lowlp;
 
-namespace {
-
-// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
-Layout getFragmentA() {
-  return Layout::columnLocal({2, 2}) * Layout::spatial({8, 4}) *
-         Layout::local({1, 2});
-}
-Layout getFragmentB() {
-  return Layout::local({2, 1}) * Layout::columnSpatial({4, 8}) *
-         Layout::local({2, 1});
-}
-Layout getFragmentC() {
-  return Layout::local({2, 1}) * Layout::spatial({8, 4}) *
-         Layout::local({1, 2});
+/// The positions in a vector of the elements of `registers`, `size` each.
+static SmallVector<int64_t> getPositions(ArrayRef<int64_t> registers,
+                                         int64_t size) {
+  SmallVector<int64_t> positions;
+  for (int64_t index : registers)
+    for (int64_t j = 0; j < size; ++j)
+      positions.push_back(index * size + j);
+  return positions;
 }
 
-} // namespace
+/// `registers` of `size` elements each, out of the vector `tile`.
+static Value gather(OpBuilder &builder, Location loc, Value tile,
+                    ArrayRef<int64_t> registers, int64_t size) {
+  SmallVector<int64_t> positions = getPositions(registers, size);
+  int64_t count = static_cast<int64_t>(positions.size());
+  bool isSlice = positions.back() - positions.front() == count - 1 &&
+                 llvm::is_sorted(positions);
+  if (isSlice)
+    return vector::ExtractStridedSliceOp::create(
+        builder, loc, tile, ArrayRef<int64_t>{positions.front()},
+        ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
+  return vector::ShuffleOp::create(builder, loc, tile, tile, positions);
+}
 
-/// The index at which every warp w holds fragment place(w) of `outer`.
-static std::optional<int64_t>
-findFragment(const Layout &outer,
-             llvm::function_ref<std::vector<int64_t>(int64_t)> place) {
-  for (int64_t i = 0; i < outer.numLocals(); ++i) {
-    bool everywhere = true;
-    for (int64_t w = 0; w < outer.numThreads() && everywhere; ++w)
-      everywhere = outer.evaluate(w, i) == place(w);
-    if (everywhere)
-      return i;
+/// The vector `tile` with `values` in the place of `registers`.
+static Value scatter(OpBuilder &builder, Location loc, Value values, Value tile,
+                     ArrayRef<int64_t> registers, int64_t size) {
+  bool isSlice = registers[1] == registers[0] + 1;
+  if (isSlice)
+    return vector::InsertStridedSliceOp::create(
+        builder, loc, values, tile, ArrayRef<int64_t>{registers[0] * size},
+        ArrayRef<int64_t>{1});
+  for (auto [position, index] : llvm::enumerate(registers)) {
+    Value part =
+        gather(builder, loc, values, static_cast<int64_t>(position), size);
+    tile = vector::InsertStridedSliceOp::create(builder, loc, part, tile,
+                                                ArrayRef<int64_t>{index * size},
+                                                ArrayRef<int64_t>{1});
   }
-  return std::nullopt;
-}
-
-/// `layout` divided by `fragment`, or a diagnostic.
-static FailureOr<Layout> divideByFragment(DotOp op, StringRef operand,
-                                          const Layout &layout,
-                                          const Layout &fragment) {
-  Result<Layout> outer = divideRight(layout, fragment);
-  if (outer)
-    return *outer;
-  return op.emitOpError("the layout of ")
-         << operand << ", '" << str(layout)
-         << "', is not made of the fragments of mma m16n8k16, '"
-         << str(fragment) << "'";
-}
-
-/// All steps of the product, fragment by fragment of c.
-static FailureOr<SmallVector<DotStep>> planSteps(DotOp op) {
-  FailureOr<Layout> a = divideByFragment(
-      op, "a", op.getA().getType().getLayout(), getFragmentA());
-  FailureOr<Layout> b = divideByFragment(
-      op, "b", op.getB().getType().getLayout(), getFragmentB());
-  FailureOr<Layout> c = divideByFragment(
-      op, "c", op.getC().getType().getLayout(), getFragmentC());
-  if (failed(a) || failed(b) || failed(c))
-    return failure();
-  SmallVector<DotStep> steps;
-  for (int64_t i = 0; i < c->numLocals(); ++i)
-    for (int64_t k = 0; k < a->shape()[1]; ++k) {
-      std::optional<int64_t> indexA = findFragment(*a, [&](int64_t warp) {
-        return std::vector<int64_t>{c->evaluate(warp, i)[0], k};
-      });
-      std::optional<int64_t> indexB = findFragment(*b, [&](int64_t warp) {
-        return std::vector<int64_t>{k, c->evaluate(warp, i)[1]};
-      });
-      if (!indexA || !indexB)
-        return op.emitOpError("a warp lacks the fragment of ")
-               << (indexA ? "b" : "a") << " at step " << k
-               << " that it needs for fragment " << i << " of c";
-      steps.push_back({*indexA, *indexB, i});
-    }
-  return steps;
-}
-
-FailureOr<DotPlans> lowlp::planDots(Operation *root) {
-  DotPlans plans;
-  bool allFit = true;
-  root->walk([&](DotOp op) {
-    FailureOr<SmallVector<DotStep>> steps = planSteps(op);
-    if (succeeded(steps))
-      plans[op] = std::move(*steps);
-    else
-      allFit = false;
-  });
-  if (!allFit)
-    return failure();
-  return plans;
+  return tile;
 }
 
 namespace {
@@ -121,25 +71,32 @@ struct DotPattern : OpConversionPattern<DotOp> {
   matchAndRewrite(DotOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
-    auto slice = [&](Value registers, int64_t fragment, int64_t size) -> Value {
-      return vector::ExtractStridedSliceOp::create(
-          rewriter, loc, registers, ArrayRef<int64_t>{fragment * size},
-          ArrayRef<int64_t>{size}, ArrayRef<int64_t>{1});
+    auto getMultiplicand = [&](Value tile, ArrayRef<int64_t> registers) {
+      Type element = cast<VectorType>(tile.getType()).getElementType();
+      return gather(rewriter, loc, tile, registers,
+                    32 / element.getIntOrFloatBitWidth());
     };
+    constexpr int64_t kSumsPerRegister = 2;
     Value result = adaptor.getC();
     for (const DotStep &step : plans.find(op)->second) {
+      Value c = gather(rewriter, loc, result, step.c, kSumsPerRegister);
       Value sum = simt::MmaOp::create(
-          rewriter, loc, slice(adaptor.getA(), step.a, 8),
-          slice(adaptor.getB(), step.b, 4), slice(result, step.c, 4));
-      result = vector::InsertStridedSliceOp::create(
-          rewriter, loc, sum, result, ArrayRef<int64_t>{step.c * 4},
-          ArrayRef<int64_t>{1});
+          rewriter, loc, c.getType(), getMultiplicand(adaptor.getA(), step.a),
+          getPackedType(op.getA()), getMultiplicand(adaptor.getB(), step.b),
+          getPackedType(op.getB()), c);
+      result = scatter(rewriter, loc, sum, result, step.c, kSumsPerRegister);
     }
     rewriter.replaceOp(op, result);
     return success();
   }
 
 private:
+  /// What words of a tile hold; null where its registers say so themselves.
+  static TypeAttr getPackedType(TypedValue<TileType> tile) {
+    Type element = tile.getType().getElementType();
+    return isPacked(element) ? TypeAttr::get(element) : TypeAttr();
+  }
+
   const DotPlans &plans;
 };
 

@@ -6,17 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+#include "Order.h"
 #include "SharedMemory.h"
 #include "TensorMaps.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace lowlp {
 #define GEN_PASS_DEF_CONVERTTOTHREAD
@@ -26,23 +29,25 @@ namespace lowlp {
 using namespace mlir;
 using namespace lowlp;
 
-/// The view that `op` writes to, or null.
-static Value getWrittenView(Operation *op) {
-  if (auto store = dyn_cast<StoreGlobalOp>(op))
-    return store.getDestination();
-  if (auto copy = dyn_cast<CopyBulkToGlobalOp>(op))
-    return copy.getDestination();
-  return {};
+/// The memory that `op` may change, or null. A semaphore that is only acquired
+/// has someone who releases it.
+static Value getWritten(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<StoreGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
+          [](auto access) -> Value { return access.getDestination(); })
+      .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
+          [](auto semaphore) -> Value { return semaphore.getView(); })
+      .Default([](Operation *) { return Value(); });
 }
 
 /// Whether the kernel may write through parameter `index`. A pointer that is
 /// chosen at run time may be any of them.
 static bool isWritten(KernelOp kernel, unsigned index) {
   WalkResult result = kernel.walk([&](Operation *op) {
-    Value written = getWrittenView(op);
-    if (!written)
+    Value memory = getWritten(op);
+    auto view = memory ? memory.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
+    if (!view || view.getSource().getDefiningOp<AllocGlobalOp>())
       return WalkResult::advance();
-    auto view = written.getDefiningOp<ViewGlobalOp>();
     auto source = dyn_cast<BlockArgument>(view.getSource());
     bool isParameter =
         source && source.getOwner()->getParentOp() == kernel.getOperation();
@@ -92,9 +97,10 @@ namespace {
 
 struct KernelPattern : OpConversionPattern<KernelOp> {
   KernelPattern(const TypeConverter &converter, MLIRContext *context,
-                const SharedMemoryPlan &plan, const TensorMapPlan &tensorMaps)
+                const SharedMemoryPlan &plan, const WorkspacePlan &workspace,
+                const TensorMapPlan &tensorMaps)
       : OpConversionPattern(converter, context), plan(plan),
-        tensorMaps(tensorMaps) {}
+        workspace(workspace), tensorMaps(tensorMaps) {}
 
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
@@ -109,7 +115,9 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
         maps.size(), simt::TensorMapType::get(op.getContext())));
     auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
     SmallVector<Attribute> parameters;
-    for (unsigned i = 0; i < op.getNumArguments(); ++i)
+    ArrayAttr parts = describeWorkspace(workspace, op);
+    unsigned numHidden = parts.empty() ? 0 : 1;
+    for (unsigned i = 0; i < op.getNumArguments() - numHidden; ++i)
       parameters.push_back(describeParameter(op, i));
 
     auto function =
@@ -122,9 +130,14 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
     if (!maps.empty())
       function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
+    // What passes before have decided is told to the user.
+    for (NamedAttribute decision : op->getDiscardableAttrs())
+      function->setAttr(decision.getName(), decision.getValue());
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
+    if (!parts.empty())
+      function->setAttr("lowlp.workspace", parts);
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
@@ -136,6 +149,7 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
   }
 
   const SharedMemoryPlan &plan;
+  const WorkspacePlan &workspace;
   const TensorMapPlan &tensorMaps;
 };
 
@@ -168,8 +182,15 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
 };
 
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    const TargetInfo *architecture = TargetInfo::lookup(arch);
+    if (!architecture && !arch.empty()) {
+      module.emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
     if (failed(verifyAllInKernels(module)))
       return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
@@ -178,11 +199,19 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     AccessWidths widths = planAccessWidths(kernels);
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
+    planAtomicWidths(kernels, widths);
+    bool hasStMatrix =
+        architecture &&
+        architecture->getSupport(Feature::StoreMatrix).isNative();
+    MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
-    if (failed(dots) || failed(shared) || failed(tensorMaps) || failed(verifyReductions(kernels)))
+    FailureOr<ConversionPlans> conversions = planConversions(kernels);
+    if (failed(dots) || failed(shared) || failed(tensorMaps) ||
+        failed(conversions) || failed(verifyReductions(kernels)))
       return signalPassFailure();
+    WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
     ConversionTarget target(getContext());
@@ -195,13 +224,18 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns, *shared, *tensorMaps);
+    populateKernelPatterns(converter, patterns, *shared, workspace,
+                           *tensorMaps);
     populateAccessPatterns(converter, patterns, widths);
-    populateSharedPatterns(converter, patterns, widths, *shared);
+    populateSharedPatterns(converter, patterns, widths, matrices, *shared);
     populateCopyPatterns(converter, patterns, widths);
     populateMbarrierPatterns(converter, patterns, *shared);
     populateBulkCopyPatterns(converter, patterns, *tensorMaps);
+    populateAtomicPatterns(converter, patterns, widths);
+    populateSemaphorePatterns(converter, patterns);
+    populateWorkspacePatterns(converter, patterns, workspace);
     populateCastPatterns(converter, patterns);
+    populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);
@@ -247,9 +281,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
 void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns,
                                    const SharedMemoryPlan &plan,
+                                   const WorkspacePlan &workspace,
                                    const TensorMapPlan &tensorMaps) {
   patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
-                              tensorMaps);
+                              workspace, tensorMaps);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

@@ -12,7 +12,10 @@
 #ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_H
 
+#include "DotPlan.h"
+
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/WarpConversion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -65,6 +68,15 @@ private:
   /// Null stands for zero.
   llvm::SmallVector<mlir::Value> words;
 };
+
+/// The registers of a tile as a vector of 32-bit words; the last one is padded
+/// with zeros.
+mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
+                    mlir::Value registers);
+
+/// The inverse of `toWords`.
+mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
+                      TileType tile, mlir::Value words);
 
 /// The elements of a thread's share of an integer tile, each as an i32: with
 /// the sign spread over its upper bits, or with zeros there.
@@ -136,26 +148,25 @@ mlir::Value packFromF32(mlir::OpBuilder &builder, mlir::Location loc,
 /// while loops and views are still what the user wrote.
 using AccessWidths = llvm::DenseMap<mlir::Operation *, int64_t>;
 
+/// The bytes to which global allocations are aligned.
+inline constexpr int64_t kAllocGlobalAlignBytes = 256;
+
 /// The bytes to which every pointer to such elements is aligned.
 int64_t getNaturalAlignBytes(mlir::Type elementType);
 
 /// Finds the widest legal access for every load and store below `root`.
 AccessWidths planAccessWidths(mlir::Operation *root);
 
-/// One matrix instruction of a product: which fragments of a warp's registers
-/// it takes.
-struct DotStep {
-  int64_t a, b, c;
-};
-using DotPlans = llvm::DenseMap<mlir::Operation *, llvm::SmallVector<DotStep>>;
-
-/// Finds the steps of every product below `root`; fails with a diagnostic for
-/// each one whose layouts do not fit the instruction.
-mlir::FailureOr<DotPlans> planDots(mlir::Operation *root);
-
 /// Fails with a diagnostic for each reduction below `root` along a dimension
 /// that is spread over several warps.
 mlir::LogicalResult verifyReductions(mlir::Operation *root);
+
+/// How each lowlp.convert_layout moves its elements within warps.
+using ConversionPlans = llvm::DenseMap<mlir::Operation *, WarpConversion>;
+
+/// Finds the plan of every lowlp.convert_layout below `root`; fails with a
+/// diagnostic for each one that moves elements from warp to warp.
+mlir::FailureOr<ConversionPlans> planConversions(mlir::Operation *root);
 
 /// A power of two that divides `value` for certain; at most 2^20.
 int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
@@ -202,6 +213,7 @@ void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
 
 struct SharedMemoryPlan;
 struct TensorMapPlan;
+struct WorkspacePlan;
 
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
@@ -212,6 +224,9 @@ void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateComparePatterns(const mlir::TypeConverter &converter,
                              mlir::RewritePatternSet &patterns);
+void populateConvertLayoutPatterns(const mlir::TypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   const ConversionPlans &plans);
 void populateDotPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns,
                          const DotPlans &plans);
@@ -222,6 +237,7 @@ void populateIotaPatterns(const mlir::TypeConverter &converter,
 void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const SharedMemoryPlan &plan,
+                            const WorkspacePlan &workspace,
                             const TensorMapPlan &tensorMaps);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);

@@ -3,6 +3,7 @@
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_SHAREDMEMORY_H
 
 #include "LowlpToThread.h"
+#include "MatrixAccess.h"
 
 namespace lowlp {
 
@@ -26,6 +27,10 @@ struct SharedMemoryPlan {
 /// one that does not fit.
 mlir::FailureOr<SharedMemoryPlan> planSharedMemory(mlir::Operation *root);
 
+/// How many elements of `tile` one access of `shared` may move.
+int64_t findSharedWidth(SharedType shared, mlir::OperandRange offsets,
+                        TileType tile);
+
 /// Finds the widest legal access for every access of shared memory below
 /// `root`.
 void planSharedAccessWidths(mlir::Operation *root, AccessWidths &widths);
@@ -42,6 +47,7 @@ void populateMbarrierPatterns(const mlir::TypeConverter &converter,
 void populateSharedPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths,
+                            const MatrixAccesses &matrices,
                             const SharedMemoryPlan &plan);
 
 } // namespace lowlp

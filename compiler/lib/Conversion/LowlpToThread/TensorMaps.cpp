@@ -26,10 +26,6 @@ SmallVector<int64_t> lowlp::getTensorBox(CopyTensorOp copy) {
 
 // PTX ISA, "cp.async.bulk.tensor": shared memory is aligned to 128 bytes. A
 // swizzle repeats every 8 rows.
-int64_t lowlp::getTensorAlignBytes(CopyTensorOp copy) {
-  return std::max<int64_t>(128, 8 * copy.getSwizzleBytes());
-}
-
 /// `value` as a function of the integer parameters of `kernel`, or null.
 static AffineExpr getFormula(OpFoldResult value, KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
@@ -150,7 +146,7 @@ static LogicalResult verifyBoxPlace(CopyTensorOp copy) {
   int64_t bytes = *getElementBits(shared.getElementType()) / 8;
   for (int64_t extent : copy.getShape())
     bytes *= extent;
-  int64_t align = getTensorAlignBytes(copy);
+  int64_t align = copy.getAlignBytes();
   bool isOne = shared.getLayout().numElements() *
                    *getElementBits(shared.getElementType()) / 8 ==
                bytes;

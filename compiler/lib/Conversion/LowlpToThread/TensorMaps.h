@@ -28,9 +28,6 @@ mlir::FailureOr<TensorMapPlan> planTensorMaps(mlir::Operation *root);
 /// The box of the view that a copy takes, with an extent for each dimension.
 llvm::SmallVector<int64_t> getTensorBox(CopyTensorOp copy);
 
-/// The multiple of bytes at which the shared tile of a copy begins.
-int64_t getTensorAlignBytes(CopyTensorOp copy);
-
 void populateBulkCopyPatterns(const mlir::TypeConverter &converter,
                               mlir::RewritePatternSet &patterns,
                               const TensorMapPlan &plan);

@@ -1,12 +1,7 @@
-//===- Collectives.cpp - what threads do together, as host code -----------===//
-//
-// Operands that are vectors pass through scratch memory on the thread's stack.
-//
-//===----------------------------------------------------------------------===//
+//===- Collectives.cpp - barriers and shuffles, as host code --------------===//
 #include "Patterns.h"
 
 #include "lowlp/CPU/ABI.h"
-#include "lowlp/IR/Simt.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -28,31 +23,6 @@ static LowlpShuffleMode getShuffleMode(gpu::ShuffleMode mode) {
 }
 
 namespace {
-
-struct MmaLowering : ExecutorPattern<simt::MmaOp> {
-  using ExecutorPattern::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::MmaOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    bool isF16 = cast<VectorType>(op.getA().getType()).getElementType().isF16();
-    SmallVector<Value> operands = {calls.getI32(
-        rewriter, loc, isF16 ? LowlpMmaM16N8K16F16 : LowlpMmaM16N8K16BF16)};
-    Value fragments[] = {adaptor.getA(), adaptor.getB(), adaptor.getC()};
-    for (auto [index, fragment] : llvm::enumerate(fragments)) {
-      operands.push_back(calls.getScratch(rewriter, op, index));
-      LLVM::StoreOp::create(rewriter, loc, fragment, operands.back());
-    }
-    Value result = calls.getScratch(rewriter, op, std::size(fragments));
-    operands.push_back(result);
-    operands.push_back(calls.getSite(rewriter, op));
-    calls.call(rewriter, op, "lowlpCpuMma", /*resultType=*/{}, operands);
-    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, adaptor.getC().getType(),
-                                              result);
-    return success();
-  }
-};
 
 struct BarrierLowering : ExecutorPattern<gpu::BarrierOp> {
   using ExecutorPattern::ExecutorPattern;
@@ -113,5 +83,5 @@ struct ShuffleLowering : ExecutorPattern<gpu::ShuffleOp> {
 void lowlp::populateCollectivesToCPUPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns,
                                              ExecutorCalls &calls) {
-  patterns.add<MmaLowering, BarrierLowering, ShuffleLowering>(converter, calls);
+  patterns.add<BarrierLowering, ShuffleLowering>(converter, calls);
 }

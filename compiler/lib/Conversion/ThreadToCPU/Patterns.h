@@ -23,7 +23,13 @@ void populateKernelToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
 
-/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw` and
+/// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and
+/// `release`.
+void populateAtomicsToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                  mlir::RewritePatternSet &patterns,
+                                  ExecutorCalls &calls);
+
+/// Adds the lowerings of `simt.shared_memory`, `offset`, `load`, `store` and
 /// `assert`.
 void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
@@ -38,8 +44,12 @@ void populateAsyncToCPUPatterns(const mlir::LLVMTypeConverter &converter,
 /// Whether mbarriers or fences of proxies may order accesses of the kernel.
 bool usesMbarriersOrBulkCopies(mlir::Operation *kernel);
 
-/// Adds the lowerings of what threads do together: `simt.mma`, `gpu.barrier`
-/// and `gpu.shuffle`.
+/// Adds the lowerings of `simt.mma`, `ldmatrix` and `stmatrix`.
+void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   ExecutorCalls &calls);
+
+/// Adds the lowerings of `gpu.barrier` and `gpu.shuffle`.
 void populateCollectivesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns,
                                       ExecutorCalls &calls);

@@ -68,6 +68,8 @@ static LogicalResult convert(MLIRContext *context,
   populateThreadToLLVMPatterns(converter, patterns);
   populateKernelToCPUPatterns(converter, patterns, calls);
   populateMemoryToCPUPatterns(converter, patterns, calls);
+  populateAtomicsToCPUPatterns(converter, patterns, calls);
+  populateMatricesToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
   populateAsyncToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);

@@ -15,6 +15,7 @@
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -47,6 +48,12 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
+}
+
+Value lowlp::getByteAddress(OpBuilder &builder, Location loc, Value base,
+                            Value offset) {
+  return LLVM::GEPOp::create(builder, loc, base.getType(), builder.getI8Type(),
+                             base, ArrayRef<LLVM::GEPArg>{offset});
 }
 
 LogicalResult lowlp::verifyFlat(Operation *op, Type type) {

@@ -1,12 +1,14 @@
 //===- Mma.cpp - matrix multiplication on NVIDIA GPUs ---------------------===//
 //
-// PTX ISA, "Matrix Fragments for mma.m16n8k16": a lane passes its fragment in
-// registers of 32 bits, two elements each, low half first:
+// PTX ISA, "Matrix Fragments for mma.m16n8k16", "k32" and "k256": a lane passes
+// its fragment in registers of 32 bits, low elements first:
 //
 //   vector<8xf16>  e0 e1 | e2 e3 | e4 e5 | e6 e7      4 registers of A
 //   vector<4xf16>  e0 e1 | e2 e3                      2 registers of B
+//   vector<4xi32>  4 registers of A that hold packed elements
 //
-// A register is a vector<2xf16>, but for bf16 an i32: so the NVVM op has it.
+// A register is a vector<2xf16>, for all other types an i32: so the NVVM op has
+// it.
 //
 //===----------------------------------------------------------------------===//
 #include "Patterns.h"
@@ -16,15 +18,25 @@
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace lowlp;
 
-/// The registers that `fragment`, a vector of f16 or bf16, is passed in.
+static Value getElement(ConversionPatternRewriter &rewriter, Location loc,
+                        Value vector, int32_t index) {
+  Value position = LLVM::ConstantOp::create(rewriter, loc,
+                                            rewriter.getI32IntegerAttr(index));
+  return LLVM::ExtractElementOp::create(rewriter, loc, vector, position);
+}
+
+/// The registers that `fragment` is passed in.
 static SmallVector<Value> getRegisters(ConversionPatternRewriter &rewriter,
                                        Location loc, Value fragment) {
   auto type = cast<VectorType>(fragment.getType());
-  int32_t numRegisters = type.getNumElements() / 2;
+  int32_t numRegisters =
+      type.getNumElements() * type.getElementTypeBitWidth() / 32;
   SmallVector<Value> registers;
   if (type.getElementType().isF16()) {
     for (int32_t index = 0; index < numRegisters; ++index)
@@ -33,15 +45,62 @@ static SmallVector<Value> getRegisters(ConversionPatternRewriter &rewriter,
           ArrayRef<int32_t>{2 * index, 2 * index + 1}));
     return registers;
   }
-  auto words = VectorType::get(numRegisters, rewriter.getI32Type());
-  Value bits = LLVM::BitcastOp::create(rewriter, loc, words, fragment);
-  for (int32_t index = 0; index < numRegisters; ++index) {
-    Value position = LLVM::ConstantOp::create(
-        rewriter, loc, rewriter.getI32IntegerAttr(index));
-    registers.push_back(
-        LLVM::ExtractElementOp::create(rewriter, loc, bits, position));
-  }
+  Value words = fragment;
+  if (!type.getElementType().isInteger(32))
+    words = LLVM::BitcastOp::create(
+        rewriter, loc, VectorType::get(numRegisters, rewriter.getI32Type()),
+        fragment);
+  for (int32_t index = 0; index < numRegisters; ++index)
+    registers.push_back(getElement(rewriter, loc, words, index));
   return registers;
+}
+
+static NVVM::MMATypes getMmaType(Type element) {
+  return llvm::TypeSwitch<Type, NVVM::MMATypes>(element)
+      .Case([](Float16Type) { return NVVM::MMATypes::f16; })
+      .Case([](BFloat16Type) { return NVVM::MMATypes::bf16; })
+      .Case([](Float8E4M3FNType) { return NVVM::MMATypes::e4m3; })
+      .Case([](Float8E5M2Type) { return NVVM::MMATypes::e5m2; })
+      .Case([](IntegerType type) {
+        if (type.getWidth() == 1)
+          return NVVM::MMATypes::b1;
+        return type.isSigned() ? NVVM::MMATypes::s8 : NVVM::MMATypes::u8;
+      });
+}
+
+/// The product as `nvvm.mma.sync`.
+static Value createMma(ConversionPatternRewriter &rewriter, simt::MmaOp op,
+                       Type sumsType, ArrayRef<Value> a, ArrayRef<Value> b,
+                       ArrayRef<Value> sums) {
+  std::array types{getMmaType(op.getElementTypeOfA()),
+                   getMmaType(op.getElementTypeOfB())};
+  std::optional<NVVM::MMAB1Op> bitProduct;
+  std::optional<NVVM::MMAIntOverflow> overflow;
+  if (types[0] == NVVM::MMATypes::b1)
+    bitProduct = NVVM::MMAB1Op::and_popc;
+  else if (sums.front().getType().isInteger())
+    overflow = NVVM::MMAIntOverflow::wrapped;
+  return NVVM::MmaOp::create(
+      rewriter, op.getLoc(), sumsType, a, b, sums,
+      ArrayRef<int64_t>{16, 8, op.getK()}, bitProduct, overflow, types,
+      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+}
+
+/// The product of 8-bit floats as LLVM's intrinsic, since the verifier of MLIR
+/// 22's `nvvm.mma.sync` knows the types but refuses them.
+static Value callIntrinsic(ConversionPatternRewriter &rewriter, simt::MmaOp op,
+                           Type sumsType, ArrayRef<Value> a, ArrayRef<Value> b,
+                           ArrayRef<Value> sums) {
+  std::string name = llvm::formatv(
+      "llvm.nvvm.mma.m16n8k32.row.col.f32.{0}.{1}.f32",
+      NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfA())),
+      NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfB())));
+  SmallVector<Value> operands(a);
+  llvm::append_range(operands, b);
+  llvm::append_range(operands, sums);
+  return LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), sumsType,
+                                       rewriter.getStringAttr(name), operands)
+      .getResult(0);
 }
 
 namespace {
@@ -53,30 +112,24 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
   matchAndRewrite(simt::MmaOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Type f32 = rewriter.getF32Type();
+    auto sumType = cast<VectorType>(adaptor.getC().getType());
     SmallVector<Value> sums;
-    SmallVector<Value> positions;
-    for (int32_t index = 0; index < 4; ++index) {
-      positions.push_back(LLVM::ConstantOp::create(
-          rewriter, loc, rewriter.getI32IntegerAttr(index)));
-      sums.push_back(LLVM::ExtractElementOp::create(
-          rewriter, loc, adaptor.getC(), positions.back()));
-    }
-    bool isF16 = cast<VectorType>(op.getA().getType()).getElementType().isF16();
-    NVVM::MMATypes type = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
-    Value results = NVVM::MmaOp::create(
-        rewriter, loc,
-        LLVM::LLVMStructType::getLiteral(getContext(), {f32, f32, f32, f32}),
-        getRegisters(rewriter, loc, adaptor.getA()),
-        getRegisters(rewriter, loc, adaptor.getB()), sums,
-        ArrayRef<int64_t>{16, 8, 16}, /*b1Op=*/std::nullopt,
-        /*intOverflow=*/std::nullopt, std::array{type, type},
-        std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-    Value d = LLVM::PoisonOp::create(rewriter, loc, adaptor.getC().getType());
-    for (int64_t index = 0; index < 4; ++index) {
+    for (int32_t index = 0; index < sumType.getNumElements(); ++index)
+      sums.push_back(getElement(rewriter, loc, adaptor.getC(), index));
+    Type sumsType = LLVM::LLVMStructType::getLiteral(
+        getContext(), SmallVector<Type>(sums.size(), sumType.getElementType()));
+    SmallVector<Value> a = getRegisters(rewriter, loc, adaptor.getA());
+    SmallVector<Value> b = getRegisters(rewriter, loc, adaptor.getB());
+    Value results =
+        isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA())
+            ? callIntrinsic(rewriter, op, sumsType, a, b, sums)
+            : createMma(rewriter, op, sumsType, a, b, sums);
+    Value d = LLVM::PoisonOp::create(rewriter, loc, sumType);
+    for (int32_t index = 0; index < sumType.getNumElements(); ++index) {
       Value sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);
-      d = LLVM::InsertElementOp::create(rewriter, loc, d, sum,
-                                        positions[index]);
+      Value position = LLVM::ConstantOp::create(
+          rewriter, loc, rewriter.getI32IntegerAttr(index));
+      d = LLVM::InsertElementOp::create(rewriter, loc, d, sum, position);
     }
     rewriter.replaceOp(op, d);
     return success();

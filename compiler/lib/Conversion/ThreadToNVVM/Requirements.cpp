@@ -12,12 +12,22 @@
 #include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace lowlp;
 
 using Features = SmallVector<Feature, 2>;
+
+static Feature getRequiredFeature(simt::MmaOp mma) {
+  Type element = mma.getElementTypeOfA();
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
+    return Feature::MmaF8;
+  if (element.isUnsignedInteger(1))
+    return Feature::MmaB1And;
+  return isa<IntegerType>(element) ? Feature::MmaS8 : Feature::MmaF16;
+}
 
 /// What the lowering of `op` cannot do without.
 static Features getRequiredFeatures(Operation *op) {
@@ -42,8 +52,18 @@ static Features getRequiredFeatures(Operation *op) {
           [](auto) -> Features { return {Feature::BulkCopyToGlobal}; })
       .Case<simt::CopyTensorOp>(
           [](auto) -> Features { return {Feature::TensorCopy}; })
+      .Case<simt::AtomicRMWOp>([](simt::AtomicRMWOp atomic) -> Features {
+        Type element = getElementTypeOrSelf(atomic.getValue());
+        if (element.isBF16())
+          return {Feature::AtomicBF16x2};
+        return element.isF16() ? Features{Feature::AtomicF16x2} : Features();
+      })
       .Case<simt::MmaOp>(
-          [](simt::MmaOp) -> Features { return {Feature::MmaF16}; })
+          [](simt::MmaOp mma) -> Features { return {getRequiredFeature(mma)}; })
+      .Case<simt::LdMatrixOp>(
+          [](auto) -> Features { return {Feature::LoadMatrix}; })
+      .Case<simt::StMatrixOp>(
+          [](auto) -> Features { return {Feature::StoreMatrix}; })
       .Default([](Operation *) { return Features(); });
 }
 

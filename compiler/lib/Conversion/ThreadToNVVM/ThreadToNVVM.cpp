@@ -44,7 +44,9 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateGpuToNVVMConversionPatterns(converter, patterns);
   populateSimtMemoryToNVVMPatterns(converter, patterns);
   populateSimtAsyncToNVVMPatterns(converter, patterns);
+  populateSimtAtomicsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
+  populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 
   LLVMConversionTarget target(*context);

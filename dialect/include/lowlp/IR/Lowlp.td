@@ -12,8 +12,10 @@ include "lowlp/IR/LowlpSharedOps.td"
 include "lowlp/IR/LowlpCopyOps.td"
 include "lowlp/IR/LowlpBarrierOps.td"
 include "lowlp/IR/LowlpBulkOps.td"
+include "lowlp/IR/LowlpOrderOps.td"
 include "lowlp/IR/LowlpComputeOps.td"
 include "lowlp/IR/LowlpMathOps.td"
 include "lowlp/IR/LowlpShapeOps.td"
+include "lowlp/IR/LowlpLayoutOps.td"
 
 #endif // LOWLP_IR_LOWLP_TD

@@ -125,6 +125,8 @@ def Lowlp_CopyTensorOp : Lowlp_Op<"copy_tensor", [AttrSizedOperandSegments, Memo
   let extraClassDeclaration = [{
     /// The bytes of a row's swizzle: 0, 32, 64 or 128.
     int64_t getSwizzleBytes();
+    /// The multiple of bytes at which the shared tile begins.
+    int64_t getAlignBytes() { return std::max<int64_t>(128, 8 * getSwizzleBytes()); }
   }];
 }
 

@@ -66,17 +66,27 @@ def Lowlp_ViewOp : Lowlp_Op<"view", [Pure]> {
 def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
   let summary = "the product of two tiles added to a third";
   let description = [{
-    `d = a * b + c` with `a` [M, K], `b` [K, N] and `c`, `d` [M, N] (Tilus, table 1: Dot); `a` and `b` both `f16` or
-    both `bf16`, sums in `f32`. The layouts must divide by the fragments of a matrix instruction: for `mma.sync`
-    m16n8k16 (PTX ISA, matrix fragments) these are
+    `d = a * b + c` with `a` [M, K], `b` [K, N] and `c`, `d` [M, N] (Tilus, table 1: Dot). A matrix instruction of 16 x 8
+    x K' does the work (PTX ISA, `mma.sync`):
+
+    | Elements of a and b             | Sums   | K'  |
+    |---------------------------------|--------|-----|
+    | both `f16`, or both `bf16`      | `f32`  | 16  |
+    | `si8` or `ui8`, each            | `si32` | 32  |
+    | `f8E4M3FN` or `f8E5M2`, each    | `f32`  | 32  |
+    | both `ui1`                      | `si32` | 256 |
+
+    Sums of integers wrap around. The layouts must divide by the registers of the instruction's fragments (PTX ISA,
+    "Matrix Fragments for mma.m16n8k16", "k32" and "k256"), which with `e` elements in 32 bits are
 
     ```
-    a: column_local(2, 2).spatial(8, 4).local(1, 2)
-    b: local(2, 1).column_spatial(4, 8).local(2, 1)
-    c: local(2, 1).spatial(8, 4).local(1, 2)
+    a: spatial(8, 4).local(1, e)           fragment: column_local(2, 2).spatial(8, 4).local(1, e)
+    b: column_spatial(4, 8).local(e, 1)    fragment: local(2, 1).column_spatial(4, 8).local(e, 1)
+    c: spatial(8, 4).local(1, 2)           fragment: local(2, 1).spatial(8, 4).local(1, 2)
     ```
 
-    and for each fragment of `c` the same warp must hold the fragments of `a` and `b` that it needs.
+    A warp may hold its registers in any order, but must hold all of those that make the fragments which its part of `c`
+    needs, each at one place in all warps.
 
     ```mlir
     %d = lowlp.dot %a, %b, %c : !lowlp.tile<16x16xf16, ...>, !lowlp.tile<16x8xf16, ...>, !lowlp.tile<16x8xf32, ...>

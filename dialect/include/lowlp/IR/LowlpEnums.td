@@ -15,4 +15,11 @@ def Lowlp_ReduceKind : I32EnumAttr<"ReduceKind", "how a reduction combines two n
   let cppNamespace = "::lowlp";
 }
 
+def Lowlp_AtomicKind : I32EnumAttr<"AtomicKind", "what an atomic does with an element in memory", [
+    I32EnumAttrCase<"Add", 0, "add">, I32EnumAttrCase<"Min", 1, "min">, I32EnumAttrCase<"Max", 2, "max">,
+    I32EnumAttrCase<"And", 3, "and">, I32EnumAttrCase<"Or", 4, "or">, I32EnumAttrCase<"Xor", 5, "xor">,
+    I32EnumAttrCase<"Exchange", 6, "exchange">]> {
+  let cppNamespace = "::lowlp";
+}
+
 #endif // LOWLP_IR_LOWLPENUMS_TD

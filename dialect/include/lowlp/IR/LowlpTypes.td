@@ -71,6 +71,8 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<int64_t> getShape() const;
     int64_t getRank() const { return static_cast<int64_t>(getShape().size()); }
+    /// The bytes that it takes; at most 2^40, which fits nowhere.
+    int64_t getSizeInBytes() const;
   }];
 }
 

@@ -4,6 +4,7 @@
 
 include "lowlp/IR/SimtDialect.td"
 include "lowlp/IR/SimtMemoryOps.td"
+include "lowlp/IR/SimtAtomicOps.td"
 include "lowlp/IR/SimtCopyOps.td"
 include "lowlp/IR/SimtBarrierOps.td"
 include "lowlp/IR/SimtBulkOps.td"

@@ -37,10 +37,20 @@ typedef struct LowlpThread LowlpThread;
 /// of the i-th argument (a pointer or a scalar). A thread exits by returning.
 typedef void (*LowlpKernelFn)(LowlpThread *thread, void *const *args);
 
-/// The instructions of `lowlpCpuMma`.
+/// The instructions of `lowlpCpuMma`, by the types of A and B. Sums are f32, of
+/// integers and bits s32.
 enum LowlpMmaKind {
-  LowlpMmaM16N8K16F16 = 0,  ///< f16 * f16 + f32 -> f32
-  LowlpMmaM16N8K16BF16 = 1, ///< bf16 * bf16 + f32 -> f32
+  LowlpMmaM16N8K16F16 = 0,
+  LowlpMmaM16N8K16BF16 = 1,
+  LowlpMmaM16N8K32S8S8 = 2,
+  LowlpMmaM16N8K32S8U8 = 3,
+  LowlpMmaM16N8K32U8S8 = 4,
+  LowlpMmaM16N8K32U8U8 = 5,
+  LowlpMmaM16N8K32E4M3E4M3 = 6,
+  LowlpMmaM16N8K32E4M3E5M2 = 7,
+  LowlpMmaM16N8K32E5M2E4M3 = 8,
+  LowlpMmaM16N8K32E5M2E5M2 = 9,
+  LowlpMmaM16N8K256B1And = 10, ///< `.and.popc`
 };
 
 /// The modes of `lowlpCpuShuffle`.
@@ -92,17 +102,38 @@ LOWLP_CPU_EXPORT void lowlpCpuAssert(LowlpThread *thread, int32_t holds,
                                      const char *message, const char *site);
 
 /// D = A * B + C by the whole warp. PTX ISA, "Warp Level Matrix Instructions",
-/// mma.sync.aligned.m16n8k16.row.col. `kind` is a `LowlpMmaKind`. Each lane
-/// passes its own fragment, in the order of "Matrix Fragments for
-/// mma.m16n8k16 with floating point type": 8 16-bit values at `a`, 4 at `b`,
-/// 4 floats at `c` and `d`. `d` may be `c`; no other memory may overlap `d`.
-/// Products are exact, the sum of c and then k = 0..15 runs in double and is
-/// rounded once to float: an oracle, more exact than tensor cores, whose order
-/// and width of summation are not documented. Reports if the block's last warp
-/// is partial and calls this, or if the lanes do not all come to this site.
+/// mma.sync.aligned.row.col. `kind` is a `LowlpMmaKind`. Each lane passes its
+/// own fragment, in the order of "Matrix Fragments for mma.m16n8k16 with
+/// floating point type" and those for k32 and k256: 16 bytes at `a`, 8 at `b`,
+/// 4 sums at `c` and `d`. `d` may be `c`; no other memory may overlap `d`.
+/// Products of floats are exact, the sum of c and then k = 0, 1, .. runs in
+/// double and is rounded once to float: an oracle, more exact than tensor
+/// cores, whose order and width of summation are not documented. Sums of
+/// integers wrap around. Reports if the block's last warp is partial and calls
+/// this, or if the lanes do not all come to this site.
 LOWLP_CPU_EXPORT void lowlpCpuMma(LowlpThread *thread, int32_t kind,
                                   const void *a, const void *b, const void *c,
                                   void *d, const char *site);
+
+/// Loads `count` matrices of 8 rows of 16 bytes from shared memory by the whole
+/// warp. PTX ISA, "Warp Level Matrix Instructions", ldmatrix.sync.aligned.m8n8
+/// .b16 with .x1, .x2 or .x4, and .trans if `transposed`. Lane 8 m + r passes
+/// the address of row r of matrix m as `base + byteOffset`, a multiple of 16;
+/// those of other lanes do not count. Each lane receives `count` words at
+/// `words`. A row is counted and checked for bounds as an access of the lane
+/// that gave its address; reads of what was never written, and races, are those
+/// of the lane that receives the bytes. Reports as `lowlpCpuMma` does where
+/// lanes do not meet.
+LOWLP_CPU_EXPORT void lowlpCpuLoadMatrix(LowlpThread *thread, const void *base,
+                                         int64_t byteOffset, int32_t count,
+                                         int32_t transposed, void *words,
+                                         const char *site);
+
+/// The mirror of `lowlpCpuLoadMatrix`: stmatrix.sync.aligned.m8n8.b16.
+LOWLP_CPU_EXPORT void lowlpCpuStoreMatrix(LowlpThread *thread, void *base,
+                                          int64_t byteOffset, int32_t count,
+                                          int32_t transposed, const void *words,
+                                          const char *site);
 
 /// Waits until every thread of the block is at this site, and orders the
 /// accesses of the block before it and after it: nothing else does. PTX ISA,

@@ -1,0 +1,195 @@
+//===- DotPlan.cpp - the matrix instructions of a block's product ---------===//
+//
+// Each operand's layout is divided by a register of the instruction's fragment:
+// what the 32 lanes of a warp hold in one of their registers (PTX ISA, "Matrix
+// Fragments for mma.m16n8k16", "k32" and "k256"), with e elements in 32 bits:
+//
+//   a = outerA . spatial(8, 4).local(1, e)           8 rows,  4 e columns
+//   b = outerB . column_spatial(4, 8).local(e, 1)    4 e rows, 8 columns
+//   c = outerC . spatial(8, 4).local(1, 2)           8 rows,  8 columns
+//
+// The outer layouts map (warp, register) to a place in a grid of registers. For
+// fragment (m, n) of c and step k an instruction takes
+//
+//   of c   (2 m, n)  (2 m + 1, n)
+//   of a   (2 m, 2 k)  (2 m + 1, 2 k)  (2 m, 2 k + 1)  (2 m + 1, 2 k + 1)
+//   of b   (2 k, n)  (2 k + 1, n)
+//
+// Registers cannot be indexed at run time, so each must have the same index in
+// every warp; otherwise they may be in any order. Steps go in increasing order
+// of k.
+//
+//===----------------------------------------------------------------------===//
+#include "DotPlan.h"
+
+#include "lowlp/Layout/LayoutAlgebra.h"
+#include "lowlp/Layout/LayoutText.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+namespace {
+
+constexpr int64_t kRegisterBits = 32;
+
+/// An operand of the product as a grid of registers.
+struct Operand {
+  StringRef name;
+  Layout outer;
+  /// The extents of one register.
+  int64_t rows, columns;
+};
+
+/// A place in an operand's grid of registers.
+using Place = std::vector<int64_t>;
+using PlaceInWarp = llvm::function_ref<Place(int64_t)>;
+
+class Planner {
+public:
+  explicit Planner(DotOp op) : op(op) {}
+  FailureOr<SmallVector<DotStep>> plan();
+
+private:
+  LogicalResult divideOperands();
+  LogicalResult divide(Operand &operand, StringRef name, TileType tile,
+                       const Layout &unit, const Layout &fragment);
+  std::optional<int64_t> find(const Operand &operand, PlaceInWarp place);
+  FailureOr<int64_t> require(const Operand &operand, PlaceInWarp place,
+                             int64_t sum);
+  FailureOr<DotStep> planStep(int64_t sum, int64_t k);
+
+  DotOp op;
+  Operand a, b, c;
+};
+
+} // namespace
+
+/// Makes of `tile` registers of layout `unit`, or a diagnostic.
+LogicalResult Planner::divide(Operand &operand, StringRef name, TileType tile,
+                              const Layout &unit, const Layout &fragment) {
+  const Layout &layout = tile.getLayout();
+  Result<Layout> outer = divideRight(layout, unit);
+  bool isWhole = true;
+  for (auto [d, extent] : llvm::enumerate(layout.shape()))
+    isWhole &= extent % fragment.shape()[d] == 0;
+  if (!outer || !isWhole) {
+    unsigned bits = *getElementBits(op.getA().getType().getElementType());
+    return op.emitOpError("the layout of ")
+           << name << ", '" << str(layout)
+           << "', is not made of the fragments of mma m16n8k"
+           << 8 * kRegisterBits / bits << ", '" << str(fragment) << "'";
+  }
+  operand = {name, *outer, unit.shape()[0], unit.shape()[1]};
+  return success();
+}
+
+LogicalResult Planner::divideOperands() {
+  TileType typeA = op.getA().getType(), typeB = op.getB().getType();
+  int64_t e = kRegisterBits / *getElementBits(typeA.getElementType());
+  Layout unitA = Layout::spatial({8, 4}) * Layout::local({1, e});
+  Layout unitB = Layout::columnSpatial({4, 8}) * Layout::local({e, 1});
+  Layout unitC = Layout::spatial({8, 4}) * Layout::local({1, 2});
+  // Each operand that does not fit is named.
+  LogicalResult fitA =
+      divide(a, "a", typeA, unitA, Layout::columnLocal({2, 2}) * unitA);
+  LogicalResult fitB =
+      divide(b, "b", typeB, unitB, Layout::local({2, 1}) * unitB);
+  LogicalResult fitC =
+      divide(c, "c", op.getC().getType(), unitC, Layout::local({2, 1}) * unitC);
+  return success(succeeded(fitA) && succeeded(fitB) && succeeded(fitC));
+}
+
+/// The index at which every warp w holds register place(w), or nothing.
+std::optional<int64_t> Planner::find(const Operand &operand,
+                                     PlaceInWarp place) {
+  const Layout &outer = operand.outer;
+  for (int64_t i = 0; i < outer.numLocals(); ++i) {
+    bool everywhere = true;
+    for (int64_t w = 0; w < outer.numThreads() && everywhere; ++w)
+      everywhere = outer.evaluate(w, i) == place(w);
+    if (everywhere)
+      return i;
+  }
+  return std::nullopt;
+}
+
+/// As `find`, with a diagnostic where register `sum` of c lacks it.
+FailureOr<int64_t> Planner::require(const Operand &operand, PlaceInWarp place,
+                                    int64_t sum) {
+  if (std::optional<int64_t> index = find(operand, place))
+    return *index;
+  auto describe = [](Place at, const Operand &of) {
+    return llvm::formatv("rows {0} to {1} and columns {2} to {3} of {4}",
+                         at[0] * of.rows, (at[0] + 1) * of.rows - 1,
+                         at[1] * of.columns, (at[1] + 1) * of.columns - 1,
+                         of.name)
+        .str();
+  };
+  return op.emitOpError("a warp needs ")
+         << describe(place(0), operand) << " for "
+         << describe(c.outer.evaluate(0, sum), c)
+         << ", in one register in all warps";
+}
+
+/// The instruction of step `k` for the fragment whose upper half is register
+/// `sum` of c.
+FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
+  auto at = [&](int64_t w, int64_t d) { return c.outer.evaluate(w, sum)[d]; };
+  FailureOr<int64_t> lower =
+      require(c, [&](int64_t w) { return Place{at(w, 0) ^ 1, at(w, 1)}; }, sum);
+  if (failed(lower))
+    return failure();
+  DotStep step;
+  step.c = {sum, *lower};
+  for (int64_t r = 0; r < 4; ++r) {
+    FailureOr<int64_t> index = require(
+        a, [&](int64_t w) { return Place{at(w, 0) ^ (r % 2), 2 * k + r / 2}; },
+        sum);
+    if (failed(index))
+      return failure();
+    step.a.push_back(*index);
+  }
+  for (int64_t r = 0; r < 2; ++r) {
+    FailureOr<int64_t> index =
+        require(b, [&](int64_t w) { return Place{2 * k + r, at(w, 1)}; }, sum);
+    if (failed(index))
+      return failure();
+    step.b.push_back(*index);
+  }
+  return step;
+}
+
+FailureOr<SmallVector<DotStep>> Planner::plan() {
+  if (failed(divideOperands()))
+    return failure();
+  SmallVector<DotStep> steps;
+  for (int64_t i = 0; i < c.outer.numLocals(); ++i) {
+    // The upper half of a fragment stands for both.
+    if (c.outer.evaluate(0, i)[0] % 2 != 0)
+      continue;
+    for (int64_t k = 0; k < a.outer.shape()[1] / 2; ++k) {
+      FailureOr<DotStep> step = planStep(i, k);
+      if (failed(step))
+        return failure();
+      steps.push_back(std::move(*step));
+    }
+  }
+  return steps;
+}
+
+FailureOr<DotPlans> lowlp::planDots(Operation *root) {
+  DotPlans plans;
+  bool allFit = true;
+  root->walk([&](DotOp op) {
+    FailureOr<SmallVector<DotStep>> steps = Planner(op).plan();
+    if (succeeded(steps))
+      plans[op] = std::move(*steps);
+    else
+      allFit = false;
+  });
+  if (!allFit)
+    return failure();
+  return plans;
+}

@@ -1,0 +1,54 @@
+// RUN: lowlp-opt %s --lowlp-convert-thread-to-nvvm | FileCheck %s
+
+// mma of packed elements, ldmatrix and stmatrix.
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: llvm.func @packed
+    gpu.func @packed(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      %a = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xi32>
+      %b = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<2xi32>
+      %f = simt.load %p[%0] align 16 : !simt.ptr<global> -> vector<4xf32>
+      // CHECK: nvvm.mma.sync
+      // CHECK-SAME: intOverflowBehavior = #nvvm.mma_int_overflow<wrapped>
+      // CHECK-SAME: multiplicandAPtxType = #nvvm.mma_type<s8>, multiplicandBPtxType = #nvvm.mma_type<u8>
+      // CHECK-SAME: shape = #nvvm.shape<m = 16, n = 8, k = 32>
+      // CHECK-SAME: (i32, i32, i32) -> !llvm.struct<(i32, i32, i32, i32)>
+      %c = simt.mma %a as si8, %b as ui8, %a : vector<4xi32>, vector<2xi32>, vector<4xi32>
+      // CHECK: nvvm.mma.sync
+      // CHECK-SAME: b1Op = #nvvm.mma_b1op<and_popc>
+      // CHECK-SAME: shape = #nvvm.shape<m = 16, n = 8, k = 256>
+      %d = simt.mma %a as ui1, %b as ui1, %c : vector<4xi32>, vector<2xi32>, vector<4xi32>
+      // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32"
+      // CHECK-SAME: (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+      %e = simt.mma %a as f8E4M3FN, %b as f8E5M2, %f : vector<4xi32>, vector<2xi32>, vector<4xf32>
+      simt.store %d, %p[%0] align 16 : vector<4xi32>, !simt.ptr<global>
+      simt.store %e, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
+      gpu.return
+    }
+
+    // CHECK-LABEL: llvm.func @matrices
+    gpu.func @matrices(%offset: i64) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %p = simt.shared_memory 0 : !simt.ptr<shared>
+      // CHECK: nvvm.ldmatrix %{{[0-9]+}} {
+      // CHECK-SAME: layout = #nvvm.mma_layout<row>, num = 4 : i32
+      // CHECK-SAME: (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+      %v = simt.ldmatrix %p[%offset] : !simt.ptr<shared> -> vector<4xi32>
+      // CHECK: nvvm.ldmatrix
+      // CHECK-SAME: layout = #nvvm.mma_layout<col>, num = 2 : i32
+      %w = simt.ldmatrix %p[%offset] trans : !simt.ptr<shared> -> vector<2xi32>
+      // CHECK: nvvm.ldmatrix
+      // CHECK-SAME: (!llvm.ptr<3>) -> i32
+      %x = simt.ldmatrix %p[%offset] : !simt.ptr<shared> -> vector<1xi32>
+      // CHECK: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {
+      // CHECK-SAME: layout = #nvvm.mma_layout<row>
+      simt.stmatrix %v, %p[%offset] : vector<4xi32>, !simt.ptr<shared>
+      // CHECK: nvvm.stmatrix
+      // CHECK-SAME: layout = #nvvm.mma_layout<col>
+      simt.stmatrix %w, %p[%offset] trans : vector<2xi32>, !simt.ptr<shared>
+      simt.stmatrix %x, %p[%offset] : vector<1xi32>, !simt.ptr<shared>
+      gpu.return
+    }
+  }
+}

@@ -42,6 +42,7 @@ def make_ring(bug: str = "", *, tensor: bool = False) -> ll.Kernel:
         empty = ll.alloc_mbarriers(STAGES, arrivals=THREADS)
         if bug != "no synchronize":
             ll.synchronize()
+
         @ll.inline
         def fill(stage: int | ll.Scalar, step: int | ll.Scalar) -> None:
             expect(full, stage, bytes=announced)
@@ -197,7 +198,9 @@ def test_a_tile_goes_to_global_memory() -> None:
         compile_cpu(make_store())(x, y, checks=checks)
         np.testing.assert_array_equal(y[:, 64:], x)
         assert not y[:, :64].any()
-    with pytest.raises(CpuTargetError, match=r"copy_bulk_to_global at .*missing fence: read of 128 bytes .* the write by"):
+    with pytest.raises(
+        CpuTargetError, match=r"copy_bulk_to_global at .*missing fence: read of 128 bytes .* the write by"
+    ):
         compile_cpu(make_store(fence=False))(x, np.zeros((8, 128), np.float16))
     with pytest.raises(CpuTargetError, match=r"store_shared at .* changes bytes that an asynchronous copy still reads"):
         compile_cpu(make_store(wait=False))(x, np.zeros((8, 128), np.float16))
@@ -240,7 +243,11 @@ def test_misaligned_copies_are_reported() -> None:
     x = np.zeros(256 + 8, np.float16)
     x = x[(-x.ctypes.data // 2) % 8 :][:256]
     kernel(x, 8)
-    with pytest.raises(CpuTargetError, match=r"copy_bulk at .*: read of 128 bytes at byte offset 8 of argument 'x'.*misali"):
+    with pytest.raises(
+        CpuTargetError, match=r"copy_bulk at .*: read of 128 bytes at byte offset 8 of argument 'x'.*misali"
+    ):
         kernel(x, 4)
-    with pytest.raises(CpuTargetError, match=r"copy_bulk at .*: a bulk copy takes whole rows, but an element lies outside"):
+    with pytest.raises(
+        CpuTargetError, match=r"copy_bulk at .*: a bulk copy takes whole rows, but an element lies outside"
+    ):
         kernel(x, 200)

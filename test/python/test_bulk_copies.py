@@ -45,7 +45,7 @@ def make_ring(bug: str = "", *, tensor: bool = False) -> ll.Kernel:
 
         @ll.inline
         def fill(stage: int | ll.Scalar, step: int | ll.Scalar) -> None:
-            expect(full, stage, bytes=announced)
+            expect(full, stage, num_bytes=announced)
             copy(
                 x_view, stages, view_offsets=[0, step * COLUMNS], offsets=[stage, 0, 0], shape=[ROWS, COLUMNS],
                 barriers=full, index=stage,
@@ -89,17 +89,17 @@ def test_a_ring_of_stages(tensor: bool) -> None:
 
 EXPECTED = {
     # Another thread may read before the first one has begun to copy.
-    "no wait": r"lowlp\.load_shared at .*test_bulk_copies\.py:\d+:\d+: (uninitialised read|read of 16 bytes at byte offset "
-    r"\d+ of shared memory .* was not waited for, issued by thread \(0, 0, 0\) at lowlp\.copy_bulk at .*\.py:\d+)",
+    "no wait": r"lowlp\.load_shared at .*test_bulk_copies\.py:\d+:\d+: (uninitialised read|read of 16 bytes at "
+    r"byte offset \d+ of shared memory .* was not waited for, issued by thread \(0, 0, 0\) at lowlp\.copy_bulk at .*\.py:\d+)",
     "wrong parity": r"lowlp\.load_shared at .*(uninitialised read| was not waited for)",
     "no empty wait": r"race: .*nor does an mbarrier order them|was not waited for",
     "wrong empty parity": r"race: .*nor does an mbarrier order them|was not waited for",
-    "no bytes": r"deadlock: .*lowlp\.mbarrier_wait at .*test_bulk_copies\.py:\d+:\d+ \(the mbarrier at byte offset \d+, "
-    r"whose phase 0 lacks 1 of 1 arrivals, and 1024 bytes came that no arrival announced\)",
+    "no bytes": r"deadlock: .*lowlp\.mbarrier_wait at .*test_bulk_copies\.py:\d+:\d+ \(the mbarrier at byte offset "
+    r"\d+, whose phase 0 lacks 1 of 1 arrivals, and 1024 bytes came that no arrival announced\)",
     "too few bytes": r"lowlp\.copy_bulk at .*more bytes than announced|was not waited for",
     "too many bytes": r"deadlock: .*whose phase 0 lacks 0 of 1 arrivals and 16 bytes",
-    "no fence": r"lowlp\.copy_bulk at .*missing fence: write of 128 bytes .* by a bulk copy and the read by thread .* at "
-    r"lowlp\.load_shared at .* have no fence_async between them",
+    "no fence": r"lowlp\.copy_bulk at .*missing fence: write of 128 bytes .* by a bulk copy and the read by thread .* "
+    r"at lowlp\.load_shared at .* have no fence_async between them",
     "no synchronize": r"is not there yet for this thread: no barrier lies between|there is no mbarrier at byte offset",
 }
 
@@ -128,7 +128,7 @@ def make_box(layout: object, dtype: str, box: tuple[int, int]) -> ll.Kernel:
         shared = ll.alloc_shared(dtype, [rows, columns], layout)
         barrier = ll.alloc_mbarriers(1, arrivals=1)
         ll.synchronize()
-        ll.mbarrier_expect_bytes(barrier, 0, bytes=rows * columns * lowlp.dtype(dtype).bits // 8)
+        ll.mbarrier_expect_bytes(barrier, 0, num_bytes=rows * columns * lowlp.dtype(dtype).bits // 8)
         ll.copy_tensor(
             x_view, shared, view_offsets=[i, j], offsets=[0, 0], shape=[rows, columns], barriers=barrier, index=0
         )
@@ -234,7 +234,7 @@ def test_misaligned_copies_are_reported() -> None:
         shared = ll.alloc_shared("f16", [64])
         barrier = ll.alloc_mbarriers(1, arrivals=1)
         ll.synchronize()
-        ll.mbarrier_expect_bytes(barrier, 0, bytes=128)
+        ll.mbarrier_expect_bytes(barrier, 0, num_bytes=128)
         ll.copy_bulk(view, shared, view_offsets=[offset], offsets=[0], shape=[64], barriers=barrier, index=0)
         ll.mbarrier_wait(barrier, 0, parity=0)
 

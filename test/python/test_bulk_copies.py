@@ -89,8 +89,9 @@ def test_a_ring_of_stages(tensor: bool) -> None:
 
 EXPECTED = {
     # Another thread may read before the first one has begun to copy.
-    "no wait": r"lowlp\.load_shared at .*test_bulk_copies\.py:\d+:\d+: (uninitialised read|read of 16 bytes at "
-    r"byte offset \d+ of shared memory .* was not waited for, issued by thread \(0, 0, 0\) at lowlp\.copy_bulk at .*\.py:\d+)",
+    "no wait": r"lowlp\.load_shared at .*test_bulk_copies\.py:\d+:\d+: (uninitialised read|read of 16 bytes at byte "
+    r"offset \d+ of shared memory .* was not waited for, issued by thread \(0, 0, 0\) at "
+    r"lowlp\.copy_bulk at .*\.py:\d+)",
     "wrong parity": r"lowlp\.load_shared at .*(uninitialised read| was not waited for)",
     "no empty wait": r"race: .*nor does an mbarrier order them|was not waited for",
     "wrong empty parity": r"race: .*nor does an mbarrier order them|was not waited for",

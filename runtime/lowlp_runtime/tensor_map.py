@@ -72,7 +72,8 @@ class TensorMap:
         row_bytes = self.box[-1] * self.element_bytes
         if self.swizzle not in SWIZZLES or self.swizzle not in (0, row_bytes):
             raise LowlpValueError(
-                f"tensor map: swizzle must be 0, or 32, 64 or 128 as the {row_bytes} bytes of a row, got {self.swizzle!r}"
+                f"tensor map: swizzle must be 0, or 32, 64 or 128 as the {row_bytes} bytes of a row, "
+                f"got {self.swizzle!r}"
             )
 
     def to_json(self) -> dict[str, object]:

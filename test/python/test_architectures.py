@@ -60,7 +60,9 @@ def check_reason(message: str, chip: str) -> None:
     assert int(memory[1]) > int(memory[3]) == target(chip).max_shared_bytes_per_block
 
 
-@pytest.mark.parametrize("file", ["fig2.mlir", "fig2.py", "fig14.py", "softmax.py", "rmsnorm.py", "transform_b.py", "matmul.py"])
+@pytest.mark.parametrize(
+    "file", ["fig2.mlir", "fig2.py", "fig14.py", "softmax.py", "rmsnorm.py", "transform_b.py", "matmul.py"]
+)
 def test_these_are_for_every_architecture(file: str) -> None:
     """They use nothing that came after sm_80, so that no architecture may refuse them."""
     assert file in FILES

@@ -15,7 +15,10 @@ CASES: list[tuple[Callable[[Any, Any, Any], Any], str]] = [
     (lambda v, s, b: ll.alloc_mbarriers(1, arrivals=2**20), "arrivals: must be an int from 1 to 1048575, found"),
     (lambda v, s, b: ll.mbarrier_arrive(s, 0), "barriers: must be made by ll.alloc_mbarriers, found a shared tile"),
     (lambda v, s, b: ll.mbarrier_arrive(b, 2), "index: must be 0 to 1, found 2"),
-    (lambda v, s, b: ll.mbarrier_expect_bytes(b, 0, bytes=0), "bytes: must be an int from 1 to 1048575, found int 0"),
+    (
+        lambda v, s, b: ll.mbarrier_expect_bytes(b, 0, num_bytes=0),
+        "num_bytes: must be an int from 1 to 1048575, found int 0",
+    ),
     (lambda v, s, b: ll.mbarrier_wait(b, 0, parity="even"), "parity: "),
     (
         lambda v, s, b: ll.copy_bulk(s, s, view_offsets=[0], offsets=[0], shape=[8], barriers=b, index=0),

@@ -9,7 +9,15 @@ import pytest
 from fake_driver import FakeDriver
 from saved_kernel import describe
 
-from lowlp_runtime import KernelBinary, KernelDescription, LowlpTypeError, LowlpValueError, TensorMap, launch, tensor_map
+from lowlp_runtime import (
+    KernelBinary,
+    KernelDescription,
+    LowlpTypeError,
+    LowlpValueError,
+    TensorMap,
+    launch,
+    tensor_map,
+)
 
 MAP = TensorMap("out", 4, (("param", "n"), 48), (("*", ("param", "n"), 32),), (16, 32), 128)
 
@@ -96,7 +104,9 @@ def test_an_empty_grid_needs_no_map(kernel: KernelBinary, encoded: list[Any]) ->
 
 
 def test_tensors_without_a_map_are_refused(kernel: KernelBinary, encoded: list[Any]) -> None:
-    with pytest.raises(LowlpValueError, match=r"^out: strides of the tensor must be multiples of 16 bytes .*got \[20\]"):
+    with pytest.raises(
+        LowlpValueError, match=r"^out: strides of the tensor must be multiples of 16 bytes .*got \[20\]"
+    ):
         launch(with_maps(kernel, TensorMap("out", 4, (8, 5), (("*", ("param", "n"), 4),), (8, 4))), [1 << 39, 5])
     with pytest.raises(LowlpValueError, match=r"^out: extents of the tensor must be in 1\.\.2\*\*32, got \[-3, 64\]"):
         launch(with_maps(kernel, TensorMap("out", 4, (("+", ("param", "n"), -8), 64), (256,), (8, 8))), [1 << 39, 5])

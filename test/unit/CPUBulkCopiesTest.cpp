@@ -282,8 +282,9 @@ TEST(CPUBulkCopies, toGlobal) {
          if (isFirst(t))
            copyBack(t, args, 0, 0, 8);
        },
-       {backSite, "missing fence: read of 32 bytes at byte offset 0 of shared "
-                  "memory (8192 bytes) by a bulk copy and the write by thread",
+       {backSite,
+        "missing fence: read of 32 bytes at byte offset 0 of shared "
+        "memory (8192 bytes) by a bulk copy and the write by thread",
         storeSite, "no fence_async between them"}},
       {"another thread's fence",
        8,

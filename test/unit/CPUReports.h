@@ -35,8 +35,8 @@ inline void expectReport(const ReportCase &test) {
       launcher.checks = seed % 8 == 3 ? LowlpCheckNothing : LowlpCheckBounds;
     launcher.pass(x, "x", true).pass(y, "y", true);
     lowlp::cpu::LaunchReport report = launcher.run();
-    EXPECT_EQ(report.ok, test.parts.empty()) << test.name << ": "
-                                             << report.error;
+    EXPECT_EQ(report.ok, test.parts.empty())
+        << test.name << ": " << report.error;
     size_t at = 0;
     for (const std::string &part : test.parts) {
       at = report.error.find(part, at);

@@ -55,10 +55,9 @@ LogicalResult CopyBulkOp::verify() {
 }
 
 LogicalResult CopyBulkToGlobalOp::verify() {
-  return verifyRows(*this,
-                    {getDestination(), getDestinationOffsets().size(),
-                     getSource().getType(), getSourceOffsets().size(),
-                     getShape(), /*isToShared=*/false});
+  return verifyRows(*this, {getDestination(), getDestinationOffsets().size(),
+                            getSource().getType(), getSourceOffsets().size(),
+                            getShape(), /*isToShared=*/false});
 }
 
 //===----------------------------------------------------------------------===//

@@ -75,14 +75,14 @@ def mbarrier_arrive(barriers: Mbarriers, index: int | Scalar) -> None:
     current_trace("ll.mbarrier_arrive").emit("lowlp.mbarrier_arrive", [], operands)
 
 
-def mbarrier_expect_bytes(barriers: Mbarriers, index: int | Scalar, *, bytes: int) -> None:
-    """The first thread arrives at mbarrier `index` and announces `bytes` bytes, 1 to 2**20 - 1.
+def mbarrier_expect_bytes(barriers: Mbarriers, index: int | Scalar, *, num_bytes: int) -> None:
+    """The first thread arrives at mbarrier `index` and announces `num_bytes` bytes, 1 to 2**20 - 1.
 
     The phase is complete only when bulk copies have brought them. Raises KernelTypeError and KernelValueError for other
     arguments.
     """
     operands = [operand.ir_value for operand in as_mbarrier(barriers, index)]
-    attributes = {"bytes": _i64(_count("bytes", bytes, _MAX_COUNT))}
+    attributes = {"bytes": _i64(_count("num_bytes", num_bytes, _MAX_COUNT))}
     current_trace("ll.mbarrier_expect_bytes").emit("lowlp.mbarrier_expect_bytes", [], operands, attributes)
 
 

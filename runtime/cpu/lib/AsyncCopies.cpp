@@ -5,7 +5,8 @@
 //
 //   cp.async            at the wait of its thread that covers its group
 //   to global memory    likewise; shared memory is read at the wait for that
-//   by an mbarrier      when nothing but the copy can wake a thread (Mbarrier.cpp)
+//   by an mbarrier      when nothing but the copy can wake a thread
+//   (Mbarrier.cpp)
 //
 // and at the end of its thread where nobody waits. Its accesses count twice for
 // the order of accesses: when it is issued, since it may read and write from
@@ -35,16 +36,15 @@ void Block::checkFree(LowlpThread &thread, const Access &access,
              memory.describe(place, access) +
                  " touches an mbarrier, which only its own operations may");
   else
-    setError(
-        thread, site,
-        memory.describe(place, access) +
-            (obstacle.isWritten
-                 ? " touches bytes of an asynchronous copy that was not "
-                   "waited for, issued by thread "
-                 : " changes bytes that an asynchronous copy still reads, "
-                   "issued by thread ") +
-            toString(threads[size_t(obstacle.copy->thread)].position) + " at " +
-            obstacle.copy->site);
+    setError(thread, site,
+             memory.describe(place, access) +
+                 (obstacle.isWritten
+                      ? " touches bytes of an asynchronous copy that was not "
+                        "waited for, issued by thread "
+                      : " changes bytes that an asynchronous copy still reads, "
+                        "issued by thread ") +
+                 toString(threads[size_t(obstacle.copy->thread)].position) +
+                 " at " + obstacle.copy->site);
   abandon();
 }
 
@@ -54,7 +54,8 @@ void Block::copyAsync(LowlpThread &thread, const Access &source,
   ++counters.stores;
   counters.bytesLoaded += uint64_t(source.bytes);
   counters.bytesStored += uint64_t(destination.bytes);
-  PendingCopy copy = {thread.index, site, source, destination, nullptr, nullptr};
+  PendingCopy copy = {thread.index, site,    source,
+                      destination,  nullptr, nullptr};
   if (config.checks) {
     copy.sourcePlace = &checkAccess(thread, source, site, /*usesValue=*/true);
     copy.destinationPlace = &checkAccess(thread, destination, site, false);
@@ -145,9 +146,11 @@ void Block::landBulkCopy(Mbarrier &barrier, PendingCopies::Number number) {
   pending.remove(number);
   copy.moveBytes();
   const LowlpThread &thread = threads[size_t(copy.thread)];
-  PastAccess access = {order->getTime(), order->componentOf(barrier.number),
+  PastAccess access = {order->getTime(),
+                       order->componentOf(barrier.number),
                        {uint16_t(copy.thread), siteNumbers(copy.site)},
-                       PlainWrite, /*isAsync=*/true};
+                       PlainWrite,
+                       /*isAsync=*/true};
   history.replace(copy.destinationPlace->offsetOf(copy.destination),
                   copy.destination.bytes, access);
   barrier.missingBytes -= copy.destination.bytes;
@@ -176,10 +179,10 @@ bool Block::landBulkCopies(LowlpThread &thread, int64_t numUnderWay,
                            bool onlyRead) {
   if (onlyRead) {
     bool ok = true;
-    thread.bulkCopies.forEachDue(
-        uint64_t(numUnderWay), [&](PendingCopies::Number number) {
-          ok = ok && readBulkSource(thread, number);
-        });
+    thread.bulkCopies.forEachDue(uint64_t(numUnderWay),
+                                 [&](PendingCopies::Number number) {
+                                   ok = ok && readBulkSource(thread, number);
+                                 });
     return ok;
   }
   PendingCopies::Number number;
@@ -228,7 +231,8 @@ void lowlpCpuCopyBulk(LowlpThread *thread, const void *source,
                       int64_t barrierOffset, int64_t bytes, const char *site) {
   Block &block = *thread->block;
   block.checkBulkBytes(*thread, bytes, site);
-  Mbarrier &counting = block.findMbarrier(*thread, barrier, barrierOffset, site);
+  Mbarrier &counting =
+      block.findMbarrier(*thread, barrier, barrierOffset, site);
   ++block.counters.loads;
   ++block.counters.stores;
   block.copyBulk(

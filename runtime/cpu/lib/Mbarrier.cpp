@@ -86,8 +86,7 @@ void Block::initMbarrier(LowlpThread &thread, void *base, int64_t byteOffset,
     pending.addMbarrier(offset);
   }
   Mbarrier &barrier = mbarriers[offset];
-  barrier.number =
-      order ? order->addMbarrier() : int32_t(mbarriers.size()) - 1;
+  barrier.number = order ? order->addMbarrier() : int32_t(mbarriers.size()) - 1;
   barrier.byteOffset = offset;
   barrier.arrivals = barrier.missing = int32_t(arrivals);
   barrier.missingBytes = 0;

@@ -38,11 +38,11 @@ void Block::setCollisionError(const LowlpThread &thread, const char *site,
                               const std::string &access,
                               const Collision &collision) {
   const PastAccess &other = collision.other;
-  std::string by =
-      describeKind(other.kind) +
-      std::string(other.isAsync ? " of a bulk copy by thread " : " by thread ") +
-      toString(delinearize(other.actor.thread, config.block)) + " at " +
-      launch.sites.getSite(other.actor.site);
+  std::string by = describeKind(other.kind) +
+                   std::string(other.isAsync ? " of a bulk copy by thread "
+                                             : " by thread ") +
+                   toString(delinearize(other.actor.thread, config.block)) +
+                   " at " + launch.sites.getSite(other.actor.site);
   if (collision.kind == Collision::MissingFence)
     setError(thread, site,
              "missing fence: " + access + " by a bulk copy and " + by +
@@ -59,9 +59,11 @@ void Block::setCollisionError(const LowlpThread &thread, const char *site,
 bool Block::compareWithHistory(const LowlpThread &thread, const Access &access,
                                const Place &place, const char *site,
                                bool isAsync) {
-  PastAccess past = {order->getTime(), uint16_t(thread.index),
+  PastAccess past = {order->getTime(),
+                     uint16_t(thread.index),
                      {uint16_t(thread.index), siteNumbers(site)},
-                     access.kind, isAsync};
+                     access.kind,
+                     isAsync};
   int64_t offset = place.offsetOf(access);
   Collision collision =
       isAsync && access.isWrite()

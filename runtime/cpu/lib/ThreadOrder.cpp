@@ -69,8 +69,7 @@ void ThreadOrder::joinAll() {
 void ThreadOrder::sharePhases(int32_t firstThread, uint32_t lanes) {
   std::vector<uint32_t> together;
   for (uint32_t rest = lanes; rest; rest &= rest - 1)
-    joinMax(together,
-            sights[size_t(firstThread + __builtin_ctz(rest))].phases);
+    joinMax(together, sights[size_t(firstThread + __builtin_ctz(rest))].phases);
   if (together.empty())
     return;
   for (uint32_t rest = lanes; rest; rest &= rest - 1)

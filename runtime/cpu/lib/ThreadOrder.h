@@ -62,9 +62,9 @@ public:
   /// Whether a fence of proxies lies in between as well.
   bool isFenced(int32_t thread, uint16_t component, uint32_t time) const {
     const Sight &sight = sights[size_t(thread)];
-    return time <= std::max({sight.fencedBelow, at(sight.fenced, component),
-                             allFenced.fencedBelow,
-                             at(allFenced.fenced, component)});
+    return time <=
+           std::max({sight.fencedBelow, at(sight.fenced, component),
+                     allFenced.fencedBelow, at(allFenced.fenced, component)});
   }
 
   /// Whether `thread` may have seen something of `other` since the last barrier

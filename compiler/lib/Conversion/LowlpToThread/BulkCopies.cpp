@@ -117,10 +117,10 @@ struct CopyBulkToGlobalPattern : OpConversionPattern<CopyBulkToGlobalOp> {
     Location loc = getNamedLoc(op);
     SharedType shared = op.getSource().getType();
     OpBuilder::InsertionGuard guard(rewriter);
-    Row row = enterRows(
-        rewriter, loc, op.getDestination().getDefiningOp<ViewGlobalOp>(),
-        adaptor.getDestinationOffsets(), shared, adaptor.getSourceOffsets(),
-        op.getShape());
+    Row row = enterRows(rewriter, loc,
+                        op.getDestination().getDefiningOp<ViewGlobalOp>(),
+                        adaptor.getDestinationOffsets(), shared,
+                        adaptor.getSourceOffsets(), op.getShape());
     simt::CopyBulkToGlobalOp::create(rewriter, loc, adaptor.getSource(),
                                      row.sharedOffset, adaptor.getDestination(),
                                      row.viewOffset,
@@ -155,7 +155,7 @@ struct CopyBulkWaitPattern : OpConversionPattern<CopyBulkWaitOp> {
   }
 };
 
-/// The map is one of the arguments behind those of the kernel.
+/// The map is one of the last arguments.
 struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
   CopyTensorPattern(const TypeConverter &converter, MLIRContext *context,
                     const TensorMapPlan &plan)
@@ -168,7 +168,9 @@ struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
     SharedType shared = op.getDestination().getType();
     int64_t bits = *getElementBits(shared.getElementType());
     auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
-    Value map = kernel.getArgument(plan.argument.lookup(op));
+    auto maps = kernel->getAttrOfType<ArrayAttr>("lowlp.tensor_maps");
+    Value map = kernel.getArgument(kernel.getNumArguments() - maps.size() +
+                                   plan.number.lookup(op));
     OpBuilder::InsertionGuard guard(rewriter);
     enterFirstThread(rewriter, loc);
     Type i64 = rewriter.getI64Type();

@@ -41,8 +41,8 @@ SmallVector<Value> lowlp::addChunk(OpBuilder &builder, Location loc,
 void lowlp::enterFirstThread(OpBuilder &builder, Location loc) {
   Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value isFirst = arith::CmpIOp::create(
-      builder, loc, arith::CmpIPredicate::eq, thread, zero);
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        thread, zero);
   auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElse=*/false);
   builder.setInsertionPointToStart(branch.thenBlock());
 }

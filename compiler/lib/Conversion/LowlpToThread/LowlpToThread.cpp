@@ -288,8 +288,8 @@ void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    const SharedMemoryPlan &plan,
                                    const WorkspacePlan &workspace,
                                    const TensorMapPlan &tensorMaps) {
-  patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
-                              workspace, tensorMaps);
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan, workspace,
+                              tensorMaps);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

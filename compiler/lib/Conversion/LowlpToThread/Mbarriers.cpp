@@ -94,8 +94,8 @@ struct MbarrierWaitPattern : OpConversionPattern<MbarrierWaitOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     Type i32 = rewriter.getI32Type();
-    Value number = arith::IndexCastOp::create(rewriter, loc, i32,
-                                              adaptor.getParity());
+    Value number =
+        arith::IndexCastOp::create(rewriter, loc, i32, adaptor.getParity());
     Value parity = arith::AndIOp::create(
         rewriter, loc, number,
         arith::ConstantIntOp::create(rewriter, loc, 1, 32));

@@ -15,16 +15,18 @@ inline constexpr int64_t kMbarrierBytes = 8;
 mlir::Value getMbarrierOffset(mlir::OpBuilder &builder, mlir::Location loc,
                               mlir::Value index);
 
-/// Where shared tiles and mbarriers lie in the dynamic shared memory of their kernel.
+/// Where shared tiles and mbarriers lie in the dynamic shared memory of their
+/// kernel.
 struct SharedMemoryPlan {
-  /// For each lowlp.alloc_shared and lowlp.alloc_mbarriers the byte at which it begins.
+  /// For each lowlp.alloc_shared and lowlp.alloc_mbarriers the byte at which it
+  /// begins.
   llvm::DenseMap<mlir::Operation *, int64_t> offsetBytes;
   /// For each kernel that has such ops how much it needs.
   llvm::DenseMap<mlir::Operation *, int64_t> kernelBytes;
 };
 
-/// Places every shared tile and mbarrier below `root`; fails with a diagnostic at the first
-/// one that does not fit.
+/// Places every shared tile and mbarrier below `root`; fails with a diagnostic
+/// at the first one that does not fit.
 mlir::FailureOr<SharedMemoryPlan> planSharedMemory(mlir::Operation *root);
 
 /// How many elements of `tile` one access of `shared` may move.

@@ -17,9 +17,8 @@ using namespace mlir;
 using namespace lowlp;
 
 SmallVector<int64_t> lowlp::getTensorBox(CopyTensorOp copy) {
-  SmallVector<int64_t> box(copy.getSource().getType().getRank() -
-                               copy.getShape().size(),
-                           1);
+  SmallVector<int64_t> box(
+      copy.getSource().getType().getRank() - copy.getShape().size(), 1);
   llvm::append_range(box, copy.getShape());
   return box;
 }
@@ -36,9 +35,9 @@ static AffineExpr getFormula(OpFoldResult value, KernelOp kernel) {
     if (argument.getOwner()->getParentOp() != kernel)
       return {};
     ArrayRef<Type> types = kernel.getArgumentTypes();
-    unsigned dim = llvm::count_if(
-        types.take_front(argument.getArgNumber()),
-        [](Type type) { return isa<IntegerType>(type); });
+    unsigned dim =
+        llvm::count_if(types.take_front(argument.getArgNumber()),
+                       [](Type type) { return isa<IntegerType>(type); });
     return getAffineDimExpr(dim, context);
   }
   Operation *op = ssa.getDefiningOp();
@@ -60,8 +59,8 @@ static AffineExpr getFormula(OpFoldResult value, KernelOp kernel) {
 
 /// `lhs * rhs`, or null if that is not affine.
 static AffineExpr multiply(AffineExpr lhs, AffineExpr rhs) {
-  bool isAffine = lhs && rhs &&
-                  (lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant());
+  bool isAffine =
+      lhs && rhs && (lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant());
   return isAffine ? lhs * rhs : AffineExpr();
 }
 
@@ -82,8 +81,7 @@ static ViewFormulas getFormulas(ViewGlobalOp view, KernelOp kernel) {
   formulas.strides.resize(strides.size());
   AffineExpr running = getAffineConstantExpr(1, view.getContext());
   for (size_t d = strides.size(); d-- > 0;) {
-    formulas.strides[d] =
-        strides[d] ? getFormula(strides[d], kernel) : running;
+    formulas.strides[d] = strides[d] ? getFormula(strides[d], kernel) : running;
     running = multiply(running, formulas.extents[d]);
   }
   return formulas;
@@ -137,8 +135,7 @@ static LogicalResult verifyBoxPlace(CopyTensorOp copy) {
     return copy.emitOpError(
         "the destination must be a result of lowlp.alloc_shared");
   size_t rank = copy.getShape().size();
-  for (Value offset :
-       copy.getDestinationOffsets().take_back(rank))
+  for (Value offset : copy.getDestinationOffsets().take_back(rank))
     if (getConstantIntValue(offset) != 0)
       return copy.emitOpError("the destination offsets along the part must "
                               "be 0");
@@ -168,8 +165,7 @@ FailureOr<TensorMapPlan> lowlp::planTensorMaps(Operation *root) {
     auto kernel = copy->getParentOfType<KernelOp>();
     SmallVector<Attribute> &maps = plan.maps[kernel];
     auto found = llvm::find(maps, *map);
-    plan.argument[copy] =
-        kernel.getArgumentTypes().size() + (found - maps.begin());
+    plan.number[copy] = found - maps.begin();
     if (found == maps.end())
       maps.push_back(*map);
     return WalkResult::advance();

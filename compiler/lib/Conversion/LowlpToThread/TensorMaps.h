@@ -6,10 +6,11 @@
 
 namespace lowlp {
 
-/// The tensor maps of kernels. A kernel receives them behind its parameters.
+/// The tensor maps of kernels. A kernel receives them behind all its other
+/// arguments.
 struct TensorMapPlan {
-  /// For each lowlp.copy_tensor the argument of its kernel that is its map.
-  llvm::DenseMap<mlir::Operation *, unsigned> argument;
+  /// For each lowlp.copy_tensor which of its kernel's maps it takes.
+  llvm::DenseMap<mlir::Operation *, unsigned> number;
   /// For each kernel that needs any what the runtime makes, as dictionaries:
   ///
   ///   parameter      the number of the pointer

@@ -84,11 +84,10 @@ struct MbarrierArriveLowering : ExecutorPattern<simt::MbarrierArriveOp> {
   LogicalResult
   matchAndRewrite(simt::MbarrierArriveOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    calls.call(
-        rewriter, op, "lowlpCpuMbarrierArrive", /*resultType=*/{},
-        {adaptor.getBase(), adaptor.getOffset(),
-         calls.getI64(rewriter, op.getLoc(), op.getBytes().value_or(0)),
-         calls.getSite(rewriter, op)});
+    calls.call(rewriter, op, "lowlpCpuMbarrierArrive", /*resultType=*/{},
+               {adaptor.getBase(), adaptor.getOffset(),
+                calls.getI64(rewriter, op.getLoc(), op.getBytes().value_or(0)),
+                calls.getSite(rewriter, op)});
     rewriter.eraseOp(op);
     return success();
   }
@@ -228,10 +227,11 @@ bool lowlp::usesMbarriersOrBulkCopies(Operation *kernel) {
 void lowlp::populateAsyncToCPUPatterns(const LLVMTypeConverter &converter,
                                        RewritePatternSet &patterns,
                                        ExecutorCalls &calls) {
-  patterns.add<CopyAsyncLowering, CopyAsyncWaitLowering, MbarrierInitLowering,
-               MbarrierArriveLowering, MbarrierWaitLowering, CopyBulkLowering,
-               CopyBulkToGlobalLowering, CopyBulkWaitLowering,
-               CopyTensorLowering>(converter, calls);
+  patterns
+      .add<CopyAsyncLowering, CopyAsyncWaitLowering, MbarrierInitLowering,
+           MbarrierArriveLowering, MbarrierWaitLowering, CopyBulkLowering,
+           CopyBulkToGlobalLowering, CopyBulkWaitLowering, CopyTensorLowering>(
+          converter, calls);
   patterns.add<PlainLowering<simt::CopyAsyncCommitOp>>(
       converter, calls, "lowlpCpuCopyAsyncCommit");
   patterns.add<PlainLowering<simt::FenceMbarrierInitOp>>(

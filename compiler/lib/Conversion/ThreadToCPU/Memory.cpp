@@ -114,6 +114,7 @@ void lowlp::populateMemoryToCPUPatterns(const LLVMTypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         ExecutorCalls &calls) {
   patterns.add<OffsetLowering>(converter);
-  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
-               AssertLowering>(converter, calls);
+  patterns
+      .add<SharedMemoryLowering, LoadLowering, StoreLowering, AssertLowering>(
+          converter, calls);
 }

@@ -35,8 +35,8 @@ void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
 
-/// Adds the lowerings of asynchronous copies, mbarriers, fences of proxies, bulk
-/// copies and tensor copies.
+/// Adds the lowerings of asynchronous copies, mbarriers, fences of proxies,
+/// bulk copies and tensor copies.
 void populateAsyncToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                 mlir::RewritePatternSet &patterns,
                                 ExecutorCalls &calls);

@@ -25,9 +25,10 @@ public:
 
   /// Adds the address `offset` bytes past `base`; returns how PTX calls it.
   std::string address(Value base, Value offset) {
-    return "[" + add("l", LLVM::GEPOp::create(rewriter, loc, base.getType(),
-                                              rewriter.getI8Type(), base,
-                                              ArrayRef<LLVM::GEPArg>{offset})) +
+    return "[" +
+           add("l", LLVM::GEPOp::create(rewriter, loc, base.getType(),
+                                        rewriter.getI8Type(), base,
+                                        ArrayRef<LLVM::GEPArg>{offset})) +
            "]";
   }
   std::string value64(Value value) { return add("l", value); }

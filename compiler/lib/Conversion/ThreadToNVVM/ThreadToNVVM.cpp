@@ -66,9 +66,9 @@ static void fixBlockSize(LLVM::LLVMFuncOp kernel) {
   kernel->removeAttr(gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr());
 }
 
-/// Says of the last `numMaps` arguments of the kernel that they are tensor maps,
-/// which lie in the kernel's parameters themselves (PTX ISA, "Tensor-map";
-/// CUDA, `__grid_constant__`).
+/// Says of the last `numMaps` arguments of the kernel that they are tensor
+/// maps, which lie in the kernel's parameters themselves (PTX ISA,
+/// "Tensor-map"; CUDA, `__grid_constant__`).
 static void markTensorMaps(LLVM::LLVMFuncOp kernel, size_t numMaps) {
   Builder builder(kernel.getContext());
   Type map = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);

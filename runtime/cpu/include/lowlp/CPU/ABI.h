@@ -243,8 +243,8 @@ LOWLP_CPU_EXPORT void lowlpCpuCopyAsyncWait(LowlpThread *thread,
                                             int64_t numUnderWay);
 
 /// Makes the 8 bytes of shared memory at `base + byteOffset` an mbarrier whose
-/// phases take `arrivals` arrivals. PTX ISA, "mbarrier.init". Reports an address
-/// that is none or holds one already.
+/// phases take `arrivals` arrivals. PTX ISA, "mbarrier.init". Reports an
+/// address that is none or holds one already.
 LOWLP_CPU_EXPORT void lowlpCpuMbarrierInit(LowlpThread *thread, void *base,
                                            int64_t byteOffset, int64_t arrivals,
                                            const char *site);
@@ -276,18 +276,20 @@ LOWLP_CPU_EXPORT void lowlpCpuFenceAsync(LowlpThread *thread);
 /// Begins a bulk copy from global to shared memory whose bytes the mbarrier at
 /// `barrier + barrierOffset` counts. PTX ISA, "cp.async.bulk". Reports
 /// addresses and `bytes` that are no multiple of 16, and a missing fence.
-LOWLP_CPU_EXPORT void
-lowlpCpuCopyBulk(LowlpThread *thread, const void *source, int64_t sourceOffset,
-                 void *destination, int64_t destinationOffset, void *barrier,
-                 int64_t barrierOffset, int64_t bytes, const char *site);
+LOWLP_CPU_EXPORT void lowlpCpuCopyBulk(LowlpThread *thread, const void *source,
+                                       int64_t sourceOffset, void *destination,
+                                       int64_t destinationOffset, void *barrier,
+                                       int64_t barrierOffset, int64_t bytes,
+                                       const char *site);
 
 /// Begins a bulk copy from shared to global memory, which belongs to the next
 /// group of bulk copies that this thread commits.
-LOWLP_CPU_EXPORT void
-lowlpCpuCopyBulkToGlobal(LowlpThread *thread, const void *source,
-                         int64_t sourceOffset, void *destination,
-                         int64_t destinationOffset, int64_t bytes,
-                         const char *site);
+LOWLP_CPU_EXPORT void lowlpCpuCopyBulkToGlobal(LowlpThread *thread,
+                                               const void *source,
+                                               int64_t sourceOffset,
+                                               void *destination,
+                                               int64_t destinationOffset,
+                                               int64_t bytes, const char *site);
 
 /// PTX ISA, "cp.async.bulk.commit_group" and "cp.async.bulk.wait_group", with
 /// `.read` if `onlyRead`.
@@ -304,18 +306,18 @@ typedef struct LowlpTensorCopy {
   int64_t destinationOffset;
   void *barrier;
   int64_t barrierOffset;
-  int64_t rank;         ///< 1 to 5
-  int64_t elementBytes; ///< 1, 2 or 4
-  int64_t swizzleBytes; ///< 0, or the 32, 64 or 128 bytes of a row of the box
-  int64_t extents[5];   ///< of the tensor, in elements
+  int64_t rank;           ///< 1 to 5
+  int64_t elementBytes;   ///< 1, 2 or 4
+  int64_t swizzleBytes;   ///< 0, or the 32, 64 or 128 bytes of a row of the box
+  int64_t extents[5];     ///< of the tensor, in elements
   int64_t strideBytes[5]; ///< the last is not used
   int64_t offsets[5];     ///< of the first element of the box
   int64_t box[5];
 } LowlpTensorCopy;
 
 /// Begins to copy a box; elements outside of the tensor are zero. PTX ISA,
-/// "cp.async.bulk.tensor". Reports what `lowlpCpuCopyBulk` does, and tensors for
-/// which there is no tensor map.
+/// "cp.async.bulk.tensor". Reports what `lowlpCpuCopyBulk` does, and tensors
+/// for which there is no tensor map.
 LOWLP_CPU_EXPORT void lowlpCpuCopyTensor(LowlpThread *thread,
                                          const LowlpTensorCopy *copy,
                                          const char *site);

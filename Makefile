@@ -5,7 +5,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup configure build demo test test-lit test-unit test-python bench docs format lint wheel clean
+.PHONY: help setup configure build demo test test-lit test-unit test-python bench docs format lint wheel test-wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
@@ -42,7 +42,7 @@ test-python: build ## run the Python tests
 bench: ## measure the kernels: there is no benchmark yet
 	@echo "error: there is no benchmark yet; 'make demo' times one kernel where there is a GPU" >&2; exit 1
 
-docs: build ## write the reference of dialects, passes and Python into build/docs
+docs: build ## write the documentation as HTML into build/docs
 	@tools/dev/build-docs.sh
 
 format: ## format C++ and Python
@@ -53,9 +53,11 @@ lint: build ## check format, types, structure; clang-tidy on what changed
 	@tools/dev/setup.sh --lint
 	@tools/dev/lint.sh
 
-wheel: setup ## build a wheel into dist/
-	@$(PYTHON_IN_VENV) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	@ls -l dist/*.whl
+wheel: setup ## build a wheel that needs no package of Debian into dist/
+	@tools/dev/build-wheel.sh
+
+test-wheel: wheel ## install the wheel in an empty environment and test it there
+	@$(PYTHON_IN_VENV) -m pytest test/wheel
 
 clean: ## remove what was built, and keep .venv
 	rm -rf build dist

@@ -8,6 +8,8 @@ set_property(CACHE LOWLP_LINK PROPERTY STRINGS dylib static)
 add_library(lowlp_mlir_base INTERFACE)
 if(LOWLP_LINK STREQUAL "dylib")
   target_link_libraries(lowlp_mlir_base INTERFACE MLIR LLVM)
+  # libMLIR.so is not on the loader's path.
+  set(LOWLP_MLIR_RPATH ${LLVM_LIBRARY_DIR})
 elseif(LOWLP_LINK STREQUAL "static")
   include(LowlpStaticMLIR)
   target_link_libraries(lowlp_mlir_base INTERFACE lowlp_static_mlir)
@@ -52,7 +54,7 @@ function(add_lowlp_executable name)
   add_executable(${name} ${A_UNPARSED_ARGUMENTS})
   _lowlp_common(${name} DEPENDS ${A_DEPENDS} LINK_LIBS ${A_LINK_LIBS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
-    BUILD_RPATH "${LLVM_LIBRARY_DIR}" INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
+    BUILD_RPATH "${LOWLP_MLIR_RPATH}" INSTALL_RPATH "${LOWLP_MLIR_RPATH}")
 endfunction()
 
 # add_lowlp_plain_library(name SOURCE... [LINK_LIBS library...]): a static library that sees no MLIR header.

@@ -24,7 +24,7 @@ function(add_lowlp_capi_library name)
   set_target_properties(${name} PROPERTIES
     LINK_DEPENDS ${_exports}
     LIBRARY_OUTPUT_DIRECTORY ${A_OUTPUT_DIRECTORY}
-    BUILD_RPATH "$ORIGIN;${LLVM_LIBRARY_DIR}" INSTALL_RPATH "$ORIGIN;${LLVM_LIBRARY_DIR}")
+    BUILD_RPATH "$ORIGIN;${LOWLP_MLIR_RPATH}" INSTALL_RPATH "$ORIGIN;${LOWLP_MLIR_RPATH}")
 endfunction()
 
 # lowlp_bind_dialect(name wrapper.td [ENUMS | ENUM_TD file.td] [UPSTREAM file.py | OWN file.py])

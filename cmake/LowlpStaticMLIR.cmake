@@ -5,17 +5,16 @@
 # archives of LLVM's components take its place.
 llvm_map_components_to_libnames(_components
   core support irreader bitreader bitwriter asmparser analysis passes target targetparser mc remarks ipo transformutils
-  frontendopenmp orcjit jitlink native nvptxcodegen nvptxdesc nvptxinfo)
+  frontendopenmp supportlsp orcjit jitlink native nvptxcodegen nvptxdesc nvptxinfo)
 add_library(lowlp_static_llvm INTERFACE)
 target_link_libraries(lowlp_static_llvm INTERFACE ${_components})
 
-# Test libraries of MLIR, and those that want a run time of their own, have nothing for us.
 get_property(_mlir GLOBAL PROPERTY MLIR_ALL_LIBS)
-list(FILTER _mlir EXCLUDE REGEX "Test|CAPI|^MLIR$|Shared$|^mlir_|Runtime|ExecutionEngine|JitRunner|RegisterAll")
+list(FILTER _mlir EXCLUDE REGEX "^MLIR$")
 foreach(_library IN LISTS _mlir)
   get_target_property(_needed ${_library} INTERFACE_LINK_LIBRARIES)
   if(_needed)
-    list(TRANSFORM _needed REPLACE "^LLVM$" "lowlp_static_llvm")
+    list(TRANSFORM _needed REPLACE "^(LLVM|\\$<LINK_ONLY:LLVM>)$" "lowlp_static_llvm")
     set_target_properties(${_library} PROPERTIES INTERFACE_LINK_LIBRARIES "${_needed}")
   endif()
 endforeach()
@@ -29,6 +28,8 @@ list(TRANSFORM _needed REPLACE "^ZLIB::ZLIB$" "${LOWLP_ZLIB_ARCHIVE}")
 list(TRANSFORM _needed REPLACE "^zstd::libzstd_shared$" "zstd::libzstd_static")
 set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${_needed}")
 
+# Test libraries of MLIR, those that want a run time of their own, and mlir-opt's main have nothing for us.
+list(FILTER _mlir EXCLUDE REGEX "Test|CAPI|Shared$|^mlir_|Runtime|ExecutionEngine|JitRunner|RegisterAll|OptMain")
 add_library(lowlp_static_mlir INTERFACE)
 target_link_libraries(lowlp_static_mlir INTERFACE ${_mlir} lowlp_static_llvm)
 target_link_options(lowlp_static_mlir INTERFACE LINKER:--gc-sections $<$<CONFIG:Release>:LINKER:-s>)

@@ -1,11 +1,16 @@
-"""What all tests share: kernels are not kept where the user keeps theirs."""
+"""What all tests share: kernels are not kept where the user keeps theirs, and random tests repeat."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+
+# A slow or shared machine must not fail a property test, and a failure must be the same for everyone.
+hypothesis.settings.register_profile("lowlp", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("lowlp")
 
 VARIABLES = ("LOWLP_CACHE_DIR", "LOWLP_CACHE_MAX_BYTES", "LOWLP_ASSEMBLER")
 

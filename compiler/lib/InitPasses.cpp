@@ -3,6 +3,7 @@
 #include "lowlp/InitAll.h"
 #include "lowlp/Pipelines/Pipelines.h"
 #include "lowlp/Target/Passes.h"
+#include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -11,6 +12,8 @@ void lowlp::registerAllPasses() {
   registerConvertThreadToCPU();
   registerConvertThreadToNVVM();
   registerEmitPTX();
+  registerExpandExchanges();
+  registerPlanMemory();
   registerPipelines();
   mlir::registerTransformsPasses();
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .codec import Codec as Codec
     from .compiler import compile as compile
     from .compiler import load as load
     from .dtypes import dtype as dtype
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .quantized_tensor import QuantizedTensor as QuantizedTensor
     from .shared_layouts import SharedLayout as SharedLayout
     from .shared_layouts import swizzle as swizzle
+    from .tables import nf as nf
 
 # Every float of 3 to 8 bits: one sign bit, X >= 1 exponent bits, Y mantissa bits.
 _SMALL_FLOATS = tuple(
@@ -53,6 +55,8 @@ _MODULES = {
     **dict.fromkeys(("SharedLayout", "swizzle"), "shared_layouts"),
     "quantize": "quantization",
     "QuantizedTensor": "quantized_tensor",
+    "Codec": "codec",
+    "nf": "tables",
     "linear": "linear_op",
     "compile_linear": "linear_op",
     "compile": "compiler",
@@ -61,10 +65,7 @@ _MODULES = {
     "LowlpError": "errors",
 }
 # Modules that are public as such.
-_SUBMODULES = ("errors", "language")
-
-# Names that are reserved, so that who looks for them learns why they are not here.
-_PLANNED = {"nf": "tables of values are"}
+_SUBMODULES = ("drawing", "errors", "language")
 
 __all__ = [*_MODULES, *_SUBMODULES, "__version__"]
 
@@ -73,8 +74,6 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f".{name}", __name__)
     module = _MODULES.get(name)
-    if name in _PLANNED:
-        raise AttributeError(f"lowlp.{name}: {_PLANNED[name]} not offered yet", name=name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{module}", __name__), name)

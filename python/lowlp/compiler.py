@@ -7,6 +7,7 @@ A program is a `Kernel` of the DSL, or text of the block dialect. The named pipe
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -190,6 +191,7 @@ def compile(  # noqa: A001
     *,
     opt_level: int = 3,
     assemble: bool = True,
+    assembler: str | None = None,
     notes: Mapping[str, object] | None = None,
     cache: bool = True,
 ) -> CompiledKernel:
@@ -198,7 +200,9 @@ def compile(  # noqa: A001
     program    a kernel of the DSL, or text of the block dialect with one kernel
     target     the architecture, 'sm_90a' for example
     opt_level  0 to 3, of LLVM's optimiser
-    assemble   also make machine code: see `lowlp_runtime.assemble`
+    assemble   also make machine code
+    assembler  what makes it: 'ptxas', 'nvjitlink' or 'driver'; None: what LOWLP_ASSEMBLER names, or the first that is
+               there (see `lowlp_runtime.assemble`)
     notes      JSON that is kept with the kernel
     cache      False: compile anew, and keep nothing; see `lowlp_runtime.cache` for where kernels are kept
 
@@ -209,15 +213,17 @@ def compile(  # noqa: A001
     if not isinstance(opt_level, int) or isinstance(opt_level, bool) or opt_level not in (0, 1, 2, 3):
         raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
     source = open_program(program)
-    build = functools.partial(_build, source, arch, opt_level, assemble, notes or {})
+    build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes or {})
     if not cache:
         return CompiledKernel(build(), arch)
     text = source.operation.get_asm(enable_debug_info=False)
-    key = kernel_key(text, arch=arch, opt_level=opt_level, assemble=assemble, notes=notes)
+    key = kernel_key(text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes)
     return CompiledKernel(cached(key, build), arch)
 
 
-def _build(source: ir.Module, arch: str, opt_level: int, assemble: bool, notes: Mapping[str, object]) -> KernelBinary:
+def _build(
+    source: ir.Module, arch: str, opt_level: int, assemble: bool, assembler: str | None, notes: Mapping[str, object]
+) -> KernelBinary:
     texts = {"block": str(source)}
     for level in ("thread", "nvvm"):
         try:
@@ -230,7 +236,7 @@ def _build(source: ir.Module, arch: str, opt_level: int, assemble: bool, notes: 
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes))
     if not assemble:
         return KernelBinary(description, {arch: ptx}, {}, texts)
-    assembled = assemble_ptx(ptx, arch)
+    assembled = assemble_ptx(ptx, arch, assembler=assembler)
     # Among the notes, so that a saved kernel tells them too.
     resources = _resources(assembled, description)
     description = replace(description, notes={**description.notes, f"{assembled.assembler} {arch}": resources})
@@ -368,7 +374,8 @@ def launch(
     if all(host) and host:
         # With locations, which errors of the CPU target name.
         text = program.module().operation.get_asm(enable_debug_info=True)
-        kernel = _compiled.get((text, "cpu"), functools.partial(compile_cpu, program))
+        key = hashlib.sha256(text.encode()).hexdigest()
+        kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
         counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
         return counters
     arch = current_arch()

@@ -11,6 +11,7 @@ import numpy as np
 
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.launch import bind, check_divisible
+from lowlp_runtime.workspace import ALIGNMENT_BYTES, WorkspaceLayout
 
 from .errors import CpuTargetError, LowlpTypeError, LowlpValueError
 
@@ -56,6 +57,13 @@ def run(
     grid = description.evaluate_grid(integers)
     if 0 in grid:
         return {}
+    layout = description.lay_out_workspace(integers)
+    workspace = _make_workspace(layout)
+    if description.workspace:
+        allocations.extend(_part_allocations(layout, _address(workspace)))
+        arguments.append(("ptr", _address(workspace) + layout.zeroed_bytes))
+    # The CPU target knows the tensors of tensor copies without their maps.
+    arguments += [("ptr", 0)] * len(description.tensor_maps)
     try:
         counters: dict[str, Any] = program.run(
             description.name,
@@ -71,7 +79,34 @@ def run(
         )
     except RuntimeError as error:
         raise CpuTargetError(str(error)) from error
+    _check_left_zero(description, layout, workspace)
     return counters
+
+
+def _make_workspace(layout: WorkspaceLayout) -> np.ndarray:
+    """Zeros, at an address like those of device memory."""
+    size = layout.zeroed_bytes + layout.scratch_bytes
+    buffer = np.zeros(size + ALIGNMENT_BYTES, np.uint8)
+    skipped = -_address(buffer) % ALIGNMENT_BYTES
+    return buffer[skipped : skipped + size]
+
+
+def _part_allocations(layout: WorkspaceLayout, begin: int) -> list[tuple[int, int, str, bool, bool]]:
+    pointer = begin + layout.zeroed_bytes
+    return [(pointer + placed.offset_bytes, placed.size_bytes, placed.part.name, True, placed.part.zeroed)
+            for placed in layout.parts]  # fmt: skip
+
+
+def _check_left_zero(description: KernelDescription, layout: WorkspaceLayout, workspace: np.ndarray) -> None:
+    for part, offset, size in layout.parts:
+        begin = layout.zeroed_bytes + offset
+        left = np.flatnonzero(workspace[begin : begin + size])
+        if part.zeroed and len(left):
+            at = int(left[0])
+            raise CpuTargetError(
+                f"{part.name}: must be zero again when the kernel ends, but kernel {description.name!r} leaves "
+                f"{int(workspace[begin + at])} in the byte at offset {at}, and {len(left)} of {size} bytes not zero"
+            )
 
 
 def _check_flags(checks: object) -> int:

@@ -1,7 +1,8 @@
 """Reads what the compiler says of its kernels into what a launch needs.
 
 The pipelines leave a dictionary attribute `lowlp.kernels` on the module: for each kernel the size of a block, the grid
-as an affine map over the integer parameters, the parameters, and the bytes of dynamic shared memory if it has any.
+as an affine map over the integer parameters, the parameters, and, if it has any, the bytes of dynamic shared memory and
+the parts of its workspace.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.description import KernelDescription, Parameter
+from lowlp_runtime.tensor_map import TensorMap
+from lowlp_runtime.workspace import WorkspacePart
 
 from .errors import LowlpRuntimeError
 
@@ -50,11 +53,51 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
                 grid=_read_grid(grid_map, integers),
                 block=(x, y, z),
                 shared_bytes=shared_bytes,
+                workspace=tuple(_read_part(ir.DictAttr(p), integers) for p in ir.ArrayAttr(facts["workspace"]))
+                if "workspace" in facts
+                else (),
                 compiler_version=compiler_version,
-                notes=notes,
+                notes={**notes, **_read_decisions(facts, shared_bytes)},
+                tensor_maps=tuple(
+                    _read_tensor_map(ir.DictAttr(entry), parameters, integers)
+                    for entry in (ir.ArrayAttr(facts["tensor_maps"]) if "tensor_maps" in facts else ())
+                ),
             )
         )
     return kernels
+
+
+def _read_tensor_map(facts: ir.DictAttr, parameters: list[Parameter], integers: list[str]) -> TensorMap:
+    from ._mlir import ir
+
+    def number(name: str) -> int:
+        return int(ir.IntegerAttr(facts[name]).value)
+
+    def expressions(name: str) -> tuple[Any, ...]:
+        return tuple(_read_expression(result, integers) for result in ir.AffineMapAttr(facts[name]).value.results)
+
+    return TensorMap(
+        parameter=parameters[number("parameter")].name,
+        element_bytes=number("element_bytes"),
+        extents=expressions("extents"),
+        strides=expressions("strides"),
+        box=tuple(int(extent) for extent in ir.DenseI64ArrayAttr(facts["box"])),
+        swizzle=number("swizzle"),
+    )
+
+
+def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
+    """What the compiler has decided, for the report: how layouts are changed, and what sharing memory has saved."""
+    from ._mlir import ir
+
+    decisions: dict[str, object] = {}
+    if "exchanges" in facts:
+        texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts["exchanges"])]
+        decisions["exchanges"] = {str(number): text for number, text in enumerate(texts, 1)}
+    if "unshared_bytes" in facts:
+        unshared = int(ir.IntegerAttr(facts["unshared_bytes"]).value)
+        decisions["shared memory"] = {"bytes": shared_bytes, "bytes without sharing": unshared}
+    return decisions
 
 
 def _read_parameter(facts: ir.DictAttr) -> Parameter:
@@ -69,6 +112,18 @@ def _read_parameter(facts: ir.DictAttr) -> Parameter:
     natural = int(re.sub(r"\D", "", element)) // 8
     align = int(ir.IntegerAttr(facts["align"]).value) if "align" in facts else natural
     return Parameter(name, "pointer", element, alignment_bytes=align, writable="written" in facts)
+
+
+def _read_part(facts: ir.DictAttr, names: list[str]) -> WorkspacePart:
+    """The bytes of a part are the product of its extents, times the bits of an element, rounded up to bytes."""
+    from ._mlir import ir
+
+    size: object = int(ir.IntegerAttr(facts["element_bits"]).value)
+    for extent in ir.AffineMapAttr(facts["shape"]).value.results:
+        factor = _read_expression(extent, names)
+        size = size * factor if isinstance(size, int) and isinstance(factor, int) else ["*", size, factor]
+    size_bytes = -(-size // 8) if isinstance(size, int) else ["ceildiv", size, 8]
+    return WorkspacePart(str(ir.StringAttr(facts["name"]).value), size_bytes, "zeroed" in facts)  # type: ignore[arg-type]
 
 
 def _read_grid(attribute: ir.AffineMapAttr, names: list[str]) -> Any:

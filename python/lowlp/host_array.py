@@ -18,10 +18,19 @@ FLOAT_DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
+# PyTorch's floats that numpy has from ml_dtypes: PyTorch's name, integers of that size, the type.
+_TORCH_FLOATS = (
+    ("bfloat16", "int16", ml_dtypes.bfloat16),
+    ("float8_e4m3fn", "uint8", ml_dtypes.float8_e4m3fn),
+    ("float8_e8m0fnu", "uint8", ml_dtypes.float8_e8m0fnu),
+)
+
+
 def as_host_array(value: object, name: str) -> AnyArray:
     """The values as a numpy array, without a copy.
 
-    value  a numpy array or scalar, a `torch.Tensor` on the CPU (bfloat16 becomes `ml_dtypes.bfloat16`)
+    value  a numpy array or scalar, a `torch.Tensor` on the CPU (bfloat16, float8_e4m3fn and float8_e8m0fnu become the
+           types of `ml_dtypes`)
     name   what errors call it
 
     Raises `LowlpTypeError` for anything else and `LowlpValueError` for a tensor on another device. PyTorch is not
@@ -34,9 +43,10 @@ def as_host_array(value: object, name: str) -> AnyArray:
             raise LowlpValueError(
                 f"{name}: expected a tensor on the CPU, got one on {str(tensor.device)!r}; use .cpu()"
             )
-        if tensor.dtype == torch.bfloat16:
-            bits: AnyArray = tensor.contiguous().view(torch.int16).numpy()
-            return bits.view(ml_dtypes.bfloat16)
+        for torch_name, bits_name, found in _TORCH_FLOATS:
+            if tensor.dtype == getattr(torch, torch_name, None):
+                bits: AnyArray = tensor.contiguous().view(getattr(torch, bits_name)).numpy()
+                return bits.view(found)
         try:
             host: AnyArray = tensor.resolve_conj().resolve_neg().numpy()
         except (TypeError, RuntimeError) as error:  # sparse, or of a type that numpy has not

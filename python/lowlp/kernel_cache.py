@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import logging
 import os
 import re
@@ -21,6 +22,7 @@ from typing import Any
 from lowlp_runtime.assemble import assembler_identity
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.cache import KernelCache, cache_key
+from lowlp_runtime.errors import LowlpValueError
 
 from . import __version__
 
@@ -66,14 +68,24 @@ class Once:
 
 
 def kernel_key(
-    program: str, *, arch: str, opt_level: int, assemble: bool, notes: Mapping[str, object] | None = None
+    program: str,
+    *,
+    arch: str,
+    opt_level: int,
+    assemble: bool,
+    assembler: str | None = None,
+    notes: Mapping[str, object] | None = None,
 ) -> str:
     """The key of the kernel that `lowlp.compile` makes of these arguments here and now.
 
     program  the text of the block dialect, without locations
 
-    Raises `LowlpTypeError` for notes that are not JSON.
+    Raises `LowlpValueError` for notes that are not JSON.
     """
+    try:
+        json.dumps(dict(notes or {}), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LowlpValueError(f"notes: not JSON: {error}") from error
     return cache_key(
         {
             "program": program,
@@ -81,7 +93,7 @@ def kernel_key(
             "opt_level": opt_level,
             "notes": dict(notes or {}),
             "compiler": compiler_identity(),
-            "assembler": assembler_identity() if assemble else None,
+            "assembler": assembler_identity(assembler) if assemble else None,
         }
     )
 

@@ -87,6 +87,7 @@ def compile_linear(
     scale_dtype: str | DType = "f16",
     zeros: bool = False,
     offsets: bool = False,
+    scale2: bool = False,
     bias: str | DType | None = None,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
@@ -102,10 +103,12 @@ def compile_linear(
     scale_dtype  type of the scales: 'f16', 'bf16' or 'f32'
     zeros        with zero points, f32 [N, K / group_size]; integers only
     offsets      with offsets, f32 [N, K / group_size]
+    scale2       with a second scale of the whole tensor, an f32 number; excludes offsets
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
 
-    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, bias, y, m and the row
-    stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple of 8.
+    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, scale2, bias, y, m and
+    the row stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple
+    of 8.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
     """
     if schedule is not None:
@@ -117,6 +120,7 @@ def compile_linear(
     check_weight(found, x_type)
     _check_bool(zeros, "zeros")
     _check_bool(offsets, "offsets")
+    _check_bool(scale2, "scale2")
     if zeros and offsets:
         raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
     if zeros and not found.is_integer:
@@ -131,6 +135,7 @@ def compile_linear(
         scale=dtype_among(scale_dtype, "scale_dtype", OUTPUTS),
         zeros=bool(zeros),
         offsets=bool(offsets),
+        scale2=bool(scale2),
         bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
         aligned=True,
     )
@@ -187,6 +192,10 @@ def _notes(spec: LinearSpec, m: tuple[int, int] | None) -> dict[str, object]:
 
 
 def _spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str, aligned: bool) -> LinearSpec:
+    if qw.lut is not None:
+        raise LowlpValueError(
+            f"qw: {qw.codec} has a table of values; kernels are offered for integers and floats of 1 to 8 bits"
+        )
     check_weight(qw.dtype, activation, "qw")
     n, k = qw.shape
     return LinearSpec(
@@ -196,12 +205,18 @@ def _spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str, aligned
         group_size=qw.group_size,
         activation=activation,
         out=out,
-        scale=_type_name(qw.scales.dtype),
+        scale=_kernel_scale(qw),
         zeros=qw.zeros is not None,
         offsets=qw.offsets is not None,
+        scale2=qw.scale2 is not None,
         bias=bias,
         aligned=aligned,
     )
+
+
+def _kernel_scale(qw: QuantizedTensor) -> str:
+    """The type in which a kernel reads the scales: small types are widened to f32, which holds them exactly."""
+    return qw.codec.scale if qw.codec.scale in OUTPUTS else "f32"
 
 
 def _type_name(wanted: object) -> str:
@@ -226,7 +241,14 @@ def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
 
 def _correctors(qw: QuantizedTensor) -> AnyArray | None:
     part = qw.zeros if qw.zeros is not None else qw.offsets
-    return None if part is None else np.ascontiguousarray(part, np.float32)
+    return None if part is None else _per_row(qw, part, "f32")
+
+
+def _per_row(qw: QuantizedTensor, part: AnyArray, kind: str) -> AnyArray:
+    """Scales, zeros or offsets as kernels read them, [N, K / group_size]: one of the whole tensor is repeated."""
+    n, k = qw.shape
+    shape = (n, k // qw.group_size)
+    return np.ascontiguousarray(np.broadcast_to(part.astype(_NUMPY_TYPES[kind], copy=False), shape))
 
 
 def _packed_on_host(qw: QuantizedTensor) -> tuple[AnyArray, ...]:
@@ -237,11 +259,16 @@ def _packed_on_host(qw: QuantizedTensor) -> tuple[AnyArray, ...]:
         weights = _aligned_empty(packed.shape, packed.dtype)
         weights[...] = packed
         correctors = _correctors(qw)
-        parts = (weights, np.ascontiguousarray(qw.scales))
+        parts = (weights, _per_row(qw, qw.scales, _kernel_scale(qw)))
         return parts if correctors is None else (*parts, correctors)
 
     parts: tuple[AnyArray, ...] = qw.prepared("host", make)
     return parts
+
+
+def _scale2_and(bias: Any, qw: QuantizedTensor) -> tuple[Any, ...]:
+    """What a kernel takes after the weights and their groups."""
+    return tuple(part for part in (qw.scale2, bias) if part is not None)
 
 
 # --- numpy: the CPU target --------------------------------------------------------------------------------------------
@@ -271,7 +298,7 @@ def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str
     aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % _ALIGN_BYTES == 0
     spec = _spec_for(qw, activation, out, bias_name, aligned)
     kernel = _kernels.get((spec, "cpu"), functools.partial(_compile_for_cpu, spec))
-    extra = () if bias is None else (bias,)
+    extra = _scale2_and(bias, qw)
     kernel(rows, *_packed_on_host(qw), *extra, y.reshape(-1, n), rows.shape[0], stride)
     return y
 
@@ -326,6 +353,6 @@ def _linear_torch(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
         arch = current_arch()
         kernel = _kernels.get((spec, arch), lambda: compile(linear_kernel(spec), arch, notes=_notes(spec, None)))
         parts = qw.prepared(str(x.device), lambda: tuple(_upload(part, x.device) for part in _packed_on_host(qw)))
-        extra = () if bias is None else (bias,)
+        extra = _scale2_and(bias, qw)
         kernel(rows, *parts, *extra, y, rows.shape[0], stride, stream=stream)
     return y

@@ -25,7 +25,9 @@ from lowlp_runtime.errors import (
 )
 from lowlp_runtime.launch import launch
 from lowlp_runtime.module import LoadedKernel, load_kernel
+from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.timing import Timing, measure
+from lowlp_runtime.workspace import WorkspacePart
 
 __all__ = [
     "FORMAT_VERSION",
@@ -48,7 +50,9 @@ __all__ = [
     "LowlpTypeError",
     "LowlpValueError",
     "Parameter",
+    "TensorMap",
     "Timing",
+    "WorkspacePart",
     "as_device_array",
     "assemble_ptx",
     "cache_key",

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from lowlp_runtime import grid as grids
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.tensor_map import TensorMap
+from lowlp_runtime.workspace import WorkspaceLayout, WorkspacePart, lay_out
 
 FORMAT_VERSION = 1
 
@@ -83,8 +85,11 @@ class KernelDescription:
     grid              blocks in x, y, z: three expressions over the integer parameters (see `lowlp_runtime.grid`)
     block             threads in x, y, z
     shared_bytes      dynamic shared memory of a block
+    workspace         what the blocks of a launch share beside the arguments; where there is some, the kernel takes the
+                      pointer to it behind its parameters (see `lowlp_runtime.workspace`)
     compiler_version  free text: what made the kernel
     notes             JSON of any form under string keys: the plan, the report. Not part of the hash.
+    tensor_maps       what the kernel receives behind its parameters, made by a launch
     format_version    of the saved file; only 1 exists
 
     Lists are taken where tuples are declared. Raises `LowlpValueError` or `LowlpTypeError` for what CUDA or the file
@@ -96,8 +101,10 @@ class KernelDescription:
     grid: grids.Grid
     block: tuple[int, int, int]
     shared_bytes: int = 0
+    workspace: tuple[WorkspacePart, ...] = ()
     compiler_version: str = ""
     notes: Mapping[str, object] = field(default_factory=dict, hash=False)
+    tensor_maps: tuple[TensorMap, ...] = ()
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -111,7 +118,9 @@ class KernelDescription:
         object.__setattr__(self, "parameters", _parameters(self.parameters))
         object.__setattr__(self, "block", _block(self.block))
         object.__setattr__(self, "grid", _grid(self.grid, self.parameters))
+        object.__setattr__(self, "workspace", _workspace(self.workspace, self.parameters))
         object.__setattr__(self, "notes", _notes(self.notes))
+        object.__setattr__(self, "tensor_maps", _tensor_maps(self.tensor_maps, self.parameters))
 
     @functools.cached_property
     def argument_struct(self) -> struct.Struct:
@@ -126,8 +135,16 @@ class KernelDescription:
         """
         return grids.evaluate_grid(self.grid, values)
 
+    def lay_out_workspace(self, values: Mapping[str, int]) -> WorkspaceLayout:
+        """Where the parts of the workspace lie for these integer arguments, by name.
+
+        Raises `LowlpValueError` for a missing value, a divisor that is not positive, and a negative size.
+        """
+        return lay_out(self.workspace, values)
+
     def to_json(self) -> dict[str, object]:
-        """The description as JSON; `from_json` is its inverse."""
+        """The description as JSON; `from_json` is its inverse. Tensor maps are a field only where there are any."""
+        tensor_maps = [tensor_map.to_json() for tensor_map in self.tensor_maps]
         return {
             "name": self.name,
             "parameters": [
@@ -144,14 +161,21 @@ class KernelDescription:
             "grid": [grids.thaw(expression) for expression in self.grid],
             "block": list(self.block),
             "shared_bytes": self.shared_bytes,
+            "workspace": [
+                {"name": part.name, "size_bytes": grids.thaw(part.size_bytes), "zeroed": part.zeroed}
+                for part in self.workspace
+            ],
             "compiler_version": self.compiler_version,
             "notes": dict(self.notes),
             "format_version": self.format_version,
+            **({"tensor_maps": tensor_maps} if tensor_maps else {}),
         }
 
     @staticmethod
     def from_json(data: object) -> "KernelDescription":
         """The description that `to_json` wrote. Raises `LowlpValueError` or `LowlpTypeError` for anything else."""
+        if isinstance(data, dict):
+            data = {"workspace": [], "tensor_maps": [], **data}  # files of kernels that have none
         fields = _exact_keys(data, "description", set(KernelDescription.__dataclass_fields__))
         listed = fields.pop("parameters")
         if not isinstance(listed, list):
@@ -159,7 +183,14 @@ class KernelDescription:
         allowed = set(Parameter.__dataclass_fields__)
         entries = [_exact_keys(entry, "parameter", allowed) for entry in listed]
         parameters = tuple(Parameter(**entry) for entry in entries)  # type: ignore[arg-type]
-        return KernelDescription(parameters=parameters, **fields)  # type: ignore[arg-type]
+        parts = _entries(fields.pop("workspace"), "workspace", set(WorkspacePart.__dataclass_fields__))
+        maps = _entries(fields.pop("tensor_maps"), "tensor_maps", set(TensorMap.__dataclass_fields__))
+        return KernelDescription(
+            parameters=parameters,
+            workspace=tuple(WorkspacePart(**part) for part in parts),  # type: ignore[arg-type]
+            tensor_maps=tuple(TensorMap(**entry) for entry in maps),  # type: ignore[arg-type]
+            **fields,  # type: ignore[arg-type]
+        )
 
 
 def _expect(owner: object, **types: type) -> None:
@@ -208,13 +239,43 @@ def _block(block: object) -> tuple[int, int, int]:
 
 def _grid(grid: object, parameters: tuple[Parameter, ...]) -> grids.Grid:
     x, y, z = (grids.freeze(expression) for expression in _three("grid", grid))
-    integers = {p.name for p in parameters if p.is_integer}
     for expression in (x, y, z):
-        for name in grids.parameters_of(expression):
-            if name not in integers:
-                allowed = ", ".join(sorted(integers)) or "none"
-                raise LowlpValueError(f"grid: {name!r} is no integer parameter; integer parameters: {allowed}")
+        _check_names("grid", expression, parameters)
     return x, y, z
+
+
+def _entries(listed: object, name: str, keys: set[str]) -> list[dict[str, object]]:
+    if not isinstance(listed, list):
+        raise LowlpTypeError(f"{name}: expected a list, got {type(listed).__name__}")
+    return [_exact_keys(entry, name, keys) for entry in listed]
+
+
+def _workspace(parts: object, parameters: tuple[Parameter, ...]) -> tuple[WorkspacePart, ...]:
+    if not isinstance(parts, Sequence) or not all(isinstance(part, WorkspacePart) for part in parts):
+        raise LowlpTypeError(f"workspace: expected a sequence of WorkspacePart, got {parts!r}")
+    for part in parts:
+        _check_names("workspace", part.size_bytes, parameters)
+    return tuple(parts)
+
+
+def _tensor_maps(maps: object, parameters: tuple[Parameter, ...]) -> tuple[TensorMap, ...]:
+    if not isinstance(maps, Sequence) or not all(isinstance(entry, TensorMap) for entry in maps):
+        raise LowlpTypeError(f"tensor_maps: expected a sequence of TensorMap, got {maps!r}")
+    pointers = [p.name for p in parameters if p.is_pointer]
+    for entry in maps:
+        if entry.parameter not in pointers:
+            raise LowlpValueError(f"tensor_maps: {entry.parameter!r} is no pointer; pointers: {', '.join(pointers)}")
+        for expression in (*entry.extents, *entry.strides):
+            _check_names("tensor_maps", expression, parameters)
+    return tuple(maps)
+
+
+def _check_names(what: str, expression: grids.GridExpression, parameters: tuple[Parameter, ...]) -> None:
+    integers = {p.name for p in parameters if p.is_integer}
+    for name in grids.parameters_of(expression):
+        if name not in integers:
+            allowed = ", ".join(sorted(integers)) or "none"
+            raise LowlpValueError(f"{what}: {name!r} is no integer parameter; integer parameters: {allowed}")
 
 
 def _notes(notes: object) -> dict[str, object]:

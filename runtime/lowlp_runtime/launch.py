@@ -1,7 +1,8 @@
 """Launching a kernel: arguments checked against its description, then one cuLaunchKernel.
 
 A launch synchronises nothing and allocates nothing on the device, so it can be captured in a CUDA graph. (The first
-launch in a context loads the kernel; `load_kernel` does that ahead.) Arrays are ordered by the stream alone, as with
+launch in a context loads the kernel; `load_kernel` does that ahead. A kernel with a workspace may allocate one for its
+stream or capture, see `lowlp_runtime.device_workspace`.) Arrays are ordered by the stream alone, as with
 any other asynchronous library: keep them alive until the work is done, or let their library's allocator know the
 stream.
 """
@@ -17,10 +18,12 @@ from lowlp_runtime import device as devices
 from lowlp_runtime.array import DeviceArray, as_device_array
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import INTEGER_KINDS, KernelDescription, Parameter
+from lowlp_runtime.device_workspace import workspace_pointer
 from lowlp_runtime.driver import call
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
-from lowlp_runtime.module import load_in_current_context
+from lowlp_runtime.module import LoadedKernel, load_in_current_context
 from lowlp_runtime.stream import current_stream, order_after, stream_handle
+from lowlp_runtime.tensor_map import add_to_pointers
 
 _SLOT_BYTES = 8
 
@@ -93,20 +96,49 @@ def launch(
         loaded = load_in_current_context(kernel, ordinal)
         for producer in prepared.producer_streams:
             order_after(handle, producer)
-        count = len(description.parameters)
-        if count > _buffers.count:
-            _buffers.grow(count)
-        ctypes.memmove(_buffers.slots, prepared.slots, len(prepared.slots))
-        call(
-            "cuLaunchKernel",
-            loaded.function,
-            *(x, y, z),
-            *description.block,
-            description.shared_bytes,
-            handle,
-            _buffers.pointers_address,
-            0,
-        )
+        maps = _encode_tensor_maps(description, prepared)
+        if not description.workspace:
+            _launch(loaded, (x, y, z), prepared.slots, maps, handle)
+            return
+        with workspace_pointer(description.lay_out_workspace(prepared.integers), handle) as pointer:
+            _launch(loaded, (x, y, z), prepared.slots + struct.pack("<Q", pointer), maps, handle)
+
+
+def _launch(
+    loaded: LoadedKernel, grid: tuple[int, int, int], slots: bytes, maps: Sequence[object], stream: int
+) -> None:
+    """cuLaunchKernel with the values in `slots`, 8 bytes each, and behind them the tensor maps."""
+    description = loaded.binary.description
+    count = len(slots) // _SLOT_BYTES
+    if count > _buffers.count:
+        _buffers.grow(count)
+    ctypes.memmove(_buffers.slots, slots, len(slots))
+    pointers, pointers_address = None, _buffers.pointers_address
+    if maps:
+        # Kept until the driver has copied what it points to.
+        base = ctypes.addressof(_buffers.slots)
+        pointers = add_to_pointers([base + _SLOT_BYTES * i for i in range(count)], maps)
+        pointers_address = ctypes.addressof(pointers)
+    call(
+        "cuLaunchKernel",
+        loaded.function,
+        *grid,
+        *description.block,
+        description.shared_bytes,
+        stream,
+        pointers_address,
+        0,
+    )
+
+
+def _encode_tensor_maps(description: KernelDescription, prepared: PreparedArguments) -> list[object]:
+    """The tensor maps of a launch, in the order in which the kernel takes them."""
+    names = [parameter.name for parameter in description.parameters]
+    maps = []
+    for tensor_map in description.tensor_maps:
+        (address,) = struct.unpack_from("<Q", prepared.slots, _SLOT_BYTES * names.index(tensor_map.parameter))
+        maps.append(tensor_map.encode(address, prepared.integers))
+    return maps
 
 
 def bind(description: KernelDescription, arguments: Sequence[object] | Mapping[str, object]) -> tuple[object, ...]:

@@ -40,7 +40,7 @@ module attributes {gpu.container_module} {
       %width = arith.constant 32 : i32
       %word = vector.extract %words[2] : i32 from vector<3xi32>
       %other, %valid = gpu.shuffle down %word, %lane, %width : i32
-      %old = simt.atomic_rmw exchange %other, %p[%offset] : !simt.ptr<global>
+      %old = simt.atomic_rmw exchange %other, %p[%offset] : i32, !simt.ptr<global>
       gpu.return
     }
   }

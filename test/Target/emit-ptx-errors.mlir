@@ -28,3 +28,13 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// An error that LLVM reports in its context, at which it would end the process.
+// expected-error @below {{cannot become PTX: can't parse integer attribute}}
+gpu.module @kernels {
+  llvm.func @wrong() attributes {nvvm.kernel, nvvm.maxntid = array<i32: -32>} {
+    llvm.return
+  }
+}

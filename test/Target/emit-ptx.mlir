@@ -35,7 +35,7 @@ module attributes {gpu.container_module} {
       %sum = arith.addf %product, %c : vector<4xf32>
       simt.store %sum, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
       %bits = vector.extract %w[1] : i32 from vector<4xi32>
-      %old = simt.atomic_rmw or %bits, %q[%0] : !simt.ptr<global>
+      %old = simt.atomic_rmw or %bits, %q[%0] : i32, !simt.ptr<global>
       gpu.return
     }
   }

@@ -16,7 +16,7 @@ import numpy as np
 
 import lowlp
 from lowlp import language as ll
-from lowlp.cli.demo_run import Demo
+from lowlp.cli.device import choose_device
 from lowlp.compiler import compile_cpu
 from lowlp_runtime import assemble_ptx
 
@@ -294,6 +294,11 @@ def _(folder: Path) -> object:
     return ll.block_indices()
 
 
+@mistake("a tile outside of a kernel")
+def _(folder: Path) -> object:
+    return ll.full(0.0, "f32", layout=ROWS)
+
+
 # --- compiling --------------------------------------------------------------------------------------------------------
 
 
@@ -408,13 +413,32 @@ def _(folder: Path) -> object:
     return ran(body)
 
 
+@mistake("blocks that wait for ever")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        (block,) = ll.block_indices()
+        words = ll.alloc_global("int32", shape=[1], zeroed=True)
+        ll.semaphore_acquire(words, offsets=[0], value=block + 1)
+
+    return ran(body)
+
+
+@mistake("zeroed memory that a kernel does not leave zero")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        words = ll.alloc_global("int32", shape=[2], zeroed=True)
+        ll.semaphore_release(words, offsets=[1], value=1)
+
+    return ran(body)
+
+
 # --- running on a GPU -------------------------------------------------------------------------------------------------
 
 
 @mistake("a GPU is asked for and there is none")
 def _(folder: Path) -> object:
     with mock.patch("lowlp_runtime.why_no_device", lambda: "the driver sees no CUDA device"):
-        return Demo("int6", 128, 1, 0).choose_device("cuda")
+        return choose_device("cuda")
 
 
 @mistake("numpy arrays for a kernel that was compiled for a GPU")

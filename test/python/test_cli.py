@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from lowlp.cli import main
 from lowlp_runtime import KernelBinary, KernelDescription, Parameter
 
 FIG2 = Path(__file__).resolve().parents[2] / "examples" / "fig2.mlir"
-COMMANDS = ("cache", "compile", "demo", "inspect", "layout", "targets")
+COMMANDS = ("cache", "compile", "demo", "inspect", "layout", "run", "targets")
 
 
 def run(*arguments: object) -> int:
@@ -218,6 +219,19 @@ def test_inspect_prints_ptx(saved: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == "// ninety\n"
     assert run("inspect", saved, "--ptx", "--arch", "sm_75") == 1
     assert "held: sm_80, sm_90a" in capsys.readouterr().err
+    assert run("inspect", saved, "--arch", "sm_80") == 1
+    assert "--arch: allowed with --ptx and --cubin only" in capsys.readouterr().err
+    assert run("inspect", saved, "--ptx", "--arch", "sm_75") == 1
+    assert "held: sm_80, sm_90a" in capsys.readouterr().err
+
+
+def test_inspect_prints_parts(saved: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("inspect", saved, "--json") == 0
+    assert KernelDescription.from_json(json.loads(capsys.readouterr().out)) == KernelBinary.load(saved).description
+    assert run("inspect", saved, "--cubin", "-o", tmp_path / "k.cubin") == 1
+    assert "machine code '' is not held; held: none" in capsys.readouterr().err
+    assert run("inspect", saved, "-o", tmp_path / "summary") == 0
+    assert (tmp_path / "summary").read_text().startswith("kernel scale\n")
 
 
 def test_inspect_refuses_what_is_no_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 import lowlp
 from lowlp import compiler
+from lowlp import language as ll
 from lowlp.errors import CompileError, LowlpValueError
+from lowlp.pipelines import name_of, split_passes
 
 ROOT = Path(__file__).resolve().parents[2]
 FIG2 = (ROOT / "examples" / "fig2.mlir").read_text(encoding="utf-8")
@@ -59,3 +61,43 @@ def test_a_program_that_does_not_parse_is_kept_too(tmp_path: Path) -> None:
 def test_without_a_program_nothing_can_be_saved(tmp_path: Path) -> None:
     with pytest.raises(LowlpValueError, match="this error carries no program"):
         CompileError("text").save_reproducer(tmp_path / "k.mlir")
+
+
+def broadcast(x: ll.Pointer) -> None:
+    tile = ll.full(0.0, "f32", layout=lowlp.local(2, 1).spatial(8, 4).local(1, 2))
+    ll.broadcast_to(tile, layout=lowlp.spatial(32, 1))
+
+
+def test_what_the_verifier_refuses_is_shown_again(tmp_path: Path, lowlp_opt: str) -> None:
+    kernel = ll.make_kernel(broadcast, name="kernel", parameters={"x": ll.pointer("f16")}, grid=(1,), num_threads=32)
+    with pytest.raises(ll.VerificationError) as caught:
+        lowlp.compile(kernel)
+    error = caught.value
+    assert (error.filename, error.line) == (__file__, broadcast.__code__.co_firstlineno + 2)
+    assert error.failing_pass == "verifier"
+    assert "refused by: verifier\nreproduce: lowlp-opt PROGRAM.mlir" in str(error)
+    _, *arguments = shlex.split(error.save_reproducer(tmp_path / "k.mlir"))
+    done = subprocess.run([lowlp_opt, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert error.message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "refused_by"),
+    [
+        ("lowlp-to-nvvm{arch=sm_12}", "lowlp-convert-thread-to-nvvm"),
+        ("lowlp-to-ptx{arch=sm_12 opt-level=3}", "lowlp-convert-thread-to-nvvm"),
+    ],
+)
+def test_the_failing_pass_is_named(pipeline: str, refused_by: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compiler.run_pipeline(compiler.open_program(FIG2), pipeline)
+    assert caught.value.failing_pass == refused_by
+    assert f"refused by: {refused_by}\n" in str(caught.value)
+
+
+def test_a_pipeline_is_split_at_its_own_commas() -> None:
+    text = "lowlp-a,canonicalize{x=1,y=2 z={a,b}},gpu.module(lowlp-b{n=1},cse),cse"
+    passes = split_passes(text)
+    assert passes == ["lowlp-a", "canonicalize{x=1,y=2 z={a,b}}", "gpu.module(lowlp-b{n=1},cse)", "cse"]
+    assert [name_of(entry) for entry in passes[:2]] == ["lowlp-a", "canonicalize"]

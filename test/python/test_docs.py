@@ -43,7 +43,9 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
         exec(compile(source, name, "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "examples/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/architecture.md", "docs/layouts.md", "docs/tutorial.md", "examples/README.md"]
+)
 def test_commands_are_spelled_right(page: str) -> None:
     commands = re.findall(r"^    lowlp (.*)$", read_page(page), re.MULTILINE)
     assert commands
@@ -88,13 +90,32 @@ def test_excerpts_are_what_the_compiler_writes() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/architecture.md", "examples/README.md"]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "examples/README.md",
+        *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    ],
 )
 def test_links_lead_somewhere(page: str) -> None:
     folder = (ROOT / page).parent
     for target in LINK.findall(read_page(page)):
         if "://" not in target:
             assert (folder / target).exists(), f"{page}: {target}"
+
+
+PICTURES = ROOT / "tools" / "dev" / "draw-pictures.py"
+
+
+def test_pictures_are_what_the_code_draws(tmp_path: Path) -> None:
+    """Where this fails after a change of the drawing, run tools/dev/draw-pictures.py and look at them."""
+    subprocess.run([sys.executable, PICTURES, tmp_path], capture_output=True, check=True)
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert sorted(drawn) == sorted(kept)
+    assert all(f"(pictures/{name})" in read_page("docs/layouts.md") for name in drawn)
+    assert [name for name in drawn if drawn[name] != kept[name]] == []
 
 
 def test_every_page_is_listed() -> None:

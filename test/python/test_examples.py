@@ -36,9 +36,13 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("matmul.py", "-m", "5", "-n", "7", "-k", "3"),
         ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
         ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
+        ("split_k.py", "-m", "20", "-n", "32", "-k", "512", "--splits", "4"),
+        ("split_k.py", "-m", "1", "-n", "64", "-k", "512", "--splits", "16", "--seed", "5"),
+        ("split_k.py", "-m", "17", "-n", "8", "-k", "64", "--splits", "1"),
         ("fig14.py", "--dtype", "uint2", "-m", "16", "-n", "64", "-k", "512"),
         ("fig14.py", "--dtype", "f4e2m1", "-m", "48", "-n", "32", "-k", "256"),
         ("fig14.py", "--dtype", "f8e4m3", "-m", "16", "-n", "32", "-k", "512"),
+        ("flash_decoding.py", "--length", "70", "-d", "32"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
@@ -56,6 +60,9 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
         ("transform_b.py", "transform_b"),
         ("softmax.py", "softmax"),
         ("rmsnorm.py", "rmsnorm"),
+        ("split_k.py", "split_matmul"),
+        ("flash_decoding.py", "attention"),
+        ("flash_decoding.py", "combine"),
     ],
 )
 def test_example_prints_its_program(file: str, name: str) -> None:
@@ -66,6 +73,12 @@ def test_example_refuses_sizes_that_blocks_do_not_cover() -> None:
     done = run_example("fig2.py", "-m", "20")
     assert done.returncode == 2
     assert "-m must be a multiple of 16" in done.stderr
+
+
+def test_split_k_refuses_parts_of_unequal_length() -> None:
+    done = run_example("split_k.py", "-k", "48", "--splits", "2")
+    assert done.returncode == 2
+    assert "-k must be a multiple of 16 for each of 2 parts, got 48" in done.stderr
 
 
 @pytest.mark.parametrize("file", ["softmax.py", "rmsnorm.py", "matmul.py"])

@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lowlp
 from lowlp import compiler, kernel_cache
 from lowlp import language as ll
 from lowlp.cli import main
-from lowlp.errors import LowlpValueError
+from lowlp.errors import CpuTargetError, LowlpValueError
 from lowlp_runtime import KernelBinary, KernelCache
 from lowlp_runtime import assemble as assemble_module
 from lowlp_runtime import cache as cache_module
@@ -92,9 +93,12 @@ def test_every_part_of_the_compiler_changes_the_key(part: str, monkeypatch: pyte
 def test_assembler_and_format_change_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key_of()
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_cache, "assembler_identity", lambda: "ptxas V99.0.1")
+        patch.setattr(kernel_cache, "assembler_identity", lambda assembler: "ptxas V99.0.1")
         assert key_of() != before
         assert key_of(assemble=False) != before
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_cache, "assembler_identity", lambda assembler=None: f"{assembler} 1.0")
+        assert len({key_of(), key_of(assembler="ptxas"), key_of(assembler="driver")}) == 3
     with monkeypatch.context() as patch:
         patch.setattr(cache_module, "FORMAT_VERSION", 99)
         assert key_of() != before
@@ -160,6 +164,13 @@ def test_a_kernel_is_compiled_once(folder: Path, builds: list[str]) -> None:
     assert lowlp.compile(FIG2, "sm_80") != first
     assert lowlp.compile(FIG2, cache=False) == first
     assert builds == ["sm_90a", "sm_80", "sm_90a"]
+
+
+def test_notes_must_be_json() -> None:
+    for notes in ({"plan": object()}, {"plan": float("nan")}):
+        for cache in (True, False):
+            with pytest.raises(LowlpValueError, match="notes: not JSON"):
+                lowlp.compile(SMALL, notes=notes, cache=cache)
 
 
 def test_places_in_the_program_do_not_count(builds: list[str]) -> None:
@@ -260,14 +271,27 @@ def test_without_a_writable_folder_all_works(
     assert not folder.exists() or not list(folder.iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_home(folder: Path, builds: list[str]) -> None:
-    folder.parent.chmod(0o500)
+def compile_in_read_only_home(folder: str) -> str:
+    """Compiles where the folder cannot be made; root, who may make it all the same, becomes nobody first."""
+    os.environ.update(LOWLP_CACHE_DIR=folder)
+    lowlp.compile(SMALL, assemble=False)  # loads what nobody may not read
+    kernel_cache.forget()
+    Path(folder).parent.chmod(0o500)
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    os.environ.update(LOWLP_CACHE_DIR=f"{folder}-of-another-name")
+    return lowlp.compile(SMALL, assemble=False).ptx
+
+
+def test_a_read_only_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
     try:
-        lowlp.compile(SMALL)
-        assert not folder.exists()
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert ".entry small" in pool.apply(compile_in_read_only_home, (str(home / "cache"),))
+        assert [path.name for path in home.iterdir()] == ["cache"]
     finally:
-        folder.parent.chmod(0o700)
+        home.chmod(0o700)
 
 
 def test_a_file_where_the_folder_should_be(folder: Path, builds: list[str]) -> None:
@@ -384,3 +408,18 @@ def test_once_keeps_what_was_used_last() -> None:
 
     assert [get(key) for key in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
     assert made == [1, 2, 3, 2]
+
+
+def test_equal_kernels_at_two_lines_are_told_apart() -> None:
+    """What is compiled for the CPU target is kept, and an error still names the line of the kernel that was called."""
+
+    def first(x: ll.Pointer) -> None:
+        ll.store_global(ll.full(1.0, "f32", layout=lowlp.spatial(32)), ll.view_global(x, shape=[32]), offsets=[0])
+
+    def second(x: ll.Pointer) -> None:
+        ll.store_global(ll.full(1.0, "f32", layout=lowlp.spatial(32)), ll.view_global(x, shape=[32]), offsets=[0])
+
+    for body in (first, second, first):
+        kernel = ll.make_kernel(body, name="k", parameters={"x": ll.pointer("f32")}, grid=(1,), num_threads=32)
+        with pytest.raises(CpuTargetError, match=rf":{body.__code__.co_firstlineno + 1}:\d+: write of 4 bytes"):
+            kernel(np.zeros(16, np.float32))

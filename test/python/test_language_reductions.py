@@ -11,7 +11,6 @@ import pytest
 
 import lowlp
 from lowlp import language as ll
-from lowlp.errors import CompileError
 
 MMA = lowlp.local(2, 1).spatial(8, 4).local(1, 2)
 LAYOUTS = [
@@ -133,10 +132,87 @@ def test_iota_is_the_index(layout: lowlp.Layout, dim: int) -> None:
     assert np.array_equal(actual, np.indices(x.shape)[dim])
 
 
-def test_reduction_over_two_warps_is_refused() -> None:
+# The dimension is spread over warps: all of it, a part of it, beside digits of others, by threes, and twice over.
+ACROSS_WARPS = [
+    (lowlp.spatial(64), 0),
+    (lowlp.local(2, 1).spatial(1, 128).local(1, 3), 1),
+    (lowlp.spatial(8, 16), 0),
+    (lowlp.spatial(32, 3), 1),
+    (lowlp.spatial(3, 32).local(2, 1), 0),
+    (lowlp.column_spatial(2, 64).local(1, 2), 1),
+    (lowlp.spatial(2, 1).local(1, 3).spatial(2, 16).local(2, 1).spatial(2, 2), 0),
+    (lowlp.spatial(2, 4, 8).reduce([2]).local(3, 1), 0),
+]
+
+
+@pytest.mark.parametrize(("layout", "dim"), ACROSS_WARPS, ids=str)
+@pytest.mark.parametrize("name", ["sum", "max", "min"])
+def test_reduction_across_warps_is_that_of_numpy(layout: lowlp.Layout, dim: int, name: str) -> None:
+    x = numbers(layout.shape)
+    for keep_dims in (True, False):
+        wanted = getattr(np, name)(x, axis=dim, keepdims=keep_dims).reshape(
+            layout.reduce([dim], keep_dims=keep_dims).shape
+        )
+        actual = run(lambda tile, keep=keep_dims: getattr(ll, name)(tile, dim, keep_dims=keep), x, layout, wanted.shape)
+        assert np.array_equal(actual, wanted)
+
+
+@pytest.mark.parametrize(("layout", "dim"), ACROSS_WARPS, ids=str)
+def test_arithmetic_repeats_what_warps_share(layout: lowlp.Layout, dim: int) -> None:
+    x = numbers(layout.shape)
+    actual = run(lambda tile: tile - ll.max(tile, dim, keep_dims=True), x, layout, x.shape)
+    assert np.array_equal(actual, x - x.max(axis=dim, keepdims=True))
+
+
+def test_sum_across_warps_has_a_fixed_order() -> None:
+    """Within warps by the bits of the lane, then warp by warp; so it is the same for every order of threads."""
+    x = np.random.default_rng(5).standard_normal(128).astype(np.float32)
+    warps = x.reshape(4, 32)
+    while warps.shape[1] > 1:
+        warps = warps[:, 0::2] + warps[:, 1::2]
+    wanted = ((warps[0] + warps[1]) + warps[2]) + warps[3]
+    layout = lowlp.spatial(128)
+    assert np.array_equal(run(lambda tile: ll.sum(tile, 0), x, layout, (1,)), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_sum_of_16_bits_across_warps_is_rounded_once(dtype: str) -> None:
+    x = np.random.default_rng(6).uniform(0, 1, 256).astype(DTYPES[dtype])
+    layout = lowlp.spatial(128).local(2)
+    wide = run(lambda tile: ll.sum(tile, 0), x, layout, (1,))
+    assert np.array_equal(run(lambda tile: ll.sum(tile, 0), x, layout, (1,), dtype), wide.astype(DTYPES[dtype]))
+
+
+def test_integer_sum_across_warps_wraps_around() -> None:
+    layout = lowlp.spatial(128)
+
+    @lowlp.kernel(grid=(1,), num_threads=128)
+    def total(x: ll.pointer("int32"), y: ll.pointer("int32")) -> None:
+        tile = ll.load_global(ll.view_global(x, shape=[128]), offsets=[0], layout=layout)
+        ll.store_global(ll.sum(tile, 0), ll.view_global(y, shape=[1]), offsets=[0])
+
+    x = np.random.default_rng(7).integers(-(2**31), 2**31, 128).astype(np.int32)
+    y = np.zeros(1, np.int32)
+    total(x, y)
+    assert y[0] == x.sum(dtype=np.int32)
+
+
+def test_sums_across_warps_in_a_loop() -> None:
+    """Every iteration uses the scratch of the one before."""
     layout = lowlp.spatial(64)
-    with pytest.raises(CompileError, match="spread over several warps"):
-        run(lambda tile: ll.sum(tile, 0), numbers((64,)), layout, (1,))
+
+    @lowlp.kernel(grid=(1,), num_threads=64)
+    def total(x: ll.pointer("f32"), y: ll.pointer("f32")) -> None:
+        view = ll.view_global(x, shape=[9, 64])
+        for row in ll.range(9):
+            tile = ll.load_global(view, offsets=[row, 0], layout=layout)
+            ll.store_global(ll.sum(tile, 0), ll.view_global(y, shape=[9]), offsets=[row])
+
+    x = numbers((9, 64))
+    for seed in range(4):
+        y = np.zeros(9, np.float32)
+        lowlp.compiler.compile_cpu(total)(x, y, seed=seed)
+        assert np.array_equal(y, x.sum(axis=1))
 
 
 def test_rows_of_several_warps_are_reduced() -> None:

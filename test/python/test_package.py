@@ -49,9 +49,3 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 def test_dir_lists_the_public_names() -> None:
     assert set(lowlp.__all__) <= set(dir(lowlp))
-
-
-@pytest.mark.parametrize("name", ["nf"])
-def test_planned_names_say_so(name: str) -> None:
-    with pytest.raises(AttributeError, match=rf"lowlp\.{name}: .* not offered yet"):
-        getattr(lowlp, name)

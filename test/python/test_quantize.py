@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowlp.dtypes import dtype
-from lowlp.quantization import QuantizedTensor, encode_fast, quantize
+from lowlp.nearest_codes import encode_fast
+from lowlp.quantization import QuantizedTensor, quantize
 from lowlp_runtime import LowlpTypeError, LowlpValueError
 
 SCALE_TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
@@ -216,7 +217,7 @@ def with_value(value: float, kind: Any = np.float32) -> Any:
         ({"w": np.zeros(8, np.float32)}, r"w: expected shape \[N, K\] with N, K >= 1, got \[8\]"),
         ({"w": np.zeros((2, 0), np.float32)}, r"got \[2, 0\]"),
         ({"group_size": 3}, r"group_size: must divide K = 8 \(or be None or -1 for a whole row\), got 3"),
-        ({"scale_dtype": "f64"}, "scale_dtype: must be one of f16, bf16, f32, got 'f64'"),
+        ({"scale_dtype": "f64"}, "scale_dtype: must be one of f16, bf16, f32, e8m0, e4m3, got 'f64'"),
         ({"dtype": "f6e3m2", "zero_point": True}, "zero_point: allowed for integer types only, got dtype f6e3m2"),
         ({"dtype": "bf16"}, r"dtype: bf16 has 16 bits; a code has 1\.\.8"),
         ({"dtype": "int32"}, r"dtype: int32 has 32 bits; a code has 1\.\.8"),
@@ -234,21 +235,12 @@ def test_scale_types_may_be_objects() -> None:
         quantize(w, "int6", 32, scale_dtype=["f16"])  # type: ignore[arg-type]
 
 
-def test_what_is_planned_says_so() -> None:
-    w, table = gaussian(5, 4, 64), np.zeros(16, np.float32)
-    tables: Any = {"lut": table}
-    with pytest.raises(LowlpValueError, match="lut: tables of values are not offered yet; expected None, got array"):
-        quantize(w, group_size=64, **tables)
-    parts: Any = {"dtype": "uint4", "scales": np.ones((4, 1), np.float16)}
-    for name, message in (("lut", "tables of values"), ("scale2", "second-level scales")):
-        with pytest.raises(LowlpValueError, match=f"{name}: {message} are not offered yet"):
-            QuantizedTensor(np.zeros((4, 64), np.uint8), **parts, **{name: table})
-
-
 def test_tensors_that_numpy_does_not_have() -> None:
     torch = pytest.importorskip("torch")
     w = torch.randn(4, 64)
-    for other in (w.to_sparse(), w.to(torch.float8_e4m3fn)):
+    with pytest.raises(LowlpTypeError, match=r"w: expected float16, .* got float8_e4m3fn"):
+        quantize(w.to(torch.float8_e4m3fn), "int6", 32)
+    for other in (w.to_sparse(), w.to(torch.float8_e5m2)):
         with pytest.raises(LowlpTypeError, match="w: a tensor without a numpy array: "):
             quantize(other, "int6", 32)
     negated = torch._neg_view(w)

@@ -144,7 +144,7 @@ CODES, SCALES = np.zeros((2, 8), np.uint8), np.ones((2, 2), np.float16)
         ({"codes": [[0]]}, "codes: expected a numpy array or a torch tensor on the CPU, got list"),
         (
             {"scales": SCALES.astype(np.float64)},
-            "scales: expected elements of float16, bfloat16 or float32, got float64",
+            "scales: expected elements of float16, bfloat16, float32, float8_e8m0fnu or float8_e4m3fn, got float64",
         ),
         ({"scales": 1.0}, "scales: expected a numpy array"),
         ({"zeros": SCALES.astype(bool)}, "zeros: expected elements of .* or an integer type, got bool"),

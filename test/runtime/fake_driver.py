@@ -41,16 +41,23 @@ class FakeDriver:
     )
     CUjit_target = SimpleNamespace(CU_TARGET_COMPUTE_90A="90A")
     CUjitInputType = SimpleNamespace(CU_JIT_INPUT_PTX=1)
+    CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_ACTIVE=1)
+    CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
+    CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=SimpleNamespace(value=1))
     CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2))
 
     def __init__(self, devices: int = 2, static_shared_bytes: int = 0) -> None:
         self.devices = devices
         self.static_shared_bytes = static_shared_bytes
+        self.reads_workspace = False  # whether kernels have a third parameter
         self.contexts: list[int] = []
         self.calls: list[tuple[Any, ...]] = []
         self.launches: list[dict[str, Any]] = []
         self.jit_error = b""
         self.cubin = ctypes.create_string_buffer(b"\x7fELF fake")
+        self.captures: dict[int, int] = {}  # the number of the capture that a stream takes part in
+        self.stream_ids: dict[int, int] = {}  # where it is not the stream's handle
+        self.next_address = 0x10000
 
     def note(self, *call: Any) -> None:
         self.calls.append(call)
@@ -157,10 +164,51 @@ class FakeDriver:
     def cuEventDestroy(self, event: str) -> tuple[Result]:
         return (OK,)
 
+    def cuStreamGetId(self, stream: int) -> tuple[Result, int]:
+        return OK, self.stream_ids.get(stream, stream)
+
+    def cuStreamGetCaptureInfo(self, stream: int) -> tuple[Result, int, int, str]:
+        return OK, int(stream in self.captures), self.captures.get(stream, 0), "graph"
+
+    def cuThreadExchangeStreamCaptureMode(self, mode: int) -> tuple[Result, int]:
+        self.note("cuThreadExchangeStreamCaptureMode", mode)
+        return OK, 0
+
+    def _allocate(self, size: int) -> int:
+        self.next_address += 0x100000
+        return self.next_address
+
+    def cuMemAlloc(self, size: int) -> tuple[Result, int]:
+        self.note("cuMemAlloc", size)
+        return OK, self._allocate(size)
+
+    def cuMemAllocAsync(self, size: int, stream: int) -> tuple[Result, int]:
+        self.note("cuMemAllocAsync", size, stream)
+        return OK, self._allocate(size)
+
+    def cuMemFreeAsync(self, pointer: int, stream: int) -> tuple[Result]:
+        self.note("cuMemFreeAsync", pointer, stream)
+        return (OK,)
+
+    def cuMemsetD8Async(self, pointer: int, value: int, count: int, stream: int | str) -> tuple[Result]:
+        self.note("cuMemsetD8Async", pointer, value, count, stream)
+        return (OK,)
+
+    def cuStreamCreate(self, flags: int) -> tuple[Result, str]:
+        return OK, "side stream"
+
+    def cuStreamSynchronize(self, stream: str) -> tuple[Result]:
+        self.note("cuStreamSynchronize", stream)
+        return (OK,)
+
+    def cuStreamDestroy(self, stream: str) -> tuple[Result]:
+        self.note("cuStreamDestroy", stream)
+        return (OK,)
+
     def cuLaunchKernel(self, function: str, *rest: Any) -> tuple[Result]:
         *sizes, shared_bytes, stream, pointers, extra = rest
         assert extra == 0
-        addresses = (ctypes.c_uint64 * 2).from_address(pointers)
+        addresses = (ctypes.c_uint64 * 3).from_address(pointers)
         self.launches.append(
             {
                 "function": function,
@@ -172,5 +220,6 @@ class FakeDriver:
                 "out": ctypes.c_uint64.from_address(addresses[0]).value,
                 "n": ctypes.c_int32.from_address(addresses[1]).value,
             }
+            | ({"workspace": ctypes.c_uint64.from_address(addresses[2]).value} if self.reads_workspace else {})
         )
         return (OK,)

@@ -27,6 +27,14 @@ def test_enumerators_exist() -> None:
         driver.CUjitInputType,
         driver.CUjit_target,
         driver.CUevent_flags,
+        driver.CUstreamCaptureMode,
+        driver.CUstreamCaptureStatus,
+        driver.CUstream_flags,
+        driver.CUtensorMapDataType,
+        driver.CUtensorMapSwizzle,
+        driver.CUtensorMapInterleave,
+        driver.CUtensorMapL2promotion,
+        driver.CUtensorMapFloatOOBfill,
     )
     names = set(re.findall(r"\.(CU_[A-Z0-9_]+)", SOURCES))
     names |= {f"CU_DEVICE_ATTRIBUTE_{name}" for name in re.findall(r"attribute\(\"([A-Z0-9_]+)\"", SOURCES)}

@@ -198,7 +198,8 @@ TEST(CPUSemaphore, theReportSaysHowASemaphoreOrders) {
 }
 
 TEST(CPUSemaphore, orderIsTransitive) {
-  // Block 0 to 1 by word 0, block 1 to 2 by word 1; `isBroken`: 2 does not wait.
+  // Block 0 to 1 by word 0, block 1 to 2 by word 1; `isBroken`: 2 does not
+  // wait.
   static bool isBroken;
   LowlpKernelFn kernel = [](LowlpThread *t, void *const *args) {
     if (blockOf(t) > 0 && !(isBroken && blockOf(t) == 2)) {
@@ -283,7 +284,8 @@ TEST(CPUSemaphore, waitingForABlockThatCannotStart) {
       await(t, wordsOf(args), 0, 1);
   };
   expectReport(kernel, 60,
-               {"deadlock: no block can go on; block (", "and 8 more blocks; "
+               {"deadlock: no block can go on; block (",
+                "and 8 more blocks; "
                 "44 of 60 blocks have not started: a block may only wait for "
                 "blocks of lower index"});
   expectReport(kernel, 16, {}); // these all fit
@@ -321,9 +323,10 @@ TEST(CPUSemaphore, refusesWordsOutOfBounds) {
   LowlpKernelFn kernel = [](LowlpThread *t, void *const *args) {
     await(t, wordsOf(args), 8, 0);
   };
-  expectReport(kernel, 1, {"lowlp.semaphore_acquire at t.mlir:3:1: atomic of 4 "
-                           "bytes at byte offset 32 of argument 'locks' (32 "
-                           "bytes) is outside the allocation"});
+  expectReport(kernel, 1,
+               {"lowlp.semaphore_acquire at t.mlir:3:1: atomic of 4 "
+                "bytes at byte offset 32 of argument 'locks' (32 "
+                "bytes) is outside the allocation"});
 }
 
 TEST(CPUAtomics, floatsAndCompareAndSwap) {
@@ -349,8 +352,8 @@ TEST(CPUAtomics, floatsAndCompareAndSwap) {
   LaunchReport report = launcher.pass(words, "w", true).run();
   ASSERT_TRUE(report.ok) << report.error;
   EXPECT_EQ(words[0].f, 1.75f);
-  EXPECT_EQ(words[0].half, 0x4200);     // 1 + 2
-  EXPECT_EQ(words[0].bhalf, 0x4040);    // 1 + 2
+  EXPECT_EQ(words[0].half, 0x4200);         // 1 + 2
+  EXPECT_EQ(words[0].bhalf, 0x4040);        // 1 + 2
   EXPECT_EQ(words[0].halves, 0x40003e00u);  // 1 + 1, 0.5 + 1
   EXPECT_EQ(words[0].bhalves, 0x40003fc0u); // 1 + 1, 0.5 + 1
   EXPECT_EQ(words[0].swapped, 7u);
@@ -369,8 +372,8 @@ TEST(CPUAtomics, floatsRoundToNearestEven) {
   }
   EXPECT_EQ(floatToF16(65519.0f), 0x7bff);
   EXPECT_EQ(floatToF16(65520.0f), 0x7c00);
-  EXPECT_EQ(floatToF16(0x1p-25f), 0x0000);     // a tie, to even
-  EXPECT_EQ(floatToF16(0x1.8p-24f), 0x0002);   // a tie, to even
+  EXPECT_EQ(floatToF16(0x1p-25f), 0x0000);   // a tie, to even
+  EXPECT_EQ(floatToF16(0x1.8p-24f), 0x0002); // a tie, to even
   EXPECT_EQ(floatToF16(-0x1.1p-25f), 0x8001);
   EXPECT_EQ(floatToF16(1.0f + 0x1p-11f), 0x3c00); // a tie, to even
   EXPECT_EQ(floatToF16(1.0f + 0x3p-11f), 0x3c02);

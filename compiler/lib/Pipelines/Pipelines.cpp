@@ -2,7 +2,9 @@
 #include "lowlp/Pipelines/Pipelines.h"
 
 #include "lowlp/Conversion/Passes.h"
+#include "lowlp/IR/Lowlp.h"
 #include "lowlp/Target/Passes.h"
+#include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -18,6 +20,8 @@ static void addCleanup(OpPassManager &manager) {
 
 void lowlp::buildToThreadPipeline(OpPassManager &manager,
                                   const PipelineOptions &options) {
+  manager.addNestedPass<KernelOp>(createExpandExchanges());
+  manager.addNestedPass<KernelOp>(createPlanMemory());
   ConvertToThreadOptions conversion;
   conversion.arch = options.arch;
   manager.addPass(createConvertToThread(conversion));

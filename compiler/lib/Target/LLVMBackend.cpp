@@ -3,11 +3,33 @@
 
 #include "mlir/IR/Operation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 
 using namespace llvm;
+
+void lowlp::LLVMErrors::listenTo(LLVMContext &context) {
+  context.setDiagnosticHandlerCallBack(
+      [](const DiagnosticInfo *diagnostic, void *text) {
+        if (diagnostic->getSeverity() != DS_Error)
+          return;
+        raw_string_ostream stream(*static_cast<std::string *>(text));
+        stream << (stream.str().empty() ? "" : "; ");
+        DiagnosticPrinterRawOStream printer(stream);
+        diagnostic->print(printer);
+      },
+      &text);
+}
+
+Error lowlp::LLVMErrors::take() {
+  if (text.empty())
+    return Error::success();
+  return createStringError(std::exchange(text, {}));
+}
 
 Expected<std::unique_ptr<Module>> lowlp::translateToLLVMIR(mlir::Operation *op,
                                                            LLVMContext &context,

@@ -16,6 +16,21 @@ class TargetMachine;
 
 namespace lowlp {
 
+/// The errors that LLVM reports in a context, such as an attribute that it
+/// cannot read. Without a listener they end the process.
+class LLVMErrors {
+public:
+  /// Hears what `context` reports from now on. Both stay where they are for as
+  /// long as the context is used.
+  void listenTo(llvm::LLVMContext &context);
+
+  /// What was heard since the last call; success if that is nothing.
+  llvm::Error take();
+
+private:
+  std::string text;
+};
+
 /// The LLVM IR of `op`, a module whose contents are of the machine level.
 llvm::Expected<std::unique_ptr<llvm::Module>>
 translateToLLVMIR(mlir::Operation *op, llvm::LLVMContext &context,

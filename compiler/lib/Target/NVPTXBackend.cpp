@@ -64,7 +64,9 @@ createMachine(StringRef chip, unsigned optLevel) {
 
 static Expected<std::string>
 compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
+  lowlp::LLVMErrors errors;
   LLVMContext context;
+  errors.listenTo(context);
   Expected<std::unique_ptr<Module>> module =
       lowlp::translateToLLVMIR(op, context, "lowlp");
   if (!module)
@@ -81,6 +83,8 @@ compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
                                       CodeGenFileType::AssemblyFile))
     return createStringError("LLVM's NVPTX backend cannot write PTX");
   passes.run(**module);
+  if (Error error = errors.take())
+    return error;
   return std::string(text);
 }
 

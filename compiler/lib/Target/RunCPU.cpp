@@ -38,6 +38,7 @@ using namespace llvm;
 using namespace lowlp;
 
 struct CpuProgram::Code {
+  LLVMErrors errors;
   std::unique_ptr<orc::LLJIT> jit;
   StringMap<LowlpKernelFn> kernels;
 };
@@ -105,8 +106,10 @@ static void demoteBFloats(Function &function) {
 }
 
 static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
-                       TargetMachine &machine, unsigned optLevel) {
+                       TargetMachine &machine, unsigned optLevel,
+                       LLVMErrors &errors) {
   auto context = std::make_unique<LLVMContext>();
+  errors.listenTo(*context);
   Expected<std::unique_ptr<Module>> module =
       translateToLLVMIR(op, *context, "lowlp-host");
   if (!module)
@@ -114,6 +117,8 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
   optimize(**module, machine, optLevel);
   for (Function &function : **module)
     demoteBFloats(function);
+  if (Error error = errors.take())
+    return error;
   return jit.addIRModule(
       orc::ThreadSafeModule(std::move(*module), std::move(context)));
 }
@@ -141,14 +146,16 @@ CpuProgram::create(mlir::Operation *module, unsigned optLevel) {
     return jit.takeError();
   if (Error error = defineSymbols(**jit))
     return std::move(error);
-  if (Error error = addModule(**jit, module, **machine, optLevel))
-    return std::move(error);
   auto code = std::make_unique<Code>();
+  if (Error error = addModule(**jit, module, **machine, optLevel, code->errors))
+    return std::move(error);
   for (mlir::NamedAttribute kernel : kernels) {
     StringRef name = kernel.getName();
     Expected<orc::ExecutorAddr> address = (*jit)->lookup(name);
     if (!address)
       return address.takeError();
+    if (Error error = code->errors.take())
+      return std::move(error);
     code->kernels[name] = address->toPtr<LowlpKernelFn>();
   }
   code->jit = std::move(*jit);

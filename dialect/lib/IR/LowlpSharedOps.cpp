@@ -27,6 +27,22 @@ static LogicalResult verifyAccess(Operation *op, TileType tile,
   return success();
 }
 
+int64_t AllocSharedOp::getAlignBytes() {
+  int64_t alignBytes = kAlignBytes;
+  for (Operation *user : getShared().getUsers())
+    if (auto copy = dyn_cast<CopyTensorOp>(user))
+      alignBytes = std::max(alignBytes, copy.getAlignBytes());
+  return alignBytes;
+}
+
+LogicalResult AllocSharedOp::verify() {
+  IntegerAttr offset = getOffsetAttr();
+  if (offset && (offset.getInt() < 0 || offset.getInt() % kAlignBytes != 0))
+    return emitOpError("must begin at a multiple of ")
+           << kAlignBytes << " bytes, but begins at " << offset.getInt();
+  return success();
+}
+
 LogicalResult LoadSharedOp::verify() {
   return verifyAccess(*this, getTile().getType(), getSource().getType(),
                       getOffsets().size());

@@ -121,6 +121,15 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyElementType(emitError, type);
 }
 
+int64_t SharedType::getSizeInBytes() const {
+  constexpr int64_t most = int64_t(1) << 40;
+  int64_t elements = getLayout().numElements();
+  if (elements > most)
+    return most;
+  return std::min<int64_t>(
+      most, llvm::divideCeil(elements * *getElementBits(getElementType()), 8));
+}
+
 ArrayRef<int64_t> SharedType::getShape() const {
   return getImpl()->layout.shape();
 }
@@ -219,6 +228,13 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
     return parseLaidOutType<TileType>(parser, parseLayout);
   if (mnemonic == "shared")
     return parseLaidOutType<SharedType>(parser, parseSharedLayout);
+  if (mnemonic == "mbarriers") {
+    int64_t count;
+    if (parser.parseLess() || parser.parseInteger(count) ||
+        parser.parseGreater())
+      return {};
+    return MbarriersType::getChecked(emitError, parser.getContext(), count);
+  }
   Type elementType;
   SmallVector<int64_t> shape;
   bool isGlobal = mnemonic == "global";
@@ -258,6 +274,9 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
             layout.layout() != Layout::local(layout.shape()))
           printer << ", " << layout.str();
         printer << ">";
+      })
+      .Case([&](MbarriersType barriers) {
+        printer << "mbarriers<" << barriers.getCount() << ">";
       })
       .Case([&](TileType tile) {
         printer << "tile<";

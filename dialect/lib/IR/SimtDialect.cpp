@@ -57,6 +57,28 @@ LogicalResult LoadOp::verify() { return verifyAlignment(*this, getAlign()); }
 
 LogicalResult StoreOp::verify() { return verifyAlignment(*this, getAlign()); }
 
+LogicalResult AtomicRMWOp::verify() {
+  if (getValue().getType().isInteger(32) || getKind() == AtomicKind::Add)
+    return success();
+  return emitOpError("kind must be add for floats, but is ")
+         << stringifyAtomicKind(getKind());
+}
+
+static LogicalResult verifySemaphore(Operation *op, PtrType base) {
+  if (base.getSpace() == MemorySpace::Global)
+    return success();
+  return op->emitOpError("the word must be in global memory, but is in ")
+         << base;
+}
+
+LogicalResult AcquireOp::verify() {
+  return verifySemaphore(*this, getBase().getType());
+}
+
+LogicalResult ReleaseOp::verify() {
+  return verifySemaphore(*this, getBase().getType());
+}
+
 LogicalResult CopyAsyncOp::verify() {
   if (getSource().getType().getSpace() != MemorySpace::Global ||
       getDestination().getType().getSpace() != MemorySpace::Shared)

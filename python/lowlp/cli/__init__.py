@@ -14,11 +14,23 @@ import sys
 from collections.abc import Sequence
 
 from lowlp import __version__
-from lowlp.cli import cache, demo, inspect, layout, targets
+from lowlp.cli import cache, demo, inspect, layout, output, targets
 from lowlp.cli import compile as compile_command
+from lowlp.cli import run as run_command
 from lowlp_runtime.errors import LowlpError
 
-_EPILOG = "`lowlp COMMAND --help` describes a command. The compiler's single passes are run with `lowlp-opt`."
+_EPILOG = """`lowlp COMMAND --help` describes a command. The compiler's single passes are run with `lowlp-opt`.
+
+exit status:
+  0    all went well
+  1    something went wrong; stderr says what
+  2    the command line is wrong
+  130  interrupted
+
+environment:
+  LOWLP_CACHE_DIR        where compiled kernels are kept; empty: nowhere
+  LOWLP_CACHE_MAX_BYTES  how many bytes of them (default: 1 GiB)
+  LOWLP_ASSEMBLER        ptxas, nvjitlink or driver (default: the first that is there)"""
 _INTERRUPTED = 130
 
 
@@ -28,10 +40,11 @@ def build_parser() -> argparse.ArgumentParser:
         prog="lowlp",
         description="Compile and run GPU kernels on weights of 1 to 8 bits. Nothing here needs a GPU.",
         epilog=_EPILOG,
+        formatter_class=output.HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"lowlp {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for module in (cache, compile_command, demo, inspect, layout, targets):
+    for module in (cache, compile_command, demo, inspect, layout, run_command, targets):
         module.add_parser(commands)
     return parser
 

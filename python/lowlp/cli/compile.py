@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, Any
 
+from lowlp_runtime.assemble import ASSEMBLERS
+from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpValueError
 
 from . import output
+from .program_file import KERNEL_HELP, explained, open_file
 
 if TYPE_CHECKING:
-    from lowlp._mlir import ir
+    from lowlp.compiler import BlockProgram
 
 DEFAULT_ARCH = "sm_90a"
 EMIT = {
@@ -33,13 +35,16 @@ def add_parser(commands: Any) -> None:
     levels = "\n".join(f"  {name:<8} {meaning}" for name, meaning in EMIT.items())
     parser = commands.add_parser(
         "compile",
-        help="compile a block program in an .mlir file",
-        description="Compile a program of the block dialect with the named pipelines of lowlp-opt.",
-        epilog=f"what --emit gives:\n{levels}\n\nexample:\n"
-        "  lowlp compile examples/fig2.mlir --arch sm_90a --emit ptx -o fig2.ptx",
+        help="compile a kernel in an .mlir or .py file",
+        description="Compile a program of the block dialect, or a kernel of a Python file, with the named pipelines of "
+        "lowlp-opt.",
+        epilog=f"what --emit gives:\n{levels}\n\nexamples:\n"
+        "  lowlp compile examples/fig2.mlir --arch sm_90a --emit ptx -o fig2.ptx\n"
+        "  lowlp compile examples/softmax.py --kernel 'make_softmax(n=300)' --emit lowlp -o softmax.lowlp --time",
         formatter_class=output.HelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE.mlir", help="the program; - reads stdin")
+    parser.add_argument("file", metavar="FILE", help="a program (.mlir) or a Python file (.py); - is stdin")
+    parser.add_argument("--kernel", metavar="NAME", help=KERNEL_HELP)
     parser.add_argument("--arch", default=DEFAULT_ARCH, metavar="ARCH", help="GPU architecture (default: %(default)s)")
     parser.add_argument("--emit", choices=tuple(EMIT), default="ptx", help="what to write (default: %(default)s)")
     parser.add_argument(
@@ -48,32 +53,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "-o", dest="output", default=output.STDOUT, metavar="OUT", help="file to write; - is stdout (default: -)"
     )
+    parser.add_argument(
+        "--assembler", choices=ASSEMBLERS, help="what makes machine code (default: the first that is there)"
+    )
+    parser.add_argument("--time", action="store_true", help="print on stderr what each pass takes")
     parser.set_defaults(run=run)
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """A file that holds a block program; diagnostics name its lines."""
-
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """The file's name without its suffix."""
-        return self.path.stem
-
-    def module(self) -> ir.Module:
-        """The file, parsed and verified. Raises `CompileError` and `OSError`."""
-        from lowlp._mlir import ir
-        from lowlp.errors import from_mlir_error
-
-        with self.path.open("rb"):  # says why a file cannot be read, which MLIR does not
-            pass
-        with ir.Context() as context:
-            try:
-                return ir.Module.parseFile(str(self.path), context)
-            except ir.MLIRError as error:
-                raise from_mlir_error(error, "parsing") from error
 
 
 def run(options: argparse.Namespace) -> int:
@@ -82,43 +66,74 @@ def run(options: argparse.Namespace) -> int:
     from lowlp.errors import CompileError
 
     arch = check_arch(options.arch, "--arch")
-    program = _read_stdin() if options.file == output.STDOUT else SourceFile(Path(options.file))
-    make = _machine_code if options.emit in _BINARY else _text
+    program = open_file(options.file, options.kernel)
+    if isinstance(program, KernelBinary):
+        raise LowlpValueError(f"{options.file}: compiled already; `lowlp inspect` shows what it holds")
     try:
-        data = make(program, arch, options.emit, options.opt_level)
+        if options.time:
+            _print_times(program, arch, options)
+        if options.emit in _BINARY:
+            data: str | bytes = _machine_code(program, arch, options)
+        else:
+            data = _text(program, arch, options.emit, options.opt_level)
     except CompileError as error:
-        if not error.pipeline:
-            raise
-        # The program is in a file already; the error's own text offers to write one.
-        said = "\n".join([*error.diagnostics, f"refused by: {error.failing_pass}"])
-        raise LowlpValueError(f"{said}\nreproduce: {error.command_for(options.file)}") from error
+        raise explained(error, options.file, options.kernel) from error
     output.write(options.output, data)
     return 0
 
 
-def _read_stdin() -> str:
-    """The text; bytes that are no UTF-8 become a character that the parser refuses."""
-    return sys.stdin.read().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+def _pipeline(arch: str, emit: str, opt_level: int) -> str:
+    """The pipeline that ends at `emit`, or ''."""
+    to_ptx = f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}"
+    pipelines = {
+        "block": "",
+        "thread": f"lowlp-to-thread{{arch={arch}}}",
+        "nvvm": f"lowlp-to-nvvm{{arch={arch}}}",
+        "cpu": f"lowlp-to-cpu{{arch={arch}}}",
+    }
+    return pipelines.get(emit, to_ptx)
 
 
-def _text(program: SourceFile | str, arch: str, emit: str, opt_level: int) -> str:
+def _text(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> str:
     """The program after the pipeline that ends at `emit`."""
     from lowlp.compiler import open_program, read_ptx, run_pipeline
 
-    pipelines = {
-        "thread": f"lowlp-to-thread{{arch={arch}}}",
-        "nvvm": f"lowlp-to-nvvm{{arch={arch}}}",
-        "ptx": f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}",
-        "cpu": f"lowlp-to-cpu{{arch={arch}}}",
-    }
     module = open_program(program)
-    if emit in pipelines:
-        run_pipeline(module, pipelines[emit])
+    pipeline = _pipeline(arch, emit, opt_level)
+    if pipeline:
+        run_pipeline(module, pipeline)
     return read_ptx(module) if emit == "ptx" else str(module)
 
 
-def _machine_code(program: SourceFile | str, arch: str, emit: str, opt_level: int) -> bytes:
+def _machine_code(program: BlockProgram | str, arch: str, options: argparse.Namespace) -> bytes:
     from lowlp import compiler
 
-    kernel = compiler.compile(program, arch, opt_level=opt_level)
-    return kernel.binary.to_bytes() if emit == "lowlp" else kernel.cubin
+    kernel = compiler.compile(program, arch, opt_level=options.opt_level, assembler=options.assembler)
+    return kernel.binary.to_bytes() if options.emit == "lowlp" else kernel.cubin
+
+
+def _print_times(program: BlockProgram | str, arch: str, options: argparse.Namespace) -> None:
+    """Compiles once pass by pass, and prints on stderr what each takes. What is printed is compiled anew, not found."""
+    from lowlp.compiler import open_program, read_ptx, run_pipeline
+    from lowlp.pipelines import seconds_of_passes
+    from lowlp_runtime.assemble import assemble_ptx, choose_assembler
+
+    pipeline = _pipeline(arch, options.emit, options.opt_level)
+    warm_up = open_program(program)  # loads what is loaded once, and reports what is wrong
+    if pipeline:
+        run_pipeline(warm_up, pipeline)
+    start = time.perf_counter()
+    module = open_program(program)
+    taken = [("read and verify", time.perf_counter() - start)]
+    if pipeline:
+        taken += seconds_of_passes(module, pipeline)
+    if options.emit in _BINARY:
+        ptx, assembler = read_ptx(module), choose_assembler(options.assembler)
+        start = time.perf_counter()
+        assemble_ptx(ptx, arch, assembler=assembler)
+        taken.append((assembler, time.perf_counter() - start))
+    total = sum(seconds for _, seconds in taken)
+    rows = [*taken, ("total", total)]
+    lines = [(name, f"{1e3 * seconds:9.2f} ms {100 * seconds / total:5.1f} %") for name, seconds in rows]
+    width = max(len(name) for name, _ in lines)
+    print("\n".join(f"{name:<{width}}  {text}" for name, text in lines), file=sys.stderr)

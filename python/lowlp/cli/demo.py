@@ -6,12 +6,13 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import output
+from .output import number_from
 
 if TYPE_CHECKING:
     from .demo_run import Outcome
@@ -44,21 +45,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--arch", metavar="ARCH", help="GPU architecture to compile for (default: the GPU's, or sm_90a)"
     )
-    parser.add_argument("--rows", type=_at_least(1), default=16, metavar="M", help="rows of activations (default: 16)")
-    parser.add_argument("--outputs", type=_at_least(1), metavar="N", help="use the first N rows of the matrix only")
-    parser.add_argument("--seed", type=_at_least(0), default=0, help="of the activations (default: 0)")
+    parser.add_argument(
+        "--rows", type=number_from(1), default=16, metavar="M", help="rows of activations (default: 16)"
+    )
+    parser.add_argument("--outputs", type=number_from(1), metavar="N", help="use the first N rows of the matrix only")
+    parser.add_argument("--seed", type=number_from(0), default=0, help="of the activations (default: 0)")
     parser.add_argument("--out-dir", default=_OUT_DIR, metavar="DIR", help="where files are left (default: ./out)")
     parser.set_defaults(run=run)
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
-        return value
-
-    return number
 
 
 class Progress:
@@ -85,10 +78,11 @@ class Progress:
 def run(options: argparse.Namespace) -> int:
     """Does the steps, prints the table, and returns 1 where the error is above the limit."""
     from .demo_run import Demo
+    from .device import choose_device
 
     progress = Progress(_STEPS)
     demo = Demo(options.dtype, options.group_size, options.rows, options.seed)
-    device = demo.choose_device(options.device)
+    device = choose_device(options.device)
     with progress.step("reading the weights"):
         demo.read_weights(options.outputs)
     with progress.step(f"quantising to {options.dtype} and packing"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,6 @@ import lowlp_runtime
 from lowlp.compiler import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_arch
 from lowlp.demo_weights import load_demo_weight
 from lowlp.dtypes import named_dtype
-from lowlp.errors import DeviceError
 from lowlp.host_array import FLOAT_DTYPES
 from lowlp.kernels.linear import LinearSpec, linear_kernel
 from lowlp.linear_op import compile_linear
@@ -22,21 +20,13 @@ from lowlp.packing import pack
 from lowlp.quantization import quantize
 from lowlp.quantized_tensor import QuantizedTensor
 
+from .device import Device
 from .output import count
 
 # What lowlp promises: the relative Frobenius error against float64, by the type of activations.
 ERROR_LIMITS = {"f16": 2e-3, "bf16": 1.1e-2}
 # A float with more exponent bits than f16 has needs bf16 activations.
 _F16_EXPONENT_BITS = 5
-
-
-@dataclass(frozen=True)
-class Device:
-    """Where the kernel runs, and why not elsewhere."""
-
-    is_cuda: bool
-    label: str
-    note: str = ""
 
 
 @dataclass
@@ -73,18 +63,6 @@ class Demo:
         self.seed = seed
         wide = self.dtype.is_float and self.dtype.exponent_bits > _F16_EXPONENT_BITS
         self.activation = "bf16" if wide else "f16"
-
-    def choose_device(self, wanted: str) -> Device:
-        """The device for 'auto', 'cpu' or 'cuda'. Raises `DeviceError` where 'cuda' cannot be had."""
-        missing = lowlp_runtime.why_no_device()
-        if not missing and importlib.util.find_spec("torch") is None:
-            missing = "a GPU is there, but PyTorch, which holds its arrays, is not installed: pip install torch"
-        if wanted == "cuda" and missing:
-            raise DeviceError(f"--device cuda: {missing}")
-        if wanted == "cpu" or missing:
-            note = f"no GPU is used: {missing}" if wanted == "auto" else ""
-            return Device(False, "the CPU target", note)
-        return Device(True, lowlp_runtime.device_name())
 
     def read_weights(self, outputs: int | None) -> None:
         """Reads the matrix, or its first `outputs` rows."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.grid import GridExpression
+from lowlp_runtime.workspace import WorkspacePart
 
 from . import output
+
+Held = TypeVar("Held", str, bytes)
 
 LEVELS = ("block", "thread", "nvvm")
 _AXES = "xyz"
@@ -24,16 +28,29 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
         help="tell what a saved kernel holds",
-        description="Tell what a saved kernel holds: code, parameters, grid, and what the compiler decided. With --ir "
-        "or --ptx print that text alone.",
-        epilog="example:\n  lowlp inspect out/linear_int6_f16.lowlp --ptx | less",
+        description="Tell what a saved kernel holds: code, parameters, grid, and what the compiler decided. With an "
+        "option print that part alone. Needs neither compiler nor GPU.",
+        epilog="examples:\n  lowlp inspect out/linear_int6_f16_sm_90a.lowlp\n"
+        "  lowlp inspect out/linear_int6_f16_sm_90a.lowlp --ptx | less\n"
+        "  lowlp inspect out/linear_int6_f16_sm_90a.lowlp --cubin -o k.cubin && nvdisasm k.cubin",
         formatter_class=output.HelpFormatter,
     )
     parser.add_argument("file", metavar="KERNEL.lowlp", help="written by `lowlp compile --emit lowlp` or `save`")
     texts = parser.add_mutually_exclusive_group()
     texts.add_argument("--ir", choices=LEVELS, help="print the program at this level")
     texts.add_argument("--ptx", action="store_true", help="print the PTX")
-    parser.add_argument("--arch", metavar="ARCH", help="with --ptx: for this architecture, where there are several")
+    texts.add_argument("--cubin", action="store_true", help="write the machine code; with -o, or to a pipe")
+    texts.add_argument("--json", action="store_true", help="print the description as JSON")
+    parser.add_argument(
+        "--arch", metavar="ARCH", help="with --ptx or --cubin: for this architecture, where there are several"
+    )
+    parser.add_argument(
+        "-o",
+        dest="output",
+        default=output.STDOUT,
+        metavar="OUT",
+        help="file to write; - is stdout (default: -)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -41,17 +58,26 @@ def run(options: argparse.Namespace) -> int:
     """Prints the text that was asked for, or the summary."""
     data = Path(options.file).read_bytes()
     kernel = KernelBinary.from_bytes(data, source=options.file)
-    if options.ir:
-        output.write(output.STDOUT, _held(kernel.ir, options.ir, f"{options.file}: IR"))
-    elif options.ptx:
-        arch = options.arch or next(iter(kernel.ptx), "")
-        output.write(output.STDOUT, _held(kernel.ptx, arch, f"{options.file}: PTX"))
-    else:
-        print("\n".join(_summary(options.file, data, kernel)))
+    if options.arch and not (options.ptx or options.cubin):
+        raise LowlpValueError("--arch: allowed with --ptx and --cubin only")
+    output.write(options.output, _wanted(options, data, kernel))
     return 0
 
 
-def _held(texts: Mapping[str, str], name: str, what: str) -> str:
+def _wanted(options: argparse.Namespace, data: bytes, kernel: KernelBinary) -> str | bytes:
+    if options.ir:
+        return _held(kernel.ir, options.ir, f"{options.file}: IR")
+    if options.ptx:
+        return _held(kernel.ptx, options.arch or next(iter(kernel.ptx), ""), f"{options.file}: PTX")
+    if options.cubin:
+        arch = options.arch or next(iter(kernel.cubins), "")
+        return _held(kernel.cubins, arch, f"{options.file}: machine code")
+    if options.json:
+        return json.dumps(kernel.description.to_json(), indent=1)
+    return "\n".join(_summary(options.file, data, kernel))
+
+
+def _held(texts: Mapping[str, Held], name: str, what: str) -> Held:
     if name not in texts:
         raise LowlpValueError(f"{what} {name!r} is not held; held: {', '.join(texts) or 'none'}")
     return texts[name]
@@ -74,6 +100,7 @@ def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
         ("code", _code(kernel)),
         ("IR", _ir(kernel)),
         ("parameters", map(_parameter, described.parameters)),
+        *([("workspace", map(_part, described.workspace))] if described.workspace else []),
     ):
         yield title
         yield output.table(held, "  ") or "  none"
@@ -99,6 +126,11 @@ def _parameter(parameter: Parameter) -> tuple[str, str]:
         return parameter.name, f"pointer to {parameter.element}, {access}, aligned to {parameter.alignment_bytes} bytes"
     multiple = f", a multiple of {parameter.divisible_by}" if parameter.divisible_by > 1 else ""
     return parameter.name, parameter.kind + multiple
+
+
+def _part(part: WorkspacePart) -> tuple[str, str]:
+    content = "zero between launches" if part.zeroed else "scratch"
+    return part.name, f"{_formula(part.size_bytes)} bytes, {content}"
 
 
 def _notes(notes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

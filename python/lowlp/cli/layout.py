@@ -1,53 +1,145 @@
-"""`lowlp layout`: which thread holds which element, as text."""
+"""`lowlp layout`: which thread, which bits, which bank hold which element; as text, SVG or PNG."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from lowlp_runtime.errors import LowlpValueError
+
 from . import output
 
 if TYPE_CHECKING:
+    from lowlp.drawing import Picture
     from lowlp.dtypes import DType
     from lowlp.layouts import Layout
+    from lowlp.shared_layouts import SharedLayout
 
 _BYTE = 8
 _MAX_DRAWN = 1 << 16
+_SHARED_DTYPE = "f16"
+_MAX_BITS_LISTED = 256
 
 
 def add_parser(commands: Any) -> None:
     """Declares the arguments."""
     parser = commands.add_parser(
         "layout",
-        help="draw a layout: which thread holds which element",
-        description="Draw a layout. Each cell of the tile shows thread:local, the thread that holds the element and "
-        "the element's place among that thread's values. Above two dimensions each thread's elements are listed.",
-        epilog='example:\n  lowlp layout "local(2,1).spatial(8,4).local(1,2)" --dtype f16',
+        help="draw a layout: which thread holds what, in which bits or which bank",
+        description="Draw a layout. Each cell of the tile shows thread:place, the thread that holds the element and "
+        "the element's place among that thread's values; above two dimensions each thread's elements are listed. For "
+        "elements narrower than 8 bits the bits of thread 0 are told too. A layout of shared memory shows the bank of "
+        "each element, and how many passes it takes to read a row, a column, or 8 rows of 16 bytes.",
+        epilog='examples:\n  lowlp layout "local(2,1).spatial(8,4).local(1,2)" --dtype int6\n'
+        '  lowlp layout "local(2,1).spatial(8,4).local(1,2)" --dtype int6 --svg rows.svg\n'
+        '  lowlp layout "swizzle(local(8,8), dim=1).local(1,8)" --dtype f16 --png banks.png',
         formatter_class=output.HelpFormatter,
     )
     parser.add_argument("layout", metavar="LAYOUT", help="factors joined by dots: local, spatial, column_local, ...")
-    parser.add_argument("--dtype", metavar="TYPE", help="also tell bits and bytes for elements of this type, as int6")
+    parser.add_argument(
+        "--dtype", metavar="TYPE", help="the elements' type, as int6; of shared memory f16 where it is left out"
+    )
+    parser.add_argument(
+        "--shared", action="store_true", help="a layout of shared memory, as one with a swizzle always is"
+    )
+    parser.add_argument("--svg", metavar="FILE", help="write a picture as SVG; - is stdout, and then there is no text")
+    parser.add_argument("--png", metavar="FILE", help="write a picture as PNG; needs Pillow: pip install 'lowlp[draw]'")
+    parser.add_argument(
+        "--color",
+        choices=("auto", "thread", "warp"),
+        default="auto",
+        help="what shares a colour; auto: threads, and warps where there are several (default)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints facts and drawing."""
+    """Prints facts and drawing, and writes pictures."""
     from lowlp.dtypes import named_dtype
+
+    dtype = None if options.dtype is None else named_dtype(options.dtype, "--dtype")
+    if options.shared or "swizzle" in options.layout:
+        text, picture = _shared(options.layout, dtype or named_dtype(_SHARED_DTYPE, "--dtype"), options)
+    else:
+        text, picture = _registers(options.layout, dtype, options)
+    if picture:
+        _write(picture, options)
+    if output.STDOUT not in (options.svg, options.png):
+        print(text)
+    return 0
+
+
+def _write(picture: Picture, options: argparse.Namespace) -> None:
+    from lowlp.drawing import to_png, to_svg
+
+    if options.svg == options.png == output.STDOUT:
+        raise LowlpValueError("--svg, --png: only one of them may go to stdout")
+    if options.svg:
+        output.write(options.svg, to_svg(picture))
+    if options.png:
+        output.write(options.png, to_png(picture))
+
+
+def _registers(text: str, dtype: DType | None, options: argparse.Namespace) -> tuple[str, Picture | None]:
     from lowlp.layouts import layout
 
-    found = layout(options.layout)
+    found = layout(text)
     facts = [
         ("layout", str(found)),
         ("shape", " x ".join(str(extent) for extent in found.shape)),
         ("threads", str(found.num_threads)),
         ("per thread", _plural(found.num_local, "element")),
     ]
-    if options.dtype is not None:
-        facts += _facts_of_type(found, named_dtype(options.dtype, "--dtype"))
-    print(output.table(facts))
-    print()
-    print(_drawing(found))
-    return 0
+    parts = [output.table(facts + (_facts_of_type(found, dtype) if dtype else [])), _drawing(found)]
+    is_packed = dtype is not None and dtype.bits < _BYTE and found.num_local * dtype.bits <= _MAX_BITS_LISTED
+    if dtype is not None and is_packed:
+        parts.append("the bits of thread 0, low bits first\n" + output.table(_bits(found, dtype), "  "))
+    picture = None
+    if options.svg or options.png:
+        from lowlp.drawing import draw_layout, draw_packed_bits, stacked
+
+        picture = draw_layout(found, options.color)
+        if dtype is not None and is_packed:
+            picture = stacked([picture, draw_packed_bits(found, dtype)])
+    return "\n\n".join(parts), picture
+
+
+def _bits(layout: Layout, dtype: DType) -> list[tuple[str, str]]:
+    rows = []
+    for place in range(layout.num_local):
+        first, last = place * dtype.bits, (place + 1) * dtype.bits - 1
+        span = f"bit {first}" if first == last else f"bits {first} to {last}"
+        first_byte, last_byte = first // _BYTE, last // _BYTE
+        held = f"byte {first_byte}" if first_byte == last_byte else f"bytes {first_byte} and {last_byte}"
+        rows.append((f"{place}: {layout(0, place)}", f"{span}, {held}"))
+    return rows
+
+
+def _shared(text: str, dtype: DType, options: argparse.Namespace) -> tuple[str, Picture | None]:
+    from lowlp.drawing import KINDS, access_passes, bank_table, draw_banks
+    from lowlp.shared_layouts import shared_layout
+
+    found = shared_layout(text)
+    facts = [
+        ("layout", str(found)),
+        ("shape", " x ".join(str(extent) for extent in found.shape)),
+        ("element type", f"{dtype.name}, {_plural(dtype.bits, 'bit')}"),
+        ("bytes", output.count(-(-_elements(found) * dtype.bits // _BYTE))),
+    ]
+    passes = access_passes(found, dtype)
+    facts += [(f"passes {KINDS[kind]}", str(number)) for kind, number in passes.items()]
+    banks = bank_table(found, dtype)
+    rows = banks.reshape(-1, banks.shape[-1]).tolist()
+    table = "\n".join(" ".join(f"{bank:2}" for bank in row) for row in rows)
+    picture = draw_banks(found, dtype) if options.svg or options.png else None
+    return f"{output.table(facts)}\n\nthe bank of each element\n{table}", picture
+
+
+def _elements(layout: SharedLayout) -> int:
+    count = 1
+    for extent in layout.shape:
+        count *= extent
+    return count
 
 
 def _drawing(layout: Layout) -> str:

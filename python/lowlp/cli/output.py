@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lowlp_runtime.errors import LowlpValueError
@@ -20,6 +20,18 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         filler = argparse.RawDescriptionHelpFormatter if "\n" in text else argparse.HelpFormatter
         return filler._fill_text(self, text, width, indent)
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    """A type for arguments: an int of at least `least`."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
+        return value
+
+    return number
 
 
 def write(destination: str, data: str | bytes) -> None:

@@ -7,6 +7,9 @@ the raw products of x and the unscaled weights, 32 at a time, and then adds them
     acc += s * (raw - z * sum_x)         with zero points
     acc += s * raw + b * sum_x           with offsets
 
+and at the end, with a second scale of the whole tensor, acc *= s2: for one weight the order of `dequantize`, where
+`s * s2` would round differently.
+
 `sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and
 the result for one weight is what `QuantizedTensor.dequantize` computes. Types whose largest number f16 cannot hold,
 f6e5m0 and its like, are multiplied as halves of their values, and the sums doubled; both are exact.
@@ -17,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import language as ll
+from ..codec import Codec
 from ..dtypes import DType, dtype
 from ..errors import LowlpValueError
 from ..layouts import Layout, layout
@@ -30,7 +34,6 @@ SUM_LAYOUT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 ACTIVATIONS = ("f16", "bf16")
 OUTPUTS = ("f16", "bf16", "f32")
-F16_MAX = 65504.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class LinearSpec:
     scale         type of the scales
     zeros         zero points [N, K / group_size], f32
     offsets       offsets [N, K / group_size], f32
+    scale2        with a second scale, an f32 number; excludes offsets
     bias          type of a bias [N], or ''
     aligned       x is 16-byte aligned and its row stride a multiple of 8 elements: wide loads
     """
@@ -58,6 +62,7 @@ class LinearSpec:
     scale: str = "f16"
     zeros: bool = False
     offsets: bool = False
+    scale2: bool = False
     bias: str = ""
     aligned: bool = False
 
@@ -70,6 +75,8 @@ class LinearSpec:
         for name, allowed in (("activation", ACTIVATIONS), ("out", OUTPUTS), ("scale", OUTPUTS)):
             if getattr(self, name) not in allowed:
                 raise LowlpValueError(f"{name}: must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.scale2 and self.offsets:
+            raise LowlpValueError("scale2, offsets: at most one of them may be given, got both")
         check_weight(dtype(self.weight), self.activation)
 
 
@@ -85,14 +92,17 @@ def check_weight(weight: DType, activation: str, argument: str = "weight") -> No
 
 def prescale(weight: DType, activation: str) -> float:
     """The power of two by which weights are multiplied so that the activation type holds all of them exactly."""
-    return 0.5 if activation == "f16" and weight.max > F16_MAX else 1.0
+    factor = Codec(weight, "channel").prescale(activation)
+    assert factor is not None, "check_weight refuses other types"
+    return factor
 
 
 def linear_kernel(spec: LinearSpec) -> ll.Kernel:
     """The block program for `spec`.
 
     Parameters, in order: x [M, K] with a row stride of `x_stride` elements; weights, as `lowlp.packing` packs them;
-    scales [N, K / group_size]; then, where the spec has them, zeros or offsets, and bias [N]; y [M, N]; m; x_stride.
+    scales [N, K / group_size]; then, where the spec has them, zeros or offsets, scale2, and bias [N]; y [M, N]; m;
+    x_stride.
     """
     weight = dtype(spec.weight)
     groups = spec.k // spec.group_size
@@ -107,7 +117,7 @@ def linear_kernel(spec: LinearSpec) -> ll.Kernel:
             return ll.cast(codes, spec.activation)
         return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
 
-    def body(x, weights, scales, correctors, bias, y, m, x_stride):  # type: ignore[no-untyped-def]
+    def body(x, weights, scales, correctors, scale2, bias, y, m, x_stride):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
         row, column = block // tiles_n * BLOCK_M, block % tiles_n * BLOCK_N
         # One view for each group: what lies behind a group's end is zero.
@@ -141,6 +151,8 @@ def linear_kernel(spec: LinearSpec) -> ll.Kernel:
                 acc = acc + raw
             else:
                 acc = acc + scale * raw
+        if spec.scale2:
+            acc = acc * scale2
         if spec.bias:
             bias_view = ll.view_global(bias, shape=[BLOCK_M, spec.n], strides=[0, 1])
             acc = acc + ll.cast(ll.load_global(bias_view, offsets=[0, column], layout=SUM_LAYOUT), "f32")
@@ -152,6 +164,7 @@ def linear_kernel(spec: LinearSpec) -> ll.Kernel:
         "weights": ll.pointer("uint8", align=16),
         "scales": ll.pointer(spec.scale),
         **({"correctors": ll.pointer("f32")} if correction else {}),
+        **({"scale2": ll.f32} if spec.scale2 else {}),
         **({"bias": ll.pointer(spec.bias)} if spec.bias else {}),
         "y": ll.pointer(spec.out),
         "m": ll.i32,

@@ -120,6 +120,7 @@ class Kernel:
         arguments: dict[str, object] = dict.fromkeys(self._arguments)
         for parameter, value in zip(self.parameters, block.arguments, strict=True):
             arguments[parameter.name] = _argument(trace, parameter, value)
+        trace.parameters, trace.arguments = self.parameters, arguments
         with activated(trace):
             result = self._function(**arguments)
         if result is not None:

@@ -35,6 +35,7 @@ def iota(dim: int, *, layout: Layout | str, dtype: str | DType = "f32") -> Tile:
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
+    current_trace("ll.iota")
     tile_layout = as_layout("layout", layout)
     number = _as_dim(dim, tile_layout.rank)
     element = as_dtype("dtype", dtype)
@@ -65,7 +66,7 @@ def reduce_sum(tile: Tile, dim: int, *, keep_dims: bool = False) -> Tile:
 
     Sums of int32 and uint32 wrap around.
 
-    dim        the dimension, which all lies in one warp; -1 is the last
+    dim        the dimension; -1 is the last. What several warps hold of it goes through shared memory
     keep_dims  the dimension stays, with extent 1, so that arithmetic with the tile repeats the result along it
 
     The order of the additions depends on the layout alone; see `lowlp.reduce` in the reference of the dialect. Raises
@@ -93,6 +94,21 @@ def broadcast_to(tile: Tile, layout: Layout | str) -> Tile:
     for other arguments.
     """
     return repeat(as_tile("tile", tile), as_layout("layout", layout))
+
+
+def convert_layout(tile: Tile, layout: Layout | str) -> Tile:
+    """The same tile held in another layout of the same shape.
+
+    layout  how threads hold the result; any layout of the tile's shape
+
+    The compiler takes the cheapest way: none where only the order of registers changes, shuffles within warps, or
+    shared memory; `CompiledKernel.report()` says which. Raises KernelTypeError and KernelValueError for other
+    arguments.
+    """
+    source, target = as_tile("tile", tile), as_layout("layout", layout)
+    if target.shape != source.shape:
+        raise value_error(f"layout: must have the shape of the tile, {list(source.shape)}, found {list(target.shape)}")
+    return emit_tile("lowlp.convert_layout", source.dtype, target, [source])
 
 
 def transpose(tile: Tile, dims: Sequence[int] | None = None) -> Tile:

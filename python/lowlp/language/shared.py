@@ -15,7 +15,7 @@ from .source import type_error, value_error
 from .tiles import GlobalView, Tile, as_dtype, as_layout, as_tile, emit_tile
 from .tracing import Trace, TracedValue, current_trace
 
-_MAX_GROUPS = 7
+MAX_GROUPS = 7
 
 
 class SharedTile(TracedValue):
@@ -42,7 +42,8 @@ class SharedTile(TracedValue):
         return SharedTile(self._trace, value, self.dtype, self.layout)
 
 
-def _int_list(argument: str, values: object) -> list[int]:
+def as_extents(argument: str, values: object) -> list[int]:
+    """A list of extents. Raises KernelTypeError and KernelValueError for anything else."""
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(is_int(value) for value in values):
         raise type_error(f"{argument}: must be a list of ints, found {describe(values)}")
     if not values or min(values) < 1:
@@ -63,7 +64,7 @@ def alloc_shared(
     What it holds at first is undefined. Raises KernelTypeError and KernelValueError for other arguments.
     """
     trace = current_trace("ll.alloc_shared")
-    element, extents = as_dtype("dtype", dtype), _int_list("shape", shape)
+    element, extents = as_dtype("dtype", dtype), as_extents("shape", shape)
     try:
         placed = shared_layout(f"local({', '.join(map(str, extents))})" if layout is None else layout)
     except LowlpError as error:
@@ -76,13 +77,15 @@ def alloc_shared(
     return SharedTile(trace, operation.results[0], element, placed)
 
 
-def _as_shared(argument: str, value: object) -> SharedTile:
+def as_shared(argument: str, value: object) -> SharedTile:
+    """A shared tile. Raises KernelTypeError for anything else."""
     if not isinstance(value, SharedTile):
         raise type_error(f"{argument}: must be a tile made by ll.alloc_shared, found {describe(value)}")
     return value
 
 
-def _offsets(argument: str, offsets: object, rank: int) -> list[Scalar]:
+def as_offsets(argument: str, offsets: object, rank: int) -> list[Scalar]:
+    """`rank` offsets as scalars. Raises KernelTypeError and KernelValueError for anything else."""
     if isinstance(offsets, str) or not isinstance(offsets, Sequence):
         raise type_error(f"{argument}: must be a list of ints and index scalars, found {describe(offsets)}")
     if len(offsets) != rank:
@@ -110,8 +113,8 @@ def load_shared(
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
-    shared = _as_shared("source", source)
-    starts = _offsets("offsets", offsets, len(shared.shape))
+    shared = as_shared("source", source)
+    starts = as_offsets("offsets", offsets, len(shared.shape))
     held = as_layout("layout", layout)
     _check_rank("layout", len(held.shape), len(shared.shape))
     return emit_tile("lowlp.load_shared", shared.dtype, held, [shared, *starts], _promise(in_bounds))
@@ -125,8 +128,8 @@ def store_shared(
     Elements outside of the shared tile are not written. Other threads see the others behind `synchronize`. Raises
     KernelTypeError unless both have one element type, KernelTypeError and KernelValueError for other arguments.
     """
-    value, shared = as_tile("tile", tile), _as_shared("destination", destination)
-    starts = _offsets("offsets", offsets, len(shared.shape))
+    value, shared = as_tile("tile", tile), as_shared("destination", destination)
+    starts = as_offsets("offsets", offsets, len(shared.shape))
     if value.dtype != shared.dtype:
         raise type_error(
             f"tile: element types must match: the tile holds {value.dtype}, shared memory {shared.dtype}; use ll.cast"
@@ -139,6 +142,16 @@ def store_shared(
 def synchronize() -> None:
     """Waits until all threads of the block are here; then they see what was written before."""
     current_trace("ll.synchronize").emit("lowlp.synchronize")
+
+
+def check_part(view: GlobalView, shared: SharedTile, extents: Sequence[int]) -> None:
+    """Raises KernelTypeError or KernelValueError unless a part of these extents may lie in both."""
+    if view.dtype != shared.dtype:
+        raise type_error(f"view: element types must match: it holds {view.dtype}, shared memory {shared.dtype}")
+    _check_rank("shape", len(extents), min(view.rank, len(shared.shape)))
+    for extent, available in zip(extents, shared.shape[-len(extents) :], strict=True):
+        if extent > available:
+            raise value_error(f"shape: {list(extents)} is larger than the shared tile, {list(shared.shape)}")
 
 
 def copy_async(
@@ -162,16 +175,11 @@ def copy_async(
     """
     if not isinstance(view, GlobalView):
         raise type_error(f"view: must be a view made by ll.view_global, found {describe(view)}")
-    shared = _as_shared("destination", destination)
-    if view.dtype != shared.dtype:
-        raise type_error(f"view: element types must match: it holds {view.dtype}, shared memory {shared.dtype}")
-    source_starts = _offsets("view_offsets", view_offsets, view.rank)
-    starts = _offsets("offsets", offsets, len(shared.shape))
-    extents = _int_list("shape", shape)
-    _check_rank("shape", len(extents), min(view.rank, len(shared.shape)))
-    for extent, available in zip(extents, shared.shape[-len(extents) :], strict=True):
-        if extent > available:
-            raise value_error(f"shape: {extents} is larger than the shared tile, {list(shared.shape)}")
+    shared = as_shared("destination", destination)
+    source_starts = as_offsets("view_offsets", view_offsets, view.rank)
+    starts = as_offsets("offsets", offsets, len(shared.shape))
+    extents = as_extents("shape", shape)
+    check_part(view, shared, extents)
     attributes = _promise(in_bounds) | {
         "shape": ir.DenseI64ArrayAttr.get(extents),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(source_starts), 1, len(starts)]),
@@ -188,6 +196,6 @@ def copy_async_commit() -> None:
 def copy_async_wait(n: int) -> None:
     """Waits until all but the last `n` groups, 0 to 7, have arrived (Tilus, table 1: CopyAsyncWaitGroup)."""
     trace = current_trace("ll.copy_async_wait")
-    if not is_int(n) or not 0 <= n <= _MAX_GROUPS:
-        raise value_error(f"n: must be an int from 0 to {_MAX_GROUPS}, found {describe(n)}")
+    if not is_int(n) or not 0 <= n <= MAX_GROUPS:
+        raise value_error(f"n: must be an int from 0 to {MAX_GROUPS}, found {describe(n)}")
     trace.emit("lowlp.copy_async_wait", attributes={"n": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), n)})

@@ -34,6 +34,8 @@ class Trace:
         self.name = name
         self.num_threads = num_threads
         self.grid_rank = grid_rank
+        self.parameters: Sequence[Any] = ()  # of the kernel, and
+        self.arguments: Mapping[str, object] = {}  # what its function gets for them, by name
         self._scopes = [Scope(block, f"kernel `{name}`")]
         self._prologue_end: ir.Operation | None = None
         self._prologue_length = 0

@@ -30,24 +30,30 @@ void *lowlpCpuSharedMemory(LowlpThread *thread, int64_t byteOffset) {
   return thread->block->sharedMemory() + byteOffset;
 }
 
-void lowlp::cpu::checkAccess(LowlpThread &thread, const Access &access,
-                             const char *site, bool usesValue) {
-  Block &block = *thread.block;
-  if (!block.config.checks)
-    return;
-  const Place *place = block.memory.find(access, site);
+const Place &Block::checkAccess(LowlpThread &thread, const Access &access,
+                                const char *site, bool usesValue) {
+  const Place *place = memory.find(access, site);
   if (!place) {
-    block.setError(thread, site, block.memory.explain(access));
-    block.abandon();
+    setError(thread, site, memory.explain(access));
+    abandon();
   }
   if (access.bytes <= 0)
-    return;
-  if (place->shadow && !block.remember(thread, access, *place, site, usesValue))
-    block.abandon();
-  if (block.traffic)
-    block.traffic->add(site, thread.index, block.warpOf(thread).lanes,
-                       block.memory.isShared(*place), place->offsetOf(access),
-                       access.bytes);
+    return *place;
+  if (!pending.isEmpty())
+    checkFree(thread, access, *place, site);
+  if (!remember(thread, access, *place, site, usesValue))
+    abandon();
+  if (traffic)
+    traffic->add(site, thread.index, warpOf(thread).lanes,
+                 memory.isShared(*place), place->offsetOf(access),
+                 access.bytes);
+  return *place;
+}
+
+void lowlp::cpu::checkAccess(LowlpThread &thread, const Access &access,
+                             const char *site, bool usesValue) {
+  if (thread.block->config.checks)
+    thread.block->checkAccess(thread, access, site, usesValue);
 }
 
 void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,

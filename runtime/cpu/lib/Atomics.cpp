@@ -48,11 +48,11 @@ static uint32_t apply(int32_t op, uint32_t word, uint32_t operand) {
   case LowlpAtomicAddF32:
     return floatToBits(bitsToFloat(word) + bitsToFloat(operand));
   case LowlpAtomicAddF16x2:
-    return addF16(word, operand) |
-           uint32_t(addF16(word >> 16, operand >> 16)) << 16;
+    return addF16(word, operand) | uint32_t(addF16(word >> 16, operand >> 16))
+                                       << 16;
   case LowlpAtomicAddBF16x2:
-    return addBF16(word, operand) |
-           uint32_t(addBF16(word >> 16, operand >> 16)) << 16;
+    return addBF16(word, operand) | uint32_t(addBF16(word >> 16, operand >> 16))
+                                        << 16;
   default:
     return operand;
   }
@@ -78,6 +78,7 @@ static void *comeToAtomic(LowlpThread &thread, const void *base,
   ++block.counters.atomics;
   checkAccess(thread, {base, byteOffset, bytes, bytes, AtomicUpdate}, site,
               usesValue);
+  block.sharePhasesByAtomic(thread);
   block.yield(thread);
   return const_cast<char *>(static_cast<const char *>(base)) + byteOffset;
 }
@@ -97,8 +98,8 @@ uint32_t lowlpCpuAtomic(LowlpThread *thread, int32_t op, void *base,
 uint32_t lowlpCpuAtomicAdd16(LowlpThread *thread, int32_t isBF16, void *base,
                              int64_t byteOffset, uint32_t operand,
                              const char *site) {
-  auto *half = static_cast<uint16_t *>(comeToAtomic(
-      *thread, base, byteOffset, 2, /*usesValue=*/true, site));
+  auto *half = static_cast<uint16_t *>(
+      comeToAtomic(*thread, base, byteOffset, 2, /*usesValue=*/true, site));
   uint16_t old = __atomic_load_n(half, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(
       half, &old, isBF16 ? addBF16(old, operand) : addF16(old, operand),
@@ -123,14 +124,15 @@ void lowlpCpuAwait(LowlpThread *thread, const void *base, int64_t byteOffset,
   auto *word = static_cast<const uint32_t *>(
       comeToAtomic(*thread, base, byteOffset, 4, /*usesValue=*/true, site));
   thread->block->await(*thread, word, value, site);
+  thread->block->sharePhasesByAtomic(*thread);
 }
 
 void lowlpCpuRelease(LowlpThread *thread, int32_t op, void *base,
                      int64_t byteOffset, uint32_t operand, const char *site) {
   if (op != LowlpAtomicExch && op != LowlpAtomicAdd)
     rejectOp(*thread, site, "there is no release by atomic operation ", op);
-  auto *word = static_cast<uint32_t *>(comeToAtomic(
-      *thread, base, byteOffset, 4, op == LowlpAtomicAdd, site));
+  auto *word = static_cast<uint32_t *>(
+      comeToAtomic(*thread, base, byteOffset, 4, op == LowlpAtomicAdd, site));
   thread->block->publish(*thread, op, word, operand);
   thread->block->wakeOthers();
 }

@@ -80,12 +80,18 @@ void Block::begin(int64_t blockIndex, int64_t newPosition) {
   epoch = time = epochTime = 0;
   failed = false;
   ready.clear();
+  pending.reset(shared.get(), config.sharedBytes);
+  mbarriers.clear();
+  if (order)
+    startOrder();
   awaiting.clear();
   known.clear();
   for (Warp &warp : warps)
     warp = {0, 0, 0, 0, true};
   for (LowlpThread &thread : threads) {
     warpOf(thread).lanes |= thread.laneBit();
+    thread.copies.reset();
+    thread.bulkCopies.reset();
     thread.acquired.clear();
     makeReady(thread);
   }
@@ -100,7 +106,9 @@ BlockState Block::advance() {
     return BlockState::Failed;
   }
   wakeArrived();
-  while (!ready.empty() && !failed) {
+  while (!failed && (!ready.empty() || landAwaitedCopy())) {
+    if (ready.empty())
+      continue;
     uint32_t pick = random.below(uint32_t(ready.size()));
     LowlpThread &thread = threads[size_t(ready[pick])];
     ready[pick] = ready.back();
@@ -112,6 +120,8 @@ BlockState Block::advance() {
     return BlockState::Parked;
   if (!failed && size_t(numExited) != threads.size())
     setDeadlockError();
+  if (!failed)
+    checkAllLanded();
   drop();
   if (traffic)
     traffic->endBlock();
@@ -186,8 +196,25 @@ void Block::yield(LowlpThread &thread) {
   suspend();
 }
 
-/// Marks the thread exited; an error if others wait for it.
+void Block::trackOrder() {
+  if (order || !(config.checks & LowlpCheckRaces))
+    return;
+  order = std::make_unique<ThreadOrder>();
+  startOrder();
+}
+
+/// Makes order and history those of a block in which nothing has happened.
+void Block::startOrder() {
+  order->reset(int32_t(threads.size()));
+  history.reset(config.sharedBytes);
+}
+
+/// Marks the thread exited; an error if others wait for it, or if one of its
+/// copies is wrong.
 void Block::finish(LowlpThread &thread) {
+  finishCopies(thread);
+  if (failed)
+    return;
   thread.state = ThreadState::Exited;
   ++numExited;
   warpOf(thread).exited |= thread.laneBit();

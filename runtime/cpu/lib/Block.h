@@ -28,18 +28,23 @@
 #ifndef LOWLP_CPU_LIB_BLOCK_H
 #define LOWLP_CPU_LIB_BLOCK_H
 
+#include "AccessHistory.h"
 #include "Knowledge.h"
+#include "Mbarrier.h"
 #include "MemoryMap.h"
 #include "Mma.h"
 #include "Order.h"
+#include "PendingCopies.h"
 #include "Schedule.h"
 #include "SiteTable.h"
 #include "StackPool.h"
+#include "ThreadOrder.h"
 #include "Traffic.h"
 
 #include <boost/context/detail/fcontext.hpp>
 
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 namespace lowlp {
@@ -53,6 +58,7 @@ enum class ThreadState : uint8_t {
   Ready,
   AtBarrier,
   AtCollective,
+  AtMbarrier,
   AtWord,
   Exited
 };
@@ -76,18 +82,20 @@ struct MatrixOperands {
   static int32_t modeOf(int32_t count, bool transposed) {
     return count | (transposed ? 8 : 0);
   }
-  static int countOf(int32_t mode) { return mode & 7; }
+  static int32_t countOf(int32_t mode) { return mode & 7; }
   static bool isTransposed(int32_t mode) { return (mode & 8) != 0; }
 };
 
-/// A thread that waits for a word meets nobody; the word lets it go on.
+/// A thread that waits for a word or an mbarrier meets nobody; the word or the
+/// mbarrier lets it go on.
 enum class MeetingKind : uint8_t {
   Barrier,
   Mma,
   Shuffle,
   LoadMatrix,
   StoreMatrix,
-  Word
+  Word,
+  Mbarrier
 };
 
 /// The word a thread waits for, and the value it is to have.
@@ -99,7 +107,8 @@ struct AwaitedWord {
 /// What a thread brings to a place where it waits for others.
 struct Arrival {
   MeetingKind kind;
-  int32_t mode;     ///< kind of mma, mode of shuffle or of matrices
+  int32_t mode;     ///< kind of mma, mode of shuffle or of matrices, or number
+                    ///< of mbarrier
   const char *site; ///< compared by address
   uint32_t members; ///< the lanes of the warp that take part; not for barriers
   union {
@@ -107,6 +116,7 @@ struct Arrival {
     ShuffleOperands shuffle;
     MatrixOperands matrix;
     AwaitedWord awaited;
+    const Mbarrier *mbarrier;
   };
 
   /// Whether both come to the same op in the same way.
@@ -141,8 +151,10 @@ struct LowlpThread {
   int32_t index;  ///< linearised index in the block
   lowlp::cpu::ThreadState state;
   lowlp::cpu::Coordinates position;
-  lowlp::cpu::Arrival arrival;    ///< valid while it waits
-  lowlp::cpu::Knowledge acquired; ///< since the block's last barrier
+  lowlp::cpu::Arrival arrival;       ///< valid while it waits
+  lowlp::cpu::Knowledge acquired;    ///< since the block's last barrier
+  lowlp::cpu::CopyGroups copies;     ///< by cp.async
+  lowlp::cpu::CopyGroups bulkCopies; ///< to global memory
 
   int32_t warpIndex() const { return index / lowlp::cpu::lanesPerWarp; }
   int32_t lane() const { return index % lowlp::cpu::lanesPerWarp; }
@@ -232,6 +244,49 @@ public:
   bool remember(const LowlpThread &thread, const Access &access,
                 const Place &place, const char *site, bool usesValue);
 
+  /// Reports what the launch's checks find wrong with an access; returns where
+  /// it goes. `usesValue`: what was there before comes to matter. Requires: the
+  /// launch has checks.
+  const Place &checkAccess(LowlpThread &thread, const Access &access,
+                           const char *site, bool usesValue);
+
+  // Asynchronous copies (AsyncCopies.cpp). Each function that returns a bool
+  // gives false where an access that comes with it is wrong; the error is set.
+
+  void copyAsync(LowlpThread &thread, const Access &source,
+                 const Access &destination, const char *site);
+  /// Lands all but the last `numUnderWay` groups of the thread.
+  bool landCopies(LowlpThread &thread, int64_t numUnderWay);
+  /// Reports a number of bytes that no bulk copy moves.
+  void checkBulkBytes(const LowlpThread &thread, int64_t bytes,
+                      const char *site);
+  /// Begins a bulk copy, whose places are still to be found.
+  void copyBulk(LowlpThread &thread, const PendingCopy &copy,
+                Mbarrier &barrier);
+  void copyBulkToGlobal(LowlpThread &thread, const PendingCopy &copy);
+  bool landBulkCopies(LowlpThread &thread, int64_t numUnderWay, bool onlyRead);
+
+  // Mbarriers (Mbarrier.cpp).
+
+  /// From now on mbarriers and fences of proxies order accesses, where a check
+  /// asks for it.
+  void trackOrder();
+  /// The mbarrier at an address, or a report.
+  Mbarrier &findMbarrier(LowlpThread &thread, void *base, int64_t byteOffset,
+                         const char *site);
+  void initMbarrier(LowlpThread &thread, void *base, int64_t byteOffset,
+                    int64_t arrivals, const char *site);
+  void fenceMbarrierInit(const LowlpThread &thread);
+  void fenceAsync(const LowlpThread &thread);
+  void arriveAtMbarrier(LowlpThread &thread, Mbarrier &barrier,
+                        int64_t expectedBytes, const char *site);
+  void waitForMbarrier(LowlpThread &thread, Mbarrier &barrier, int32_t parity,
+                       const char *site);
+  /// An atomic by the thread: it may learn by it what others know.
+  void sharePhasesByAtomic(const LowlpThread &thread) {
+    if (order)
+      order->sharePhasesByAtomic(thread.index);
+  }
   /// Counts the row of a matrix whose address `thread` gives, and checks that
   /// it may be touched; after an error does not return.
   void announceRow(LowlpThread &thread, const MatrixOperands &row,
@@ -245,6 +300,7 @@ public:
   }
 
 private:
+  void startOrder();
   void wakeArrived();
   void passBarrier();
   bool start(LowlpThread &thread);
@@ -271,6 +327,34 @@ private:
   const LowlpThread *findExited(const LowlpThread &waiting);
   const LowlpThread *findWaitingFor(const LowlpThread &exited);
 
+  bool landsLate() const { return config.checks & LowlpCheckRaces; }
+  void checkFree(LowlpThread &thread, const Access &access, const Place &place,
+                 const char *site);
+  bool rememberBulk(const LowlpThread &thread, const Access &access,
+                    const Place &place, const char *site);
+  bool issueBulkCopy(LowlpThread &thread, PendingCopy copy,
+                     PendingCopies::Number &number);
+  bool landCopy(const LowlpThread &thread, PendingCopies::Number number);
+  void landBulkCopy(Mbarrier &barrier, PendingCopies::Number number);
+  bool readBulkSource(const LowlpThread &thread, PendingCopies::Number number);
+  void finishCopies(LowlpThread &thread);
+
+  int64_t checkMbarrierPlace(LowlpThread &thread, void *base,
+                             int64_t byteOffset, const char *site);
+  bool completePhase(const LowlpThread &thread, Mbarrier &barrier,
+                     const char *site);
+  void checkParity(const LowlpThread &thread, const Mbarrier &barrier,
+                   int32_t parity, const char *site);
+  void passOn(LowlpThread &thread, const Mbarrier &barrier);
+  bool landAwaitedCopy();
+  void checkAllLanded();
+
+  bool compareWithHistory(const LowlpThread &thread, const Access &access,
+                          const Place &place, const char *site, bool isAsync);
+  bool visitShadow(const LowlpThread &thread, const Access &access,
+                   const Place &place, const char *site, bool usesValue);
+  void setCollisionError(const LowlpThread &thread, const char *site,
+                         const std::string &access, const Collision &collision);
   bool knowsOf(uint32_t block) const;
   void setRaceError(const LowlpThread &thread, const char *site,
                     const std::string &access, const Finding &finding);
@@ -288,6 +372,10 @@ private:
   SiteNumbers siteNumbers;
   std::unique_ptr<char, Free> shared;
   std::unique_ptr<Shadow> sharedShadow; ///< null if no check needs it
+  PendingCopies pending;
+  std::map<int64_t, Mbarrier> mbarriers; ///< by byte offset in shared memory
+  std::unique_ptr<ThreadOrder> order; ///< null unless mbarriers order accesses
+  AccessHistory history;              ///< of shared memory; valid with `order`
   std::vector<LowlpThread> threads;
   std::vector<Warp> warps;
   std::vector<int32_t> ready;    ///< threads that can run, in no order

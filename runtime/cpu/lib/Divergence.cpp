@@ -38,6 +38,9 @@ std::string describeMembers(const Arrival &arrival) {
 }
 
 std::string describePlace(const Arrival &arrival) {
+  if (arrival.kind == MeetingKind::Mbarrier)
+    return arrival.site + (" (" + arrival.mbarrier->describe()) + ", whose " +
+           arrival.mbarrier->describeMissing() + ")";
   return arrival.site + describeMembers(arrival);
 }
 

@@ -141,6 +141,8 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::Barrier:
     ++counters.barriers;
     ++epoch;
+    if (order)
+      order->joinAll();
     passBarrier();
     return true;
   case MeetingKind::Mma:
@@ -151,8 +153,9 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::LoadMatrix:
   case MeetingKind::StoreMatrix:
     return moveMatrices(thread);
+  case MeetingKind::Mbarrier:
   case MeetingKind::Word:
-    break;
+    break; // No meetings.
   }
   return true;
 }
@@ -191,6 +194,9 @@ bool Block::exchange(const LowlpThread &thread) {
 void Block::release(const LowlpThread &thread) {
   if (thread.arrival.kind != MeetingKind::Barrier) {
     warpOf(thread).atCollective &= ~thread.arrival.members;
+    if (order)
+      order->sharePhases(thread.warpIndex() * lanesPerWarp,
+                         thread.arrival.members);
     for (uint32_t rest = thread.arrival.members; rest;)
       makeReady(neighbour(thread, takeLowest(rest)));
     return;

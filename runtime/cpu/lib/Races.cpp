@@ -33,6 +33,46 @@ void Block::setRaceError(const LowlpThread &thread, const char *site,
   setError(thread, site, text);
 }
 
+/// Reports that `access` collides with one that the history keeps.
+void Block::setCollisionError(const LowlpThread &thread, const char *site,
+                              const std::string &access,
+                              const Collision &collision) {
+  const PastAccess &other = collision.other;
+  std::string by =
+      describeKind(other.kind) +
+      std::string(other.isAsync ? " of a bulk copy by thread " : " by thread ") +
+      toString(delinearize(other.actor.thread, config.block)) + " at " +
+      launch.sites.getSite(other.actor.site);
+  if (collision.kind == Collision::MissingFence)
+    setError(thread, site,
+             "missing fence: " + access + " by a bulk copy and " + by +
+                 " have no fence_async between them");
+  else
+    setError(thread, site,
+             "race: " + access + " and " + by +
+                 " have no barrier between them, nor does an mbarrier order "
+                 "them");
+}
+
+/// Compares an access of shared memory with the history. All but what a bulk
+/// copy is going to write is added to it.
+bool Block::compareWithHistory(const LowlpThread &thread, const Access &access,
+                               const Place &place, const char *site,
+                               bool isAsync) {
+  PastAccess past = {order->getTime(), uint16_t(thread.index),
+                     {uint16_t(thread.index), siteNumbers(site)},
+                     access.kind, isAsync};
+  int64_t offset = place.offsetOf(access);
+  Collision collision =
+      isAsync && access.isWrite()
+          ? history.compare(offset, access.bytes, past, *order)
+          : history.visit(offset, access.bytes, past, *order);
+  if (collision.kind == Collision::Nothing)
+    return true;
+  setCollisionError(thread, site, memory.describe(place, access), collision);
+  return false;
+}
+
 /// Whether a thread has acquired anything that `block` had released.
 bool Block::knowsOf(uint32_t block) const {
   return known.knowsOf(block) ||
@@ -44,6 +84,27 @@ bool Block::knowsOf(uint32_t block) const {
 
 bool Block::remember(const LowlpThread &thread, const Access &access,
                      const Place &place, const char *site, bool usesValue) {
+  if (!place.shadow)
+    return true;
+  if (order && memory.isShared(place) &&
+      !compareWithHistory(thread, access, place, site, /*isAsync=*/false))
+    return false;
+  return visitShadow(thread, access, place, site, usesValue);
+}
+
+/// `remember` for what a bulk copy reads or writes.
+bool Block::rememberBulk(const LowlpThread &thread, const Access &access,
+                         const Place &place, const char *site) {
+  if (!place.shadow)
+    return true;
+  if (order && memory.isShared(place) &&
+      !compareWithHistory(thread, access, place, site, /*isAsync=*/true))
+    return false;
+  return visitShadow(thread, access, place, site, !access.isWrite());
+}
+
+bool Block::visitShadow(const LowlpThread &thread, const Access &access,
+                        const Place &place, const char *site, bool usesValue) {
   int64_t offset = place.offsetOf(access);
   Visit visit = {{uint16_t(thread.index), siteNumbers(site)},
                  number,
@@ -53,7 +114,9 @@ bool Block::remember(const LowlpThread &thread, const Access &access,
                  access.kind,
                  usesValue,
                  &known,
-                 &thread.acquired};
+                 &thread.acquired,
+                 /*isCompared=*/order && memory.isShared(place),
+                 order.get()};
   Finding finding =
       place.shadow->visit(place.shadowOffset + offset, access.bytes, visit);
   if (finding.kind == Finding::Nothing)

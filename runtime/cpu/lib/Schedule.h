@@ -106,7 +106,7 @@ private:
   int64_t numInFlight = 0;
   int numWorkers = 0;
   std::atomic<int> numAsleep{0};
-  bool isOver = false; ///< whoever sleeps has nothing left to do
+  bool isOver = false;               ///< whoever sleeps has nothing left to do
   std::vector<Block *> parkedAsleep; ///< blocks of sleeping workers
   std::atomic<int64_t> errorPosition;
   std::string error;

@@ -47,6 +47,11 @@ uint32_t Block::publish(LowlpThread &thread, int32_t op, uint32_t *word,
     published.add(thread.acquired);
     published.addBlock(number, epochTime);
     published.addThread(number, uint16_t(thread.index), time + 1);
+    // What mbarriers showed it of other threads goes along. How much of each
+    // that was is not dated in the block's time, so all of it does.
+    for (const LowlpThread &other : threads)
+      if (order && order->mayHaveSeen(thread.index, uint16_t(other.index)))
+        published.addThread(number, uint16_t(other.index), time + 1);
     old = changeWord(op, word, operand);
   });
   // What comes behind the release is not published by it.

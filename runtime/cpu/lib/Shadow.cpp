@@ -2,25 +2,14 @@
 
 #include "Shadow.h"
 
+#include "ThreadOrder.h"
+
 #include <algorithm>
 #include <cstdlib>
 
 #include <sched.h>
 
 using namespace lowlp::cpu;
-
-/// The kinds that an access of `kind` must be ordered with.
-static uint8_t conflictsOf(AccessKind kind) {
-  switch (kind) {
-  case PlainRead:
-    return PlainWrite | AtomicUpdate;
-  case AtomicUpdate:
-    return PlainRead | PlainWrite;
-  case PlainWrite:
-    break;
-  }
-  return PlainRead | PlainWrite | AtomicUpdate;
-}
 
 /// Holds a page for one host thread. Pages are held for a few cells at a time.
 class Shadow::Lock {
@@ -125,7 +114,7 @@ Finding::Kind Shadow::visitCell(Cell &cell, const Visit &visit,
     cell = Cell();
     cell.block = visit.block;
   }
-  if (options.findsRaces) {
+  if (options.findsRaces && !visit.isCompared) {
     if (!cell.block) {
       cell.block = visit.block;
       cell.epoch = visit.epoch;
@@ -189,7 +178,8 @@ bool Shadow::racesWithOthers(const Others &others, const Visit &visit,
     bool isOrdered =
         entry.block == visit.block
             ? entry.actor.thread == visit.actor.thread ||
-                  entry.time < visit.epochTime
+                  entry.time < visit.epochTime ||
+                  mayBeOrdered(visit, entry.actor)
             : visit.isBehind(entry.block, entry.time, entry.actor.thread);
     if (isOrdered)
       continue;
@@ -251,6 +241,12 @@ bool Shadow::comesFromOtherBlock(Cell &cell, const Visit &visit,
   return false;
 }
 
+/// Whether mbarriers may order the visitor behind another thread of the block.
+bool Shadow::mayBeOrdered(const Visit &visit, const Actor &other) {
+  return visit.order &&
+         visit.order->mayHaveSeen(visit.actor.thread, other.thread);
+}
+
 /// Dates an access by the block of the cell that has just been added.
 void Shadow::setTimes(Cell &cell, const Visit &visit) {
   if (actorOf(cell, visit.kind).thread == visit.actor.thread)
@@ -275,11 +271,13 @@ bool Shadow::comesFromOtherThread(Cell &cell, const Visit &visit,
       continue;
     finding.otherKind = kind;
     finding.other = actorOf(cell, kind);
-    if (finding.other.thread != visit.actor.thread)
+    if (finding.other.thread != visit.actor.thread &&
+        !mayBeOrdered(visit, finding.other))
       return true;
     // The first thread of its kind is the visitor; a second one is not.
     finding.other = cell.second;
-    if (cell.secondKind == kind)
+    if (cell.secondKind == kind && finding.other.thread != visit.actor.thread &&
+        !mayBeOrdered(visit, finding.other))
       return true;
   }
   Actor &first = actorOf(cell, visit.kind);

@@ -6,7 +6,9 @@
 // one of them is atomic, they come from different threads, and nothing orders
 // them. What orders accesses is
 //
-//   within a block: a barrier of the block, which begins a new epoch;
+//   within a block: a barrier of the block, which begins a new epoch, and
+//   mbarriers (ThreadOrder.h): two threads of which one may have seen what the
+//   other did are taken to be ordered;
 //   between blocks: a release and the acquire that reads it (Knowledge.h).
 //
 // Collectives of a warp (mma, shfl) order no memory in the PTX ISA, section
@@ -39,6 +41,21 @@ namespace cpu {
 /// Ways to touch memory, as bits.
 enum AccessKind : uint8_t { PlainRead = 1, PlainWrite = 2, AtomicUpdate = 4 };
 
+/// The kinds that an access of `kind` must be ordered with.
+inline uint8_t conflictsOf(AccessKind kind) {
+  switch (kind) {
+  case PlainRead:
+    return PlainWrite | AtomicUpdate;
+  case AtomicUpdate:
+    return PlainRead | PlainWrite;
+  case PlainWrite:
+    break;
+  }
+  return PlainRead | PlainWrite | AtomicUpdate;
+}
+
+class ThreadOrder;
+
 /// A thread of a block, and the op it is at (see `SiteTable`).
 struct Actor {
   uint16_t thread;
@@ -56,6 +73,10 @@ struct Visit {
   bool usesValue;            ///< what was there before comes to matter
   const Knowledge *ofBlock;  ///< what the block knows of others, and
   const Knowledge *ofThread; ///< the thread beyond that
+  /// Races within the block are looked for elsewhere (AccessHistory.h).
+  bool isCompared = false;
+  /// What mbarriers may order within the block; null: nothing.
+  const ThreadOrder *order = nullptr;
 
   /// Whether an access by another block comes before this one.
   bool isBehind(uint32_t otherBlock, uint32_t otherTime,
@@ -161,6 +182,7 @@ private:
   static void setTimes(Cell &cell, const Visit &visit);
   static bool comesFromOtherThread(Cell &cell, const Visit &visit,
                                    Finding &finding);
+  static bool mayBeOrdered(const Visit &visit, const Actor &other);
   static Actor &actorOf(Cell &cell, AccessKind kind);
   static uint32_t &timeOf(Cell &cell, AccessKind kind);
 

@@ -24,6 +24,21 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuAtomicCas),
       LOWLP_CPU_SYMBOL(lowlpCpuAwait),
       LOWLP_CPU_SYMBOL(lowlpCpuRelease),
+      LOWLP_CPU_SYMBOL(lowlpCpuTrackOrder),
+      LOWLP_CPU_SYMBOL(lowlpCpuMbarrierInit),
+      LOWLP_CPU_SYMBOL(lowlpCpuFenceMbarrierInit),
+      LOWLP_CPU_SYMBOL(lowlpCpuMbarrierArrive),
+      LOWLP_CPU_SYMBOL(lowlpCpuMbarrierWait),
+      LOWLP_CPU_SYMBOL(lowlpCpuFenceAsync),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyAsync),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyAsyncCommit),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyAsyncWait),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyBulk),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyBulkToGlobal),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyBulkCommit),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyBulkWait),
+      LOWLP_CPU_SYMBOL(lowlpCpuCopyTensor),
+      LOWLP_CPU_SYMBOL(lowlpCpuPrint),
   };
   *count = sizeof(symbols) / sizeof(symbols[0]);
   return symbols;

@@ -68,7 +68,7 @@ void Traffic::add(const char *site, int32_t thread, uint32_t warpLanes,
   SiteTraffic &total = totals[site];
   ++total.accesses;
   total.bytes += uint64_t(bytes);
-  Stream &stream = streams[site][thread / lanesPerWarp];
+  Stream &stream = streams[site][2 * (thread / lanesPerWarp) + isShared];
   stream.isShared = isShared;
   stream.bytes = std::max(stream.bytes, bytes);
   int lane = thread % lanesPerWarp;

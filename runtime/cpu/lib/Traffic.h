@@ -53,6 +53,8 @@ private:
                     SiteTraffic &total);
 
   std::unordered_map<const char *, SiteTraffic> totals;
+  /// By site, then by 2 * warp + whether it is shared memory: a copy accesses
+  /// both kinds.
   std::unordered_map<const char *, std::unordered_map<int32_t, Stream>> streams;
 };
 

@@ -220,8 +220,8 @@ lowlp.kernel @load_words(%p: !lowlp.ptr<ui4> {lowlp.align = 4 : i64}, %out: !low
 // CHECK: %[[MASK32:.*]] = arith.trunci %[[MASK]] : i64 to i32
 // CHECK: %[[BITS32:.*]] = arith.trunci %[[BITS]] : i64 to i32
 // CHECK: %[[KEEP:.*]] = arith.xori %[[MASK32]], %c-1_i32 : i32
-// CHECK: simt.atomic_rmw and %[[KEEP]], %{{.*}}[%[[OFFSET]]] : <global>
-// CHECK: simt.atomic_rmw or %[[BITS32]], %{{.*}}[%[[OFFSET]]] : <global>
+// CHECK: simt.atomic_rmw and %[[KEEP]], %{{.*}}[%[[OFFSET]]] : i32, <global>
+// CHECK: simt.atomic_rmw or %[[BITS32]], %{{.*}}[%[[OFFSET]]] : i32, <global>
 // CHECK-NOT: simt.atomic_rmw
 lowlp.kernel @store_4_bits(%p: !lowlp.ptr<si4>, %x: f32)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
@@ -243,8 +243,8 @@ lowlp.kernel @store_4_bits(%p: !lowlp.ptr<si4>, %x: f32)
 // CHECK: %[[CROSSES:.*]] = arith.cmpi ne, %[[HIGH32]], %c0_i32 : i32
 // CHECK: scf.if %[[CROSSES]] {
 // CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %c4_i64 : i64
-// CHECK: simt.atomic_rmw and %{{.*}}[%[[NEXT]]] : <global>
-// CHECK: simt.atomic_rmw or %{{.*}}[%[[NEXT]]] : <global>
+// CHECK: simt.atomic_rmw and %{{.*}}[%[[NEXT]]] : i32, <global>
+// CHECK: simt.atomic_rmw or %{{.*}}[%[[NEXT]]] : i32, <global>
 lowlp.kernel @store_5_bits(%p: !lowlp.ptr<ui5>, %x: f32)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %b = lowlp.block_indices : index

@@ -5,7 +5,7 @@
 lowlp.kernel @two_warps() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
   %one = arith.constant 1.0 : f32
   %x = lowlp.splat %one : f32 -> !tile
-  // expected-error @below {{'lowlp.reduce' op dimension 0 of 'spatial(64)' is spread over several warps: threads that differ by 63 hold elements of one sum; a reduction exchanges values within a warp}}
+  // expected-error @below {{'lowlp.reduce' op dimension 0 of 'spatial(64)' is spread over several warps; run lowlp-expand-exchanges first}}
   %s = lowlp.reduce add %x dim 0 : !tile -> !sum
   lowlp.return
 }
@@ -18,7 +18,18 @@ lowlp.kernel @two_warps() attributes {grid = affine_map<() -> (1)>, num_threads 
 lowlp.kernel @across_the_end() attributes {grid = affine_map<() -> (1)>, num_threads = 96 : i64} {
   %one = arith.constant 1.0 : f32
   %x = lowlp.splat %one : f32 -> !tile
-  // expected-error @below {{'lowlp.reduce' op dimension 1 of 'spatial(32, 3)' is spread over several warps: threads that differ by 2 hold}}
+  // expected-error @below {{'lowlp.reduce' op dimension 1 of 'spatial(32, 3)' is spread over several warps}}
   %s = lowlp.reduce max %x dim 1 : !tile -> !sum
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @from_warp_to_warp(%p: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [2, 32] : !lowlp.ptr<f32> -> !lowlp.global<2x32xf32>
+  %x = lowlp.load_global %v[%c0, %c0] : !lowlp.global<2x32xf32> -> !lowlp.tile<2x32xf32, spatial(2, 32)>
+  // expected-error @below {{'lowlp.convert_layout' op moves elements from warp to warp; run lowlp-expand-exchanges first}}
+  %y = lowlp.convert_layout %x : !lowlp.tile<2x32xf32, spatial(2, 32)> -> !lowlp.tile<2x32xf32, column_spatial(2, 32)>
   lowlp.return
 }

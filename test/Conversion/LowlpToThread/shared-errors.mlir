@@ -14,3 +14,11 @@ lowlp.kernel @alone() attributes {grid = affine_map<() -> (1)>, num_threads = 32
   %s = lowlp.alloc_shared : !lowlp.shared<4611686018427387904xf32>
   lowlp.return
 }
+
+// -----
+
+lowlp.kernel @scratch() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  // expected-error @below {{'lowlp.alloc_shared' op scratch has no place; run lowlp-plan-memory first}}
+  %s = lowlp.alloc_shared scratch : !lowlp.shared<8xf32>
+  lowlp.return
+}

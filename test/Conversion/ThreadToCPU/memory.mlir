@@ -51,7 +51,7 @@ module attributes {gpu.container_module} {
       %zero = arith.constant 0 : i64
       // CHECK: %[[EXCHANGE:.*]] = llvm.mlir.constant(3 : i32)
       // CHECK: llvm.call @lowlpCpuAtomic(%[[THREAD]], %[[EXCHANGE]],
-      %0 = simt.atomic_rmw exchange %v, %p[%zero] : !simt.ptr<global> loc(unknown)
+      %0 = simt.atomic_rmw exchange %v, %p[%zero] : i32, !simt.ptr<global> loc(unknown)
       // CHECK: llvm.zext %{{.*}} : i1 to i32
       // CHECK: llvm.call @lowlpCpuAssert(%[[THREAD]],
       simt.assert %c, "inside" loc(fused["lowlp.print"(callsite("f"("k.py":7:3) at "main.py":2:1)), "other.py":1:1])
@@ -83,27 +83,6 @@ module attributes {gpu.container_module} {
       %zero = arith.constant 0 : i64
       %v = simt.load %p[%zero] align 4 : !simt.ptr<shared> -> i32
       simt.store %v, %p[%zero] align 4 : i32, !simt.ptr<shared>
-      gpu.return
-    }
-  }
-}
-
-// -----
-
-module attributes {gpu.container_module} {
-  gpu.module @kernels {
-    // CHECK-LABEL: llvm.func @copies(
-    gpu.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>) kernel attributes {
-        known_block_size = array<i32: 32, 1, 1>} {
-      %zero = arith.constant 0 : i64
-      // CHECK: llvm.call @lowlpCpuCheckAccess
-      // CHECK: llvm.call @lowlpCpuCheckAccess
-      // CHECK: %[[V:.*]] = llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<2xi32>
-      // CHECK: llvm.store %[[V]], %{{.*}} {alignment = 8 : i64} : vector<2xi32>, !llvm.ptr
-      simt.copy_async %g[%zero] to %s[%zero] bytes 8 : !simt.ptr<global> to !simt.ptr<shared>
-      // CHECK-NEXT: llvm.return
-      simt.copy_async_commit
-      simt.copy_async_wait 0
       gpu.return
     }
   }

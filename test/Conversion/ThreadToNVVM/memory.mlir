@@ -31,13 +31,13 @@ module attributes {gpu.container_module} {
         known_block_size = array<i32: 64, 1, 1>} {
       %zero = arith.constant 0 : i64
       // CHECK: llvm.atomicrmw _and %{{.*}}, %{{.*}} syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1>, i32
-      %0 = simt.atomic_rmw and %v, %p[%zero] : !simt.ptr<global>
+      %0 = simt.atomic_rmw and %v, %p[%zero] : i32, !simt.ptr<global>
       // CHECK: llvm.atomicrmw _or
-      %1 = simt.atomic_rmw or %0, %p[%zero] : !simt.ptr<global>
+      %1 = simt.atomic_rmw or %0, %p[%zero] : i32, !simt.ptr<global>
       // CHECK: llvm.atomicrmw add
-      %2 = simt.atomic_rmw add %1, %p[%zero] : !simt.ptr<global>
+      %2 = simt.atomic_rmw add %1, %p[%zero] : i32, !simt.ptr<global>
       // CHECK: llvm.atomicrmw xchg
-      %3 = simt.atomic_rmw exchange %2, %p[%zero] : !simt.ptr<global>
+      %3 = simt.atomic_rmw exchange %2, %p[%zero] : i32, !simt.ptr<global>
       // CHECK-NOT: simt.assert
       simt.assert %c, "costs nothing here"
       // CHECK: llvm.return
@@ -86,7 +86,7 @@ module attributes {gpu.container_module} {
 // CHECK: lowlp.kernels = {shared = {block_size = array<i32: 32, 1, 1>, shared_bytes = 64 : i64}}
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // CHECK: llvm.mlir.global external @lowlp_shared_memory() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+    // CHECK: llvm.mlir.global external @lowlp_shared_memory() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
     // CHECK-NOT: llvm.mlir.global
     // CHECK-LABEL: llvm.func @shared
     gpu.func @shared() kernel attributes {known_block_size = array<i32: 32, 1, 1>, lowlp.shared_bytes = 64 : i64} {

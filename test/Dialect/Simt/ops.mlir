@@ -43,15 +43,15 @@ func.func @copies(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64) {
 
 // CHECK-LABEL: func.func @atomics
 func.func @atomics(%g: !simt.ptr<global>, %s: !simt.ptr<shared>, %i: i64, %x: i32) {
-  // CHECK: simt.atomic_rmw and %{{.*}}, %{{.*}}[%{{.*}}] : <global>
+  // CHECK: simt.atomic_rmw and %{{.*}}, %{{.*}}[%{{.*}}] : i32, <global>
   // GENERIC: "simt.atomic_rmw"(%{{.*}}, %{{.*}}, %{{.*}}) <{kind = 0 : i32}> : (i32, !simt.ptr<global>, i64) -> i32
-  %0 = simt.atomic_rmw and %x, %g[%i] : !simt.ptr<global>
-  // CHECK: simt.atomic_rmw or %{{.*}}, %{{.*}}[%{{.*}}] : <shared>
-  %1 = simt.atomic_rmw or %x, %s[%i] : !simt.ptr<shared>
+  %0 = simt.atomic_rmw and %x, %g[%i] : i32, !simt.ptr<global>
+  // CHECK: simt.atomic_rmw or %{{.*}}, %{{.*}}[%{{.*}}] : i32, <shared>
+  %1 = simt.atomic_rmw or %x, %s[%i] : i32, !simt.ptr<shared>
   // CHECK: simt.atomic_rmw add
-  %2 = simt.atomic_rmw add %x, %g[%i] : !simt.ptr<global>
+  %2 = simt.atomic_rmw add %x, %g[%i] : i32, !simt.ptr<global>
   // CHECK: simt.atomic_rmw exchange
-  %3 = simt.atomic_rmw exchange %x, %g[%i] : !simt.ptr<global>
+  %3 = simt.atomic_rmw exchange %x, %g[%i] : i32, !simt.ptr<global>
   return
 }
 
@@ -60,5 +60,21 @@ func.func @assert(%inside: i1) {
   // CHECK: simt.assert %{{.*}}, "element lies outside of the view"
   // GENERIC: "simt.assert"(%{{.*}}) <{message = "element lies outside of the view"}> : (i1) -> ()
   simt.assert %inside, "element lies outside of the view"
+  return
+}
+
+// CHECK-LABEL: func.func @words
+func.func @words(%condition: i1, %low: i32, %high: i32, %n: i32) {
+  // CHECK: simt.ballot %{{.*}}
+  // GENERIC: "simt.ballot"(%{{.*}}) : (i1) -> i32
+  %votes = simt.ballot %condition
+  // CHECK: simt.funnel_shift %{{.*}}, %{{.*}}, %{{.*}}{{$}}
+  %left = simt.funnel_shift %low, %high, %n
+  // CHECK: simt.funnel_shift %{{.*}}, %{{.*}}, %{{.*}} right
+  // GENERIC: "simt.funnel_shift"(%{{.*}}, %{{.*}}, %{{.*}}) <{right}> : (i32, i32, i32) -> i32
+  %right = simt.funnel_shift %left, %votes, %n right
+  // CHECK: simt.exit
+  // GENERIC: "simt.exit"() : () -> ()
+  simt.exit
   return
 }

@@ -40,7 +40,7 @@ class Case:
                 arrays[f"arg_{name}"] = value.view(np.uint16) if is_bf16 else value
                 order.append({"name": name, "bf16": is_bf16})
             else:
-                order.append({"name": name, "value": int(value)})
+                order.append({"name": name, "value": value if isinstance(value, float) else int(value)})
         np.savez_compressed(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
         case = {"arguments": order, "output": self.output, "tolerance": self.tolerance, **self.facts}
         (folder / "case.json").write_text(json.dumps(case, indent=1))

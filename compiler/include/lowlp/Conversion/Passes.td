@@ -17,7 +17,9 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
 
     Guarantees: no op of `lowlp` is left. A kernel's body is `gpu`, `scf`, `arith`, `math`, `vector` and `simt`; the grid
     is the attribute `lowlp.grid`, the size of a block is `known_block_size`, the bytes of dynamic shared memory that the
-    kernel needs, if any, are `lowlp.shared_bytes`; every op carries the name and the location of the
+    kernel needs, if any, are `lowlp.shared_bytes`. Where it allocates global memory, `lowlp.workspace` lists that (`name`,
+    `shape` over the integer parameters, `element_bits`, `zeroed`), and the last parameter, which `lowlp.parameters` does not
+    list, is the pointer to it: see `lowlp.alloc_global`. Every op carries the name and the location of the
     block op that it was made from.
 
     Before:

@@ -7,6 +7,7 @@
 // ones are loaded and stored.
 //
 //===----------------------------------------------------------------------===//
+#include "Chunks.h"
 #include "SharedMemory.h"
 #include "TilePositions.h"
 
@@ -61,47 +62,12 @@ struct CopyAsyncPattern : OpConversionPattern<CopyAsyncOp> {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(loop.getBody());
     copyChunk(rewriter, op, adaptor,
-              split(rewriter, loc, loop.getInductionVar(), chunks));
+              splitChunk(rewriter, loc, loop.getInductionVar(), chunks));
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  /// The coordinates of chunk number `chunk`.
-  static SmallVector<Value> split(OpBuilder &builder, Location loc, Value chunk,
-                                  ArrayRef<int64_t> chunks) {
-    SmallVector<Value> coordinates(chunks.size());
-    for (int64_t d = static_cast<int64_t>(chunks.size()) - 1; d >= 0; --d) {
-      Value extent = arith::ConstantIndexOp::create(builder, loc, chunks[d]);
-      coordinates[d] =
-          d == 0
-              ? chunk
-              : arith::RemUIOp::create(builder, loc, chunk, extent).getResult();
-      chunk = arith::DivUIOp::create(builder, loc, chunk, extent);
-    }
-    return coordinates;
-  }
-
-  /// `offsets` plus the first element of the chunk at `coordinates`, which
-  /// count along the last dimensions.
-  static SmallVector<Value> addChunk(OpBuilder &builder, Location loc,
-                                     ValueRange offsets,
-                                     ArrayRef<Value> coordinates,
-                                     int64_t width) {
-    SmallVector<Value> index(offsets);
-    size_t first = index.size() - coordinates.size();
-    for (auto [d, coordinate] : llvm::enumerate(coordinates)) {
-      Value part = coordinate;
-      if (d + 1 == coordinates.size())
-        part = arith::MulIOp::create(
-            builder, loc, part,
-            arith::ConstantIndexOp::create(builder, loc, width));
-      Value &whole = index[first + d];
-      whole = arith::AddIOp::create(builder, loc, whole, part);
-    }
-    return index;
-  }
-
   void copyChunk(ConversionPatternRewriter &rewriter, CopyAsyncOp op,
                  OpAdaptor adaptor, ArrayRef<Value> coordinates) const {
     Location loc = getNamedLoc(op);

@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+#include "Order.h"
 #include "SharedMemory.h"
+#include "TensorMaps.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -17,6 +19,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace lowlp {
 #define GEN_PASS_DEF_CONVERTTOTHREAD
@@ -26,11 +29,25 @@ namespace lowlp {
 using namespace mlir;
 using namespace lowlp;
 
+/// The memory that `op` may change, or null. A semaphore that is only acquired
+/// has someone who releases it.
+static Value getWritten(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<StoreGlobalOp, ScatterGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
+          [](auto access) -> Value { return access.getDestination(); })
+      .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
+          [](auto semaphore) -> Value { return semaphore.getView(); })
+      .Default([](Operation *) { return Value(); });
+}
+
 /// Whether the kernel may write through parameter `index`. A pointer that is
 /// chosen at run time may be any of them.
 static bool isWritten(KernelOp kernel, unsigned index) {
-  WalkResult result = kernel.walk([&](StoreGlobalOp store) {
-    auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
+  WalkResult result = kernel.walk([&](Operation *op) {
+    Value memory = getWritten(op);
+    auto view = memory ? memory.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
+    if (!view || view.getSource().getDefiningOp<AllocGlobalOp>())
+      return WalkResult::advance();
     auto source = dyn_cast<BlockArgument>(view.getSource());
     bool isParameter =
         source && source.getOwner()->getParentOp() == kernel.getOperation();
@@ -80,8 +97,10 @@ namespace {
 
 struct KernelPattern : OpConversionPattern<KernelOp> {
   KernelPattern(const TypeConverter &converter, MLIRContext *context,
-                const SharedMemoryPlan &plan)
-      : OpConversionPattern(converter, context), plan(plan) {}
+                const SharedMemoryPlan &plan, const WorkspacePlan &workspace,
+                const TensorMapPlan &tensorMaps)
+      : OpConversionPattern(converter, context), plan(plan),
+        workspace(workspace), tensorMaps(tensorMaps) {}
 
   LogicalResult
   matchAndRewrite(KernelOp op, OpAdaptor,
@@ -91,9 +110,14 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     if (failed(
             converter.convertSignatureArgs(op.getArgumentTypes(), signature)))
       return rewriter.notifyMatchFailure(op, "a parameter has no thread type");
+    SmallVector<Attribute> maps = tensorMaps.maps.lookup(op);
+    signature.addInputs(SmallVector<Type>(
+        maps.size(), simt::TensorMapType::get(op.getContext())));
     auto type = rewriter.getFunctionType(signature.getConvertedTypes(), {});
     SmallVector<Attribute> parameters;
-    for (unsigned i = 0; i < op.getNumArguments(); ++i)
+    ArrayAttr parts = describeWorkspace(workspace, op);
+    unsigned numHidden = parts.empty() ? 0 : 1;
+    for (unsigned i = 0; i < op.getNumArguments() - numHidden; ++i)
       parameters.push_back(describeParameter(op, i));
 
     auto function =
@@ -104,9 +128,16 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
+    if (!maps.empty())
+      function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
+    // What passes before have decided is told to the user.
+    for (NamedAttribute decision : op->getDiscardableAttrs())
+      function->setAttr(decision.getName(), decision.getValue());
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
+    if (!parts.empty())
+      function->setAttr("lowlp.workspace", parts);
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
@@ -118,6 +149,8 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
   }
 
   const SharedMemoryPlan &plan;
+  const WorkspacePlan &workspace;
+  const TensorMapPlan &tensorMaps;
 };
 
 struct ReturnPattern : OpConversionPattern<ReturnOp> {
@@ -166,14 +199,20 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     AccessWidths widths = planAccessWidths(kernels);
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
+    planAtomicWidths(kernels, widths);
     bool hasStMatrix =
         architecture &&
         architecture->getSupport(Feature::StoreMatrix).isNative();
     MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
+    planGatherWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
-    if (failed(dots) || failed(shared) || failed(verifyReductions(kernels)))
+    FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
+    FailureOr<ConversionPlans> conversions = planConversions(kernels);
+    if (failed(dots) || failed(shared) || failed(tensorMaps) ||
+        failed(conversions) || failed(verifyReductions(kernels)))
       return signalPassFailure();
+    WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
     ConversionTarget target(getContext());
@@ -186,17 +225,28 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns, *shared);
+    populateKernelPatterns(converter, patterns, *shared, workspace,
+                           *tensorMaps);
     populateAccessPatterns(converter, patterns, widths);
     populateSharedPatterns(converter, patterns, widths, matrices, *shared);
     populateCopyPatterns(converter, patterns, widths);
+    populateMbarrierPatterns(converter, patterns, *shared);
+    populateBulkCopyPatterns(converter, patterns, *tensorMaps);
+    populateAtomicPatterns(converter, patterns, widths);
+    populateSemaphorePatterns(converter, patterns);
+    populateWorkspacePatterns(converter, patterns, workspace);
+    populateGatherPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
+    populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
+    populateIntegerPatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);
     populateMathPatterns(converter, patterns);
     populateComparePatterns(converter, patterns);
     populateReducePatterns(converter, patterns);
+    populateWarpPatterns(converter, patterns);
+    populateControlPatterns(converter, patterns);
     populateBroadcastPatterns(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();
@@ -235,8 +285,11 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
 
 void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns,
-                                   const SharedMemoryPlan &plan) {
-  patterns.add<KernelPattern>(converter, patterns.getContext(), plan);
+                                   const SharedMemoryPlan &plan,
+                                   const WorkspacePlan &workspace,
+                                   const TensorMapPlan &tensorMaps) {
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
+                              workspace, tensorMaps);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

@@ -15,6 +15,7 @@
 #include "DotPlan.h"
 
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/WarpConversion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -36,7 +37,7 @@ mlir::Type getThreadElementType(mlir::Type elementType);
 mlir::VectorType getRegisterType(TileType tile);
 
 /// Maps tiles to registers, pointers and views to `!simt.ptr<global>`, and
-/// shared tiles to `!simt.ptr<shared>`.
+/// shared tiles and mbarriers to `!simt.ptr<shared>`.
 class ThreadTypeConverter : public mlir::TypeConverter {
 public:
   ThreadTypeConverter();
@@ -68,6 +69,15 @@ private:
   llvm::SmallVector<mlir::Value> words;
 };
 
+/// The registers of a tile as a vector of 32-bit words; the last one is padded
+/// with zeros.
+mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
+                    mlir::Value registers);
+
+/// The inverse of `toWords`.
+mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
+                      TileType tile, mlir::Value words);
+
 /// The elements of a thread's share of an integer tile, each as an i32: with
 /// the sign spread over its upper bits, or with zeros there.
 llvm::SmallVector<mlir::Value> unpackIntegers(mlir::OpBuilder &builder,
@@ -78,6 +88,14 @@ llvm::SmallVector<mlir::Value> unpackIntegers(mlir::OpBuilder &builder,
 /// i32 `values`.
 mlir::Value packIntegers(mlir::OpBuilder &builder, mlir::Location loc,
                          TileType tile, llvm::ArrayRef<mlir::Value> values);
+
+/// The registers of a tile as 32-bit words, the last one padded with zeros.
+mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
+                    mlir::Value registers);
+
+/// The inverse of `toWords`.
+mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
+                      TileType tile, mlir::Value words);
 
 /// A location that also names the block op, for the CPU target's reports.
 mlir::Location getNamedLoc(mlir::Operation *op);
@@ -117,6 +135,19 @@ mlir::Value convertF32ToInteger(mlir::OpBuilder &builder, mlir::Location loc,
                                 mlir::IntegerType to, mlir::Value value);
 
 //===----------------------------------------------------------------------===//
+// Where a thread's elements are in the tile (Iota.cpp)
+//===----------------------------------------------------------------------===//
+
+/// What the thread index contributes to the index along `dim`, as an i32.
+mlir::Value buildThreadPart(mlir::OpBuilder &builder, mlir::Location loc,
+                            const Layout &layout, int64_t dim);
+
+/// Whether this thread is the first of those that hold its elements; null when
+/// every element is held once.
+mlir::Value buildIsFirstOwner(mlir::OpBuilder &builder, mlir::Location loc,
+                              const Layout &layout);
+
+//===----------------------------------------------------------------------===//
 // Values in f32 (Math.cpp)
 //===----------------------------------------------------------------------===//
 
@@ -138,6 +169,9 @@ mlir::Value packFromF32(mlir::OpBuilder &builder, mlir::Location loc,
 /// while loops and views are still what the user wrote.
 using AccessWidths = llvm::DenseMap<mlir::Operation *, int64_t>;
 
+/// The bytes to which global allocations are aligned.
+inline constexpr int64_t kAllocGlobalAlignBytes = 256;
+
 /// The bytes to which every pointer to such elements is aligned.
 int64_t getNaturalAlignBytes(mlir::Type elementType);
 
@@ -148,13 +182,25 @@ AccessWidths planAccessWidths(mlir::Operation *root);
 /// that is spread over several warps.
 mlir::LogicalResult verifyReductions(mlir::Operation *root);
 
+/// How each lowlp.convert_layout moves its elements within warps.
+using ConversionPlans = llvm::DenseMap<mlir::Operation *, WarpConversion>;
+
+/// Finds the plan of every lowlp.convert_layout below `root`; fails with a
+/// diagnostic for each one that moves elements from warp to warp.
+mlir::FailureOr<ConversionPlans> planConversions(mlir::Operation *root);
+
 /// A power of two that divides `value` for certain; at most 2^20.
 int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
 
 /// The widest legal access of the view `source` by groups of neighbours within
-/// runs of `run` elements, of a tile that `layout` holds.
+/// runs of `run` elements, of a tile that `layout` holds. Nothing is known of
+/// the index along dimension `gatheredDim` of the view, if that is not -1.
 int64_t findGlobalWidth(mlir::Value source, mlir::OperandRange offsets,
-                        const Layout &layout, int64_t run, bool isInBounds);
+                        const Layout &layout, int64_t run, bool isInBounds,
+                        int64_t gatheredDim = -1);
+
+/// Finds the widest legal access for every gather and scatter below `root`.
+void planGatherWidths(mlir::Operation *root, AccessWidths &widths);
 
 /// What the CPU target says of a broken promise.
 inline constexpr llvm::StringLiteral kOutside =
@@ -192,6 +238,8 @@ void emitGroupCopy(mlir::ConversionPatternRewriter &rewriter,
                    mlir::Location loc, const GroupCopy &copy);
 
 struct SharedMemoryPlan;
+struct TensorMapPlan;
+struct WorkspacePlan;
 
 void populateAccessPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
@@ -202,20 +250,34 @@ void populateCastPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateComparePatterns(const mlir::TypeConverter &converter,
                              mlir::RewritePatternSet &patterns);
+void populateConvertLayoutPatterns(const mlir::TypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   const ConversionPlans &plans);
+void populateControlPatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateDotPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns,
                          const DotPlans &plans);
 void populateElementwisePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
+void populateGatherPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns,
+                            const AccessWidths &widths);
+void populateIntegerPatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateIotaPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
-                            const SharedMemoryPlan &plan);
+                            const SharedMemoryPlan &plan,
+                            const WorkspacePlan &workspace,
+                            const TensorMapPlan &tensorMaps);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
+void populateWarpPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
 
 } // namespace lowlp
 

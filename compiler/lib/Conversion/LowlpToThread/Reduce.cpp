@@ -10,13 +10,15 @@
 // Both lanes of an exchange add the same two numbers, so all lanes end with the
 // same bits. A digit of the thread index that the dimension owns, of extent e
 // and with s threads below it, lies within a warp exactly when s * e divides
-// 32; e and s are then powers of two.
+// 32; e and s are then powers of two. What is spread over several warps has
+// been taken apart before, by lowlp-expand-exchanges.
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
 
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
+#include "lowlp/Layout/WarpConversion.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -54,19 +56,12 @@ LogicalResult lowlp::verifyReductions(Operation *root) {
   bool allFit = true;
   root->walk([&](ReduceOp op) {
     const Layout &layout = op.getSource().getType().getLayout();
-    for (ThreadSpan span :
-         getThreadSpans(layout, static_cast<int64_t>(op.getDim()))) {
-      if (kWarpThreads % (span.stride * span.extent) == 0)
-        continue;
-      op.emitOpError("dimension ")
-          << op.getDim() << " of '" << str(layout)
-          << "' is spread over several warps: threads that differ by "
-          << span.stride * (span.extent - 1)
-          << " hold elements of one sum; a reduction exchanges values within a "
-             "warp";
-      allFit = false;
-      break;
-    }
+    if (!splitAcrossWarps(layout, static_cast<int64_t>(op.getDim())))
+      return;
+    op.emitOpError("dimension ")
+        << op.getDim() << " of '" << str(layout)
+        << "' is spread over several warps; run lowlp-expand-exchanges first";
+    allFit = false;
   });
   return success(allFit);
 }

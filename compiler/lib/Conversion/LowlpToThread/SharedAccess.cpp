@@ -19,6 +19,7 @@
 #include "TilePositions.h"
 
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Layout/Scratch.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,30 +30,25 @@
 using namespace mlir;
 using namespace lowlp;
 
-static int64_t findWidth(SharedType shared, OperandRange offsets,
-                         TileType tile) {
+int64_t lowlp::findSharedWidth(SharedType shared, OperandRange offsets,
+                               TileType tile) {
   const SharedLayout &addresses = shared.getLayout();
   const Layout &layout = tile.getLayout();
   int64_t run = std::gcd(layout.contiguousLocals(layout.rank() - 1),
                          addresses.contiguousAddresses(addresses.rank() - 1));
   run = std::gcd(run, getPowerOf2Divisor(offsets.back()));
-  int64_t elementBits = *getElementBits(shared.getElementType());
-  for (int64_t v = std::min<int64_t>(run, 128); v > 1; --v) {
-    int64_t bits = v * elementBits;
-    if (run % v == 0 && bits >= 8 && bits <= 128 && llvm::isPowerOf2_64(bits))
-      return v;
-  }
-  return 1;
+  return accessWidth(run, *getElementBits(shared.getElementType()));
 }
 
 void lowlp::planSharedAccessWidths(Operation *root, AccessWidths &widths) {
   root->walk([&](LoadSharedOp load) {
-    widths[load] = findWidth(load.getSource().getType(), load.getOffsets(),
-                             load.getTile().getType());
+    widths[load] = findSharedWidth(load.getSource().getType(),
+                                   load.getOffsets(), load.getTile().getType());
   });
   root->walk([&](StoreSharedOp store) {
-    widths[store] = findWidth(store.getDestination().getType(),
-                              store.getOffsets(), store.getTile().getType());
+    widths[store] =
+        findSharedWidth(store.getDestination().getType(), store.getOffsets(),
+                        store.getTile().getType());
   });
 }
 

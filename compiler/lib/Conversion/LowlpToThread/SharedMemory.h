@@ -7,17 +7,29 @@
 
 namespace lowlp {
 
-/// Where shared tiles lie in the dynamic shared memory of their kernel.
+/// The bytes of an mbarrier (PTX ISA, "Size and alignment of the mbarrier
+/// object").
+inline constexpr int64_t kMbarrierBytes = 8;
+
+/// Where mbarrier `index`, an index value, lies behind the first, as an i64.
+mlir::Value getMbarrierOffset(mlir::OpBuilder &builder, mlir::Location loc,
+                              mlir::Value index);
+
+/// Where shared tiles and mbarriers lie in the dynamic shared memory of their kernel.
 struct SharedMemoryPlan {
-  /// For each lowlp.alloc_shared the byte at which it begins.
+  /// For each lowlp.alloc_shared and lowlp.alloc_mbarriers the byte at which it begins.
   llvm::DenseMap<mlir::Operation *, int64_t> offsetBytes;
   /// For each kernel that has such ops how much it needs.
   llvm::DenseMap<mlir::Operation *, int64_t> kernelBytes;
 };
 
-/// Places every shared tile below `root`; fails with a diagnostic at the first
+/// Places every shared tile and mbarrier below `root`; fails with a diagnostic at the first
 /// one that does not fit.
 mlir::FailureOr<SharedMemoryPlan> planSharedMemory(mlir::Operation *root);
+
+/// How many elements of `tile` one access of `shared` may move.
+int64_t findSharedWidth(SharedType shared, mlir::OperandRange offsets,
+                        TileType tile);
 
 /// Finds the widest legal access for every access of shared memory below
 /// `root`.
@@ -29,6 +41,9 @@ void planCopyWidths(mlir::Operation *root, AccessWidths &widths);
 void populateCopyPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns,
                           const AccessWidths &widths);
+void populateMbarrierPatterns(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns,
+                              const SharedMemoryPlan &plan);
 void populateSharedPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths,

@@ -19,8 +19,8 @@ using namespace lowlp;
 
 namespace {
 
-struct KernelLowering : ConvertOpToLLVMPattern<gpu::GPUFuncOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+struct KernelLowering : ExecutorPattern<gpu::GPUFuncOp> {
+  using ExecutorPattern::ExecutorPattern;
 
   LogicalResult
   matchAndRewrite(gpu::GPUFuncOp op, OpAdaptor adaptor,
@@ -32,6 +32,7 @@ struct KernelLowering : ConvertOpToLLVMPattern<gpu::GPUFuncOp> {
     auto function = LLVM::LLVMFuncOp::create(rewriter, loc, op.getName(), type);
     Block *prologue = function.addEntryBlock(rewriter);
     rewriter.setInsertionPointToStart(prologue);
+    const bool tracksOrder = usesMbarriersOrBulkCopies(op);
     TypeConverter::SignatureConversion signature(op.getNumArguments());
     for (auto [index, argument] : llvm::enumerate(op.getArgumentTypes())) {
       Type type = getTypeConverter()->convertType(argument);
@@ -50,7 +51,11 @@ struct KernelLowering : ConvertOpToLLVMPattern<gpu::GPUFuncOp> {
         &op.getBody(), *getTypeConverter(), &signature);
     if (failed(body))
       return rewriter.notifyMatchFailure(op, "a block argument has no type");
-    LLVM::BrOp::create(rewriter, loc, ValueRange(), *body);
+    auto branch = LLVM::BrOp::create(rewriter, loc, ValueRange(), *body);
+    if (tracksOrder) {
+      rewriter.setInsertionPoint(branch);
+      calls.call(rewriter, branch, "lowlpCpuTrackOrder", /*resultType=*/{}, {});
+    }
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
     rewriter.eraseOp(op);
@@ -93,7 +98,8 @@ template <typename IndexOp> struct IndexLowering : ExecutorPattern<IndexOp> {
 void lowlp::populateKernelToCPUPatterns(const LLVMTypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         ExecutorCalls &calls) {
-  patterns.add<KernelLowering, ReturnLowering>(converter);
+  patterns.add<KernelLowering>(converter, calls);
+  patterns.add<ReturnLowering>(converter);
   patterns.add<IndexLowering<gpu::ThreadIdOp>>(converter, calls,
                                                "lowlpCpuThreadId");
   patterns.add<IndexLowering<gpu::BlockIdOp>>(converter, calls,

@@ -1,4 +1,4 @@
-//===- Memory.cpp - loads, stores and atomics as host code ----------------===//
+//===- Memory.cpp - loads and stores as host code -------------------------===//
 //
 // A load or store is announced to the executor, which checks it and does not
 // return if it must not happen; the access itself stays in compiled code.
@@ -24,23 +24,7 @@ static Value checkAccess(ExecutorCalls &calls,
       {base, offset, calls.getI64(rewriter, loc, simt::getSizeInBytes(type)),
        calls.getI64(rewriter, loc, alignBytes),
        calls.getI32(rewriter, loc, isWrite), calls.getSite(rewriter, op)});
-  return LLVM::GEPOp::create(rewriter, loc, base.getType(),
-                             rewriter.getI8Type(), base,
-                             ArrayRef<LLVM::GEPArg>{offset});
-}
-
-static LowlpAtomicOp getAtomicOp(simt::AtomicKind kind) {
-  switch (kind) {
-  case simt::AtomicKind::And:
-    return LowlpAtomicAnd;
-  case simt::AtomicKind::Or:
-    return LowlpAtomicOr;
-  case simt::AtomicKind::Add:
-    return LowlpAtomicAdd;
-  case simt::AtomicKind::Exchange:
-    return LowlpAtomicExch;
-  }
-  llvm_unreachable("unknown kind of atomic");
+  return getByteAddress(rewriter, loc, base, offset);
 }
 
 namespace {
@@ -55,6 +39,19 @@ struct SharedMemoryLowering : ExecutorPattern<simt::SharedMemoryOp> {
     Type type = getTypeConverter()->convertType(op.getType());
     rewriter.replaceOp(
         op, calls.call(rewriter, op, "lowlpCpuSharedMemory", type, offset));
+    return success();
+  }
+};
+
+struct OffsetLowering : ConvertOpToLLVMPattern<simt::OffsetOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::OffsetOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op,
+                       getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                                      adaptor.getOffset()));
     return success();
   }
 };
@@ -94,56 +91,6 @@ struct StoreLowering : ExecutorPattern<simt::StoreOp> {
   }
 };
 
-struct AtomicRMWLowering : ExecutorPattern<simt::AtomicRMWOp> {
-  using ExecutorPattern::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::AtomicRMWOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Value kind = calls.getI32(rewriter, op.getLoc(), getAtomicOp(op.getKind()));
-    rewriter.replaceOp(
-        op, calls.call(rewriter, op, "lowlpCpuAtomic", rewriter.getI32Type(),
-                       {kind, adaptor.getBase(), adaptor.getOffset(),
-                        adaptor.getValue(), calls.getSite(rewriter, op)}));
-    return success();
-  }
-};
-
-/// The copy lands at once, which a program that waits for it cannot tell.
-struct CopyAsyncLowering : ExecutorPattern<simt::CopyAsyncOp> {
-  using ExecutorPattern::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::CopyAsyncOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    int64_t bytes = op.getBytes();
-    Type type = VectorType::get({bytes / 4}, rewriter.getI32Type());
-    Value from =
-        checkAccess(calls, rewriter, op, type, adaptor.getSource(),
-                    adaptor.getSourceOffset(), bytes, /*isWrite=*/false);
-    Value to =
-        checkAccess(calls, rewriter, op, type, adaptor.getDestination(),
-                    adaptor.getDestinationOffset(), bytes, /*isWrite=*/true);
-    Value value =
-        LLVM::LoadOp::create(rewriter, op.getLoc(), type, from, bytes);
-    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, value, to, bytes);
-    return success();
-  }
-};
-
-/// Closes or awaits groups of copies, all of which have landed.
-template <typename GroupOp>
-struct CopyGroupLowering : ExecutorPattern<GroupOp> {
-  using ExecutorPattern<GroupOp>::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(GroupOp op, typename GroupOp::Adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
 struct AssertLowering : ExecutorPattern<simt::AssertOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -166,9 +113,7 @@ struct AssertLowering : ExecutorPattern<simt::AssertOp> {
 void lowlp::populateMemoryToCPUPatterns(const LLVMTypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         ExecutorCalls &calls) {
-  patterns
-      .add<SharedMemoryLowering, LoadLowering, StoreLowering, AtomicRMWLowering,
-           CopyAsyncLowering, CopyGroupLowering<simt::CopyAsyncCommitOp>,
-           CopyGroupLowering<simt::CopyAsyncWaitOp>, AssertLowering>(converter,
-                                                                     calls);
+  patterns.add<OffsetLowering>(converter);
+  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
+               AssertLowering>(converter, calls);
 }

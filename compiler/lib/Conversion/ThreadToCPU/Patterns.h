@@ -23,11 +23,26 @@ void populateKernelToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
 
-/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw`,
-/// `copy_async` with commit and wait, and `assert`.
+/// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and
+/// `release`.
+void populateAtomicsToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                  mlir::RewritePatternSet &patterns,
+                                  ExecutorCalls &calls);
+
+/// Adds the lowerings of `simt.shared_memory`, `offset`, `load`, `store` and
+/// `assert`.
 void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
                                  ExecutorCalls &calls);
+
+/// Adds the lowerings of asynchronous copies, mbarriers, fences of proxies, bulk
+/// copies and tensor copies.
+void populateAsyncToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                mlir::RewritePatternSet &patterns,
+                                ExecutorCalls &calls);
+
+/// Whether mbarriers or fences of proxies may order accesses of the kernel.
+bool usesMbarriersOrBulkCopies(mlir::Operation *kernel);
 
 /// Adds the lowerings of `simt.mma`, `ldmatrix` and `stmatrix`.
 void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
@@ -38,6 +53,16 @@ void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
 void populateCollectivesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns,
                                       ExecutorCalls &calls);
+
+/// Adds the lowering of `gpu.printf`.
+void populatePrintToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                mlir::RewritePatternSet &patterns,
+                                ExecutorCalls &calls);
+
+/// Adds the lowering of `simt.ballot`.
+void populateWarpToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                               mlir::RewritePatternSet &patterns,
+                               ExecutorCalls &calls);
 
 } // namespace lowlp
 

@@ -60,13 +60,20 @@ static LogicalResult convert(MLIRContext *context,
   converter.addConversion([](simt::PtrType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
+  converter.addConversion([](simt::TensorMapType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext());
+  });
   ExecutorCalls calls(context);
   RewritePatternSet patterns(context);
   populateThreadToLLVMPatterns(converter, patterns);
   populateKernelToCPUPatterns(converter, patterns, calls);
   populateMemoryToCPUPatterns(converter, patterns, calls);
+  populateAtomicsToCPUPatterns(converter, patterns, calls);
   populateMatricesToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
+  populateAsyncToCPUPatterns(converter, patterns, calls);
+  populateWarpToCPUPatterns(converter, patterns, calls);
+  populatePrintToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);
   return applyFullConversion(kernels, target, std::move(patterns));
 }

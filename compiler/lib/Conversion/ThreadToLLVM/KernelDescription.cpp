@@ -14,10 +14,19 @@ using namespace lowlp;
 
 static constexpr llvm::StringLiteral prefix = "lowlp.";
 
+/// Of one block (CUDA Programming Guide, "Compute Capabilities", table 30).
+static constexpr int32_t kMaxThreads = 1024;
+
 static FailureOr<DictionaryAttr> describe(gpu::GPUFuncOp kernel) {
   std::optional<ArrayRef<int32_t>> blockSize = kernel.getKnownBlockSize();
   if (!blockSize)
     return kernel.emitOpError("kernel must have known_block_size");
+  int64_t numThreads = 1;
+  for (int32_t extent : *blockSize)
+    numThreads *= std::clamp(extent, 0, kMaxThreads + 1);
+  if (numThreads < 1 || numThreads > kMaxThreads)
+    return kernel.emitOpError("kernel must have a known_block_size of 1 to ")
+           << kMaxThreads << " threads, but has " << ArrayRef(*blockSize);
   if (kernel.getNumWorkgroupAttributions() ||
       kernel.getNumPrivateAttributions())
     return kernel.emitOpError("kernel must have no attributions");

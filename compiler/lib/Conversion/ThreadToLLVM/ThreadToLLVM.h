@@ -6,6 +6,9 @@
 
 namespace mlir {
 class LLVMTypeConverter;
+class Location;
+class OpBuilder;
+class Value;
 class RewritePatternSet;
 class LowerToLLVMOptions;
 class MLIRContext;
@@ -30,6 +33,10 @@ inline constexpr unsigned kInstructionBenefit = 3;
 /// depend on the machine.
 void populateThreadToLLVMPatterns(const mlir::LLVMTypeConverter &converter,
                                   mlir::RewritePatternSet &patterns);
+
+/// The address `offset` bytes past `base`.
+mlir::Value getByteAddress(mlir::OpBuilder &builder, mlir::Location loc,
+                           mlir::Value base, mlir::Value offset);
 
 /// Succeeds if a value of `type`, a scalar or a vector, lies in memory as in a
 /// register, that is if it is not a vector of several dimensions. Otherwise

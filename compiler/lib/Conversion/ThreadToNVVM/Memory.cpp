@@ -1,4 +1,4 @@
-//===- Memory.cpp - loads, stores and atomics on NVIDIA GPUs --------------===//
+//===- Memory.cpp - loads, stores and copies on NVIDIA GPUs ---------------===//
 //
 // A `simt` address is a pointer and an offset in bytes; the number of a memory
 // space of `simt` is the number of its address space in NVPTX. Vectors stay
@@ -19,31 +19,9 @@
 using namespace mlir;
 using namespace lowlp;
 
-/// The address `offset` bytes past `base`.
-static Value getAddress(ConversionPatternRewriter &rewriter, Location loc,
-                        Value base, Value offset) {
-  return LLVM::GEPOp::create(rewriter, loc, base.getType(),
-                             rewriter.getI8Type(), base,
-                             ArrayRef<LLVM::GEPArg>{offset});
-}
-
-static LLVM::AtomicBinOp getAtomicOp(simt::AtomicKind kind) {
-  switch (kind) {
-  case simt::AtomicKind::And:
-    return LLVM::AtomicBinOp::_and;
-  case simt::AtomicKind::Or:
-    return LLVM::AtomicBinOp::_or;
-  case simt::AtomicKind::Add:
-    return LLVM::AtomicBinOp::add;
-  case simt::AtomicKind::Exchange:
-    return LLVM::AtomicBinOp::xchg;
-  }
-  llvm_unreachable("unknown kind of atomic");
-}
-
 /// The array that stands for the dynamic shared memory of every kernel of the
-/// module (PTX ISA, "Kernel Function Parameters": `.extern .shared`). Its
-/// alignment is that of the widest access.
+/// module (PTX ISA, "Kernel Function Parameters": `.extern .shared`). Swizzles
+/// of tensor copies go by the address and repeat every 1024 bytes.
 static LLVM::GlobalOp getSharedArray(ConversionPatternRewriter &rewriter,
                                      gpu::GPUModuleOp module) {
   constexpr StringLiteral name = "lowlp_shared_memory";
@@ -54,7 +32,7 @@ static LLVM::GlobalOp getSharedArray(ConversionPatternRewriter &rewriter,
   return LLVM::GlobalOp::create(
       rewriter, module.getLoc(),
       LLVM::LLVMArrayType::get(rewriter.getI8Type(), 0), /*isConstant=*/false,
-      LLVM::Linkage::External, name, /*value=*/Attribute(), /*alignment=*/16,
+      LLVM::Linkage::External, name, /*value=*/Attribute(), /*alignment=*/1024,
       static_cast<unsigned>(simt::MemorySpace::Shared));
 }
 
@@ -71,7 +49,21 @@ struct SharedMemoryLowering : ConvertOpToLLVMPattern<simt::SharedMemoryOp> {
                                             getSharedArray(rewriter, module));
     Value offset = LLVM::ConstantOp::create(
         rewriter, op.getLoc(), rewriter.getI64IntegerAttr(op.getOffset()));
-    rewriter.replaceOp(op, getAddress(rewriter, op.getLoc(), begin, offset));
+    rewriter.replaceOp(op,
+                       getByteAddress(rewriter, op.getLoc(), begin, offset));
+    return success();
+  }
+};
+
+struct OffsetLowering : ConvertOpToLLVMPattern<simt::OffsetOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::OffsetOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op,
+                       getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                                      adaptor.getOffset()));
     return success();
   }
 };
@@ -84,8 +76,8 @@ struct LoadLowering : ConvertOpToLLVMPattern<simt::LoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(verifyFlat(op, op.getType())))
       return failure();
-    Value address = getAddress(rewriter, op.getLoc(), adaptor.getBase(),
-                               adaptor.getOffset());
+    Value address = getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                                   adaptor.getOffset());
     rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, op.getType(), address,
                                               op.getAlign());
     return success();
@@ -125,29 +117,13 @@ struct StoreLowering : ConvertOpToLLVMPattern<simt::StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(verifyFlat(op, op.getValue().getType())))
       return failure();
-    Value address = getAddress(rewriter, op.getLoc(), adaptor.getBase(),
-                               adaptor.getOffset());
+    Value address = getByteAddress(rewriter, op.getLoc(), adaptor.getBase(),
+                                   adaptor.getOffset());
     Value value = adaptor.getValue();
     if (value.getType().isInteger(8) || value.getType().isInteger(16))
       value = makeInteger(rewriter, op.getLoc(), value);
     rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, value, address,
                                                op.getAlign());
-    return success();
-  }
-};
-
-struct AtomicRMWLowering : ConvertOpToLLVMPattern<simt::AtomicRMWOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::AtomicRMWOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Value address = getAddress(rewriter, op.getLoc(), adaptor.getBase(),
-                               adaptor.getOffset());
-    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-        op, getAtomicOp(op.getKind()), address, adaptor.getValue(),
-        LLVM::AtomicOrdering::monotonic, /*syncscope=*/"device",
-        /*alignment=*/4);
     return success();
   }
 };
@@ -160,10 +136,10 @@ struct CopyAsyncLowering : ConvertOpToLLVMPattern<simt::CopyAsyncOp> {
   matchAndRewrite(simt::CopyAsyncOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Value from = getAddress(rewriter, loc, adaptor.getSource(),
-                            adaptor.getSourceOffset());
-    Value to = getAddress(rewriter, loc, adaptor.getDestination(),
-                          adaptor.getDestinationOffset());
+    Value from = getByteAddress(rewriter, loc, adaptor.getSource(),
+                                adaptor.getSourceOffset());
+    Value to = getByteAddress(rewriter, loc, adaptor.getDestination(),
+                              adaptor.getDestinationOffset());
     auto cache = op.getBytes() == 16 ? NVVM::LoadCacheModifierKind::CG
                                      : NVVM::LoadCacheModifierKind::CA;
     NVVM::CpAsyncOp::create(rewriter, loc, to, from,
@@ -217,11 +193,14 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
     return LLVM::LLVMPointerType::get(type.getContext(),
                                       static_cast<unsigned>(type.getSpace()));
   });
+  converter.addConversion([](simt::TensorMapType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext());
+  });
 }
 
 void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns) {
-  patterns.add<SharedMemoryLowering, LoadLowering, StoreLowering,
-               AtomicRMWLowering, CopyAsyncLowering, CopyAsyncCommitLowering,
+  patterns.add<SharedMemoryLowering, OffsetLowering, LoadLowering,
+               StoreLowering, CopyAsyncLowering, CopyAsyncCommitLowering,
                CopyAsyncWaitLowering, AssertLowering>(converter);
 }

@@ -9,13 +9,23 @@ class RewritePatternSet;
 
 namespace lowlp {
 
-/// Adds the conversion of `!simt.ptr`.
+/// Adds the conversions of `!simt.ptr` and `!simt.tensor_map`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
 
-/// Adds the lowerings of `simt.shared_memory`, `load`, `store`, `atomic_rmw`,
+/// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and
+/// `release`.
+void populateSimtAtomicsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                       mlir::RewritePatternSet &patterns);
+
+/// Adds the lowerings of `simt.shared_memory`, `offset`, `load`, `store`,
 /// `copy_async` with commit and wait, and `assert`.
 void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns);
+
+/// Adds the lowerings of the mbarriers, fences of proxies, bulk copies and
+/// tensor copies of `simt`.
+void populateSimtAsyncToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                     mlir::RewritePatternSet &patterns);
 
 /// Adds the lowering of `simt.mma`.
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
@@ -25,6 +35,10 @@ void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 void populateSimtMatrixMovesToNVVMPatterns(
     const mlir::LLVMTypeConverter &converter,
     mlir::RewritePatternSet &patterns);
+
+/// Adds the lowering of `simt.ballot`.
+void populateSimtWarpToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns);
 
 /// Adds the lowerings of the functions of `math` that are instructions.
 /// Requires: the patterns of `populateThreadToLLVMPatterns` are there for the

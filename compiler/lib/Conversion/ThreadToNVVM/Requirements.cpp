@@ -12,6 +12,7 @@
 #include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -33,6 +34,30 @@ static Features getRequiredFeatures(Operation *op) {
   return TypeSwitch<Operation *, Features>(op)
       .Case<simt::CopyAsyncOp, simt::CopyAsyncCommitOp, simt::CopyAsyncWaitOp>(
           [](auto) -> Features { return {Feature::CopyAsync}; })
+      .Case<simt::MbarrierInitOp, simt::FenceMbarrierInitOp>(
+          [](auto) -> Features { return {Feature::MbarrierExpectTx}; })
+      .Case<simt::MbarrierArriveOp>([](simt::MbarrierArriveOp arrive) {
+        return arrive.getBytes() ? Features{Feature::MbarrierExpectTx}
+                                 : Features{Feature::Mbarrier};
+      })
+      .Case<simt::MbarrierWaitOp>(
+          [](auto) -> Features { return {Feature::MbarrierTryWait}; })
+      .Case<simt::FenceAsyncOp>(
+          [](auto) -> Features { return {Feature::FenceProxyAsync}; })
+      .Case<simt::CopyBulkOp>([](auto) -> Features {
+        return {Feature::BulkCopyToCluster, Feature::MbarrierExpectTx};
+      })
+      .Case<simt::CopyBulkToGlobalOp, simt::CopyBulkCommitOp,
+            simt::CopyBulkWaitOp>(
+          [](auto) -> Features { return {Feature::BulkCopyToGlobal}; })
+      .Case<simt::CopyTensorOp>(
+          [](auto) -> Features { return {Feature::TensorCopy}; })
+      .Case<simt::AtomicRMWOp>([](simt::AtomicRMWOp atomic) -> Features {
+        Type element = getElementTypeOrSelf(atomic.getValue());
+        if (element.isBF16())
+          return {Feature::AtomicBF16x2};
+        return element.isF16() ? Features{Feature::AtomicF16x2} : Features();
+      })
       .Case<simt::MmaOp>(
           [](simt::MmaOp mma) -> Features { return {getRequiredFeature(mma)}; })
       .Case<simt::LdMatrixOp>(

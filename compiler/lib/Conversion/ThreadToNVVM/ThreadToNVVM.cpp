@@ -43,8 +43,11 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateThreadToLLVMPatterns(converter, patterns);
   populateGpuToNVVMConversionPatterns(converter, patterns);
   populateSimtMemoryToNVVMPatterns(converter, patterns);
+  populateSimtAsyncToNVVMPatterns(converter, patterns);
+  populateSimtAtomicsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
   populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
+  populateSimtWarpToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 
   LLVMConversionTarget target(*context);
@@ -61,6 +64,49 @@ static void fixBlockSize(LLVM::LLVMFuncOp kernel) {
     kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
   kernel->removeAttr(gpu::GPUDialect::getKernelFuncAttrName());
   kernel->removeAttr(gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr());
+}
+
+/// Says of the last `numMaps` arguments of the kernel that they are tensor maps,
+/// which lie in the kernel's parameters themselves (PTX ISA, "Tensor-map";
+/// CUDA, `__grid_constant__`).
+static void markTensorMaps(LLVM::LLVMFuncOp kernel, size_t numMaps) {
+  Builder builder(kernel.getContext());
+  Type map = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);
+  for (unsigned i = kernel.getNumArguments() - numMaps;
+       i < kernel.getNumArguments(); ++i) {
+    kernel.setArgAttr(i, LLVM::LLVMDialect::getByValAttrName(),
+                      TypeAttr::get(map));
+    kernel.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                      builder.getI64IntegerAttr(64));
+    kernel.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                      builder.getUnitAttr());
+  }
+}
+
+/// How many tensor maps the description of the kernel names.
+static size_t countTensorMaps(ModuleOp module, StringRef kernel) {
+  auto kernels = module->getAttrOfType<DictionaryAttr>(kKernelsAttrName);
+  auto description = kernels ? kernels.getAs<DictionaryAttr>(kernel) : nullptr;
+  auto maps =
+      description ? description.getAs<ArrayAttr>("tensor_maps") : nullptr;
+  return maps ? maps.size() : 0;
+}
+
+/// Moves the memory that gpu.printf passes its values in to the entry of the
+/// kernel: elsewhere the stack would grow with every iteration of a loop.
+static void hoistAllocas(LLVM::LLVMFuncOp kernel) {
+  if (kernel.getBody().empty())
+    return;
+  Block &entry = kernel.getBody().front();
+  kernel.walk([&](LLVM::AllocaOp place) {
+    auto size = place.getArraySize().getDefiningOp<LLVM::ConstantOp>();
+    if (!size)
+      return;
+    place->moveBefore(&entry, entry.begin());
+    Operation *copy = size->clone();
+    entry.push_front(copy);
+    place.getArraySizeMutable().assign(copy->getResult(0));
+  });
 }
 
 namespace {
@@ -88,8 +134,11 @@ struct ConvertThreadToNVVM
           failed(convert(gpuModule)))
         return signalPassFailure();
       gpuModule.setTargetsAttr(ArrayAttr::get(&getContext(), {target}));
-      for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>())
+      for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
         fixBlockSize(function);
+        markTensorMaps(function, countTensorMaps(module, function.getName()));
+        hoistAllocas(function);
+      }
     }
   }
 };

@@ -34,16 +34,17 @@ def Lowlp_ReduceOp : Lowlp_Op<"reduce", [Pure]> {
     1, or is gone. All threads that hold an element of the result hold the same bits.
 
     The order is fixed by the layout: first every thread combines its elements in the order of their local index,
-    then threads whose numbers differ in one bit combine their values, from the lowest bit that counts within the
-    dimension to the highest.
+    then lanes of a warp whose numbers differ in one bit combine their values, from the lowest bit that counts within
+    the dimension to the highest, and then every thread combines the values of the warps, in the order of their index
+    along the dimension. So the same inputs give the same bits, run to run.
 
     ```mlir
     %s = lowlp.reduce add %x dim 1 : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
       -> !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
     ```
 
-    Lowers to `arith` within a thread and to `gpu.shuffle` across the threads of a warp. A dimension that is spread
-    over several warps is refused there.
+    Lowers to `arith` within a thread and to `gpu.shuffle` across the threads of a warp. What is spread over several
+    warps goes through shared memory, by `lowlp-expand-exchanges`.
   }];
   let arguments = (ins Lowlp_ReduceKind:$kind, Lowlp_TileType:$source, I64Attr:$dim);
   let results = (outs Lowlp_TileType:$result);

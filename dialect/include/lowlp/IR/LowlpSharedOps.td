@@ -15,11 +15,26 @@ def Lowlp_AllocSharedOp : Lowlp_Op<"alloc_shared"> {
     %s = lowlp.alloc_shared : !lowlp.shared<3x16x256xf16, local(3, 1, 1).swizzle(local(16, 32), dim=1).local(1, 8)>
     ```
 
-    Lowers to `simt.shared_memory`. Tiles lie one behind the other at multiples of 16 bytes; the attribute
-    `lowlp.shared_bytes` of the kernel is their sum.
+    `offset` is the byte at which it begins, which `lowlp-plan-memory` chooses; `scratch` marks a tile that the compiler
+    has made for itself, for which that pass also sets the barriers between one use and the next.
+
+    Lowers to `simt.shared_memory`. A tile without an offset lies behind all others. Tiles begin at multiples of 16
+    bytes, or of what tensor copies into them demand; the attribute `lowlp.shared_bytes` of the kernel is what all of
+    them take.
   }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset, UnitAttr:$scratch);
   let results = (outs Res<Lowlp_SharedType, "", [MemAlloc]>:$shared);
-  let assemblyFormat = "attr-dict `:` type($shared)";
+  let extraClassDeclaration = [{
+    /// The most bytes that a block of any architecture may have (CUDA C++ Programming Guide, "Technical Specifications
+    /// per Compute Capability").
+    static constexpr int64_t kMaxBytes = 227 * 1024;
+    /// The widest access that there is.
+    static constexpr int64_t kAlignBytes = 16;
+    /// The multiple of bytes at which the tile begins: 16, or what tensor copies into it demand.
+    int64_t getAlignBytes();
+  }];
+  let assemblyFormat = "(`at` $offset^)? (`scratch` $scratch^)? attr-dict `:` type($shared)";
+  let hasVerifier = 1;
 }
 
 class Lowlp_SharedAccess<string mnemonic, list<Trait> traits = []> : Lowlp_Op<mnemonic, traits> {

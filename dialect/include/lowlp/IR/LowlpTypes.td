@@ -71,7 +71,16 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<int64_t> getShape() const;
     int64_t getRank() const { return static_cast<int64_t>(getShape().size()); }
+    /// The bytes that it takes; at most 2^40, which fits nowhere.
+    int64_t getSizeInBytes() const;
   }];
+}
+
+def Lowlp_MbarriersType : Lowlp_Type<"Mbarriers", "mbarriers"> {
+  let summary = "mbarriers in a block's shared memory";
+  let description = [{ As many as the number says. Example: `!lowlp.mbarriers<3>`. }];
+  let parameters = (ins "int64_t":$count);
+  let genVerifyDecl = 1;
 }
 
 def Lowlp_TileType : Lowlp_Type<"Tile", "tile"> {

@@ -1,4 +1,4 @@
-//===- SimtMemoryOps.td - a thread's loads, stores, atomics -----*- tablegen -*-===//
+//===- SimtMemoryOps.td - a thread's loads and stores ---*- tablegen -*-===//
 #ifndef LOWLP_IR_SIMTMEMORYOPS_TD
 #define LOWLP_IR_SIMTMEMORYOPS_TD
 
@@ -18,6 +18,21 @@ def Simt_SharedMemoryOp : Simt_Op<"shared_memory", [Pure]> {
   let results = (outs Simt_PtrType:$address);
   let assemblyFormat = "$offset attr-dict `:` type($address)";
   let hasVerifier = 1;
+}
+
+def Simt_OffsetOp : Simt_Op<"offset", [Pure, AllTypesMatch<["base", "address"]>]> {
+  let summary = "the address a number of bytes past another";
+  let description = [{
+    For places that a program divides memory into. The CPU target takes it for a pointer into the allocation that it
+    then lies in.
+
+    ```mlir
+    %q = simt.offset %p[%bytes] : !simt.ptr<global>
+    ```
+  }];
+  let arguments = (ins Simt_PtrType:$base, I64:$offset);
+  let results = (outs Simt_PtrType:$address);
+  let assemblyFormat = "$base `[` $offset `]` attr-dict `:` type($base)";
 }
 
 def Simt_Data : AnyTypeOf<[I8, I16, I32, I64, F16, BF16, F32,
@@ -53,26 +68,6 @@ def Simt_StoreOp : Simt_Access<"store", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Simt_Data:$value, Simt_PtrType:$base, I64:$offset, I64Attr:$align);
   let assemblyFormat = "$value `,` $base `[` $offset `]` `align` $align attr-dict `:` type($value) `,` type($base)";
-}
-
-def Simt_AtomicKind : I32EnumAttr<"AtomicKind", "what an atomic does with the word in memory", [
-    I32EnumAttrCase<"And", 0, "and">, I32EnumAttrCase<"Or", 1, "or">, I32EnumAttrCase<"Add", 2, "add">,
-    I32EnumAttrCase<"Exchange", 3, "exchange">]> {
-  let cppNamespace = "::lowlp::simt";
-}
-
-def Simt_AtomicRMWOp : Simt_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "change a 32-bit word of memory in one step";
-  let description = [{
-    Relaxed, at the scope of the GPU; the result is the old word. The address is a multiple of 4 (PTX ISA, `atom`).
-
-    ```mlir
-    %old = simt.atomic_rmw or %bits, %p[%offset] : !simt.ptr<global>
-    ```
-  }];
-  let arguments = (ins Simt_AtomicKind:$kind, I32:$value, Simt_PtrType:$base, I64:$offset);
-  let results = (outs I32:$old);
-  let assemblyFormat = "$kind $value `,` $base `[` $offset `]` attr-dict `:` type($base)";
 }
 
 #endif // LOWLP_IR_SIMTMEMORYOPS_TD

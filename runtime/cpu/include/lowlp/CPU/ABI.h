@@ -101,6 +101,12 @@ LOWLP_CPU_EXPORT void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
 LOWLP_CPU_EXPORT void lowlpCpuAssert(LowlpThread *thread, int32_t holds,
                                      const char *message, const char *site);
 
+/// Writes a line to standard output. `format` is C's, with the conversions %d,
+/// %u, %lld, %g and %% alone; each but the last takes 8 bytes of `values`: an
+/// integer widened to 64 bits, or a double. What exceeds 4095 bytes is cut off.
+LOWLP_CPU_EXPORT void lowlpCpuPrint(LowlpThread *thread, const char *format,
+                                    const uint64_t *values);
+
 /// D = A * B + C by the whole warp. PTX ISA, "Warp Level Matrix Instructions",
 /// mma.sync.aligned.row.col. `kind` is a `LowlpMmaKind`. Each lane passes its
 /// own fragment, in the order of "Matrix Fragments for mma.m16n8k16 with
@@ -212,6 +218,107 @@ LOWLP_CPU_EXPORT void lowlpCpuRelease(LowlpThread *thread, int32_t op,
 /// in every IEEE format), so that use before initialisation shows.
 LOWLP_CPU_EXPORT void *lowlpCpuSharedMemory(LowlpThread *thread,
                                             int64_t byteOffset);
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies and mbarriers
+//===----------------------------------------------------------------------===//
+
+/// Tells the executor that the kernel uses mbarriers or bulk copies: every
+/// thread says so before it does anything else. Then mbarriers order accesses,
+/// and fences of proxies are looked for.
+LOWLP_CPU_EXPORT void lowlpCpuTrackOrder(LowlpThread *thread);
+
+/// Begins to copy `bytes` bytes, to which both addresses are aligned, from
+/// global to shared memory. PTX ISA, "cp.async". Where races are checked, the
+/// bytes land at the wait of this thread for their group, or at its end. Until
+/// then whoever touches them is reported, and whoever writes to the source.
+LOWLP_CPU_EXPORT void lowlpCpuCopyAsync(LowlpThread *thread, const void *source,
+                                        int64_t sourceOffset, void *destination,
+                                        int64_t destinationOffset,
+                                        int64_t bytes, const char *site);
+
+/// PTX ISA, "cp.async.commit_group" and "cp.async.wait_group".
+LOWLP_CPU_EXPORT void lowlpCpuCopyAsyncCommit(LowlpThread *thread);
+LOWLP_CPU_EXPORT void lowlpCpuCopyAsyncWait(LowlpThread *thread,
+                                            int64_t numUnderWay);
+
+/// Makes the 8 bytes of shared memory at `base + byteOffset` an mbarrier whose
+/// phases take `arrivals` arrivals. PTX ISA, "mbarrier.init". Reports an address
+/// that is none or holds one already.
+LOWLP_CPU_EXPORT void lowlpCpuMbarrierInit(LowlpThread *thread, void *base,
+                                           int64_t byteOffset, int64_t arrivals,
+                                           const char *site);
+
+/// PTX ISA, "fence.mbarrier_init": bulk copies may use the mbarriers that this
+/// thread has initialised.
+LOWLP_CPU_EXPORT void lowlpCpuFenceMbarrierInit(LowlpThread *thread);
+
+/// Arrives once, after announcing `expectedBytes` bytes. PTX ISA,
+/// "mbarrier.arrive", "mbarrier.arrive.expect_tx". Reports an address without
+/// an mbarrier, one that no barrier makes known to this thread, an arrival or
+/// bytes beyond what the phase takes.
+LOWLP_CPU_EXPORT void lowlpCpuMbarrierArrive(LowlpThread *thread, void *base,
+                                             int64_t byteOffset,
+                                             int64_t expectedBytes,
+                                             const char *site);
+
+/// Returns when the phase of the parity `parity` (its lowest bit) is complete.
+/// PTX ISA, "mbarrier.try_wait.parity", in a loop. Reports what an arrival
+/// reports, and a parity that means one phase or another depending on how far
+/// the other threads are.
+LOWLP_CPU_EXPORT void lowlpCpuMbarrierWait(LowlpThread *thread, void *base,
+                                           int64_t byteOffset, int32_t parity,
+                                           const char *site);
+
+/// PTX ISA, "fence.proxy.async".
+LOWLP_CPU_EXPORT void lowlpCpuFenceAsync(LowlpThread *thread);
+
+/// Begins a bulk copy from global to shared memory whose bytes the mbarrier at
+/// `barrier + barrierOffset` counts. PTX ISA, "cp.async.bulk". Reports
+/// addresses and `bytes` that are no multiple of 16, and a missing fence.
+LOWLP_CPU_EXPORT void
+lowlpCpuCopyBulk(LowlpThread *thread, const void *source, int64_t sourceOffset,
+                 void *destination, int64_t destinationOffset, void *barrier,
+                 int64_t barrierOffset, int64_t bytes, const char *site);
+
+/// Begins a bulk copy from shared to global memory, which belongs to the next
+/// group of bulk copies that this thread commits.
+LOWLP_CPU_EXPORT void
+lowlpCpuCopyBulkToGlobal(LowlpThread *thread, const void *source,
+                         int64_t sourceOffset, void *destination,
+                         int64_t destinationOffset, int64_t bytes,
+                         const char *site);
+
+/// PTX ISA, "cp.async.bulk.commit_group" and "cp.async.bulk.wait_group", with
+/// `.read` if `onlyRead`.
+LOWLP_CPU_EXPORT void lowlpCpuCopyBulkCommit(LowlpThread *thread);
+LOWLP_CPU_EXPORT void lowlpCpuCopyBulkWait(LowlpThread *thread,
+                                           int64_t numUnderWay,
+                                           int32_t onlyRead);
+
+/// A box of a tensor, on its way to shared memory. Dimensions count from the
+/// outermost; the elements of the last are neighbours.
+typedef struct LowlpTensorCopy {
+  const void *source;
+  void *destination;
+  int64_t destinationOffset;
+  void *barrier;
+  int64_t barrierOffset;
+  int64_t rank;         ///< 1 to 5
+  int64_t elementBytes; ///< 1, 2 or 4
+  int64_t swizzleBytes; ///< 0, or the 32, 64 or 128 bytes of a row of the box
+  int64_t extents[5];   ///< of the tensor, in elements
+  int64_t strideBytes[5]; ///< the last is not used
+  int64_t offsets[5];     ///< of the first element of the box
+  int64_t box[5];
+} LowlpTensorCopy;
+
+/// Begins to copy a box; elements outside of the tensor are zero. PTX ISA,
+/// "cp.async.bulk.tensor". Reports what `lowlpCpuCopyBulk` does, and tensors for
+/// which there is no tensor map.
+LOWLP_CPU_EXPORT void lowlpCpuCopyTensor(LowlpThread *thread,
+                                         const LowlpTensorCopy *copy,
+                                         const char *site);
 
 /// One entry of the table of the functions above.
 typedef struct LowlpCpuSymbol {

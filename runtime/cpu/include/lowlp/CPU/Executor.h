@@ -2,9 +2,11 @@
 //
 // Launching a kernel compiled to host code (see ABI.h). Every GPU thread is a
 // fiber; the threads of a block take turns on one host thread, blocks run in
-// parallel on several. A seed shuffles both orders. For a given seed the report
-// is the same however many host threads there are, as long as the blocks of the
-// kernel do not communicate.
+// parallel on several. A seed shuffles both orders, that of blocks within
+// windows of increasing index, so that a block may wait for blocks of lower
+// index
+// (`lowlpCpuAwait`). For a given seed the report is the same however many host
+// threads there are, as long as the blocks of the kernel do not communicate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +22,11 @@ enum LowlpCheck {
   LowlpCheckBounds = 1,
   /// Two threads that touch the same byte, one of them by a plain write or only
   /// one of them by an atomic, with nothing that orders the two: no barrier
-  /// between them within a block, or different blocks. Found in every run that
-  /// has a race, whatever the seed, because of the missing order and not of a
-  /// wrong result; writing the value that is there already counts too. The
-  /// program's own synchronisation by atomics counts for nothing, and neither
-  /// does a collective of a warp.
+  /// between them within a block, no release and acquire between blocks. Found
+  /// because of the missing order and not of a wrong result, in every run that
+  /// has a race (but see Shadow.h for what many blocks do to the same bytes);
+  /// writing the value that is there already counts too. Relaxed atomics order
+  /// nothing, and neither does a collective of a warp.
   LowlpCheckRaces = 2,
   /// Reads of shared memory that the block has not written, and of allocations
   /// that are not `initialised`. An atomic reads what it adds to, compares or

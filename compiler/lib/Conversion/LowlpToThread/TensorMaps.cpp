@@ -1,0 +1,180 @@
+//===- TensorMaps.cpp - which tensor maps a kernel needs ------------------===//
+//
+// The runtime makes a map before the launch, so it must know extents and
+// strides of the view as functions of the kernel's integer parameters. They are
+// read off the ops that compute them:
+//
+//   %rows = arith.index_cast %m          (m, k) -> (m)
+//   %half = arith.muli %rows, 2          (m, k) -> (m * 2)
+//
+//===----------------------------------------------------------------------===//
+#include "TensorMaps.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/AffineExpr.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+SmallVector<int64_t> lowlp::getTensorBox(CopyTensorOp copy) {
+  SmallVector<int64_t> box(copy.getSource().getType().getRank() -
+                               copy.getShape().size(),
+                           1);
+  llvm::append_range(box, copy.getShape());
+  return box;
+}
+
+// PTX ISA, "cp.async.bulk.tensor": shared memory is aligned to 128 bytes. A
+// swizzle repeats every 8 rows.
+/// `value` as a function of the integer parameters of `kernel`, or null.
+static AffineExpr getFormula(OpFoldResult value, KernelOp kernel) {
+  MLIRContext *context = kernel.getContext();
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return getAffineConstantExpr(*constant, context);
+  Value ssa = cast<Value>(value);
+  if (auto argument = dyn_cast<BlockArgument>(ssa)) {
+    if (argument.getOwner()->getParentOp() != kernel)
+      return {};
+    ArrayRef<Type> types = kernel.getArgumentTypes();
+    unsigned dim = llvm::count_if(
+        types.take_front(argument.getArgNumber()),
+        [](Type type) { return isa<IntegerType>(type); });
+    return getAffineDimExpr(dim, context);
+  }
+  Operation *op = ssa.getDefiningOp();
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return getFormula(op->getOperand(0), kernel);
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return {};
+  AffineExpr lhs = getFormula(op->getOperand(0), kernel);
+  AffineExpr rhs = getFormula(op->getOperand(1), kernel);
+  if (!lhs || !rhs)
+    return {};
+  if (isa<arith::AddIOp>(op))
+    return lhs + rhs;
+  if (isa<arith::SubIOp>(op))
+    return lhs - rhs;
+  bool isAffine = lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant();
+  return isAffine ? lhs * rhs : AffineExpr();
+}
+
+/// `lhs * rhs`, or null if that is not affine.
+static AffineExpr multiply(AffineExpr lhs, AffineExpr rhs) {
+  bool isAffine = lhs && rhs &&
+                  (lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant());
+  return isAffine ? lhs * rhs : AffineExpr();
+}
+
+namespace {
+
+/// The view of a copy, by formulas; null where there is none.
+struct ViewFormulas {
+  SmallVector<AffineExpr> extents, strides;
+};
+
+} // namespace
+
+static ViewFormulas getFormulas(ViewGlobalOp view, KernelOp kernel) {
+  ViewFormulas formulas;
+  for (OpFoldResult extent : view.getMixedShape())
+    formulas.extents.push_back(getFormula(extent, kernel));
+  SmallVector<OpFoldResult> strides = view.getMixedStrides();
+  formulas.strides.resize(strides.size());
+  AffineExpr running = getAffineConstantExpr(1, view.getContext());
+  for (size_t d = strides.size(); d-- > 0;) {
+    formulas.strides[d] =
+        strides[d] ? getFormula(strides[d], kernel) : running;
+    running = multiply(running, formulas.extents[d]);
+  }
+  return formulas;
+}
+
+/// The dictionary of the map that `copy` needs.
+static FailureOr<Attribute> describeMap(CopyTensorOp copy) {
+  auto kernel = copy->getParentOfType<KernelOp>();
+  auto view = copy.getSource().getDefiningOp<ViewGlobalOp>();
+  auto pointer = dyn_cast<BlockArgument>(view.getSource());
+  if (!pointer || pointer.getOwner()->getParentOp() != kernel)
+    return copy.emitOpError("the view must be of a parameter of the kernel");
+  auto align = kernel.getArgAttrOfType<IntegerAttr>(
+      pointer.getArgNumber(), LowlpDialect::kAlignAttrName);
+  if (!align || align.getInt() % 16 != 0)
+    return copy.emitOpError("the parameter of the view must promise an "
+                            "alignment of 16 bytes");
+  Builder builder(copy.getContext());
+  int64_t elementBytes =
+      *getElementBits(copy.getSource().getType().getElementType()) / 8;
+  ViewFormulas formulas = getFormulas(view, kernel);
+  SmallVector<AffineExpr> strides;
+  for (AffineExpr stride : ArrayRef(formulas.strides).drop_back()) {
+    strides.push_back(stride ? stride * elementBytes : stride);
+    auto known = dyn_cast_or_null<AffineConstantExpr>(strides.back());
+    if (known && known.getValue() % 16 != 0)
+      return copy.emitOpError("the strides of the view but the last must be "
+                              "multiples of 16 bytes, but one is ")
+             << known.getValue();
+  }
+  if (!llvm::all_of(formulas.extents, [](AffineExpr e) { return bool(e); }) ||
+      !llvm::all_of(strides, [](AffineExpr e) { return bool(e); }))
+    return copy.emitOpError("extents and strides of the view must be affine "
+                            "functions of the kernel's parameters");
+  unsigned numDims = kernel.getGrid().getNumDims();
+  NamedAttrList map;
+  map.set("parameter", builder.getI64IntegerAttr(pointer.getArgNumber()));
+  map.set("element_bytes", builder.getI64IntegerAttr(elementBytes));
+  map.set("extents", AffineMapAttr::get(AffineMap::get(
+                         numDims, 0, formulas.extents, copy.getContext())));
+  map.set("strides", AffineMapAttr::get(AffineMap::get(numDims, 0, strides,
+                                                       copy.getContext())));
+  map.set("box", builder.getDenseI64ArrayAttr(getTensorBox(copy)));
+  map.set("swizzle", builder.getI64IntegerAttr(copy.getSwizzleBytes()));
+  return Attribute(map.getDictionary(copy.getContext()));
+}
+
+/// What the place of the box in shared memory must satisfy.
+static LogicalResult verifyBoxPlace(CopyTensorOp copy) {
+  if (!copy.getDestination().getDefiningOp<AllocSharedOp>())
+    return copy.emitOpError(
+        "the destination must be a result of lowlp.alloc_shared");
+  size_t rank = copy.getShape().size();
+  for (Value offset :
+       copy.getDestinationOffsets().take_back(rank))
+    if (getConstantIntValue(offset) != 0)
+      return copy.emitOpError("the destination offsets along the part must "
+                              "be 0");
+  SharedType shared = copy.getDestination().getType();
+  int64_t bytes = *getElementBits(shared.getElementType()) / 8;
+  for (int64_t extent : copy.getShape())
+    bytes *= extent;
+  int64_t align = copy.getAlignBytes();
+  bool isOne = shared.getLayout().numElements() *
+                   *getElementBits(shared.getElementType()) / 8 ==
+               bytes;
+  if (!isOne && bytes % align != 0)
+    return copy.emitOpError("the parts of the shared tile must take a multiple "
+                            "of ")
+           << align << " bytes, but take " << bytes;
+  return success();
+}
+
+FailureOr<TensorMapPlan> lowlp::planTensorMaps(Operation *root) {
+  TensorMapPlan plan;
+  WalkResult result = root->walk([&](CopyTensorOp copy) {
+    if (failed(verifyBoxPlace(copy)))
+      return WalkResult::interrupt();
+    FailureOr<Attribute> map = describeMap(copy);
+    if (failed(map))
+      return WalkResult::interrupt();
+    auto kernel = copy->getParentOfType<KernelOp>();
+    SmallVector<Attribute> &maps = plan.maps[kernel];
+    auto found = llvm::find(maps, *map);
+    plan.argument[copy] =
+        kernel.getArgumentTypes().size() + (found - maps.begin());
+    if (found == maps.end())
+      maps.push_back(*map);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return plan;
+}

@@ -1,0 +1,37 @@
+//===- TensorMaps.h - which tensor maps a kernel needs ----------*- C++ -*-===//
+#ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_TENSORMAPS_H
+#define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_TENSORMAPS_H
+
+#include "LowlpToThread.h"
+
+namespace lowlp {
+
+/// The tensor maps of kernels. A kernel receives them behind its parameters.
+struct TensorMapPlan {
+  /// For each lowlp.copy_tensor the argument of its kernel that is its map.
+  llvm::DenseMap<mlir::Operation *, unsigned> argument;
+  /// For each kernel that needs any what the runtime makes, as dictionaries:
+  ///
+  ///   parameter      the number of the pointer
+  ///   element_bytes  1, 2 or 4
+  ///   extents        an affine map from the integer parameters, in elements
+  ///   strides        likewise, in bytes; all but the last dimension's
+  ///   box            array<i64>
+  ///   swizzle        0, 32, 64 or 128 bytes
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Attribute>> maps;
+};
+
+/// Finds the maps of all kernels below `root`; fails with a diagnostic at a
+/// copy for which the runtime cannot make one.
+mlir::FailureOr<TensorMapPlan> planTensorMaps(mlir::Operation *root);
+
+/// The box of the view that a copy takes, with an extent for each dimension.
+llvm::SmallVector<int64_t> getTensorBox(CopyTensorOp copy);
+
+void populateBulkCopyPatterns(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns,
+                              const TensorMapPlan &plan);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_TENSORMAPS_H

@@ -1,0 +1,229 @@
+//===- Async.cpp - mbarriers and bulk copies on NVIDIA GPUs ---------------===//
+//
+// One instruction each, as inline PTX: what the NVVM dialect has of them takes
+// generic addresses here and chooses forms that newer versions of PTX need.
+// Each clobbers memory, so that LLVM moves no access across.
+//
+//===----------------------------------------------------------------------===//
+#include "Patterns.h"
+
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+namespace {
+
+/// Writes PTX with operands at the insertion point.
+class Assembly {
+public:
+  Assembly(ConversionPatternRewriter &rewriter, Location loc)
+      : rewriter(rewriter), loc(loc) {}
+
+  /// Adds the address `offset` bytes past `base`; returns how PTX calls it.
+  std::string address(Value base, Value offset) {
+    return "[" + add("l", LLVM::GEPOp::create(rewriter, loc, base.getType(),
+                                              rewriter.getI8Type(), base,
+                                              ArrayRef<LLVM::GEPArg>{offset})) +
+           "]";
+  }
+  std::string value64(Value value) { return add("l", value); }
+  std::string value32(Value value) { return add("r", value); }
+  std::string number(int64_t value) {
+    return value32(LLVM::ConstantOp::create(
+        rewriter, loc,
+        rewriter.getI32IntegerAttr(static_cast<int32_t>(value))));
+  }
+
+  void emit(const Twine &text) {
+    LLVM::InlineAsmOp::create(
+        rewriter, loc, /*res=*/Type(), operands, text.str(),
+        constraints + "~{memory}", /*has_side_effects=*/true,
+        /*is_align_stack=*/false, LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(rewriter.getContext(),
+                                  LLVM::AsmDialect::AD_ATT),
+        /*operand_attrs=*/ArrayAttr());
+  }
+
+private:
+  std::string add(StringRef constraint, Value value) {
+    constraints += constraint.str() + ",";
+    operands.push_back(value);
+    return "$" + std::to_string(operands.size() - 1);
+  }
+
+  ConversionPatternRewriter &rewriter;
+  Location loc;
+  std::string constraints;
+  SmallVector<Value> operands;
+};
+
+struct MbarrierInitLowering : ConvertOpToLLVMPattern<simt::MbarrierInitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::MbarrierInitOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    std::string at = ptx.address(adaptor.getBase(), adaptor.getOffset());
+    ptx.emit("mbarrier.init.shared::cta.b64 " + at + ", " +
+             ptx.number(op.getArrivals()) + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::MbarrierArriveOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    std::string at = ptx.address(adaptor.getBase(), adaptor.getOffset());
+    if (std::optional<int64_t> bytes = op.getBytes())
+      ptx.emit("mbarrier.arrive.expect_tx.shared::cta.b64 _, " + at + ", " +
+               ptx.number(*bytes) + ";");
+    else
+      ptx.emit("mbarrier.arrive.shared::cta.b64 _, " + at + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// The instruction gives up after a while, so it stands in a loop.
+struct MbarrierWaitLowering : ConvertOpToLLVMPattern<simt::MbarrierWaitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::MbarrierWaitOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    std::string at = ptx.address(adaptor.getBase(), adaptor.getOffset());
+    ptx.emit("{\n\t.reg .pred complete;\n"
+             "again:\n\tmbarrier.try_wait.parity.shared::cta.b64 complete, " +
+             at + ", " + ptx.value32(adaptor.getParity()) +
+             ";\n\t@complete bra done;\n\tbra again;\ndone:\n\t}");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// An op that is one instruction without operands.
+template <typename Op> struct PlainLowering : ConvertOpToLLVMPattern<Op> {
+  PlainLowering(const LLVMTypeConverter &converter, StringRef text)
+      : ConvertOpToLLVMPattern<Op>(converter), text(text) {}
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly(rewriter, op.getLoc()).emit(text + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  StringRef text;
+};
+
+struct CopyBulkLowering : ConvertOpToLLVMPattern<simt::CopyBulkOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyBulkOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    std::string to =
+        ptx.address(adaptor.getDestination(), adaptor.getDestinationOffset());
+    std::string from =
+        ptx.address(adaptor.getSource(), adaptor.getSourceOffset());
+    std::string bytes = ptx.number(op.getBytes());
+    std::string barrier =
+        ptx.address(adaptor.getBarrier(), adaptor.getBarrierOffset());
+    ptx.emit("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+             "bytes " +
+             to + ", " + from + ", " + bytes + ", " + barrier + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct CopyBulkToGlobalLowering
+    : ConvertOpToLLVMPattern<simt::CopyBulkToGlobalOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyBulkToGlobalOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    std::string to =
+        ptx.address(adaptor.getDestination(), adaptor.getDestinationOffset());
+    std::string from =
+        ptx.address(adaptor.getSource(), adaptor.getSourceOffset());
+    ptx.emit("cp.async.bulk.global.shared::cta.bulk_group " + to + ", " + from +
+             ", " + ptx.number(op.getBytes()) + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct CopyBulkWaitLowering : ConvertOpToLLVMPattern<simt::CopyBulkWaitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyBulkWaitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly(rewriter, op.getLoc())
+        .emit(StringRef("cp.async.bulk.wait_group") +
+              (op.getRead() ? ".read " : " ") + Twine(op.getN()) + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// Coordinates count from the innermost dimension, in 32 bits.
+struct CopyTensorLowering : ConvertOpToLLVMPattern<simt::CopyTensorOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::CopyTensorOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Assembly ptx(rewriter, loc);
+    std::string to =
+        ptx.address(adaptor.getDestination(), adaptor.getDestinationOffset());
+    std::string from = "[" + ptx.value64(adaptor.getMap()) + ", {";
+    StringRef separator = "";
+    for (Value offset : llvm::reverse(adaptor.getOffsets())) {
+      Value coordinate =
+          LLVM::TruncOp::create(rewriter, loc, rewriter.getI32Type(), offset);
+      from += separator.str() + ptx.value32(coordinate);
+      separator = ", ";
+    }
+    from += "}]";
+    std::string barrier =
+        ptx.address(adaptor.getBarrier(), adaptor.getBarrierOffset());
+    ptx.emit("cp.async.bulk.tensor." + Twine(op.getBox().size()) +
+             "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " +
+             to + ", " + from + ", " + barrier + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
+                                            RewritePatternSet &patterns) {
+  patterns.add<MbarrierInitLowering, MbarrierArriveLowering,
+               MbarrierWaitLowering, CopyBulkLowering, CopyBulkToGlobalLowering,
+               CopyBulkWaitLowering, CopyTensorLowering>(converter);
+  patterns.add<PlainLowering<simt::FenceMbarrierInitOp>>(
+      converter, "fence.mbarrier_init.release.cluster");
+  patterns.add<PlainLowering<simt::FenceAsyncOp>>(converter,
+                                                  "fence.proxy.async");
+  patterns.add<PlainLowering<simt::CopyBulkCommitOp>>(
+      converter, "cp.async.bulk.commit_group");
+}

@@ -1,0 +1,139 @@
+//===- LowlpBulkOps.cpp - bulk copies -------------------------------------===//
+#include "CopiedPart.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static constexpr int64_t kBulkBytes = 16;
+
+/// The bytes of a row of `part`, or failure if they are not whole chunks.
+static FailureOr<int64_t> verifyRowBytes(Operation *op,
+                                         const CopiedPart &part) {
+  int64_t bits =
+      part.shape.back() * *getElementBits(part.shared.getElementType());
+  if (bits % (8 * kBulkBytes) != 0)
+    return op->emitOpError("a row of the part must take a multiple of ")
+           << kBulkBytes << " bytes, but takes " << bits << " bits";
+  return bits / 8;
+}
+
+/// Fails if the last stride of the view is known not to be 1.
+static LogicalResult verifyUnitStride(Operation *op, Value view) {
+  OpFoldResult stride =
+      view.getDefiningOp<ViewGlobalOp>().getMixedStrides().back();
+  if (getConstantIntValue(stride) != 1)
+    return op->emitOpError("the last stride of the view must be 1");
+  return success();
+}
+
+/// What copies of rows demand beyond the part itself.
+static LogicalResult verifyRows(Operation *op, const CopiedPart &part) {
+  if (failed(verifyCopiedPart(op, part)) ||
+      failed(verifyUnitStride(op, part.view)) ||
+      failed(verifyRowBytes(op, part)))
+    return failure();
+  const SharedLayout &layout = part.shared.getLayout();
+  int64_t run = layout.contiguousAddresses(layout.rank() - 1);
+  if (run != layout.shape().back())
+    return op->emitOpError("the rows of the shared tile must be whole, but "
+                           "its layout has runs of ")
+           << run << " of " << layout.shape().back() << " elements";
+  int64_t rowBits =
+      layout.shape().back() * *getElementBits(part.shared.getElementType());
+  if (rowBits % (8 * kBulkBytes) != 0)
+    return op->emitOpError("a row of the shared tile must take a multiple of ")
+           << kBulkBytes << " bytes, but takes " << rowBits << " bits";
+  return success();
+}
+
+LogicalResult CopyBulkOp::verify() {
+  return verifyRows(*this, {getSource(), getSourceOffsets().size(),
+                            getDestination().getType(),
+                            getDestinationOffsets().size(), getShape()});
+}
+
+LogicalResult CopyBulkToGlobalOp::verify() {
+  return verifyRows(*this,
+                    {getDestination(), getDestinationOffsets().size(),
+                     getSource().getType(), getSourceOffsets().size(),
+                     getShape(), /*isToShared=*/false});
+}
+
+//===----------------------------------------------------------------------===//
+// Tensor copies
+//===----------------------------------------------------------------------===//
+
+/// The layout that a tensor copy writes: boxes of `rows` rows one behind the
+/// other, with a swizzle of `swizzleBytes`, or none for 0.
+static Result<SharedLayout> makeBoxLayout(ArrayRef<int64_t> shape,
+                                          int64_t elementBytes,
+                                          int64_t swizzleBytes) {
+  std::vector<int64_t> ones(shape.size(), 1), outer(shape), inner(ones);
+  if (!swizzleBytes)
+    return SharedLayout::plain(Layout::local(outer));
+  int64_t rank = static_cast<int64_t>(shape.size());
+  int64_t chunk = kBulkBytes / elementBytes;
+  outer[rank - 2] = outer[rank - 1] = 1;
+  inner[rank - 1] = chunk;
+  // The hardware swaps by bits 7 to 9 of the address.
+  int64_t logStep = swizzleBytes == 128 ? 0 : swizzleBytes == 64 ? 1 : 2;
+  return SharedLayout::swizzled(
+      Layout::local(outer),
+      Layout::local({shape[rank - 2], shape[rank - 1] / chunk}), /*dim=*/1,
+      logStep, Layout::local(inner));
+}
+
+int64_t CopyTensorOp::getSwizzleBytes() {
+  SharedType shared = getDestination().getType();
+  if (!shared.getLayout().swizzle())
+    return 0;
+  return shared.getShape().back() * *getElementBits(shared.getElementType()) /
+         8;
+}
+
+LogicalResult CopyTensorOp::verify() {
+  SharedType shared = getDestination().getType();
+  CopiedPart part = {getSource(), getSourceOffsets().size(), shared,
+                     getDestinationOffsets().size(), getShape()};
+  if (failed(verifyCopiedPart(*this, part)) ||
+      failed(verifyUnitStride(*this, getSource())))
+    return failure();
+  int64_t bits = *getElementBits(shared.getElementType());
+  if (bits != 8 && bits != 16 && bits != 32)
+    return emitOpError("elements must have 8, 16 or 32 bits, but have ")
+           << bits;
+  FailureOr<int64_t> rowBytes = verifyRowBytes(*this, part);
+  if (failed(rowBytes))
+    return failure();
+  if (int64_t rank = getSource().getType().getRank(); rank > 5)
+    return emitOpError("the view must have 1 to 5 dimensions, but has ")
+           << rank;
+  for (int64_t extent : getShape())
+    if (extent > 256)
+      return emitOpError("an extent of shape must be at most 256, but is ")
+             << extent;
+  if (getShape() != ArrayRef(shared.getShape()).take_back(getShape().size()))
+    return emitOpError("shape must be the last extents of the shared tile");
+  const SharedLayout &layout = shared.getLayout();
+  if (!layout.swizzle()) {
+    if (layout.layout() != Layout::local(layout.shape()))
+      return emitOpError("the layout of the shared tile must be row-major or "
+                         "have the swizzle of tensor copies, but is ")
+             << layout.str();
+    return success();
+  }
+  if (*rowBytes != 32 && *rowBytes != 64 && *rowBytes != 128)
+    return emitOpError("rows of a swizzled tile must take 32, 64 or 128 bytes, "
+                       "but take ")
+           << *rowBytes;
+  Result<SharedLayout> wanted =
+      makeBoxLayout(shared.getShape(), bits / 8, *rowBytes);
+  if (!wanted || *wanted != layout)
+    return emitOpError("a tensor copy of rows of ")
+           << *rowBytes << " bytes lays them out as "
+           << (wanted ? wanted->str() : std::string("local")) << ", but the "
+           << "layout of the shared tile is " << layout.str();
+  return success();
+}

@@ -1,0 +1,114 @@
+//===- LowlpOrderOps.cpp - what blocks of a launch share ------------------===//
+#include "lowlp/IR/Lowlp.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Semaphores
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifySemaphore(Operation *op, Value view,
+                                     size_t numOffsets) {
+  auto type = cast<GlobalType>(view.getType());
+  if (!view.getDefiningOp<ViewGlobalOp>())
+    return op->emitOpError("the view must be a result of lowlp.view_global");
+  if (!type.getElementType().isSignedInteger(32))
+    return op->emitOpError("semaphores must be si32, but the view holds ")
+           << type.getElementType();
+  if (static_cast<int64_t>(numOffsets) != type.getRank())
+    return op->emitOpError("expected one offset for each of the view's ")
+           << type.getRank() << " dimensions, found " << numOffsets;
+  return success();
+}
+
+LogicalResult SemaphoreAcquireOp::verify() {
+  return verifySemaphore(*this, getView(), getOffsets().size());
+}
+
+LogicalResult SemaphoreReleaseOp::verify() {
+  return verifySemaphore(*this, getView(), getOffsets().size());
+}
+
+//===----------------------------------------------------------------------===//
+// AtomicRMWOp
+//===----------------------------------------------------------------------===//
+
+/// Element type and rank of a view or a shared tile.
+static std::pair<Type, int64_t> getElementsOf(Type memory) {
+  if (auto shared = dyn_cast<SharedType>(memory))
+    return {shared.getElementType(), shared.getRank()};
+  auto view = cast<GlobalType>(memory);
+  return {view.getElementType(), view.getRank()};
+}
+
+static bool hasAtomic(AtomicKind kind, Type element) {
+  if (element.isF32() || element.isF16() || element.isBF16())
+    return kind == AtomicKind::Add;
+  return element.isSignedInteger(32) || element.isUnsignedInteger(32);
+}
+
+LogicalResult AtomicRMWOp::verify() {
+  TileType tile = getTile().getType();
+  auto [element, rank] = getElementsOf(getDestination().getType());
+  if (isa<GlobalType>(getDestination().getType()) &&
+      !getDestination().getDefiningOp<ViewGlobalOp>())
+    return emitOpError("the view must be a result of lowlp.view_global");
+  if (tile.getElementType() != element)
+    return emitOpError("element types must match: the tile holds ")
+           << tile.getElementType() << ", memory holds " << element;
+  if (!hasAtomic(getKind(), element))
+    return emitOpError("there is no atomic ")
+           << stringifyAtomicKind(getKind()) << " of " << element
+           << "; si32 and ui32 have all kinds, f32, f16 and bf16 have add";
+  if (static_cast<int64_t>(getOffsets().size()) != rank)
+    return emitOpError("expected one offset for each of the ")
+           << rank << " dimensions in memory, found " << getOffsets().size();
+  if (tile.getRank() > rank)
+    return emitOpError("the tile has ")
+           << tile.getRank() << " dimensions, but memory has only " << rank;
+  if (auto kernel = (*this)->getParentOfType<KernelOp>())
+    if (tile.getNumThreads() != static_cast<int64_t>(kernel.getNumThreads()))
+      return emitOpError("the tile is held by ")
+             << tile.getNumThreads() << " threads, but a block has "
+             << kernel.getNumThreads();
+  if (!getOld())
+    return success();
+  if (getOld().getType() != tile)
+    return emitOpError("the old values must have the type of the tile, ")
+           << tile << ", but have " << getOld().getType();
+  if (tile.getNumThreads() * tile.getNumLocals() !=
+      tile.getLayout().numElements())
+    return emitOpError("old values need a layout that holds each element once, "
+                       "but the tile's holds ")
+           << tile.getNumThreads() * tile.getNumLocals() << " places for "
+           << tile.getLayout().numElements() << " elements";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// AllocGlobalOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AllocGlobalOp::verify() {
+  AffineMap shape = getShape();
+  if (shape.getNumResults() == 0)
+    return emitOpError("shape must have at least one extent");
+  for (AffineExpr extent : shape.getResults())
+    if (auto constant = dyn_cast<AffineConstantExpr>(extent);
+        constant && constant.getValue() < 1)
+      return emitOpError("extents must be at least 1, but one is ")
+             << constant.getValue();
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel)
+    return emitOpError("must lie in a lowlp.kernel");
+  unsigned numIntegers =
+      llvm::count_if(kernel.getArgumentTypes(),
+                     [](Type type) { return isa<IntegerType>(type); });
+  if (shape.getNumDims() != numIntegers || shape.getNumSymbols() != 0)
+    return emitOpError("shape must have one dimension for each of the ")
+           << numIntegers << " integer parameters, but has "
+           << shape.getNumDims() << " dimensions and " << shape.getNumSymbols()
+           << " symbols";
+  return success();
+}

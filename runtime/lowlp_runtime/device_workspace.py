@@ -1,0 +1,94 @@
+"""Workspaces on devices: one for each stream, kept from launch to launch.
+
+Work on one stream runs in order, so its kernels share a workspace; two streams never do. It grows when a kernel needs
+more, in the order of the stream, and lives as long as the process. While a stream is captured into a CUDA graph, the
+launches get a workspace that belongs to this capture alone: the graph may run again and again, beside anything else, as
+long as no two instances of it run at once. It is kept for good, since graphs do not say when they end.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from lowlp_runtime.driver import call, driver
+from lowlp_runtime.workspace import WorkspaceLayout
+
+# The legacy default stream has two handles, and cannot be captured.
+_LEGACY = (0, 1)
+
+
+class _Key(NamedTuple):
+    context: int
+    stream: int
+    capture: int  # 0: none
+
+
+class _Buffer(NamedTuple):
+    begin: int
+    zeroed_bytes: int
+    scratch_bytes: int
+
+
+_lock = threading.Lock()
+_buffers: dict[_Key, _Buffer] = {}
+_captured: list[_Buffer] = []  # those that a graph may still use
+
+
+@contextmanager
+def workspace_pointer(layout: WorkspaceLayout, stream: int) -> Iterator[int]:
+    """The pointer to a workspace that holds `layout`, for launches on `stream`, which must happen within the block.
+
+    The current context is the stream's. Raises `DeviceError` where there is no memory for it.
+    """
+    key = _Key(int(call("cuCtxGetId", None)), int(call("cuStreamGetId", stream)), _capture_of(stream))
+    # Held until the launch is on the stream, so that nobody frees the buffer before.
+    with _lock:
+        buffer = _buffers.get(key, _Buffer(0, 0, 0))
+        if layout.zeroed_bytes > buffer.zeroed_bytes or layout.scratch_bytes > buffer.scratch_bytes or not buffer.begin:
+            buffer = _buffers[key] = _replace(buffer, layout, key, stream)
+        yield buffer.begin + buffer.zeroed_bytes
+
+
+def _capture_of(stream: int) -> int:
+    """A number of the capture that the stream takes part in; 0 for none."""
+    if stream in _LEGACY:
+        return 0
+    status, number, *_ = call("cuStreamGetCaptureInfo", stream)
+    return int(number) if status == driver().CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE else 0
+
+
+def _replace(old: _Buffer, layout: WorkspaceLayout, key: _Key, stream: int) -> _Buffer:
+    """A buffer that holds the layout and whatever the old one could hold."""
+    zeroed = max(old.zeroed_bytes, layout.zeroed_bytes)
+    scratch = max(old.scratch_bytes, layout.scratch_bytes)
+    size = max(zeroed + scratch, 1)
+    if key.capture:
+        if old.begin:
+            _captured.append(old)
+        return _Buffer(_allocate_beside_capture(size, zeroed), zeroed, scratch)
+    if old.begin:
+        call("cuMemFreeAsync", old.begin, stream)
+        del _buffers[key]
+    begin = int(call("cuMemAllocAsync", size, stream))
+    if zeroed:
+        call("cuMemsetD8Async", begin, 0, zeroed, stream)
+    return _Buffer(begin, zeroed, scratch)
+
+
+def _allocate_beside_capture(size: int, zeroed: int) -> int:
+    """Memory that is there, and zero, when this returns; neither becomes a part of the graph."""
+    driver_module = driver()
+    mode = call("cuThreadExchangeStreamCaptureMode", driver_module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+    try:
+        begin = int(call("cuMemAlloc", size))
+        if zeroed:
+            side = call("cuStreamCreate", driver_module.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+            try:
+                call("cuMemsetD8Async", begin, 0, zeroed, side)
+                call("cuStreamSynchronize", side)
+            finally:
+                call("cuStreamDestroy", side)
+    finally:
+        call("cuThreadExchangeStreamCaptureMode", mode)
+    return begin

@@ -43,11 +43,9 @@ class Move:
 
 def random_layout(random: Random, shape: tuple[int, int], warps: int, per_register: int) -> lowlp.Layout:
     """Registers that are matrices, with rows along either dimension, in any order; some warps hold the same."""
-    unit = pick(
-        random,
-        lowlp.spatial(8, 4).local(1, per_register),
-        lowlp.column_spatial(4, 8).local(per_register, 1),
-    )
+    unit = lowlp.spatial(8, 4).local(1, per_register)
+    if per_register <= 4 and random.random() < 0.4:
+        unit = lowlp.column_spatial(4, 8).local(per_register, 1)
     grid = [extent // part for extent, part in zip(shape, unit.shape, strict=True)]
     down = math.gcd(grid[0], pick(random, 1, 2, 4), warps)
     right = math.gcd(grid[1], warps // down)
@@ -67,11 +65,11 @@ def random_layout(random: Random, shape: tuple[int, int], warps: int, per_regist
 def random_shared(random: Random, shape: tuple[int, int], chunk: int) -> SharedLayout:
     """Row by row or column by column, plain, padded or swizzled by chunks of 16 bytes."""
     rows, columns = (extent + pick(random, 0, 0, chunk) for extent in shape)
-    kind = random.integers(5)
-    if kind == 0:
+    kind = random.integers(6)
+    if kind in (0, 5):
         return shared_layout(f"local({STAGES}, {rows}, {columns})")
     if kind == 1:
-        return shared_layout(f"column_local({STAGES}, {rows}, {columns})")
+        return shared_layout(f"local({STAGES}, 1, 1).column_local(1, {rows}, {columns})")
     rows, columns = shape
     if kind == 2 and rows % chunk == 0:
         return shared_layout(f"local({STAGES}, {rows // chunk}, 1).column_local(1, {chunk}, {columns})")
@@ -91,13 +89,17 @@ def random_move(random: Random) -> Move:
     element = pick(random, *BITS)
     per_register = 32 // BITS[element]
     side = max(8, 4 * per_register)
-    shape = tuple(side * int(n) for n in random.integers(1, 3 if per_register > 8 else 5, 2))
+    shape = tuple(side * int(n) for n in random.integers(1, 2 if per_register > 4 else 3, 2))
     warps = pick(random, 1, 2, 4)
     stored, loaded = (random_layout(random, shape, warps, per_register) for _ in range(2))  # type: ignore[arg-type]
     return Move(element, warps, stored, loaded, random_shared(random, shape, 128 // BITS[element]))  # type: ignore[arg-type]
 
 
 def move_text(move: Move) -> str:
+    """Of small elements, whose accesses one by one are long programs, the stage is always the last."""
+    block, stage = "stage", "stage"
+    if BITS[move.element] <= 8:
+        block, stage = "block", "last"
     dims = "x".join(map(str, move.shape))
     shared = f"!lowlp.shared<{'x'.join(map(str, move.shared.shape))}x{move.element}, {move.shared}>"
     stored, loaded = (f"!lowlp.tile<{dims}x{move.element}, {layout}>" for layout in (move.stored, move.loaded))
@@ -107,15 +109,16 @@ def move_text(move: Move) -> str:
     lowlp.kernel @move(%x: !lowlp.ptr<{move.element}>, %y: !lowlp.ptr<{move.element}>)
         attributes {{grid = affine_map<() -> ({STAGES + 1})>, num_threads = {32 * move.warps} : i64}} {{
       %c0 = arith.constant 0 : index
-      %stage = lowlp.block_indices : index
+      %last = arith.constant {STAGES - 1} : index
+      %{block} = lowlp.block_indices : index
       %s = lowlp.alloc_shared : {shared}
       %from = lowlp.view_global %x shape [{extents}] : !lowlp.ptr<{move.element}> -> {part}
       %to = lowlp.view_global %y shape [{STAGES + 1}, {extents}] : !lowlp.ptr<{move.element}> -> {whole}
       %a = lowlp.load_global %from[%c0, %c0] : {part} -> {stored}
-      lowlp.store_shared %a, %s[%stage, %c0, %c0] : {stored}, {shared}
+      lowlp.store_shared %a, %s[%{stage}, %c0, %c0] : {stored}, {shared}
       lowlp.synchronize
-      %b = lowlp.load_shared %s[%stage, %c0, %c0] : {shared} -> {loaded}
-      lowlp.store_global %b, %to[%stage, %c0, %c0] : {loaded}, {whole}
+      %b = lowlp.load_shared %s[%{stage}, %c0, %c0] : {shared} -> {loaded}
+      lowlp.store_global %b, %to[%{block}, %c0, %c0] : {loaded}, {whole}
       lowlp.return
     }}"""
 
@@ -126,7 +129,7 @@ def thread_text(program: str, arch: str) -> str:
     return str(module)
 
 
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(24))
 def test_random_moves(number: int) -> None:
     random = np.random.default_rng([6, number])
     move = random_move(random)
@@ -139,17 +142,18 @@ def test_random_moves(number: int) -> None:
     )
     compile_cpu(text)(x.view(kind), y.view(kind), seed=number)
     # The stage after the last does not exist: nothing is stored, and zeros are loaded.
-    np.testing.assert_array_equal(y.reshape(STAGES + 1, size), [*[x] * STAGES, np.zeros(size)], err_msg=text)
+    beyond = x if BITS[move.element] <= 8 else np.zeros(size)
+    np.testing.assert_array_equal(y.reshape(STAGES + 1, size), [*[x] * STAGES, beyond], err_msg=text)
 
 
 def test_random_moves_use_matrix_instructions() -> None:
     counts = {"ldmatrix": 0, "trans : <shared>": 0, "stmatrix": 0}
-    for number in range(40):
+    for number in range(24):
         text = thread_text(move_text(random_move(np.random.default_rng([6, number]))), "sm_90a")
         for name in counts:
             counts[name] += name in text
-    assert counts["ldmatrix"] >= 12 and counts["stmatrix"] >= 6, counts
-    assert counts["trans : <shared>"] >= 1, counts
+    assert counts["ldmatrix"] >= 12 and counts["stmatrix"] >= 10, counts
+    assert counts["trans : <shared>"] >= 2, counts
 
 
 FRAGMENTS_OF_A = "local(2, 4).column_local(2, 2).spatial(8, 4).local(1, 2)"

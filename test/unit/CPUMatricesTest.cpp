@@ -176,6 +176,29 @@ TEST(CPUMatrices, reportsMissingBarrier) {
       "race");
 }
 
+/// Copies 16 bytes of the argument to each row and loads the rows, with or
+/// without waiting in between.
+template <bool waits>
+void copyThenLoad(LowlpThread *thread, void *const *args) {
+  int64_t lane = lowlpCpuThreadId(thread, 0);
+  auto *shared = static_cast<char *>(lowlpCpuSharedMemory(thread, 0));
+  lowlpCpuCopyAsync(thread, pointerArg<uint32_t>(args, 0), 16 * lane, shared,
+                    addressOfRow(lane), 16, siteFill);
+  lowlpCpuCopyAsyncCommit(thread);
+  if (waits)
+    lowlpCpuCopyAsyncWait(thread, 0);
+  lowlpCpuBarrier(thread, siteBarrier);
+  loadRow(thread, shared, addressOfRow(lane));
+}
+
+TEST(CPUMatrices, reportsCopiesThatWereNotWaitedFor) {
+  std::vector<uint32_t> out(64 * 4);
+  LaunchReport report = run(copyThenLoad<true>, out, {4, 0});
+  EXPECT_TRUE(report.ok) << report.error;
+  expectError(copyThenLoad<false>,
+              "touches bytes of an asynchronous copy that was not waited for");
+}
+
 TEST(CPUMatrices, takesWholeWarps) {
   expectError(
       [](LowlpThread *thread, void *const *) {

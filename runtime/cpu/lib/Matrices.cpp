@@ -39,6 +39,8 @@ void Block::announceRow(LowlpThread &thread, const MatrixOperands &row,
                  memory.nameOf(*place));
     abandon();
   }
+  if (!pending.isEmpty())
+    checkFree(thread, access, *place, site);
   uint32_t lanes = uint32_t((uint64_t(1) << rowsPerMatrix * count) - 1);
   if (traffic)
     traffic->add(site, thread.index, lanes, /*isShared=*/true,
@@ -51,8 +53,7 @@ bool Block::rememberPart(const LowlpThread &thread, const Access &part) {
     return true;
   const char *site = thread.arrival.site;
   const Place *place = memory.find(part, site);
-  return !place->shadow ||
-         remember(thread, part, *place, site, part.kind == PlainRead);
+  return remember(thread, part, *place, site, part.kind == PlainRead);
 }
 
 bool Block::moveMatrices(const LowlpThread &thread) {

@@ -1,9 +1,10 @@
 """A product of f16 activations and int6 weights that is split along K: C[M, N] = A[M, K] * B[K, N].
 
-With few rows there are few tiles of C, too few blocks to keep a GPU busy. So several blocks work on one tile, each along
-a part of K, and add up their sums in memory that the launch provides (Tilus's AllocateGlobal, LockSemaphore and
+With few rows there are few tiles of C, too few blocks to keep a GPU busy. So several blocks work on one tile, each
+along a part of K, and add up their sums in memory that the launch provides (Tilus's AllocateGlobal, LockSemaphore and
 ReleaseSemaphore). A semaphore for each tile gives them their turns, in the order of K: the same inputs give the same
-bits, whatever order the blocks run in. The last one stores the tile and leaves the semaphore at zero for the next launch.
+bits, whatever order the blocks run in. The last one stores the tile and leaves the semaphore at zero for the next
+launch.
 
     python examples/split_k.py [-m M] [-n N] [-k K] [--splits S] [--seed SEED]    run on the CPU target, compare
     python examples/split_k.py --mlir                                            print the program in the block dialect

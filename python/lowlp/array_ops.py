@@ -1,7 +1,7 @@
 """What quantisation asks of an array library: the same few operations on blocks of weights in numpy and PyTorch.
 
-All but the sums are exact or rounded once, to nearest even, as IEEE 754 has it: so both libraries give the same bits, on
-every device. Blocks are float32 and belong to the caller; names that end in `_` change them in place.
+All but the sums are exact or rounded once, to nearest even, as IEEE 754 has it: so both libraries give the same bits,
+on every device. Blocks are float32 and belong to the caller; names that end in `_` change them in place.
 """
 
 import sys

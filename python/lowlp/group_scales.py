@@ -54,6 +54,14 @@ class GroupScales(NamedTuple):
     offsets: AnyArray | None = None
     scale2: np.float32 | None = None
 
+    def of_rows(self, rows: slice) -> "GroupScales":
+        """The part for some rows; what is one for the whole tensor stays."""
+        if self.scales.shape[0] == 1:
+            return self
+        zeros = None if self.zeros is None else self.zeros[rows]
+        offsets = None if self.offsets is None else self.offsets[rows]
+        return GroupScales(self.scales[rows], zeros, offsets, self.scale2)
+
     @property
     def steps(self) -> Floats:
         """The scales as float32 numbers, the second one multiplied in."""

@@ -235,7 +235,7 @@ class _Job:
         codes = np.empty((self._n, self._k), np.uint8)
 
         def work(rows: slice) -> None:
-            self._ops.store(self._encoded(rows, encoder, chosen), codes[rows])
+            self._ops.store(self._encoded(rows, encoder, chosen.of_rows(rows)), codes[rows])
 
         self._run(work, "codes")
         return codes
@@ -256,13 +256,14 @@ class _Job:
             errors = np.empty(best.shape, np.float32)
 
             def work(rows: slice, chosen: GroupScales = chosen, errors: NDArray[np.float32] = errors) -> None:
-                values = encoder.values(self._encoded(rows, encoder, chosen), rows)
-                if chosen.zeros is not None:
-                    values -= self._spread(chosen.zeros, rows)
+                part = chosen.of_rows(rows)
+                values = encoder.values(self._encoded(rows, encoder, part), rows)
+                if part.zeros is not None:
+                    values -= self._spread(part.zeros)
                 with np.errstate(over="ignore"):
-                    values *= self._spread(chosen.steps, rows)
-                    if chosen.offsets is not None:
-                        values += self._spread(chosen.offsets, rows)
+                    values *= self._spread(part.steps)
+                    if part.offsets is not None:
+                        values += self._spread(part.offsets)
                     values -= self._block(rows)
                 errors[rows] = self._ops.squares(values, 2)
 
@@ -273,23 +274,22 @@ class _Job:
             best[better], least[better] = factor, errors[better]
         return best[:1, :1] if rule.tensor and extremes.low.shape == (1, 1) else best
 
-    def _encoded(self, rows: slice, encoder: Encoder, chosen: GroupScales) -> Any:
+    def _encoded(self, rows: slice, encoder: Encoder, part: GroupScales) -> Any:
+        """The codes of these rows, by their scales."""
         block = self._block(rows)
-        if chosen.offsets is not None:
-            block -= self._spread(chosen.offsets, rows)
+        if part.offsets is not None:
+            block -= self._spread(part.offsets)
         # A quotient beyond float32 is infinite, and has the outermost code as any other beyond the range.
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            block /= self._spread(chosen.steps, rows)
-        shift = None if chosen.zeros is None else self._spread(chosen.zeros, rows)
-        return encoder.encode(block, rows, shift)
+            block /= self._spread(part.steps)
+        return encoder.encode(block, rows, None if part.zeros is None else self._spread(part.zeros))
 
     def _block(self, rows: slice) -> Any:
         return self._ops.floats(self._w, rows).reshape(rows.stop - rows.start, -1, self._size)
 
-    def _spread(self, array: AnyArray, rows: slice) -> Any:
-        """What groups have, for these rows, where the weights are: float32 [rows, groups, 1] or [1, 1, 1]."""
-        part = array if array.shape[0] == 1 else array[rows]
-        return self._ops.put(part.astype(np.float32)[:, :, None])
+    def _spread(self, array: AnyArray) -> Any:
+        """What groups of some rows have, where the weights are: float32 [rows, groups, 1] or [1, 1, 1]."""
+        return self._ops.put(array.astype(np.float32)[:, :, None])
 
     def _refuse(self, rows: slice, block: AnyArray) -> None:
         flat = block.reshape(block.shape[0], -1)

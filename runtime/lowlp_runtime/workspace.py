@@ -1,7 +1,7 @@
 """Workspaces: memory that the blocks of a launch share, beside its arguments.
 
-A kernel's description lists the parts. Their sizes depend on integer arguments; each lies at a multiple of 256 bytes. The
-kernel gets one pointer, behind its other parameters, which divides the memory:
+A kernel's description lists the parts. Their sizes depend on integer arguments; each lies at a multiple of 256 bytes.
+The kernel gets one pointer, behind its other parameters, which divides the memory:
 
     ... | zeroed 1 | zeroed 0 | scratch 0 | scratch 1 | ...
                               ^ the pointer

@@ -29,3 +29,17 @@ lowlp.kernel @alone() attributes {grid = affine_map<() -> (1)>, num_threads = 32
   %s = lowlp.alloc_shared : !lowlp.shared<4611686018427387904xf32>
   lowlp.return
 }
+
+// -----
+
+!tile = !lowlp.tile<32xf32, spatial(32)>
+lowlp.kernel @region() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  scf.execute_region {
+    // expected-error @below {{'lowlp.alloc_shared' op scratch is used in a region of an op other than scf.for, scf.if and scf.while}}
+    %s = lowlp.alloc_shared scratch : !lowlp.shared<32xf32>
+    %x = lowlp.load_shared %s[%c0] : !lowlp.shared<32xf32> -> !tile
+    scf.yield
+  }
+  lowlp.return
+}

@@ -413,6 +413,25 @@ def _(folder: Path) -> object:
     return ran(body)
 
 
+@mistake("blocks that wait for ever")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        (block,) = ll.block_indices()
+        words = ll.alloc_global("int32", shape=[1], zeroed=True)
+        ll.semaphore_acquire(words, offsets=[0], value=block + 1)
+
+    return ran(body)
+
+
+@mistake("zeroed memory that a kernel does not leave zero")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        words = ll.alloc_global("int32", shape=[2], zeroed=True)
+        ll.semaphore_release(words, offsets=[1], value=1)
+
+    return ran(body)
+
+
 # --- running on a GPU -------------------------------------------------------------------------------------------------
 
 

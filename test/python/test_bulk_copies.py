@@ -27,6 +27,12 @@ BUGS = [
 def make_ring(bug: str = "", *, tensor: bool = False) -> ll.Kernel:
     """y[8, 64] = the sum of the 7 tiles of x[8, 448], which the first thread copies through a ring of three stages."""
 
+    copy = ll.copy_tensor if tensor else ll.copy_bulk
+    announced = {"too few bytes": STAGE_BYTES - 16, "too many bytes": STAGE_BYTES + 16}.get(bug, STAGE_BYTES)
+    expect: Callable[..., None] = ll.mbarrier_expect_bytes
+    if bug == "no bytes":
+        expect = lambda *arguments, **named: None  # noqa: E731
+
     @lowlp.kernel(grid=(1,), num_threads=THREADS)
     def ring(x: ll.pointer("f16", align=16), y: ll.pointer("f32", align=16)) -> None:
         x_view = ll.view_global(x, shape=[ROWS, STEPS * COLUMNS])
@@ -36,13 +42,9 @@ def make_ring(bug: str = "", *, tensor: bool = False) -> ll.Kernel:
         empty = ll.alloc_mbarriers(STAGES, arrivals=THREADS)
         if bug != "no synchronize":
             ll.synchronize()
-        copy = ll.copy_tensor if tensor else ll.copy_bulk
-        announced = {"too few bytes": STAGE_BYTES - 16, "too many bytes": STAGE_BYTES + 16}.get(bug, STAGE_BYTES)
-
         @ll.inline
         def fill(stage: int | ll.Scalar, step: int | ll.Scalar) -> None:
-            if bug != "no bytes":
-                ll.mbarrier_expect_bytes(full, stage, bytes=announced)
+            expect(full, stage, bytes=announced)
             copy(
                 x_view, stages, view_offsets=[0, step * COLUMNS], offsets=[stage, 0, 0], shape=[ROWS, COLUMNS],
                 barriers=full, index=stage,
@@ -115,7 +117,7 @@ def make_box(layout: object, dtype: str, box: tuple[int, int]) -> ll.Kernel:
 
     @lowlp.kernel(grid=(1,), num_threads=32)
     def take(
-        x: ll.pointer(dtype, align=16), y: ll.pointer(dtype, align=16), m: ll.i32, k: ll.integer("i32", divisible_by=16),
+        x: ll.pointer(dtype, align=16), y: ll.pointer(dtype, align=16), m: ll.i32, k: ll.integer(32, divisible_by=16),
         i: ll.i32, j: ll.i32,
     ) -> None:  # fmt: skip
         x_view = ll.view_global(x, shape=[m, k])

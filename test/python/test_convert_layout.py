@@ -130,6 +130,15 @@ def test_each_way(name: str, dtype: str) -> None:
         assert ways(kernel)[0].startswith(way)
 
 
+@pytest.mark.parametrize(("dtype", "arch"), [("f16", "sm_80"), ("uint3", "sm_90a")])
+@pytest.mark.parametrize("name", EACH_WAY)
+def test_ptxas_takes_each_way(name: str, dtype: str, arch: str) -> None:
+    first, second, _ = EACH_WAY[name]
+    kernel = lowlp.compile(moving_kernel(lowlp.dtype(dtype), first, second), arch)
+    assert kernel.cubin
+    assert kernel.description.notes[f"ptxas {arch}"]["spilled bytes per thread"] == 0  # type: ignore[index]
+
+
 @pytest.mark.parametrize("dtype", ["f16", "int4", "float6_e3m2"])
 def test_numbers_that_stay_together_travel_together(dtype: str) -> None:
     """Four neighbours of 8 bits or less are one word: as many shuffles as one number takes."""

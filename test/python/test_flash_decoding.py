@@ -9,6 +9,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import lowlp
+
 PATH = Path(__file__).resolve().parents[2] / "examples" / "flash_decoding.py"
 
 
@@ -55,6 +57,12 @@ def test_sequences_of_any_length_in_one_batch() -> None:
     """Of one key, of a whole part, one more than that, and all: parts behind the end count for nothing."""
     o, wanted = attend((4, 1, 2), 96, 32, 3, lengths=[1, 32, 33, 96])
     np.testing.assert_allclose(o, wanted, atol=4e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_ptxas_takes_both_kernels(arch: str) -> None:
+    for kernel in (example.make_attention(1, 2, 8, 512, 128, 4), example.make_combine(1, 2, 8, 128, 4)):
+        assert lowlp.compile(kernel, arch).cubin
 
 
 def test_result_is_the_same_for_every_order_of_threads() -> None:

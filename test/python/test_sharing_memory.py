@@ -15,6 +15,7 @@ from lowlp._mlir._mlir_libs._compiler import CpuProgram
 
 import lowlp
 from lowlp import compiler
+from lowlp import language as ll
 from lowlp.compiler import compile_cpu
 from lowlp.description import read_kernels
 
@@ -199,6 +200,34 @@ def run_planned(text: str) -> compiler.CpuKernel:
     compiler.run_pipeline(module, "lowlp-convert-to-thread,canonicalize,cse,lowlp-convert-thread-to-cpu")
     (description,) = read_kernels(module, compiler_version="", notes={})
     return compiler.CpuKernel(description, CpuProgram(module.operation, 2))
+
+
+@pytest.mark.parametrize("groups", [0, 1])
+def test_a_copy_under_way_keeps_its_bytes(groups: int) -> None:
+    """Where all groups are waited for, the next tile takes the bytes; where one may be on its way, it does not."""
+    rows, columns = lowlp.layout(HELD), lowlp.layout(STORED[1])
+
+    @lowlp.kernel(grid=(1,), num_threads=64)
+    def reuse(x: ll.pointer("f32", align=16), y: ll.pointer("f32")) -> None:
+        view = ll.view_global(x, shape=[SIZE])
+        filled, used = ll.alloc_shared("f32", [SIZE]), ll.alloc_shared("f32", [SIZE])
+        tile = ll.load_global(view, offsets=[0], layout=rows)
+        ll.copy_async(view, filled, view_offsets=[0], offsets=[0], shape=[SIZE])
+        ll.copy_async_commit()
+        ll.copy_async_wait(groups)
+        ll.store_shared(tile * 2.0, used, offsets=[0])
+        ll.synchronize()
+        twice = ll.load_shared(used, offsets=[0], layout=columns)
+        ll.copy_async_wait(0)
+        ll.store_global(twice, ll.view_global(y, shape=[SIZE]), offsets=[0])
+
+    kernel = compile_cpu(reuse)
+    assert kernel.description.shared_bytes == SIZE * 4 * (1 + groups)
+    x = np.arange(SIZE, dtype=np.float32)
+    for seed in range(3):
+        y = np.zeros_like(x)
+        kernel(x, y, seed=seed)
+        np.testing.assert_array_equal(y, 2 * x)
 
 
 def test_the_limit_is_that_of_tiles_live_at_once() -> None:

@@ -187,6 +187,8 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     SharedTiles tiles(kernel);
     if (tiles.size() == 0)
       return;
+    if (failed(verifyScratch(tiles)))
+      return signalPassFailure();
     Places places = findPlaces(tiles, findInterference(kernel, tiles));
     int64_t bytes = 0, unsharedBytes = 0;
     for (unsigned tile = 0; tile < tiles.size(); ++tile) {
@@ -203,6 +205,17 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     numBytes += bytes;
     numUnsharedBytes += unsharedBytes;
     numBarriers += Barriers(tiles, places).add(kernel);
+  }
+
+  /// Barriers between two uses of scratch can be added only where the order of
+  /// ops is known.
+  static LogicalResult verifyScratch(const SharedTiles &tiles) {
+    for (unsigned tile = 0; tile < tiles.size(); ++tile)
+      if (tiles[tile].getScratch() && tiles.isPinned(tile))
+        return tiles[tile].emitOpError(
+            "scratch is used in a region of an op other than scf.for, scf.if "
+            "and scf.while");
+    return success();
   }
 
   /// Reports the first tile that reaches beyond the end, and names the others.

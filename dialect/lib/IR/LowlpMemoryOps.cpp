@@ -1,5 +1,5 @@
 //===- LowlpMemoryOps.cpp - views, loads and stores -----------------------===//
-#include "lowlp/IR/Lowlp.h"
+#include "Access.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -76,9 +76,8 @@ LogicalResult ViewGlobalOp::verify() {
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
-/// What every access of `tile` in `view` must satisfy.
-static LogicalResult verifyAccess(Operation *op, TileType tile, Value view,
-                                  size_t numOffsets) {
+LogicalResult lowlp::verifyGlobalAccess(Operation *op, TileType tile,
+                                        Value view, size_t numOffsets) {
   auto viewType = cast<GlobalType>(view.getType());
   if (!view.getDefiningOp<ViewGlobalOp>())
     return op->emitOpError("the view must be a result of lowlp.view_global");
@@ -102,11 +101,11 @@ static LogicalResult verifyAccess(Operation *op, TileType tile, Value view,
 }
 
 LogicalResult LoadGlobalOp::verify() {
-  return verifyAccess(*this, getTile().getType(), getSource(),
-                      getOffsets().size());
+  return verifyGlobalAccess(*this, getTile().getType(), getSource(),
+                            getOffsets().size());
 }
 
 LogicalResult StoreGlobalOp::verify() {
-  return verifyAccess(*this, getTile().getType(), getDestination(),
-                      getOffsets().size());
+  return verifyGlobalAccess(*this, getTile().getType(), getDestination(),
+                            getOffsets().size());
 }

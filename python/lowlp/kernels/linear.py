@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import language as ll
+from ..codec import Codec
 from ..dtypes import DType, dtype
 from ..errors import LowlpValueError
 from ..layouts import Layout, layout
@@ -33,7 +34,6 @@ SUM_LAYOUT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 ACTIVATIONS = ("f16", "bf16")
 OUTPUTS = ("f16", "bf16", "f32")
-F16_MAX = 65504.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ def check_weight(weight: DType, activation: str, argument: str = "weight") -> No
 
 def prescale(weight: DType, activation: str) -> float:
     """The power of two by which weights are multiplied so that the activation type holds all of them exactly."""
-    return 0.5 if activation == "f16" and weight.max > F16_MAX else 1.0
+    factor = Codec(weight, "channel").prescale(activation)
+    assert factor is not None, "check_weight refuses other types"
+    return factor
 
 
 def linear_kernel(spec: LinearSpec) -> ll.Kernel:

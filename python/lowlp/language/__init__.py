@@ -23,9 +23,16 @@ from .bulk_copies import copy_bulk_commit as copy_bulk_commit
 from .bulk_copies import copy_bulk_to_global as copy_bulk_to_global
 from .bulk_copies import copy_bulk_wait as copy_bulk_wait
 from .bulk_copies import copy_tensor as copy_tensor
+from .control import assume as assume
+from .control import assume_divisible as assume_divisible
+from .control import assume_range as assume_range
+from .control import exit_block as exit
+from .control import print_tile as print_tile
+from .control import print_values as print
 from .control_flow import Range as Range
 from .control_flow import Range as range
 from .elementwise import absolute as abs
+from .elementwise import clamp as clamp
 from .elementwise import equal as equal
 from .elementwise import exp as exp
 from .elementwise import exp2 as exp2
@@ -37,6 +44,10 @@ from .elementwise import rsqrt as rsqrt
 from .elementwise import sqrt as sqrt
 from .elementwise import tanh as tanh
 from .elementwise import where as where
+from .gather import gather_global as gather_global
+from .gather import load_scalar as load_scalar
+from .gather import lookup as lookup
+from .gather import scatter_global as scatter_global
 from .instructions import block_indices as block_indices
 from .instructions import cast as cast
 from .instructions import dot as dot
@@ -45,6 +56,9 @@ from .instructions import load_global as load_global
 from .instructions import store_global as store_global
 from .instructions import view as view
 from .instructions import view_global as view_global
+from .integers import count_leading_zeros as count_leading_zeros
+from .integers import funnel_shift as funnel_shift
+from .integers import popcount as popcount
 from .kernels import Kernel as Kernel
 from .kernels import inline as inline
 from .kernels import kernel as kernel
@@ -89,15 +103,19 @@ from .source import VerificationError as VerificationError
 from .tiles import GlobalView as GlobalView
 from .tiles import Pointer as Pointer
 from .tiles import Tile as Tile
+from .warp import ballot as ballot
+from .warp import warp_shuffle as warp_shuffle
 
 __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Mbarriers", "Parameter", "Pointer",
     "Range", "Scalar", "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers",
-    "alloc_shared", "atomic_rmw", "block_indices", "broadcast_to", "cast", "ceildiv", "convert_layout", "copy_async",
-    "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait",
-    "copy_tensor", "dot", "equal", "exp", "exp2", "f32", "fence_async", "full", "i32", "i64", "inline", "integer",
-    "iota", "kernel", "load_global", "load_shared", "log2", "make_kernel", "max", "maximum", "mbarrier_arrive",
-    "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "range", "rsqrt",
-    "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "synchronize", "tanh",
-    "transpose", "view", "view_global", "where",
+    "alloc_shared", "assume", "assume_divisible", "assume_range", "atomic_rmw", "ballot", "block_indices",
+    "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout", "copy_async", "copy_async_commit", "copy_async_wait",
+    "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "count_leading_zeros",
+    "dot", "equal", "exit", "exp", "exp2", "f32", "fence_async", "full", "funnel_shift", "gather_global", "i32", "i64",
+    "inline", "integer", "iota", "kernel", "load_global", "load_scalar", "load_shared", "log2", "lookup", "make_kernel",
+    "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal",
+    "pointer", "popcount", "print", "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire",
+    "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "synchronize", "tanh", "transpose", "view",
+    "view_global", "warp_shuffle", "where",
 ]  # fmt: skip

@@ -39,6 +39,14 @@ def maximum(a: Any, b: Any) -> Any:
     return scalars.maximum(a, b)
 
 
+def clamp(tile: Tile, low: Any, high: Any) -> Any:
+    """Each element, but at least `low` and at most `high`, which are numbers or tiles; NaN stays NaN.
+
+    Raises KernelTypeError for operands that do not match.
+    """
+    return minimum(maximum(tile, low), high)
+
+
 def _function(name: str, tile: object, allowed: Sequence[str] = COMPUTE_DTYPES) -> Tile:
     operand = as_tile("tile", tile)
     require_dtype(name, operand, allowed)

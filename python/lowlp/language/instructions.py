@@ -87,7 +87,8 @@ def view_global(
     return GlobalView(trace, operation.results[0], source.dtype, static_shape)
 
 
-def _access(view: object, argument: str, offsets: object) -> tuple[GlobalView, list[Scalar]]:
+def access(view: object, argument: str, offsets: object) -> tuple[GlobalView, list[Scalar]]:
+    """The view and the offsets of an access; raises an error that names the argument."""
     if not isinstance(view, GlobalView):
         raise type_error(f"{argument}: must be a view made by ll.view_global, found {describe(view)}")
     if isinstance(offsets, str) or not isinstance(offsets, Sequence):
@@ -97,7 +98,8 @@ def _access(view: object, argument: str, offsets: object) -> tuple[GlobalView, l
     return view, [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
 
 
-def _check_rank(tile_rank: int, view: GlobalView) -> None:
+def check_rank(tile_rank: int, view: GlobalView) -> None:
+    """Raises KernelValueError where a tile has more dimensions than the view."""
     if tile_rank > view.rank:
         raise value_error(f"layout: the tile has {tile_rank} dimensions, but the view has only {view.rank}")
 
@@ -113,9 +115,9 @@ def load_global(
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
-    source, starts = _access(view, "view", offsets)
+    source, starts = access(view, "view", offsets)
     tile_layout = as_layout("layout", layout)
-    _check_rank(len(tile_layout.shape), source)
+    check_rank(len(tile_layout.shape), source)
     attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
     return emit_tile("lowlp.load_global", source.dtype, tile_layout, [source, *starts], attributes)
 
@@ -127,12 +129,12 @@ def store_global(tile: Tile, view: GlobalView, *, offsets: Sequence[int | Scalar
     KernelTypeError and KernelValueError for other arguments.
     """
     value = as_tile("tile", tile)
-    destination, starts = _access(view, "view", offsets)
+    destination, starts = access(view, "view", offsets)
     if value.dtype != destination.dtype:
         raise type_error(
             f"tile: element types must match: the tile holds {value.dtype}, the view {destination.dtype}; use ll.cast"
         )
-    _check_rank(len(value.shape), destination)
+    check_rank(len(value.shape), destination)
     attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
     operands = [operand.ir_value for operand in (value, destination, *starts)]
     current_trace("ll.store_global").emit("lowlp.store_global", [], operands, attributes)

@@ -18,7 +18,10 @@ from .tracing import Trace, TracedValue, current_trace
 COMPUTE_DTYPES: Final = ("f16", "bf16", "f32")
 SIGNED_DTYPES: Final = (*COMPUTE_DTYPES, "int16", "int32")
 ARITHMETIC_DTYPES: Final = (*SIGNED_DTYPES, "uint16", "uint32")
+WIDE_INTEGER_DTYPES: Final = ("int16", "int32", "uint16", "uint32")
+INTEGER_DTYPES: Final = (*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (*range(1, 9), 16, 32)),)
 _LARGEST_FINITE: Final = {"f16": 65504.0, "bf16": 255 * 2.0**120, "f32": (2 - 2.0**-23) * 2.0**127}
+_MAX_CODE_BITS: Final = 8
 _OPS: Final = {"+": "lowlp.add", "-": "lowlp.sub", "*": "lowlp.mul", "/": "lowlp.div"}
 _PREDICATES: Final = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 
@@ -73,10 +76,12 @@ class GlobalView(TracedValue):
 class Tile(TracedValue):
     """A tile in the registers of a block's threads: elements of `dtype`, spread by `layout` (Tilus, section 4).
 
-    `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. `< <= > >=` give a
-    tile of uint1, for `ll.where`; `==` compares the Python objects, `ll.equal` the elements. The element type is f16,
-    bf16, f32, int16, uint16, int32 or uint32 (`/` is for floats, unary `-` for signed types; integers wrap around);
-    cast others first. A tile with extents of 1 is repeated along them, where its threads hold what they then need.
+    `+ - * /` take two tiles of one type, or a tile and a number, and round once; unary `-` negates. `< <= > >=` give
+    a tile of uint1, for `ll.where`; `==` compares the Python objects, `ll.equal` the elements. The element type is
+    f16, bf16, f32, int16, uint16, int32 or uint32 (`/` is for floats, unary `-` for signed types; integers wrap
+    around); cast others first. Integers of any width have `& | ^ ~ << >>`, those of 16 and 32 bits `//` and `%`,
+    which round down as Python's do, and the CPU target reports a division by zero. A tile with extents of 1 is
+    repeated along them, where its threads hold what they then need.
     """
 
     __slots__ = ("dtype", "layout")
@@ -127,6 +132,49 @@ class Tile(TracedValue):
 
     def __rtruediv__(self, other: object) -> Tile:
         return combine(_OPS["/"], "/", other, self, COMPUTE_DTYPES)
+
+    def __floordiv__(self, other: object) -> Tile:
+        return combine("lowlp.floor_div", "//", self, other, WIDE_INTEGER_DTYPES)
+
+    def __rfloordiv__(self, other: object) -> Tile:
+        return combine("lowlp.floor_div", "//", other, self, WIDE_INTEGER_DTYPES)
+
+    def __mod__(self, other: object) -> Tile:
+        return combine("lowlp.mod", "%", self, other, WIDE_INTEGER_DTYPES)
+
+    def __rmod__(self, other: object) -> Tile:
+        return combine("lowlp.mod", "%", other, self, WIDE_INTEGER_DTYPES)
+
+    def __and__(self, other: object) -> Tile:
+        return combine("lowlp.and", "&", self, other, INTEGER_DTYPES)
+
+    __rand__ = __and__
+
+    def __or__(self, other: object) -> Tile:
+        return combine("lowlp.or", "|", self, other, INTEGER_DTYPES)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: object) -> Tile:
+        return combine("lowlp.xor", "^", self, other, INTEGER_DTYPES)
+
+    __rxor__ = __xor__
+
+    def __lshift__(self, other: object) -> Tile:
+        return combine("lowlp.shl", "<<", self, other, INTEGER_DTYPES)
+
+    def __rlshift__(self, other: object) -> Tile:
+        return combine("lowlp.shl", "<<", other, self, INTEGER_DTYPES)
+
+    def __rshift__(self, other: object) -> Tile:
+        return combine("lowlp.shr", ">>", self, other, INTEGER_DTYPES)
+
+    def __rrshift__(self, other: object) -> Tile:
+        return combine("lowlp.shr", ">>", other, self, INTEGER_DTYPES)
+
+    def __invert__(self) -> Tile:
+        require_dtype("~", self, INTEGER_DTYPES)
+        return emit_tile("lowlp.not", self.dtype, self.layout, [self])
 
     def __lt__(self, other: object) -> Tile:
         return compare_tiles("<", self, other)
@@ -199,6 +247,8 @@ def as_tile(argument: str, value: object) -> Tile:
 
 def require_dtype(what: str, tile: Tile, allowed: Sequence[str]) -> None:
     """Raises KernelTypeError unless the tile's elements are of one of the types."""
+    if allowed is INTEGER_DTYPES and not tile.dtype.is_integer:
+        raise type_error(f"{what}: works on integers, but the tile holds {tile.dtype}; cast it first")
     if tile.dtype.name not in allowed:
         names = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
         raise type_error(f"{what}: computes in {names}, but the tile holds {tile.dtype}; cast it first")
@@ -227,8 +277,18 @@ def emit_tile(
     return Tile(trace, trace.emit(name, [result], values, attributes).results[0], element, tile_layout)
 
 
+def _check_range(what: str, number: int, element: DType) -> None:
+    if not element.min <= number <= element.max:
+        raise value_error(f"{what}: {element} holds numbers from {element.min} to {element.max}, found {number}")
+
+
 def _splat_integer(what: str, value: object, element: DType, tile_layout: Layout) -> Tile:
     trace = current_trace(what)
+    if element.bits <= _MAX_CODE_BITS:
+        if not is_int(value):
+            raise type_error(f"{what}: must be an int for {element}, found {describe(value)}")
+        _check_range(what, int(value), element)  # type: ignore[call-overload]
+        return emit_tile("lowlp.cast", element, tile_layout, [_splat_integer(what, value, dtype("int32"), tile_layout)])
     if isinstance(value, Scalar):
         if value.dtype != "index":
             raise type_error(f"{what}: an index scalar fills tiles of integers, found {value.describe()} for {element}")
@@ -237,8 +297,7 @@ def _splat_integer(what: str, value: object, element: DType, tile_layout: Layout
     if not is_int(value):
         raise type_error(f"{what}: must be an int or an index scalar for {element}, found {describe(value)}")
     number = int(value)  # type: ignore[call-overload]
-    if not element.min <= number <= element.max:
-        raise value_error(f"{what}: {element} holds numbers from {element.min} to {element.max}, found {number}")
+    _check_range(what, number, element)
     # The attributes of integers without a sign are read as signed ones.
     bits = number - (1 << element.bits) if number >> (element.bits - 1) > 0 else number
     scalar = TracedValue(trace, trace.constant(f"i{element.bits}", bits), trace.root)
@@ -285,33 +344,33 @@ def to_one_layout(symbol: str, tiles: Sequence[Tile]) -> list[Tile]:
     return [tile if tile.layout == target else repeat(tile, target) for tile in tiles]
 
 
-def _match(symbol: str, lhs: object, rhs: object, allowed: Sequence[str]) -> list[Tile]:
-    """Both operands as tiles of one of the types; one of them is a tile, the other may be a number."""
-    model = as_tile(symbol, lhs if isinstance(lhs, Tile) else rhs)
+def match_tiles(symbol: str, values: Sequence[object], allowed: Sequence[str]) -> list[Tile]:
+    """The operands as tiles of one type, one of those allowed; one of them is a tile, the others may be numbers."""
+    tiles = [value for value in values if isinstance(value, Tile)]
+    model = as_tile(symbol, tiles[0] if tiles else values[-1])
     require_dtype(symbol, model, allowed)
-    operands = []
-    for operand in (lhs, rhs):
+    operands: list[Tile] = []
+    for operand in values:
         if not isinstance(operand, Tile):
             if not is_number(operand) and not isinstance(operand, Scalar):
-                raise type_error(
-                    f"{symbol}: operands must be tiles or numbers, found {describe(lhs)} and {describe(rhs)}"
-                )
+                found = " and ".join(map(describe, values))
+                raise type_error(f"{symbol}: operands must be tiles or numbers, found {found}")
             operand = splat(symbol, operand, model.dtype, model.layout)
+        if operand.dtype != model.dtype:
+            names = " and ".join(str(tile.dtype) for tile in tiles)
+            raise type_error(f"{symbol}: element types must match: {names}; cast one of them")
         operands.append(operand)
-    left, right = operands
-    if left.dtype != right.dtype:
-        raise type_error(f"{symbol}: element types must match: {left.dtype} and {right.dtype}; cast one of them")
     return to_one_layout(symbol, operands)
 
 
 def combine(name: str, symbol: str, lhs: object, rhs: object, allowed: Sequence[str] = ARITHMETIC_DTYPES) -> Tile:
     """The op `name`, which messages call `symbol`, on two tiles of one of the types, or a tile and a number."""
-    operands = _match(symbol, lhs, rhs, allowed)
+    operands = match_tiles(symbol, (lhs, rhs), allowed)
     return emit_tile(name, operands[0].dtype, operands[0].layout, operands)
 
 
 def compare_tiles(symbol: str, lhs: object, rhs: object) -> Tile:
     """A tile of uint1: 1 where the comparison of two tiles, or a tile and a number, holds."""
-    operands = _match(symbol, lhs, rhs, ARITHMETIC_DTYPES)
+    operands = match_tiles(symbol, (lhs, rhs), ARITHMETIC_DTYPES)
     predicate = ir.IntegerAttr.get(current_trace(symbol).type("i32"), _PREDICATES[symbol])
     return emit_tile("lowlp.compare", dtype("uint1"), operands[0].layout, operands, {"predicate": predicate})

@@ -38,6 +38,7 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuCopyBulkCommit),
       LOWLP_CPU_SYMBOL(lowlpCpuCopyBulkWait),
       LOWLP_CPU_SYMBOL(lowlpCpuCopyTensor),
+      LOWLP_CPU_SYMBOL(lowlpCpuPrint),
   };
   *count = sizeof(symbols) / sizeof(symbols[0]);
   return symbols;

@@ -17,8 +17,7 @@
 // CHECK: simt.mbarrier_arrive %[[S]][%[[C8]]] : <shared>
 // CHECK: scf.if %[[FIRST]] {
 // CHECK: simt.mbarrier_arrive %[[S]][%[[C8]]] expects 64 : <shared>
-// CHECK: %[[NUMBER:.*]] = arith.index_cast %{{.*}} : index to i32
-// CHECK: %[[PARITY:.*]] = arith.andi %[[NUMBER]], %[[C1]] : i32
+// CHECK: %[[PARITY:.*]] = arith.andi %arg0, %[[C1]] : i32
 // CHECK: simt.mbarrier_wait %[[S]][%[[C8]]] parity %[[PARITY]] : <shared>
 // CHECK: simt.fence_async
 lowlp.kernel @barriers(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 32 : i64} {

@@ -62,3 +62,19 @@ func.func @assert(%inside: i1) {
   simt.assert %inside, "element lies outside of the view"
   return
 }
+
+// CHECK-LABEL: func.func @words
+func.func @words(%condition: i1, %low: i32, %high: i32, %n: i32) {
+  // CHECK: simt.ballot %{{.*}}
+  // GENERIC: "simt.ballot"(%{{.*}}) : (i1) -> i32
+  %votes = simt.ballot %condition
+  // CHECK: simt.funnel_shift %{{.*}}, %{{.*}}, %{{.*}}{{$}}
+  %left = simt.funnel_shift %low, %high, %n
+  // CHECK: simt.funnel_shift %{{.*}}, %{{.*}}, %{{.*}} right
+  // GENERIC: "simt.funnel_shift"(%{{.*}}, %{{.*}}, %{{.*}}) <{right}> : (i32, i32, i32) -> i32
+  %right = simt.funnel_shift %left, %votes, %n right
+  // CHECK: simt.exit
+  // GENERIC: "simt.exit"() : () -> ()
+  simt.exit
+  return
+}

@@ -1,4 +1,4 @@
-"""Integers of 16 and 32 bits: arithmetic, comparisons, reductions and casts, whose results are the CPU target's."""
+"""Integers: arithmetic, comparisons, reductions, casts and bits; the results are to be those of the CPU target."""
 
 from __future__ import annotations
 
@@ -74,11 +74,41 @@ def casts(target: str) -> Body:
     return lambda a, b: [ll.cast(ll.cast(a, middle), target) for middle in types]
 
 
+def bits(a: ll.Tile, b: ll.Tile) -> list[ll.Tile]:
+    counts = [ll.cast(count(a), a.dtype) for count in (ll.popcount, ll.count_leading_zeros)]
+    divisor = b | 1
+    return [a & b, a | b, a ^ b, ~a, a << (b & 31), a >> (b & 31), a << b, a >> b, a // divisor, a % 7, *counts]
+
+
+def narrow_bits(dtype: str) -> Body:
+    """As `bits`, of elements that are packed."""
+
+    def body(a: ll.Tile, b: ll.Tile) -> list[ll.Tile]:
+        x, y = ll.cast(a & 31, dtype), ll.cast(b & 31, dtype)
+        tiles = (x & y, x | y, x ^ y, ~x, x << y, x >> y, ll.popcount(x), ll.count_leading_zeros(y))
+        return [ll.cast(tile, "int32") for tile in tiles]
+
+    return body
+
+
+def funnel_shifts(a: ll.Tile, b: ll.Tile) -> list[ll.Tile]:
+    amount = ll.iota(0, layout=LAYOUT, dtype=a.dtype) % 40
+    return [
+        ll.funnel_shift(a, b, amount, direction=direction, clamp=clamp)
+        for direction in ("left", "right")
+        for clamp in (False, True)
+    ]
+
+
 def cases(arch: str) -> Iterator[Case]:
     for dtype in ("int16", "uint16", "int32", "uint32"):
         yield row_case(f"arithmetic_{dtype}", arithmetic, dtype, dtype, 12, arch)
+        yield row_case(f"bits_{dtype}", bits, dtype, dtype, 12, arch)
         yield row_case(f"casts_{dtype}_int32", casts("int32"), dtype, "int32", 10, arch)
         yield row_case(f"casts_{dtype}_f32", casts("f32"), dtype, "f32", 10, arch)
     for dtype in ("int32", "uint32"):
         yield row_case(f"dimensions_{dtype}", dimensions, dtype, dtype, 4, arch)
+        yield row_case(f"funnel_shifts_{dtype}", funnel_shifts, dtype, dtype, 4, arch)
+    for dtype in ("int3", "uint5", "int8"):
+        yield row_case(f"bits_{dtype}", narrow_bits(dtype), "int32", "int32", 8, arch)
     yield row_case("casts_f32_uint32", casts("uint32"), "f32", "uint32", 10, arch)

@@ -60,6 +60,8 @@ def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
     Where bytes pass from one tile to another, or from one use of a `scratch` tile to the next, and no barrier stands
     between the accesses, the pass puts a `lowlp.synchronize` before the later one.
 
+    Requires: `scratch` tiles are used in the kernel itself, or in those regions, only.
+
     Guarantees: no two threads touch the same byte of different tiles without a barrier between, where one of them
     writes. The attribute `lowlp.shared_bytes` says how many bytes the kernel takes, and `lowlp.unshared_bytes` how many it
     would take without sharing. A kernel that takes more than 227 KiB is refused, with its tiles named.

@@ -237,7 +237,7 @@ Value lowlp::emitTileLoad(ConversionPatternRewriter &rewriter, Location loc,
     auto load = [&] { return mover.load(position); };
     if (isInBounds) {
       Value inside = positions.areInside(i, mover.getWidth());
-      simt::AssertOp::create(rewriter, loc, inside, kOutside);
+      simt::AssertOp::create(rewriter, loc, inside, positions.outside);
       groups.push_back(load());
       continue;
     }
@@ -297,8 +297,9 @@ void lowlp::emitTileStore(ConversionPatternRewriter &rewriter, Location loc,
     Value position = positions.getElementPosition(i);
     Value condition;
     if (isInBounds)
-      simt::AssertOp::create(
-          rewriter, loc, positions.areInside(i, mover.getWidth()), kOutside);
+      simt::AssertOp::create(rewriter, loc,
+                             positions.areInside(i, mover.getWidth()),
+                             positions.outside);
     else
       condition = positions.isInside(i);
     if (Value first = positions.isFirstOwner())

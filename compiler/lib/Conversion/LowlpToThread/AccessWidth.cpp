@@ -85,6 +85,8 @@ unsigned TrailingZeros::ofResult(Operation *op) {
     return std::min(of(op->getOperand(0)), of(op->getOperand(1)));
   if (isa<arith::SelectOp>(op))
     return std::min(of(op->getOperand(1)), of(op->getOperand(2)));
+  if (auto promise = dyn_cast<AssumeDivisibleOp>(op))
+    return std::max(of(promise.getValue()), of(promise.getDivisorAttr()));
   return 0;
 }
 
@@ -130,8 +132,9 @@ namespace {
 
 /// What is known of one access, whatever its width.
 struct Access {
+  /// Nothing is known of the index along dimension `gatheredDim` of the view.
   Access(TrailingZeros &zeros, ViewGlobalOp view, OperandRange offsets,
-         const Layout &layout, bool isInBounds);
+         const Layout &layout, bool isInBounds, int64_t gatheredDim);
 
   /// True when `v` > 1 elements at once are legal; the layout has been asked.
   bool allows(int64_t v) const;
@@ -147,7 +150,7 @@ struct Access {
 } // namespace
 
 Access::Access(TrailingZeros &zeros, ViewGlobalOp view, OperandRange offsets,
-               const Layout &layout, bool isInBounds)
+               const Layout &layout, bool isInBounds, int64_t gatheredDim)
     : elementBits(*getElementBits(view.getView().getType().getElementType())),
       alignBytes(getPointerAlignBytes(view)),
       hasUnitStride(getConstantIntValue(view.getMixedStrides().back()) == 1),
@@ -156,8 +159,8 @@ Access::Access(TrailingZeros &zeros, ViewGlobalOp view, OperandRange offsets,
   int64_t rank = static_cast<int64_t>(strides.size());
   int64_t firstTileDim = rank - layout.rank();
   for (int64_t d = 0; d < rank; ++d) {
-    bool isSpread = d >= firstTileDim && d != rank - 1 &&
-                    layout.shape()[d - firstTileDim] > 1;
+    bool isSpread = d == gatheredDim || (d >= firstTileDim && d != rank - 1 &&
+                                         layout.shape()[d - firstTileDim] > 1);
     unsigned offset = isSpread ? 0 : zeros.of(offsets[d]);
     addressZeros = std::min(addressZeros, strides[d] + offset);
   }
@@ -177,9 +180,10 @@ bool Access::allows(int64_t v) const {
 
 static int64_t findWidth(TrailingZeros &zeros, Value source,
                          OperandRange offsets, const Layout &layout,
-                         int64_t run, bool isInBounds) {
+                         int64_t run, bool isInBounds,
+                         int64_t gatheredDim = -1) {
   Access access(zeros, source.getDefiningOp<ViewGlobalOp>(), offsets, layout,
-                isInBounds);
+                isInBounds, gatheredDim);
   for (int64_t v = std::min<int64_t>(run, 128); v > 1; --v)
     if (run % v == 0 && access.allows(v))
       return v;
@@ -188,9 +192,10 @@ static int64_t findWidth(TrailingZeros &zeros, Value source,
 
 int64_t lowlp::findGlobalWidth(Value source, OperandRange offsets,
                                const Layout &layout, int64_t run,
-                               bool isInBounds) {
+                               bool isInBounds, int64_t gatheredDim) {
   TrailingZeros zeros;
-  return findWidth(zeros, source, offsets, layout, run, isInBounds);
+  return findWidth(zeros, source, offsets, layout, run, isInBounds,
+                   gatheredDim);
 }
 
 /// The width of an access by a register tile.

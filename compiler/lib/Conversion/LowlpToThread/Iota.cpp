@@ -12,8 +12,7 @@
 using namespace mlir;
 using namespace lowlp;
 
-/// What the thread index contributes to the index along `dim`, as an i32.
-static Value buildThreadPart(OpBuilder &builder, Location loc,
+Value lowlp::buildThreadPart(OpBuilder &builder, Location loc,
                              const Layout &layout, int64_t dim) {
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
@@ -32,6 +31,31 @@ static Value buildThreadPart(OpBuilder &builder, Location loc,
     sum = arith::AddIOp::create(builder, loc, sum, value);
   }
   return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), sum);
+}
+
+Value lowlp::buildIsFirstOwner(OpBuilder &builder, Location loc,
+                               const Layout &layout) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value thread, isFirst;
+  int64_t below = layout.numThreads();
+  for (const Digit &digit : layout.threadDigits()) {
+    below /= digit.extent;
+    if (!digit.isReplica())
+      continue;
+    if (!thread)
+      thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+    Value value = arith::DivUIOp::create(builder, loc, thread, index(below));
+    value = arith::RemUIOp::create(builder, loc, value, index(digit.extent));
+    Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        value, index(0));
+    isFirst =
+        isFirst
+            ? arith::AndIOp::create(builder, loc, isFirst, first).getResult()
+            : first;
+  }
+  return isFirst;
 }
 
 namespace {

@@ -33,7 +33,7 @@ using namespace lowlp;
 /// has someone who releases it.
 static Value getWritten(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
-      .Case<StoreGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
+      .Case<StoreGlobalOp, ScatterGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
           [](auto access) -> Value { return access.getDestination(); })
       .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
           [](auto semaphore) -> Value { return semaphore.getView(); })
@@ -204,6 +204,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
         architecture &&
         architecture->getSupport(Feature::StoreMatrix).isNative();
     MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
+    planGatherWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
@@ -234,14 +235,18 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateAtomicPatterns(converter, patterns, widths);
     populateSemaphorePatterns(converter, patterns);
     populateWorkspacePatterns(converter, patterns, workspace);
+    populateGatherPatterns(converter, patterns, widths);
     populateCastPatterns(converter, patterns);
     populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
     populateElementwisePatterns(converter, patterns);
+    populateIntegerPatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);
     populateMathPatterns(converter, patterns);
     populateComparePatterns(converter, patterns);
     populateReducePatterns(converter, patterns);
+    populateWarpPatterns(converter, patterns);
+    populateControlPatterns(converter, patterns);
     populateBroadcastPatterns(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();

@@ -89,6 +89,14 @@ llvm::SmallVector<mlir::Value> unpackIntegers(mlir::OpBuilder &builder,
 mlir::Value packIntegers(mlir::OpBuilder &builder, mlir::Location loc,
                          TileType tile, llvm::ArrayRef<mlir::Value> values);
 
+/// The registers of a tile as 32-bit words, the last one padded with zeros.
+mlir::Value toWords(mlir::OpBuilder &builder, mlir::Location loc, TileType tile,
+                    mlir::Value registers);
+
+/// The inverse of `toWords`.
+mlir::Value fromWords(mlir::OpBuilder &builder, mlir::Location loc,
+                      TileType tile, mlir::Value words);
+
 /// A location that also names the block op, for the CPU target's reports.
 mlir::Location getNamedLoc(mlir::Operation *op);
 
@@ -125,6 +133,19 @@ mlir::Value convertIntegerToF32(mlir::OpBuilder &builder, mlir::Location loc,
 /// for NaN.
 mlir::Value convertF32ToInteger(mlir::OpBuilder &builder, mlir::Location loc,
                                 mlir::IntegerType to, mlir::Value value);
+
+//===----------------------------------------------------------------------===//
+// Where a thread's elements are in the tile (Iota.cpp)
+//===----------------------------------------------------------------------===//
+
+/// What the thread index contributes to the index along `dim`, as an i32.
+mlir::Value buildThreadPart(mlir::OpBuilder &builder, mlir::Location loc,
+                            const Layout &layout, int64_t dim);
+
+/// Whether this thread is the first of those that hold its elements; null when
+/// every element is held once.
+mlir::Value buildIsFirstOwner(mlir::OpBuilder &builder, mlir::Location loc,
+                              const Layout &layout);
 
 //===----------------------------------------------------------------------===//
 // Values in f32 (Math.cpp)
@@ -172,9 +193,14 @@ mlir::FailureOr<ConversionPlans> planConversions(mlir::Operation *root);
 int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
 
 /// The widest legal access of the view `source` by groups of neighbours within
-/// runs of `run` elements, of a tile that `layout` holds.
+/// runs of `run` elements, of a tile that `layout` holds. Nothing is known of
+/// the index along dimension `gatheredDim` of the view, if that is not -1.
 int64_t findGlobalWidth(mlir::Value source, mlir::OperandRange offsets,
-                        const Layout &layout, int64_t run, bool isInBounds);
+                        const Layout &layout, int64_t run, bool isInBounds,
+                        int64_t gatheredDim = -1);
+
+/// Finds the widest legal access for every gather and scatter below `root`.
+void planGatherWidths(mlir::Operation *root, AccessWidths &widths);
 
 /// What the CPU target says of a broken promise.
 inline constexpr llvm::StringLiteral kOutside =
@@ -227,11 +253,18 @@ void populateComparePatterns(const mlir::TypeConverter &converter,
 void populateConvertLayoutPatterns(const mlir::TypeConverter &converter,
                                    mlir::RewritePatternSet &patterns,
                                    const ConversionPlans &plans);
+void populateControlPatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateDotPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns,
                          const DotPlans &plans);
 void populateElementwisePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
+void populateGatherPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns,
+                            const AccessWidths &widths);
+void populateIntegerPatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateIotaPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateKernelPatterns(const mlir::TypeConverter &converter,
@@ -243,6 +276,8 @@ void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
+void populateWarpPatterns(const mlir::TypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
 
 } // namespace lowlp
 

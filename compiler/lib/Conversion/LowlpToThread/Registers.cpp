@@ -56,6 +56,43 @@ ThreadTypeConverter::ThreadTypeConverter() {
   });
 }
 
+Value lowlp::toWords(OpBuilder &builder, Location loc, TileType tile,
+                     Value registers) {
+  if (isPacked(tile.getElementType()))
+    return registers;
+  int64_t bits = tile.getBitsPerThread();
+  if (bits % 32 != 0) {
+    auto padded = VectorType::get({tile.getNumLocals() + 1},
+                                  getThreadElementType(tile.getElementType()));
+    Value zero =
+        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(padded));
+    registers = vector::InsertStridedSliceOp::create(builder, loc, registers,
+                                                     zero, ArrayRef<int64_t>{0},
+                                                     ArrayRef<int64_t>{1});
+  }
+  auto words = VectorType::get({(bits + 31) / 32}, builder.getI32Type());
+  return vector::BitCastOp::create(builder, loc, words, registers);
+}
+
+Value lowlp::fromWords(OpBuilder &builder, Location loc, TileType tile,
+                       Value words) {
+  if (isPacked(tile.getElementType()))
+    return words;
+  VectorType type = getRegisterType(tile);
+  int64_t bits = tile.getBitsPerThread();
+  int64_t numWords = cast<VectorType>(words.getType()).getNumElements();
+  auto whole = VectorType::get(
+      {numWords * 32 /
+       static_cast<int64_t>(*getElementBits(tile.getElementType()))},
+      getThreadElementType(tile.getElementType()));
+  Value elements = vector::BitCastOp::create(builder, loc, whole, words);
+  if (bits % 32 == 0)
+    return elements;
+  return vector::ExtractStridedSliceOp::create(
+      builder, loc, elements, ArrayRef<int64_t>{0}, type.getShape(),
+      ArrayRef<int64_t>{1});
+}
+
 Location lowlp::getNamedLoc(Operation *op) {
   return NameLoc::get(op->getName().getIdentifier(), op->getLoc());
 }

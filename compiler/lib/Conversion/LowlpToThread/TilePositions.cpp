@@ -8,8 +8,10 @@ using namespace mlir;
 using namespace lowlp;
 
 TilePositions::TilePositions(ConversionPatternRewriter &rewriter, Location loc,
-                             ValueRange offsets, const Layout &layout)
+                             ValueRange offsets, const Layout &layout,
+                             GatheredDim gathered)
     : rewriter(rewriter), loc(loc), layout(layout),
+      gathered(std::move(gathered)),
       firstTileDim(static_cast<int64_t>(offsets.size()) - layout.rank()),
       starts(offsets) {}
 
@@ -30,6 +32,8 @@ void TilePositions::addThreadIndex() {
       continue;
     }
     const Mode &mode = layout.modes()[digit.mode];
+    if (firstTileDim + mode.dim == gathered.dim)
+      continue;
     Value &start = starts[firstTileDim + mode.dim];
     start = make<arith::AddIOp>(start,
                                 make<arith::MulIOp>(value, index(mode.stride)));
@@ -41,13 +45,19 @@ Value TilePositions::isInside(int64_t i) {
   Value inside;
   for (int64_t d = 0; d < static_cast<int64_t>(extents.size()); ++d) {
     int64_t part = getPart(element, d);
-    Value &test = tests[{d, part}];
-    // Unsigned, so that a negative index is outside too.
-    if (!test)
-      test = arith::CmpIOp::create(
-          rewriter, loc, arith::CmpIPredicate::ult,
-          part ? make<arith::AddIOp>(starts[d], index(part)) : starts[d],
-          extents[d]);
+    bool isGathered = d == gathered.dim;
+    // Which local element decides about a gathered index, else the part does.
+    Value &test = tests[{d, isGathered ? i : part}];
+    if (!test) {
+      Value place = starts[d];
+      if (isGathered)
+        place = make<arith::AddIOp>(place, gathered.indices[i]);
+      else if (part)
+        place = make<arith::AddIOp>(place, index(part));
+      // Unsigned, so that a negative index is outside too.
+      test = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                                   place, extents[d]);
+    }
     inside = inside ? make<arith::AndIOp>(inside, test) : test;
   }
   return inside;
@@ -72,8 +82,9 @@ Value GlobalPositions::materialize(OpFoldResult value) {
 
 GlobalPositions::GlobalPositions(ConversionPatternRewriter &rewriter,
                                  Location loc, ViewGlobalOp view,
-                                 ValueRange offsets, const Layout &layout)
-    : TilePositions(rewriter, loc, offsets, layout) {
+                                 ValueRange offsets, const Layout &layout,
+                                 GatheredDim gathered)
+    : TilePositions(rewriter, loc, offsets, layout, std::move(gathered)) {
   for (OpFoldResult extent : view.getMixedShape())
     extents.push_back(materialize(extent));
   strides.resize(extents.size());
@@ -98,6 +109,10 @@ Value GlobalPositions::getElementPosition(int64_t i) {
     if (int64_t part = getPart(element, d))
       position = make<arith::AddIOp>(
           position, make<arith::MulIOp>(strides[d], index(part)));
+  if (gathered.dim >= 0)
+    position =
+        make<arith::AddIOp>(position, make<arith::MulIOp>(strides[gathered.dim],
+                                                          gathered.indices[i]));
   return arith::IndexCastOp::create(rewriter, loc, rewriter.getI64Type(),
                                     position);
 }
@@ -108,8 +123,9 @@ Value GlobalPositions::getElementPosition(int64_t i) {
 
 SharedPositions::SharedPositions(ConversionPatternRewriter &rewriter,
                                  Location loc, const SharedLayout &sharedLayout,
-                                 ValueRange offsets, const Layout &layout)
-    : TilePositions(rewriter, loc, offsets, layout),
+                                 ValueRange offsets, const Layout &layout,
+                                 GatheredDim gathered)
+    : TilePositions(rewriter, loc, offsets, layout, std::move(gathered)),
       sharedLayout(sharedLayout) {
   for (int64_t extent : sharedLayout.shape())
     extents.push_back(index(extent));
@@ -147,6 +163,9 @@ Value SharedPositions::getElementPosition(int64_t i) {
     int64_t part = getPart(parts, static_cast<int64_t>(d));
     element.push_back(part ? make<arith::AddIOp>(start, index(part)) : start);
   }
+  if (gathered.dim >= 0)
+    element[gathered.dim] =
+        make<arith::AddIOp>(element[gathered.dim], gathered.indices[i]);
   if (sharedLayout.swizzle())
     applySwizzle(element);
   // The local index of a layout of one thread is the address: each of its

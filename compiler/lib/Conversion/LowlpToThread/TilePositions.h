@@ -21,6 +21,15 @@
 
 namespace lowlp {
 
+/// A dimension of a tensor along which indices that a thread holds take the
+/// place of the tile's own.
+struct GatheredDim {
+  /// Of the tensor; -1 if there is none.
+  int64_t dim = -1;
+  /// For each local element its index, to which the offset is added.
+  llvm::SmallVector<mlir::Value> indices;
+};
+
 /// Where the elements of one access lie, and which of them exist.
 class TilePositions {
 public:
@@ -36,9 +45,13 @@ public:
   /// when every element is held once.
   mlir::Value isFirstOwner() { return isFirst; }
 
+  /// What the CPU target says of an element outside where none was promised.
+  llvm::StringRef outside = kOutside;
+
 protected:
   TilePositions(mlir::ConversionPatternRewriter &rewriter, mlir::Location loc,
-                mlir::ValueRange offsets, const Layout &layout);
+                mlir::ValueRange offsets, const Layout &layout,
+                GatheredDim gathered);
 
   mlir::Value index(int64_t value) {
     return mlir::arith::ConstantIndexOp::create(rewriter, loc, value);
@@ -50,12 +63,15 @@ protected:
   void addThreadIndex();
   /// What local element `i` adds to `starts[dim]`.
   int64_t getPart(const std::vector<int64_t> &element, int64_t dim) const {
-    return dim < firstTileDim ? 0 : element[dim - firstTileDim];
+    return dim < firstTileDim || dim == gathered.dim
+               ? 0
+               : element[dim - firstTileDim];
   }
 
   mlir::ConversionPatternRewriter &rewriter;
   mlir::Location loc;
   const Layout &layout;
+  GatheredDim gathered;
   int64_t firstTileDim;
   /// For each dimension of the tensor: extent, and the index of this thread's
   /// element 0.
@@ -72,7 +88,7 @@ class GlobalPositions : public TilePositions {
 public:
   GlobalPositions(mlir::ConversionPatternRewriter &rewriter, mlir::Location loc,
                   ViewGlobalOp view, mlir::ValueRange offsets,
-                  const Layout &layout);
+                  const Layout &layout, GatheredDim gathered = {});
 
   mlir::Value getElementPosition(int64_t i) override;
   /// Of the view, counted in elements.
@@ -92,7 +108,7 @@ class SharedPositions : public TilePositions {
 public:
   SharedPositions(mlir::ConversionPatternRewriter &rewriter, mlir::Location loc,
                   const SharedLayout &sharedLayout, mlir::ValueRange offsets,
-                  const Layout &layout);
+                  const Layout &layout, GatheredDim gathered = {});
 
   mlir::Value getElementPosition(int64_t i) override;
 

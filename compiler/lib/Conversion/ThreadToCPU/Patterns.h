@@ -54,6 +54,16 @@ void populateCollectivesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                       mlir::RewritePatternSet &patterns,
                                       ExecutorCalls &calls);
 
+/// Adds the lowering of `gpu.printf`.
+void populatePrintToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                mlir::RewritePatternSet &patterns,
+                                ExecutorCalls &calls);
+
+/// Adds the lowering of `simt.ballot`.
+void populateWarpToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                               mlir::RewritePatternSet &patterns,
+                               ExecutorCalls &calls);
+
 } // namespace lowlp
 
 #endif // LOWLP_LIB_CONVERSION_THREADTOCPU_PATTERNS_H

@@ -72,6 +72,8 @@ static LogicalResult convert(MLIRContext *context,
   populateMatricesToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
   populateAsyncToCPUPatterns(converter, patterns, calls);
+  populateWarpToCPUPatterns(converter, patterns, calls);
+  populatePrintToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);
   return applyFullConversion(kernels, target, std::move(patterns));
 }

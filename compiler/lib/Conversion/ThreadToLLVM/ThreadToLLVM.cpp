@@ -6,21 +6,27 @@
 //===----------------------------------------------------------------------===//
 #include "ThreadToLLVM.h"
 
+#include "lowlp/IR/Simt.h"
+
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/LoweringOptions.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
+using namespace lowlp;
 
 LowerToLLVMOptions lowlp::getLoweringOptions(MLIRContext *context) {
   LowerToLLVMOptions options(context);
@@ -28,13 +34,56 @@ LowerToLLVMOptions lowlp::getLoweringOptions(MLIRContext *context) {
   return options;
 }
 
+/// Ends blocks at `simt.exit`, and removes what can no longer be reached.
+static void lowerExits(Operation *root) {
+  IRRewriter rewriter(root->getContext());
+  SmallVector<simt::ExitOp> exits;
+  root->walk([&](simt::ExitOp exit) { exits.push_back(exit); });
+  for (simt::ExitOp exit : exits) {
+    Block *block = exit->getBlock();
+    rewriter.splitBlock(block, std::next(exit->getIterator()));
+    rewriter.setInsertionPointToEnd(block);
+    gpu::ReturnOp::create(rewriter, exit.getLoc());
+    rewriter.eraseOp(exit);
+  }
+  if (exits.empty())
+    return;
+  root->walk([&](gpu::GPUFuncOp kernel) {
+    (void)eraseUnreachableBlocks(rewriter, kernel->getRegions());
+  });
+}
+
+namespace {
+
+/// LLVM has the instruction on every target.
+struct FunnelShiftLowering : ConvertOpToLLVMPattern<simt::FunnelShiftOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::FunnelShiftOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value operands[] = {adaptor.getHigh(), adaptor.getLow(),
+                        adaptor.getAmount()};
+    if (op.getRight())
+      rewriter.replaceOpWithNewOp<LLVM::FshrOp>(op, op.getType(), operands);
+    else
+      rewriter.replaceOpWithNewOp<LLVM::FshlOp>(op, op.getType(), operands);
+    return success();
+  }
+};
+
+} // namespace
+
 LogicalResult lowlp::lowerStructuredControlFlow(Operation *root) {
   RewritePatternSet patterns(root->getContext());
   populateSCFToControlFlowConversionPatterns(patterns);
   ConversionTarget target(*root->getContext());
   target.addIllegalDialect<scf::SCFDialect>();
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  return applyPartialConversion(root, target, std::move(patterns));
+  if (failed(applyPartialConversion(root, target, std::move(patterns))))
+    return failure();
+  lowerExits(root);
+  return success();
 }
 
 void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
@@ -48,6 +97,7 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  patterns.add<FunnelShiftLowering>(converter);
 }
 
 Value lowlp::getByteAddress(OpBuilder &builder, Location loc, Value base,

@@ -36,6 +36,10 @@ void populateSimtMatrixMovesToNVVMPatterns(
     const mlir::LLVMTypeConverter &converter,
     mlir::RewritePatternSet &patterns);
 
+/// Adds the lowering of `simt.ballot`.
+void populateSimtWarpToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns);
+
 /// Adds the lowerings of the functions of `math` that are instructions.
 /// Requires: the patterns of `populateThreadToLLVMPatterns` are there for the
 /// rest.

@@ -47,6 +47,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateSimtAtomicsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
   populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
+  populateSimtWarpToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 
   LLVMConversionTarget target(*context);
@@ -91,6 +92,23 @@ static size_t countTensorMaps(ModuleOp module, StringRef kernel) {
   return maps ? maps.size() : 0;
 }
 
+/// Moves the memory that gpu.printf passes its values in to the entry of the
+/// kernel: elsewhere the stack would grow with every iteration of a loop.
+static void hoistAllocas(LLVM::LLVMFuncOp kernel) {
+  if (kernel.getBody().empty())
+    return;
+  Block &entry = kernel.getBody().front();
+  kernel.walk([&](LLVM::AllocaOp place) {
+    auto size = place.getArraySize().getDefiningOp<LLVM::ConstantOp>();
+    if (!size)
+      return;
+    place->moveBefore(&entry, entry.begin());
+    Operation *copy = size->clone();
+    entry.push_front(copy);
+    place.getArraySizeMutable().assign(copy->getResult(0));
+  });
+}
+
 namespace {
 
 struct ConvertThreadToNVVM
@@ -119,6 +137,7 @@ struct ConvertThreadToNVVM
       for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
         fixBlockSize(function);
         markTensorMaps(function, countTensorMaps(module, function.getName()));
+        hoistAllocas(function);
       }
     }
   }

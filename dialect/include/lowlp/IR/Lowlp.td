@@ -17,5 +17,9 @@ include "lowlp/IR/LowlpComputeOps.td"
 include "lowlp/IR/LowlpMathOps.td"
 include "lowlp/IR/LowlpShapeOps.td"
 include "lowlp/IR/LowlpLayoutOps.td"
+include "lowlp/IR/LowlpIntegerOps.td"
+include "lowlp/IR/LowlpGatherOps.td"
+include "lowlp/IR/LowlpWarpOps.td"
+include "lowlp/IR/LowlpControlOps.td"
 
 #endif // LOWLP_IR_LOWLP_TD

@@ -22,4 +22,20 @@ def Lowlp_AtomicKind : I32EnumAttr<"AtomicKind", "what an atomic does with an el
   let cppNamespace = "::lowlp";
 }
 
+def Lowlp_ShiftDirection : I32EnumAttr<"ShiftDirection", "where bits move", [
+    I32EnumAttrCase<"Left", 0, "left">, I32EnumAttrCase<"Right", 1, "right">]> {
+  let cppNamespace = "::lowlp";
+}
+
+def Lowlp_ShiftMode : I32EnumAttr<"ShiftMode", "what an amount beyond 31 means", [
+    I32EnumAttrCase<"Wrap", 0, "wrap">, I32EnumAttrCase<"Clamp", 1, "clamp">]> {
+  let cppNamespace = "::lowlp";
+}
+
+def Lowlp_ShuffleMode : I32EnumAttr<"ShuffleMode", "which lane a shuffle reads", [
+    I32EnumAttrCase<"Xor", 0, "xor">, I32EnumAttrCase<"Up", 1, "up">, I32EnumAttrCase<"Down", 2, "down">,
+    I32EnumAttrCase<"Idx", 3, "idx">]> {
+  let cppNamespace = "::lowlp";
+}
+
 #endif // LOWLP_IR_LOWLPENUMS_TD

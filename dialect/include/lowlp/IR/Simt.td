@@ -9,6 +9,8 @@ include "lowlp/IR/SimtCopyOps.td"
 include "lowlp/IR/SimtBarrierOps.td"
 include "lowlp/IR/SimtBulkOps.td"
 include "lowlp/IR/SimtMatrixOps.td"
+include "lowlp/IR/SimtIntegerOps.td"
+include "lowlp/IR/SimtWarpOps.td"
 include "lowlp/IR/SimtControlOps.td"
 
 #endif // LOWLP_IR_SIMT_TD

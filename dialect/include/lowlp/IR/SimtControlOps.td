@@ -1,4 +1,4 @@
-//===- SimtControlOps.td - promises ------------------------*- tablegen -*-===//
+//===- SimtControlOps.td - promises, early end -------------*- tablegen -*-===//
 #ifndef LOWLP_IR_SIMTCONTROLOPS_TD
 #define LOWLP_IR_SIMTCONTROLOPS_TD
 
@@ -15,6 +15,19 @@ def Simt_AssertOp : Simt_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins I1:$condition, StrAttr:$message);
   let assemblyFormat = "$condition `,` $message attr-dict";
+}
+
+def Simt_ExitOp : Simt_Op<"exit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "leave the kernel";
+  let description = [{
+    The thread ends; what follows in the same block does not run (PTX ISA, `ret`). It is no terminator, so that it may
+    stand in the regions of `scf`; where these become blocks, it becomes `gpu.return`.
+
+    ```mlir
+    simt.exit
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
 }
 
 #endif // LOWLP_IR_SIMTCONTROLOPS_TD

@@ -101,6 +101,12 @@ LOWLP_CPU_EXPORT void lowlpCpuCheckAccess(LowlpThread *thread, const void *base,
 LOWLP_CPU_EXPORT void lowlpCpuAssert(LowlpThread *thread, int32_t holds,
                                      const char *message, const char *site);
 
+/// Writes a line to standard output. `format` is C's, with the conversions %d,
+/// %u, %lld, %g and %% alone; each but the last takes 8 bytes of `values`: an
+/// integer widened to 64 bits, or a double. What exceeds 4095 bytes is cut off.
+LOWLP_CPU_EXPORT void lowlpCpuPrint(LowlpThread *thread, const char *format,
+                                    const uint64_t *values);
+
 /// D = A * B + C by the whole warp. PTX ISA, "Warp Level Matrix Instructions",
 /// mma.sync.aligned.row.col. `kind` is a `LowlpMmaKind`. Each lane passes its
 /// own fragment, in the order of "Matrix Fragments for mma.m16n8k16 with

@@ -1,0 +1,94 @@
+//===- LowlpControlOps.td - promises, output, early end -------*- tablegen -*-===//
+#ifndef LOWLP_IR_LOWLPCONTROLOPS_TD
+#define LOWLP_IR_LOWLPCONTROLOPS_TD
+
+include "lowlp/IR/LowlpKernelOps.td"
+
+def Lowlp_AssumeOp : Lowlp_Op<"assume", [MemoryEffects<[MemWrite]>]> {
+  let summary = "a promise that a condition holds";
+  let description = [{
+    The CPU target checks it, and ends the launch with the message where it does not hold. On a GPU it costs nothing.
+
+    ```mlir
+    lowlp.assume %fits, "the row must fit into one tile"
+    ```
+
+    Lowers to `simt.assert`.
+  }];
+  let arguments = (ins I1:$condition, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message attr-dict";
+}
+
+def Lowlp_AssumeDivisibleOp : Lowlp_Op<"assume_divisible", [Pure, SameOperandsAndResultType]> {
+  let summary = "a number of which a divisor is promised";
+  let description = [{
+    The operand, of which accesses know from here on that it is a multiple of the divisor: offsets and strides made of
+    it may be accessed in wider steps. The CPU target checks the promise.
+
+    ```mlir
+    %aligned = lowlp.assume_divisible %offset by 8
+    ```
+
+    Lowers to `simt.assert` and the operand.
+  }];
+  let arguments = (ins Index:$value, ConfinedAttr<I64Attr, [IntPositive]>:$divisor);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$value `by` $divisor attr-dict";
+}
+
+def Lowlp_PrintOp : Lowlp_Op<"print", [MemoryEffects<[MemWrite]>]> {
+  let summary = "write a line of text and numbers";
+  let description = [{
+    One thread of the first block writes the text with a value in place of each `{}`, and ends the line (Tilus, table 1:
+    Print); `all_blocks` lets one thread of every block do it. The CPU target writes to standard output; so does a GPU,
+    when the host synchronises next. The order of lines of several blocks is open. Values are `index`, `i1`, `i32`,
+    `i64` and `f32`; floats are written with six digits.
+
+    ```mlir
+    lowlp.print "step {}: largest {}" %k, %m : index, f32
+    ```
+
+    Lowers to `gpu.printf`.
+  }];
+  let arguments = (ins StrAttr:$format, Variadic<AnyTypeOf<[Index, I1, I32, I64, F32]>>:$values, UnitAttr:$all_blocks);
+  let assemblyFormat = "$format ($values^ `:` type($values))? (`all_blocks` $all_blocks^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Lowlp_PrintTileOp : Lowlp_Op<"print_tile", [MemoryEffects<[MemWrite]>]> {
+  let summary = "write the elements of a tile";
+  let description = [{
+    For each element a line with the label, its index and its value, `sums[3, 1] = 0.5`, by the first thread that holds
+    it; in the first block alone, or with `all_blocks` in every block. See `lowlp.print` for where lines go. Their order
+    is open, since nothing waits for anything.
+
+    ```mlir
+    lowlp.print_tile "sums", %acc : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to `gpu.printf`.
+  }];
+  let arguments = (ins StrAttr:$label, Lowlp_TileType:$tile, UnitAttr:$all_blocks);
+  let assemblyFormat = "$label `,` $tile (`all_blocks` $all_blocks^)? attr-dict `:` type($tile)";
+}
+
+def Lowlp_ExitOp : Lowlp_Op<"exit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "end the block here";
+  let description = [{
+    All threads of the block leave the kernel (Tilus, table 1: Exit), out of as many loops and branches as there are.
+    Control flow of a block is the same in all its threads, so none is left behind at a barrier. What follows in the
+    same region does not run.
+
+    ```mlir
+    scf.if %nothing_to_do {
+      lowlp.exit
+    }
+    ```
+
+    Lowers to `simt.exit`.
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif // LOWLP_IR_LOWLPCONTROLOPS_TD

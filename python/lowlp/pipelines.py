@@ -24,21 +24,32 @@ def passes_of(pipeline: str, context: ir.Context) -> list[str]:
 
 
 def split_passes(text: str) -> list[str]:
-    """`a,b{x=1,2},gpu.module(c,d)` at the commas that no bracket holds."""
-    passes = [""]
+    """`a,b{x=1,2},gpu.module(c,d)` as `a`, `b{x=1,2}`, `gpu.module(c)`, `gpu.module(d)`."""
+    entries = [""]
     depth = 0
     for character in text:
         depth += (character in _OPENING) - (character in _CLOSING)
         if character == "," and depth == 0:
-            passes.append("")
+            entries.append("")
         else:
-            passes[-1] += character
-    return [entry for entry in passes if entry]
+            entries[-1] += character
+    passes = []
+    for entry in filter(None, entries):
+        anchor, inner = _nested(entry)
+        passes += [f"{anchor}({inside})" for inside in split_passes(inner)] if anchor else [entry]
+    return passes
+
+
+def _nested(entry: str) -> tuple[str, str]:
+    """`gpu.module(c)` as the op `gpu.module` and what runs on it; a pass of its own as two empty texts."""
+    head, parenthesis, rest = entry.partition("(")
+    return (head, rest.removesuffix(")")) if parenthesis and "{" not in head else ("", "")
 
 
 def name_of(entry: str) -> str:
-    """The pass's name without its options."""
-    return entry.partition("{")[0]
+    """The pass's name without its options, and without the ops in which it runs."""
+    anchor, inner = _nested(entry)
+    return name_of(inner) if anchor else entry.partition("{")[0]
 
 
 def failing_pass(source: str, pipeline: str, context: ir.Context) -> str:

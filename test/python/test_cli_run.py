@@ -165,7 +165,7 @@ def test_errors_in_kernels_name_the_line(file: Path, capsys: pytest.CaptureFixtu
         assert main([command, str(file), "--kernel", "wrong", *more]) == 1
         said = capsys.readouterr().err
         assert f"{file}:8: 'lowlp.alloc_shared' op does not fit" in said
-        assert said.endswith(f"refused by: lowlp-convert-to-thread\n{emit}{pipeline}\n")
+        assert said.endswith(f"refused by: lowlp-plan-memory\n{emit}{pipeline}\n")
 
 
 def test_a_gpu_that_is_not_there(

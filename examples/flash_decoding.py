@@ -185,6 +185,7 @@ def main() -> None:
     sizes = (options.batch, options.heads, options.group)
     if options.mlir:
         print(make_attention(*sizes, options.length, options.d, options.splits).mlir)
+        print("// -----")
         print(make_combine(*sizes, options.d, options.splits).mlir)
     elif not run(*sizes, options.length, options.d, options.splits) <= LIMIT:
         raise SystemExit(f"the error is above {LIMIT}")

@@ -13,12 +13,13 @@ launch.
 import argparse
 
 import numpy as np
-from transform_b import BITS, random_weights, transform
+from transform_b import bytes_layout, random_codes, transform
 
 import lowlp
 from lowlp import language as ll
 
 BM, BN, BK = 16, 8, 16
+DTYPE = lowlp.int6
 LAYOUT_C = lowlp.local(2, 1).spatial(8, 4).local(1, 2)
 LIMIT = 2e-3
 
@@ -37,7 +38,7 @@ def make_matmul(n: int, k: int, splits: int) -> ll.Kernel:
         bi, bj, part = ll.block_indices()
         offset_m, offset_n = bi * BM, bj * BN
         a_view = ll.view_global(a, shape=[m, k])
-        b_view = ll.view_global(transformed_b, shape=[k // BK, n // BN, BK * BN * BITS // 8])
+        b_view = ll.view_global(transformed_b, shape=[k // BK, n // BN, BK * BN * DTYPE.bits // 8])
         c_view = ll.view_global(c, shape=[m, n])
         sums = ll.alloc_global("f32", lambda m: (m, n))
         turns = ll.alloc_global("int32", lambda m: (ll.ceildiv(m, BM), n // BN), zeroed=True)
@@ -47,8 +48,8 @@ def make_matmul(n: int, k: int, splits: int) -> ll.Kernel:
             a_tile = ll.load_global(
                 a_view, offsets=[offset_m, step * BK], layout=lowlp.column_local(2, 2).spatial(8, 4).local(1, 2)
             )
-            b_bytes = ll.load_global(b_view, offsets=[step, bj, 0], layout=lowlp.local(3).spatial(32))
-            b_codes = ll.view(b_bytes, dtype="int6", layout=lowlp.local(2, 1).column_spatial(4, 8).local(2, 1))
+            b_bytes = ll.load_global(b_view, offsets=[step, bj, 0], layout=bytes_layout(DTYPE.bits))
+            b_codes = ll.view(b_bytes, dtype=DTYPE, layout=lowlp.local(2, 1).column_spatial(4, 8).local(2, 1))
             acc = ll.dot(a_tile, ll.cast(b_codes, "f16"), acc)
 
         ll.semaphore_acquire(turns, offsets=[bi, bj], value=part)
@@ -67,16 +68,16 @@ def make_matmul(n: int, k: int, splits: int) -> ll.Kernel:
 def run(m: int, n: int, k: int, splits: int, seed: int) -> float:
     """Runs the kernel on the CPU target; returns the relative Frobenius error against float64."""
     a = np.random.default_rng(1).standard_normal((m, k), np.float32).astype(np.float16)
-    b = random_weights(k, n)
+    codes = random_codes(k, n, DTYPE.name)
     c = np.full((m, n), np.nan, np.float16)
-    packed, _ = transform(b)
+    packed, _ = transform(codes, DTYPE.name)
     kernel = lowlp.compiler.compile_cpu(make_matmul(n, k, splits))
     counters = kernel(a, packed, c, m, seed=seed)
     again = np.empty_like(c)
     kernel(a, packed, again, m, seed=seed + 1)
     if not np.array_equal(c, again):
         raise SystemExit("another order of blocks gave other bits")
-    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    wanted = a.astype(np.float64) @ DTYPE.decode(codes).astype(np.float64)
     error = float(np.linalg.norm(c.astype(np.float64) - wanted) / np.linalg.norm(wanted))
     print(f"C[{m}, {n}] = A[{m}, {k}] f16 * B[{k}, {n}] int6 in {splits} parts: error against float64 {error:.2e}")
     print("counted " + ", ".join(f"{name}: {count}" for name, count in counters.items() if count))

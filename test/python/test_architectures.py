@@ -24,27 +24,28 @@ LACKS_MEMORY = re.compile(r"takes (\d+) bytes of shared memory, but a block of (
 
 
 @functools.cache
-def program(file: str) -> str:
-    """The example in the block dialect; those in Python print it."""
+def programs(file: str) -> list[str]:
+    """The example's programs in the block dialect; those in Python print them."""
     path = EXAMPLES / file
     if path.suffix == ".mlir":
-        return path.read_text(encoding="utf-8")
+        return [path.read_text(encoding="utf-8")]
     command = [sys.executable, str(path), "--mlir"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("// -----\n")
 
 
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("file", FILES)
 def test_example_assembles_or_is_refused_for_a_reason(file: str, chip: str) -> None:
-    module = open_program(program(file))
-    try:
-        run_pipeline(module, f"lowlp-to-ptx{{arch={chip}}}")
-    except CompileError as error:
-        check_reason(str(error), chip)
-        return
-    ptx = read_ptx(module)
-    assert f".target {chip}\n" in ptx
-    assert assemble_ptx(ptx, chip).cubin
+    for program in programs(file):
+        module = open_program(program)
+        try:
+            run_pipeline(module, f"lowlp-to-ptx{{arch={chip}}}")
+        except CompileError as error:
+            check_reason(str(error), chip)
+            continue
+        ptx = read_ptx(module)
+        assert f".target {chip}\n" in ptx
+        assert assemble_ptx(ptx, chip).cubin
 
 
 def check_reason(message: str, chip: str) -> None:
@@ -67,7 +68,8 @@ def test_these_are_for_every_architecture(file: str) -> None:
     """They use nothing that came after sm_80, so that no architecture may refuse them."""
     assert file in FILES
     for chip in CHIPS:
-        run_pipeline(open_program(program(file)), f"lowlp-to-nvvm{{arch={chip}}}")
+        for program in programs(file):
+            run_pipeline(open_program(program), f"lowlp-to-nvvm{{arch={chip}}}")
 
 
 @pytest.mark.parametrize("chip", CHIPS)

@@ -32,7 +32,7 @@ def canonical(text: str) -> str:
 def test_figure_is_the_program_written_by_hand(name: str, make: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     sizes = (1024,) * (3 if name == "fig2" else 2)
-    kernel = getattr(importlib.import_module(name), make)(*sizes)
+    kernel = getattr(importlib.import_module(name), make)(*sizes, "int6")
     assert canonical(kernel.mlir) == canonical((EXAMPLES / f"{name}.mlir").read_text())
 
 

@@ -33,7 +33,7 @@ using Program = std::vector<Step>; ///< in each block's order
 
 constexpr int numBlocks = 3;
 constexpr int numThreads = 2;
-constexpr int numWords = 4;   ///< each released once, by block `word % 2`
+constexpr int numWords = 4;    ///< each released once, by block `word % 2`
 constexpr int yieldBytes = 60; ///< beyond what the programs touch
 
 /// Which steps come before which, by the definition.
@@ -119,19 +119,17 @@ Program makeProgram(std::mt19937 &random) {
     for (int i = below(4); i >= 0; --i) {
       StepKind kind = below(3) ? mostly : StepKind(below(3));
       int bytes = kind == StepKind::Atomic ? 4 : 1 << below(4);
-      steps.push_back({block, below(numThreads), kind,
-                       bytes * below(32 / bytes), bytes});
+      steps.push_back(
+          {block, below(numThreads), kind, bytes * below(32 / bytes), bytes});
     }
     for (int i = below(3); i > 0; --i)
       steps.push_back({block, 0, StepKind::Barrier, 0, 0});
     for (int word = 0; word < numWords; ++word) {
       int releaser = word % 2;
       if (block == releaser)
-        steps.push_back(
-            {block, below(numThreads), StepKind::Release, word, 0});
+        steps.push_back({block, below(numThreads), StepKind::Release, word, 0});
       else if (block > releaser && below(2))
-        steps.push_back(
-            {block, below(numThreads), StepKind::Acquire, word, 0});
+        steps.push_back({block, below(numThreads), StepKind::Acquire, word, 0});
     }
     std::shuffle(steps.begin(), steps.end(), random);
     // As it is meant to be, now and then.
@@ -140,11 +138,11 @@ Program makeProgram(std::mt19937 &random) {
         return [=](const Step &step) { return step.kind == kind; };
       };
       const Step barrier = {block, 0, StepKind::Barrier, 0, 0};
-      auto acquired = std::partition(steps.begin(), steps.end(),
-                                            is(StepKind::Acquire));
+      auto acquired =
+          std::partition(steps.begin(), steps.end(), is(StepKind::Acquire));
       acquired = steps.insert(acquired, barrier) + 1;
-      auto released = std::partition(
-          acquired, steps.end(), std::not_fn(is(StepKind::Release)));
+      auto released = std::partition(acquired, steps.end(),
+                                     std::not_fn(is(StepKind::Release)));
       steps.insert(released, barrier);
     }
     program.insert(program.end(), steps.begin(), steps.end());
@@ -161,8 +159,9 @@ TEST(CPUSemaphore, randomProgramsAgainstAllPairs) {
     bool expected = hasRace(program);
     numRacy += expected;
     Program alone;
-    std::copy_if(program.begin(), program.end(), std::back_inserter(alone),
-                 [](const Step &step) { return step.kind < StepKind::Release; });
+    std::copy_if(
+        program.begin(), program.end(), std::back_inserter(alone),
+        [](const Step &step) { return step.kind < StepKind::Release; });
     numSaved += !expected && hasRace(alone);
     for (uint64_t seed = 0; seed < 4; ++seed) {
       std::vector<int32_t> x(16), words(numWords);

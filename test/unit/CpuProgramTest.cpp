@@ -250,7 +250,7 @@ TEST(CpuProgram, roundsToHalvesOnceAndKeepsSubnormals) {
 TEST(CpuProgram, runsFromSeveralThreadsAtOnce) {
   auto program = compiled("%p: !simt.ptr<global>, %v: i32", R"(
     %c0 = arith.constant 0 : i64
-    %old = simt.atomic_rmw add %v, %p[%c0] : !simt.ptr<global>)");
+    %old = simt.atomic_rmw add %v, %p[%c0] : i32, <global>)");
   std::vector<std::thread> threads;
   for (int32_t value = 1; value <= 4; ++value)
     threads.emplace_back([&program, value] {

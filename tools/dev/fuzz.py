@@ -222,7 +222,10 @@ class Mutator:
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 # A line that begins with "error:" is LLVM's last word before it ends the process; those of MLIR begin with a place.
-REPORT = re.compile(r"^error: .*|runtime error: .*|Assertion `.*' failed|LLVM ERROR: .*|UNREACHABLE executed.*|terminate called.*", re.MULTILINE)
+REPORT = re.compile(
+    r"^error: .*|runtime error: .*|Assertion `.*' failed|LLVM ERROR: .*|UNREACHABLE executed.*|terminate called.*",
+    re.MULTILINE,
+)
 FRAME = re.compile(r"^ *#\d+ 0x[0-9a-f]+ ([^(\n][^(\n]*)", re.MULTILINE)
 # Frames that say nothing of the fault: those of the report of it, and of every run.
 HANDLERS = ("llvm::sys::", "SignalHandler", "__restore_rt", "abort", "raise", "gsignal", "assert", "_kill", "runOpt")
@@ -319,10 +322,9 @@ class Hunt:
         print(f"  {path}", flush=True)
 
     def report(self, seconds: float, last: int) -> None:
-        print(
-            f"{self.executions} programs in {seconds:.0f} s, from {len(self.mutator.right)} right and {len(self.mutator.wrong)} wrong ones; "
-            f"seeds up to {last}; {len(self.faults)} faults"
-        )
+        sources = f"{len(self.mutator.right)} right and {len(self.mutator.wrong)} wrong ones"
+        print(f"{self.executions} programs in {seconds:.0f} s, from {sources}; seeds up to {last}")
+        print(f"{len(self.faults)} faults")
         for fault, count in self.faults.most_common():
             print(f"  {count:5} {fault}")
 

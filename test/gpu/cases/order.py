@@ -85,14 +85,14 @@ def atomic_case(kind: str, dtype: str, arch: str) -> Case:
 def split_k_case(m: int, n: int, k: int, splits: int, arch: str) -> Case:
     """The result is the CPU target's, bit for bit: tensor cores sum in an order of their own, so small integers."""
     sys.path.insert(0, str(EXAMPLES))
-    from split_k import make_matmul
-    from transform_b import random_weights, transform
+    from split_k import DTYPE, make_matmul
+    from transform_b import random_codes, transform
 
     a = np.random.default_rng(1).integers(-4, 5, (m, k)).astype(np.float16)
-    b = random_weights(k, n)
-    packed, _ = transform(b)
+    codes = random_codes(k, n, DTYPE.name)
+    packed, _ = transform(codes, DTYPE.name)
     program = make_matmul(n, k, splits)
-    wanted = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float16)
+    wanted = (a.astype(np.float64) @ DTYPE.decode(codes).astype(np.float64)).astype(np.float16)
     arguments: dict[str, Any] = {"a": a, "transformed_b": packed, "c": np.zeros((m, n), np.float16), "m": m}
     return Case(f"split_k_{m}_{splits}", lowlp.compile(program, arch), arguments, "c", wanted, 1e-3)
 

@@ -181,6 +181,10 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
   }
 };
 
+/// Far above what 255 registers hold, of 1 bit an element too, and below where
+/// compiling takes minutes.
+constexpr int64_t kMaxElementsPerThread = 8192;
+
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
   using Base::Base;
 
@@ -191,7 +195,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
       module.emitError() << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
-    if (failed(verifyAllInKernels(module)))
+    if (failed(verifyAllInKernels(module)) || failed(verifyTileSizes(module)))
       return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
     if (!kernels)
@@ -260,6 +264,22 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     return failure(result.wasInterrupted());
   }
 
+  /// The values of a thread become straight code, of which there is a limit.
+  static LogicalResult verifyTileSizes(ModuleOp module) {
+    WalkResult result = module.walk([](Operation *op) {
+      for (Type type : op->getResultTypes())
+        if (auto tile = dyn_cast<TileType>(type);
+            tile && tile.getNumLocals() > kMaxElementsPerThread) {
+          op->emitOpError("gives each thread ")
+              << tile.getNumLocals() << " elements; at most "
+              << kMaxElementsPerThread << " are allowed";
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   /// Moves all kernels into a gpu.module; null when there are none.
   static gpu::GPUModuleOp gatherKernels(ModuleOp module) {
     SmallVector<KernelOp> kernels(module.getOps<KernelOp>());
@@ -283,8 +303,8 @@ void lowlp::populateKernelPatterns(const TypeConverter &converter,
                                    const SharedMemoryPlan &plan,
                                    const WorkspacePlan &workspace,
                                    const TensorMapPlan &tensorMaps) {
-  patterns.add<KernelPattern>(converter, patterns.getContext(), plan,
-                              workspace, tensorMaps);
+  patterns.add<KernelPattern>(converter, patterns.getContext(), plan, workspace,
+                              tensorMaps);
   patterns.add<ReturnPattern, BlockIndicesPattern>(converter,
                                                    patterns.getContext());
 }

@@ -12,8 +12,8 @@ def ConvertToThread : Pass<"lowlp-convert-to-thread", "::mlir::ModuleOp"> {
     `arch` is the architecture whose instructions the program may use; without one, those that all have. It decides
     between instructions that do the same, so the values are the same for every architecture.
 
-    Requires: every tile has a layout whose threads are those of its kernel; the shared tiles of a kernel take at most
-    227 KiB.
+    Requires: every tile has a layout whose threads are those of its kernel, and gives each at most 8192 elements; the
+    shared tiles of a kernel take at most 227 KiB.
 
     Guarantees: no op of `lowlp` is left. A kernel's body is `gpu`, `scf`, `arith`, `math`, `vector` and `simt`; the grid
     is the attribute `lowlp.grid`, the size of a block is `known_block_size`, the bytes of dynamic shared memory that the

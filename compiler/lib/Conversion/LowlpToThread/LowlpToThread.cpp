@@ -181,6 +181,10 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
   }
 };
 
+/// Far above what 255 registers hold, of 1 bit an element too, and below where
+/// compiling takes minutes.
+constexpr int64_t kMaxElementsPerThread = 8192;
+
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
   using Base::Base;
 
@@ -191,7 +195,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
       module.emitError() << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
-    if (failed(verifyAllInKernels(module)))
+    if (failed(verifyAllInKernels(module)) || failed(verifyTileSizes(module)))
       return signalPassFailure();
     gpu::GPUModuleOp kernels = gatherKernels(module);
     if (!kernels)
@@ -261,6 +265,22 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
         return WalkResult::advance();
       op->emitOpError("must lie in a kernel at the top level of the module");
       return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// The values of a thread become straight code, of which there is a limit.
+  static LogicalResult verifyTileSizes(ModuleOp module) {
+    WalkResult result = module.walk([](Operation *op) {
+      for (Type type : op->getResultTypes())
+        if (auto tile = dyn_cast<TileType>(type);
+            tile && tile.getNumLocals() > kMaxElementsPerThread) {
+          op->emitOpError("gives each thread ")
+              << tile.getNumLocals() << " elements; at most "
+              << kMaxElementsPerThread << " are allowed";
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
   }

@@ -39,7 +39,7 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
     Raises KernelValueError when its source cannot be read or holds what a kernel cannot.
     """
     node, filename = _parse(function)
-    free = function.__code__.co_freevars
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     node.decorator_list, node.returns = [], None
     for argument in ast.walk(node.args):
         if isinstance(argument, ast.arg):
@@ -47,14 +47,14 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
     node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
     Rewriter(filename).rewrite_function(node)
 
+    # A function within one that is rewritten has it already.
+    cells[CONTROL] = types.CellType(control_flow)
     # The closure's variables become parameters of a function around, whose cells are then the original ones.
-    around = ast.parse(f"def around({', '.join((*free, CONTROL))}):\n  pass")
+    around = ast.parse(f"def around({', '.join(cells)}):\n  pass")
     definition = around.body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body = [node]
     code = _code_in(_code_in(compile(around, filename, "exec", dont_inherit=True), "around"), function.__name__)
-    cells = dict(zip(free, function.__closure__ or (), strict=True))
-    cells[CONTROL] = types.CellType(control_flow)
     result = types.FunctionType(
         code,
         function.__globals__,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from pathlib import Path
 
 MODULES = sorted(
@@ -30,8 +31,11 @@ def main() -> None:
         for case in importlib.import_module(f"cases.{module}").cases(options.arch):
             case.write(options.folder)
             count += 1
-            print(f"\r{count} cases, last {case.name:<24}", end="", flush=True)
-    print()
+            if sys.stdout.isatty():
+                print(f"\r{count} cases, last {case.name:<48}", end="", flush=True)
+    print(
+        f"\r{count} cases in {options.folder}{'':<40}" if sys.stdout.isatty() else f"{count} cases in {options.folder}"
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -69,19 +71,37 @@ def run_case(folder: Path) -> dict[str, object]:
     }
 
 
+def run_cases(folders: list[Path]) -> list[dict[str, object]]:
+    """Runs all cases, in another process: after an error of CUDA, which stays, the next one begins in a new one."""
+    rows: list[dict[str, object]] = []
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(1, context)
+    for folder in folders:
+        try:
+            rows.append(pool.submit(run_case, folder).result())
+        except Exception as error:  # whatever it is, the others are to run
+            print(f"{folder.name}: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+            failure = {"passed": False, "error": float("nan"), "tolerance": 0, "median_us": 0.0, "shape": None}
+            rows.append({"name": folder.name, **failure})
+            pool.shutdown(wait=False, cancel_futures=True)
+            pool = ProcessPoolExecutor(1, context)
+    pool.shutdown()
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="run prepared cases on the GPU")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows = [run_case(folder) for folder in sorted(options.folder.iterdir()) if (folder / "case.json").exists()]
+    rows = run_cases([folder for folder in sorted(options.folder.iterdir()) if (folder / "case.json").exists()])
     print(f"{lowlp_runtime.device_name()}, {len(rows)} cases")
-    print(f"{'case':<22} {'M, N, K':<16} {'error':>9} {'allowed':>8} {'us':>8}  result")
+    print(f"{'case':<36} {'M, N, K':<16} {'error':>9} {'allowed':>8} {'us':>8}  result")
     for row in rows:
         shape = ", ".join(map(str, row["shape"])) if isinstance(row["shape"], list) else ""
         allowed = "equal" if row["tolerance"] == 0 else f"{row['tolerance']:.1e}"
         verdict = "ok" if row["passed"] else "FAILED"
-        print(f"{row['name']:<22} {shape:<16} {row['error']:9.2e} {allowed:>8} {row['median_us']:8.1f}  {verdict}")
+        print(f"{row['name']:<36} {shape:<16} {row['error']:9.2e} {allowed:>8} {row['median_us']:8.1f}  {verdict}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
     failed = [str(row["name"]) for row in rows if not row["passed"]]

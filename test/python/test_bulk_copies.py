@@ -160,10 +160,17 @@ def test_boxes_of_tensors(dtype: str, box: tuple[int, int]) -> None:
     x = np.random.default_rng(3).integers(1, 100, (m, k)).astype(kind)
     padded = np.zeros((m + 200, k + 400), kind)
     padded[100 : 100 + m, 200 : 200 + k] = x
-    for i, j in ((0, 0), (7, 9), (-5, -3), (40, 100), (44, 111), (60, 0), (0, -200)):
+    for i, j in ((0, 0), (7, 16), (-5, -16), (40, 96), (44, 96), (60, 0), (0, -192)):
         y = np.ones(box, kind)
         kernel(x, y, m, k, i, j)
         np.testing.assert_array_equal(y, padded[100 + i : 100 + i + box[0], 200 + j : 200 + j + box[1]])
+
+
+def test_a_box_begins_at_16_bytes_of_a_row() -> None:
+    kernel = compile_cpu(make_box(None, "f32", (8, 64)))
+    x, y = np.ones((45, 112), np.float32), np.ones((8, 64), np.float32)
+    with pytest.raises(CpuTargetError, match=r"copy_tensor at .*does not begin at a multiple of 16 bytes of a row"):
+        kernel(x, y, 45, 112, 7, 9)
 
 
 def make_store(*, fence: bool = True, wait: bool = True, columns: int = 128) -> ll.Kernel:

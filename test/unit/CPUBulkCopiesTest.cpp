@@ -392,11 +392,11 @@ std::vector<int32_t> wantedBox(int row, int column, int words) {
 
 TEST(CPUBulkCopies, tensors) {
   const ReportCase cases[] = {
-      {"edges below", 1, copyBox<-3, -2, 0>, {}, wantedBox(-3, -2, 16)},
-      {"edges above", 1, copyBox<15, 5, 0>, {}, wantedBox(15, 5, 16)},
-      {"swizzle 32", 1, copyBox<3, 1, 32>, {}, wantedBox(3, 1, 8)},
-      {"swizzle 64", 1, copyBox<3, 1, 64>, {}, wantedBox(3, 1, 16)},
-      {"swizzle 128", 1, copyBox<3, -5, 128>, {}, wantedBox(3, -5, 32)},
+      {"edges below", 1, copyBox<-3, -4, 0>, {}, wantedBox(-3, -4, 16)},
+      {"edges above", 1, copyBox<15, 4, 0>, {}, wantedBox(15, 4, 16)},
+      {"swizzle 32", 1, copyBox<3, 4, 32>, {}, wantedBox(3, 4, 8)},
+      {"swizzle 64", 1, copyBox<3, 4, 64>, {}, wantedBox(3, 4, 16)},
+      {"swizzle 128", 1, copyBox<3, -4, 128>, {}, wantedBox(3, -4, 32)},
       {"misaligned stride",
        1,
        [](LowlpThread *t, void *const *args) {
@@ -416,6 +416,10 @@ TEST(CPUBulkCopies, tensors) {
          lowlpCpuCopyTensor(t, &box, copySite);
        },
        {copySite, "a stride of the tensor is not a multiple of 16 bytes"}},
+      {"misaligned part",
+       1,
+       copyBox<3, 1, 0>,
+       {copySite, "the box does not begin at a multiple of 16 bytes of a row"}},
       {"misaligned box",
        1,
        [](LowlpThread *t, void *const *args) {

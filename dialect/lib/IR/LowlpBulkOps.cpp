@@ -106,6 +106,12 @@ LogicalResult CopyTensorOp::verify() {
   FailureOr<int64_t> rowBytes = verifyRowBytes(*this, part);
   if (failed(rowBytes))
     return failure();
+  std::optional<int64_t> last =
+      getConstantIntValue(OpFoldResult(getSourceOffsets().back()));
+  if (last && *last * bits / 8 % 16 != 0)
+    return emitOpError("the last offset in the view must be a multiple of 16 "
+                       "bytes, but is ")
+           << *last << " elements of " << bits << " bits";
   if (int64_t rank = getSource().getType().getRank(); rank > 5)
     return emitOpError("the view must have 1 to 5 dimensions, but has ")
            << rank;

@@ -90,6 +90,20 @@ LogicalResult AtomicRMWOp::verify() {
 // AllocGlobalOp
 //===----------------------------------------------------------------------===//
 
+/// Whether all divisors in `formula` are positive numbers.
+static bool hasPositiveDivisors(AffineExpr formula) {
+  WalkResult result = formula.walk([](AffineExpr part) {
+    auto binary = dyn_cast<AffineBinaryOpExpr>(part);
+    if (!binary || binary.getKind() == AffineExprKind::Add ||
+        binary.getKind() == AffineExprKind::Mul)
+      return WalkResult::advance();
+    auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    return divisor && divisor.getValue() > 0 ? WalkResult::advance()
+                                             : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
 LogicalResult AllocGlobalOp::verify() {
   AffineMap shape = getShape();
   if (shape.getNumResults() == 0)
@@ -99,6 +113,8 @@ LogicalResult AllocGlobalOp::verify() {
         constant && constant.getValue() < 1)
       return emitOpError("extents must be at least 1, but one is ")
              << constant.getValue();
+  if (!llvm::all_of(shape.getResults(), hasPositiveDivisors))
+    return emitOpError("extents must divide by positive numbers only");
   auto kernel = (*this)->getParentOfType<KernelOp>();
   if (!kernel)
     return emitOpError("must lie in a lowlp.kernel");

@@ -37,7 +37,8 @@ static int64_t placeOf(const LowlpTensorCopy &copy, int64_t row, int64_t chunk,
 }
 
 /// What is wrong with the copy, or null: what cuTensorMapEncodeTiled and the
-/// instruction demand.
+/// instruction demand. The PTX ISA does not say that boxes begin at 16 bytes of
+/// a row; an H200 ends a kernel whose box does not as an illegal instruction.
 static const char *explainInvalid(const LowlpTensorCopy &copy) {
   if (uintptr_t(copy.source) % 16)
     return "the tensor does not begin at a multiple of 16 bytes";
@@ -48,6 +49,9 @@ static const char *explainInvalid(const LowlpTensorCopy &copy) {
   for (int64_t dim = 0; dim < copy.rank; ++dim)
     if (copy.extents[dim] < 1 || copy.extents[dim] > int64_t(1) << 32)
       return "an extent of the tensor is not 1 to 2^32";
+  if (copy.offsets[copy.rank - 1] * copy.elementBytes % bytesPerChunk)
+    return "the box does not begin at a multiple of 16 bytes of a row of the "
+           "tensor";
   int64_t alignment = copy.swizzleBytes ? 8 * copy.swizzleBytes : 128;
   if ((uintptr_t(copy.destination) + uintptr_t(copy.destinationOffset)) %
       uintptr_t(alignment))

@@ -20,6 +20,6 @@ func.func @outside(%x: !lowlp.tile<32xsi6, spatial(32)>) {
 
 lowlp.kernel @much() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   // expected-error @below {{gives each thread 8193 elements; at most 8192 are allowed}}
-  %t = lowlp.iota dim 0 : !lowlp.tile<262176xi32, local(8193).spatial(32)>
+  %t = lowlp.iota dim 0 : !lowlp.tile<262176xsi32, local(8193).spatial(32)>
   lowlp.return
 }

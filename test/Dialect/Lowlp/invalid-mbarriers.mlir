@@ -145,3 +145,16 @@ func.func @tensor_swizzle(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<16x32xf16, swiz
   lowlp.copy_tensor %v[%i, %i] to %s[%i, %i] shape [16, 32] signals %b[%i] : !lowlp.global<64x64xf16> to !lowlp.shared<16x32xf16, swizzle(local(16, 4), dim=1).local(1, 8)>, !lowlp.mbarriers<3>
   return
 }
+
+// -----
+
+lowlp.kernel @misaligned_part(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %i = arith.constant 0 : index
+  %j = arith.constant 4 : index
+  %v = lowlp.view_global %p shape [64, 64] : !lowlp.ptr<f16> -> !lowlp.global<64x64xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<16x32xf16>
+  %b = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<3>
+  // expected-error @below {{'lowlp.copy_tensor' op the last offset in the view must be a multiple of 16 bytes, but is 4 elements of 16 bits}}
+  lowlp.copy_tensor %v[%i, %j] to %s[%i, %i] shape [16, 32] signals %b[%i] : !lowlp.global<64x64xf16> to !lowlp.shared<16x32xf16>, !lowlp.mbarriers<3>
+  lowlp.return
+}

@@ -131,3 +131,11 @@ lowlp.kernel @alloc_dimensions(%m: i32) attributes {grid = affine_map<(m) -> (m)
   %p = lowlp.alloc_global shape affine_map<() -> (8)> : !lowlp.ptr<f32>
   lowlp.return
 }
+
+// -----
+
+lowlp.kernel @negative_divisor(%m: i32) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  // expected-error @below {{extents must divide by positive numbers only}}
+  %a = lowlp.alloc_global shape affine_map<(m) -> (m ceildiv -16)> : !lowlp.ptr<f32>
+  lowlp.return
+}

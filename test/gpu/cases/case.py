@@ -32,7 +32,9 @@ class Case:
         folder = folder / self.name
         folder.mkdir(parents=True, exist_ok=True)
         self.kernel.save(folder / "kernel.lowlp")
-        arrays: dict[str, np.ndarray] = {"wanted": self.wanted}
+        arrays: dict[str, np.ndarray] = {
+            "wanted": self.wanted.astype(np.float32) if self.wanted.dtype == BF16 else self.wanted
+        }
         order: list[dict[str, object]] = []
         for name, value in self.arguments.items():
             if isinstance(value, np.ndarray):

@@ -40,7 +40,7 @@ def cases(arch: str) -> Iterator[Case]:
         x = rng.integers(1, 100, (m, k)).astype(kind)
         padded = np.zeros((m + 200, k + 200), kind)
         padded[100 : 100 + m, 100 : 100 + k] = x
-        for i, j in ((0, 0), (7, 9), (-5, -3), (40, 100)):
+        for i, j in ((0, 0), (7, 16), (-5, -16), (40, 96)):
             wanted = padded[100 + i : 100 + i + box[0], 100 + j : 100 + j + box[1]].astype(np.float64)
             arguments = {"x": x, "y": np.zeros(box, kind), "m": m, "k": k, "i": i, "j": j}
             yield Case(f"box_{dtype}_{box[0]}x{box[1]}_{i}_{j}", kernel, arguments, "y", wanted, 0.0)

@@ -181,10 +181,6 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
   }
 };
 
-/// Far above what 255 registers hold, of 1 bit an element too, and below where
-/// compiling takes minutes.
-constexpr int64_t kMaxElementsPerThread = 8192;
-
 struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
   using Base::Base;
 
@@ -274,10 +270,10 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     WalkResult result = module.walk([](Operation *op) {
       for (Type type : op->getResultTypes())
         if (auto tile = dyn_cast<TileType>(type);
-            tile && tile.getNumLocals() > kMaxElementsPerThread) {
+            tile && tile.getNumLocals() > simt::kMaxElementsPerThread) {
           op->emitOpError("gives each thread ")
               << tile.getNumLocals() << " elements; at most "
-              << kMaxElementsPerThread << " are allowed";
+              << simt::kMaxElementsPerThread << " are allowed";
           return WalkResult::interrupt();
         }
       return WalkResult::advance();

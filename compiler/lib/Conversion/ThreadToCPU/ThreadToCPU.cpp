@@ -91,7 +91,8 @@ struct ConvertThreadToCPU
         failed(hoistKernels(module, kernels)))
       return signalPassFailure();
     for (Operation *kernel : kernels)
-      if (failed(lowerStructuredControlFlow(kernel)))
+      if (failed(verifyVectorSizes(kernel)) ||
+          failed(lowerStructuredControlFlow(kernel)))
         return signalPassFailure();
     if (failed(convert(&getContext(), kernels)))
       signalPassFailure();

@@ -74,6 +74,22 @@ struct FunnelShiftLowering : ConvertOpToLLVMPattern<simt::FunnelShiftOp> {
 
 } // namespace
 
+LogicalResult lowlp::verifyVectorSizes(Operation *root) {
+  WalkResult result = root->walk([](Operation *op) {
+    for (Type type : op->getResultTypes()) {
+      auto vector = dyn_cast<VectorType>(type);
+      if (!vector || vector.getNumElements() <= simt::kMaxElementsPerThread)
+        continue;
+      op->emitOpError("gives each thread a vector of ")
+          << vector.getNumElements() << " elements; at most "
+          << simt::kMaxElementsPerThread << " are allowed";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult lowlp::lowerStructuredControlFlow(Operation *root) {
   RewritePatternSet patterns(root->getContext());
   populateSCFToControlFlowConversionPatterns(patterns);

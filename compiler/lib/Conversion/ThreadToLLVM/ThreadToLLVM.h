@@ -19,6 +19,10 @@ namespace lowlp {
 /// The options of the type converters of both lowerings: an index has 64 bits.
 mlir::LowerToLLVMOptions getLoweringOptions(mlir::MLIRContext *context);
 
+/// Fails with a diagnostic at an op below `root` that gives a thread more
+/// elements in one vector than compiling can bear.
+mlir::LogicalResult verifyVectorSizes(mlir::Operation *root);
+
 /// Turns the `scf` ops below `root` into blocks and branches. Fails with a
 /// diagnostic at an op of `scf` that has no such form.
 mlir::LogicalResult lowerStructuredControlFlow(mlir::Operation *root);

@@ -130,7 +130,8 @@ struct ConvertThreadToNVVM
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,
                                             "nvptx64-nvidia-cuda", arch);
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>()) {
-      if (failed(lowerStructuredControlFlow(gpuModule)) ||
+      if (failed(verifyVectorSizes(gpuModule)) ||
+          failed(lowerStructuredControlFlow(gpuModule)) ||
           failed(convert(gpuModule)))
         return signalPassFailure();
       gpuModule.setTargetsAttr(ArrayAttr::get(&getContext(), {target}));

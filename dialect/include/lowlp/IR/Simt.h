@@ -21,6 +21,11 @@
 
 namespace lowlp::simt {
 
+/// The most elements that a thread may hold in one value: far above what 255
+/// registers hold, of 1 bit an element too, and below where compiling takes
+/// minutes.
+inline constexpr int64_t kMaxElementsPerThread = 8192;
+
 /// The bytes of a scalar or vector of whole bytes.
 int64_t getSizeInBytes(mlir::Type type);
 

@@ -30,6 +30,14 @@ static LogicalResult verifyTarget(gpu::GPUModuleOp module, StringRef arch) {
   return success();
 }
 
+/// LLVM's translation takes for granted that code lies in functions.
+static LogicalResult verifyAllInFunctions(gpu::GPUModuleOp module) {
+  for (Operation &op : *module.getBody())
+    if (!isa<SymbolOpInterface, LLVM::ModuleFlagsOp, LLVM::LinkerOptionsOp>(op))
+      return op.emitOpError("must lie in a function");
+  return success();
+}
+
 namespace {
 
 struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
@@ -62,7 +70,8 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
 
   /// Replaces `module` by a gpu.binary with its PTX.
   LogicalResult emit(gpu::GPUModuleOp module) {
-    if (failed(verifyTarget(module, arch)))
+    if (failed(verifyTarget(module, arch)) ||
+        failed(verifyAllInFunctions(module)))
       return failure();
     llvm::Expected<std::string> ptx =
         lowlp::compileToPTX(module, arch, optLevel);

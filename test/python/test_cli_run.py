@@ -127,7 +127,12 @@ def test_wrong_arguments(arguments: tuple[str, ...], said: str, file: Path, caps
     [
         ("x = 1\ny = nothing\n", (), "kernels.py:2: NameError: name 'nothing' is not defined"),
         ("x = (\n", (), "kernels.py: SyntaxError: "),
-        ("x = 1\n", (), "expected one kernel, found none; say which with --kernel"),
+        ("x = 1\n", (), "expected one kernel, found none; say which with --kernel\n"),
+        (
+            "from lowlp.language import Kernel\ndef make(n) -> Kernel: ...\ndef other(n) -> int: ...\n",
+            (),
+            "found none; say which with --kernel, as in --kernel 'make(...)'\n",
+        ),
         (SOURCE + "more = make(3.0)\n", (), "expected one kernel, found twice, more; say which"),
         (SOURCE, ("--kernel", "make"), "--kernel 'make': expected a kernel, got function"),
         (SOURCE, ("--kernel", "thrice"), "--kernel 'thrice': NameError: name 'thrice' is not defined"),

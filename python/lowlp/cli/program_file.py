@@ -111,6 +111,14 @@ def _read_stdin() -> str:
     return sys.stdin.read().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+def _makes_kernel(value: object) -> bool:
+    """Whether this is a function of the file that is annotated to return a kernel."""
+    if not isinstance(value, types.FunctionType) or value.__module__ != _MODULE:
+        return False
+    returned = value.__annotations__.get("return")
+    return getattr(returned, "__name__", str(returned)).rpartition(".")[2] == "Kernel"
+
+
 def _kernel_of(path: Path, wanted: str | None) -> Kernel:
     from lowlp.language import Kernel
 
@@ -119,7 +127,9 @@ def _kernel_of(path: Path, wanted: str | None) -> Kernel:
         found = {name: value for name, value in names.items() if isinstance(value, Kernel)}
         if len(found) != 1:
             listed = ", ".join(found) or "none"
-            raise LowlpValueError(f"{path}: expected one kernel, found {listed}; say which with --kernel")
+            makers = [f"'{name}(...)'" for name, value in names.items() if _makes_kernel(value)]
+            example = f", as in --kernel {' or '.join(makers)}" if makers and not found else ""
+            raise LowlpValueError(f"{path}: expected one kernel, found {listed}; say which with --kernel{example}")
         return next(iter(found.values()))
     try:
         value = eval(compile(wanted, "--kernel", "eval"), dict(names))

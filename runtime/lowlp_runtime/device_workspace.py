@@ -41,7 +41,10 @@ def workspace_pointer(layout: WorkspaceLayout, stream: int) -> Iterator[int]:
 
     The current context is the stream's. Raises `DeviceError` where there is no memory for it.
     """
-    key = _Key(int(call("cuCtxGetId", None)), int(call("cuStreamGetId", stream)), _capture_of(stream))
+    capture = _capture_of(stream)
+    # A stream that is captured tells no id; its handle says which one it is for as long as the capture lasts.
+    stream_id = stream if capture else int(call("cuStreamGetId", stream))
+    key = _Key(int(call("cuCtxGetId", None)), stream_id, capture)
     # Held until the launch is on the stream, so that nobody frees the buffer before.
     with _lock:
         buffer = _buffers.get(key, _Buffer(0, 0, 0))

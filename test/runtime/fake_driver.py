@@ -9,6 +9,7 @@ from typing import Any
 class Result(enum.IntEnum):
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_IMAGE = 200
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900
 
 
 class Attribute(enum.IntEnum):
@@ -165,6 +166,8 @@ class FakeDriver:
         return (OK,)
 
     def cuStreamGetId(self, stream: int) -> tuple[Result, int]:
+        if stream in self.captures:
+            return Result.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 0
         return OK, self.stream_ids.get(stream, stream)
 
     def cuStreamGetCaptureInfo(self, stream: int) -> tuple[Result, int, int, str]:

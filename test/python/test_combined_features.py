@@ -10,7 +10,7 @@ import pytest
 import lowlp
 from lowlp import language as ll
 from lowlp.compiler import CpuKernel, compile_cpu
-from lowlp.errors import CpuTargetError
+from lowlp.errors import CpuTargetError, LowlpError
 
 COLUMNS = 64
 ROW = lowlp.spatial(1, COLUMNS)
@@ -35,9 +35,7 @@ def sum_of_rows(
     ll.synchronize()
     ll.mbarrier_expect_bytes(filled, 0, num_bytes=2 * COLUMNS)
     rows = ll.view_global(x, shape=[m, COLUMNS], strides=[stride, 1])
-    ll.copy_tensor(
-        rows, shared, view_offsets=[block, 0], offsets=[0, 0], shape=[1, COLUMNS], barriers=filled, index=0
-    )
+    ll.copy_tensor(rows, shared, view_offsets=[block, 0], offsets=[0, 0], shape=[1, COLUMNS], barriers=filled, index=0)
     ll.mbarrier_wait(filled, 0, parity=0)
     row = ll.cast(ll.load_shared(shared, offsets=[0, 0], layout=ROW), "f32")
     ll.store_global(row * factor + term, scratch, offsets=[block, 0])
@@ -117,3 +115,11 @@ def test_a_bulk_copy_takes_what_was_stored(layout: lowlp.Layout, exits: bool) ->
             match=r"copy_bulk_to_global at .*: the thread ended before this copy was waited for, and may not have read",
         ):
             store_kernel(layout, waits=False, exits=exits)(x, y, seed=seed)
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, 2**40])
+def test_an_integer_that_does_not_fit_is_refused(number: int) -> None:
+    x = np.zeros((1, COLUMNS), np.float16)
+    with pytest.raises(LowlpError, match=rf"^m: must be in -2\*\*31\.\.2\*\*31-1 \(i32\), got {number}$") as error:
+        sum_of_rows(1.0, x, number, COLUMNS, np.zeros(COLUMNS, np.float16), 0.0, COLUMNS)
+    assert isinstance(error.value, ValueError)

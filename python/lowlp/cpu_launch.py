@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from lowlp_runtime.description import KernelDescription, Parameter
-from lowlp_runtime.launch import bind, check_divisible
+from lowlp_runtime.launch import bind, check_integer
 from lowlp_runtime.workspace import ALIGNMENT_BYTES, WorkspaceLayout
 
 from .errors import CpuTargetError, LowlpTypeError, LowlpValueError
@@ -161,5 +161,5 @@ def _integer(parameter: Parameter, value: object) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise LowlpTypeError(f"{parameter.name}: expected an int, got {type(value).__name__}") from None
-    check_divisible(parameter, number)
+    check_integer(parameter, number)
     return number

@@ -232,8 +232,15 @@ def _check_array(parameter: Parameter, array: DeviceArray) -> None:
         raise LowlpValueError(f"{parameter.name}: array of {array.size} elements at address 0")
 
 
-def check_divisible(parameter: Parameter, number: int) -> None:
-    """Raises `LowlpValueError` unless the argument is the multiple that the kernel was compiled for."""
+def check_integer(parameter: Parameter, number: int) -> None:
+    """Raises `LowlpValueError` unless the argument fits its type, and is the multiple that the kernel was compiled
+    for.
+    """
+    bits = INTEGER_KINDS[parameter.kind]
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise LowlpValueError(
+            f"{parameter.name}: must be in -2**{bits - 1}..2**{bits - 1}-1 ({parameter.kind}), got {number}"
+        )
     if number % parameter.divisible_by:
         raise LowlpValueError(f"{parameter.name}: must be a multiple of {parameter.divisible_by}, got {number}")
 
@@ -247,12 +254,7 @@ def _integer(parameter: Parameter, value: object) -> int:
         raise LowlpTypeError(
             f"{parameter.name}: expected an int ({parameter.kind}), got {type(value).__name__}"
         ) from None
-    bits = INTEGER_KINDS[parameter.kind]
-    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise LowlpValueError(
-            f"{parameter.name}: must be in -2**{bits - 1}..2**{bits - 1}-1 ({parameter.kind}), got {number}"
-        )
-    check_divisible(parameter, number)
+    check_integer(parameter, number)
     return number
 
 

@@ -271,6 +271,7 @@ TEST(CPUBulkCopies, toGlobal) {
          lowlpCpuFenceAsync(t);
          if (isFirst(t))
            copyBack(t, args, 0, 0, 8);
+         lowlpCpuCopyBulkWait(t, 0, /*onlyRead=*/1);
        },
        {},
        {0, 1, 2, 3, 4, 5, 6, 7}},
@@ -306,6 +307,16 @@ TEST(CPUBulkCopies, toGlobal) {
            copyBack(t, args, 0, 0, 8);
        },
        {"t.mlir:"}},
+      {"nobody waits, and the thread ends",
+       8,
+       [](LowlpThread *t, void *const *args) {
+         storeAll(t);
+         lowlpCpuFenceAsync(t);
+         lowlpCpuBarrier(t, "b");
+         if (isFirst(t))
+           copyBack(t, args, 0, 0, 8);
+       },
+       {backSite, "the thread ended before this copy was waited for"}},
       {"stored again without waiting",
        8,
        [](LowlpThread *t, void *const *args) {

@@ -81,8 +81,8 @@ def copy_bulk_to_global(
     """Begins a bulk copy of a part of a shared tile to a view; see `copy_bulk` for the arguments.
 
     What was stored to the shared tile goes along if `fence_async` and `synchronize` lie in between. The tile may be
-    written again behind `copy_bulk_wait` with `read` and `synchronize`. Needs sm_90. Raises KernelTypeError and
-    KernelValueError for other arguments.
+    written again behind `copy_bulk_wait` with `read` and `synchronize`. The same wait must come before the kernel ends,
+    since its shared memory ends with it. Needs sm_90. Raises KernelTypeError and KernelValueError for other arguments.
     """
     target, start, extents = _part(view, view_offsets, source, offsets, shape, "source")
     _emit_copy("copy_bulk_to_global", [*start, *target], extents)

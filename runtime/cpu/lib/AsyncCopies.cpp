@@ -8,9 +8,10 @@
 //   by an mbarrier      when nothing but the copy can wake a thread
 //   (Mbarrier.cpp)
 //
-// and at the end of its thread where nobody waits. Its accesses count twice for
-// the order of accesses: when it is issued, since it may read and write from
-// then on, and when it lands. Without the check, copies land at once.
+// and at the end of its thread where nobody waits, which is reported of a copy
+// that has yet to read shared memory. Its accesses count twice for the order of
+// accesses: when it is issued, since it may read and write from then on, and
+// when it lands. Without the check, copies land at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -201,7 +202,18 @@ bool Block::landBulkCopies(LowlpThread &thread, int64_t numUnderWay,
 void Block::finishCopies(LowlpThread &thread) {
   thread.copies.commit();
   thread.bulkCopies.commit();
-  if (landCopies(thread, 0))
+  if (!landCopies(thread, 0))
+    return;
+  // What they write may arrive later, but the shared memory that they read is
+  // the block's only until its end.
+  thread.bulkCopies.forEachDue(0, [&](PendingCopies::Number number) {
+    const PendingCopy &copy = pending.get(number);
+    if (!copy.isRead && !failed)
+      setError(thread, copy.site,
+               "the thread ended before this copy was waited for, and may not "
+               "have read shared memory by then");
+  });
+  if (!failed)
     landBulkCopies(thread, 0, /*onlyRead=*/false);
 }
 

@@ -23,8 +23,6 @@ SmallVector<int64_t> lowlp::getTensorBox(CopyTensorOp copy) {
   return box;
 }
 
-// PTX ISA, "cp.async.bulk.tensor": shared memory is aligned to 128 bytes. A
-// swizzle repeats every 8 rows.
 /// `value` as a function of the integer parameters of `kernel`, or null.
 static AffineExpr getFormula(OpFoldResult value, KernelOp kernel) {
   MLIRContext *context = kernel.getContext();

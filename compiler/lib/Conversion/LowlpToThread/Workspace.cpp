@@ -148,8 +148,11 @@ struct AllocGlobalPattern : OpConversionPattern<AllocGlobalOp> {
     Location loc = getNamedLoc(op);
     Places places(rewriter, loc, kernel);
     Value offset = places.getOffset(op, neighbours.at(op));
-    rewriter.replaceOpWithNewOp<simt::OffsetOp>(
-        op, kernel.getArguments().back(), offset);
+    // Tensor maps are the only arguments behind the workspace pointer.
+    auto maps = kernel->getAttrOfType<ArrayAttr>("lowlp.tensor_maps");
+    size_t numMaps = maps ? maps.size() : 0;
+    Value workspace = kernel.getArguments().drop_back(numMaps).back();
+    rewriter.replaceOpWithNewOp<simt::OffsetOp>(op, workspace, offset);
     return success();
   }
 

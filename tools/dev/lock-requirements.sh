@@ -18,6 +18,6 @@ print(*pyproject["build-system"]["requires"], *project["dependencies"],
 PY
 "$work/venv/bin/python" -m pip install --quiet --requirement "$work/direct.txt"
 {
-  echo "# Everything .venv holds, pinned. Written by tools/dev/lock-requirements.sh from pyproject.toml."
+  echo "# Everything .venv holds, pinned for Python 3.11.2 and newer. Written by tools/dev/lock-requirements.sh from pyproject.toml."
   "$work/venv/bin/python" -m pip freeze
 } >"$root/tools/dev/requirements.txt"

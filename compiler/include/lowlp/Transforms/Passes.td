@@ -51,8 +51,9 @@ def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
     A tile is live from an access to the last load that may read what is there, through `scf` loops and branches: over
     all of a loop, if a load may read what an iteration before has stored. A store of the whole tile ends what was there
     before. A tile that `lowlp.copy_async` fills is live until a `lowlp.copy_async_wait 0` behind its commit. Two tiles
-    may share bytes if neither is touched where the other is live. A tile that any other op than loads, stores and copies
-    uses, or that is used in a region of an op other than `scf.for`, `scf.if` and `scf.while`, shares with none.
+    may share bytes if neither is touched where the other is live. A tile that any other op than loads, lookups, stores
+    and `lowlp.copy_async` uses, or that is used in a region of an op other than `scf.for`, `scf.if` and `scf.while`,
+    shares with none.
 
     Tiles are placed from the largest to the smallest, each in the smallest gap between those that it must not overlap,
     at multiples of 16 bytes.

@@ -13,7 +13,9 @@ include "lowlp/IR/LowlpKernelOps.td"
 class Lowlp_BitsOp<string mnemonic, string title, string text>
     : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
   let summary = title;
-  let description = "Element by element, on integers of any width.\n" # text # [{
+  let description = [{
+    Element by element, on integers of any width.
+}] # text # [{
 
     ```mlir
     %c = lowlp.}] # mnemonic # [{ %a, %b : !lowlp.tile<64xui4, spatial(32).local(2)>
@@ -110,7 +112,8 @@ def Lowlp_FunnelShiftOp
 class Lowlp_QuotientOp<string mnemonic, string title, string text>
     : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
   let summary = title;
-  let description = "Element by element, on integers of 16 or 32 bits. " # text # [{ The divisor must not be 0: the CPU
+  let description = [{
+    Element by element, on integers of 16 or 32 bits.}] # text # [{ The divisor must not be 0: the CPU
     target reports one, on a GPU the result is undefined.
 
     ```mlir

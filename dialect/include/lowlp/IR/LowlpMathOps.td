@@ -38,7 +38,9 @@ def Lowlp_MaximumOp : Lowlp_ExtremeOp<"maximum", "larger">;
 class Lowlp_FunctionOp<string mnemonic, string text, string accuracy>
     : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
   let summary = text;
-  let description = "Element by element, on `f16`, `bf16` or `f32`.\n" # accuracy # [{
+  let description = [{
+    Element by element, on `f16`, `bf16` or `f32`.
+}] # accuracy # [{
 
     ```mlir
     %b = lowlp.}] # mnemonic # [{ %a : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>

@@ -7,7 +7,8 @@ include "lowlp/IR/SimtDialect.td"
 def Simt_AssertOp : Simt_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let summary = "a promise that the CPU target checks";
   let description = [{
-    On the CPU target a false condition ends the launch with the message and the location. On a GPU it costs nothing.
+    On the CPU target a false condition ends the launch with the message and the location. On a GPU it costs nothing:
+    no instruction is made of it.
 
     ```mlir
     simt.assert %inside, "element lies outside of the view"

@@ -24,7 +24,7 @@ def Simt_OffsetOp : Simt_Op<"offset", [Pure, AllTypesMatch<["base", "address"]>]
   let summary = "the address a number of bytes past another";
   let description = [{
     For places that a program divides memory into. The CPU target takes it for a pointer into the allocation that it
-    then lies in.
+    then lies in. On a GPU it is `llvm.getelementptr`.
 
     ```mlir
     %q = simt.offset %p[%bytes] : !simt.ptr<global>

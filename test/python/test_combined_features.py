@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -123,3 +124,23 @@ def test_an_integer_that_does_not_fit_is_refused(number: int) -> None:
     with pytest.raises(LowlpError, match=rf"^m: must be in -2\*\*31\.\.2\*\*31-1 \(i32\), got {number}$") as error:
         sum_of_rows(1.0, x, number, COLUMNS, np.zeros(COLUMNS, np.float16), 0.0, COLUMNS)
     assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("divide", [lambda a, b: a // b, lambda a, b: a % b, ll.ceildiv], ids=["//", "%", "ceildiv"])
+def test_a_divisor_that_the_device_reads(divide: Callable[..., ll.Scalar]) -> None:
+    """Of 0 it is reported: the processor would end the whole process."""
+
+    def body(x, y, n):
+        divisor = ll.load_scalar(ll.view_global(x, shape=[1]), offsets=[0])
+        result = ll.full(divide(n, divisor), "int32", layout=lowlp.spatial(32))
+        ll.store_global(result, ll.view_global(y, shape=[32]), offsets=[0])
+
+    parameters = {"x": ll.pointer("int32"), "y": ll.pointer("int32"), "n": ll.i32}
+    kernel = ll.make_kernel(body, name="divide", parameters=parameters, grid=(1,), num_threads=32)
+    y = np.zeros(32, np.int32)
+    for number, divisor in [(7, 2), (-7, 2), (7, -2), (-8, -2)]:
+        kernel(np.array([divisor], np.int32), y, number)
+        wanted = -(-number // divisor) if divide is ll.ceildiv else divide(number, divisor)
+        np.testing.assert_array_equal(y, wanted)
+    with pytest.raises(CpuTargetError, match=r"test_combined_features\.py:\d+:\d+: division by zero"):
+        kernel(np.zeros(1, np.int32), y, 7)

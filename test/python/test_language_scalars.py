@@ -37,7 +37,7 @@ def ops_of(expression: Callable[..., object]) -> list[str]:
         (lambda i, j, m, n, f: (i * 4 + j) % 3, ["muli", "addi", "remsi"]),
         (lambda i, j, m, n, f: m // 8, ["index_cast", "floordivsi"]),
         (lambda i, j, m, n, f: (i - 1) % 3, ["subi", "remsi", "cmpi", "addi", "select"]),
-        (lambda i, j, m, n, f: 7 % m, ["index_cast", "floordivsi", "muli", "subi"]),
+        (lambda i, j, m, n, f: 7 % m, ["index_cast", "cmpi", "floordivsi", "muli", "subi"]),
         (lambda i, j, m, n, f: ll.ceildiv(i, 16), ["addi", "divsi"]),
         (lambda i, j, m, n, f: ll.ceildiv(m, 16), ["index_cast", "ceildivsi"]),
         (lambda i, j, m, n, f: ll.minimum(i, 3), ["minsi"]),

@@ -297,8 +297,12 @@ def _arithmetic(symbol: str, lhs: object, rhs: object) -> Scalar:
 
 
 def _check_divisor(symbol: str, divisor: object) -> None:
+    """Refuses a divisor of 0: now if it is known, else when the CPU target runs, where the processor would trap."""
     if is_int(divisor) and divisor == 0:
         raise value_error(f"{symbol}: division by zero")
+    if isinstance(divisor, Scalar) and divisor.dtype == "index":
+        attributes: dict[str, ir.Attribute] = {"message": ir.StringAttr.get("division by zero")}
+        current_trace(symbol).emit("lowlp.assume", [], [compare("!=", divisor, 0).ir_value], attributes)
 
 
 def _divide(symbol: str, left: Scalar, right: Scalar, divisor: object, nonnegative: bool) -> Scalar:

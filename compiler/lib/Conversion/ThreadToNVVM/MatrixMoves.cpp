@@ -4,6 +4,7 @@
 // calls rows "row" and `.trans` "col" layout in NVVM.
 //
 //===----------------------------------------------------------------------===//
+#include "../ThreadToLLVM/ThreadToLLVM.h"
 #include "Patterns.h"
 
 #include "lowlp/IR/Simt.h"
@@ -14,13 +15,6 @@
 
 using namespace mlir;
 using namespace lowlp;
-
-static Value getAddress(ConversionPatternRewriter &rewriter, Location loc,
-                        Value base, Value offset) {
-  return LLVM::GEPOp::create(rewriter, loc, base.getType(),
-                             rewriter.getI8Type(), base,
-                             ArrayRef<LLVM::GEPArg>{offset});
-}
 
 static NVVM::MMALayout getLayout(bool trans) {
   return trans ? NVVM::MMALayout::col : NVVM::MMALayout::row;
@@ -43,7 +37,7 @@ struct LdMatrixLowering : ConvertOpToLLVMPattern<simt::LdMatrixOp> {
                       : Type(LLVM::LLVMStructType::getLiteral(
                             getContext(), SmallVector<Type>(count, word)));
     Value address =
-        getAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
+        getByteAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
     Value loaded = NVVM::LdMatrixOp::create(
         rewriter, loc, result, address, count, getLayout(op.getTrans()),
         NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
@@ -80,7 +74,7 @@ struct StMatrixLowering : ConvertOpToLLVMPattern<simt::StMatrixOp> {
           rewriter, loc, adaptor.getMatrices(), position));
     }
     Value address =
-        getAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
+        getByteAddress(rewriter, loc, adaptor.getBase(), adaptor.getOffset());
     NVVM::StMatrixOp::create(rewriter, loc, address, words,
                              getLayout(op.getTrans()),
                              NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),

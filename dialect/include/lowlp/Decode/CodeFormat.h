@@ -1,0 +1,78 @@
+//===- CodeFormat.h - What the bits of a stored code are --------*- C++ -*-===//
+//
+// What decoding needs to know of a code, and no more: whether its bits are a
+// number, the fields of a float, or an index. Types that differ by a constant
+// share one format, as the constant folds into zero points and scales:
+//
+//   int{b}      integers; a signed code is stored with its sign bit turned over,
+//               so that what is stored counts from 0: int6, uint6 and bipolar6
+//   e{X}m{Y}    sign, X bits of exponent, Y bits of mantissa
+//   lut{b}      an index of a table
+//
+//===----------------------------------------------------------------------===//
+#ifndef LOWLP_DECODE_CODEFORMAT_H
+#define LOWLP_DECODE_CODEFORMAT_H
+
+#include "lowlp/Numeric/ScalarFormat.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lowlp {
+
+/// The types that tensor cores multiply.
+enum class ComputeType { F16, BF16, S8, E4M3 };
+
+/// f16, bf16, int8 or f8e4m3.
+std::string getName(ComputeType compute);
+Result<ComputeType> parseComputeType(std::string_view name);
+
+/// Weights that share one register of 32 bits: 2 or 4.
+inline int getPartsPerRegister(ComputeType compute) {
+  return compute == ComputeType::F16 || compute == ComputeType::BF16 ? 2 : 4;
+}
+
+struct CodeFormat {
+  enum class Kind { Integer, Float, Table };
+  Kind kind;
+  int bits;
+  /// Zero unless the kind is Float.
+  int exponentBits = 0;
+  int mantissaBits = 0;
+
+  /// The format of the stored codes of a scalar type of 1 to 8 bits.
+  static Result<CodeFormat> of(const ScalarFormat &scalar);
+  /// Indices of 1 to 8 bits.
+  static Result<CodeFormat> table(int bits);
+  /// Reads int6, e3m2, lut4.
+  static Result<CodeFormat> parse(std::string_view name);
+  std::string name() const;
+
+  /// What a decoded stored code is: the code itself for integers and tables,
+  /// the number for floats; none for codes that mean NaN or infinity.
+  std::optional<double> value(uint8_t stored) const;
+
+  bool operator==(const CodeFormat &other) const {
+    return kind == other.kind && bits == other.bits &&
+           exponentBits == other.exponentBits;
+  }
+  bool operator!=(const CodeFormat &other) const { return !(*this == other); }
+};
+
+/// What is stored of a code: signed integers with the sign bit turned over.
+/// Its own inverse.
+uint8_t toStoredCode(const ScalarFormat &scalar, uint8_t code);
+
+/// How the value of a scalar code follows from that of the stored one:
+/// `factor * value(stored) + shift`.
+struct StoredValue {
+  double factor;
+  double shift;
+};
+StoredValue getStoredValue(const ScalarFormat &scalar);
+
+} // namespace lowlp
+
+#endif // LOWLP_DECODE_CODEFORMAT_H

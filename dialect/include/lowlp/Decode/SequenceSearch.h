@@ -1,0 +1,27 @@
+//===- SequenceSearch.h - The shortest way from words to fragments -*- C++ -*-===//
+#ifndef LOWLP_DECODE_SEQUENCESEARCH_H
+#define LOWLP_DECODE_SEQUENCESEARCH_H
+
+#include "lowlp/Decode/DecodePlan.h"
+
+namespace lowlp {
+
+/// What one instruction of a warp costs on a target, in any unit.
+struct DecodeRates {
+  /// LOP3, PRMT, rotations: half rate on the targets so far.
+  int alu = 2;
+  /// Products and sums of halves and of f32.
+  int fma = 1;
+  /// Roundings of f32 to halves.
+  int convert = 8;
+};
+
+/// The cheapest plan that decodes `slots` of a placement, all of them if empty,
+/// proved. Fails where the compute type does not hold the format's values.
+Result<DecodePlan> planDecode(const Placement &placement, DecodeEnding ending,
+                              const DecodeRates &rates,
+                              std::vector<int> slots = {});
+
+} // namespace lowlp
+
+#endif // LOWLP_DECODE_SEQUENCESEARCH_H

@@ -1,0 +1,104 @@
+//===- CodeFormat.cpp - What the bits of a stored code are ----------------===//
+#include "lowlp/Decode/CodeFormat.h"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+using namespace lowlp;
+
+static constexpr std::array<std::pair<ComputeType, std::string_view>, 4>
+    kComputeTypes = {{{ComputeType::F16, "f16"},
+                      {ComputeType::BF16, "bf16"},
+                      {ComputeType::S8, "int8"},
+                      {ComputeType::E4M3, "f8e4m3"}}};
+
+std::string lowlp::getName(ComputeType compute) {
+  for (auto [type, name] : kComputeTypes)
+    if (type == compute)
+      return std::string(name);
+  return {};
+}
+
+Result<ComputeType> lowlp::parseComputeType(std::string_view name) {
+  for (auto [type, known] : kComputeTypes)
+    if (known == name)
+      return type;
+  return Error{"compute type: must be one of f16, bf16, int8, f8e4m3, got '" +
+                         std::string(name) + "'"};
+}
+
+Result<CodeFormat> CodeFormat::of(const ScalarFormat &scalar) {
+  if (!scalar.hasCodes())
+    return Error{"code format: " + scalar.name() +
+                           " has no codes; allowed: types of 1 to 8 bits"};
+  if (scalar.isFloat())
+    return CodeFormat{Kind::Float, scalar.bits, scalar.exponentBits,
+                      scalar.mantissaBits};
+  return CodeFormat{Kind::Integer, scalar.bits};
+}
+
+Result<CodeFormat> CodeFormat::table(int bits) {
+  if (bits < 1 || bits > ScalarFormat::maxCodeBits)
+    return Error{"code format: a table's codes have 1 to 8 bits, got " +
+                           std::to_string(bits)};
+  return CodeFormat{Kind::Table, bits};
+}
+
+std::string CodeFormat::name() const {
+  switch (kind) {
+  case Kind::Integer:
+    return "int" + std::to_string(bits);
+  case Kind::Float:
+    return "e" + std::to_string(exponentBits) + "m" +
+           std::to_string(mantissaBits);
+  case Kind::Table:
+    return "lut" + std::to_string(bits);
+  }
+  return {};
+}
+
+Result<CodeFormat> CodeFormat::parse(std::string_view name) {
+  for (int bits = 1; bits <= ScalarFormat::maxCodeBits; ++bits) {
+    for (Kind kind : {Kind::Integer, Kind::Table})
+      if (CodeFormat format{kind, bits}; format.name() == name)
+        return format;
+    for (int exponent = 1; exponent < bits; ++exponent)
+      if (CodeFormat format{Kind::Float, bits, exponent, bits - 1 - exponent};
+          bits >= 3 && format.name() == name)
+        return format;
+  }
+  return Error{
+      "code format: expected int{b}, lut{b} or e{X}m{Y} of at most 8 bits, got '" +
+      std::string(name) + "'"};
+}
+
+std::optional<double> CodeFormat::value(uint8_t stored) const {
+  if (kind != Kind::Float)
+    return stored;
+  double value =
+      ScalarFormat::floatingPoint(exponentBits, mantissaBits)->decode(stored);
+  if (!std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+uint8_t lowlp::toStoredCode(const ScalarFormat &scalar, uint8_t code) {
+  if (scalar.kind != FormatKind::SignedInteger)
+    return code;
+  return static_cast<uint8_t>(code ^ (1u << (scalar.bits - 1)));
+}
+
+StoredValue lowlp::getStoredValue(const ScalarFormat &scalar) {
+  double half = std::ldexp(1.0, scalar.bits - 1);
+  switch (scalar.kind) {
+  case FormatKind::SignedInteger:
+    return {1, -half};
+  case FormatKind::Bipolar:
+    return {2, 1 - 2 * half};
+  case FormatKind::UnsignedInteger:
+  case FormatKind::Float:
+    return {1, 0};
+  }
+  return {1, 0};
+}

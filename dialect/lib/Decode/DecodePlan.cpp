@@ -1,0 +1,279 @@
+//===- DecodePlan.cpp - How packed words become fragments -----------------===//
+#include "lowlp/Decode/DecodePlan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+
+using namespace lowlp;
+
+int DecodeStep::getNumOperands() const {
+  switch (kind) {
+  case Kind::Lop3:
+  case Kind::Fma:
+    return 3;
+  case Kind::Prmt:
+  case Kind::Mul32:
+  case Kind::Round:
+    return 2;
+  case Kind::Rotate:
+    return 1;
+  }
+  return 0;
+}
+
+DecodeCost DecodePlan::getCost() const {
+  DecodeCost cost;
+  for (const DecodeStep &step : steps) {
+    switch (step.kind) {
+    case DecodeStep::Kind::Lop3:
+    case DecodeStep::Kind::Prmt:
+    case DecodeStep::Kind::Rotate:
+      ++cost.alu;
+      break;
+    case DecodeStep::Kind::Fma:
+    case DecodeStep::Kind::Mul32:
+      ++cost.fma;
+      break;
+    case DecodeStep::Kind::Round:
+      ++cost.convert;
+      break;
+    }
+  }
+  return cost;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+static uint32_t runLop3(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
+  uint32_t result = 0;
+  for (int entry = 0; entry < 8; ++entry)
+    if (table >> entry & 1)
+      result |= (entry & 4 ? a : ~a) & (entry & 2 ? b : ~b) &
+                (entry & 1 ? c : ~c);
+  return result;
+}
+
+static uint32_t runPrmt(uint32_t a, uint32_t b, uint32_t selector) {
+  uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t result = 0;
+  for (int i = 0; i < 4; ++i) {
+    uint32_t nibble = selector >> (4 * i) & 0xf;
+    uint32_t byte = bytes >> (8 * (nibble & 7)) & 0xff;
+    // The high bit of a nibble asks for copies of the byte's sign.
+    if (nibble & 8)
+      byte = byte & 0x80 ? 0xff : 0;
+    result |= byte << (8 * i);
+  }
+  return result;
+}
+
+static float toFloat(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+static uint32_t toBits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+/// One half of a fused multiply-add. A double holds the product and, for what
+/// plans do, the sum exactly.
+static uint32_t fmaHalf(ComputeType compute, uint32_t a, uint32_t b,
+                        uint32_t c) {
+  return encodeNumber(compute, std::fma(decodeNumber(compute, a),
+                                        decodeNumber(compute, b),
+                                        decodeNumber(compute, c)));
+}
+
+static uint32_t runStep(const DecodeStep &step, ComputeType compute, uint32_t a,
+                        uint32_t b, uint32_t c) {
+  switch (step.kind) {
+  case DecodeStep::Kind::Lop3:
+    return runLop3(a, b, c, step.imm);
+  case DecodeStep::Kind::Prmt:
+    return runPrmt(a, b, step.imm);
+  case DecodeStep::Kind::Rotate:
+    return a >> step.imm | a << (32 - step.imm);
+  case DecodeStep::Kind::Fma:
+    return fmaHalf(compute, a, b, c) |
+           fmaHalf(compute, a >> 16, b >> 16, c >> 16) << 16;
+  case DecodeStep::Kind::Mul32:
+    return toBits(toFloat(a) * toFloat(b));
+  case DecodeStep::Kind::Round:
+    return encodeNumber(compute, toFloat(b)) |
+           encodeNumber(compute, toFloat(a)) << 16;
+  }
+  return 0;
+}
+
+std::vector<uint32_t>
+DecodePlan::run(const Placement &placement, const std::vector<uint32_t> &words,
+                const std::vector<uint32_t> &parameters) const {
+  assert(static_cast<int>(words.size()) == placement.getNumWords() &&
+         static_cast<int>(parameters.size()) == getNumParameters());
+  std::vector<uint32_t> registers = words;
+  registers.insert(registers.end(), parameters.begin(), parameters.end());
+  auto read = [&](const DecodeOperand &operand) {
+    return operand.isImmediate ? operand.value : registers[operand.value];
+  };
+  for (const DecodeStep &step : steps)
+    registers.push_back(runStep(step, placement.getCompute(),
+                                read(step.operands[0]), read(step.operands[1]),
+                                read(step.operands[2])));
+  std::vector<uint32_t> found;
+  for (int result : results)
+    found.push_back(registers[result]);
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Proof
+//===----------------------------------------------------------------------===//
+
+/// What all other bits hold while one weight is tried.
+static std::vector<std::vector<uint32_t>> getBackgrounds(int numWords) {
+  std::vector<std::vector<uint32_t>> backgrounds = {
+      std::vector<uint32_t>(numWords, 0), std::vector<uint32_t>(numWords, ~0u)};
+  uint32_t state = 0x9e3779b9;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<uint32_t> words;
+    for (int word = 0; word < numWords; ++word) {
+      // xorshift32 (Marsaglia, 2003).
+      state ^= state << 13;
+      state ^= state >> 17;
+      state ^= state << 5;
+      words.push_back(state);
+    }
+    backgrounds.push_back(words);
+    for (uint32_t &word : words)
+      word = ~word;
+    backgrounds.push_back(words);
+  }
+  return backgrounds;
+}
+
+namespace {
+/// A scale and a zero point that weights are tried with.
+struct Parameters {
+  double scale;
+  double zero;
+};
+} // namespace
+
+static std::vector<Parameters> getTrials(const DecodePlan &plan,
+                                         const CodeFormat &format) {
+  if (plan.ending == DecodeEnding::Sums)
+    return {{1, 0}};
+  if (format.kind == CodeFormat::Kind::Float)
+    return {{1, 0}, {0.01318359375, 0}};
+  double half = std::ldexp(1.0, format.bits - 1);
+  return {{1, 0}, {1, half}, {0.01318359375, half}, {3, 2 * half - 1}};
+}
+
+Result<bool> DecodePlan::prove(const Placement &from) const {
+  auto fail = [&](const std::string &what) -> Result<bool> {
+    return Error{"plan for " + placement + ": " + what};
+  };
+  if (from.name() != placement)
+    return fail("the placement given is " + from.name());
+  if (numWords != from.getNumWords())
+    return fail("expected " + std::to_string(from.getNumWords()) +
+                " words, got " + std::to_string(numWords));
+  int numSteps = static_cast<int>(steps.size());
+  int numInputs = getFirstResult();
+  for (int index = 0; index < numSteps; ++index)
+    for (int k = 0; k < steps[index].getNumOperands(); ++k) {
+      const DecodeOperand &operand = steps[index].operands[k];
+      if (!operand.isImmediate &&
+          operand.value >= static_cast<uint32_t>(numInputs + index))
+        return fail("step " + std::to_string(index) + " reads register " +
+                    std::to_string(operand.value) + ", which is not yet there");
+    }
+  if (slots.size() != results.size() || slots.empty())
+    return fail("expected a register for each slot, got " +
+                std::to_string(results.size()) + " for " +
+                std::to_string(slots.size()));
+  if (static_cast<int>(rows.size()) != 2 * from.getNumRowTiles())
+    return fail("expected " + std::to_string(2 * from.getNumRowTiles()) +
+                " rows of slots, got " + std::to_string(rows.size()));
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] < 0 || slots[i] >= from.getNumSlots())
+      return fail("slot " + std::to_string(slots[i]) + " is outside of 0.." +
+                  std::to_string(from.getNumSlots() - 1));
+    if (results[i] < 0 || results[i] >= numInputs + numSteps)
+      return fail("slot " + std::to_string(slots[i]) + " has the register " +
+                  std::to_string(results[i]) + ", which does not exist");
+  }
+
+  const CodeFormat &format = from.getFormat();
+  ComputeType compute = from.getCompute();
+  int width = 32 / from.getNumParts();
+  uint32_t mask = width == 16 ? 0xffff : 0xff;
+  std::vector<std::vector<uint32_t>> backgrounds =
+      getBackgrounds(from.getNumWords());
+  for (const Parameters &trial : getTrials(*this, format)) {
+    uint32_t scale = encodeNumber(compute, trial.scale);
+    uint32_t zero = encodeNumber(compute, -trial.zero);
+    std::vector<uint32_t> parameters;
+    for (int i = 0; i < getNumParameters(); i += 2) {
+      parameters.push_back(scale | scale << 16);
+      parameters.push_back(zero | zero << 16);
+    }
+    // All slots and parts hold the same code at a time, which tries every code
+    // at every place; and then each weight alone on every background.
+    for (const std::vector<uint32_t> &background : backgrounds)
+      for (int code = 0; code < 1 << format.bits; ++code) {
+        std::optional<double> value = format.value(static_cast<uint8_t>(code));
+        if (!value)
+          continue;
+        for (int phase = 0; phase < 3; ++phase) {
+          // Of three neighbours one holds the code and the others do not.
+          std::vector<uint32_t> words = background;
+          auto isTried = [&](int slot, int part) {
+            return (slot * from.getNumParts() + part) % 3 == phase;
+          };
+          for (int slot = 0; slot < from.getNumSlots(); ++slot)
+            for (int part = 0; part < from.getNumParts(); ++part)
+              for (int bit = 0; isTried(slot, part) && bit < format.bits;
+                   ++bit) {
+                BitPlace place = from.getPlace(slot, part, bit);
+                words[place.word] &= ~(1u << place.bit);
+                words[place.word] |= (code >> bit & 1u) << place.bit;
+              }
+          std::vector<uint32_t> found = run(from, words, parameters);
+          for (size_t i = 0; i < slots.size(); ++i) {
+            const Row &row = rows[from.getRowOfSlot(slots[i])];
+            double expected =
+                ending == DecodeEnding::Sums
+                    ? std::ldexp(*value + row.offset, row.exponent)
+                    : decodeNumber(
+                          compute,
+                          encodeNumber(compute, decodeNumber(compute, scale) *
+                                                    (*value - trial.zero)));
+            for (int part = 0; part < from.getNumParts(); ++part) {
+              if (!isTried(slots[i], part))
+                continue;
+              double got =
+                  decodeNumber(compute, found[i] >> (width * part) & mask);
+              if (got != expected) {
+                std::ostringstream what;
+                what << "code " << code << " at slot " << slots[i] << ", part "
+                     << part << " becomes " << got << " and should be "
+                     << expected;
+                return fail(what.str());
+              }
+            }
+          }
+        }
+      }
+  }
+  return true;
+}

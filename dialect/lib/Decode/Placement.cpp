@@ -1,0 +1,94 @@
+//===- Placement.cpp - Where each bit of packed weights is ----------------===//
+#include "lowlp/Decode/Placement.h"
+
+#include <cassert>
+#include <numeric>
+
+using namespace lowlp;
+
+Result<Placement> Placement::create(CodeFormat format, ComputeType compute,
+                                    int rowTiles,
+                                    std::vector<BitPlace> places) {
+  auto fail = [](const std::string &what) -> Result<Placement> {
+    return Error{"placement: " + what};
+  };
+  if (rowTiles != 1 && rowTiles != 2 && rowTiles != 4)
+    return fail("a unit has 1, 2 or 4 tiles of 16 rows, got " +
+                std::to_string(rowTiles));
+  Placement placement(format, compute, rowTiles, std::move(places));
+  size_t words = placement.getNumWords();
+  if (placement.places.size() != words * 32)
+    return fail("expected " + std::to_string(words * 32) + " places, got " +
+                std::to_string(placement.places.size()));
+  std::vector<bool> taken(words * 32);
+  for (const BitPlace &place : placement.places) {
+    if (place.word < 0 || place.word >= static_cast<int>(words) ||
+        place.bit < 0 || place.bit >= 32)
+      return fail("bit " + std::to_string(place.bit) + " of word " +
+                  std::to_string(place.word) + " is outside of " +
+                  std::to_string(words) + " words of 32 bits");
+    size_t flat = place.word * 32 + place.bit;
+    if (taken[flat])
+      return fail("bit " + std::to_string(place.bit) + " of word " +
+                  std::to_string(place.word) + " is taken twice");
+    taken[flat] = true;
+  }
+  return placement;
+}
+
+Placement Placement::contiguous(CodeFormat format, ComputeType compute,
+                                int rowTiles, std::vector<int> slices) {
+  if (slices.empty())
+    slices = {format.bits};
+  int weights = 32 * rowTiles;
+  std::vector<BitPlace> places(weights * format.bits);
+  int start = 0, firstBit = 0;
+  for (int width : slices) {
+    for (int weight = 0; weight < weights; ++weight)
+      for (int bit = 0; bit < width; ++bit) {
+        int flat = start + weight * width + bit;
+        places[weight * format.bits + firstBit + bit] = {flat / 32, flat % 32};
+      }
+    start += weights * width;
+    firstBit += width;
+  }
+  assert(firstBit == format.bits && "slices must add up to the bits");
+  return Placement(format, compute, rowTiles, std::move(places));
+}
+
+Result<const Placement *> Placement::find(CodeFormat format,
+                                          ComputeType compute) {
+  return find(format.name() + "." + ::lowlp::getName(compute));
+}
+
+Result<const Placement *> Placement::find(std::string_view name) {
+  for (const Placement &placement : all())
+    if (placement.name() == name)
+      return &placement;
+  return Error{"placement: packed format " + std::to_string(formatVersion) +
+      " has none named '" + std::string(name) +
+      "'; names are int6.f16, e3m2.bf16, lut4.f16 and so on"};
+}
+
+std::string Placement::name() const {
+  return format.name() + "." + ::lowlp::getName(compute);
+}
+
+int Placement::getWordsPerAccess() const { return std::gcd(getNumWords(), 4); }
+
+uint8_t Placement::extract(const uint32_t *words, int slot, int part) const {
+  unsigned code = 0;
+  for (int bit = 0; bit < format.bits; ++bit) {
+    BitPlace place = getPlace(slot, part, bit);
+    code |= (words[place.word] >> place.bit & 1) << bit;
+  }
+  return static_cast<uint8_t>(code);
+}
+
+void Placement::insert(uint32_t *words, int slot, int part,
+                       uint8_t stored) const {
+  for (int bit = 0; bit < format.bits; ++bit) {
+    BitPlace place = getPlace(slot, part, bit);
+    words[place.word] |= (stored >> bit & 1u) << place.bit;
+  }
+}

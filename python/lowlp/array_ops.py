@@ -1,4 +1,4 @@
-"""What quantisation asks of an array library: the same few operations on blocks of weights in numpy and PyTorch.
+"""What quantisation and packing ask of an array library: the same few operations on blocks in numpy and PyTorch.
 
 All but the sums are exact or rounded once, to nearest even, as IEEE 754 has it: so both libraries give the same bits,
 on every device. Blocks are float32 and belong to the caller; names that end in `_` change them in place.
@@ -61,6 +61,18 @@ class ArrayOps(Protocol):
     def take(self, table: Any, index: Any) -> Any:
         """Elements of a table of one dimension; every index is within it."""
 
+    def zero_bytes(self, shape: tuple[int, ...]) -> Any:
+        """uint8 zeros."""
+
+    def permute(self, array: Any, axes: tuple[int, ...]) -> Any:
+        """The array with its dimensions in another order, in the same memory."""
+
+    def as_words(self, in_bytes: Any) -> Any:
+        """Contiguous uint8 [..., 4], low bytes first, as uint32 [..., 1] in the same memory."""
+
+    def as_bytes_of_words(self, words: Any) -> Any:
+        """uint32 as uint8 [..., 4], low bytes first."""
+
 
 class NumpyOps:
     """numpy, in the memory of the host."""
@@ -114,6 +126,19 @@ class NumpyOps:
         # 'clip' spares numpy the check that callers have made.
         return np.take(table, index, mode="clip")
 
+    def zero_bytes(self, shape: tuple[int, ...]) -> AnyArray:
+        return np.zeros(shape, np.uint8)
+
+    def permute(self, array: AnyArray, axes: tuple[int, ...]) -> AnyArray:
+        return np.transpose(array, axes)
+
+    def as_words(self, in_bytes: AnyArray) -> AnyArray:
+        return in_bytes.view("<u4").astype(np.uint32, copy=False)
+
+    def as_bytes_of_words(self, words: AnyArray) -> AnyArray:
+        contiguous: AnyArray = np.ascontiguousarray(words, "<u4")
+        return contiguous[..., None].view(np.uint8)
+
 
 class TorchOps:
     """PyTorch on one device."""
@@ -164,6 +189,18 @@ class TorchOps:
 
     def take(self, table: Any, index: Any) -> Any:
         return table[index.long()]
+
+    def zero_bytes(self, shape: tuple[int, ...]) -> Any:
+        return self.torch.zeros(shape, dtype=self.torch.uint8, device=self.device)
+
+    def permute(self, array: Any, axes: tuple[int, ...]) -> Any:
+        return array.permute(axes)
+
+    def as_words(self, in_bytes: Any) -> Any:
+        return in_bytes.view(self.torch.uint32)
+
+    def as_bytes_of_words(self, words: Any) -> Any:
+        return words.contiguous()[..., None].view(self.torch.uint8)
 
 
 def row_slices(n: int, k: int, block_elements: int) -> Sequence[slice]:

@@ -19,7 +19,7 @@ from .errors import LowlpTypeError, LowlpValueError
 from .host_array import as_host_array, as_torch_tensor
 from .kernel_cache import Once
 from .kernels.linear import ACTIVATIONS, OUTPUTS, LinearSpec, check_weight, linear_kernel
-from .packing import PACKED_FORMAT_VERSION, pack, packed_shape
+from .packing_0 import PACKED_FORMAT_VERSION, pack, packed_shape
 from .quantized_tensor import QuantizedTensor, group_size_of
 
 AnyArray = NDArray[Any]

@@ -1,95 +1,194 @@
-"""How weights lie in memory for the kernels: the packed format, version 0.
+"""How weights lie in memory for the kernels: the packed format, version 1 (docs/packed-format.md).
 
-A tile is 8 rows of w by 32 weights of one group, as an [32, 8] operand of `dot` that a warp holds in `WEIGHT_LAYOUT`:
-8 weights a thread, so b bytes a thread for codes of b bits, whatever b is. Within a thread the codes follow each other
-without gaps, low bits first. The bytes of the 32 threads lie in memory as Tilus (section 6.2) has it, so that each
-thread loads as many bytes at once as its share allows:
+Codes [N, K] are cut into units of 16 R rows by 64 weights, and a `Placement`, one for each type of code and of
+activations, says where in a unit each bit of each weight is:
 
-    uint8 [ceil(N / 8), K / group_size, ceil(group_size / 32), 32 * b]
+    uint32 [ceil(N / 16 R), ceil(Kp / 64), words / v, 32, v]      v = gcd(words, 4)
 
-Rows behind N and weights behind a group's end are codes of zero.
+with Kp the row's weights after each group is padded to 16, 32 or a multiple of 64. Padding holds the code 0. Of signed
+integers the sign bit is stored turned over.
+
+    >>> packed = pack(qw.codes, qw.group_size, "int6", "f16")
+    >>> codes = unpack(packed, n, k, qw.group_size, "int6", "f16")
 """
 
 from __future__ import annotations
 
+import operator
+import re
+from typing import Any, Final
+
 import numpy as np
-from numpy.typing import NDArray
 
-from .errors import LowlpValueError
-from .layouts import Layout, layout
+from lowlp._layout import Placement, ScalarFormat, code_format_name, stored_flip
+from lowlp._layout import padded_group as _padded_group
+from lowlp.codec import COMPUTE_TYPES, Table
+from lowlp.dtypes import DType, dtype_among, named_dtype
+from lowlp.host_array import as_host_array
+from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
-PACKED_FORMAT_VERSION = 0
-BLOCK_K = 32
-BLOCK_N = 8
-WARP = 32
+PACKED_FORMAT_VERSION: Final = int(Placement.format_version)
+WARP: Final = 32
 
-# Two fragments of operand B of mma.sync m16n8k16 along K (PTX ISA, "Matrix Fragments for mma.m16n8k16").
-WEIGHT_LAYOUT = layout("local(4, 1).column_spatial(4, 8).local(2, 1)")
-
-
-def ceil_div(a: int, b: int) -> int:
-    """The least integer that is at least a / b, for positive b."""
-    return -(-a // b)
+_TABLE_NAME = re.compile(r"lut[1-8]")
 
 
-def packed_layout(bits: int) -> Layout:
-    """The layout of a tile's bytes, [32 * bits], over the threads of a warp."""
-    return WEIGHT_LAYOUT.reinterpret(from_bits=bits, to_bits=8)
+def placement_name(code: DType | Table | str, activation: DType | str) -> str:
+    """The name of the placement of weights for a type of activations: `int6.f16`, `e3m2.bf16`, `lut4.f16`.
+
+    code        the type of the codes, or their table: a `DType`, a `Table`, or a name such as 'uint6' or 'lut4'
+    activation  'f16', 'bf16', 'int8' or 'f8e4m3', or the `DType`
+
+    Types that differ by a constant share a placement: uint6 and bipolar6 have that of int6.
+    """
+    return find_placement(code, activation).name
 
 
-def packed_shape(n: int, k: int, group_size: int, bits: int) -> tuple[int, int, int, int]:
-    """The shape, in bytes, of packed weights [n, k] of `bits` bits."""
-    return ceil_div(n, BLOCK_N), k // group_size, ceil_div(group_size, BLOCK_K), WARP * bits
+def find_placement(code: DType | Table | str, activation: DType | str) -> Placement:
+    """The placement of that name. Raises `LowlpValueError` where the packed format has none."""
+    compute = dtype_among(activation, "activation", COMPUTE_TYPES)
+    return _placement_named(f"{_code_of(code)[0]}.{compute}", "code, activation")
 
 
-def pack(codes: NDArray[np.uint8], group_size: int, bits: int) -> NDArray[np.uint8]:
-    """Packs codes [N, K], uint8 with the low `bits` bits used; the result has the shape of `packed_shape`."""
-    n, k = codes.shape
-    if k % group_size:
-        raise LowlpValueError(f"group_size: must divide K = {k}, got {group_size}")
-    shape = packed_shape(n, k, group_size, bits)
-    tiles_n, groups, chunks, tile_bytes = shape
-    packed = np.empty(shape, np.uint8)
-    rows_k = WEIGHT_LAYOUT.table()  # [thread, local, (k, n)]
-    place = packed_layout(bits).table()[..., 0]  # [thread, byte of the thread] -> byte of the tile
-    shifts = (np.arange(rows_k.shape[1], dtype=np.uint64) * np.uint64(bits))[:, None]
-    # A band of tiles at a time, so that the words of 8 bytes a thread stay small.
-    band = max(1, (1 << 22) // max(1, groups * chunks * BLOCK_K * BLOCK_N))
-    for start in range(0, tiles_n, band):
-        stop = min(start + band, tiles_n)
-        rows = codes[start * BLOCK_N : stop * BLOCK_N].reshape(-1, groups, group_size)
-        padded = np.zeros(((stop - start) * BLOCK_N, groups, chunks * BLOCK_K), np.uint8)
-        padded[: rows.shape[0], :, :group_size] = rows
-        tiles = padded.reshape(stop - start, BLOCK_N, groups, chunks, BLOCK_K)
-        words = np.zeros((stop - start, groups, chunks, WARP), np.uint64)
-        for local in range(rows_k.shape[1]):
-            in_k, in_n = rows_k[:, local, 0], rows_k[:, local, 1]
-            # Advanced indices first: [thread, tile, group, chunk].
-            values = tiles[:, in_n, :, :, in_k].astype(np.uint64)
-            words |= np.moveaxis(values, 0, -1) << shifts[local]
-        # The words' bytes, low ones first on every host.
-        in_thread = words.astype("<u8").view(np.uint8).reshape(*words.shape, 8)[..., :bits]
-        flat = packed[start:stop].reshape(-1, tile_bytes)
-        flat[:, place.reshape(-1)] = in_thread.reshape(-1, tile_bytes)
-    return packed
+def padded_group(group_size: int) -> int:
+    """Weights that a group takes in packed words: the least of 16, 32 and the multiples of 64 that holds it."""
+    return int(_padded_group(_positive(group_size, "group_size")))
 
 
-def unpack(packed: NDArray[np.uint8], n: int, k: int, group_size: int, bits: int) -> NDArray[np.uint8]:
-    """The codes [n, k] of packed weights: the inverse of `pack`."""
-    shape = packed_shape(n, k, group_size, bits)
-    if packed.shape != shape:
-        raise LowlpValueError(f"packed: must have shape {shape}, got {packed.shape}")
-    tiles_n, groups, chunks, tile_bytes = shape
-    rows_k = WEIGHT_LAYOUT.table()
-    place = packed_layout(bits).table()[..., 0]
-    in_thread = packed.reshape(-1, tile_bytes)[:, place.reshape(-1)].reshape(-1, WARP, bits)
-    words = np.zeros((*in_thread.shape[:2], 8), np.uint8)
-    words[..., :bits] = in_thread
-    values = words.view("<u8")[..., 0].reshape(tiles_n, groups, chunks, WARP)
-    tiles = np.empty((tiles_n, BLOCK_N, groups, chunks, BLOCK_K), np.uint8)
-    for local in range(rows_k.shape[1]):
-        in_k, in_n = rows_k[:, local, 0], rows_k[:, local, 1]
-        code = (values >> np.uint64(local * bits)) & np.uint64((1 << bits) - 1)
-        tiles[:, in_n, :, :, in_k] = np.moveaxis(code, -1, 0).astype(np.uint8)
-    rows = tiles.reshape(tiles_n * BLOCK_N, groups, chunks * BLOCK_K)[:n, :, :group_size]
-    return np.ascontiguousarray(rows.reshape(n, k))
+def packed_shape(n: int, k: int, group_size: int, placement: Placement | str) -> tuple[int, int, int, int, int]:
+    """The shape, in words of 32 bits, of packed weights [n, k].
+
+    placement  as `find_placement` gives it, or its name
+    """
+    n, k = _positive(n, "n"), _positive(k, "k")
+    group_size = _group_of(group_size, k)
+    if isinstance(placement, str):
+        placement = _placement_named(placement, "placement")
+    elif not isinstance(placement, Placement):
+        raise LowlpTypeError(f"placement: expected a Placement or a name, got {type(placement).__name__}")
+    return placement.packed_shape(n, k, group_size)
+
+
+def pack(
+    codes: Any, group_size: int, code: DType | Table | str, activation: DType | str, *, num_threads: int = 0
+) -> Any:
+    """Packs codes, as `QuantizedTensor.codes` has them.
+
+    codes        uint8 [N, K], each below 2**bits: numpy, or PyTorch on the CPU or a GPU
+    group_size   weights of a row that share a scale; divides K, and may be K
+    code         their type or table, as in `placement_name`
+    activation   the type of the activations that they are multiplied with
+    num_threads  of the host; 0: one for each processor
+
+    Returns uint32 in the shape of `packed_shape`, aligned to 64 bytes; for a tensor on a GPU a tensor there, else a
+    numpy array. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
+    """
+    placement = find_placement(code, activation)
+    flip = _code_of(code)[1]
+    if _is_on_device(codes):
+        from lowlp.array_ops import TorchOps
+        from lowlp.array_packing import pack_with
+
+        _check_codes(codes.dtype, codes.shape)
+        return pack_with(TorchOps(codes.device), placement, codes, _group_of(group_size, codes.shape[1]), flip)
+    array = as_host_array(codes, "codes")
+    _check_codes(array.dtype, array.shape)
+    if array.strides[1] != 1:
+        array = np.ascontiguousarray(array)
+    group_size = _group_of(group_size, array.shape[1])
+    try:
+        return placement.pack(array, group_size, flip, _threads(num_threads))
+    except ValueError as error:
+        raise LowlpValueError(str(error)) from None
+
+
+def unpack(
+    packed: Any,
+    n: int,
+    k: int,
+    group_size: int,
+    code: DType | Table | str,
+    activation: DType | str,
+    *,
+    num_threads: int = 0,
+) -> Any:
+    """The codes, uint8 [n, k], of packed weights: the inverse of `pack`, with its arguments.
+
+    packed  uint32 in the shape of `packed_shape`
+    """
+    placement = find_placement(code, activation)
+    flip = _code_of(code)[1]
+    shape = packed_shape(n, k, group_size, placement)
+    if _is_on_device(packed):
+        from lowlp.array_ops import TorchOps
+        from lowlp.array_packing import unpack_with
+
+        _check_words(packed.dtype, packed.shape, shape)
+        return unpack_with(TorchOps(packed.device), placement, packed, n, k, group_size, flip)
+    array = as_host_array(packed, "packed")
+    _check_words(array.dtype, array.shape, shape)
+    return placement.unpack(np.ascontiguousarray(array), n, k, group_size, flip, _threads(num_threads))
+
+
+def _code_of(code: object) -> tuple[str, int]:
+    """The name of the format of stored codes, and what turns a code into a stored one: an exclusive or."""
+    if isinstance(code, Table):
+        return f"lut{code.bits}", 0
+    if isinstance(code, str) and _TABLE_NAME.fullmatch(code):
+        return code, 0
+    if not isinstance(code, str | DType):
+        raise LowlpTypeError(f"code: expected a DType, a Table or a name, got {type(code).__name__}")
+    scalar = ScalarFormat.parse(named_dtype(code, "code").name)
+    if not scalar.has_codes:
+        raise LowlpValueError(f"code: {scalar.name} has no codes; allowed: types of 1 to 8 bits, lut1 to lut8")
+    return code_format_name(scalar), stored_flip(scalar)
+
+
+def _placement_named(name: str, argument: str) -> Placement:
+    try:
+        return Placement.find(name)
+    except ValueError as error:
+        raise LowlpValueError(f"{argument}: {str(error).removeprefix('placement: ')}") from None
+
+
+def _is_on_device(value: Any) -> bool:
+    return is_torch_tensor(value) and value.device.type != "cpu"
+
+
+def _positive(value: object, argument: str) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise LowlpTypeError(f"{argument}: expected an int, got {type(value).__name__}") from None
+    if number < 1:
+        raise LowlpValueError(f"{argument}: must be at least 1, got {number}")
+    return number
+
+
+def _group_of(group_size: object, k: int) -> int:
+    size = _positive(group_size, "group_size")
+    if k % size:
+        raise LowlpValueError(f"group_size: must divide K = {k}, got {size}")
+    return size
+
+
+def _threads(num_threads: int) -> int:
+    threads = operator.index(num_threads)
+    if threads < 0:
+        raise LowlpValueError(f"num_threads: must be at least 0, got {threads}")
+    return threads
+
+
+def _check_codes(dtype: object, shape: Any) -> None:
+    if str(dtype).removeprefix("torch.") != "uint8":
+        raise LowlpTypeError(f"codes: expected elements of uint8, got {dtype}")
+    if len(shape) != 2 or 0 in tuple(shape):
+        raise LowlpValueError(f"codes: expected shape [N, K] with N, K >= 1, got {list(shape)}")
+
+
+def _check_words(dtype: object, found: Any, expected: tuple[int, ...]) -> None:
+    if str(dtype).removeprefix("torch.") != "uint32":
+        raise LowlpTypeError(f"packed: expected elements of uint32, got {dtype}")
+    if tuple(found) != expected:
+        raise LowlpValueError(f"packed: expected shape {list(expected)}, got {list(found)}")

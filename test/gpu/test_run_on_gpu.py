@@ -75,6 +75,6 @@ def test_a_kept_kernel_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def _host_parts(packed: lowlp.QuantizedTensor) -> list[np.ndarray]:
-    from lowlp.packing import pack
+    from lowlp.packing_0 import pack
 
     return [pack(packed.codes, packed.group_size, packed.bits), np.ascontiguousarray(packed.scales)]

@@ -16,7 +16,7 @@ from lowlp.dtypes import named_dtype
 from lowlp.host_array import FLOAT_DTYPES
 from lowlp.kernels.linear import LinearSpec, linear_kernel
 from lowlp.linear_op import compile_linear
-from lowlp.packing import pack
+from lowlp.packing_0 import pack
 from lowlp.quantization import quantize
 from lowlp.quantized_tensor import QuantizedTensor
 

@@ -24,7 +24,7 @@ from ..codec import Codec
 from ..dtypes import DType, dtype
 from ..errors import LowlpValueError
 from ..layouts import Layout, layout
-from ..packing import BLOCK_K, BLOCK_N, WEIGHT_LAYOUT, packed_layout, packed_shape
+from ..packing_0 import BLOCK_K, BLOCK_N, WEIGHT_LAYOUT, packed_layout, packed_shape
 
 BLOCK_M = 16
 

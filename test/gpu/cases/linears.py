@@ -9,7 +9,7 @@ import numpy as np
 
 import lowlp
 from cases.case import BF16, Case
-from lowlp import dtypes, packing
+from lowlp import dtypes, packing_0
 from lowlp.kernels.linear import LinearSpec, linear_kernel
 
 
@@ -41,7 +41,7 @@ def linear_case(
     out_type = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32)}[out]
     arguments: dict[str, Any] = {
         "x": x,
-        "weights": packing.pack(qw.codes, qw.group_size, qw.bits),
+        "weights": packing_0.pack(qw.codes, qw.group_size, qw.bits),
         "scales": np.ascontiguousarray(qw.scales),
         **({} if corrector is None else {"correctors": np.ascontiguousarray(corrector, np.float32)}),
         "y": np.zeros((x.shape[0], n), out_type),

@@ -1,0 +1,257 @@
+"""Packed format 1: packing and its inverse, against a reader that goes by the placement alone."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from lowlp._layout import Placement
+from numpy.typing import NDArray
+
+import lowlp
+from lowlp import packing
+from lowlp.array_ops import ArrayOps, NumpyOps, TorchOps
+from lowlp.array_packing import pack_with, unpack_with
+from lowlp.codec import Table
+from lowlp.dtypes import all_dtypes
+from lowlp.errors import LowlpError, LowlpTypeError, LowlpValueError
+
+NAMES = Placement.names()
+# (n, k, group_size): padding of rows, of groups, and of the row of groups.
+SHAPES = [(1, 1, 1), (75, 80, 16), (64, 72, 24), (130, 96, 32), (17, 96, 48), (16, 128, 64), (33, 192, 96)]
+SHAPES += [(5, 384, 128), (129, 100, 100), (20, 40, 8), (3, 512, 256), (40, 33, 11)]
+
+
+def random_codes(n: int, k: int, bits: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(n * k + bits).integers(0, 1 << bits, (n, k), dtype=np.uint8)
+
+
+def code_of(name: str) -> tuple[str, str]:
+    """The arguments `code` and `activation` of a placement: int6.f16 is of int6, e3m2.f16 of f6e3m2."""
+    code, activation = name.split(".")
+    bits = Placement.find(name).bits
+    return (f"f{bits}{code}" if code.startswith("e") else code), activation
+
+
+def read_stored(packed: NDArray[np.uint32], row: int, column: int, group_size: int, placement: Placement) -> int:
+    """The stored code of w[row, column], bit by bit, as Placement.h has it."""
+    group, in_group = divmod(column, group_size)
+    unit_k, k = divmod(group * packing.padded_group(group_size) + in_group, 64)
+    unit_n, in_unit = divmod(row, placement.unit_rows)
+    tile, in_tile = divmod(in_unit, 16)
+    r, in_half = divmod(in_tile, 8)
+    parts = placement.parts
+    step, in_step = divmod(k, 8 * parts)
+    h, rest = divmod(in_step, 4 * parts)
+    lane, part = 4 * in_half + rest // parts, rest % parts
+    slot = (tile * placement.steps + step) * 4 + r + 2 * h
+    v = placement.words_per_access
+    stored = 0
+    for bit in range(placement.bits):
+        word, shift = placement.place(slot, part, bit)
+        stored |= (int(packed[unit_n, unit_k, word // v, lane, word % v]) >> shift & 1) << bit
+    return stored
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_code_is_where_the_placement_says(name: str) -> None:
+    placement = Placement.find(name)
+    code, activation = code_of(name)
+    n, k, group_size = placement.unit_rows + 3, 96, 48
+    codes = random_codes(n, k, placement.bits)
+    packed = packing.pack(codes, group_size, code, activation)
+    assert packed.shape == packing.packed_shape(n, k, group_size, name)
+    flip = 1 << (placement.bits - 1) if code.startswith("int") else 0
+    for row in (*range(0, n, 5), n - 1):
+        for column in range(k):
+            assert read_stored(packed, row, column, group_size, placement) == codes[row, column] ^ flip
+    # Behind the codes of a group, and in rows behind the last, is the stored code of code 0.
+    full = packing.unpack(packed, placement.unit_rows * 2, 128, 64, code, activation)
+    full = full.reshape(-1, 2, 64).copy()
+    full[:n, :, :48] = 0
+    assert not full.any()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip(name: str, shape: tuple[int, int, int]) -> None:
+    n, k, group_size = shape
+    code, activation = code_of(name)
+    codes = random_codes(n, k, Placement.find(name).bits)
+    packed = packing.pack(codes, group_size, code, activation)
+    assert packed.dtype == np.uint32 and packed.ctypes.data % 16 == 0
+    np.testing.assert_array_equal(packing.unpack(packed, n, k, group_size, code, activation), codes)
+
+
+class SmallNumpy(NumpyOps):
+    """numpy, a few units at a time."""
+
+    block_elements = 1 << 14
+
+
+def array_libraries() -> list[ArrayOps]:
+    if "torch" not in sys.modules:
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            return [SmallNumpy()]
+
+    class SmallTorch(TorchOps):
+        block_elements = 1 << 14
+
+    return [SmallNumpy(), SmallTorch("cpu")]
+
+
+@pytest.mark.parametrize("ops", array_libraries(), ids=lambda ops: type(ops).__name__)
+@pytest.mark.parametrize("name", NAMES)
+def test_array_libraries_pack_the_same_bits(name: str, ops: ArrayOps) -> None:
+    placement = Placement.find(name)
+    flip = 1 << (placement.bits - 1)
+    for n, k, group_size in SHAPES:
+        codes = random_codes(n, k, placement.bits)
+        expected = placement.pack(codes, group_size, flip, 1)
+        packed = pack_with(ops, placement, ops.put(codes), group_size, flip)
+        assert ops.host(packed).dtype == np.uint32
+        np.testing.assert_array_equal(ops.host(packed), expected)
+        found = unpack_with(ops, placement, packed, n, k, group_size, flip)
+        np.testing.assert_array_equal(ops.host(found), codes)
+
+
+def test_any_number_of_threads_packs_the_same_bits() -> None:
+    codes = random_codes(300, 1024, 5)
+    expected = packing.pack(codes, 128, "uint5", "f16", num_threads=1)
+    for threads in (2, 3, 16):
+        np.testing.assert_array_equal(packing.pack(codes, 128, "uint5", "f16", num_threads=threads), expected)
+        found = packing.unpack(expected, 300, 1024, 128, "uint5", "f16", num_threads=threads)
+        np.testing.assert_array_equal(found, codes)
+
+
+def test_strides() -> None:
+    wide = random_codes(40, 400, 4)
+    for codes in (wide[:, 3:131], wide[::2, :128], wide[:128].T[:128], wide[::-1, ::-2][:, :128]):
+        n = codes.shape[0]
+        packed = packing.pack(codes, codes.shape[1], "uint4", "bf16")
+        np.testing.assert_array_equal(packed, packing.pack(codes.copy(), codes.shape[1], "uint4", "bf16"))
+        np.testing.assert_array_equal(packing.unpack(packed, n, codes.shape[1], codes.shape[1], "uint4", "bf16"), codes)
+
+
+def test_types_that_differ_by_a_constant_are_stored_alike() -> None:
+    for bits in range(1, 9):
+        codes = random_codes(20, 64, bits)
+        unsigned = packing.pack(codes, 64, f"uint{bits}", "f16")
+        np.testing.assert_array_equal(packing.pack(codes, 64, f"bipolar{bits}", "f16"), unsigned)
+        below = codes ^ np.uint8(1 << (bits - 1))
+        signed = packing.pack(below, 64, f"int{bits}", "f16")
+        inside = np.zeros((20, 64), bool)
+        inside[...] = True
+        # Padding differs: the code 0 is stored as 0 or as half of the range.
+        for name, words in (("uint", unsigned), ("int", signed)):
+            np.testing.assert_array_equal(
+                packing.unpack(words, 20, 64, 64, f"{name}{bits}", "f16"), codes if name == "uint" else below
+            )
+        full = packing.packed_shape(20, 64, 64, f"int{bits}.f16")[0] * Placement.find(f"int{bits}.f16").unit_rows
+        stored = [packing.unpack(words, full, 64, 64, f"uint{bits}", "f16") for words in (unsigned, signed)]
+        np.testing.assert_array_equal(stored[0][:20], stored[1][:20])
+        assert (stored[0][20:] == 0).all() and (stored[1][20:] == 1 << (bits - 1)).all()
+
+
+def test_names() -> None:
+    assert packing.placement_name("uint6", lowlp.f16) == "int6.f16"
+    assert packing.placement_name(lowlp.bipolar2, "bf16") == "int2.bf16"
+    assert packing.placement_name(lowlp.f6e3m2, "f16") == "e3m2.f16"
+    assert packing.placement_name("lut3", "bf16") == "lut3.bf16"
+    assert packing.placement_name(Table(4, "f32", "group"), "f16") == "lut4.f16"
+    for scalar in all_dtypes():
+        if scalar.bits <= 8:
+            assert packing.find_placement(scalar, "f16").bits == scalar.bits
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moves_carry_each_bit_once(name: str) -> None:
+    placement = Placement.find(name)
+    places = placement.places()
+    assert places.shape == (placement.slots, placement.parts, placement.bits, 2)
+    seen = {}
+    for weight, byte, shift, mask in placement.moves():
+        for bit in range(8):
+            if mask >> bit & 1:
+                assert (weight, bit) not in seen
+                seen[weight, bit] = divmod(byte * 8 + bit + shift, 32)
+    for slot in range(placement.slots):
+        for part in range(placement.parts):
+            for bit in range(placement.bits):
+                place = seen.pop((slot * placement.parts + part, bit))
+                assert place == placement.place(slot, part, bit) == tuple(places[slot, part, bit])
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    "group_size, padded",
+    [(1, 16), (16, 16), (17, 32), (24, 32), (32, 32), (33, 64), (48, 64), (64, 64), (96, 128), (128, 128), (100, 128)],
+)
+def test_padded_groups(group_size: int, padded: int) -> None:
+    assert packing.padded_group(group_size) == padded
+    shape = packing.packed_shape(16, 6 * group_size, group_size, "int4.f16")
+    assert shape[1] == -(-6 * padded // 64)
+
+
+CODES = np.zeros((4, 64), np.uint8)
+WORDS = packing.pack(CODES, 64, "int6", "f16")
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: packing.pack(CODES, 48, "int6", "f16"), LowlpValueError, "group_size: must divide K = 64, got 48"),
+        (lambda: packing.pack(CODES, 0, "int6", "f16"), LowlpValueError, "group_size: must be at least 1, got 0"),
+        (lambda: packing.pack(CODES, "64", "int6", "f16"), LowlpTypeError, "group_size: expected an int, got str"),
+        (lambda: packing.pack(CODES.astype(np.int8), 64, "int6", "f16"), LowlpTypeError, "codes: .* uint8, got int8"),
+        (lambda: packing.pack(CODES[0], 64, "int6", "f16"), LowlpValueError, r"codes: expected shape \[N, K\]"),
+        (lambda: packing.pack(CODES[:0], 64, "int6", "f16"), LowlpValueError, r"codes: .* got \[0, 64\]"),
+        (lambda: packing.pack([[1]], 1, "int6", "f16"), LowlpTypeError, "codes: expected a numpy array"),
+        (lambda: packing.pack(CODES, 64, "int9", "f16"), LowlpValueError, "code: "),
+        (lambda: packing.pack(CODES, 64, "f16", "f16"), LowlpValueError, "code: f16 has no codes"),
+        (
+            lambda: packing.pack(CODES, 64, 6, "f16"),
+            LowlpTypeError,
+            "code: expected a DType, a Table or a name, got int",
+        ),
+        (lambda: packing.pack(CODES, 64, "int6", "f32"), LowlpValueError, "activation: must be one of f16, bf16"),
+        (lambda: packing.pack(CODES, 64, "int6", "f16", num_threads=-1), LowlpValueError, "num_threads: .* got -1"),
+        (lambda: packing.packed_shape(0, 64, 64, "int6.f16"), LowlpValueError, "n: must be at least 1, got 0"),
+        (lambda: packing.packed_shape(4, 64, 64, "int9.f16"), LowlpValueError, "placement: .* 'int9.f16'"),
+        (lambda: packing.packed_shape(4, 64, 64, 6), LowlpTypeError, "placement: expected a Placement or a name"),
+        (lambda: packing.unpack(WORDS, 17, 64, 64, "int6", "f16"), LowlpValueError, r"packed: expected shape \[2, 1"),
+        (lambda: packing.unpack(WORDS.view(np.int32), 4, 64, 64, "int6", "f16"), LowlpTypeError, "packed: .* uint32"),
+    ],
+)
+def test_errors_name_the_argument(call: Any, error: type[LowlpError], message: str) -> None:
+    with pytest.raises(error, match=f"^{message}"):
+        call()
+
+
+def test_wide_codes_are_refused_with_their_place() -> None:
+    codes = np.zeros((40, 96), np.uint8)
+    codes[37, 90] = 64
+    with pytest.raises(LowlpValueError, match=r"^codes: must be in 0\.\.63 for int6\.f16, got 64 at \[37, 90\]$"):
+        packing.pack(codes, 48, "uint6", "f16")
+    with pytest.raises(LowlpValueError, match=r"^codes: must be in 0\.\.63 for int6\.f16, got 64 "):
+        pack_with(SmallNumpy(), Placement.find("int6.f16"), codes, 48, 0)
+
+
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_speed(bits: int) -> None:
+    codes = random_codes(1024, 4096, bits)
+    best = [0.0, 0.0]
+    for _ in range(3):
+        start = time.perf_counter()
+        packed = packing.pack(codes, 128, f"int{bits}", "f16")
+        middle = time.perf_counter()
+        packing.unpack(packed, 1024, 4096, 128, f"int{bits}", "f16")
+        end = time.perf_counter()
+        best = [max(best[0], codes.size / (middle - start)), max(best[1], codes.size / (end - middle))]
+    print(f"int{bits}: packs {best[0] / 1e9:.2f}, unpacks {best[1] / 1e9:.2f} G weights/s")
+    assert min(best) > 0.05e9

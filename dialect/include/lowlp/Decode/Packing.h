@@ -23,8 +23,7 @@ struct CodeMatrix {
 
   /// Weights that a group takes in packed words.
   int64_t getPaddedGroup() const { return padGroup(groupSize); }
-  /// Weights that a row takes.
-  int64_t getPaddedColumns() const;
+  /// Units along N and along K.
   int64_t getNumUnitsN(const Placement &placement) const;
   int64_t getNumUnitsK() const;
   int64_t getNumPackedWords(const Placement &placement) const;

@@ -1,0 +1,187 @@
+//===- UnitPlanes.cpp - A unit of weights, one byte of all lanes at a time ===//
+//
+//   rows of 64 codes -> a plane for each weight of a lane
+//                    -> a plane for each byte of a lane's words -> words
+//
+// The step in the middle is a list of moves: all bits that go the same distance
+// from one plane to another are shifted and masked together. A shift of 8 bytes
+// as one number carries bits to neighbours only where the mask drops them.
+//
+//===----------------------------------------------------------------------===//
+#include "UnitPlanes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <tuple>
+
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Moves of bits
+//===----------------------------------------------------------------------===//
+
+std::vector<BitMove> lowlp::getBitMoves(const Placement &placement) {
+  std::vector<BitMove> moves;
+  int parts = placement.getNumParts();
+  for (int weight = 0; weight < placement.getNumSlots() * parts; ++weight) {
+    size_t firstMove = moves.size();
+    for (int bit = 0; bit < placement.getFormat().bits; ++bit) {
+      BitPlace place = placement.getPlace(weight / parts, weight % parts, bit);
+      int byte = place.word * 4 + place.bit / 8, shift = place.bit % 8 - bit;
+      auto found =
+          std::find_if(moves.begin() + static_cast<std::ptrdiff_t>(firstMove),
+                       moves.end(), [&](const BitMove &move) {
+                         return move.byte == byte && move.shift == shift;
+                       });
+      if (found == moves.end())
+        found = moves.insert(moves.end(), {weight, byte, shift, 0});
+      found->codeMask |= static_cast<uint8_t>(1u << bit);
+    }
+  }
+  std::sort(moves.begin(), moves.end(), [](const BitMove &a, const BitMove &b) {
+    return std::tie(a.byte, a.shift, a.weight) <
+           std::tie(b.byte, b.shift, b.weight);
+  });
+  return moves;
+}
+
+static unsigned shiftLeft(unsigned bits, int by) {
+  return by >= 0 ? bits << by : bits >> -by;
+}
+
+static uint64_t repeat(unsigned byte) { return byte * 0x0101010101010101u; }
+
+PlaneMoves::PlaneMoves(const Placement &placement, Direction direction,
+                       uint8_t flip) {
+  bool pack = direction == Direction::Pack;
+  std::vector<BitMove> bitMoves = getBitMoves(placement);
+  int numTargets = pack ? placement.getNumWords() * 4
+                        : placement.getNumSlots() * placement.getNumParts();
+  targets.resize(numTargets);
+  for (int plane = 0; plane < numTargets; ++plane) {
+    Target &target = targets[plane];
+    for (bool left : {false, true}) {
+      for (const BitMove &move : bitMoves) {
+        int shift = pack ? move.shift : -move.shift;
+        if ((pack ? move.byte : move.weight) != plane || (shift > 0) != left)
+          continue;
+        unsigned mask = move.codeMask, flipped = move.codeMask & flip;
+        if (pack) {
+          mask = shiftLeft(mask, shift);
+          flipped = shiftLeft(flipped, shift);
+        }
+        moves.push_back(
+            {pack ? move.weight : move.byte, std::abs(shift), repeat(mask)});
+        target.flip |= repeat(flipped);
+      }
+      (left ? target.end : target.firstLeft) = moves.size();
+    }
+  }
+}
+
+void PlaneMoves::apply(const Planes &from, Planes &to) const {
+  constexpr size_t width = std::tuple_size_v<decltype(Plane::eightLanes)>;
+  size_t at = 0;
+  for (size_t plane = 0; plane < targets.size(); ++plane) {
+    const Target &target = targets[plane];
+    std::array<uint64_t, width> sum;
+    sum.fill(target.flip);
+    for (; at < target.firstLeft; ++at) {
+      const Plane &source = from[moves[at].source];
+      for (size_t i = 0; i < width; ++i)
+        sum[i] ^= source.eightLanes[i] >> moves[at].shift & moves[at].mask;
+    }
+    for (; at < target.end; ++at) {
+      const Plane &source = from[moves[at].source];
+      for (size_t i = 0; i < width; ++i)
+        sum[i] ^= source.eightLanes[i] << moves[at].shift & moves[at].mask;
+    }
+    to[plane].eightLanes = sum;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Rows and planes
+//===----------------------------------------------------------------------===//
+//
+// In a row of a tile, weight k = L * j + part with j = 8 s + 4 h + lane % 4 is
+// in the slot of s and h. So the weights of one part, four at a time, are the
+// bytes of four neighbouring lanes in one plane; a row has every second slot.
+
+/// The weights of a row by part; `L` of them share a register.
+template <size_t L>
+using RowByPart = std::array<std::array<uint8_t, Placement::unitK / L>, L>;
+
+template <size_t L>
+static void scatterRow(const uint8_t *row, Plane *planes, int lane) {
+  RowByPart<L> parts;
+  for (size_t part = 0; part < L; ++part)
+    for (size_t j = 0; j < parts[part].size(); ++j)
+      parts[part][j] = row[j * L + part];
+  for (size_t part = 0; part < L; ++part)
+    for (size_t j = 0; j < parts[part].size(); j += 4)
+      std::memcpy(planes[j / 2 * L + part].bytes() + lane, &parts[part][j], 4);
+}
+
+template <size_t L>
+static void gatherRow(const Plane *planes, int lane, uint8_t *row) {
+  RowByPart<L> parts;
+  for (size_t part = 0; part < L; ++part)
+    for (size_t j = 0; j < parts[part].size(); j += 4)
+      std::memcpy(&parts[part][j], planes[j / 2 * L + part].bytes() + lane, 4);
+  for (size_t part = 0; part < L; ++part)
+    for (size_t j = 0; j < parts[part].size(); ++j)
+      row[j * L + part] = parts[part][j];
+}
+
+int lowlp::getFirstPlane(const Placement &placement, int row) {
+  int slot = row / 16 * placement.getNumSteps() * 4 + row / 8 % 2;
+  return slot * placement.getNumParts();
+}
+
+//===----------------------------------------------------------------------===//
+// Planes and words
+//===----------------------------------------------------------------------===//
+//
+// Memory has [words / V][lanes][V].
+
+template <size_t V>
+static void joinWords(const Planes &planes, int numWords, uint32_t *words) {
+  const Plane *bytes = planes.data();
+  for (int word = 0; word < numWords; ++word, bytes += 4) {
+    for (size_t lane = 0; lane < Placement::lanes; ++lane)
+      words[lane * V] = bytes[0].bytes()[lane] | bytes[1].bytes()[lane] << 8 |
+                        bytes[2].bytes()[lane] << 16 |
+                        static_cast<uint32_t>(bytes[3].bytes()[lane]) << 24;
+    words += (word + 1) % V ? 1 : (Placement::lanes - 1) * V + 1;
+  }
+}
+
+template <size_t V>
+static void splitWords(const uint32_t *words, int numWords, Planes &planes) {
+  Plane *bytes = planes.data();
+  for (int word = 0; word < numWords; ++word, bytes += 4) {
+    for (int byte = 0; byte < 4; ++byte)
+      for (size_t lane = 0; lane < Placement::lanes; ++lane)
+        bytes[byte].bytes()[lane] =
+            static_cast<uint8_t>(words[lane * V] >> 8 * byte);
+    words += (word + 1) % V ? 1 : (Placement::lanes - 1) * V + 1;
+  }
+}
+
+UnitAccess::UnitAccess(const Placement &placement) {
+  bool two = placement.getNumParts() == 2;
+  scatterRow = two ? ::scatterRow<2> : ::scatterRow<4>;
+  gatherRow = two ? ::gatherRow<2> : ::gatherRow<4>;
+  switch (placement.getWordsPerAccess()) {
+  case 1:
+    joinWords = ::joinWords<1>, splitWords = ::splitWords<1>;
+    break;
+  case 2:
+    joinWords = ::joinWords<2>, splitWords = ::splitWords<2>;
+    break;
+  default:
+    joinWords = ::joinWords<4>, splitWords = ::splitWords<4>;
+  }
+}

@@ -199,7 +199,7 @@ def compile(  # noqa: A001
 
     program    a kernel of the DSL, or text of the block dialect with one kernel
     target     the architecture, 'sm_90a' for example
-    opt_level  0 to 3, of LLVM's optimiser
+    opt_level  0 to 3, of LLVM's optimiser; at 0 the passes that make programs faster are left out too
     assemble   also make machine code
     assembler  what makes it: 'ptxas', 'nvjitlink' or 'driver'; None: what LOWLP_ASSEMBLER names, or the first that is
                there (see `lowlp_runtime.assemble`)
@@ -326,10 +326,13 @@ class CpuKernel:
 def compile_cpu(
     program: BlockProgram | str, *, opt_level: int = 2, notes: Mapping[str, object] | None = None
 ) -> CpuKernel:
-    """Compiles a block program for the CPU target; errors as for `compile`."""
+    """Compiles a block program for the CPU target; errors as for `compile`.
+
+    opt_level  0 to 3, of LLVM's optimiser; at 0 the passes that make programs faster are left out too
+    """
     from ._mlir._mlir_libs import _compiler
 
-    run_pipeline(module := open_program(program), "lowlp-to-cpu")
+    run_pipeline(module := open_program(program), f"lowlp-to-cpu{{opt-level={opt_level}}}")
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
     return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
 

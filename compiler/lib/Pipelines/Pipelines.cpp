@@ -20,6 +20,12 @@ static void addCleanup(OpPassManager &manager) {
 
 void lowlp::buildToThreadPipeline(OpPassManager &manager,
                                   const PipelineOptions &options) {
+  manager.addNestedPass<KernelOp>(createReinterpretLayouts());
+  if (options.optLevel > 0) {
+    PlanDecodeOptions decoding;
+    decoding.arch = options.arch;
+    manager.addNestedPass<KernelOp>(createPlanDecode(decoding));
+  }
   manager.addNestedPass<KernelOp>(createExpandExchanges());
   manager.addNestedPass<KernelOp>(createPlanMemory());
   ConvertToThreadOptions conversion;

@@ -25,13 +25,13 @@ Result<ComputeType> lowlp::parseComputeType(std::string_view name) {
     if (known == name)
       return type;
   return Error{"compute type: must be one of f16, bf16, int8, f8e4m3, got '" +
-                         std::string(name) + "'"};
+               std::string(name) + "'"};
 }
 
 Result<CodeFormat> CodeFormat::of(const ScalarFormat &scalar) {
   if (!scalar.hasCodes())
     return Error{"code format: " + scalar.name() +
-                           " has no codes; allowed: types of 1 to 8 bits"};
+                 " has no codes; allowed: types of 1 to 8 bits"};
   if (scalar.isFloat())
     return CodeFormat{Kind::Float, scalar.bits, scalar.exponentBits,
                       scalar.mantissaBits};
@@ -41,7 +41,7 @@ Result<CodeFormat> CodeFormat::of(const ScalarFormat &scalar) {
 Result<CodeFormat> CodeFormat::table(int bits) {
   if (bits < 1 || bits > ScalarFormat::maxCodeBits)
     return Error{"code format: a table's codes have 1 to 8 bits, got " +
-                           std::to_string(bits)};
+                 std::to_string(bits)};
   return CodeFormat{Kind::Table, bits};
 }
 
@@ -68,9 +68,9 @@ Result<CodeFormat> CodeFormat::parse(std::string_view name) {
           bits >= 3 && format.name() == name)
         return format;
   }
-  return Error{
-      "code format: expected int{b}, lut{b} or e{X}m{Y} of at most 8 bits, got '" +
-      std::string(name) + "'"};
+  return Error{"code format: expected int{b}, lut{b} or e{X}m{Y} of at most 8 "
+               "bits, got '" +
+               std::string(name) + "'"};
 }
 
 std::optional<double> CodeFormat::value(uint8_t stored) const {

@@ -53,8 +53,8 @@ static uint32_t runLop3(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
   uint32_t result = 0;
   for (int entry = 0; entry < 8; ++entry)
     if (table >> entry & 1)
-      result |= (entry & 4 ? a : ~a) & (entry & 2 ? b : ~b) &
-                (entry & 1 ? c : ~c);
+      result |=
+          (entry & 4 ? a : ~a) & (entry & 2 ? b : ~b) & (entry & 1 ? c : ~c);
   return result;
 }
 
@@ -108,8 +108,8 @@ static uint32_t runStep(const DecodeStep &step, ComputeType compute, uint32_t a,
   case DecodeStep::Kind::Mul32:
     return toBits(toFloat(a) * toFloat(b));
   case DecodeStep::Kind::Round:
-    return encodeNumber(compute, toFloat(b)) |
-           encodeNumber(compute, toFloat(a)) << 16;
+    return encodeNumber(compute, toFloat(b)) | encodeNumber(compute, toFloat(a))
+                                                   << 16;
   }
   return 0;
 }

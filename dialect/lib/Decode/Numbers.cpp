@@ -80,8 +80,8 @@ uint32_t lowlp::encodeNumber(ComputeType compute, double value) {
   case ComputeType::BF16:
     return kBF16.encode(value);
   case ComputeType::S8:
-    return static_cast<uint8_t>(
-        static_cast<int8_t>(std::nearbyint(std::fmin(std::fmax(value, -128), 127))));
+    return static_cast<uint8_t>(static_cast<int8_t>(
+        std::nearbyint(std::fmin(std::fmax(value, -128), 127))));
   case ComputeType::E4M3:
     return *getE4M3().encode(value);
   }

@@ -66,8 +66,8 @@ Result<const Placement *> Placement::find(std::string_view name) {
     if (placement.name() == name)
       return &placement;
   return Error{"placement: packed format " + std::to_string(formatVersion) +
-      " has none named '" + std::string(name) +
-      "'; names are int6.f16, e3m2.bf16, lut4.f16 and so on"};
+               " has none named '" + std::string(name) +
+               "'; names are int6.f16, e3m2.bf16, lut4.f16 and so on"};
 }
 
 std::string Placement::name() const {

@@ -246,8 +246,8 @@ Result<std::vector<Placement>> lowlp::parsePlacements(std::string_view text) {
   auto finish = [&]() -> Result<bool> {
     if (!draft)
       return true;
-    Result<Placement> made = Placement::create(
-        draft->format, draft->compute, draft->rowTiles, draft->places);
+    Result<Placement> made = Placement::create(draft->format, draft->compute,
+                                               draft->rowTiles, draft->places);
     if (!made)
       return Error{made.error() + ", in " + draft->format.name() + "." +
                    getName(draft->compute)};

@@ -47,8 +47,8 @@ static std::string printHex(uint32_t value) {
 std::string DecodePlan::print() const {
   std::ostringstream out;
   out << "decode " << placement << " "
-      << (ending == DecodeEnding::Sums ? "sums" : "weights")
-      << " words " << numWords << "\n";
+      << (ending == DecodeEnding::Sums ? "sums" : "weights") << " words "
+      << numWords << "\n";
   out.precision(17);
   for (size_t row = 0; row < rows.size(); ++row) {
     out << "row " << row << " exponent " << rows[row].exponent;
@@ -133,11 +133,10 @@ private:
 
 static bool parseHeader(LineReader &line, DecodePlan &plan) {
   std::string ending;
-  if (!line.name(plan.placement) || !line.name(ending) ||
-      !line.word("words") || !line.number(plan.numWords))
+  if (!line.name(plan.placement) || !line.name(ending) || !line.word("words") ||
+      !line.number(plan.numWords))
     return false;
-  plan.ending =
-      ending == "sums" ? DecodeEnding::Sums : DecodeEnding::Weights;
+  plan.ending = ending == "sums" ? DecodeEnding::Sums : DecodeEnding::Weights;
   return plan.numWords > 0 && (ending == "sums" || ending == "weights");
 }
 

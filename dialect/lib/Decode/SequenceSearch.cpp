@@ -16,11 +16,10 @@ struct Target {
 };
 } // namespace
 
-static Result<Target> getTarget(const CodeFormat &format,
-                                ComputeType compute) {
+static Result<Target> getTarget(const CodeFormat &format, ComputeType compute) {
   auto fail = [&](const std::string &what) -> Result<Target> {
-    return Error{"decode plan: " + format.name() + " with " +
-                 getName(compute) + ": " + what};
+    return Error{"decode plan: " + format.name() + " with " + getName(compute) +
+                 ": " + what};
   };
   if (format.kind == CodeFormat::Kind::Table)
     return fail("tables are looked up, not computed");

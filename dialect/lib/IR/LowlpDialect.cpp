@@ -39,13 +39,36 @@ void LowlpDialect::registerAttributes() {
       >();
 }
 
+/// Parses `["...", "..."]>`, behind `#lowlp.plan<`.
+static Attribute parsePlan(DialectAsmParser &parser) {
+  std::string text;
+  auto parseLine = [&] {
+    std::string line;
+    if (parser.parseString(&line))
+      return failure();
+    text += line + "\n";
+    return success();
+  };
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseLine) ||
+      parser.parseGreater())
+    return {};
+  return PlanAttr::get(parser.getContext(), text);
+}
+
 Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
                                        Type type) const {
   StringRef spec = parser.getFullSymbolSpec();
+  if (spec.starts_with("plan<")) {
+    StringRef mnemonic;
+    if (parser.parseKeyword(&mnemonic))
+      return {};
+    return parsePlan(parser);
+  }
   StringRef prefix = "layout<";
   if (!spec.consume_front(prefix) || !spec.consume_back(">")) {
-    parser.emitError(parser.getNameLoc(),
-                     "expected '#lowlp.layout<...>', found '#lowlp.")
+    parser.emitError(parser.getNameLoc(), "expected '#lowlp.layout<...>' or "
+                                          "'#lowlp.plan<...>', found '#lowlp.")
         << parser.getFullSymbolSpec() << "'";
     return {};
   }
@@ -59,5 +82,14 @@ Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
 
 void LowlpDialect::printAttribute(Attribute attribute,
                                   DialectAsmPrinter &printer) const {
+  if (auto plan = dyn_cast<PlanAttr>(attribute)) {
+    SmallVector<StringRef> lines;
+    plan.getText().split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    printer << "plan<[";
+    llvm::interleaveComma(lines, printer,
+                          [&](StringRef line) { printer.printString(line); });
+    printer << "]>";
+    return;
+  }
   printer << "layout<" << str(cast<LayoutAttr>(attribute).getLayout()) << ">";
 }

@@ -111,6 +111,36 @@ LogicalResult GlobalType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyElementType(emitError, type);
 }
 
+LogicalResult PackedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type type,
+                                 StringRef name) {
+  if (shape.size() != 2)
+    return emitError() << "packed weights have 2 dimensions, rows and K, but "
+                          "the type has "
+                       << shape.size();
+  for (int64_t extent : shape)
+    if (!ShapedType::isDynamic(extent) && extent < 1)
+      return emitError() << "extents must be at least 1, but one is " << extent;
+  Result<const Placement *> placement = Placement::find(name.str());
+  if (!placement)
+    return emitError() << placement.error();
+  const CodeFormat &format = (*placement)->getFormat();
+  std::optional<ScalarFormat> scalar = getScalarFormat(type);
+  bool fits =
+      scalar && scalar->hasCodes() && *CodeFormat::of(*scalar) == format;
+  // The codes of a table are unsigned integers.
+  if (format.kind == CodeFormat::Kind::Table)
+    fits = type.isUnsignedInteger(format.bits);
+  if (!fits)
+    return emitError() << "the placement " << name << " holds no codes of type "
+                       << type;
+  return success();
+}
+
+const Placement &PackedType::getPlacementOrDie() const {
+  return **Placement::find(getPlacement().str());
+}
+
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type type, SharedLayout layout) {
   return verifyElementType(emitError, type);
@@ -240,6 +270,15 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
   }
   Type elementType;
   SmallVector<int64_t> shape;
+  if (mnemonic == "packed") {
+    std::string placement;
+    if (parser.parseLess() || parser.parseDimensionList(shape) ||
+        parser.parseType(elementType) || parser.parseComma() ||
+        parser.parseString(&placement) || parser.parseGreater())
+      return {};
+    return PackedType::getChecked(emitError, parser.getContext(), shape,
+                                  elementType, placement);
+  }
   bool isGlobal = mnemonic == "global";
   if (!isGlobal && mnemonic != "ptr") {
     emitError() << "unknown type 'lowlp." << mnemonic << "'";
@@ -267,6 +306,12 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
         printer << "global<";
         printer.printDimensionList(view.getShape());
         printer << "x" << view.getElementType() << ">";
+      })
+      .Case([&](PackedType view) {
+        printer << "packed<";
+        printer.printDimensionList(view.getShape());
+        printer << "x" << view.getElementType() << ", \"" << view.getPlacement()
+                << "\">";
       })
       .Case([&](SharedType tile) {
         printer << "shared<";

@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--arch", default=DEFAULT_ARCH, metavar="ARCH", help="GPU architecture (default: %(default)s)")
     parser.add_argument("--emit", choices=tuple(EMIT), default="ptx", help="what to write (default: %(default)s)")
     parser.add_argument(
-        "-O", dest="opt_level", type=int, choices=range(4), default=3, help="LLVM's optimisation (default: %(default)s)"
+        "-O", dest="opt_level", type=int, choices=range(4), default=3, help="optimisation (default: %(default)s)"
     )
     parser.add_argument(
         "-o", dest="output", default=output.STDOUT, metavar="OUT", help="file to write; - is stdout (default: -)"
@@ -84,14 +84,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _pipeline(arch: str, emit: str, opt_level: int) -> str:
     """The pipeline that ends at `emit`, or ''."""
-    to_ptx = f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}"
-    pipelines = {
-        "block": "",
-        "thread": f"lowlp-to-thread{{arch={arch}}}",
-        "nvvm": f"lowlp-to-nvvm{{arch={arch}}}",
-        "cpu": f"lowlp-to-cpu{{arch={arch}}}",
-    }
-    return pipelines.get(emit, to_ptx)
+    if emit == "block":
+        return ""
+    ends = emit if emit in ("thread", "nvvm", "cpu") else "ptx"
+    return f"lowlp-to-{ends}{{arch={arch} opt-level={opt_level}}}"
 
 
 def _text(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> str:

@@ -73,6 +73,9 @@ from .order import alloc_global as alloc_global
 from .order import atomic_rmw as atomic_rmw
 from .order import semaphore_acquire as semaphore_acquire
 from .order import semaphore_release as semaphore_release
+from .packed import PackedView as PackedView
+from .packed import load_packed as load_packed
+from .packed import view_packed as view_packed
 from .parameters import Parameter as Parameter
 from .parameters import f32 as f32
 from .parameters import i32 as i32

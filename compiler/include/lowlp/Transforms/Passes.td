@@ -43,6 +43,89 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
   ];
 }
 
+def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
+  let summary = "decode the weights of products by plans";
+  let description = [{
+    Where packed codes are cast and multiplied by `lowlp.dot` as operand a, gives the product words and a decode plan
+    in place of codes: the shortest instructions found for the placement at the issue rates of the architecture, and
+    proved on every code.
+
+    A plan's numbers differ from the weights by a power of two and an offset for each row. Both leave the product: with
+    `a = (w + offset) * 2^exponent` for a row, `w * x = 2^-exponent * (a * x) - offset * (1 * x)`. The sums that a loop
+    carries stay in the units of the plan; behind the loop they are multiplied once. Where a plan has an offset, the loop
+    also carries the sums of x, as products with a tile of ones; sums of x that the program has already are used.
+
+    Products are of f16 or bf16, with sums in f32, so the powers of two round nothing. Casts that are used otherwise, or
+    whose type has no plan, stay as they are.
+
+    Before:
+
+    ```mlir
+    %sum = scf.for ... iter_args(%acc = %zeros) -> (!sum) {
+      %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<4096x4096xui4, "int4.f16"> -> !codes
+      %a = lowlp.cast %q : !codes -> !halves
+      %next = lowlp.dot %a, %x, %acc : !halves, !x, !sum
+      scf.yield %next : !sum
+    }
+    ```
+
+    After, behind `lowlp-reinterpret-layouts`, which runs first:
+
+    ```mlir
+    %raw = scf.for ... iter_args(%acc = %zeros) -> (!sum) {
+      %words = lowlp.load_global ...
+      %a = lowlp.decode %words by #lowlp.plan<[...]> : !words -> !halves
+      %next = lowlp.dot %a, %x, %acc : !halves, !x, !sum
+      scf.yield %next : !sum
+    }
+    %scale = lowlp.row_constants [1.67772e+07, 1.04858e+06] : !sum
+    %sum = lowlp.mul %raw, %scale : !sum
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"arch", "arch", "std::string", "\"sm_90a\"", "the architecture whose issue rates count, such as sm_90a">,
+  ];
+  let statistics = [
+    Statistic<"numPlanned", "planned", "tiles that a plan decodes">,
+    Statistic<"numSumsOfX", "sums-of-x", "sums of x that were added">,
+  ];
+}
+
+def ReinterpretLayouts : Pass<"lowlp-reinterpret-layouts", "::lowlp::KernelOp"> {
+  let summary = "load packed weights as words";
+  let description = [{
+    A load of codes of a few bits becomes a load of 32-bit words, aligned and coalesced, and `lowlp.unpack`, which sees
+    the same registers as codes (Tilus, section 6.2). How the words are held follows from the tile's layout and from the
+    placement of the packed format alone; the transform of the weights follows from the placement too, with no
+    kernel.
+
+    Guarantees: no `lowlp.load_packed` and no `lowlp.view_packed` is left.
+
+    Before:
+
+    ```mlir
+    %v = lowlp.view_packed %p shape [64, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<64x256xsi6, "int6.f16">
+    %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<64x256xsi6, "int6.f16"> -> !lowlp.tile<16x64xsi6, ...>
+    ```
+
+    After:
+
+    ```mlir
+    %v = lowlp.view_global %p shape [4, 4, 192] : !lowlp.ptr<ui32> -> !lowlp.global<4x4x192xui32>
+    %i = arith.divui %row, %c16 : index
+    %j = arith.divui %k, %c64 : index
+    %words = lowlp.load_global %v[%i, %j, %c0] : !lowlp.global<4x4x192xui32>
+      -> !lowlp.tile<1x1x192xui32, local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 2)>
+    %q = lowlp.unpack %words from "int6.f16" : !lowlp.tile<1x1x192xui32, ...> -> !lowlp.tile<16x64xsi6, ...>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numLoads", "loads", "loads of packed weights">,
+  ];
+}
+
 def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
   let summary = "place the tiles of shared memory, sharing bytes where lives do not overlap";
   let description = [{

@@ -243,6 +243,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateIntegerPatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);
     populateMathPatterns(converter, patterns);
+    populatePackedPatterns(converter, patterns);
     populateComparePatterns(converter, patterns);
     populateReducePatterns(converter, patterns);
     populateWarpPatterns(converter, patterns);

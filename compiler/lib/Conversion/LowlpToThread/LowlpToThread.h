@@ -266,6 +266,8 @@ void populateKernelPatterns(const mlir::TypeConverter &converter,
                             const TensorMapPlan &tensorMaps);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
+void populatePackedPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 void populateWarpPatterns(const mlir::TypeConverter &converter,

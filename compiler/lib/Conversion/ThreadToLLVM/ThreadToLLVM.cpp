@@ -72,6 +72,74 @@ struct FunnelShiftLowering : ConvertOpToLLVMPattern<simt::FunnelShiftOp> {
   }
 };
 
+/// As what LLVM has on every target; LOP3 of GPUs comes before it.
+struct Lop3Expansion : ConvertOpToLLVMPattern<simt::Lop3Op> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::Lop3Op op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type type = op.getType();
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, type, value);
+    };
+    Value ones = constant(-1), zero = constant(0);
+    // By cases of a, of b, and then of c.
+    auto choose = [&](Value condition, Value set, Value clear) -> Value {
+      if (set == clear)
+        return set;
+      Value inverse = LLVM::XOrOp::create(rewriter, loc, condition, ones);
+      Value first = LLVM::AndOp::create(rewriter, loc, condition, set);
+      Value second = LLVM::AndOp::create(rewriter, loc, inverse, clear);
+      return LLVM::OrOp::create(rewriter, loc, first, second);
+    };
+    auto table = static_cast<unsigned>(op.getTable());
+    Value byB[4];
+    for (unsigned i = 0; i < 4; ++i)
+      byB[i] = choose(adaptor.getC(), table >> (2 * i + 1) & 1 ? ones : zero,
+                      table >> (2 * i) & 1 ? ones : zero);
+    Value byA[2] = {choose(adaptor.getB(), byB[1], byB[0]),
+                    choose(adaptor.getB(), byB[3], byB[2])};
+    rewriter.replaceOp(op, choose(adaptor.getA(), byA[1], byA[0]));
+    return success();
+  }
+};
+
+/// As shifts; PRMT of GPUs comes before it.
+struct PrmtExpansion : ConvertOpToLLVMPattern<simt::PrmtOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::PrmtOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type type = op.getType();
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, type, value);
+    };
+    Value result = constant(0);
+    for (unsigned i = 0; i < 4; ++i) {
+      auto nibble = static_cast<unsigned>(op.getSelector() >> (4 * i) & 0xf);
+      Value source = nibble & 4 ? adaptor.getB() : adaptor.getA();
+      // The byte on top, then down, with copies of its sign or with zeros.
+      Value top = LLVM::ShlOp::create(rewriter, loc, source,
+                                      constant(24 - 8 * (nibble & 3)));
+      Value byte = nibble & 8
+                       ? LLVM::AShrOp::create(rewriter, loc, top, constant(31))
+                             .getResult()
+                       : LLVM::LShrOp::create(rewriter, loc, top, constant(24))
+                             .getResult();
+      if (nibble & 8)
+        byte = LLVM::AndOp::create(rewriter, loc, byte, constant(0xff));
+      byte = LLVM::ShlOp::create(rewriter, loc, byte, constant(8 * i));
+      result = LLVM::OrOp::create(rewriter, loc, result, byte);
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 } // namespace
 
 LogicalResult lowlp::verifyVectorSizes(Operation *root) {
@@ -113,7 +181,7 @@ void lowlp::populateThreadToLLVMPatterns(const LLVMTypeConverter &converter,
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
-  patterns.add<FunnelShiftLowering>(converter);
+  patterns.add<FunnelShiftLowering, Lop3Expansion, PrmtExpansion>(converter);
 }
 
 Value lowlp::getByteAddress(OpBuilder &builder, Location loc, Value base,

@@ -27,6 +27,10 @@ void populateSimtMemoryToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 void populateSimtAsyncToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                      mlir::RewritePatternSet &patterns);
 
+/// Adds the lowerings of `simt.lop3` and `simt.prmt`.
+void populateSimtBitsToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns);
+
 /// Adds the lowering of `simt.mma`.
 void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
                                    mlir::RewritePatternSet &patterns);

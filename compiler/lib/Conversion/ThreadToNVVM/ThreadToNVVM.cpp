@@ -45,6 +45,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateSimtMemoryToNVVMPatterns(converter, patterns);
   populateSimtAsyncToNVVMPatterns(converter, patterns);
   populateSimtAtomicsToNVVMPatterns(converter, patterns);
+  populateSimtBitsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
   populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
   populateSimtWarpToNVVMPatterns(converter, patterns);

@@ -4,7 +4,8 @@
 // number, the fields of a float, or an index. Types that differ by a constant
 // share one format, as the constant folds into zero points and scales:
 //
-//   int{b}      integers; a signed code is stored with its sign bit turned over,
+//   int{b}      integers; a signed code is stored with its sign bit turned
+//   over,
 //               so that what is stored counts from 0: int6, uint6 and bipolar6
 //   e{X}m{Y}    sign, X bits of exponent, Y bits of mantissa
 //   lut{b}      an index of a table

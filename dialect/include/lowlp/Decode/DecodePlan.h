@@ -1,7 +1,7 @@
 //===- DecodePlan.h - How packed words become fragments ---------*- C++ -*-===//
 //
-// A decode plan is a straight line of instructions from a lane's words of a unit
-// to the registers of its A fragments. All registers have 32 bits:
+// A decode plan is a straight line of instructions from a lane's words of a
+// unit to the registers of its A fragments. All registers have 32 bits:
 //
 //   words of the unit | parameters of the ending | results of the steps
 //   0 .. W - 1          W .. W + P - 1             W + P ..
@@ -37,7 +37,8 @@ struct DecodeOperand {
 /// One instruction of a decode plan.
 struct DecodeStep {
   enum class Kind {
-    /// Bit by bit the entry `imm` >> (4 a + 2 b + c) of three operands (PTX ISA,
+    /// Bit by bit the entry `imm` >> (4 a + 2 b + c) of three operands (PTX
+    /// ISA,
     /// `lop3.b32`).
     Lop3,
     /// Four of the eight bytes of a (low) and b, by the nibbles of `imm` (PTX
@@ -71,7 +72,8 @@ struct DecodeStep {
 enum class DecodeEnding {
   /// On sums: registers hold `(value + offset) * 2^exponent` of their row.
   Sums,
-  /// On weights: registers hold `scale * (value - zero)`, rounded once. For each
+  /// On weights: registers hold `scale * (value - zero)`, rounded once. For
+  /// each
   /// row of slots (2 t + r) there are two parameters, two halves alike: the
   /// scale, and minus the zero.
   Weights
@@ -137,8 +139,9 @@ public:
 
   bool operator==(const DecodePlan &other) const {
     return placement == other.placement && ending == other.ending &&
-           numWords == other.numWords && steps == other.steps && slots == other.slots &&
-           results == other.results && rows == other.rows;
+           numWords == other.numWords && steps == other.steps &&
+           slots == other.slots && results == other.results &&
+           rows == other.rows;
   }
 };
 

@@ -1,19 +1,20 @@
 //===- Placement.h - Where each bit of packed weights is --------*- C++ -*-===//
 //
 // Packed weights are cut into units of 16 R rows by 64 weights of a row, and a
-// warp takes a unit as A operands of its matrix instructions: R tiles of 16 rows,
-// each of S steps along K. In step s of tile t lane l holds four registers of L
-// weights (PTX ISA, "Matrix Fragments for mma.m16n8k16" and "k32"; wgmma's A in
-// registers is the same for each of its four warps):
+// warp takes a unit as A operands of its matrix instructions: R tiles of 16
+// rows, each of S steps along K. In step s of tile t lane l holds four
+// registers of L weights (PTX ISA, "Matrix Fragments for mma.m16n8k16" and
+// "k32"; wgmma's A in registers is the same for each of its four warps):
 //
 //   slot  (t * S + s) * 4 + r + 2 h           r, h in {0, 1}
 //   row   16 t + 8 r + l / 4
 //   k     8 L * s + 4 L * h + L * (l % 4) + part,   part in 0 .. L - 1
 //
-// with L = 2 weights of 16 bits or 4 of 8 bits to a register, and S = 64 / (8 L).
-// A lane's 32 R weights of b bits are b R words of 32 bits. A placement says where
-// in these words each bit of each weight is, the same for every lane: a map
-// (slot, part, bit) -> (word, bit of the word), one to one and onto.
+// with L = 2 weights of 16 bits or 4 of 8 bits to a register, and S = 64 / (8
+// L). A lane's 32 R weights of b bits are b R words of 32 bits. A placement
+// says where in these words each bit of each weight is, the same for every
+// lane: a map (slot, part, bit) -> (word, bit of the word), one to one and
+// onto.
 //
 // Memory holds, with v = gcd(words, 4) words to an access of a lane,
 //
@@ -51,16 +52,15 @@ public:
                                   int rowTiles, std::vector<BitPlace> places);
 
   /// Weights one after the other in the order of slots and parts, without gaps,
-  /// low bits first. With `slices`, widths that add up to the format's bits, the
-  /// low `slices[0]` bits of all weights come first, in words of their own, then
-  /// the next ones (FLUTE, section 3.1).
+  /// low bits first. With `slices`, widths that add up to the format's bits,
+  /// the low `slices[0]` bits of all weights come first, in words of their own,
+  /// then the next ones (FLUTE, section 3.1).
   static Placement contiguous(CodeFormat format, ComputeType compute,
                               int rowTiles, std::vector<int> slices = {});
 
   /// The placement of the packed format for a format and a compute type. Fails
   /// where there is none, naming both.
-  static Result<const Placement *> find(CodeFormat format,
-                                        ComputeType compute);
+  static Result<const Placement *> find(CodeFormat format, ComputeType compute);
   /// The same by name, int6.f16 for example.
   static Result<const Placement *> find(std::string_view name);
   /// All placements of the packed format.

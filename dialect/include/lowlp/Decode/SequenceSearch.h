@@ -1,4 +1,5 @@
-//===- SequenceSearch.h - The shortest way from words to fragments -*- C++ -*-===//
+//===- SequenceSearch.h - The shortest way from words to fragments -*- C++
+//-*-===//
 #ifndef LOWLP_DECODE_SEQUENCESEARCH_H
 #define LOWLP_DECODE_SEQUENCESEARCH_H
 

@@ -2,6 +2,7 @@
 #ifndef LOWLP_IR_LOWLP_H
 #define LOWLP_IR_LOWLP_H
 
+#include "lowlp/Decode/Placement.h"
 #include "lowlp/Layout/Layout.h"
 #include "lowlp/Layout/SharedLayout.h"
 #include "lowlp/Numeric/ScalarFormat.h"

@@ -19,6 +19,7 @@ include "lowlp/IR/LowlpShapeOps.td"
 include "lowlp/IR/LowlpLayoutOps.td"
 include "lowlp/IR/LowlpIntegerOps.td"
 include "lowlp/IR/LowlpGatherOps.td"
+include "lowlp/IR/LowlpPackedOps.td"
 include "lowlp/IR/LowlpWarpOps.td"
 include "lowlp/IR/LowlpControlOps.td"
 

@@ -76,6 +76,24 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
   }];
 }
 
+def Lowlp_PackedType : Lowlp_Type<"Packed", "packed"> {
+  let summary = "weights in global memory, in the packed format";
+  let description = [{
+    A matrix of codes [rows, K] whose bits lie as a placement of the packed format has them (docs/packed-format.md).
+    Both extents bound every access: outside, loads give codes whose stored bits are zero. A `?` is an extent known at
+    launch.
+
+    Example: `!lowlp.packed<4096x?xsi6, "int6.f16">`.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+      StringRefParameter<>:$placement);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The placement that the name stands for.
+    const ::lowlp::Placement &getPlacementOrDie() const;
+  }];
+}
+
 def Lowlp_MbarriersType : Lowlp_Type<"Mbarriers", "mbarriers"> {
   let summary = "mbarriers in a block's shared memory";
   let description = [{ As many as the number says. Example: `!lowlp.mbarriers<3>`. }];

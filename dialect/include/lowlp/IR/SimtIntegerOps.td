@@ -19,4 +19,34 @@ def Simt_FunnelShiftOp : Simt_Op<"funnel_shift", [Pure]> {
   let assemblyFormat = "$low `,` $high `,` $amount (`right` $right^)? attr-dict";
 }
 
+def Simt_Lop3Op : Simt_Op<"lop3", [Pure]> {
+  let summary = "any function of three words, bit by bit";
+  let description = [{
+    Bit by bit the entry `table >> (4 a + 2 b + c)` (PTX ISA, `lop3.b32`): the table is the function of 0xf0, 0xcc and
+    0xaa in place of a, b and c.
+
+    ```mlir
+    %d = simt.lop3 %a, %b, %c table 0xea        // (a & b) | c
+    ```
+  }];
+  let arguments = (ins I32:$a, I32:$b, I32:$c, ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<255>]>:$table);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$a `,` $b `,` $c `table` $table attr-dict";
+}
+
+def Simt_PrmtOp : Simt_Op<"prmt", [Pure]> {
+  let summary = "four of the eight bytes of two words";
+  let description = [{
+    Byte `i` of the result is the byte of `b : a` that bits 0 to 2 of nibble `i` of `selector` name, or where bit 3 is
+    set, copies of its sign bit (PTX ISA, `prmt.b32` in its default mode).
+
+    ```mlir
+    %d = simt.prmt %a, %b selector 0x4341       // bytes 1 and 3 of a, each with a byte 0 of b above
+    ```
+  }];
+  let arguments = (ins I32:$a, I32:$b, ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<65535>]>:$selector);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$a `,` $b `selector` $selector attr-dict";
+}
+
 #endif // LOWLP_IR_SIMTINTEGEROPS_TD

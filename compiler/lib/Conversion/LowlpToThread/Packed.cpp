@@ -1,0 +1,397 @@
+//===- Packed.cpp - codes and fragments out of packed words ---------------===//
+//
+// A thread's words of a unit become its weights: bit by bit from the placement
+// (lowlp.unpack), or by the steps of a plan (lowlp.decode). Where the warps of
+// a block take different tiles of 16 rows from the same words, each tile has
+// code of its own, and a warp branches to its tile's.
+//
+//===----------------------------------------------------------------------===//
+#include "LowlpToThread.h"
+
+#include "lowlp/Decode/DecodePlan.h"
+#include "lowlp/Decode/PackedTile.h"
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+using MakeRegisters = function_ref<Value(OpBuilder &, int slotOffset)>;
+
+/// The registers that `make` builds for the slots of this thread's warp.
+static Value buildByWarp(OpBuilder &builder, Location loc,
+                         const PackedTile &tile, VectorType type,
+                         MakeRegisters make) {
+  llvm::MapVector<int, SmallVector<int64_t>> warpsOfOffset;
+  for (auto [warp, offset] : llvm::enumerate(tile.slotOffsets))
+    warpsOfOffset[offset].push_back(static_cast<int64_t>(warp));
+  if (warpsOfOffset.size() == 1)
+    return make(builder, warpsOfOffset.front().first);
+  Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+  Value lanes = arith::ConstantIndexOp::create(builder, loc, Placement::lanes);
+  Value warp = arith::DivUIOp::create(builder, loc, thread, lanes);
+  // The last offset's code is also the default.
+  SmallVector<int64_t> cases;
+  SmallVector<int> offsets;
+  for (const auto &[offset, warps] : llvm::drop_end(warpsOfOffset))
+    for (int64_t one : warps) {
+      cases.push_back(one);
+      offsets.push_back(offset);
+    }
+  auto choice =
+      scf::IndexSwitchOp::create(builder, loc, type, warp, cases, cases.size());
+  auto fill = [&](Region &region, int offset) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.createBlock(&region);
+    scf::YieldOp::create(builder, loc, make(builder, offset));
+  };
+  for (auto [region, offset] : llvm::zip(choice.getCaseRegions(), offsets))
+    fill(region, offset);
+  fill(choice.getDefaultRegion(), warpsOfOffset.back().first);
+  return choice.getResult(0);
+}
+
+/// The words of each unit that a thread holds.
+static SmallVector<SmallVector<Value>> extractWords(OpBuilder &builder,
+                                                    Location loc,
+                                                    const PackedTile &tile,
+                                                    Value registers) {
+  SmallVector<SmallVector<Value>> units;
+  for (const std::vector<int> &locals : tile.wordLocals) {
+    SmallVector<Value> &words = units.emplace_back();
+    for (int local : locals)
+      words.push_back(vector::ExtractOp::create(builder, loc, registers,
+                                                static_cast<int64_t>(local)));
+  }
+  return units;
+}
+
+//===----------------------------------------------------------------------===//
+// Bit by bit
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct UnpackPattern : OpConversionPattern<UnpackOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(UnpackOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    TileType codes = op.getCodes().getType();
+    const Placement &placement = **Placement::find(op.getPlacement().str());
+    PackedTile tile = *matchPackedTile(codes.getLayout(), placement,
+                                       static_cast<int>(op.getStep()));
+    Value registers = adaptor.getWords();
+    auto make = [&](OpBuilder &builder, int slotOffset) {
+      SmallVector<SmallVector<Value>> units =
+          extractWords(builder, loc, tile, registers);
+      return unpack(builder, loc, codes, placement, tile, slotOffset, units);
+    };
+    rewriter.replaceOp(
+        op, buildByWarp(rewriter, loc, tile, getRegisterType(codes), make));
+    return success();
+  }
+
+private:
+  static Value unpack(OpBuilder &builder, Location loc, TileType codes,
+                      const Placement &placement, const PackedTile &tile,
+                      int slotOffset, ArrayRef<SmallVector<Value>> units) {
+    int bits = placement.getFormat().bits;
+    ScalarFormat scalar = *getScalarFormat(codes.getElementType());
+    PackedBits result(builder, loc, codes.getBitsPerThread());
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(builder, loc,
+                                       builder.getI32IntegerAttr(value));
+    };
+    for (size_t local = 0; local < tile.places.size(); ++local) {
+      const PackedTile::Place &place = tile.places[local];
+      auto position = static_cast<int64_t>(local) * bits;
+      for (int bit = 0; bit < bits;) {
+        auto getPlace = [&](int index) {
+          return placement.getPlace(place.slot + slotOffset, place.part, index);
+        };
+        BitPlace first = getPlace(bit);
+        int width = 1;
+        while (bit + width < bits &&
+               getPlace(bit + width) == BitPlace{first.word, first.bit + width})
+          ++width;
+        Value run = units[place.unit][first.word];
+        if (first.bit)
+          run = arith::ShRUIOp::create(builder, loc, run, constant(first.bit));
+        if (first.bit + width < 32)
+          run = arith::AndIOp::create(builder, loc, run,
+                                      constant((int64_t(1) << width) - 1));
+        // Signed codes are stored with the sign bit turned over.
+        if (scalar.kind == FormatKind::SignedInteger && bit + width == bits)
+          run = arith::XOrIOp::create(builder, loc, run,
+                                      constant(int64_t(1) << (width - 1)));
+        result.insert(position + bit, width, run);
+        bit += width;
+      }
+    }
+    return result.getVector();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// By a plan
+//===----------------------------------------------------------------------===//
+
+/// Carries out the steps of a plan on one thread's words.
+class PlanBuilder {
+public:
+  PlanBuilder(OpBuilder &builder, Location loc, Type compute)
+      : builder(builder), loc(loc), compute(compute) {}
+
+  /// The registers that `results` name.
+  SmallVector<Value> run(const DecodePlan &plan, ArrayRef<Value> words,
+                         ArrayRef<int> results) {
+    // Only what the results need.
+    std::vector<bool> isNeeded(plan.getFirstResult() + plan.steps.size());
+    for (int result : results)
+      isNeeded[result] = true;
+    for (int i = static_cast<int>(plan.steps.size()) - 1; i >= 0; --i) {
+      const DecodeStep &step = plan.steps[i];
+      if (isNeeded[plan.getFirstResult() + i])
+        for (int k = 0; k < step.getNumOperands(); ++k)
+          if (!step.operands[k].isImmediate)
+            isNeeded[step.operands[k].value] = true;
+    }
+    registers.assign(words.begin(), words.end());
+    for (const DecodeStep &step : plan.steps)
+      registers.push_back(isNeeded[registers.size()] ? build(step) : Value());
+    SmallVector<Value> found;
+    for (int result : results)
+      found.push_back(registers[result]);
+    return found;
+  }
+
+private:
+  Value constant(uint32_t value) {
+    return arith::ConstantOp::create(
+        builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  Value read(const DecodeOperand &operand) {
+    return operand.isImmediate ? constant(operand.value)
+                               : registers[operand.value];
+  }
+
+  Value build(const DecodeStep &step) {
+    Value a = read(step.operands[0]);
+    Value b = step.getNumOperands() > 1 ? read(step.operands[1]) : Value();
+    Value c = step.getNumOperands() > 2 ? read(step.operands[2]) : Value();
+    switch (step.kind) {
+    case DecodeStep::Kind::Lop3:
+      // Of two operands, arith has it, and says more to who reads it.
+      if (isAnd(step))
+        return arith::AndIOp::create(builder, loc, a, b);
+      return simt::Lop3Op::create(builder, loc, builder.getI32Type(), a, b, c,
+                                  step.imm);
+    case DecodeStep::Kind::Prmt:
+      return simt::PrmtOp::create(builder, loc, builder.getI32Type(), a, b,
+                                  step.imm);
+    case DecodeStep::Kind::Rotate:
+      return simt::FunnelShiftOp::create(builder, loc, builder.getI32Type(), a,
+                                         a, constant(step.imm),
+                                         /*right=*/true);
+    case DecodeStep::Kind::Fma:
+      return buildFma(step, a, b, c);
+    case DecodeStep::Kind::Mul32:
+      return fromF32(arith::MulFOp::create(builder, loc, toF32(a), toF32(b)));
+    case DecodeStep::Kind::Round: {
+      // The second operand is the low half.
+      Value pair = vector::FromElementsOp::create(
+          builder, loc, VectorType::get(2, builder.getF32Type()),
+          ValueRange{toF32(b), toF32(a)});
+      return fromHalves(arith::TruncFOp::create(
+          builder, loc, VectorType::get(2, compute), pair));
+    }
+    }
+    llvm_unreachable("unknown kind of step");
+  }
+
+  /// A product alone where -0 is added, which changes no number.
+  Value buildFma(const DecodeStep &step, Value a, Value b, Value c) {
+    Value first = toHalves(a), second = toHalves(b);
+    if (step.operands[2] == DecodeOperand::imm(0x80008000))
+      return fromHalves(arith::MulFOp::create(builder, loc, first, second));
+    return fromHalves(
+        math::FmaOp::create(builder, loc, first, second, toHalves(c)));
+  }
+
+  /// a & b, or (a & b) | 0.
+  static bool isAnd(const DecodeStep &step) {
+    return step.imm == 0xc0 ||
+           (step.imm == 0xea && step.operands[2] == DecodeOperand::imm(0));
+  }
+
+  Value bitcast(Value value, VectorType type) {
+    return vector::BitCastOp::create(builder, loc, type, value);
+  }
+  Value toHalves(Value word) {
+    return bitcast(asVector(word), VectorType::get(2, compute));
+  }
+  Value fromHalves(Value halves) {
+    Value word = bitcast(halves, VectorType::get(1, builder.getI32Type()));
+    return vector::ExtractOp::create(builder, loc, word, int64_t(0));
+  }
+  Value asVector(Value word) {
+    return vector::BroadcastOp::create(
+        builder, loc, VectorType::get(1, word.getType()), word);
+  }
+  Value toF32(Value word) {
+    return arith::BitcastOp::create(builder, loc, builder.getF32Type(), word);
+  }
+  Value fromF32(Value number) {
+    return arith::BitcastOp::create(builder, loc, builder.getI32Type(), number);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Type compute;
+  SmallVector<Value> registers;
+};
+
+struct DecodePattern : OpConversionPattern<DecodeOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(DecodeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    TileType fragments = op.getFragments().getType();
+    DecodePlan plan = *DecodePlan::parse(op.getPlan().getText().str());
+    const Placement &placement = **Placement::find(plan.placement);
+    if (Result<bool> proof = plan.prove(placement); !proof)
+      return op.emitOpError(proof.error());
+    PackedTile tile = *matchPackedTile(fragments.getLayout(), placement,
+                                       static_cast<int>(op.getStep()));
+    Value registers = adaptor.getWords();
+    VectorType type = getRegisterType(fragments);
+    auto make = [&](OpBuilder &builder, int slotOffset) {
+      SmallVector<SmallVector<Value>> units =
+          extractWords(builder, loc, tile, registers);
+      return decode(builder, loc, type, plan, tile, slotOffset, units);
+    };
+    rewriter.replaceOp(op, buildByWarp(rewriter, loc, tile, type, make));
+    return success();
+  }
+
+private:
+  static Value decode(OpBuilder &builder, Location loc, VectorType type,
+                      const DecodePlan &plan, const PackedTile &tile,
+                      int slotOffset, ArrayRef<SmallVector<Value>> units) {
+    std::vector<int> slots = tile.getSlots();
+    SmallVector<int> results;
+    for (int slot : slots) {
+      auto index =
+          llvm::find(plan.slots, slot + slotOffset) - plan.slots.begin();
+      results.push_back(plan.results[index]);
+    }
+    SmallVector<SmallVector<Value>> decoded;
+    for (ArrayRef<Value> words : units)
+      decoded.push_back(PlanBuilder(builder, loc, type.getElementType())
+                            .run(plan, words, results));
+    // Neighbours among a thread's weights are the parts of one register.
+    SmallVector<Value> words;
+    for (const PackedTile::Place &place : tile.places) {
+      if (place.part)
+        continue;
+      auto slot = llvm::find(slots, place.slot) - slots.begin();
+      words.push_back(decoded[place.unit][slot]);
+    }
+    auto wordType = VectorType::get(static_cast<int64_t>(words.size()),
+                                    builder.getI32Type());
+    Value all = vector::FromElementsOp::create(builder, loc, wordType, words);
+    return vector::BitCastOp::create(builder, loc, type, all);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Constants by rows
+//===----------------------------------------------------------------------===//
+
+struct RowConstantsPattern : OpConversionPattern<RowConstantsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(RowConstantsOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    const Layout &layout = op.getTile().getType().getLayout();
+    ArrayRef<float> values = op.getValues();
+    auto count = static_cast<int64_t>(values.size());
+    auto constant = [&](float value) -> Value {
+      return arith::ConstantOp::create(rewriter, loc,
+                                       rewriter.getF32FloatAttr(value));
+    };
+    Value threadRow;
+    SmallVector<Value> elements;
+    for (int64_t local = 0; local < layout.numLocals(); ++local) {
+      int64_t first = layout.evaluate(0, local)[0] / kRows % count;
+      bool isUniform = true;
+      for (int64_t thread = 1; thread < layout.numThreads(); ++thread)
+        isUniform &=
+            values[layout.evaluate(thread, local)[0] / kRows % count] ==
+            values[first];
+      if (isUniform) {
+        elements.push_back(constant(values[first]));
+        continue;
+      }
+      if (!threadRow)
+        threadRow = buildThreadPart(rewriter, loc, layout, 0);
+      elements.push_back(select(rewriter, loc, threadRow,
+                                layout.evaluate(0, local)[0], values));
+    }
+    rewriter.replaceOp(
+        op,
+        vector::FromElementsOp::create(
+            rewriter, loc, getRegisterType(op.getTile().getType()), elements));
+    return success();
+  }
+
+private:
+  static constexpr int64_t kRows = 8;
+
+  /// The value for the row `threadRow + localRow`.
+  static Value select(OpBuilder &builder, Location loc, Value threadRow,
+                      int64_t localRow, ArrayRef<float> values) {
+    auto integer = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(builder, loc,
+                                       builder.getI32IntegerAttr(value));
+    };
+    Value row =
+        arith::AddIOp::create(builder, loc, threadRow, integer(localRow));
+    Value part = arith::DivUIOp::create(builder, loc, row, integer(kRows));
+    Value index = arith::RemUIOp::create(
+        builder, loc, part, integer(static_cast<int64_t>(values.size())));
+    Value result;
+    for (auto [number, value] : llvm::enumerate(values)) {
+      Value one = arith::ConstantOp::create(builder, loc,
+                                            builder.getF32FloatAttr(value));
+      if (!result) {
+        result = one;
+        continue;
+      }
+      Value isIt =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, index,
+                                integer(static_cast<int64_t>(number)));
+      result = arith::SelectOp::create(builder, loc, isIt, one, result);
+    }
+    return result;
+  }
+};
+
+} // namespace
+
+void lowlp::populatePackedPatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns) {
+  patterns.add<UnpackPattern, DecodePattern, RowConstantsPattern>(
+      converter, patterns.getContext());
+}

@@ -1,0 +1,384 @@
+//===- PlanDecode.cpp - lowlp-plan-decode ---------------------------------===//
+//
+// A chain of products is what adds to one sum:
+//
+//   acc -> dot -> dot -> ... -> last        all by decoded weights of one plan
+//
+// alone, or as the body of a loop that carries acc. The chain's sums stay in
+// the units of the plan; what the plan did to the weights is undone behind it.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/Decode/PackedTile.h"
+#include "lowlp/Decode/SequenceSearch.h"
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Target/TargetInfo.h"
+#include "lowlp/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+namespace lowlp {
+#define GEN_PASS_DEF_PLANDECODE
+#include "lowlp/Transforms/Passes.h.inc"
+} // namespace lowlp
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Finding chains
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Products that add to one sum, and the loop that carries it, if any.
+struct Chain {
+  SmallVector<DotOp> dots;
+  scf::ForOp loop;
+  /// The number of the loop's carried value.
+  unsigned carried = 0;
+};
+} // namespace
+
+/// The unpacked codes that operand a of a product is cast from; null if it is
+/// anything else.
+static UnpackOp getCodes(DotOp dot) {
+  auto cast = dot.getA().getDefiningOp<CastOp>();
+  return cast ? cast.getSource().getDefiningOp<UnpackOp>() : UnpackOp();
+}
+
+/// Whether two products take weights alike, so that one plan's rows hold for
+/// both.
+static bool areAlike(DotOp first, DotOp second) {
+  UnpackOp a = getCodes(first), b = getCodes(second);
+  return a && b && a.getPlacement() == b.getPlacement() &&
+         a.getCodes().getType().getElementType() ==
+             b.getCodes().getType().getElementType();
+}
+
+/// The product that alone uses the sum of another one, with alike weights.
+static DotOp getNext(DotOp dot) {
+  if (!dot.getResult().hasOneUse())
+    return {};
+  auto next = dyn_cast<DotOp>(*dot.getResult().user_begin());
+  bool adds = next && next.getC() == dot.getResult() &&
+              next->getBlock() == dot->getBlock() && areAlike(dot, next);
+  return adds ? next : DotOp();
+}
+
+/// The chain that begins with a product.
+static Chain getChain(DotOp first) {
+  Chain chain;
+  for (DotOp dot = first; dot; dot = getNext(dot))
+    chain.dots.push_back(dot);
+  // Carried by the loop around it, and used for nothing else there?
+  auto loop = dyn_cast<scf::ForOp>(first->getParentOp());
+  auto argument = dyn_cast<BlockArgument>(first.getC());
+  DotOp last = chain.dots.back();
+  if (!loop || !argument || argument.getOwner() != loop.getBody() ||
+      !argument.hasOneUse() || !last.getResult().hasOneUse())
+    return chain;
+  unsigned carried = argument.getArgNumber() - loop.getNumInductionVars();
+  if (loop.getYieldedValues()[carried] != last.getResult())
+    return chain;
+  chain.loop = loop;
+  chain.carried = carried;
+  return chain;
+}
+
+/// Whether a tile holds one number everywhere.
+static bool isSplatOf(Value tile, double number) {
+  auto splat = tile.getDefiningOp<SplatOp>();
+  FloatAttr value;
+  return splat && matchPattern(splat.getValue(), m_Constant(&value)) &&
+         value.getValue().convertToDouble() == number;
+}
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+static Value buildSplat(OpBuilder &builder, Location loc, TileType type,
+                        double number) {
+  Value scalar = arith::ConstantOp::create(
+      builder, loc, builder.getFloatAttr(type.getElementType(), number));
+  return SplatOp::create(builder, loc, type, scalar);
+}
+
+/// A tile of f32 with a value for each 8 rows.
+static Value buildRows(OpBuilder &builder, Location loc, TileType type,
+                       ArrayRef<float> values) {
+  if (llvm::all_equal(values))
+    return buildSplat(builder, loc, type, values.front());
+  return RowConstantsOp::create(builder, loc, type, values);
+}
+
+namespace {
+/// Rewrites one chain for a plan.
+class ChainRewriter {
+public:
+  /// `rows` are the plan's, for values in place of stored codes.
+  ChainRewriter(Chain chain, const DecodePlan &plan,
+                ArrayRef<DecodePlan::Row> rows)
+      : chain(std::move(chain)), plan(plan),
+        type(this->chain.dots.front().getResult().getType()) {
+    for (const DecodePlan::Row &row : rows) {
+      scales.push_back(std::ldexp(1.0f, -row.exponent));
+      inverses.push_back(std::ldexp(1.0f, row.exponent));
+      offsets.push_back(static_cast<float>(row.offset));
+    }
+    hasOffset = llvm::any_of(offsets, [](float o) { return o != 0; });
+  }
+
+  /// Whether sums of x had to be added.
+  bool run() {
+    decodeAll();
+    Value sumsOfX;
+    Value result;
+    if (chain.loop) {
+      rewriteInitial();
+      if (hasOffset) {
+        sumsOfX = findSumsOfX();
+        if (!sumsOfX) {
+          sumsOfX = addSumsOfX();
+          added = true;
+        }
+      }
+      result = chain.loop.getResult(chain.carried);
+    } else {
+      result = chain.dots.back().getResult();
+      rewriteAddend();
+      if (hasOffset) {
+        sumsOfX = addSumsInLine();
+        added = true;
+      }
+    }
+    undo(result, sumsOfX);
+    return added;
+  }
+
+private:
+  /// Products take decoded fragments in place of cast codes.
+  void decodeAll() {
+    for (DotOp dot : chain.dots) {
+      UnpackOp codes = getCodes(dot);
+      OpBuilder builder(dot);
+      Value fragments = DecodeOp::create(
+          builder, dot.getLoc(), dot.getA().getType(), codes.getWords(),
+          PlanAttr::get(builder.getContext(), plan.print()), codes.getStep());
+      dot.getAMutable().assign(fragments);
+    }
+  }
+
+  /// The value in the units of the plan.
+  Value toPlan(OpBuilder &builder, Location loc, Value value) {
+    if (isSplatOf(value, 0))
+      return value;
+    return MulOp::create(builder, loc, value,
+                         buildRows(builder, loc, type, inverses));
+  }
+
+  void rewriteInitial() {
+    OpBuilder builder(chain.loop);
+    OpOperand &initial = chain.loop.getInitArgsMutable()[chain.carried];
+    initial.assign(toPlan(builder, chain.loop.getLoc(), initial.get()));
+  }
+
+  void rewriteAddend() {
+    DotOp first = chain.dots.front();
+    OpBuilder builder(first);
+    first.getCMutable().assign(toPlan(builder, first.getLoc(), first.getC()));
+  }
+
+  Value buildOnes(OpBuilder &builder, DotOp dot) {
+    return buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
+  }
+
+  /// What the loop makes already: a sum that begins with zeros and to which
+  /// each product with ones adds, for the same x in the same order.
+  Value findSumsOfX() {
+    scf::ForOp loop = chain.loop;
+    for (auto [index, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+      if (index == chain.carried || argument.getType() != type ||
+          !argument.hasOneUse() || !isSplatOf(loop.getInitArgs()[index], 0))
+        continue;
+      Value sum = argument;
+      bool isSum = true;
+      for (DotOp dot : chain.dots) {
+        auto next =
+            sum.hasOneUse() ? dyn_cast<DotOp>(*sum.user_begin()) : DotOp();
+        isSum &= next && next.getC() == sum && next.getB() == dot.getB() &&
+                 isSplatOf(next.getA(), 1) &&
+                 next.getA().getType() == dot.getA().getType();
+        if (!isSum)
+          break;
+        sum = next.getResult();
+      }
+      if (isSum && sum == loop.getYieldedValues()[index])
+        return loop.getResult(index);
+    }
+    return {};
+  }
+
+  /// Lets the loop carry the sums of x too.
+  Value addSumsOfX() {
+    IRRewriter rewriter(type.getContext());
+    scf::ForOp loop = chain.loop;
+    rewriter.setInsertionPoint(loop);
+    Value zeros = buildSplat(rewriter, loop.getLoc(), type, 0);
+    auto yields = [&](OpBuilder &builder, Location loc,
+                      ArrayRef<BlockArgument> carried) {
+      Value sum = carried.front();
+      for (DotOp dot : chain.dots) {
+        OpBuilder behind(dot->getContext());
+        behind.setInsertionPointAfter(dot);
+        sum = DotOp::create(behind, dot.getLoc(), buildOnes(behind, dot),
+                            dot.getB(), sum);
+      }
+      return SmallVector<Value>{sum};
+    };
+    FailureOr<LoopLikeOpInterface> wider = loop.replaceWithAdditionalYields(
+        rewriter, zeros,
+        /*replaceInitOperandUsesInLoop=*/false, yields);
+    chain.loop = cast<scf::ForOp>(wider->getOperation());
+    return chain.loop.getResults().back();
+  }
+
+  /// The sums of x of products that no loop carries.
+  Value addSumsInLine() {
+    OpBuilder builder(chain.dots.front());
+    Value sum = buildSplat(builder, chain.dots.front().getLoc(), type, 0);
+    for (DotOp dot : chain.dots) {
+      builder.setInsertionPointAfter(dot);
+      sum = DotOp::create(builder, dot.getLoc(), buildOnes(builder, dot),
+                          dot.getB(), sum);
+    }
+    return sum;
+  }
+
+  /// Behind the chain: sum = result * 2^-exponent - offset * sums of x.
+  void undo(Value result, Value sumsOfX) {
+    OpBuilder builder(result.getContext());
+    builder.setInsertionPointAfterValue(result);
+    if (sumsOfX && sumsOfX.getDefiningOp() != result.getDefiningOp())
+      builder.setInsertionPointAfterValue(sumsOfX);
+    Location loc = result.getLoc();
+    SmallPtrSet<Operation *, 4> made;
+    Value sum = result;
+    auto remember = [&](Value value) {
+      made.insert(value.getDefiningOp());
+      return value;
+    };
+    if (llvm::any_of(scales, [](float scale) { return scale != 1; })) {
+      Value factors = buildRows(builder, loc, type, scales);
+      sum = remember(MulOp::create(builder, loc, sum, factors));
+    }
+    if (sumsOfX) {
+      Value rows = buildRows(builder, loc, type, offsets);
+      Value part = remember(MulOp::create(builder, loc, rows, sumsOfX));
+      sum = remember(SubOp::create(builder, loc, sum, part));
+    }
+    result.replaceUsesWithIf(
+        sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });
+  }
+
+  Chain chain;
+  const DecodePlan &plan;
+  TileType type;
+  SmallVector<float> scales, inverses, offsets;
+  bool hasOffset = false;
+  bool added = false;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+/// The plan's rows for the values of `scalar`, which are those of the stored
+/// codes plus a shift.
+static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
+                                            const ScalarFormat &scalar) {
+  SmallVector<DecodePlan::Row> rows(plan.rows.begin(), plan.rows.end());
+  for (DecodePlan::Row &row : rows)
+    row.offset -= getStoredValue(scalar).shift;
+  return rows;
+}
+
+static DecodeRates getRates(const TargetInfo &) {
+  // Results per clock and SM of LOP3, shifts and PRMT are 64 on all targets so
+  // far, those of half2 arithmetic 128 (CUDA Best Practices Guide, "Throughput
+  // of Native Arithmetic Instructions"); conversions from f32 16 to 64.
+  return DecodeRates();
+}
+
+namespace {
+struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    const TargetInfo *target = TargetInfo::lookup(arch);
+    if (!target) {
+      getOperation().emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
+    SmallVector<DotOp> firsts;
+    getOperation().walk([&](DotOp dot) {
+      auto before = dot.getC().getDefiningOp<DotOp>();
+      bool isFirst = !before || getNext(before) != dot;
+      if (getCodes(dot) && isFirst)
+        firsts.push_back(dot);
+    });
+    for (DotOp first : firsts) {
+      Chain chain = getChain(first);
+      std::optional<DecodePlan> plan = findPlan(chain, getRates(*target));
+      if (!plan)
+        continue;
+      numPlanned += chain.dots.size();
+      ScalarFormat scalar = *getScalarFormat(
+          getCodes(first).getCodes().getType().getElementType());
+      if (ChainRewriter(chain, *plan, getRows(*plan, scalar)).run())
+        ++numSumsOfX;
+    }
+    eraseUnused();
+  }
+
+  /// The plan for all that a chain decodes; none where the type has none.
+  std::optional<DecodePlan> findPlan(Chain &chain, const DecodeRates &rates) {
+    UnpackOp codes = getCodes(chain.dots.front());
+    TileType fragments = chain.dots.front().getA().getType();
+    const Placement &placement = **Placement::find(codes.getPlacement().str());
+    Type element = fragments.getElementType();
+    ComputeType compute = placement.getCompute();
+    bool isMeantFor = (element.isF16() && compute == ComputeType::F16) ||
+                      (element.isBF16() && compute == ComputeType::BF16);
+    if (!isMeantFor || placement.getFormat().kind == CodeFormat::Kind::Table)
+      return std::nullopt;
+    auto found = plans.find(placement.name());
+    if (found == plans.end())
+      found = plans
+                  .try_emplace(placement.name(),
+                               planDecode(placement, DecodeEnding::Sums, rates))
+                  .first;
+    if (!found->second)
+      return std::nullopt;
+    return *found->second;
+  }
+
+  /// Codes that no product takes any more.
+  void eraseUnused() {
+    SmallVector<Operation *> unused;
+    getOperation().walk([&](Operation *op) {
+      if (isa<CastOp, UnpackOp>(op))
+        unused.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(unused))
+      if (op->use_empty())
+        op->erase();
+  }
+
+  llvm::StringMap<Result<DecodePlan>> plans;
+};
+} // namespace

@@ -1,0 +1,105 @@
+//===- ReinterpretLayouts.cpp - lowlp-reinterpret-layouts -----------------===//
+#include "lowlp/Decode/PackedTile.h"
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace lowlp {
+#define GEN_PASS_DEF_REINTERPRETLAYOUTS
+#include "lowlp/Transforms/Passes.h.inc"
+} // namespace lowlp
+
+using namespace mlir;
+using namespace lowlp;
+
+static Value buildIndex(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+/// The number of units of `unit` elements that an extent takes.
+static OpFoldResult countUnits(OpBuilder &builder, Location loc,
+                               OpFoldResult extent, int64_t unit) {
+  if (std::optional<int64_t> number = getConstantIntValue(extent))
+    return builder.getIndexAttr(llvm::divideCeil(*number, unit));
+  return arith::CeilDivUIOp::create(builder, loc, cast<Value>(extent),
+                                    buildIndex(builder, loc, unit))
+      .getResult();
+}
+
+/// The view of the words, [units of rows, units of K, 32 words].
+static ViewGlobalOp viewWords(OpBuilder &builder, ViewPackedOp view) {
+  Location loc = view.getLoc();
+  const Placement &placement = view.getView().getType().getPlacementOrDie();
+  SmallVector<OpFoldResult> extents = view.getMixedShape();
+  SmallVector<OpFoldResult> shape = {
+      countUnits(builder, loc, extents[0], placement.getUnitRows()),
+      countUnits(builder, loc, extents[1], Placement::unitK),
+      builder.getIndexAttr(Placement::lanes * placement.getNumWords())};
+  SmallVector<int64_t> staticShape;
+  SmallVector<Value> dynamicShape;
+  dispatchIndexOpFoldResults(shape, dynamicShape, staticShape);
+  Type word = view.getSource().getType().getElementType();
+  auto type = GlobalType::get(builder.getContext(), staticShape, word);
+  return ViewGlobalOp::create(builder, loc, type, view.getSource(),
+                              dynamicShape, /*dynamicStrides=*/ValueRange(),
+                              staticShape, ArrayRef<int64_t>());
+}
+
+/// Which unit an offset falls on. The offset is promised to be a multiple.
+static Value getUnit(OpBuilder &builder, Location loc, Value offset,
+                     int64_t unit) {
+  if (std::optional<int64_t> number = getConstantIntValue(offset))
+    return buildIndex(builder, loc, *number / unit);
+  Value aligned =
+      AssumeDivisibleOp::create(builder, loc, offset.getType(), offset, unit);
+  return arith::DivUIOp::create(builder, loc, aligned,
+                                buildIndex(builder, loc, unit));
+}
+
+static void expandLoad(LoadPackedOp load, ViewGlobalOp words) {
+  OpBuilder builder(load);
+  Location loc = load.getLoc();
+  PackedType view = load.getSource().getType();
+  const Placement &placement = view.getPlacementOrDie();
+  TileType tile = load.getTile().getType();
+  auto step = static_cast<int>(load.getStep());
+  PackedTile match = *matchPackedTile(tile.getLayout(), placement, step);
+  Value offsets[] = {
+      getUnit(builder, loc, load.getRow(), placement.getUnitRows()),
+      getUnit(builder, loc, load.getK(), Placement::unitK),
+      buildIndex(builder, loc, 0)};
+  auto type =
+      TileType::get(builder.getContext(),
+                    words.getView().getType().getElementType(), match.words);
+  Value loaded = LoadGlobalOp::create(builder, loc, type, words.getView(),
+                                      offsets, /*in_bounds=*/false);
+  Value codes = UnpackOp::create(builder, loc, tile, loaded,
+                                 view.getPlacement(), load.getStep());
+  load.replaceAllUsesWith(codes);
+  load.erase();
+}
+
+namespace {
+struct ReinterpretLayouts
+    : lowlp::impl::ReinterpretLayoutsBase<ReinterpretLayouts> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<ViewPackedOp> views;
+    getOperation().walk([&](ViewPackedOp view) { views.push_back(view); });
+    for (ViewPackedOp view : views) {
+      OpBuilder builder(view);
+      ViewGlobalOp words = viewWords(builder, view);
+      for (Operation *user : llvm::make_early_inc_range(view->getUsers())) {
+        expandLoad(cast<LoadPackedOp>(user), words);
+        ++numLoads;
+      }
+      view.erase();
+    }
+  }
+};
+} // namespace

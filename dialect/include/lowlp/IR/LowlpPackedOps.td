@@ -1,0 +1,125 @@
+//===- LowlpPackedOps.td - weights in the packed format -------*- tablegen -*-===//
+#ifndef LOWLP_IR_LOWLPPACKEDOPS_TD
+#define LOWLP_IR_LOWLPPACKEDOPS_TD
+
+include "lowlp/IR/LowlpAttrs.td"
+include "lowlp/IR/LowlpKernelOps.td"
+
+def Lowlp_ViewPackedOp : Lowlp_Op<"view_packed", [Pure]> {
+  let summary = "see a pointer as packed weights";
+  let description = [{
+    A matrix of codes [rows, K], K as it is packed, with the padding of groups. Extents are numbers or `index` values. The
+    view must be used where this op is visible: it is not a loop-carried value. An address that is a multiple of 16
+    bytes (`lowlp.align`) allows wide loads.
+
+    ```mlir
+    %v = lowlp.view_packed %p shape [4096, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<4096x?xsi6, "int6.f16">
+    ```
+
+    Lowers to nothing, with the loads that use it.
+  }];
+  let arguments = (ins Lowlp_PtrType:$source, Variadic<Index>:$dynamicShape, DenseI64ArrayAttr:$staticShape);
+  let results = (outs Lowlp_PackedType:$view);
+  let assemblyFormat = [{
+    $source `shape` custom<DynamicIndexList>($dynamicShape, $staticShape) attr-dict
+    `:` type($source) `->` type($view)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::OpFoldResult> getMixedShape();
+  }];
+}
+
+def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>]> {
+  let summary = "load a tile of codes from packed weights";
+  let description = [{
+    The codes of rows from `row` and of K from `k` on, which are multiples of a unit's rows and of 64 (the CPU target
+    reports others). A warp holds whole units as operands A of its matrix instructions, of R tiles of 16 rows and S
+    steps along K each:
+
+    ```
+    local(R, S).column_local(2, 2).spatial(8, 4).local(1, 2)
+    ```
+
+    or only some steps of a unit, from `step` on. The R tiles may be spread over warps, which then load the same words:
+    `spatial(R, 1).local(1, S).` and so on. Codes outside of the view are those whose stored bits are zero.
+
+    ```mlir
+    %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<4096x4096xsi6, "int6.f16">
+      -> !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+    ```
+
+    `lowlp-reinterpret-layouts` makes of it a load of words and `lowlp.unpack`.
+  }];
+  let arguments = (ins Lowlp_PackedType:$source, Index:$row, Index:$k, DefaultValuedAttr<I64Attr, "0">:$step);
+  let results = (outs Lowlp_TileType:$tile);
+  let assemblyFormat = [{
+    $source `[` $row `,` $k `]` (`step` $step^)? attr-dict `:` type($source) `->` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+class Lowlp_PackedWordsOp<string mnemonic> : Lowlp_Op<mnemonic, [Pure]> {
+  let hasVerifier = 1;
+}
+
+def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
+  let summary = "the codes in words of the packed format";
+  let description = [{
+    Takes the bits of each code from where the placement has them, and turns the sign bit of signed ones over again. The
+    words are held as `lowlp-reinterpret-layouts` loads them: a tile [units of rows, units of K, 32 words], each lane with
+    its own.
+
+    ```mlir
+    %q = lowlp.unpack %words from "int4.f16" : !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+      -> !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to shifts and masks, bit by bit where the placement needs it: this is what plans are tested against.
+  }];
+  let arguments = (ins Lowlp_TileType:$words, StrAttr:$placement, DefaultValuedAttr<I64Attr, "0">:$step);
+  let results = (outs Lowlp_TileType:$codes);
+  let assemblyFormat = [{
+    $words `from` $placement (`step` $step^)? attr-dict `:` type($words) `->` type($codes)
+  }];
+}
+
+def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode"> {
+  let summary = "fragments out of words of the packed format, by a plan";
+  let description = [{
+    Carries out a decode plan (docs/decode-plans.md). The numbers are not yet the weights: a row
+    holds `(value of the stored code + offset) * 2^exponent`, with the offset and exponent that the plan gives to the row.
+
+    ```mlir
+    %a = lowlp.decode %words by #lowlp.plan<["decode int4.f16 sums words 4", ...]>
+      : !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+      -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to the plan's instructions (`simt.lop3`, `simt.prmt`, ...), after running every code through it once more.
+  }];
+  let arguments = (ins Lowlp_TileType:$words, Lowlp_PlanAttr:$plan, DefaultValuedAttr<I64Attr, "0">:$step);
+  let results = (outs Lowlp_TileType:$fragments);
+  let assemblyFormat = [{
+    $words `by` $plan (`step` $step^)? attr-dict `:` type($words) `->` type($fragments)
+  }];
+}
+
+def Lowlp_RowConstantsOp : Lowlp_Op<"row_constants", [Pure]> {
+  let summary = "a tile whose rows hold constants that repeat";
+  let description = [{
+    Element (i, j) is `values[(i / 8) mod n]`, of n values for 8 rows each: what a decode plan leaves to be undone in sums.
+
+    ```mlir
+    %s = lowlp.row_constants [1.0, 0.0625] : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to constants, as far as a value's rows are the same in all threads.
+  }];
+  let arguments = (ins DenseF32ArrayAttr:$values);
+  let results = (outs Lowlp_TileType:$tile);
+  let assemblyFormat = "$values attr-dict `:` type($tile)";
+  let hasVerifier = 1;
+}
+
+#endif // LOWLP_IR_LOWLPPACKEDOPS_TD

@@ -1,0 +1,156 @@
+//===- PackedTile.cpp - A tile of weights in packed words -----------------===//
+#include "lowlp/Decode/PackedTile.h"
+
+#include "lowlp/Layout/LayoutAlgebra.h"
+#include "lowlp/Layout/LayoutText.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace lowlp;
+
+std::vector<int> PackedTile::getSlots() const {
+  std::set<int> slots;
+  for (const Place &place : places)
+    slots.insert(place.slot);
+  return {slots.begin(), slots.end()};
+}
+
+/// The registers of a warp that hold 16 rows of one step.
+static Layout getFragment(const Placement &placement) {
+  return Layout::columnLocal({2, 2}) * Layout::spatial({8, 4}) *
+         Layout::local({1, placement.getNumParts()});
+}
+
+/// The words of a unit, of shape [1, 1, 32 words].
+static Layout getWordsOfUnit(const Placement &placement) {
+  int width = placement.getWordsPerAccess();
+  return Layout::local({1, 1, placement.getNumWords() / width}) *
+         Layout::spatial({1, 1, Placement::lanes}) *
+         Layout::local({1, 1, width});
+}
+
+/// The layout of the words for a tile of fragments that `tiles` spreads over
+/// warps, if it has one of the two forms.
+static std::optional<Layout> findWords(const Layout &tiles,
+                                       const Placement &placement) {
+  int64_t rowTiles = placement.getNumRowTiles();
+  int64_t steps = std::min<int64_t>(tiles.shape()[1], placement.getNumSteps());
+  Layout words = getWordsOfUnit(placement);
+  if (Result<Layout> units =
+          divideRight(tiles, Layout::local({rowTiles, steps})))
+    return *unsqueeze(*units, {2}) * words;
+  Layout shared = Layout::spatial({rowTiles, 1}) * Layout::local({1, steps});
+  if (Result<Layout> units = divideRight(tiles, shared)) {
+    Layout copies = *reduce(Layout::spatial({rowTiles, 1, 1}), {0},
+                            /*keepDims=*/true);
+    return *unsqueeze(*units, {2}) * copies * words;
+  }
+  return std::nullopt;
+}
+
+namespace {
+/// Where an element of a tile of weights lies: the unit in the tile, and the
+/// place in the unit.
+struct WeightPlace {
+  int64_t unitRow, unitStep;
+  int lane, slot, part;
+
+  WeightPlace(const Placement &placement, int firstStep, int64_t row,
+              int64_t k) {
+    int parts = placement.getNumParts();
+    int64_t perStep = 8 * parts;
+    k += firstStep * perStep;
+    unitRow = row / placement.getUnitRows();
+    unitStep = k / Placement::unitK;
+    int inRow = static_cast<int>(row % placement.getUnitRows());
+    int inK = static_cast<int>(k % Placement::unitK);
+    int step = inK / static_cast<int>(perStep);
+    int half = inK / (4 * parts) % 2;
+    lane = inRow % 8 * 4 + inK / parts % 4;
+    slot = (inRow / 16 * placement.getNumSteps() + step) * 4 + inRow / 8 % 2 +
+           2 * half;
+    part = inK % parts;
+  }
+};
+} // namespace
+
+Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
+                                          const Placement &placement,
+                                          int firstStep) {
+  auto fail = [&](const std::string &what) -> Result<PackedTile> {
+    return Error{"the layout " + str(weights) + " " + what};
+  };
+  Layout fragment = getFragment(placement);
+  int64_t rowTiles = placement.getNumRowTiles();
+  std::string form =
+      "local(" + std::to_string(rowTiles) + ", n)." + str(fragment);
+  if (weights.rank() != 2)
+    return fail("must have 2 dimensions");
+  Result<Layout> tiles = divideRight(weights, fragment);
+  std::optional<Layout> words;
+  if (tiles && tiles->numThreads() * 32 == weights.numThreads())
+    words = findWords(*tiles, placement);
+  if (!words)
+    return fail("takes no units of " + placement.name() +
+                ", which are held as " + form + ", n of the " +
+                std::to_string(placement.getNumSteps()) + " steps");
+  int64_t steps = tiles->shape()[1];
+  int unitSteps = placement.getNumSteps();
+  if (firstStep < 0 || firstStep >= unitSteps)
+    return fail("cannot begin at step " + std::to_string(firstStep) + " of " +
+                std::to_string(unitSteps));
+  if (steps > unitSteps ? steps % unitSteps || firstStep
+                        : firstStep + steps > unitSteps)
+    return fail("has " + std::to_string(steps) + " steps from step " +
+                std::to_string(firstStep) + " on, and a unit has " +
+                std::to_string(unitSteps));
+
+  PackedTile found;
+  found.words = *words;
+  int numWords = placement.getNumWords();
+  int width = placement.getWordsPerAccess();
+  std::vector<int64_t> index(3);
+  for (int64_t thread = 0; thread < weights.numThreads(); ++thread) {
+    // The thread's units, in the order of its words.
+    std::map<std::pair<int64_t, int64_t>, int> units;
+    std::vector<std::vector<int>> locals;
+    for (int64_t local = 0; local < words->numLocals(); ++local) {
+      words->evaluateInto(thread, local, index.data());
+      auto [unit, isNew] =
+          units.try_emplace({index[0], index[1]}, locals.size());
+      if (isNew)
+        locals.emplace_back(numWords, -1);
+      int64_t word =
+          index[2] / (Placement::lanes * width) * width + index[2] % width;
+      locals[unit->second][word] = static_cast<int>(local);
+    }
+    bool isFirst = thread == 0;
+    if (isFirst)
+      found.wordLocals = locals;
+    int offset = 0;
+    for (int64_t local = 0; local < weights.numLocals(); ++local) {
+      weights.evaluateInto(thread, local, index.data());
+      WeightPlace place(placement, firstStep, index[0], index[1]);
+      auto unit = units.find({place.unitRow, place.unitStep});
+      if (unit == units.end() || place.lane != thread % 32)
+        return fail("takes weights from words that a thread does not hold");
+      if (isFirst)
+        found.places.push_back({unit->second, place.slot, place.part});
+      const PackedTile::Place &first = found.places[local];
+      if (local == 0)
+        offset = place.slot - first.slot;
+      if (unit->second != first.unit || place.part != first.part ||
+          place.slot != first.slot + offset)
+        return fail("takes other weights of a unit in some threads");
+    }
+    if (locals != found.wordLocals)
+      return fail("holds words in another order in some threads");
+    if (thread % 32 == 0)
+      found.slotOffsets.push_back(offset);
+    else if (found.slotOffsets.back() != offset)
+      return fail("takes other weights of a unit in some lanes");
+  }
+  return found;
+}

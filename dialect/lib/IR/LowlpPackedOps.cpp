@@ -1,0 +1,136 @@
+//===- LowlpPackedOps.cpp - weights in the packed format ------------------===//
+#include "lowlp/Decode/DecodePlan.h"
+#include "lowlp/Decode/PackedTile.h"
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutText.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Views and loads
+//===----------------------------------------------------------------------===//
+
+SmallVector<OpFoldResult> ViewPackedOp::getMixedShape() {
+  return getMixedValues(getStaticShape(), getDynamicShape(), getContext());
+}
+
+LogicalResult ViewPackedOp::verify() {
+  if (!getSource().getType().getElementType().isUnsignedInteger(32))
+    return emitOpError("packed weights are ui32, but the source holds ")
+           << getSource().getType().getElementType();
+  if (getStaticShape() != getView().getType().getShape())
+    return emitOpError("extents must match the type of the view, ")
+           << getView().getType();
+  if (llvm::count(getStaticShape(), ShapedType::kDynamic) !=
+      static_cast<int64_t>(getDynamicShape().size()))
+    return emitOpError("expected one value for each dynamic extent");
+  return success();
+}
+
+/// Checks that `tile` can be taken from units of the placement.
+static LogicalResult verifyPackedTile(Operation *op, TileType tile,
+                                      const Placement &placement,
+                                      int64_t step) {
+  if (step < 0 || step >= placement.getNumSteps())
+    return op->emitOpError("step must be in 0..")
+           << placement.getNumSteps() - 1 << ", but is " << step;
+  Result<PackedTile> match =
+      matchPackedTile(tile.getLayout(), placement, static_cast<int>(step));
+  if (!match)
+    return op->emitOpError(match.error());
+  return success();
+}
+
+LogicalResult LoadPackedOp::verify() {
+  PackedType view = getSource().getType();
+  if (!getSource().getDefiningOp<ViewPackedOp>())
+    return emitOpError("the view must be a result of lowlp.view_packed");
+  TileType tile = getTile().getType();
+  if (tile.getElementType() != view.getElementType())
+    return emitOpError("element types must match: the tile holds ")
+           << tile.getElementType() << ", the view holds "
+           << view.getElementType();
+  const Placement &placement = view.getPlacementOrDie();
+  for (auto [name, offset, unit] :
+       {std::tuple("row", getRow(), placement.getUnitRows()),
+        std::tuple("k", getK(), Placement::unitK)})
+    if (std::optional<int64_t> value = getConstantIntValue(offset);
+        value && *value % unit)
+      return emitOpError() << name << " must be a multiple of " << unit
+                           << ", but is " << *value;
+  return verifyPackedTile(*this, tile, placement, getStep());
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+/// Checks that `words` are what the tile of weights is taken from.
+static LogicalResult verifyWords(Operation *op, TileType words, TileType tile,
+                                 const Placement &placement, int64_t step) {
+  if (failed(verifyPackedTile(op, tile, placement, step)))
+    return failure();
+  if (!words.getElementType().isUnsignedInteger(32))
+    return op->emitOpError("the words must be ui32, but are ")
+           << words.getElementType();
+  Layout expected =
+      matchPackedTile(tile.getLayout(), placement, static_cast<int>(step))
+          ->words;
+  if (words.getLayout() != expected)
+    return op->emitOpError("the words must be held as ")
+           << str(expected) << ", but are as " << str(words.getLayout());
+  return success();
+}
+
+LogicalResult UnpackOp::verify() {
+  Result<const Placement *> placement = Placement::find(getPlacement().str());
+  if (!placement)
+    return emitOpError(placement.error());
+  Type element = getCodes().getType().getElementType();
+  // The type of a view says whether codes of a type lie as the placement says.
+  if (!PackedType::getChecked([&] { return emitOpError(); }, getContext(),
+                              ArrayRef<int64_t>{1, 1}, element, getPlacement()))
+    return failure();
+  return verifyWords(*this, getWords().getType(), getCodes().getType(),
+                     **placement, getStep());
+}
+
+LogicalResult DecodeOp::verify() {
+  Result<DecodePlan> plan = DecodePlan::parse(getPlan().getText().str());
+  if (!plan)
+    return emitOpError(plan.error());
+  Result<const Placement *> placement = Placement::find(plan->placement);
+  if (!placement)
+    return emitOpError(placement.error());
+  Type element = getFragments().getType().getElementType();
+  ComputeType compute = (*placement)->getCompute();
+  if (!(element.isF16() && compute == ComputeType::F16) &&
+      !(element.isBF16() && compute == ComputeType::BF16))
+    return emitOpError("the plan's numbers are ")
+           << getName(compute) << ", but the result holds " << element;
+  if (failed(verifyWords(*this, getWords().getType(), getFragments().getType(),
+                         **placement, getStep())))
+    return failure();
+  if (plan->ending != DecodeEnding::Sums)
+    return emitOpError("the plan's ending must be sums");
+  PackedTile tile = *matchPackedTile(getFragments().getType().getLayout(),
+                                     **placement, static_cast<int>(getStep()));
+  for (int offset : tile.slotOffsets)
+    for (int slot : tile.getSlots())
+      if (!llvm::is_contained(plan->slots, slot + offset))
+        return emitOpError("the plan does not decode slot ") << slot + offset;
+  return success();
+}
+
+LogicalResult RowConstantsOp::verify() {
+  TileType tile = getTile().getType();
+  if (!tile.getElementType().isF32())
+    return emitOpError("the tile must hold f32, but holds ")
+           << tile.getElementType();
+  if (getValues().empty())
+    return emitOpError("expected at least 1 value");
+  return success();
+}

@@ -1,0 +1,96 @@
+"""Weights in the packed format: views of them, and loads of tiles of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowlp._layout import Placement
+from lowlp._mlir import ir
+from lowlp.dtypes import DType
+from lowlp.layouts import Layout
+
+from .instructions import _extents
+from .scalars import Scalar, as_index, describe, is_int
+from .source import type_error, value_error
+from .tiles import Pointer, Tile, as_dtype, as_layout, emit_tile
+from .tracing import Trace, TracedValue, current_trace
+
+
+class PackedView(TracedValue):
+    """Packed weights in global memory, made by `view_packed`: a matrix [rows, K] of codes."""
+
+    def __init__(
+        self, trace: Trace, value: ir.Value, element: DType, shape: Sequence[int | None], placement: Placement
+    ) -> None:
+        super().__init__(trace, value)
+        self.dtype = element
+        self.shape = tuple(shape)
+        self.placement = placement
+
+    def describe(self) -> str:
+        """For messages."""
+        dims = ", ".join("?" if extent is None else str(extent) for extent in self.shape)
+        return f"packed weights [{dims}] of {self.dtype.name}"
+
+
+def view_packed(source: Pointer, *, shape: Sequence[int | Scalar], dtype: str | DType, placement: str) -> PackedView:
+    """A pointer seen as packed weights, as `lowlp.packing.pack` packs them (docs/packed-format.md).
+
+    source     a pointer to uint32; aligned to 16 bytes, wide loads are possible
+    shape      rows and K, ints or index scalars, K with the padding of groups; they bound every access
+    dtype      the type of the codes; the unsigned integer of a table's codes
+    placement  where the bits are, by name: 'int6.f16', 'e3m2.bf16', 'lut4.f16'
+
+    The view is used where it is visible and is no loop-carried value. Raises KernelTypeError and KernelValueError for
+    other arguments.
+    """
+    trace = current_trace("ll.view_packed")
+    if not isinstance(source, Pointer):
+        raise type_error(f"source: must be a pointer parameter, found {describe(source)}")
+    if source.dtype.name != "uint32":
+        raise type_error(f"source: must be a pointer to uint32, found one to {source.dtype.name}")
+    static, dynamic = _extents("shape", shape, 1)
+    if len(static) != 2:
+        raise value_error(f"shape: expected 2 extents, rows and K, found {len(static)}")
+    element = as_dtype("dtype", dtype)
+    try:
+        found = Placement.find(placement)
+    except (TypeError, ValueError) as error:
+        raise value_error(f"placement: {error}") from None
+    unknown = ir.ShapedType.get_dynamic_size()
+    dims = "x".join("?" if extent is None else str(extent) for extent in static)
+    operation = trace.emit(
+        "lowlp.view_packed",
+        [trace.type(f'!lowlp.packed<{dims}x{element.mlir}, "{found.name}">')],
+        [source.ir_value, *dynamic],
+        {"staticShape": ir.DenseI64ArrayAttr.get([unknown if extent is None else extent for extent in static])},
+    )
+    return PackedView(trace, operation.results[0], element, static, found)
+
+
+def load_packed(
+    view: PackedView, *, offsets: Sequence[int | Scalar], layout: Layout | str, first_step: int = 0
+) -> Tile:
+    """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
+
+    offsets     the row, a multiple of the rows of a unit, and k, one of 64; the CPU target reports others
+    layout      how threads hold the tile: for a placement of units of R tiles of 16 rows,
+                `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = 4 steps of 16 along K, or fewer; more
+                units in front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
+    first_step  the first of a unit's steps that is taken, 0 to 3
+
+    Codes outside of the view are those of stored bits zero. Raises VerificationError for a layout that takes no units,
+    KernelTypeError and KernelValueError for other arguments.
+    """
+    trace = current_trace("ll.load_packed")
+    if not isinstance(view, PackedView):
+        raise type_error(f"view: must be a view made by ll.view_packed, found {describe(view)}")
+    if isinstance(offsets, str) or not isinstance(offsets, Sequence):
+        raise type_error(f"offsets: must be a list of ints and index scalars, found {describe(offsets)}")
+    if len(offsets) != 2:
+        raise value_error(f"offsets: expected a row and k, found {len(offsets)}")
+    if not is_int(first_step):
+        raise type_error(f"first_step: must be an int, found {describe(first_step)}")
+    starts = [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
+    step = ir.IntegerAttr.get(trace.type("i64"), int(first_step))
+    return emit_tile("lowlp.load_packed", view.dtype, as_layout("layout", layout), [view, *starts], {"step": step})

@@ -48,7 +48,7 @@ def placement_name(code: DType | Table | str, activation: DType | str) -> str:
 def find_placement(code: DType | Table | str, activation: DType | str) -> Placement:
     """The placement of that name. Raises `LowlpValueError` where the packed format has none."""
     compute = dtype_among(activation, "activation", COMPUTE_TYPES)
-    return _placement_named(f"{_code_of(code)[0]}.{compute}", "code, activation")
+    return placement_named(f"{_code_of(code)[0]}.{compute}", "code, activation")
 
 
 def padded_group(group_size: int) -> int:
@@ -64,7 +64,7 @@ def packed_shape(n: int, k: int, group_size: int, placement: Placement | str) ->
     n, k = _positive(n, "n"), _positive(k, "k")
     group_size = _group_of(group_size, k)
     if isinstance(placement, str):
-        placement = _placement_named(placement, "placement")
+        placement = placement_named(placement, "placement")
     elif not isinstance(placement, Placement):
         raise LowlpTypeError(f"placement: expected a Placement or a name, got {type(placement).__name__}")
     return placement.packed_shape(n, k, group_size)
@@ -145,7 +145,8 @@ def _code_of(code: object) -> tuple[str, int]:
     return code_format_name(scalar), stored_flip(scalar)
 
 
-def _placement_named(name: str, argument: str) -> Placement:
+def placement_named(name: str, argument: str) -> Placement:
+    """The placement with this name; errors begin with `argument`."""
     try:
         return Placement.find(name)
     except ValueError as error:

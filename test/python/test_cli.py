@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from lowlp._layout import Placement
 
 import lowlp
 from lowlp.cli import main
+from lowlp.cli.layout import runs_of_bits
 from lowlp_runtime import KernelBinary, KernelDescription, Parameter
 
 FIG2 = Path(__file__).resolve().parents[2] / "examples" / "fig2.mlir"
@@ -100,12 +102,39 @@ def test_layout_of_three_dimensions_lists_threads(capsys: pytest.CaptureFixture[
     assert re.search(r"^thread 3 +\(0, 1, 2\) \(0, 1, 3\)$", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_layout_of_a_placement_tells_where_bits_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    placement = Placement.find("int6.f16")
+    picture = tmp_path / "int6.svg"
+    assert run("layout", "int6.f16", "--svg", str(picture)) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"^unit +{placement.unit_rows} x 64 weights of 6 bits$", out, re.MULTILINE)
+    listing = " ".join(out.partition("of its words")[2].split())
+    names = re.findall(r"slot \d+: w\[[^]]+\]", listing)
+    assert len(names) == placement.slots and names[7] == "slot 7: w[8, 24..25]"
+    for slot, text in enumerate(re.split(r"slot \d+: w\[[^]]+\] ", listing)[1:]):
+        for part, runs in enumerate(text.split("|")):
+            places = []
+            for word, first, last in re.findall(r"(\d+)\.(\d+)-?(\d*)", runs):
+                step = -1 if int(last or first) < int(first) else 1
+                places += [(int(word), bit) for bit in range(int(first), int(last or first) + step, step)]
+            assert places == [placement.place(slot, part, bit) for bit in range(6)]
+    assert "placement int6.f16" in picture.read_text(encoding="utf-8")
+
+
+def test_runs_of_bits() -> None:
+    assert runs_of_bits([(0, 2), (0, 3), (0, 4), (1, 4), (1, 3), (2, 7)]) == "0.2-4 1.4-3 2.7"
+    assert runs_of_bits([(0, 5), (0, 4), (0, 3), (0, 7)]) == "0.5-3 0.7"
+    assert runs_of_bits([(0, 1), (0, 2), (0, 1)]) == "0.1-2 0.1"
+
+
 def test_layout_too_large_to_draw_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", "spatial(100000, 100000)") == 0
     assert "not drawn: 10,000,000,000 elements" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [("lokal(2)",), ("local(2)", "--dtype", "int9")])
+@pytest.mark.parametrize(
+    "arguments", [("lokal(2)",), ("local(2)", "--dtype", "int9"), ("int9.f16",), ("int6.f16", "--dtype", "int6")]
+)
 def test_layout_errors_are_one_line(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("layout", *arguments) == 1
     captured = capsys.readouterr()

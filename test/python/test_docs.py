@@ -44,7 +44,15 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/architecture.md", "docs/layouts.md", "docs/tutorial.md", "examples/README.md"]
+    "page",
+    [
+        "README.md",
+        "docs/architecture.md",
+        "docs/layouts.md",
+        "docs/packed-format.md",
+        "docs/tutorial.md",
+        "examples/README.md",
+    ],
 )
 def test_commands_are_spelled_right(page: str) -> None:
     commands = re.findall(r"^    lowlp (.*)$", read_page(page), re.MULTILINE)

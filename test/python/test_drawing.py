@@ -11,11 +11,23 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from lowlp._layout import Placement
 
 import lowlp
 from lowlp.cli import main
-from lowlp.drawing import access_passes, bank_table, draw_banks, draw_layout, draw_packed_bits, stacked, to_png, to_svg
+from lowlp.drawing import (
+    access_passes,
+    bank_table,
+    draw_banks,
+    draw_layout,
+    draw_packed_bits,
+    draw_placement,
+    stacked,
+    to_png,
+    to_svg,
+)
 from lowlp.drawing.picture import Box, Label, Picture
+from lowlp.drawing.placement_bits import bit_owners
 from lowlp.drawing.shared_banks import passes
 from lowlp.errors import LowlpRuntimeError, LowlpValueError
 from lowlp.shared_layouts import shared_layout
@@ -106,6 +118,25 @@ def test_bits_are_of_small_types() -> None:
         draw_packed_bits(INT6_B, F16)
     with pytest.raises(LowlpValueError, match=r"at most 1024 bits a thread; .* has 4096"):
         draw_packed_bits(lowlp.local(1024), lowlp.dtype("int4"))
+
+
+@pytest.mark.parametrize("name", ["int6.f16", "e3m2.bf16", "lut4.f16", "int1.bf16"])
+def test_each_bit_of_a_placement_is_drawn_where_it_is(name: str) -> None:
+    placement = Placement.find(name)
+    picture = draw_placement(placement)
+    weights = boxes(picture)
+    assert sum(box.width for box in weights) == placement.num_words * 32 * 24
+    tops = sorted({box.y for box in weights})
+    assert len(tops) == placement.num_words
+    texts = [shape for shape in picture.shapes if isinstance(shape, Label)]
+    names = {(label.x, label.y): label.text for label in texts}
+    for word, owners in enumerate(bit_owners(placement)):
+        for place, (slot, part, bit) in enumerate(owners):
+            assert placement.place(slot, part, bit) == (word, place)
+            x = weights[0].x + (place + 0.5) * 24
+            (box,) = [box for box in weights if box.y == tops[word] and box.x < x < box.x + box.width]
+            assert names[box.x + box.width / 2, box.y + 10] == f"{slot}.{part}"
+            assert names[x, box.y + 22] == str(bit)
 
 
 # --- banks ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.errors import LowlpValueError
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from lowlp.layouts import Layout
     from lowlp.shared_layouts import SharedLayout
 
+# As int6.f16; layouts have brackets.
+_PLACEMENT_NAME = re.compile(r"\w+\.\w+")
 _BYTE = 8
 _MAX_DRAWN = 1 << 16
 _SHARED_DTYPE = "f16"
@@ -29,13 +33,17 @@ def add_parser(commands: Any) -> None:
         description="Draw a layout. Each cell of the tile shows thread:place, the thread that holds the element and "
         "the element's place among that thread's values; above two dimensions each thread's elements are listed. For "
         "elements narrower than 8 bits the bits of thread 0 are told too. A layout of shared memory shows the bank of "
-        "each element, and how many passes it takes to read a row, a column, or 8 rows of 16 bytes.",
+        "each element, and how many passes it takes to read a row, a column, or 8 rows of 16 bytes. The name of a "
+        "placement of packed weights, as int6.f16, shows where each bit of a weight is in a lane's words.",
         epilog='examples:\n  lowlp layout "local(2,1).spatial(8,4).local(1,2)" --dtype int6\n'
         '  lowlp layout "local(2,1).spatial(8,4).local(1,2)" --dtype int6 --svg rows.svg\n'
-        '  lowlp layout "swizzle(local(8,8), dim=1).local(1,8)" --dtype f16 --png banks.png',
+        '  lowlp layout "swizzle(local(8,8), dim=1).local(1,8)" --dtype f16 --png banks.png\n'
+        "  lowlp layout int6.f16 --svg int6.svg",
         formatter_class=output.HelpFormatter,
     )
-    parser.add_argument("layout", metavar="LAYOUT", help="factors joined by dots: local, spatial, column_local, ...")
+    parser.add_argument(
+        "layout", metavar="LAYOUT", help="factors joined by dots: local, spatial, column_local, ...; or int6.f16"
+    )
     parser.add_argument(
         "--dtype", metavar="TYPE", help="the elements' type, as int6; of shared memory f16 where it is left out"
     )
@@ -57,11 +65,18 @@ def run(options: argparse.Namespace) -> int:
     """Prints facts and drawing, and writes pictures."""
     from lowlp.dtypes import named_dtype
 
+    if _PLACEMENT_NAME.fullmatch(options.layout):
+        text, picture = _placement(options)
+        return _show(text, picture, options)
     dtype = None if options.dtype is None else named_dtype(options.dtype, "--dtype")
     if options.shared or "swizzle" in options.layout:
         text, picture = _shared(options.layout, dtype or named_dtype(_SHARED_DTYPE, "--dtype"), options)
     else:
         text, picture = _registers(options.layout, dtype, options)
+    return _show(text, picture, options)
+
+
+def _show(text: str, picture: Picture | None, options: argparse.Namespace) -> int:
     if picture:
         _write(picture, options)
     if output.STDOUT not in (options.svg, options.png):
@@ -133,6 +148,47 @@ def _shared(text: str, dtype: DType, options: argparse.Namespace) -> tuple[str, 
     table = "\n".join(" ".join(f"{bank:2}" for bank in row) for row in rows)
     picture = draw_banks(found, dtype) if options.svg or options.png else None
     return f"{output.table(facts)}\n\nthe bank of each element\n{table}", picture
+
+
+def _placement(options: argparse.Namespace) -> tuple[str, Picture | None]:
+    from lowlp.packing import placement_named
+
+    if options.dtype is not None or options.shared:
+        raise LowlpValueError(f"--dtype, --shared: not for placements, got {options.layout}")
+    found = placement_named(options.layout, "LAYOUT")
+    facts = [
+        ("placement", found.name),
+        ("unit", f"{found.unit_rows} x {found.unit_k} weights of {_plural(found.bits, 'bit')}"),
+        ("words per lane", f"{found.num_words}, {found.words_per_access} at a time"),
+        ("slots", f"{found.slots} of {_plural(found.parts, 'weight')}"),
+    ]
+    slots = []
+    for slot, parts in enumerate(found.places().tolist()):
+        rows, h = slot // (4 * found.steps) * 16 + slot % 2 * 8, slot // 2 % 2
+        first = 4 * found.parts * (2 * (slot // 4 % found.steps) + h)
+        name = f"slot {slot}: w[{rows}, {first}..{first + found.parts - 1}]"
+        slots.append((name, " | ".join(runs_of_bits(places) for places in parts)))
+    picture = None
+    if options.svg or options.png:
+        from lowlp.drawing import draw_placement
+
+        picture = draw_placement(found)
+    title = "the bits of lane 0's weights, from bit 0 of a stored code on: word.bit of its words"
+    return f"{output.table(facts)}\n\n{title}\n{output.table(slots, '  ')}", picture
+
+
+def runs_of_bits(places: Sequence[Sequence[int]]) -> str:
+    """`0.4-7 2.1`: bits (word, bit) that follow each other, upwards or downwards, are written together."""
+    runs: list[list[int]] = []  # word, first bit, last bit
+    for word, bit in places:
+        if runs and runs[-1][0] == word:
+            _, first, last = runs[-1]
+            step = bit - last
+            if abs(step) == 1 and (first == last or (last > first) == (step > 0)):
+                runs[-1][2] = bit
+                continue
+        runs.append([word, bit, bit])
+    return " ".join(f"{word}.{first}" + (f"-{last}" if last != first else "") for word, first, last in runs)
 
 
 def _elements(layout: SharedLayout) -> int:

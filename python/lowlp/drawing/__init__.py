@@ -7,6 +7,7 @@ open("rows.svg", "w").write(to_svg(draw_layout(lowlp.local(2, 1).spatial(8, 4).l
 from .packed_bits import draw_packed_bits as draw_packed_bits
 from .picture import Picture as Picture
 from .picture import stacked as stacked
+from .placement_bits import draw_placement as draw_placement
 from .png import to_png as to_png
 from .register_layout import draw_layout as draw_layout
 from .shared_banks import KINDS as KINDS
@@ -23,6 +24,7 @@ __all__ = [
     "draw_banks",
     "draw_layout",
     "draw_packed_bits",
+    "draw_placement",
     "stacked",
     "to_png",
     "to_svg",

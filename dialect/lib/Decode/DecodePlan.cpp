@@ -227,8 +227,8 @@ Result<bool> DecodePlan::prove(const Placement &from) const {
       parameters.push_back(scale | scale << 16);
       parameters.push_back(zero | zero << 16);
     }
-    // All slots and parts hold the same code at a time, which tries every code
-    // at every place; and then each weight alone on every background.
+    // What the other bits hold is tried once, further scales on two
+    // backgrounds.
     for (const std::vector<uint32_t> &background : backgrounds)
       for (int code = 0; code < 1 << format.bits; ++code) {
         std::optional<double> value = format.value(static_cast<uint8_t>(code));
@@ -274,6 +274,7 @@ Result<bool> DecodePlan::prove(const Placement &from) const {
           }
         }
       }
+    backgrounds.resize(2);
   }
   return true;
 }

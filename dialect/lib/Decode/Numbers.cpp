@@ -1,10 +1,20 @@
 //===- Numbers.cpp - The numbers that tensor cores multiply ---------------===//
 #include "lowlp/Decode/DecodePlan.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace lowlp;
+
+/// 2^exponent. Requires: a normal number of 64 bits.
+static double powerOfTwo(int exponent) {
+  uint64_t bits = static_cast<uint64_t>(exponent + 1023) << 52;
+  double power;
+  std::memcpy(&power, &bits, sizeof(power));
+  return power;
+}
 
 namespace {
 /// A float of 16 bits with infinities.
@@ -22,10 +32,9 @@ struct HalfFormat {
     if (exponent == maxExponent())
       return mantissa ? std::numeric_limits<double>::quiet_NaN()
                       : sign * std::numeric_limits<double>::infinity();
-    double significand =
-        exponent ? mantissa + std::ldexp(1.0, mantissaBits) : mantissa;
-    return sign * std::ldexp(significand,
-                             std::max(exponent, 1) - bias() - mantissaBits);
+    double significand = exponent ? mantissa + (1 << mantissaBits) : mantissa;
+    return sign * significand *
+           powerOfTwo(std::max(exponent, 1) - bias() - mantissaBits);
   }
 
   uint32_t encode(double value) const {
@@ -38,11 +47,10 @@ struct HalfFormat {
       return sign;
     if (std::isinf(magnitude))
       return sign | infinity;
-    int exponent = 0;
-    std::frexp(magnitude, &exponent);
+    int exponent = std::max(std::ilogb(magnitude), 1 - bias());
     // The unit in the last place of the result, then the nearest multiple.
-    int unit = std::max(exponent - 1, 1 - bias()) - mantissaBits;
-    double scaled = std::nearbyint(std::ldexp(magnitude, -unit));
+    int unit = exponent - mantissaBits;
+    double scaled = std::nearbyint(magnitude * powerOfTwo(-unit));
     uint32_t code = static_cast<uint32_t>(scaled);
     if (unit > 1 - bias() - mantissaBits)
       code += static_cast<uint32_t>(unit - (1 - bias() - mantissaBits))

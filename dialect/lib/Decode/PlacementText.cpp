@@ -11,7 +11,7 @@
 // further steps along K lie as the first 2, in words of their own.
 //
 //===----------------------------------------------------------------------===//
-#include "lowlp/Decode/Placement.h"
+#include "Period.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -37,44 +37,6 @@ struct SlotOrder {
 /// Where part `part` lies if all parts of a register lie alike.
 static BitPlace getAlike(BitPlace first, int part, int numParts) {
   return {first.word, (first.bit + part * (32 / numParts)) % 32};
-}
-
-static bool arePartsAlike(const Placement &placement, int slot) {
-  for (int part = 1; part < placement.getNumParts(); ++part)
-    for (int bit = 0; bit < placement.getFormat().bits; ++bit)
-      if (!(placement.getPlace(slot, part, bit) ==
-            getAlike(placement.getPlace(slot, 0, bit), part,
-                     placement.getNumParts())))
-        return false;
-  return true;
-}
-
-/// The least number of steps of which the others are copies.
-static int getPeriod(const Placement &placement) {
-  int steps = placement.getNumSteps();
-  SlotOrder order = {placement.getFormat(), placement.getNumRowTiles(), steps,
-                     placement.getNumParts()};
-  for (int period = 1; period < steps; period *= 2) {
-    if (placement.getNumWords() * period % steps)
-      continue;
-    int words = placement.getNumWords() * period / steps;
-    bool alike = true;
-    for (int tile = 0; tile < order.rowTiles; ++tile)
-      for (int step = period; step < steps; ++step)
-        for (int place = 0; place < 4; ++place)
-          for (int part = 0; part < order.numParts; ++part)
-            for (int bit = 0; bit < order.format.bits; ++bit) {
-              BitPlace here = placement.getPlace(
-                  order.getSlot(tile, step, place), part, bit);
-              BitPlace first = placement.getPlace(
-                  order.getSlot(tile, step % period, place), part, bit);
-              alike &= here.bit == first.bit &&
-                       here.word == first.word + step / period * words;
-            }
-    if (alike)
-      return period;
-  }
-  return steps;
 }
 
 /// The places of one weight as runs.

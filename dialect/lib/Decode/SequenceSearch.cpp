@@ -1,114 +1,121 @@
 //===- SequenceSearch.cpp - The shortest way from words to fragments ------===//
-#include "lowlp/Decode/SequenceSearch.h"
+//
+// Integers whose parts lie alike are sums of pieces (PieceSearch.h); all else
+// is put together by masks (MaskSearch.h). Both find a plan of all slots; that
+// of some slots is what they need of it, so exponents and offsets do not depend
+// on which slots are asked for.
+//
+//===----------------------------------------------------------------------===//
+#include "MaskSearch.h"
+#include "PieceSearch.h"
+#include "TableSearch.h"
 
-#include <map>
+#include <algorithm>
 
 using namespace lowlp;
 
-namespace {
-/// Where the bits of a weight must be for its half to be a number.
-struct Target {
-  /// By bit of the code.
-  std::vector<int> bits;
-  /// Bits that are always set.
-  uint32_t ones = 0;
-  DecodePlan::Row row;
-};
-} // namespace
-
-static Result<Target> getTarget(const CodeFormat &format, ComputeType compute) {
-  auto fail = [&](const std::string &what) -> Result<Target> {
-    return Error{"decode plan: " + format.name() + " with " + getName(compute) +
-                 ": " + what};
-  };
-  if (format.kind == CodeFormat::Kind::Table)
-    return fail("tables are looked up, not computed");
-  if (compute != ComputeType::F16 && compute != ComputeType::BF16)
-    return fail("no plan yet");
-  int mantissa = compute == ComputeType::F16 ? 10 : 7;
-  int exponent = 15 - mantissa;
-  Target target;
-  if (format.kind == CodeFormat::Kind::Integer) {
-    for (int bit = 0; bit < format.bits; ++bit)
-      target.bits.push_back(bit);
-    if (compute == ComputeType::F16) {
-      target.row.exponent = -24;
-      return target;
-    }
-    if (format.bits > mantissa)
-      return fail("no plan yet");
-    // 128 + q.
-    target.ones = 0x43004300;
-    target.row.offset = 128;
-    return target;
+/// All slots, by the first block's search.
+template <typename Search>
+static DecodePlan makePlan(const Period &period, const Homes &homes,
+                           DecodeEnding ending, const Search &search) {
+  const Placement &placement = period.placement;
+  DecodePlan plan;
+  plan.placement = placement.name();
+  plan.ending = ending;
+  plan.numWords = placement.getNumWords();
+  for (const RowForm &form : search.getRows())
+    plan.rows.push_back(ending == DecodeEnding::Sums ? getRow(homes, form)
+                                                     : DecodePlan::Row{});
+  Sequence sequence(placement.getCompute(), plan.getFirstResult());
+  std::map<int, int> registers;
+  for (int block = 0; block < period.numBlocks; ++block)
+    for (int index = 0; index < period.getNumSlots(); ++index)
+      registers[period.getSlot(index, block)] = search.emit(
+          sequence, block, index, plan.numWords + 2 * period.getRow(index));
+  plan.steps = sequence.getSteps();
+  for (auto [slot, reg] : registers) {
+    plan.slots.push_back(slot);
+    plan.results.push_back(reg);
   }
-  if (format.exponentBits > exponent ||
-      (compute == ComputeType::F16 && format.exponentBits == exponent &&
-       format.name() != "e5m2"))
-    return fail("no plan yet");
-  for (int bit = 0; bit + 1 < format.bits; ++bit)
-    target.bits.push_back(mantissa - format.mantissaBits + bit);
-  target.bits.push_back(15);
-  int bias = (1 << (format.exponentBits - 1)) - 1;
-  int halfBias = (1 << (exponent - 1)) - 1;
-  target.row.exponent = bias - halfBias;
-  return target;
+  return plan;
+}
+
+/// What some slots need of a plan of all.
+static DecodePlan prune(const DecodePlan &plan, std::vector<int> slots) {
+  int first = plan.getFirstResult();
+  int numSteps = static_cast<int>(plan.steps.size());
+  std::vector<bool> isNeeded(numSteps, false);
+  auto need = [&](int reg) {
+    if (reg >= first)
+      isNeeded[reg - first] = true;
+  };
+  for (int slot : slots)
+    need(plan.results[slot]);
+  for (int index = numSteps - 1; index >= 0; --index)
+    for (int k = 0; isNeeded[index] && k < plan.steps[index].getNumOperands();
+         ++k)
+      if (const DecodeOperand &operand = plan.steps[index].operands[k];
+          !operand.isImmediate)
+        need(static_cast<int>(operand.value));
+
+  DecodePlan pruned = plan;
+  pruned.steps.clear();
+  std::vector<int> renumbered(numSteps, -1);
+  auto rename = [&](int reg) {
+    return reg < first ? reg : renumbered[reg - first];
+  };
+  for (int index = 0; index < numSteps; ++index) {
+    if (!isNeeded[index])
+      continue;
+    renumbered[index] = first + static_cast<int>(pruned.steps.size());
+    DecodeStep step = plan.steps[index];
+    for (int k = 0; k < step.getNumOperands(); ++k)
+      if (DecodeOperand &operand = step.operands[k]; !operand.isImmediate)
+        operand = DecodeOperand::reg(rename(static_cast<int>(operand.value)));
+    pruned.steps.push_back(step);
+  }
+  pruned.results.clear();
+  for (int slot : slots)
+    pruned.results.push_back(rename(plan.results[slot]));
+  pruned.slots = std::move(slots);
+  return pruned;
+}
+
+static DecodePlan findPlan(const Period &period, const Homes &homes,
+                           DecodeEnding ending, const DecodeRates &rates) {
+  if (homes.kind == Homes::Kind::ByTable)
+    return makePlan(period, homes, ending, TablePlan(period, homes));
+  if (homes.kind == Homes::Kind::Linear && homes.hasFma())
+    if (std::optional<PiecePlan> pieces =
+            PiecePlan::search(period, homes, ending, rates))
+      return makePlan(period, homes, ending, *pieces);
+  return makePlan(period, homes, ending,
+                  MaskPlan::search(period, homes, ending, rates));
 }
 
 Result<DecodePlan> lowlp::planDecode(const Placement &placement,
                                      DecodeEnding ending,
                                      const DecodeRates &rates,
                                      std::vector<int> slots) {
-  Result<Target> target =
-      getTarget(placement.getFormat(), placement.getCompute());
-  if (!target)
-    return Error{target.error()};
-  if (ending == DecodeEnding::Weights)
-    return Error{"decode plan: no plan yet for scales on weights"};
-  DecodePlan plan;
-  plan.placement = placement.name();
-  plan.numWords = placement.getNumWords();
-  plan.rows.assign(2 * placement.getNumRowTiles(), target->row);
-  if (slots.empty())
-    for (int slot = 0; slot < placement.getNumSlots(); ++slot)
-      slots.push_back(slot);
-  auto add = [&](const DecodeStep &step) {
-    plan.steps.push_back(step);
-    return plan.getFirstResult() + static_cast<int>(plan.steps.size()) - 1;
-  };
-  std::map<std::pair<int, int>, int> rotated;
-  int width = 32 / placement.getNumParts();
-  for (int slot : slots) {
-    // Bits by the word and the rotation that brings them home.
-    std::map<std::pair<int, int>, uint32_t> masks;
-    for (int part = 0; part < placement.getNumParts(); ++part)
-      for (int bit = 0; bit < placement.getFormat().bits; ++bit) {
-        BitPlace place = placement.getPlace(slot, part, bit);
-        int home = target->bits[bit] + part * width;
-        masks[{place.word, (place.bit - home + 32) % 32}] |= 1u << home;
-      }
-    DecodeOperand sum = DecodeOperand::imm(target->ones);
-    for (auto [from, mask] : masks) {
-      auto [word, shift] = from;
-      int source = word;
-      if (shift) {
-        auto [found, isNew] = rotated.try_emplace(from, 0);
-        if (isNew)
-          found->second = add({DecodeStep::Kind::Rotate,
-                               {DecodeOperand::reg(word), DecodeOperand::imm(0),
-                                DecodeOperand::imm(0)},
-                               static_cast<uint32_t>(shift)});
-        source = found->second;
-      }
-      // (source & mask) | sum
-      sum = DecodeOperand::reg(
-          add({DecodeStep::Kind::Lop3,
-               {DecodeOperand::reg(source), DecodeOperand::imm(mask), sum},
-               0xea}));
-    }
-    plan.slots.push_back(slot);
-    plan.results.push_back(static_cast<int>(sum.value));
-  }
+  Result<Homes> homes =
+      Homes::get(placement.getFormat(), placement.getCompute());
+  if (!homes)
+    return Error{homes.error()};
+  if (ending == DecodeEnding::Weights && !homes->hasFma())
+    return Error{"decode plan: scales go on sums with " +
+                 getName(placement.getCompute()) +
+                 ", which has no products of pairs; allowed: f16, bf16"};
+  int numSlots = placement.getNumSlots();
+  std::sort(slots.begin(), slots.end());
+  slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+  for (int slot : slots)
+    if (slot < 0 || slot >= numSlots)
+      return Error{"decode plan: slot " + std::to_string(slot) + " of " +
+                   placement.name() + " is outside of 0.." +
+                   std::to_string(numSlots - 1)};
+  DecodePlan plan = findPlan(Period(placement), *homes, ending, rates);
+  if (!slots.empty())
+    plan = prune(plan, std::move(slots));
   if (Result<bool> proof = plan.prove(placement); !proof)
     return Error{proof.error()};
   return plan;

@@ -34,6 +34,8 @@ using Cut = std::vector<Run>;
 
 struct Candidate {
   int cost;
+  /// Breaks ties.
+  size_t number;
   std::vector<const Cut *> words;
 };
 
@@ -85,8 +87,8 @@ static int countWord(const Cut &cut, int window) {
   }
   if (isShown)
     return 0;
-  int byByte = isCutAtByte ? (inByte - 1) * kReferenceRates.fma
-                           : kReferenceRates.alu;
+  int byByte =
+      isCutAtByte ? (inByte - 1) * kReferenceRates.fma : kReferenceRates.alu;
   for (int amount = 1; amount < 16; ++amount)
     if (std::all_of(cut.begin(), cut.end(), [&](const Run &run) {
           return run.start + run.length <= window ||
@@ -116,9 +118,8 @@ static std::vector<Field> fill(const std::vector<const Cut *> &words,
                                     : -part.length;
       };
       auto best = std::max_element(
-          left.begin(), left.end(), [&](const Part &a, const Part &b) {
-            return rank(a) < rank(b);
-          });
+          left.begin(), left.end(),
+          [&](const Part &a, const Part &b) { return rank(a) < rank(b); });
       Part taken = *best;
       taken.length = std::min(taken.length, need);
       need -= taken.length;
@@ -140,10 +141,9 @@ static std::vector<Field> getFields(const std::vector<const Cut *> &words,
     for (const Run &run : *words[word])
       if (run.isWhole)
         fields.push_back({{static_cast<int>(word), run.start, bits}});
-  std::stable_sort(fields.begin(), fields.end(),
-                   [](const Field &a, const Field &b) {
-                     return a[0].start < b[0].start;
-                   });
+  std::sort(fields.begin(), fields.end(), [](const Field &a, const Field &b) {
+    return std::tie(a[0].start, a[0].word) < std::tie(b[0].start, b[0].word);
+  });
   for (const Field &field : fill(words, bits))
     fields.push_back(field);
   return fields;
@@ -157,22 +157,22 @@ static std::vector<Candidate> getCandidates(const PlacementDraft &draft,
   for (size_t a = 0; a < cuts.size(); ++a)
     for (size_t b = a; b < cuts.size(); ++b)
       for (int first = 1; first <= (a == b ? 1 : numWords - 1); ++first) {
-        Candidate candidate = {0, {}};
+        Candidate candidate = {0, candidates.size(), {}};
         for (int word = 0; word < numWords; ++word) {
           candidate.words.push_back(word < first ? &cuts[a] : &cuts[b]);
           candidate.cost += countWord(*candidate.words.back(), window);
         }
         for (const Field &field : getFields(candidate.words, bits)) {
           int pieces = static_cast<int>(field.size());
-          candidate.cost += pieces * kReferenceRates.alu +
-                            (pieces - 1) * kReferenceRates.fma;
+          candidate.cost +=
+              pieces * kReferenceRates.alu + (pieces - 1) * kReferenceRates.fma;
         }
         candidates.push_back(candidate);
       }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate &a, const Candidate &b) {
-                     return a.cost < b.cost;
-                   });
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return std::tie(a.cost, a.number) < std::tie(b.cost, b.number);
+            });
   if (candidates.size() > kNumTried)
     candidates.resize(kNumTried);
   return candidates;
@@ -208,23 +208,21 @@ PlacementDraft lowlp::searchRuns(const CodeFormat &format,
   for (int whole = most; whole >= std::max(1, most - 1); --whole)
     addCuts(cuts, {}, 0, whole, draft.getNumResidues() - whole * format.bits,
             format.bits);
-  std::vector<std::pair<int, PlacementDraft>> tried;
+  std::vector<PlacementDraft> drafts;
+  std::vector<std::pair<int, size_t>> order;
   for (const Candidate &candidate : getCandidates(draft, window, cuts)) {
     std::vector<Field> fields = getFields(candidate.words, format.bits);
     for (bool isDealt : {true, false}) {
-      PlacementDraft next = assign(draft, fields, isDealt);
-      tried.emplace_back(next.getCost(), next);
+      order.push_back({0, drafts.size()});
+      drafts.push_back(assign(draft, fields, isDealt));
+      order.back().first = drafts.back().getCost();
     }
   }
-  auto isCheaper = [](const auto &a, const auto &b) {
-    return a.first < b.first;
-  };
-  std::stable_sort(tried.begin(), tried.end(), isCheaper);
-  if (tried.size() > kNumImproved)
-    tried.erase(tried.begin() + kNumImproved, tried.end());
-  for (auto &[cost, next] : tried) {
-    improveRows(next);
-    cost = next.getCost();
+  std::sort(order.begin(), order.end());
+  order.resize(std::min(order.size(), kNumImproved));
+  for (auto &[cost, number] : order) {
+    improveRows(drafts[number]);
+    cost = drafts[number].getCost();
   }
-  return std::min_element(tried.begin(), tried.end(), isCheaper)->second;
+  return drafts[std::min_element(order.begin(), order.end())->second];
 }

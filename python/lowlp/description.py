@@ -15,6 +15,7 @@ from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.workspace import WorkspacePart
 
+from ._layout import Placement
 from .errors import LowlpRuntimeError
 
 if TYPE_CHECKING:
@@ -86,6 +87,33 @@ def _read_tensor_map(facts: ir.DictAttr, parameters: list[Parameter], integers: 
     )
 
 
+_ALU_STEPS = ("lop3", "prmt", "rotate")
+_FMA_STEPS = ("fma", "mul32")
+
+
+def _read_plan(text: str) -> tuple[str, dict[str, str]]:
+    """The name of a decode plan, and its cost and lines, from its text (dialect/lib/Decode/PlanText.cpp)."""
+    header, *rest = text.strip().splitlines()
+    _, placement, ending, *_ = header.split()
+    parts = Placement.find(placement).parts
+    lines: dict[str, str] = {}
+    kinds: list[str] = []
+    for line in rest:
+        name, _, what = line.partition(" = ")
+        if name.startswith("r") and what:
+            kinds.append(what.split()[0])
+        words = line.split()
+        lines[name if what else " ".join(words[:2])] = what or " ".join(words[2:])
+    weights = parts * sum(line.startswith("slot ") for line in lines)
+    counts = {
+        "ALU": sum(kind in _ALU_STEPS for kind in kinds),
+        "FMA": sum(kind in _FMA_STEPS for kind in kinds),
+        "conversion": kinds.count("round"),
+    }
+    cost = ", ".join(f"{count / weights:.3g} {pipe}" for pipe, count in counts.items() if count or pipe == "ALU")
+    return f"decode {placement}", {"scales on": ending, "instructions per weight": cost, **lines}
+
+
 def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
     """What the compiler has decided, for the report: how layouts are changed, and what sharing memory has saved."""
     from ._mlir import ir
@@ -94,6 +122,10 @@ def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
     if "exchanges" in facts:
         texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts["exchanges"])]
         decisions["exchanges"] = {str(number): text for number, text in enumerate(texts, 1)}
+    if "decode_plans" in facts:
+        for text in ir.ArrayAttr(facts["decode_plans"]):
+            name, lines = _read_plan(str(ir.StringAttr(text).value))
+            decisions[name] = lines
     if "unshared_bytes" in facts:
         unshared = int(ir.IntegerAttr(facts["unshared_bytes"]).value)
         decisions["shared memory"] = {"bytes": shared_bytes, "bytes without sharing": unshared}

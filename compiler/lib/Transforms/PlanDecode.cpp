@@ -343,6 +343,23 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
         ++numSumsOfX;
     }
     eraseUnused();
+    tellPlans();
+  }
+
+  /// Leaves the plans that are used with the kernel, for its report.
+  void tellPlans() {
+    SmallVector<Attribute> used;
+    getOperation().walk([&](DecodeOp decode) {
+      if (!llvm::is_contained(used, decode.getPlan()))
+        used.push_back(decode.getPlan());
+    });
+    SmallVector<Attribute> texts;
+    for (Attribute plan : used)
+      texts.push_back(
+          StringAttr::get(&getContext(), cast<PlanAttr>(plan).getText()));
+    if (!texts.empty())
+      getOperation()->setDiscardableAttr("lowlp.decode_plans",
+                                         ArrayAttr::get(&getContext(), texts));
   }
 
   /// The plan for all that a chain decodes; none where the type has none.

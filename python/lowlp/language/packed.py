@@ -68,6 +68,14 @@ def view_packed(source: Pointer, *, shape: Sequence[int | Scalar], dtype: str | 
     return PackedView(trace, operation.results[0], element, static, found)
 
 
+def _row_and_k(offsets: object) -> list[Scalar]:
+    if isinstance(offsets, str) or not isinstance(offsets, Sequence):
+        raise type_error(f"offsets: must be a list of ints and index scalars, found {describe(offsets)}")
+    if len(offsets) != 2:
+        raise value_error(f"offsets: expected a row and k, found {len(offsets)}")
+    return [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
+
+
 def load_packed(
     view: PackedView, *, offsets: Sequence[int | Scalar], layout: Layout | str, first_step: int = 0
 ) -> Tile:
@@ -85,12 +93,8 @@ def load_packed(
     trace = current_trace("ll.load_packed")
     if not isinstance(view, PackedView):
         raise type_error(f"view: must be a view made by ll.view_packed, found {describe(view)}")
-    if isinstance(offsets, str) or not isinstance(offsets, Sequence):
-        raise type_error(f"offsets: must be a list of ints and index scalars, found {describe(offsets)}")
-    if len(offsets) != 2:
-        raise value_error(f"offsets: expected a row and k, found {len(offsets)}")
+    starts = _row_and_k(offsets)
     if not is_int(first_step):
         raise type_error(f"first_step: must be an int, found {describe(first_step)}")
-    starts = [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
     step = ir.IntegerAttr.get(trace.type("i64"), int(first_step))
     return emit_tile("lowlp.load_packed", view.dtype, as_layout("layout", layout), [view, *starts], {"step": step})

@@ -74,7 +74,7 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
     ```mlir
     %raw = scf.for ... iter_args(%acc = %zeros) -> (!sum) {
       %words = lowlp.load_global ...
-      %a = lowlp.decode %words by #lowlp.plan<[...]> : !words -> !halves
+      %a = lowlp.decode %words {plan = #lowlp.plan<[...]>} : !words -> !halves
       %next = lowlp.dot %a, %x, %acc : !halves, !x, !sum
       scf.yield %next : !sum
     }

@@ -91,7 +91,7 @@ def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode"> {
     holds `(value of the stored code + offset) * 2^exponent`, with the offset and exponent that the plan gives to the row.
 
     ```mlir
-    %a = lowlp.decode %words by #lowlp.plan<["decode int4.f16 sums words 4", ...]>
+    %a = lowlp.decode %words {plan = #lowlp.plan<["decode int4.f16 sums words 4", ...]>}
       : !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
       -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
     ```
@@ -101,7 +101,7 @@ def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode"> {
   let arguments = (ins Lowlp_TileType:$words, Lowlp_PlanAttr:$plan, DefaultValuedAttr<I64Attr, "0">:$step);
   let results = (outs Lowlp_TileType:$fragments);
   let assemblyFormat = [{
-    $words `by` $plan (`step` $step^)? attr-dict `:` type($words) `->` type($fragments)
+    $words (`step` $step^)? attr-dict `:` type($words) `->` type($fragments)
   }];
 }
 

@@ -1,0 +1,237 @@
+// RUN: lowlp-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{packed weights have 2 dimensions, rows and K, but the type has 3}}
+func.func @rank(%v: !lowlp.packed<2x16x64xsi6, "int6.f16">) { return }
+
+// -----
+
+// expected-error @below {{extents must be at least 1, but one is 0}}
+func.func @extent(%v: !lowlp.packed<0x64xsi6, "int6.f16">) { return }
+
+// -----
+
+// expected-error @below {{placement: packed format 1 has none named 'int9.f16'}}
+func.func @placement(%v: !lowlp.packed<16x64xsi6, "int9.f16">) { return }
+
+// -----
+
+// expected-error @below {{the placement int6.f16 holds no codes of type 'si5'}}
+func.func @width(%v: !lowlp.packed<16x64xsi5, "int6.f16">) { return }
+
+// -----
+
+// expected-error @below {{the placement lut4.f16 holds no codes of type 'si4'}}
+func.func @table(%v: !lowlp.packed<16x64xsi4, "lut4.f16">) { return }
+
+// -----
+
+func.func @source(%p: !lowlp.ptr<ui8>) {
+  // expected-error @below {{'lowlp.view_packed' op packed weights are ui32, but the source holds 'ui8'}}
+  %v = lowlp.view_packed %p shape [16, 64] : !lowlp.ptr<ui8> -> !lowlp.packed<16x64xsi6, "int6.f16">
+  return
+}
+
+// -----
+
+func.func @shape(%p: !lowlp.ptr<ui32>) {
+  // expected-error @below {{'lowlp.view_packed' op extents must match the type of the view, '!lowlp.packed<16x64xsi6, "int6.f16">'}}
+  %v = lowlp.view_packed %p shape [32, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64xsi6, "int6.f16">
+  return
+}
+
+// -----
+
+func.func @extents(%p: !lowlp.ptr<ui32>) {
+  // expected-error @below {{'lowlp.view_packed' op expected one value for each dynamic extent}}
+  %v = "lowlp.view_packed"(%p) <{staticShape = array<i64: -9223372036854775808, 64>}> : (!lowlp.ptr<ui32>) -> !lowlp.packed<?x64xsi6, "int6.f16">
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @view(%v: !lowlp.packed<16x64xsi6, "int6.f16">, %i: index) {
+  // expected-error @below {{'lowlp.load_packed' op the view must be a result of lowlp.view_packed}}
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<16x64xsi6, "int6.f16"> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xui6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @element(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64xsi6, "int6.f16">
+  // expected-error @below {{'lowlp.load_packed' op element types must match: the tile holds 'ui6', the view holds 'si6'}}
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<16x64xsi6, "int6.f16"> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @row(%p: !lowlp.ptr<ui32>) {
+  %v = lowlp.view_packed %p shape [64, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<64x64xsi6, "int6.f16">
+  %c8 = arith.constant 8 : index
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{'lowlp.load_packed' op row must be a multiple of 16, but is 8}}
+  %q = lowlp.load_packed %v[%c8, %c0] : !lowlp.packed<64x64xsi6, "int6.f16"> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @k(%p: !lowlp.ptr<ui32>) {
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xsi6, "int6.f16">
+  %c32 = arith.constant 32 : index
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{'lowlp.load_packed' op k must be a multiple of 64, but is 32}}
+  %q = lowlp.load_packed %v[%c0, %c32] : !lowlp.packed<64x128xsi6, "int6.f16"> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @step(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xsi6, "int6.f16">
+  // expected-error @below {{'lowlp.load_packed' op step must be in 0..3, but is 4}}
+  %q = lowlp.load_packed %v[%i, %i] step 4 : !lowlp.packed<64x128xsi6, "int6.f16"> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @steps(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xsi6, "int6.f16">
+  // expected-error @below {{has 4 steps from step 1 on, and a unit has 4}}
+  %q = lowlp.load_packed %v[%i, %i] step 1 : !lowlp.packed<64x128xsi6, "int6.f16"> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @units(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui3, "int3.f16">
+  // expected-error @below {{takes no units of int3.f16, which are held as local(4, n).column_local(2, 2).spatial(8, 4).local(1, 2), n of the 4 steps}}
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui3, "int3.f16"> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<1x16x64xui3, local(1, 1, 4).column_local(1, 2, 2).spatial(1, 8, 4).local(1, 1, 2)>
+func.func @tile_rank(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui3, "int3.f16">
+  // expected-error @below {{must have 2 dimensions}}
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui3, "int3.f16"> -> !codes
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @unpack_placement(%w: !words) {
+  // expected-error @below {{'lowlp.unpack' op placement: packed format 1 has none named 'int4'}}
+  %q = lowlp.unpack %w from "int4" : !words -> !codes
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @unpack_element(%w: !words) {
+  // expected-error @below {{'lowlp.unpack' op the placement int4.f16 holds no codes of type 'ui3'}}
+  %q = lowlp.unpack %w from "int4.f16" : !words -> !codes
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xsi32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @unpack_words(%w: !words) {
+  // expected-error @below {{'lowlp.unpack' op the words must be ui32, but are 'si32'}}
+  %q = lowlp.unpack %w from "int4.f16" : !words -> !codes
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, local(1, 1, 4).spatial(1, 1, 32)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @unpack_layout(%w: !words) {
+  // expected-error @below {{'lowlp.unpack' op the words must be held as spatial(1, 1, 32).local(1, 1, 4), but are as local(1, 1, 4).spatial(1, 1, 32)}}
+  %q = lowlp.unpack %w from "int4.f16" : !words -> !codes
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_text(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op decode plan: line 2 is not understood: 'r4 = lop4 r0'}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "r4 = lop4 r0"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_placement(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op placement: packed format 1 has none named 'int4.f17'}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f17 sums words 4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xbf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_compute(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op the plan's numbers are f16, but the result holds 'bf16'}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_ending(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op the plan's ending must be sums}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_slots(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op the plan does not decode slot 1}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "slot 0 = r0"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+func.func @rows_type() {
+  // expected-error @below {{'lowlp.row_constants' op the tile must hold f32, but holds 'f16'}}
+  %s = lowlp.row_constants [1.0] : !lowlp.tile<16x8xf16, local(2, 1).spatial(8, 4).local(1, 2)>
+  return
+}
+
+// -----
+
+func.func @rows_values() {
+  // expected-error @below {{'lowlp.row_constants' op expected at least 1 value}}
+  %s = lowlp.row_constants [] : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+  return
+}

@@ -13,7 +13,9 @@ void lowlp::registerAllPasses() {
   registerConvertThreadToNVVM();
   registerEmitPTX();
   registerExpandExchanges();
+  registerPlanDecode();
   registerPlanMemory();
+  registerReinterpretLayouts();
   registerPipelines();
   mlir::registerTransformsPasses();
 }

@@ -6,12 +6,13 @@
 // A whole unit of 6 words a lane, and then two of its steps, from words of the same form.
 // CHECK-LABEL: lowlp.kernel @units
 // CHECK: %[[V:.*]] = lowlp.view_global %{{.*}} shape [4, 4, 192] : !lowlp.ptr<ui32> -> !lowlp.global<4x4x192xui32>
-// CHECK: %[[ROW:.*]] = lowlp.assume_divisible %arg1 by 16
+// CHECK: %[[ROW:.*]] = lowlp.assume_divisible %{{.*}} by 16
 // CHECK: %[[I:.*]] = arith.divui %[[ROW]], %{{.*}} : index
 // CHECK: %[[W:.*]] = lowlp.load_global %[[V]][%[[I]], %{{.*}}, %{{.*}}] : !lowlp.global<4x4x192xui32> -> !lowlp.tile<1x1x192xui32, local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 2)>
 // CHECK: lowlp.unpack %[[W]] from "int6.f16" : {{.*}} -> !lowlp.tile<16x64xsi6,
 // CHECK: lowlp.unpack %{{.*}} from "int6.f16" step 2 : {{.*}} -> !lowlp.tile<16x32xsi6,
-lowlp.kernel @units(%p: !lowlp.ptr<ui32>, %row: index) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 32 : i64} {
+lowlp.kernel @units(%p: !lowlp.ptr<ui32>, %m: i32) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 32 : i64} {
+  %row = arith.index_cast %m : i32 to index
   %c128 = arith.constant 128 : index
   %v = lowlp.view_packed %p shape [60, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<60x256xsi6, "int6.f16">
   %a = lowlp.load_packed %v[%row, %c128] : !lowlp.packed<60x256xsi6, "int6.f16"> -> !codes
@@ -28,10 +29,11 @@ lowlp.kernel @units(%p: !lowlp.ptr<ui32>, %row: index) attributes {grid = affine
 // The four warps of a warpgroup share a unit of 64 rows: each holds the words, and takes a tile of 16 rows of it. K is known
 // at launch.
 // CHECK-LABEL: lowlp.kernel @shared_unit
-// CHECK: %[[K:.*]] = arith.ceildivui %arg1, %{{.*}} : index
+// CHECK: %[[K:.*]] = arith.ceildivui %{{.*}}, %{{.*}} : index
 // CHECK: lowlp.view_global %{{.*}} shape [1, %[[K]], 384] : !lowlp.ptr<ui32> -> !lowlp.global<1x?x384xui32>
-// CHECK: lowlp.load_global {{.*}} -> !lowlp.tile<1x1x384xui32, reduce(spatial(4), dims=[0], keep_dims=True).local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 4)>
-lowlp.kernel @shared_unit(%p: !lowlp.ptr<ui32>, %k: index) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 128 : i64} {
+// CHECK: lowlp.load_global {{.*}} -> !lowlp.tile<1x1x384xui32, reduce(spatial(1, 1, 1, 4), dims=[3]).local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 4)>
+lowlp.kernel @shared_unit(%p: !lowlp.ptr<ui32>, %k32: i32) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 128 : i64} {
+  %k = arith.index_cast %k32 : i32 to index
   %c0 = arith.constant 0 : index
   %v = lowlp.view_packed %p shape [64, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<64x?xui3, "int3.f16">
   %a = lowlp.load_packed %v[%c0, %c0] : !lowlp.packed<64x?xui3, "int3.f16"> -> !codes

@@ -1,0 +1,29 @@
+// RUN: lowlp-opt %s --split-input-file --lowlp-convert-to-thread --verify-diagnostics | FileCheck %s
+
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// A value whose rows are alike in all threads is a constant.
+// CHECK-LABEL: gpu.func @rows
+// CHECK-DAG: arith.constant 2.000000e+00 : f32
+// CHECK-DAG: arith.constant 4.000000e+00 : f32
+// CHECK-NOT: arith.select
+// CHECK: gpu.return
+lowlp.kernel @rows() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %r = lowlp.row_constants [2.0, 4.0] : !sum
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+
+// A plan that does something else is an error, not a wrong answer.
+lowlp.kernel @wrong() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %w = arith.constant 0 : i32
+  %words = lowlp.splat %w : i32 -> !words
+  // expected-error @below {{'lowlp.decode' op plan for int4.f16: code 1 at slot}}
+  // expected-error @below {{failed to legalize operation 'lowlp.decode'}}
+  %a = lowlp.decode %words {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent -24", "row 1 exponent -24", "r4 = lop3 r0, 0x0, 0x0, 0xc0", "slot 0 = r4", "slot 1 = r4", "slot 2 = r4", "slot 3 = r4", "slot 4 = r4", "slot 5 = r4", "slot 6 = r4", "slot 7 = r4", "slot 8 = r4", "slot 9 = r4", "slot 10 = r4", "slot 11 = r4", "slot 12 = r4", "slot 13 = r4", "slot 14 = r4", "slot 15 = r4"]>} : !words -> !halves
+  lowlp.return
+}

@@ -1,0 +1,123 @@
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-plan-decode))" | FileCheck %s
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Unsigned integers in f16 leave a power of two for each 8 rows. Sums that begin with zeros stay as they are; the loop's
+// result is multiplied once.
+// CHECK-LABEL: lowlp.kernel @loop
+// CHECK: %[[ZEROS:.*]] = lowlp.splat
+// CHECK: %[[RAW:.*]] = scf.for {{.*}} iter_args(%[[SUM:.*]] = %[[ZEROS]])
+// CHECK-NOT: lowlp.unpack
+// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent
+// CHECK: lowlp.dot %[[A]], %{{.*}}, %[[SUM]]
+// CHECK: %[[FACTORS:.*]] = {{lowlp.row_constants|lowlp.splat}}
+// CHECK: %[[RESULT:.*]] = lowlp.mul %[[RAW]], %[[FACTORS]]
+// CHECK: lowlp.neg %[[RESULT]]
+lowlp.kernel @loop() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %s = scf.for %i = %c0 to %c9 step %c1 iter_args(%acc = %zeros) -> (!sum) {
+    %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+    %a = lowlp.cast %q : !codes -> !halves
+    %next = lowlp.dot %a, %x, %acc : !halves, !x, !sum
+    scf.yield %next : !sum
+  }
+  %n = lowlp.neg %s : !sum
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Signed ones count from 8 below: the loop also carries the sums of x, and 8 times these is taken off. Sums that begin with
+// something are brought into the units of the plan first.
+// CHECK-LABEL: lowlp.kernel @signed
+// CHECK: lowlp.mul
+// CHECK: %[[RAW:.*]]:2 = scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[SUM_X:.*]] = %{{.*}})
+// CHECK-DAG: lowlp.dot %{{.*}}, %[[X:.*]], %[[SUM]]
+// CHECK-DAG: lowlp.dot %[[ONES:.*]], %[[X]], %[[SUM_X]]
+// CHECK: %[[SCALED:.*]] = lowlp.mul %[[RAW]]#0
+// CHECK: %[[EIGHT:.*]] = arith.constant 8.000000e+00
+// CHECK: %[[OFFSET:.*]] = lowlp.splat %[[EIGHT]]
+// CHECK: %[[PART:.*]] = lowlp.mul %[[OFFSET]], %[[RAW]]#1
+// CHECK: lowlp.sub %[[SCALED]], %[[PART]]
+lowlp.kernel @signed() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %three = arith.constant 3.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %threes = lowlp.splat %three : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %s = scf.for %i = %c0 to %c9 step %c1 iter_args(%acc = %threes) -> (!sum) {
+    %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+    %a = lowlp.cast %q : !codes -> !halves
+    %next = lowlp.dot %a, %x, %acc : !halves, !x, !sum
+    scf.yield %next : !sum
+  }
+  %n = lowlp.neg %s : !sum
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Sums of x that the program has, for zero points say, are used; and a chain of products that no loop carries.
+// CHECK-LABEL: lowlp.kernel @sums_of_x
+// CHECK: %[[R:.*]]:2 = scf.for
+// CHECK-COUNT-2: lowlp.dot
+// CHECK-NOT: lowlp.dot
+// CHECK: scf.yield
+// CHECK: lowlp.mul %{{.*}}, %[[R]]#0
+// CHECK-LABEL: lowlp.sub
+// CHECK-COUNT-2: lowlp.decode
+// CHECK: lowlp.neg
+lowlp.kernel @sums_of_x() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f16
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %ones = lowlp.splat %one : f16 -> !halves
+  %words = lowlp.splat %word : i32 -> !words
+  %s:2 = scf.for %i = %c0 to %c9 step %c1 iter_args(%sum_x = %zeros, %acc = %zeros) -> (!sum, !sum) {
+    %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+    %a = lowlp.cast %q : !codes -> !halves
+    %next = lowlp.dot %a, %x, %acc : !halves, !x, !sum
+    %more = lowlp.dot %ones, %x, %sum_x : !halves, !x, !sum
+    scf.yield %more, %next : !sum, !sum
+  }
+  %p = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %b = lowlp.cast %p : !codes -> !halves
+  %t = lowlp.dot %b, %x, %s#1 : !halves, !x, !sum
+  %u = lowlp.dot %b, %x, %t : !halves, !x, !sum
+  %n = lowlp.neg %u : !sum
+  lowlp.return
+}

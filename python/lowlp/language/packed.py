@@ -83,8 +83,8 @@ def load_packed(
 
     offsets     the row, a multiple of the rows of a unit, and k, one of 64; the CPU target reports others
     layout      how threads hold the tile: for a placement of units of R tiles of 16 rows,
-                `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = 4 steps of 16 along K, or fewer; more
-                units in front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
+                `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = 4 steps of 16 along K, or fewer;
+                more units in front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
     first_step  the first of a unit's steps that is taken, 0 to 3
 
     Codes outside of the view are those of stored bits zero. Raises VerificationError for a layout that takes no units,

@@ -1,0 +1,76 @@
+"""A product of packed weights and x, as a block program: what the tests of plans and of the pipeline run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import lowlp
+from lowlp import language as ll
+from lowlp._layout import Placement
+from lowlp.packing import pack, placement_name
+
+ACTIVATIONS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+NAN_CODES = {"f8e4m3": [0x7F, 0xFF], "f8e5m2": [*range(0x7C, 0x80), *range(0xFC, 0x100)], "f8e3m4": []}
+NAN_CODES["f8e3m4"] = [*range(0x70, 0x80), *range(0xF0, 0x100)]
+
+
+def valid_codes(weight: str) -> np.ndarray[Any, Any]:
+    """The codes of a type that are numbers."""
+    codes = np.arange(1 << lowlp.dtype(weight).bits)
+    return np.setdiff1d(codes, NAN_CODES.get(weight, []))
+
+
+def packed_product(n: int, k: int, m: int, weight: str, activation: str, *, warps: int = 1) -> ll.Kernel:
+    """y [m, n] = x [m, k] * w [n, k]^T in f32; a block makes the rows of `warps` units, or shares a unit among warps.
+
+    Parameters: x, the packed weights, y. `warps=4` with units of 64 rows: each warp takes 16 of the rows.
+    """
+    placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
+    tiles = placement.row_tiles
+    shared = tiles == warps > 1
+    rows = "local" if shared or warps == 1 else "spatial"
+    a = f"{'spatial' if shared else 'local'}({tiles}, 1).local(1, 4)"
+    c = f"{'spatial' if shared else 'local'}({tiles}, 1)"
+    outer = "" if shared or warps == 1 else f"{rows}({warps}, 1)."
+    copies = "" if warps == 1 else f"reduce(spatial(1, 1, {warps}), dims=[2])."
+    block_rows = 16 * tiles * (1 if shared else warps)
+    a_layout = lowlp.layout(f"{outer}{a}.column_local(2, 2).spatial(8, 4).local(1, 2)")
+    c_layout = lowlp.layout(f"{outer}{c}.local(1, {m // 8}).local(2, 1).spatial(8, 4).local(1, 2)")
+    x_layout = lowlp.layout(f"{copies}local(4, {m // 8}).local(2, 1).column_spatial(4, 8).local(2, 1)")
+
+    def body(x, weights, y):  # type: ignore[no-untyped-def]
+        (block,) = ll.block_indices()
+        row = block * block_rows
+        w_view = ll.view_packed(weights, shape=[n, k], dtype=weight, placement=placement.name)
+        x_view = ll.view_global(x, shape=[k, m], strides=[1, k])
+        y_view = ll.view_global(y, shape=[n, m], strides=[1, n])
+        acc = ll.full(0.0, "f32", layout=c_layout)
+        for step in ll.range(k // 64):
+            codes = ll.load_packed(w_view, offsets=[row, step * 64], layout=a_layout)
+            x_tile = ll.load_global(x_view, offsets=[step * 64, 0], layout=x_layout)
+            acc = ll.dot(ll.cast(codes, activation), x_tile, acc)
+        ll.store_global(acc, y_view, offsets=[row, 0])
+
+    return ll.make_kernel(
+        body,
+        name="packed_product",
+        parameters={
+            "x": ll.pointer(activation, align=16),
+            "weights": ll.pointer("uint32", align=16),
+            "y": ll.pointer("f32"),
+        },
+        grid=lambda: (-(-n // block_rows),),
+        num_threads=32 * warps,
+    )
+
+
+def packed_weights(codes: np.ndarray[Any, Any], weight: str, activation: str) -> np.ndarray[Any, Any]:
+    """Codes [N, K] as packed words, one group a row."""
+    return pack(codes.astype(np.uint8), codes.shape[1], lowlp.dtype(weight), activation)
+
+
+def values_of(codes: np.ndarray[Any, Any], weight: str) -> np.ndarray[Any, Any]:
+    return lowlp.dtype(weight).decode(codes.astype(np.uint8)).astype(np.float64)

@@ -74,3 +74,35 @@ def packed_weights(codes: np.ndarray[Any, Any], weight: str, activation: str) ->
 
 def values_of(codes: np.ndarray[Any, Any], weight: str) -> np.ndarray[Any, Any]:
     return lowlp.dtype(weight).decode(codes.astype(np.uint8)).astype(np.float64)
+
+
+def unrolled_product(units: int, weight: str, activation: str) -> ll.Kernel:
+    """One unit's rows times 8 rows of x, over `units` units along K in a straight line, as `packed_product`."""
+    placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
+    tiles, k = placement.row_tiles, 64 * units
+    a_layout = lowlp.layout(f"local({tiles}, 4).column_local(2, 2).spatial(8, 4).local(1, 2)")
+    x_layout = lowlp.layout("local(8, 1).column_spatial(4, 8).local(2, 1)")
+    c_layout = lowlp.layout(f"local({tiles}, 1).local(2, 1).spatial(8, 4).local(1, 2)")
+
+    def body(x, weights, y):  # type: ignore[no-untyped-def]
+        w_view = ll.view_packed(weights, shape=[16 * tiles, k], dtype=weight, placement=placement.name)
+        x_view = ll.view_global(x, shape=[k, 8], strides=[1, k])
+        y_view = ll.view_global(y, shape=[16 * tiles, 8], strides=[1, 16 * tiles])
+        acc = ll.full(0.0, "f32", layout=c_layout)
+        for unit in range(units):
+            codes = ll.load_packed(w_view, offsets=[0, 64 * unit], layout=a_layout)
+            x_tile = ll.load_global(x_view, offsets=[64 * unit, 0], layout=x_layout, in_bounds=True)
+            acc = ll.dot(ll.cast(codes, activation), x_tile, acc)
+        ll.store_global(acc, y_view, offsets=[0, 0], in_bounds=True)
+
+    return ll.make_kernel(
+        body,
+        name="unrolled_product",
+        parameters={
+            "x": ll.pointer(activation, align=16),
+            "weights": ll.pointer("uint32", align=16),
+            "y": ll.pointer("f32"),
+        },
+        grid=lambda: (1,),
+        num_threads=32,
+    )

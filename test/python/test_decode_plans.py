@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
-from packed_products import ACTIVATIONS, packed_product, packed_weights, valid_codes, values_of
+from packed_products import (
+    ACTIVATIONS,
+    packed_product,
+    packed_weights,
+    unrolled_product,
+    valid_codes,
+    values_of,
+)
 
 import lowlp
 from lowlp import compiler
@@ -159,3 +167,25 @@ def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
             body, name="wrong", parameters={"weights": ll.pointer(given["weights"])}, grid=lambda: (1,), num_threads=32
         )
         compiler.open_program(program)
+
+
+# The most instructions of the ALU a pair of weights, for scales on sums.
+MOST_ALU = {"uint1": 1.15, "uint2": 1.15, "uint3": 1.5, "uint4": 1.25, "uint5": 2.0, "uint6": 2.0, "uint7": 2.3}
+MOST_ALU |= {"uint8": 1.05, "f6e3m2": 2.5, "f4e2m1": 2.5, "f8e4m3": 4, "f5e2m2": 4, "f3e1m1": 4}
+ALU = re.compile(r"^\s+(lop3|and|or|xor|not|prmt|shf\S*|shl|shr|bfe|bfi)\.[bsu]32", re.MULTILINE)
+
+
+@pytest.mark.parametrize("weight", MOST_ALU)
+def test_instructions_in_ptx(weight: str) -> None:
+    """What two more units add to a straight line of PTX is what the plan says, and no more than it may be."""
+    kernels = {
+        units: compiler.compile(unrolled_product(units, weight, "f16"), "sm_90a", assemble=False, cache=False)
+        for units in (1, 3)
+    }
+    found = len(ALU.findall(kernels[3].ptx)) - len(ALU.findall(kernels[1].ptx))
+    pairs = 2 * Placement.find(placement_name(lowlp.dtype(weight), "f16")).slots
+    assert found <= MOST_ALU[weight] * pairs
+    (plan,) = (note for name, note in kernels[3].description.notes.items() if name.startswith("decode "))
+    assert isinstance(plan, dict)
+    steps = [line.split()[0] for line in plan.values() if isinstance(line, str)]
+    assert found == 2 * sum(step in ("lop3", "prmt", "rotate") for step in steps)

@@ -24,9 +24,9 @@ def valid_codes(weight: str) -> np.ndarray[Any, Any]:
 
 
 def packed_product(n: int, k: int, m: int, weight: str, activation: str, *, warps: int = 1) -> ll.Kernel:
-    """y [m, n] = x [m, k] * w [n, k]^T in f32; a block makes the rows of `warps` units, or shares a unit among warps.
+    """y [m, n] = x [m, k] * w [n, k]^T in f32, times the codec's prescale; a block makes the rows of `warps` units.
 
-    Parameters: x, the packed weights, y. `warps=4` with units of 64 rows: each warp takes 16 of the rows.
+    Parameters: x, the packed weights, y. With `warps=4` and units of 64 rows the warps share a unit, 16 rows each.
     """
     placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
     tiles = placement.row_tiles
@@ -36,6 +36,7 @@ def packed_product(n: int, k: int, m: int, weight: str, activation: str, *, warp
     c = f"{'spatial' if shared else 'local'}({tiles}, 1)"
     outer = "" if shared or warps == 1 else f"{rows}({warps}, 1)."
     copies = "" if warps == 1 else f"reduce(spatial(1, 1, {warps}), dims=[2])."
+    factor = lowlp.Codec(lowlp.dtype(weight), "channel").prescale(activation)
     block_rows = 16 * tiles * (1 if shared else warps)
     a_layout = lowlp.layout(f"{outer}{a}.column_local(2, 2).spatial(8, 4).local(1, 2)")
     c_layout = lowlp.layout(f"{outer}{c}.local(1, {m // 8}).local(2, 1).spatial(8, 4).local(1, 2)")
@@ -51,7 +52,11 @@ def packed_product(n: int, k: int, m: int, weight: str, activation: str, *, warp
         for step in ll.range(k // 64):
             codes = ll.load_packed(w_view, offsets=[row, step * 64], layout=a_layout)
             x_tile = ll.load_global(x_view, offsets=[step * 64, 0], layout=x_layout)
-            acc = ll.dot(ll.cast(codes, activation), x_tile, acc)
+            if factor == 1.0:
+                w_tile = ll.cast(codes, activation)
+            else:
+                w_tile = ll.cast(ll.cast(codes, "f32") * factor, activation)
+            acc = ll.dot(w_tile, x_tile, acc)
         ll.store_global(acc, y_view, offsets=[row, 0])
 
     return ll.make_kernel(

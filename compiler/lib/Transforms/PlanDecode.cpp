@@ -42,20 +42,53 @@ struct Chain {
 };
 } // namespace
 
-/// The unpacked codes that operand a of a product is cast from; null if it is
-/// anything else.
-static UnpackOp getCodes(DotOp dot) {
+/// The number that a tile holds everywhere, if it is known.
+static std::optional<double> getSplat(Value tile) {
+  auto splat = tile.getDefiningOp<SplatOp>();
+  FloatAttr value;
+  if (!splat || !matchPattern(splat.getValue(), m_Constant(&value)))
+    return std::nullopt;
+  return value.getValue().convertToDouble();
+}
+
+static bool isSplatOf(Value tile, double number) {
+  return getSplat(tile) == number;
+}
+
+namespace {
+/// What operand a of a product is made of: `cast(codes)`, or with a power of two
+/// `cast(cast(codes) * 2^exponent)` by way of f32.
+struct Weights {
+  UnpackOp codes;
+  int exponent = 0;
+
+};
+} // namespace
+
+/// Without codes if the operand is anything else.
+static Weights getWeights(DotOp dot) {
   auto cast = dot.getA().getDefiningOp<CastOp>();
-  return cast ? cast.getSource().getDefiningOp<UnpackOp>() : UnpackOp();
+  if (!cast)
+    return {};
+  auto product = cast.getSource().getDefiningOp<MulOp>();
+  if (!product)
+    return {cast.getSource().getDefiningOp<UnpackOp>()};
+  auto wide = product.getLhs().getDefiningOp<CastOp>();
+  std::optional<double> factor = getSplat(product.getRhs());
+  if (!wide || !factor || *factor <= 0 ||
+      std::ldexp(1.0, std::ilogb(*factor)) != *factor)
+    return {};
+  return {wide.getSource().getDefiningOp<UnpackOp>(), std::ilogb(*factor)};
 }
 
 /// Whether two products take weights alike, so that one plan's rows hold for
 /// both.
 static bool areAlike(DotOp first, DotOp second) {
-  UnpackOp a = getCodes(first), b = getCodes(second);
-  return a && b && a.getPlacement() == b.getPlacement() &&
-         a.getCodes().getType().getElementType() ==
-             b.getCodes().getType().getElementType();
+  Weights a = getWeights(first), b = getWeights(second);
+  return a.codes && b.codes && a.exponent == b.exponent &&
+         a.codes.getPlacement() == b.codes.getPlacement() &&
+         a.codes.getCodes().getType().getElementType() ==
+             b.codes.getCodes().getType().getElementType();
 }
 
 /// The product that alone uses the sum of another one, with alike weights.
@@ -86,14 +119,6 @@ static Chain getChain(DotOp first) {
   chain.loop = loop;
   chain.carried = carried;
   return chain;
-}
-
-/// Whether a tile holds one number everywhere.
-static bool isSplatOf(Value tile, double number) {
-  auto splat = tile.getDefiningOp<SplatOp>();
-  FloatAttr value;
-  return splat && matchPattern(splat.getValue(), m_Constant(&value)) &&
-         value.getValue().convertToDouble() == number;
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,7 +188,7 @@ private:
   /// Products take decoded fragments in place of cast codes.
   void decodeAll() {
     for (DotOp dot : chain.dots) {
-      UnpackOp codes = getCodes(dot);
+      UnpackOp codes = getWeights(dot).codes;
       OpBuilder builder(dot);
       Value fragments = DecodeOp::create(
           builder, dot.getLoc(), dot.getA().getType(), codes.getWords(),
@@ -297,13 +322,17 @@ private:
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// The plan's rows for the values of `scalar`, which are those of the stored
-/// codes plus a shift.
+/// The plan's rows for what is multiplied: the values of the type, which are
+/// those of the stored codes plus a shift, times a power of two.
 static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
-                                            const ScalarFormat &scalar) {
+                                            Weights weights) {
+  Type element = weights.codes.getCodes().getType().getElementType();
+  double shift = getStoredValue(*getScalarFormat(element)).shift;
   SmallVector<DecodePlan::Row> rows(plan.rows.begin(), plan.rows.end());
-  for (DecodePlan::Row &row : rows)
-    row.offset -= getStoredValue(scalar).shift;
+  for (DecodePlan::Row &row : rows) {
+    row.offset = std::ldexp(row.offset - shift, weights.exponent);
+    row.exponent -= weights.exponent;
+  }
   return rows;
 }
 
@@ -328,7 +357,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     getOperation().walk([&](DotOp dot) {
       auto before = dot.getC().getDefiningOp<DotOp>();
       bool isFirst = !before || getNext(before) != dot;
-      if (getCodes(dot) && isFirst)
+      if (getWeights(dot).codes && isFirst)
         firsts.push_back(dot);
     });
     for (DotOp first : firsts) {
@@ -337,9 +366,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       if (!plan)
         continue;
       numPlanned += chain.dots.size();
-      ScalarFormat scalar = *getScalarFormat(
-          getCodes(first).getCodes().getType().getElementType());
-      if (ChainRewriter(chain, *plan, getRows(*plan, scalar)).run())
+      SmallVector<DecodePlan::Row> rows = getRows(*plan, getWeights(first));
+      if (ChainRewriter(chain, *plan, rows).run())
         ++numSumsOfX;
     }
     eraseUnused();
@@ -364,7 +392,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
 
   /// The plan for all that a chain decodes; none where the type has none.
   std::optional<DecodePlan> findPlan(Chain &chain, const DecodeRates &rates) {
-    UnpackOp codes = getCodes(chain.dots.front());
+    UnpackOp codes = getWeights(chain.dots.front()).codes;
     TileType fragments = chain.dots.front().getA().getType();
     const Placement &placement = **Placement::find(codes.getPlacement().str());
     Type element = fragments.getElementType();
@@ -388,7 +416,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   void eraseUnused() {
     SmallVector<Operation *> unused;
     getOperation().walk([&](Operation *op) {
-      if (isa<CastOp, UnpackOp>(op))
+      if (isa<CastOp, MulOp, UnpackOp>(op))
         unused.push_back(op);
     });
     for (Operation *op : llvm::reverse(unused))

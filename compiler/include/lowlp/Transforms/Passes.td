@@ -46,8 +46,8 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
 def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
   let summary = "decode the weights of products by plans";
   let description = [{
-    Where packed codes are cast and multiplied by `lowlp.dot` as operand a, gives the product words and a decode plan
-    in place of codes: the shortest instructions found for the placement at the issue rates of the architecture, and
+    Where packed codes are cast, or cast and multiplied by a power of two, and multiplied by `lowlp.dot` as operand a,
+    gives the product words and a decode plan in place of codes: the shortest instructions found for the placement at the issue rates of the architecture, and
     proved on every code.
 
     A plan's numbers differ from the weights by a power of two and an offset for each row. Both leave the product: with

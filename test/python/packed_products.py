@@ -6,10 +6,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from lowlp._layout import Placement
 
 import lowlp
 from lowlp import language as ll
-from lowlp._layout import Placement
 from lowlp.packing import pack, placement_name
 
 ACTIVATIONS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lowlp._layout import Placement
 from packed_products import (
     ACTIVATIONS,
     packed_product,
@@ -19,7 +20,6 @@ from packed_products import (
 import lowlp
 from lowlp import compiler
 from lowlp import language as ll
-from lowlp._layout import Placement
 from lowlp.packing import placement_name
 from lowlp.pipelines import name_of, passes_of
 

@@ -40,18 +40,18 @@ def packed_product(n: int, k: int, m: int, weight: str, activation: str, *, warp
     block_rows = 16 * tiles * (1 if shared else warps)
     a_layout = lowlp.layout(f"{outer}{a}.column_local(2, 2).spatial(8, 4).local(1, 2)")
     c_layout = lowlp.layout(f"{outer}{c}.local(1, {m // 8}).local(2, 1).spatial(8, 4).local(1, 2)")
-    x_layout = lowlp.layout(f"{copies}local(4, {m // 8}).local(2, 1).column_spatial(4, 8).local(2, 1)")
+    x_layout = lowlp.layout(f"{copies}local({m // 8}, 8).spatial(8, 4).local(1, 2)")
 
     def body(x, weights, y):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
         row = block * block_rows
         w_view = ll.view_packed(weights, shape=[n, k], dtype=weight, placement=placement.name)
-        x_view = ll.view_global(x, shape=[k, m], strides=[1, k])
+        x_view = ll.view_global(x, shape=[m, k])
         y_view = ll.view_global(y, shape=[n, m], strides=[1, n])
         acc = ll.full(0.0, "f32", layout=c_layout)
         for step in ll.range(k // 64):
             codes = ll.load_packed(w_view, offsets=[row, step * 64], layout=a_layout)
-            x_tile = ll.load_global(x_view, offsets=[step * 64, 0], layout=x_layout)
+            x_tile = ll.transpose(ll.load_global(x_view, offsets=[0, step * 64], layout=x_layout), [1, 0])
             if factor == 1.0:
                 w_tile = ll.cast(codes, activation)
             else:
@@ -86,18 +86,18 @@ def unrolled_product(units: int, weight: str, activation: str) -> ll.Kernel:
     placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
     tiles, k = placement.row_tiles, 64 * units
     a_layout = lowlp.layout(f"local({tiles}, 4).column_local(2, 2).spatial(8, 4).local(1, 2)")
-    x_layout = lowlp.layout("local(8, 1).column_spatial(4, 8).local(2, 1)")
+    x_layout = lowlp.layout("local(1, 8).spatial(8, 4).local(1, 2)")
     c_layout = lowlp.layout(f"local({tiles}, 1).local(2, 1).spatial(8, 4).local(1, 2)")
 
     def body(x, weights, y):  # type: ignore[no-untyped-def]
         w_view = ll.view_packed(weights, shape=[16 * tiles, k], dtype=weight, placement=placement.name)
-        x_view = ll.view_global(x, shape=[k, 8], strides=[1, k])
+        x_view = ll.view_global(x, shape=[8, k])
         y_view = ll.view_global(y, shape=[16 * tiles, 8], strides=[1, 16 * tiles])
         acc = ll.full(0.0, "f32", layout=c_layout)
         for unit in range(units):
             codes = ll.load_packed(w_view, offsets=[0, 64 * unit], layout=a_layout)
-            x_tile = ll.load_global(x_view, offsets=[64 * unit, 0], layout=x_layout, in_bounds=True)
-            acc = ll.dot(ll.cast(codes, activation), x_tile, acc)
+            x_rows = ll.load_global(x_view, offsets=[0, 64 * unit], layout=x_layout, in_bounds=True)
+            acc = ll.dot(ll.cast(codes, activation), ll.transpose(x_rows, [1, 0]), acc)
         ll.store_global(acc, y_view, offsets=[0, 0], in_bounds=True)
 
     return ll.make_kernel(

@@ -13,9 +13,10 @@
 using namespace lowlp;
 
 int main() {
-  std::printf("# Packed format %d: where each bit of a unit of weights is. Made "
-              "by lowlp-packed-format; read by PlacementText.cpp.\n",
-              Placement::formatVersion);
+  std::printf(
+      "# Packed format %d: where each bit of a unit of weights is. Made "
+      "by lowlp-packed-format; read by PlacementText.cpp.\n",
+      Placement::formatVersion);
   for (auto [format, compute] : getPackedFormats()) {
     Result<Placement> placement = searchPlacement(format, compute);
     if (!placement) {

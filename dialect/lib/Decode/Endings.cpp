@@ -1,7 +1,7 @@
 //===- Endings.cpp - From decoded pieces to what a plan promises ----------===//
 //
-// All constants are powers of two, or such that the sum is exact: what the steps
-// here do to f16 and bf16 numbers is checked by the proof of each plan.
+// All constants are powers of two, or such that the sum is exact: what the
+// steps here do to f16 and bf16 numbers is checked by the proof of each plan.
 //
 //===----------------------------------------------------------------------===//
 #include "Endings.h"
@@ -45,8 +45,7 @@ int lowlp::countFmas(const Homes &homes, DecodeEnding ending,
   if (ending == DecodeEnding::Weights) {
     if (groups > 1)
       return groups + 2;
-    return countUnscalings(homes.compute,
-                           homes.unitExponent + shifts[0]) + 1;
+    return countUnscalings(homes.compute, homes.unitExponent + shifts[0]) + 1;
   }
   int natural = std::count(shifts.begin(), shifts.end(), form.shift) ? 1 : 0;
   if (form.isMagic)
@@ -78,16 +77,15 @@ static int sumMagic(Sequence &sequence, const RowForm &form,
   return total;
 }
 
-static int sumPlain(Sequence &sequence, const Homes &homes, int shift,
-                    int lift, const std::vector<Group> &groups) {
+static int sumPlain(Sequence &sequence, const Homes &homes, int shift, int lift,
+                    const std::vector<Group> &groups) {
   int total = -1;
   for (const Group &group : groups) {
     int exponent = lift + shift - group.shift;
     if (total < 0)
       total = exponent ? sequence.scale(group.reg, exponent) : group.reg;
     else
-      total =
-          sequence.scale(group.reg, exponent, DecodeOperand::reg(total));
+      total = sequence.scale(group.reg, exponent, DecodeOperand::reg(total));
   }
   return total;
 }
@@ -97,8 +95,8 @@ static int sumPlain(Sequence &sequence, const Homes &homes, int shift,
 //===----------------------------------------------------------------------===//
 
 /// scale * (number / 2^exponent - zero)
-static int weigh(Sequence &sequence, ComputeType compute, int reg,
-                 int exponent, int scale) {
+static int weigh(Sequence &sequence, ComputeType compute, int reg, int exponent,
+                 int scale) {
   for (; -exponent > getLift(compute); exponent += getLift(compute))
     reg = sequence.scale(reg, getLift(compute));
   reg = sequence.scale(reg, -exponent, DecodeOperand::reg(scale + 1));
@@ -138,8 +136,7 @@ int lowlp::finishWhole(Sequence &sequence, const Homes &homes,
                        DecodeEnding ending, const RowForm &form, int shift,
                        int reg, int scale) {
   if (ending == DecodeEnding::Weights)
-    return weigh(sequence, homes.compute, reg, homes.getExponent(shift),
-                 scale);
+    return weigh(sequence, homes.compute, reg, homes.getExponent(shift), scale);
   if (!homes.hasFma())
     return reg;
   int change = getRow(homes, form).exponent - homes.getExponent(shift);

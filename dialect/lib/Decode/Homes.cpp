@@ -31,8 +31,8 @@ static int getBias(int exponentBits) { return (1 << (exponentBits - 1)) - 1; }
 
 Result<Homes> Homes::get(const CodeFormat &format, ComputeType compute) {
   auto fail = [&](const std::string &what) -> Result<Homes> {
-    return Error{"decode plan: " + getName(compute) + " does not hold the values of " +
-                 format.name() + ": " + what};
+    return Error{"decode plan: " + getName(compute) +
+                 " does not hold the values of " + format.name() + ": " + what};
   };
   if (format.kind == CodeFormat::Kind::Table)
     return Error{"decode plan: codes of " + format.name() +

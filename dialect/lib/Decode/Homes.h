@@ -1,10 +1,12 @@
-//===- Homes.h - Where the bits of a number of a compute type are -*- C++ -*-===//
+//===- Homes.h - Where the bits of a number of a compute type are -*- C++
+//-*-===//
 //
-// An integer whose bits lie next to each other in the low bits of a half is that
-// integer times the smallest subnormal number, up to and including the numbers
-// of the first exponent: u * 2^(t - 24) for bits t .. t + b - 1 of an f16, of
-// which the lowest 11 serve. t is called the shift. Floats have one home: the
-// sign on top, and the exponent's low bits where the compute type has them.
+// An integer whose bits lie next to each other in the low bits of a half is
+// that integer times the smallest subnormal number, up to and including the
+// numbers of the first exponent: u * 2^(t - 24) for bits t .. t + b - 1 of an
+// f16, of which the lowest 11 serve. t is called the shift. Floats have one
+// home: the sign on top, and the exponent's low bits where the compute type has
+// them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_LIB_DECODE_HOMES_H

@@ -292,8 +292,7 @@ int MaskPlan::emitTarget(Sequence &sequence, int block, int target) const {
     for (const MaskedWord &source : made.sources)
       mask |= source.mask;
     reg = sequence.rotate(reg, merge.rotations.at(target));
-    return sequence.lop3(reg, mask, DecodeOperand::imm(made.flip),
-                         kLop3AndXor);
+    return sequence.lop3(reg, mask, DecodeOperand::imm(made.flip), kLop3AndXor);
   }
   if (isBytePick(made) && made.sources[0].rotation) {
     uint32_t selector = 0;
@@ -315,9 +314,9 @@ int MaskPlan::emitTarget(Sequence &sequence, int block, int target) const {
 
 int MaskPlan::emit(Sequence &sequence, int block, int index, int scale) const {
   if (homes.kind != Homes::Kind::ByF32)
-    return finishWhole(sequence, homes, ending,
-                       rows[period.getRow(index)], shifts[index],
-                       emitTarget(sequence, block, index), scale);
+    return finishWhole(sequence, homes, ending, rows[period.getRow(index)],
+                       shifts[index], emitTarget(sequence, block, index),
+                       scale);
   // Bias 127, but that of the format, and the power of two that the rows keep.
   int bias = (1 << (homes.format.exponentBits - 1)) - 1;
   uint32_t factor =

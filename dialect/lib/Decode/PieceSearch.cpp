@@ -81,7 +81,8 @@ std::vector<int> PiecePlan::chooseShifts(int slot, const RowForm &form) const {
   std::vector<std::vector<int>> choices;
   std::map<int, int> uses;
   for (size_t piece : piecesOfSlot[slot]) {
-    choices.push_back(getShifts(pieces[piece], views[pieces[piece].word], window));
+    choices.push_back(
+        getShifts(pieces[piece], views[pieces[piece].word], window));
     if (choices.back().empty())
       return {};
     for (int shift : choices.back())
@@ -162,8 +163,7 @@ int PiecePlan::countSlot(int slot, const RowForm &form) const {
     if (ending == DecodeEnding::Sums && factor > lift)
       return kImpossible;
   }
-  return masks * rates.alu +
-         countFmas(homes, ending, form, shifts) * rates.fma;
+  return masks * rates.alu + countFmas(homes, ending, form, shifts) * rates.fma;
 }
 
 /// The best form of each row with the views as they are, and the cost of all.
@@ -258,9 +258,8 @@ bool PiecePlan::isRemainder(size_t index, const RowForm &form) const {
 }
 
 /// The piece, OR'ed with `sum`.
-int PiecePlan::emitPiece(Sequence &sequence, int block, size_t index,
-                         int shift, const RowForm &form,
-                         DecodeOperand sum) const {
+int PiecePlan::emitPiece(Sequence &sequence, int block, size_t index, int shift,
+                         const RowForm &form, DecodeOperand sum) const {
   const Piece &piece = pieces[index];
   int byte = views[piece.word].byte;
   int word = block * period.numWords + piece.word;
@@ -272,16 +271,16 @@ int PiecePlan::emitPiece(Sequence &sequence, int block, size_t index,
         sequence.rotate(word, (piece.origin - shift + 64) % 32), mask, sum,
         table);
   // Bytes 1 and 3, or 3 and 1, each with a byte of zeros.
-  int picked = sequence.prmt(word, DecodeOperand::imm(0),
-                             byte == 8 ? 0x4341 : 0x4143);
+  int picked =
+      sequence.prmt(word, DecodeOperand::imm(0), byte == 8 ? 0x4341 : 0x4143);
   if (!isRemainder(index, form))
     return sequence.lop3(picked, mask, sum, table);
   for (size_t other : piecesOfWord[piece.word]) {
     if (other == index || !isInByte(pieces[other], byte))
       continue;
-    int taken = emitPiece(sequence, block, other,
-                          toSigned(pieces[other].origin - byte), form,
-                          DecodeOperand::imm(0));
+    int taken =
+        emitPiece(sequence, block, other, toSigned(pieces[other].origin - byte),
+                  form, DecodeOperand::imm(0));
     picked = sequence.fma(DecodeOperand::reg(taken), sequence.splat(-1),
                           DecodeOperand::reg(picked));
   }
@@ -290,17 +289,17 @@ int PiecePlan::emitPiece(Sequence &sequence, int block, size_t index,
   return sequence.scale(picked, 0, sum);
 }
 
-int PiecePlan::emit(Sequence &sequence, int block, int index,
-                    int scale) const {
+int PiecePlan::emit(Sequence &sequence, int block, int index, int scale) const {
   const RowForm &form = rows[period.getRow(index)];
   std::vector<int> shifts = chooseShifts(index, form);
   uint32_t magic = form.isMagic ? repeat(kMagicBits, 2) : 0;
   std::vector<Group> groups;
   // Pieces of one shift are OR'ed by the masks.
   for (size_t k = 0; k < shifts.size(); ++k) {
-    auto same = std::find_if(
-        groups.begin(), groups.end(),
-        [&](const Group &group) { return group.shift == shifts[k]; });
+    auto same =
+        std::find_if(groups.begin(), groups.end(), [&](const Group &group) {
+          return group.shift == shifts[k];
+        });
     bool isNew = same == groups.end();
     DecodeOperand sum =
         isNew ? DecodeOperand::imm(magic) : DecodeOperand::reg(same->reg);

@@ -1,10 +1,11 @@
 //===- PieceSearch.h - Integers as sums of pieces ---------------*- C++ -*-===//
 //
 // Bits of an integer that lie in one word as far from each other as they should
-// be are a piece. A piece in the window of a word, or of a rotated one, is taken
-// out by one mask: it is a number, a power of two off. Products by powers of two
-// in another pipe even that out and add up the pieces. So what is to be found is
-// how each word is rotated and which power of two each row of slots keeps.
+// be are a piece. A piece in the window of a word, or of a rotated one, is
+// taken out by one mask: it is a number, a power of two off. Products by powers
+// of two in another pipe even that out and add up the pieces. So what is to be
+// found is how each word is rotated and which power of two each row of slots
+// keeps.
 //
 // A byte of a half, picked by one PRMT, holds its pieces and nothing else: one
 // of them is the byte minus the others.

@@ -1,4 +1,5 @@
-//===- PlacementDraft.h - Placements while they are searched for -*- C++ -*-===//
+//===- PlacementDraft.h - Placements while they are searched for -*- C++
+//-*-===//
 #ifndef LOWLP_LIB_DECODE_PLACEMENTDRAFT_H
 #define LOWLP_LIB_DECODE_PLACEMENTDRAFT_H
 

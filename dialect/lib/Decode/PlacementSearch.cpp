@@ -26,8 +26,8 @@ std::vector<std::pair<CodeFormat, ComputeType>> lowlp::getPackedFormats() {
   return pairs;
 }
 
-/// Widths of a table's slices, the low bits first: powers of two (FLUTE, section
-/// 3.1).
+/// Widths of a table's slices, the low bits first: powers of two (FLUTE,
+/// section 3.1).
 static std::vector<int> getSlices(int bits) {
   std::vector<int> slices;
   for (int width = 8; width; width /= 2)

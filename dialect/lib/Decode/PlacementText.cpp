@@ -114,6 +114,8 @@ static bool parseWeight(std::istringstream &line, int bits,
       places.push_back({word, bit});
       if (bit == to)
         break;
+      if (static_cast<int>(places.size()) > bits)
+        return false;
     }
   }
   return static_cast<int>(places.size()) == bits;

@@ -31,10 +31,10 @@ int Sequence::lop3(int a, uint32_t b, DecodeOperand c, uint32_t table) {
 int Sequence::rotate(int a, int amount) {
   if (!amount)
     return a;
-  return add({DecodeStep::Kind::Rotate,
-              {DecodeOperand::reg(a), DecodeOperand::imm(0),
-               DecodeOperand::imm(0)},
-              static_cast<uint32_t>(amount)});
+  return add(
+      {DecodeStep::Kind::Rotate,
+       {DecodeOperand::reg(a), DecodeOperand::imm(0), DecodeOperand::imm(0)},
+       static_cast<uint32_t>(amount)});
 }
 
 int Sequence::prmt(int a, DecodeOperand b, uint32_t selector) {

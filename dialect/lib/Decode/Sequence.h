@@ -48,8 +48,8 @@ public:
   DecodeOperand splat(double value) const;
 
 private:
-  using Key = std::tuple<int, bool, uint32_t, bool, uint32_t, bool, uint32_t,
-                         uint32_t>;
+  using Key =
+      std::tuple<int, bool, uint32_t, bool, uint32_t, bool, uint32_t, uint32_t>;
   ComputeType compute;
   int firstResult;
   std::vector<DecodeStep> steps;

@@ -3,9 +3,9 @@
 // A code whose bits have homes has a shape: the set of its homes, which a
 // rotation turns. Words are filled at random with whole shapes that do not
 // touch, those of rotations that the word has already first; what is left over
-// is handed out, piece by piece, to the remaining codes, or to merged words that
-// hold two of them (MaskSearch.h). This is done many times, and the cheapest
-// result of all is taken. The random numbers are always the same.
+// is handed out, piece by piece, to the remaining codes, or to merged words
+// that hold two of them (MaskSearch.h). This is done many times, and the
+// cheapest result of all is taken. The random numbers are always the same.
 //
 //===----------------------------------------------------------------------===//
 #include "PlacementDraft.h"
@@ -16,7 +16,7 @@
 
 using namespace lowlp;
 
-static constexpr int kNumAttempts = 4000;
+static constexpr int kNumAttempts = 20000;
 
 namespace {
 /// xorshift32 (Marsaglia, 2003).
@@ -64,7 +64,6 @@ private:
     amount = (amount % residues + residues) % residues;
     return (mask << amount | mask >> (residues - amount)) & all();
   }
-  uint32_t getShape(int slot) const;
   int fillWord(int word);
   int gather();
   std::vector<Member> chooseMembers();
@@ -76,19 +75,14 @@ private:
   int residues;
   std::vector<Word> words;
   std::vector<int> shiftOfRow;
+  /// The homes of each slot.
+  std::vector<uint32_t> shapes;
   std::vector<int> open;
 };
 } // namespace
 
 static int countBits(uint32_t bits) {
   return static_cast<int>(std::bitset<32>(bits).count());
-}
-
-uint32_t Attempt::getShape(int slot) const {
-  uint32_t shape = 0;
-  for (int bit = 0; bit < homes.format.bits; ++bit)
-    shape |= 1u << homes.getHome(bit, shiftOfRow[draft.getRow(slot)]);
-  return shape;
 }
 
 /// Notes that the homes `bits` of a register lie in a word that is rotated.
@@ -110,8 +104,8 @@ int Attempt::fillWord(int word) {
     std::vector<std::pair<size_t, int>> choices;
     bool isFree = false;
     for (size_t i = 0; i < open.size(); ++i) {
-      uint32_t shape = getShape(open[i]);
-      if (i && shape == getShape(open[i - 1]))
+      uint32_t shape = shapes[open[i]];
+      if (i && shape == shapes[open[i - 1]])
         continue;
       for (int amount = 0; amount < residues; ++amount) {
         if (turn(shape, amount) & ~words[word].free)
@@ -128,7 +122,7 @@ int Attempt::fillWord(int word) {
       break;
     auto [index, amount] =
         choices[random.below(static_cast<int>(choices.size()))];
-    place({open[index], 0}, getShape(open[index]), word, amount);
+    place({open[index], 0}, shapes[open[index]], word, amount);
     open.erase(open.begin() + static_cast<int>(index));
     words[word].rotations |= 1u << amount;
     cost += isFree ? 1 : 2;
@@ -150,9 +144,9 @@ std::vector<Member> Attempt::chooseMembers() {
   int frame = random.below(2) ? 0 : random.below(residues);
   Member second = {take(), 0};
   std::vector<int> amounts;
-  uint32_t shape = turn(getShape(members[0].slot), frame);
+  uint32_t shape = turn(shapes[members[0].slot], frame);
   for (int amount = 0; amount < residues; ++amount)
-    if (!(turn(getShape(second.slot), amount) & shape))
+    if (!(turn(shapes[second.slot], amount) & shape))
       amounts.push_back(amount);
   if (amounts.empty()) {
     open.push_back(second.slot);
@@ -191,8 +185,8 @@ int Attempt::cover(const std::vector<Member> &members, uint32_t need,
     words[bestWord].rotations |= 1u << bestRotation;
     need &= ~seen;
     for (const Member &member : members)
-      place(member, seen & turn(getShape(member.slot), member.amount),
-            bestWord, bestRotation);
+      place(member, seen & turn(shapes[member.slot], member.amount), bestWord,
+            bestRotation);
   }
   return cost;
 }
@@ -204,7 +198,7 @@ int Attempt::gather() {
     std::vector<Member> members = chooseMembers();
     uint32_t need = 0;
     for (const Member &member : members)
-      need |= turn(getShape(member.slot), member.amount);
+      need |= turn(shapes[member.slot], member.amount);
     cost += cover(members, need, eagerness);
     if (members.size() > 1)
       for (const Member &member : members)
@@ -219,11 +213,16 @@ int Attempt::run() {
   int numShifts = homes.getNumShifts(), bits = homes.format.bits;
   bool isSideBySide = random.below(2);
   for (int row = 0; row < draft.getNumRows(); ++row)
-    shiftOfRow.push_back(
-        isSideBySide ? row % ((numShifts - 1) / bits + 1) * bits
-                     : random.below(numShifts));
-  for (int slot = 0; slot < draft.getNumSlots(); ++slot)
+    shiftOfRow.push_back(isSideBySide
+                             ? row % ((numShifts - 1) / bits + 1) * bits
+                             : random.below(numShifts));
+  for (int slot = 0; slot < draft.getNumSlots(); ++slot) {
+    uint32_t shape = 0;
+    for (int bit = 0; bit < bits; ++bit)
+      shape |= 1u << homes.getHome(bit, shiftOfRow[draft.getRow(slot)]);
+    shapes.push_back(shape);
     open.push_back(slot);
+  }
   int cost = 0;
   for (size_t word = 0; word < words.size(); ++word)
     cost += fillWord(static_cast<int>(word));

@@ -20,8 +20,8 @@ int TablePlan::emitBit(Sequence &sequence, int block, int index, int home,
   }
   int found = -1;
   for (auto [source, mask] : masks) {
-    int rotated = sequence.rotate(block * period.numWords + source.first,
-                                  source.second);
+    int rotated =
+        sequence.rotate(block * period.numWords + source.first, source.second);
     // All other bits may be anything.
     found = found < 0 ? rotated
                       : sequence.lop3(rotated, mask, DecodeOperand::reg(found),
@@ -40,13 +40,13 @@ int TablePlan::emitFunction(Sequence &sequence, const std::vector<int> &inputs,
     return sequence.add(
         {DecodeStep::Kind::Lop3, {reg(2), reg(1), reg(0)}, table & 0xff});
   int half = 1 << (numInputs - 1);
-  int clear = emitFunction(sequence, inputs, table & ((1u << half) - 1),
-                           numInputs - 1);
+  int clear =
+      emitFunction(sequence, inputs, table & ((1u << half) - 1), numInputs - 1);
   int set = emitFunction(sequence, inputs, table >> half, numInputs - 1);
-  return sequence.add({DecodeStep::Kind::Lop3,
-                       {DecodeOperand::reg(set), reg(numInputs - 1),
-                        DecodeOperand::reg(clear)},
-                       kLop3Select});
+  return sequence.add(
+      {DecodeStep::Kind::Lop3,
+       {DecodeOperand::reg(set), reg(numInputs - 1), DecodeOperand::reg(clear)},
+       kLop3Select});
 }
 
 int TablePlan::emit(Sequence &sequence, int block, int index,

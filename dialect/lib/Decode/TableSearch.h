@@ -22,8 +22,8 @@ public:
   const std::vector<RowForm> &getRows() const { return rows; }
 
 private:
-  int emitBit(Sequence &sequence, int block, int index, int home, int bit)
-      const;
+  int emitBit(Sequence &sequence, int block, int index, int home,
+              int bit) const;
   int emitFunction(Sequence &sequence, const std::vector<int> &inputs,
                    uint32_t table, int numInputs) const;
 

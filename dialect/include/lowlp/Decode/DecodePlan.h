@@ -37,9 +37,8 @@ struct DecodeOperand {
 /// One instruction of a decode plan.
 struct DecodeStep {
   enum class Kind {
-    /// Bit by bit the entry `imm` >> (4 a + 2 b + c) of three operands (PTX
-    /// ISA,
-    /// `lop3.b32`).
+    /// Bit by bit the entry `imm` >> (4 a + 2 b + c) of three operands
+    /// (PTX ISA, `lop3.b32`).
     Lop3,
     /// Four of the eight bytes of a (low) and b, by the nibbles of `imm` (PTX
     /// ISA, `prmt.b32` in its default mode).
@@ -72,10 +71,11 @@ struct DecodeStep {
 enum class DecodeEnding {
   /// On sums: registers hold `(value + offset) * 2^exponent` of their row.
   Sums,
-  /// On weights: registers hold `scale * (value - zero)`, rounded once. For
-  /// each
-  /// row of slots (2 t + r) there are two parameters, two halves alike: the
-  /// scale, and minus the zero.
+  /// On weights: registers hold `scale * (value - zero)`; the difference is
+  /// rounded where it is no number of the compute type, and then the product.
+  /// For each row of slots (2 t + r) there are two parameters, two halves
+  /// alike:
+  /// the scale, and minus the zero.
   Weights
 };
 

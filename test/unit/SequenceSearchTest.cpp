@@ -108,12 +108,15 @@ TEST(SequenceSearchTest, FloatsInPlaceTakeAtMostThree) {
 namespace {
 class PlanTest : public testing::TestWithParam<std::string> {};
 
+/// All but tables and floats whose exponents f16 does not have.
 std::vector<std::string> getNames() {
   std::vector<std::string> names;
-  for (const Placement &placement : Placement::all())
-    if (!isTable(placement) &&
-        planDecode(placement, DecodeEnding::Sums, DecodeRates(), {0}))
+  for (const Placement &placement : Placement::all()) {
+    bool isTooWide = placement.getCompute() == ComputeType::F16 &&
+                     placement.getFormat().exponentBits > 5;
+    if (!isTable(placement) && !isTooWide)
       names.push_back(placement.name());
+  }
   return names;
 }
 } // namespace

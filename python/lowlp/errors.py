@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _PROGRAM_FILE = "PROGRAM.mlir"
 
 
+class PaddingWarning(UserWarning):
+    """Packed weights take notably more bytes than their codes, because kernels want other groups."""
+
+
 class CompileError(LowlpValueError):
     """A program that the compiler refuses.
 

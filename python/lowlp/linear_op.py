@@ -7,29 +7,23 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from lowlp_runtime.array import is_torch_tensor
 
+from .codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
 from .compiler import DEFAULT_ARCH, CompiledKernel, compile, compile_cpu, current_arch
-from .dtypes import DType, dtype, dtype_among, named_dtype
+from .dtypes import DType, dtype_among, named_dtype
 from .errors import LowlpTypeError, LowlpValueError
-from .host_array import as_host_array, as_torch_tensor
+from .host_array import AnyArray, as_host_array, as_torch_tensor
 from .kernel_cache import Once
-from .kernels.linear import ACTIVATIONS, OUTPUTS, LinearSpec, check_weight, linear_kernel
-from .packing_0 import PACKED_FORMAT_VERSION, pack, packed_shape
+from .kernels.linear import UNIT_K, linear_kernel
+from .kernels.linear_operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, padding_bytes, spec_for
+from .kernels.linear_spec import ACTIVATIONS, OUTPUTS, LinearSpec, Schedule, check_weight, schedule_for, table_bits
+from .packing import PACKED_FORMAT_VERSION, padded_group, placement_name
 from .quantized_tensor import QuantizedTensor, group_size_of
+from .scale_types import scale_type
 
-AnyArray = NDArray[Any]
-
-_NUMPY_TYPES: dict[str, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-}
-_ALIGN_BYTES = 16
 _INT32_MAX = 2**31 - 1
 _kernels = Once()
 
@@ -82,64 +76,81 @@ def compile_linear(
     group_size: int | None = 128,
     activation: str | DType = "f16",
     target: str = DEFAULT_ARCH,
-    schedule: None = None,
+    schedule: Schedule | None = None,
     out_dtype: str | DType | None = None,
     scale_dtype: str | DType = "f16",
-    zeros: bool = False,
-    offsets: bool = False,
+    zeros: bool | str = False,
+    offsets: bool | str = False,
+    table: str | None = None,
     scale2: bool = False,
     bias: str | DType | None = None,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
 
     n, k         the weights' shape [N, K], each up to 2**31 - 1
-    weight       type of the codes, by name or as a `DType`: an integer or float of 1 to 8 bits
+    weight       type of the codes, by name or as a `DType`: an integer, bipolar or float of 1 to 8 bits; or 'lut1' to
+                 'lut8', indices of a table
     m            the least and the largest number of rows it is meant for; the kernel is right for every number
     group_size   divides K; None or -1: one group a row
     activation   type of x: 'f16' or 'bf16'
     target       architecture, 'sm_90a' for example
-    schedule     None: there is one
+    schedule     a `lowlp.kernels.linear_spec.Schedule`; None: chosen by m and N. The result does not depend on it
     out_dtype    'f16', 'bf16' or 'f32'; None: as the activation
-    scale_dtype  type of the scales: 'f16', 'bf16' or 'f32'
-    zeros        with zero points, f32 [N, K / group_size]; integers only
-    offsets      with offsets, f32 [N, K / group_size]
+    scale_dtype  type of the scales: 'f16', 'bf16', 'f32', 'e8m0' or 'e4m3'
+    zeros        with zero points [N, K / group_size]: True for f32, or the name of their type, as `Codec` lists them;
+                 integers only
+    offsets      with offsets [N, K / group_size]: True for f32, or the name of their type
+    table        'tensor', 'channel' or 'group': how many tables there are; None: one, if the weight is 'lut{b}'
     scale2       with a second scale of the whole tensor, an f32 number; excludes offsets
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
 
-    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, scale2, bias, y, m and
-    the row stride of x, in this order, without those it does not have; x is 16-byte aligned and its stride a multiple
-    of 8.
+    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, the table and the number
+    by which sums are multiplied for it (`table_entries`), scale2, bias, y, m and the row stride of x, in this order,
+    without those it does not have; x is 16-byte aligned and its stride a multiple of 8.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
     """
-    if schedule is not None:
-        raise LowlpValueError(f"schedule: expected None, got {schedule!r}")
+    if schedule is not None and not isinstance(schedule, Schedule):
+        raise LowlpTypeError(f"schedule: expected None or a Schedule, got {schedule!r:.40}")
     rows, columns = _extent(n, "n"), _extent(k, "k")
     meant_for = _rows_meant(m)
-    found = named_dtype(weight, "weight")
     x_type = dtype_among(activation, "activation", ACTIVATIONS)
-    check_weight(found, x_type)
-    _check_bool(zeros, "zeros")
-    _check_bool(offsets, "offsets")
+    is_table = isinstance(weight, str) and table_bits(weight) is not None
+    found = weight if isinstance(weight, str) and is_table else named_dtype(weight, "weight").name
+    if not is_table:
+        check_weight(named_dtype(weight, "weight"), x_type)
+    if table is not None and (not is_table or table not in SCOPES):
+        raise LowlpValueError(
+            f"table: must be one of {', '.join(SCOPES)} with a weight of 'lut1' to 'lut8', got {table!r} with {found}"
+        )
     _check_bool(scale2, "scale2")
-    if zeros and offsets:
-        raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
-    if zeros and not found.is_integer:
-        raise LowlpValueError(f"zeros: allowed for integer types only, got weight {found.name}; use offsets")
     spec = LinearSpec(
         n=rows,
         k=columns,
-        weight=found.name,
+        weight=found,
         group_size=group_size_of(columns, group_size),
         activation=x_type,
         out=x_type if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS),
-        scale=dtype_among(scale_dtype, "scale_dtype", OUTPUTS),
-        zeros=bool(zeros),
-        offsets=bool(offsets),
+        scale=scale_type(scale_dtype),
+        zeros=_type_of_part(zeros, "zeros", ZERO_TYPES),
+        offsets=_type_of_part(offsets, "offsets", OFFSET_TYPES),
+        table=(table or "tensor") if is_table else "",
         scale2=bool(scale2),
         bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
         aligned=True,
     )
-    return compile(linear_kernel(spec), target, notes=_notes(spec, meant_for))
+    if schedule is None:
+        schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX)
+    return compile(linear_kernel(spec, schedule), target, notes=_notes(spec, schedule, meant_for))
+
+
+def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str:
+    """The type of zero points or offsets, '' without them."""
+    if isinstance(value, bool | np.bool_):
+        return "f32" if value else ""
+    if not isinstance(value, str) or value not in allowed:
+        kind = LowlpValueError if isinstance(value, str) else LowlpTypeError
+        raise kind(f"{argument}: expected a bool or one of {', '.join(allowed)}, got {value!r:.40}")
+    return value
 
 
 def _check_bool(value: object, argument: str) -> None:
@@ -169,58 +180,32 @@ def _rows_meant(m: Any) -> tuple[int, int] | None:
     return int(m[0]), int(m[1])
 
 
-def _notes(spec: LinearSpec, m: tuple[int, int] | None) -> dict[str, object]:
-    tiles_n, groups, chunks, tile_bytes = packed_shape(spec.n, spec.k, spec.group_size, dtype(spec.weight).bits)
-    weight_bytes = tiles_n * groups * chunks * tile_bytes
-    scale_bytes = spec.n * groups * _NUMPY_TYPES[spec.scale].itemsize
-    corrector_bytes = spec.n * groups * 4 * (spec.zeros or spec.offsets)
+def _notes(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) -> dict[str, object]:
+    weight_bytes, padding = padding_bytes(spec)
+    per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
+    units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
     return {
         "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
         "m": list(m) if m else "any",
+        "schedule": asdict(schedule),
         "packed format": PACKED_FORMAT_VERSION,
         "plan": {
-            "decode": "code by code to f32, then to the activation type",
+            "placement": placement_name(spec.weight, spec.activation),
+            "units": f"{units}, groups padded to {padded_group(spec.group_size)}",
             "scales": "on the f32 sums of a group",
-            "operands": "x as A, weights as B of mma m16n8k16",
+            "operands": "weights as A, x as B of mma m16n8k16",
         },
         "floor": {
             "weight bytes": weight_bytes,
-            "scale bytes": scale_bytes + corrector_bytes,
-            "bytes per row of x": 2 * spec.k + _NUMPY_TYPES[spec.out].itemsize * spec.n,
+            "of these padding": padding,
+            "scale bytes": spec.n * spec.groups * per_group_bytes,
+            "bytes per row of x": 2 * spec.k + NUMPY_TYPES[spec.out].itemsize * spec.n,
         },
     }
 
 
-def _spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str, aligned: bool) -> LinearSpec:
-    if qw.lut is not None:
-        raise LowlpValueError(
-            f"qw: {qw.codec} has a table of values; kernels are offered for integers and floats of 1 to 8 bits"
-        )
-    check_weight(qw.dtype, activation, "qw")
-    n, k = qw.shape
-    return LinearSpec(
-        n=n,
-        k=k,
-        weight=qw.dtype.name,
-        group_size=qw.group_size,
-        activation=activation,
-        out=out,
-        scale=_kernel_scale(qw),
-        zeros=qw.zeros is not None,
-        offsets=qw.offsets is not None,
-        scale2=qw.scale2 is not None,
-        bias=bias,
-        aligned=aligned,
-    )
-
-
-def _kernel_scale(qw: QuantizedTensor) -> str:
-    """The type in which a kernel reads the scales: small types are widened to f32, which holds them exactly."""
-    return qw.codec.scale if qw.codec.scale in OUTPUTS else "f32"
-
-
 def _type_name(wanted: object) -> str:
-    return next(name for name, dtype in _NUMPY_TYPES.items() if dtype == wanted)
+    return next(name for name in OUTPUTS if NUMPY_TYPES[name] == wanted)
 
 
 def _check_shapes(x_shape: tuple[int, ...], bias_shape: tuple[int, ...] | None, qw: QuantizedTensor) -> None:
@@ -231,80 +216,41 @@ def _check_shapes(x_shape: tuple[int, ...], bias_shape: tuple[int, ...] | None, 
         raise LowlpValueError(f"bias: must have shape ({n},), got {tuple(bias_shape)}")
 
 
-def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
-    """As numpy.empty, at an address that wide accesses allow."""
-    count = int(np.prod(shape))
-    buffer = np.empty(count * dtype.itemsize + _ALIGN_BYTES, np.uint8)
-    start = -int(buffer.__array_interface__["data"][0]) % _ALIGN_BYTES
-    return buffer[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
-
-
-def _correctors(qw: QuantizedTensor) -> AnyArray | None:
-    part = qw.zeros if qw.zeros is not None else qw.offsets
-    return None if part is None else _per_row(qw, part, "f32")
-
-
-def _per_row(qw: QuantizedTensor, part: AnyArray, kind: str) -> AnyArray:
-    """Scales, zeros or offsets as kernels read them, [N, K / group_size]: one of the whole tensor is repeated."""
-    n, k = qw.shape
-    shape = (n, k // qw.group_size)
-    return np.ascontiguousarray(np.broadcast_to(part.astype(_NUMPY_TYPES[kind], copy=False), shape))
-
-
-def _packed_on_host(qw: QuantizedTensor) -> tuple[AnyArray, ...]:
-    """Packed weights, scales, and zeros or offsets if there are any."""
-
-    def make() -> tuple[AnyArray, ...]:
-        packed = pack(qw.codes, qw.group_size, qw.bits)
-        weights = _aligned_empty(packed.shape, packed.dtype)
-        weights[...] = packed
-        correctors = _correctors(qw)
-        parts = (weights, _per_row(qw, qw.scales, _kernel_scale(qw)))
-        return parts if correctors is None else (*parts, correctors)
-
-    parts: tuple[AnyArray, ...] = qw.prepared("host", make)
-    return parts
-
-
-def _scale2_and(bias: Any, qw: QuantizedTensor) -> tuple[Any, ...]:
-    """What a kernel takes after the weights and their groups."""
-    return tuple(part for part in (qw.scale2, bias) if part is not None)
-
-
 # --- numpy: the CPU target --------------------------------------------------------------------------------------------
 
 
 def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str | None) -> AnyArray:
-    activation = next((name for name in ACTIVATIONS if x.dtype == _NUMPY_TYPES[name]), None)
+    activation = next((name for name in ACTIVATIONS if x.dtype == NUMPY_TYPES[name]), None)
     if activation is None:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
     bias_name = ""
     if bias is not None:
-        if not isinstance(bias, np.ndarray) or bias.dtype not in _NUMPY_TYPES.values():
+        if not isinstance(bias, np.ndarray) or bias.dtype not in [NUMPY_TYPES[name] for name in OUTPUTS]:
             got = bias.dtype if isinstance(bias, np.ndarray) else type(bias).__name__
             raise LowlpTypeError(f"bias: expected a numpy array of float16, bfloat16 or float32, got {got}")
         bias_name = _type_name(bias.dtype)
-        bias = np.ascontiguousarray(bias)
+        bias = np.require(bias, requirements=["C", "A"])
     _check_shapes(x.shape, None if bias is None else bias.shape, qw)
     out = out_dtype or activation
     n, k = qw.shape
-    y = np.empty((*x.shape[:-1], n), _NUMPY_TYPES[out])
+    y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
     rows = x.reshape(-1, k)
     if rows.shape[0] == 0:
         return y
-    if rows.strides[1] != rows.itemsize or rows.strides[0] % rows.itemsize or rows.strides[0] < 0:
-        rows = np.ascontiguousarray(rows)
+    if rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or not rows.flags.aligned:
+        rows = rows.copy()
     stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else k
-    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % _ALIGN_BYTES == 0
-    spec = _spec_for(qw, activation, out, bias_name, aligned)
-    kernel = _kernels.get((spec, "cpu"), functools.partial(_compile_for_cpu, spec))
-    extra = _scale2_and(bias, qw)
-    kernel(rows, *_packed_on_host(qw), *extra, y.reshape(-1, n), rows.shape[0], stride)
+    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % ALIGN_BYTES == 0
+    spec = spec_for(qw, activation, out, bias_name, aligned)
+    schedule = schedule_for(spec, rows.shape[0])
+    kernel = _kernels.get((spec, schedule, "cpu"), functools.partial(_compile_for_cpu, spec, schedule))
+    extra = () if bias is None else (bias,)
+    kernel(rows, *host_operands(qw, activation), *extra, y.reshape(-1, n), rows.shape[0], stride)
     return y
 
 
-def _compile_for_cpu(spec: LinearSpec) -> Any:
-    return compile_cpu(linear_kernel(spec), notes=_notes(spec, None))
+def _compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> Any:
+    return compile_cpu(linear_kernel(spec, schedule), notes=_notes(spec, schedule, None))
 
 
 # --- PyTorch: the GPU -------------------------------------------------------------------------------------------------
@@ -315,12 +261,18 @@ def _torch_types() -> dict[str, Any]:
     return {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
+def _torch_bits(array: AnyArray) -> Any:
+    """The type of tensors with the elements of an array."""
+    torch = sys.modules["torch"]
+    # The same names. PyTorch has few unsigned types, and a launch takes signed ones for them.
+    return getattr(torch, {"uint32": "int32"}.get(array.dtype.name, array.dtype.name))
+
+
 def _upload(array: AnyArray, device: Any) -> Any:
     """A copy of a host array on `device`, byte for byte."""
     torch = sys.modules["torch"]
-    name = next((name for name, dtype in _NUMPY_TYPES.items() if dtype == array.dtype), None)
-    data = torch.from_numpy(np.ascontiguousarray(array).view(np.uint8).reshape(-1).copy()).to(device)
-    return data if name is None else data.view(_torch_types()[name])
+    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1).copy()
+    return torch.from_numpy(data).to(device).view(_torch_bits(array))
 
 
 def _linear_torch(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None, stream: object) -> Any:
@@ -347,12 +299,23 @@ def _linear_torch(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
     if rows.stride(1) != 1:
         rows = rows.contiguous()
     stride = rows.stride(0) if rows.shape[0] > 1 else k
-    aligned = stride % 8 == 0 and rows.data_ptr() % _ALIGN_BYTES == 0
-    spec = _spec_for(qw, activation, out, bias_name, aligned)
+    aligned = stride % 8 == 0 and rows.data_ptr() % ALIGN_BYTES == 0
+    spec = spec_for(qw, activation, out, bias_name, aligned)
+    schedule = schedule_for(spec, rows.shape[0])
     with torch.cuda.device(x.device):
         arch = current_arch()
-        kernel = _kernels.get((spec, arch), lambda: compile(linear_kernel(spec), arch, notes=_notes(spec, None)))
-        parts = qw.prepared(str(x.device), lambda: tuple(_upload(part, x.device) for part in _packed_on_host(qw)))
-        extra = _scale2_and(bias, qw)
+        kernel = _kernels.get((spec, schedule, arch), lambda: _compile_for_gpu(spec, schedule, arch))
+        parts = qw.prepared(f"{x.device} {activation}", lambda: device_operands(qw, activation, x.device))
+        extra = () if bias is None else (bias,)
         kernel(rows, *parts, *extra, y, rows.shape[0], stride, stream=stream)
     return y
+
+
+def _compile_for_gpu(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
+    return compile(linear_kernel(spec, schedule), arch, notes=_notes(spec, schedule, None))
+
+
+def device_operands(qw: QuantizedTensor, activation: str, device: Any) -> tuple[Any, ...]:
+    """As `host_operands`, with tensors of PyTorch on `device` in place of arrays."""
+    parts = host_operands(qw, activation)
+    return tuple(_upload(part, device) if isinstance(part, np.ndarray) else part for part in parts)

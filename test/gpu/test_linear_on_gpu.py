@@ -1,51 +1,70 @@
 """`lowlp.linear` on CUDA tensors: the whole way from weights to a GPU, compiled on the spot."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import lowlp
-from lowlp import dtypes
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
-NAMES = [f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 9)]
-NAMES += [f"f{1 + x + y}e{x}m{y}" for bits in range(3, 9) for x in range(1, 6) if (y := bits - 1 - x) >= 0]
-SHAPES = [(5, 19, 96, 32), (17, 9, 257, 257), (1, 8, 40, 8), (33, 130, 512, 128)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+import linear_matrix as matrix  # noqa: E402
+from linear_matrix import Config, relative_error  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
+
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
-def random_weights(name: str, n: int, k: int, group: int, **parts: object) -> lowlp.QuantizedTensor:
+def random_weights(name: str, n: int, k: int, group: int) -> lowlp.QuantizedTensor:
     """Random finite codes with random scales."""
-    rng = np.random.default_rng(n * k)
-    dtype = dtypes.dtype(name)
-    finite = np.flatnonzero(np.isfinite(dtype.decode(np.arange(1 << dtype.bits, dtype=np.uint8))))
-    codes = rng.choice(finite, (n, k)).astype(np.uint8)
-    scales = (rng.uniform(0.5, 2.0, (n, k // group)) / max(1.0, float(dtype.max))).astype(np.float32)
-    return lowlp.QuantizedTensor(codes, dtype=name, scales=scales, group_size=group, **parts)
+    return Config(name, group, scale="f32").weights(n, k, seed=n * k)
 
 
-def relative_error(y, x, qw) -> float:  # type: ignore[no-untyped-def]
-    wanted = x.double().cpu().numpy() @ qw.dequantize().astype(np.float64).T
-    return float(np.linalg.norm(y.double().cpu().numpy() - wanted) / np.linalg.norm(wanted))
+def on_host(tensor) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """The values, all of which f32 holds."""
+    return tensor.float().cpu().numpy()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_type(name: str) -> None:
-    m, n, k, group = SHAPES[NAMES.index(name) % len(SHAPES)]
-    qw = random_weights(name, n, k, group)
-    x = torch.randn(m, k, device="cuda", dtype=torch.float16)
-    assert relative_error(lowlp.linear(x, qw), x, qw) <= 2e-3
-    identity = torch.eye(k, device="cuda", dtype=torch.float16)
-    exact = lowlp.linear(identity, qw, out_dtype="f32")
-    np.testing.assert_array_equal(exact.cpu().numpy(), qw.dequantize().T)
+@pytest.mark.parametrize("config", matrix.COVERING + matrix.EXTRAS, ids=str)
+def test_the_identity_gives_dequantize(config: Config) -> None:
+    k = config.k - config.k % (config.group or 1)
+    qw = config.weights(41, k, seed=k)
+    identity = torch.eye(k, device="cuda", dtype=TYPES[config.activation])
+    np.testing.assert_array_equal(on_host(lowlp.linear(identity, qw, out_dtype="f32")).T, qw.dequantize())
 
 
-def test_gpu_and_cpu_target_agree_on_identity_with_zero_points() -> None:
-    zeros = np.random.default_rng(1).integers(0, 16, (19, 3)).astype(np.uint8)
-    qw = random_weights("uint4", 19, 96, 32, zeros=zeros)
-    on_gpu = lowlp.linear(torch.eye(96, device="cuda", dtype=torch.bfloat16), qw, out_dtype="f32")
-    np.testing.assert_array_equal(on_gpu.cpu().numpy(), qw.dequantize().T)
+LARGE = [*matrix.PRODUCTS, *matrix.LARGE_PRODUCTS, (Config("int6", 112, "f16"), 7392, 7392)]
+
+
+@pytest.mark.parametrize(("config", "n", "k"), LARGE, ids=str)
+def test_random_products(config: Config, n: int, k: int) -> None:
+    qw = config.weights(n, k, seed=n)
+    every = torch.randn(max(matrix.ROWS), k, device="cuda").to(TYPES[config.activation])
+    whole = lowlp.linear(every, qw)
+    for m in matrix.ROWS:
+        assert torch.equal(lowlp.linear(every[:m], qw), whole[:m])
+    error = relative_error(on_host(whole), on_host(every), qw)
+    assert error <= matrix.ERROR_LIMITS[config.activation]
+
+
+@pytest.mark.parametrize("config", [matrix.PRODUCTS[2][0], matrix.EXTRAS[0], matrix.EXTRAS[2]], ids=str)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_not_a_number_stays_in_its_row(config: Config, bad: float) -> None:
+    k = 3 * (config.group or 40)
+    qw = config.weights(70, k)
+    x = torch.randn(18, k, device="cuda").to(TYPES[config.activation])
+    clean = lowlp.linear(x, qw)
+    x[5, k - 1] = bad
+    y = lowlp.linear(x, qw)
+    assert not torch.isfinite(y[5]).any()
+    others = [row for row in range(18) if row != 5]
+    assert torch.equal(y[others], clean[others])
 
 
 def test_strides_bias_and_batch_dimensions() -> None:

@@ -12,6 +12,7 @@ import lowlp
 from lowlp import kernel_cache
 from lowlp.cli import main
 from lowlp.compiler import current_arch
+from lowlp.linear_op import device_operands
 from lowlp_runtime import KernelBinary, assemble_ptx, launch
 from lowlp_runtime.assemble import ASSEMBLERS
 from lowlp_runtime.linkers import NvJitLink
@@ -48,7 +49,7 @@ def test_code_of_every_assembler_runs(assembler: str) -> None:
     packed = lowlp.quantize(weight, "int5", group_size=64)
     x = torch.randn(4, 64, dtype=torch.float16, device="cuda")
     wanted = lowlp.linear(x, packed)
-    parts = packed.prepared(str(x.device), lambda: pytest.fail("the weights are on the device by now"))
+    parts = packed.prepared(f"{x.device} f16", lambda: pytest.fail("the weights are on the device by now"))
     y = torch.empty_like(wanted)
     binary = KernelBinary(kernel.description, cubins={kernel.arch: assembled.cubin})
     launch(binary, [x, *parts, y, 4, 64])
@@ -66,15 +67,9 @@ def test_a_kept_kernel_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         kernel = lowlp.compile_linear(n=16, k=32, weight="int3", group_size=32, target=current_arch())
         packed = lowlp.quantize(np.eye(16, 32, dtype=np.float32), "int3", group_size=32)
         x = torch.ones(2, 32, dtype=torch.float16, device="cuda")
-        parts = [torch.from_numpy(p.copy()).cuda() for p in _host_parts(packed)]
+        parts = device_operands(packed, "f16", x.device)
         y = torch.empty(2, 16, dtype=torch.float16, device="cuda")
         kernel(x, *parts, y, 2, 32)
         results.append(y.cpu())
     assert len(list(tmp_path.iterdir())) == 1
     assert torch.equal(*results)
-
-
-def _host_parts(packed: lowlp.QuantizedTensor) -> list[np.ndarray]:
-    from lowlp.packing_0 import pack
-
-    return [pack(packed.codes, packed.group_size, packed.bits), np.ascontiguousarray(packed.scales)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mistakes import MISTAKES, ROWS, WEIGHT, X, kernel, mistake, ran
+from mistakes import MISTAKES, ROWS, WEIGHT, kernel, mistake, ran
 
 import lowlp
 from lowlp import language as ll
@@ -55,11 +55,6 @@ def _(folder: Path) -> object:
 @mistake("both a type and a table")
 def _(folder: Path) -> object:
     return lowlp.quantize(WEIGHT, "int4", lut=lowlp.nf(4))
-
-
-@mistake("weights with a table")
-def _(folder: Path) -> object:
-    return lowlp.linear(X, lowlp.quantize(WEIGHT, lut=lowlp.nf(4), group_size=64))
 
 
 # --- compiling --------------------------------------------------------------------------------------------------------

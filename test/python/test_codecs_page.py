@@ -6,6 +6,7 @@ import itertools
 import math
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 import lowlp
@@ -47,7 +48,8 @@ def test_the_table_of_pairs_is_right() -> None:
 
 
 def test_a_codec_is_added_in_a_few_lines() -> None:
-    """Additive powers of two (APoT), 4 bits: a sign and a sum of two powers, which no type of lowlp has."""
+    """Additive powers of two (APoT), 4 bits: a sign and a sum of two powers, which no type of lowlp has. Nothing but
+    what stands here knows of it, and it is quantised, packed, compiled and multiplied like any other."""
     sums = [a + b for a in (0, 2**0, 2**-2, 2**-4) for b in (0, 2**-1)]
     apot = np.array([sign * value for sign in (1, -1) for value in sums], np.float16)
     w = np.random.default_rng(0).normal(0, 0.02, (16, 128)).astype(np.float32)
@@ -59,3 +61,12 @@ def test_a_codec_is_added_in_a_few_lines() -> None:
     found = qw.dequantize()
     assert (found[:, :, None] == values).any(axis=2).all()
     np.testing.assert_allclose(np.abs(found - w), np.abs(values - w[:, :, None]).min(axis=2), rtol=1e-3, atol=1e-7)
+    # `linear` multiplies by exactly these numbers, with either type of activations.
+    for kind in (np.float16, ml_dtypes.bfloat16):
+        y = lowlp.linear(np.eye(128, dtype=kind), qw, out_dtype="f32")
+        np.testing.assert_array_equal(y.T, found)
+    x = np.random.default_rng(1).normal(size=(3, 128)).astype(np.float16)
+    wanted = x.astype(np.float64) @ found.astype(np.float64).T
+    assert np.linalg.norm(lowlp.linear(x, qw).astype(np.float64) - wanted) <= 2e-3 * np.linalg.norm(wanted)
+    kernel = lowlp.compile_linear(n=16, k=128, weight="lut4", table="tensor", group_size=64)
+    assert kernel.description.notes["plan"]["placement"] == "lut4.f16"  # type: ignore[index]

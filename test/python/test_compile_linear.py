@@ -10,6 +10,7 @@ import pytest
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
 
 BASE: dict[str, Any] = {"n": 64, "k": 128, "weight": "int4", "group_size": 64}
 
@@ -69,8 +70,10 @@ def test_types_may_be_objects_or_long_names(kernel: Any) -> None:
         ({"m": 16}, r"m: expected None or a pair of ints \(least, largest\), got 16"),
         ({"m": "ab"}, "m: expected None or a pair of ints"),
         ({"m": (1.0, 2.0)}, "m: expected None or a pair of ints"),
-        ({"zeros": "yes"}, "zeros: expected a bool, got 'yes'"),
-        ({"offsets": 1}, "offsets: expected a bool, got 1"),
+        ({"zeros": 3.0}, "zeros: expected a bool or one of int8, uint8, int16, f16, bf16, f32, got 3.0"),
+        ({"offsets": 1}, "offsets: expected a bool or one of f16, bf16, f32, got 1"),
+        ({"scale2": 1}, "scale2: expected a bool, got 1"),
+        ({"schedule": "x"}, "schedule: expected None or a Schedule, got 'x'"),
         ({"bias": np.zeros(3)}, "bias: expected a name such as 'int6' or a DType, got ndarray"),
         ({"target": 90}, "target: expected an architecture such as 'sm_90a', got 90"),
     ],
@@ -88,18 +91,27 @@ def test_refuses_types(changes: dict[str, Any], message: str) -> None:
         ({"k": 130}, "group_size: must divide K = 130"),
         ({"group_size": 0}, "group_size: must divide K = 128"),
         ({"weight": "int9"}, "weight: there is no type 'int9'"),
-        ({"weight": "uint16"}, "weight: must be an integer or a float of 1 to 8 bits, got uint16"),
-        ({"weight": "bipolar2"}, "weight: must be an integer or a float of 1 to 8 bits, got bipolar2"),
+        ({"weight": "uint16"}, "weight: must be a type of 1 to 8 bits, got uint16"),
+        ({"weight": "lut9"}, "weight: there is no type 'lut9'"),
+        (
+            {"table": "tensor"},
+            "table: must be one of tensor, channel, group with a weight of 'lut1' to 'lut8', got 'ten",
+        ),
+        ({"weight": "lut4", "table": "row"}, "table: must be one of tensor, channel, group .* got 'row' with lut4"),
+        ({"weight": "lut4", "zeros": True}, "zeros: allowed for integer types only, got weight lut4; use offsets"),
+        ({"weight": "bipolar2", "zeros": True}, "zeros: allowed for integer types only, got weight bipolar2"),
+        ({"zeros": "yes"}, "zeros: expected a bool or one of int8, uint8, int16, f16, bf16, f32, got 'yes'"),
+        ({"offsets": "int8"}, "offsets: expected a bool or one of f16, bf16, f32, got 'int8'"),
+        ({"offsets": True, "scale2": True}, "scale2, offsets: at most one of them may be given, got both"),
         ({"weight": "f8e7m0"}, "weight: f8e7m0 has 7 exponent bits and f16 has 5; use bf16"),
         ({"weight": "f4e2m1", "zeros": True}, "zeros: allowed for integer types only, got weight f4e2m1"),
         ({"zeros": True, "offsets": True}, "zeros, offsets: at most one of them may be given"),
         ({"activation": "f32"}, "activation: must be one of f16, bf16, got 'f32'"),
         ({"out_dtype": "int8"}, "out_dtype: must be one of f16, bf16, f32, got 'int8'"),
-        ({"scale_dtype": "int8"}, "scale_dtype: must be one of f16, bf16, f32, got 'int8'"),
+        ({"scale_dtype": "int8"}, "scale_dtype: must be one of f16, bf16, f32, e8m0, e4m3, got 'int8'"),
         ({"bias": "int8"}, "bias: must be one of f16, bf16, f32, got 'int8'"),
         ({"m": (5, 1)}, r"m: expected 0 <= least <= largest <= 2147483647, got \(5, 1\)"),
         ({"m": (0, 2**40)}, "m: expected 0 <= least <= largest <= 2147483647"),
-        ({"schedule": "x"}, "schedule: expected None, got 'x'"),
         ({"target": "cpu"}, "target: expected an architecture such as 'sm_90a', got 'cpu'"),
         ({"target": "sm_91"}, "target: unknown architecture 'sm_91'; known are .*sm_90a"),
     ],
@@ -107,6 +119,41 @@ def test_refuses_types(changes: dict[str, Any], message: str) -> None:
 def test_refuses_values(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LowlpValueError, match=message):
         lowlp.compile_linear(**{**BASE, **changes})
+
+
+def test_the_notes_say_what_was_decided() -> None:
+    kernel = lowlp.compile_linear(
+        n=100, k=96, m=(1, 16), weight="lut3", table="channel", group_size=24, scale_dtype="e4m3", scale2=True
+    )
+    notes = kernel.description.notes
+    assert notes["packed format"] == 1
+    assert notes["schedule"] == {"columns": 16, "warps": 2}
+    plan, floor = notes["plan"], notes["floor"]
+    assert plan["placement"] == "lut3.f16"
+    assert plan["units"] == "64 rows by 64 weights, groups padded to 32"
+    # Rows are padded to 128, groups of 24 to 32.
+    assert (floor["weight bytes"], floor["of these padding"]) == (128 * 128 * 3 // 8, 128 * (128 - 96) * 3 // 8)
+    assert floor["scale bytes"] == 100 * 4
+    assert "table_unscale" in kernel.ir("block")
+    assert "scale2" in kernel.ir("block")
+
+
+def test_a_schedule_may_be_given() -> None:
+    kernel = lowlp.compile_linear(**BASE, schedule=Schedule(columns=32, warps=1))
+    assert kernel.description.block[0] == 32
+    for wrong in ({"columns": 24}, {"warps": 3}):
+        with pytest.raises(LowlpValueError, match=rf"{next(iter(wrong))}: must be one of .*, got"):
+            Schedule(**wrong)
+
+
+@pytest.mark.parametrize("field", ["n", "k", "group_size"])
+def test_a_spec_is_checked(field: str) -> None:
+    with pytest.raises(LowlpValueError, match=f"{field}: must be at least 1, got 0"):
+        LinearSpec(**{"n": 8, "k": 8, "weight": "int4", "group_size": 8, field: 0})
+    with pytest.raises(LowlpValueError, match="table: must be one of '', got 'group'"):
+        LinearSpec(8, 8, "int4", 8, table="group")
+    with pytest.raises(LowlpValueError, match=r"zeros: must be one of '', int8, .*, got 'int4'"):
+        LinearSpec(8, 8, "int4", 8, zeros="int4")
 
 
 @pytest.mark.parametrize("level", ["ptx", "", None, [1]])

@@ -14,9 +14,10 @@ from lowlp.compiler import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_ar
 from lowlp.demo_weights import load_demo_weight
 from lowlp.dtypes import named_dtype
 from lowlp.host_array import FLOAT_DTYPES
-from lowlp.kernels.linear import LinearSpec, linear_kernel
+from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_spec import schedule_for
 from lowlp.linear_op import compile_linear
-from lowlp.packing_0 import pack
 from lowlp.quantization import quantize
 from lowlp.quantized_tensor import QuantizedTensor
 
@@ -73,12 +74,8 @@ class Demo:
     def quantize(self, zero_point: bool) -> None:
         """Quantises and packs, and draws activations."""
         self.packed = quantize(self.weight, self.dtype, group_size=self.group_size, zero_point=zero_point)
-        codes = pack(self.packed.codes, self.packed.group_size, self.packed.bits)
-        self.packed_bytes = codes.nbytes
-        extras = (self.packed.scales, self.packed.zeros, self.packed.offsets)
-        self.parts = [codes, *(np.ascontiguousarray(part) for part in extras if part is not None)]
-        if self.packed.zeros is not None:
-            self.parts[2] = self.parts[2].astype(np.float32)
+        self.parts = [part for part in host_operands(self.packed, self.activation) if isinstance(part, np.ndarray)]
+        self.packed_bytes = self.parts[0].nbytes
         generator = np.random.default_rng(self.seed)
         shape = (self.rows, self.weight.shape[1])
         self.x: NDArray[Any] = generator.standard_normal(shape, np.float32).astype(FLOAT_DTYPES[self.activation])
@@ -93,7 +90,7 @@ class Demo:
             weight=self.dtype.name,
             group_size=self.packed.group_size,
             activation=self.activation,
-            zeros=self.packed.zeros is not None,
+            zeros=self.packed.codec.zeros or False,
             target=arch or (current_arch() if device.is_cuda else DEFAULT_ARCH),
         )
 
@@ -103,18 +100,11 @@ class Demo:
 
     def _on_cpu(self) -> Outcome:
         n, k = self.packed.shape
-        spec = LinearSpec(
-            n=n,
-            k=k,
-            weight=self.dtype.name,
-            group_size=self.packed.group_size,
-            activation=self.activation,
-            out=self.activation,
-            zeros=self.packed.zeros is not None,
-            aligned=k % 8 == 0,
-        )
+        spec = spec_for(self.packed, self.activation, self.activation, aligned=k % 8 == 0)
         y = np.full((self.rows, n), np.nan, FLOAT_DTYPES[self.activation])
-        counters = compile_cpu(linear_kernel(spec))(self.x, *self.parts, y, self.rows, k, seed=self.seed)
+        counters = compile_cpu(linear_kernel(spec, schedule_for(spec, self.rows)))(
+            self.x, *self.parts, y, self.rows, k, seed=self.seed
+        )
         return Outcome(y, counters)
 
     def _on_gpu(self, kernel: CompiledKernel) -> Outcome:

@@ -1,7 +1,8 @@
-"""y = x @ w^T with weights of 1 to 8 bits: figure 2 of the Tilus paper for every type, shape and group.
+"""y = x @ w^T as Y^T = W X^T: the weights, packed in format 1, are operand A of the matrix instruction.
 
-A block of one warp makes a tile of 16 rows of x by 8 rows of w. Along K it goes from group to group. In a group it sums
-the raw products of x and the unscaled weights, 32 at a time, and then adds them to the result, scaled:
+A warp makes a tile of y^T: the rows of one unit of packed weights by 8, 16 or 32 rows of x. Along K it goes from group
+to group, and in a group from unit to unit. It sums the raw products of the unscaled weights and x, and at a group's end
+adds them to the result, scaled:
 
     acc += s * raw                       symmetric
     acc += s * (raw - z * sum_x)         with zero points
@@ -11,169 +12,195 @@ and at the end, with a second scale of the whole tensor, acc *= s2: for one weig
 `s * s2` would round differently.
 
 `sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and
-the result for one weight is what `QuantizedTensor.dequantize` computes. Types whose largest number f16 cannot hold,
-f6e5m0 and its like, are multiplied as halves of their values, and the sums doubled; both are exact.
+the result for one weight is what `QuantizedTensor.dequantize` computes. What the activation type cannot hold as it is
+comes in another form, which is exact too, and is put right on the sums:
+
+    f6e5m0, f7e5m1 with f16    halves of the values: raw * 2
+    bipolar codes u            2 * raw - (2^b - 1) * sum_x
+    tables                     entries times a power of two, a parameter of the kernel
+
+Groups are padded to 16, 32 or a multiple of 64. x is seen as a tensor of groups, whose ends bound it: what lies behind
+reads as zero, whatever the padding of the weights holds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from .. import language as ll
-from ..codec import Codec
-from ..dtypes import DType, dtype
-from ..errors import LowlpValueError
-from ..layouts import Layout, layout
-from ..packing_0 import BLOCK_K, BLOCK_N, WEIGHT_LAYOUT, packed_layout, packed_shape
+from ..dtypes import dtype
+from ..layouts import Layout, layout, local, reduce, spatial
+from ..packing import padded_group, placement_name
+from .linear_spec import LinearSpec, Schedule, prescale
 
-BLOCK_M = 16
+UNIT_K = 64
+STEP_K = 16
+_UNIT_STEPS = UNIT_K // STEP_K
 
-# The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), two along K.
-X_LAYOUT = layout("local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)")
-SUM_LAYOUT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
-
-ACTIVATIONS = ("f16", "bf16")
-OUTPUTS = ("f16", "bf16", "f32")
-
-
-@dataclass(frozen=True)
-class LinearSpec:
-    """What a kernel for `linear` is specialised for; M and the row stride of x stay open.
-
-    n, k          the weights' shape [N, K]
-    weight        name of the codes' type, an integer or float of 1 to 8 bits
-    group_size    weights of a row that share a scale; divides K
-    activation    'f16' or 'bf16'
-    out           type of the result
-    scale         type of the scales
-    zeros         zero points [N, K / group_size], f32
-    offsets       offsets [N, K / group_size], f32
-    scale2        with a second scale, an f32 number; excludes offsets
-    bias          type of a bias [N], or ''
-    aligned       x is 16-byte aligned and its row stride a multiple of 8 elements: wide loads
-    """
-
-    n: int
-    k: int
-    weight: str
-    group_size: int
-    activation: str = "f16"
-    out: str = "f16"
-    scale: str = "f16"
-    zeros: bool = False
-    offsets: bool = False
-    scale2: bool = False
-    bias: str = ""
-    aligned: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("n", "k", "group_size"):
-            if getattr(self, name) < 1:
-                raise LowlpValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
-        if self.k % self.group_size:
-            raise LowlpValueError(f"group_size: must divide k = {self.k}, got {self.group_size}")
-        for name, allowed in (("activation", ACTIVATIONS), ("out", OUTPUTS), ("scale", OUTPUTS)):
-            if getattr(self, name) not in allowed:
-                raise LowlpValueError(f"{name}: must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if self.scale2 and self.offsets:
-            raise LowlpValueError("scale2, offsets: at most one of them may be given, got both")
-        check_weight(dtype(self.weight), self.activation)
+# The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+_A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
+_B_FRAGMENT = layout("local(2, 1).column_spatial(4, 8).local(2, 1)")
+_SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 
-def check_weight(weight: DType, activation: str, argument: str = "weight") -> None:
-    """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
-    if not (weight.is_integer or weight.is_float) or weight.bits > 8 or weight.name.startswith("bipolar"):
-        raise LowlpValueError(f"{argument}: must be an integer or a float of 1 to 8 bits, got {weight.name}")
-    if activation == "f16" and weight.is_float and weight.exponent_bits > 5:
-        raise LowlpValueError(
-            f"{argument}: {weight.name} has {weight.exponent_bits} exponent bits and f16 has 5; use bf16 activations"
-        )
-
-
-def prescale(weight: DType, activation: str) -> float:
-    """The power of two by which weights are multiplied so that the activation type holds all of them exactly."""
-    factor = Codec(weight, "channel").prescale(activation)
-    assert factor is not None, "check_weight refuses other types"
-    return factor
-
-
-def linear_kernel(spec: LinearSpec) -> ll.Kernel:
-    """The block program for `spec`.
+def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program for `spec`, whose work is divided as `schedule` says.
 
     Parameters, in order: x [M, K] with a row stride of `x_stride` elements; weights, as `lowlp.packing` packs them;
-    scales [N, K / group_size]; then, where the spec has them, zeros or offsets, scale2, and bias [N]; y [M, N]; m;
-    x_stride.
+    scales [N, K / group_size]; then, where the spec has them, zeros or offsets [N, K / group_size]; table, its entries
+    times a power of two, and that power's inverse; scale2; and bias [N]; then y [M, N]; m; x_stride.
     """
-    weight = dtype(spec.weight)
-    groups = spec.k // spec.group_size
-    tiles_n, _, chunks, tile_bytes = packed_shape(spec.n, spec.k, spec.group_size, weight.bits)
-    byte_layout: Layout = packed_layout(weight.bits)
-    correction = spec.zeros or spec.offsets
-    factor = prescale(weight, spec.activation)
+    is_table = spec.table != ""
+    is_bipolar = spec.weight.startswith("bipolar")
+    groups, padded = spec.groups, padded_group(spec.group_size)
+    factor = 1.0 if is_table else prescale(dtype(spec.weight), spec.activation)
+    needs_sum = bool(spec.corrector) or is_bipolar
 
-    def decode(codes: ll.Tile) -> ll.Tile:
-        """The codes' values, times `factor`."""
-        if factor == 1.0:
-            return ll.cast(codes, spec.activation)
-        return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
+    warps, rows_of_unit, columns = schedule.warps, spec.rows_of_unit, schedule.columns
+    rows = warps * rows_of_unit
+    row_tiles, column_tiles = rows_of_unit // 16, columns // 8
+    sum_layout = spatial(warps, 1) * local(row_tiles, column_tiles) * _SUM_FRAGMENT
+    row_layout = sum_layout.reduce([1], keep_dims=True)
+    # All warps hold the same x.
+    x_replicas = reduce(spatial(1, 1, warps), dims=[2])
 
-    def body(x, weights, scales, correctors, scale2, bias, y, m, x_stride):  # type: ignore[no-untyped-def]
+    def a_layout(steps: int) -> Layout:
+        return spatial(warps, 1) * local(row_tiles, steps) * _A_FRAGMENT
+
+    def x_layout(steps: int) -> Layout:
+        return x_replicas * local(steps, column_tiles) * _B_FRAGMENT
+
+    def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
-        row, column = block // tiles_n * BLOCK_M, block % tiles_n * BLOCK_N
+        blocks_of_columns = ll.ceildiv(m, columns)
+        row, column = block // blocks_of_columns * rows, block % blocks_of_columns * columns
         # One view for each group: what lies behind a group's end is zero.
-        x_view = ll.view_global(x, shape=[groups, m, spec.group_size], strides=[spec.group_size, x_stride, 1])
-        w_view = ll.view_global(weights, shape=[tiles_n, groups, chunks, tile_bytes])
-        per_group = {"shape": [groups, BLOCK_M, spec.n], "strides": [1, 0, groups]}
+        x_view = ll.view_global(x, shape=[groups, spec.group_size, m], strides=[spec.group_size, 1, x_stride])
+        w_view = ll.view_packed(
+            weights,
+            shape=[spec.n, groups * padded],
+            dtype=f"uint{spec.bits}" if is_table or is_bipolar else spec.weight,
+            placement=placement_name(spec.weight, spec.activation),
+        )
+        per_group = {"shape": [groups, spec.n, 1], "strides": [1, groups, 1]}
         s_view = ll.view_global(scales, **per_group)
-        c_view = ll.view_global(correctors, **per_group) if correction else s_view
-        ones = ll.full(1.0, spec.activation, layout=WEIGHT_LAYOUT)
-        acc = ll.full(0.0, "f32", layout=SUM_LAYOUT)
-        for group in ll.range(groups):
-            raw = ll.full(0.0, "f32", layout=SUM_LAYOUT)
-            sum_x = ll.full(0.0, "f32", layout=SUM_LAYOUT)
-            for chunk in ll.range(chunks):
-                x_tile = ll.load_global(x_view, offsets=[group, row, chunk * BLOCK_K], layout=X_LAYOUT)
-                packed = ll.load_global(w_view, offsets=[column // BLOCK_N, group, chunk, 0], layout=byte_layout)
-                codes = ll.view(packed, dtype=weight.name, layout=WEIGHT_LAYOUT)
-                raw = ll.dot(x_tile, decode(codes), raw)
-                if correction:
-                    sum_x = ll.dot(x_tile, ones, sum_x)
-            if factor != 1.0:
+        c_view = ll.view_global(correctors, **per_group) if spec.corrector else s_view
+        decode = _decoder(spec, factor, table, schedule)
+
+        @ll.inline
+        def multiply(group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
+            """Adds the products of some steps of a unit."""
+            x_tile = ll.load_global(x_view, offsets=[group, in_group, column], layout=x_layout(steps))
+            codes = ll.load_packed(w_view, offsets=[row, unit * UNIT_K], layout=a_layout(steps), first_step=first_step)
+            raw = ll.dot(decode(codes, group, row), x_tile, raw)
+            if needs_sum:
+                ones = ll.full(1.0, spec.activation, layout=a_layout(steps))
+                sum_x = ll.dot(ones, x_tile, sum_x)
+            return raw, sum_x
+
+        @ll.inline
+        def scaled(group, raw, sum_x):  # type: ignore[no-untyped-def]
+            """What a group adds to the result."""
+            if is_table:
+                raw = raw * table_unscale
+            elif factor != 1.0:
                 raw = raw * (1.0 / factor)
-            scale = ll.cast(ll.load_global(s_view, offsets=[group, 0, column], layout=SUM_LAYOUT), "f32")
-            if correction:
-                corrector = ll.load_global(c_view, offsets=[group, 0, column], layout=SUM_LAYOUT)
-                if spec.zeros:
-                    raw = raw - corrector * sum_x
-                raw = scale * raw
-                if spec.offsets:
-                    raw = raw + corrector * sum_x
-                acc = acc + raw
-            else:
-                acc = acc + scale * raw
+            if is_bipolar:
+                raw = raw * 2.0 - sum_x * float((1 << spec.bits) - 1)
+            scale = _as_f32(ll.load_global(s_view, offsets=[group, row, 0], layout=row_layout), spec.scale)
+            if not spec.corrector:
+                return scale * raw
+            corrector = ll.load_global(c_view, offsets=[group, row, 0], layout=row_layout)
+            corrected = _as_f32(corrector, spec.corrector) * sum_x
+            return scale * (raw - corrected) if spec.zeros else scale * raw + corrected
+
+        acc = ll.full(0.0, "f32", layout=sum_layout)
+        if padded >= UNIT_K:
+            units = padded // UNIT_K
+            for group in ll.range(groups):
+                raw = ll.full(0.0, "f32", layout=sum_layout)
+                sum_x = ll.full(0.0, "f32", layout=sum_layout)
+                for unit in ll.range(units):
+                    raw, sum_x = multiply(group, group * units + unit, 0, _UNIT_STEPS, unit * UNIT_K, raw, sum_x)
+                acc = acc + scaled(group, raw, sum_x)
+        else:
+            in_unit, steps = UNIT_K // padded, padded // STEP_K
+            for unit in ll.range(-(-groups // in_unit)):
+                for part in range(min(in_unit, groups)):
+                    zero = ll.full(0.0, "f32", layout=sum_layout)
+                    group = unit * in_unit + part
+                    raw, sum_x = multiply(group, unit, part * steps, steps, 0, zero, zero)
+                    acc = acc + scaled(group, raw, sum_x)
         if spec.scale2:
             acc = acc * scale2
         if spec.bias:
-            bias_view = ll.view_global(bias, shape=[BLOCK_M, spec.n], strides=[0, 1])
-            acc = acc + ll.cast(ll.load_global(bias_view, offsets=[0, column], layout=SUM_LAYOUT), "f32")
-        y_view = ll.view_global(y, shape=[m, spec.n])
+            bias_view = ll.view_global(bias, shape=[spec.n, 1])
+            acc = acc + _as_f32(ll.load_global(bias_view, offsets=[row, 0], layout=row_layout), spec.bias)
+        y_view = ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
         ll.store_global(ll.cast(acc, spec.out), y_view, offsets=[row, column])
 
     annotations = {
         "x": ll.pointer(spec.activation, align=16 if spec.aligned else None),
-        "weights": ll.pointer("uint8", align=16),
-        "scales": ll.pointer(spec.scale),
-        **({"correctors": ll.pointer("f32")} if correction else {}),
+        "weights": ll.pointer("uint32", align=16),
+        "scales": ll.pointer(_memory_type(spec.scale)),
+        **({"correctors": ll.pointer(_memory_type(spec.corrector))} if spec.corrector else {}),
+        **({"table": ll.pointer(spec.activation), "table_unscale": ll.f32} if is_table else {}),
         **({"scale2": ll.f32} if spec.scale2 else {}),
         **({"bias": ll.pointer(spec.bias)} if spec.bias else {}),
         "y": ll.pointer(spec.out),
         "m": ll.i32,
         "x_stride": ll.integer(64, divisible_by=8 if spec.aligned else 1),
     }
+    blocks_of_rows = -(-spec.n // rows)
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
         parameters=annotations,
-        grid=lambda m: (ll.ceildiv(m, BLOCK_M) * tiles_n,),
-        num_threads=32,
+        grid=lambda m: (ll.ceildiv(m, columns) * blocks_of_rows,),
+        num_threads=32 * warps,
     )
+
+
+def _memory_type(kind: str) -> str:
+    """The type of the elements in memory of scales, zero points and the like."""
+    return {"e8m0": "uint8", "e4m3": "f8e4m3"}.get(kind, kind)
+
+
+def _as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
+    """Scales, zero points and the like as f32, which holds all of them exactly."""
+    if kind != "e8m0":
+        return ll.cast(tile, "f32")
+    # 2^(e - 127) has e where f32 has its exponent; 2^-127 is half of the least normal number.
+    exponent = ll.cast(tile, "uint32")
+    bits = ll.where(ll.equal(exponent, 0), 1 << 22, exponent << 23)
+    return ll.view(bits, dtype="f32", layout=bits.layout)
+
+
+def _decoder(
+    spec: LinearSpec, factor: float, table: ll.Pointer, schedule: Schedule
+) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
+    """What turns codes of a group and of rows from `row` on into operands: their values, times `factor`."""
+    entries = 1 << spec.bits
+
+    def cast(codes: ll.Tile, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        if factor == 1.0:
+            return ll.cast(codes, spec.activation)
+        return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
+
+    if not spec.table:
+        return cast
+    if spec.table == "tensor":
+        threads = 32 * schedule.warps
+        table_layout = local(-(-entries // threads)) * spatial(threads)
+        loaded = ll.load_global(ll.view_global(table, shape=[entries]), offsets=[0], layout=table_layout)
+        shared = ll.alloc_shared(spec.activation, table_layout.shape)
+        ll.store_shared(loaded, shared, offsets=[0])
+        ll.synchronize()
+        return lambda codes, group, row: ll.lookup(shared, codes)
+    tables = spec.groups if spec.table == "group" else 1
+    view = ll.view_global(
+        table,
+        shape=[spec.groups, spec.n, entries],
+        strides=[entries if spec.table == "group" else 0, tables * entries, 1],
+    )
+    return lambda codes, group, row: ll.gather_global(view, codes, dim=-1, offsets=[group, row, 0], layout=codes.layout)

@@ -1,0 +1,127 @@
+"""What a kernel for `linear` takes of quantised weights, as arrays of the host."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codec import prescale_of
+from ..errors import PaddingWarning
+from ..host_array import AnyArray
+from ..packing import pack, packed_shape, placement_name
+from ..quantized_tensor import QuantizedTensor
+from ..scale_types import SCALE_DTYPES
+from .linear_spec import LinearSpec, check_weight
+
+NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
+    **SCALE_DTYPES,
+    **{name: np.dtype(name) for name in ("int8", "uint8", "int16")},
+}
+"""The types of activations, results, scales, zero points and offsets."""
+
+ALIGN_BYTES: Final = 16
+"""Of weights always; of x and its rows where wide loads are to read them."""
+# From this part of the bytes on, padding gets a warning.
+_NOTABLE_PADDING: Final = 1 / 8
+# The largest entry of a rounded table is below two to this power: near the top of f16's range; bf16's is that of f32.
+_TABLE_EXPONENT: Final = {"f16": 15, "bf16": 0}
+# So that the power of two and its inverse are normal numbers of f32.
+_MAX_POWER: Final = 126
+
+
+def spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str = "", aligned: bool = False) -> LinearSpec:
+    """The spec of the kernel for these weights. Raises `LowlpValueError`, which names `qw`, where there is none."""
+    n, k = qw.shape
+    table = qw.codec.table
+    if table is None:
+        check_weight(qw.dtype, activation, "qw")
+    return LinearSpec(
+        n=n,
+        k=k,
+        weight=qw.dtype.name if table is None else f"lut{qw.bits}",
+        group_size=qw.group_size,
+        activation=activation,
+        out=out,
+        scale=qw.codec.scale,
+        zeros=qw.codec.zeros or "",
+        offsets=qw.codec.offsets or "",
+        table="" if table is None else table.scope,
+        scale2=qw.scale2 is not None,
+        bias=bias,
+        aligned=aligned,
+    )
+
+
+def host_operands(qw: QuantizedTensor, activation: str) -> tuple[AnyArray | float, ...]:
+    """Packed weights, scales, zeros or offsets, the table and its inverse factor, scale2: what a kernel takes between x
+    and the bias, without what these weights do not have. Made once and kept."""
+
+    def make() -> tuple[AnyArray | float, ...]:
+        spec = spec_for(qw, activation, activation)
+        packed = pack(qw.codes, qw.group_size, spec.weight, activation)
+        _warn_of_padding(spec)
+        parts: list[AnyArray | float] = [packed, _per_row(qw, qw.scales)]
+        corrector = qw.zeros if qw.zeros is not None else qw.offsets
+        if corrector is not None:
+            parts.append(_per_row(qw, corrector))
+        if qw.lut is not None:
+            parts.extend(table_entries(qw.lut, activation))
+        if qw.scale2 is not None:
+            parts.append(float(qw.scale2))
+        return tuple(parts)
+
+    parts: tuple[AnyArray | float, ...] = qw.prepared(f"host {activation}", make)
+    return parts
+
+
+def table_entries(lut: AnyArray, activation: str) -> tuple[AnyArray, float]:
+    """The entries of tables times a power of two, in the activation type, and the inverse of that power.
+
+    The power makes all entries exact where one does. Otherwise it brings the largest entry, of all tables, next to the
+    top of f16's range, or to 1 in bf16, and entries are rounded to nearest even: none overflows, and those that become
+    subnormal are 2^-28 of the largest or less.
+    """
+    factor = prescale_of(lut, activation)
+    if factor is None:
+        power = _TABLE_EXPONENT[activation] - int(np.frexp(np.abs(lut.astype(np.float64)).max())[1])
+        factor = 2.0 ** min(max(power, -_MAX_POWER), _MAX_POWER)
+    scaled = lut.astype(np.float64) * factor
+    # float64 -> bfloat16 would round twice in ml_dtypes; float32 has all 24 bits of an entry.
+    entries = scaled.astype(np.float32).astype(NUMPY_TYPES[activation])
+    # The largest numbers of float32 may not become infinite by rounding up.
+    too_large = np.abs(entries.astype(np.float64)) > float(np.finfo(np.float32).max) * factor
+    entries = np.where(too_large, np.nextafter(entries, entries.dtype.type(0)), entries)
+    return np.ascontiguousarray(entries), 1.0 / factor
+
+
+def padding_bytes(spec: LinearSpec) -> tuple[int, int]:
+    """Bytes of packed weights, and how many of these pad the rows' groups."""
+    shape = packed_shape(spec.n, spec.k, spec.group_size, placement_name(spec.weight, spec.activation))
+    packed = 4 * math.prod(shape)
+    return packed, packed - shape[0] * spec.rows_of_unit * spec.k * spec.bits // 8
+
+
+@functools.cache
+def _warn_of_padding(spec: LinearSpec) -> None:
+    """Warns, once for each kind and shape of weights, of padding that takes a notable part of the bytes."""
+    packed, padding = padding_bytes(spec)
+    if padding > _NOTABLE_PADDING * (packed - padding):
+        warnings.warn(
+            f"qw: groups of {spec.group_size} in rows of {spec.k} are padded to 16, 32 or a multiple of 64, and rows "
+            f"to multiples of 64: {packed} bytes instead of {packed - padding}; slower but exact",
+            PaddingWarning,
+            stacklevel=2,
+        )
+
+
+def _per_row(qw: QuantizedTensor, part: AnyArray) -> AnyArray:
+    """Scales, zeros or offsets as kernels read them, [N, K / group_size]: one of the whole tensor is repeated."""
+    n, k = qw.shape
+    spread: NDArray[Any] = np.ascontiguousarray(np.broadcast_to(part, (n, k // qw.group_size)))
+    # Launches know floats of 8 bits as bytes.
+    return spread.view(np.uint8) if spread.itemsize == 1 else spread

@@ -1,0 +1,145 @@
+"""What a kernel for `linear` is specialised for, and how it divides its work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec
+from ..dtypes import DType, dtype
+from ..errors import LowlpValueError
+from ..packing import find_placement
+from ..scale_types import SCALE_DTYPES
+
+ACTIVATIONS: Final = ("f16", "bf16")
+OUTPUTS: Final = ("f16", "bf16", "f32")
+COLUMNS: Final = (8, 16, 32)
+WARPS: Final = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel for `linear` divides its work. No result depends on it, and no packed weight.
+
+    columns  rows of x that a block takes, columns of its tile of y^T: 8, 16 or 32
+    warps    of a block, one above the other along N: 1, 2 or 4
+    """
+
+    columns: int = 8
+    warps: int = 1
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("columns", COLUMNS), ("warps", WARPS)):
+            if getattr(self, name) not in allowed:
+                found = getattr(self, name)
+                raise LowlpValueError(f"{name}: must be one of {', '.join(map(str, allowed))}, got {found!r}")
+
+
+@dataclass(frozen=True)
+class LinearSpec:
+    """What a kernel for `linear` is specialised for; M and the row stride of x stay open.
+
+    n, k          the weights' shape [N, K]
+    weight        name of the codes' type: an integer, bipolar or float of 1 to 8 bits; or 'lut1' to 'lut8'
+    group_size    weights of a row that share a scale; divides K
+    activation    'f16' or 'bf16'
+    out           type of the result
+    scale         type of the scales
+    zeros         type of the zero points [N, K / group_size], or ''
+    offsets       type of the offsets [N, K / group_size], or ''
+    table         'tensor', 'channel' or 'group' where the weight is a table: how many there are; else ''
+    scale2        with a second scale, an f32 number; excludes offsets
+    bias          type of a bias [N], or ''
+    aligned       x is 16-byte aligned and its row stride a multiple of 8 elements: wide loads
+    """
+
+    n: int
+    k: int
+    weight: str
+    group_size: int
+    activation: str = "f16"
+    out: str = "f16"
+    scale: str = "f16"
+    zeros: str = ""
+    offsets: str = ""
+    table: str = ""
+    scale2: bool = False
+    bias: str = ""
+    aligned: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("n", "k", "group_size"):
+            if getattr(self, name) < 1:
+                raise LowlpValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+        if self.k % self.group_size:
+            raise LowlpValueError(f"group_size: must divide k = {self.k}, got {self.group_size}")
+        is_table = table_bits(self.weight) is not None
+        for name, allowed in (
+            ("activation", ACTIVATIONS),
+            ("out", OUTPUTS),
+            ("scale", tuple(SCALE_DTYPES)),
+            ("zeros", ("", *ZERO_TYPES)),
+            ("offsets", ("", *OFFSET_TYPES)),
+            ("table", SCOPES if is_table else ("",)),
+            ("bias", ("", *OUTPUTS)),
+        ):
+            if getattr(self, name) not in allowed:
+                listed = ", ".join(repr(choice) if choice == "" else choice for choice in allowed)
+                raise LowlpValueError(f"{name}: must be one of {listed}, got {getattr(self, name)!r}")
+        if self.zeros and self.offsets:
+            raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
+        if self.zeros and (is_table or not dtype(self.weight).is_integer):
+            raise LowlpValueError(f"zeros: allowed for integer types only, got weight {self.weight}; use offsets")
+        if self.scale2 and self.offsets:
+            raise LowlpValueError("scale2, offsets: at most one of them may be given, got both")
+        if not is_table:
+            check_weight(dtype(self.weight), self.activation)
+
+    @property
+    def bits(self) -> int:
+        """Bits of a code."""
+        return table_bits(self.weight) or dtype(self.weight).bits
+
+    @property
+    def groups(self) -> int:
+        """Groups of a row."""
+        return self.k // self.group_size
+
+    @property
+    def rows_of_unit(self) -> int:
+        """Rows of a unit of packed weights: 16, 32 or 64."""
+        return int(find_placement(self.weight, self.activation).unit_rows)
+
+    @property
+    def corrector(self) -> str:
+        """The type of the zero points or offsets, or ''."""
+        return self.zeros or self.offsets
+
+
+def schedule_for(spec: LinearSpec, m: int) -> Schedule:
+    """The schedule for m rows of x: as few columns as hold them, and as many warps as have units."""
+    columns = next((columns for columns in COLUMNS if m <= columns), COLUMNS[-1])
+    units = -(-spec.n // spec.rows_of_unit)
+    return Schedule(columns, max(warps for warps in WARPS if warps <= units))
+
+
+def table_bits(weight: str) -> int | None:
+    """b for 'lut{b}', else None."""
+    return next((bits for bits in range(1, 9) if weight == f"lut{bits}"), None)
+
+
+def check_weight(weight: DType, activation: str, argument: str = "weight") -> None:
+    """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
+    if weight.bits > 8:
+        raise LowlpValueError(f"{argument}: must be a type of 1 to 8 bits, got {weight.name}")
+    if activation == "f16" and weight.is_float and weight.exponent_bits > 5:
+        raise LowlpValueError(
+            f"{argument}: {weight.name} has {weight.exponent_bits} exponent bits and f16 has 5; use bf16 activations"
+        )
+
+
+def prescale(weight: DType, activation: str) -> float:
+    """The power of two by which weights are multiplied so that the activation type holds all of them exactly."""
+    factor = Codec(weight, "channel").prescale(activation)
+    assert factor is not None, "check_weight refuses other types"
+    return factor

@@ -199,6 +199,76 @@ def _(folder: Path) -> object:
     return on_tiles(body)
 
 
+# --- products of warpgroups -------------------------------------------------------------------------------------------
+
+A_FRAGMENTS = lowlp.spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)
+SUMS = lowlp.spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)
+ROWS_OF_B = lowlp.spatial(8, 16).local(1, 4)
+SWIZZLED = lowlp.swizzle(lowlp.local(8, 8), dim=1).local(1, 8)
+
+
+def multiplied(body: Any, layout: Any = SWIZZLED) -> object:
+    """Runs `body(a, b, stored)`: A, a shared tile of 8 x 64, and what is stored to it."""
+
+    def whole(x: Any) -> None:
+        stored = ll.load_global(ll.view_global(x, shape=[8, 64]), offsets=[0, 0], layout=ROWS_OF_B)
+        body(ll.full(1.0, "f16", layout=A_FRAGMENTS), ll.alloc_shared("f16", [8, 64], layout), stored)
+
+    kernel = ll.make_kernel(whole, name="kernel", parameters={"x": ll.pointer("f16")}, grid=(1,), num_threads=128)
+    return kernel(np.ones((8, 64), np.float16))
+
+
+@mistake("a shared tile that the hardware cannot multiply by")
+def _(folder: Path) -> object:
+    return multiplied(lambda a, b, stored: ll.wgmma(a, b, offsets=[0, 0], layout=SUMS), layout=None)
+
+
+@mistake("sums that are used before they are waited for")
+def _(folder: Path) -> object:
+    return multiplied(
+        lambda a, b, stored: ll.full(0.0, "f32", layout=SUMS) + ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+    )
+
+
+@mistake("a shared tile that was just stored, without a fence")
+def _(folder: Path) -> object:
+    def body(a: Any, b: Any, stored: Any) -> None:
+        ll.store_shared(stored, b, offsets=[0, 0])
+        ll.synchronize()
+        sums = ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+        ll.wgmma_commit()
+        ll.wgmma_wait(0, sums)
+
+    return multiplied(body)
+
+
+@mistake("a shared tile that is overwritten before the wait")
+def _(folder: Path) -> object:
+    def body(a: Any, b: Any, stored: Any) -> None:
+        ll.store_shared(stored, b, offsets=[0, 0])
+        ll.fence_async()
+        ll.synchronize()
+        sums = ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+        ll.wgmma_commit()
+        ll.store_shared(stored, b, offsets=[0, 0])
+        ll.wgmma_wait(0, sums)
+
+    return multiplied(body)
+
+
+@mistake("sums that are taken by a wait that does not cover them")
+def _(folder: Path) -> object:
+    def body(a: Any, b: Any, stored: Any) -> None:
+        ll.store_shared(stored, b, offsets=[0, 0])
+        ll.fence_async()
+        ll.synchronize()
+        sums = ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+        ll.wgmma_commit()
+        ll.wgmma_wait(1, sums)
+
+    return multiplied(body)
+
+
 # --- numbers and promises on the CPU target ---------------------------------------------------------------------------
 
 

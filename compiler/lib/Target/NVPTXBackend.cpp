@@ -17,6 +17,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -62,6 +63,18 @@ createMachine(StringRef chip, unsigned optLevel) {
   return machine;
 }
 
+/// Inline PTX may be an instruction that all threads of a warp carry out
+/// together, which must not move into a branch that only some of them take. MLIR
+/// cannot say so; clang says it of every call of a kernel.
+static void markConvergent(Module &module) {
+  for (Function &function : module)
+    for (BasicBlock &block : function)
+      for (Instruction &instruction : block)
+        if (auto *call = dyn_cast<CallInst>(&instruction);
+            call && call->isInlineAsm() && call->mayHaveSideEffects())
+          call->setConvergent();
+}
+
 static Expected<std::string>
 compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
   lowlp::LLVMErrors errors;
@@ -75,6 +88,7 @@ compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
       createMachine(chip, optLevel);
   if (!machine)
     return machine.takeError();
+  markConvergent(**module);
   lowlp::optimize(**module, **machine, optLevel);
   SmallString<0> text;
   raw_svector_ostream stream(text);

@@ -1,5 +1,6 @@
 //===- LowlpComputeOps.cpp - arithmetic on register tiles -----------------===//
 #include "ComputeType.h"
+#include "SumType.h"
 
 #include "lowlp/Layout/LayoutText.h"
 
@@ -102,9 +103,7 @@ OpFoldResult ViewOp::fold(FoldAdaptor) {
 // DotOp
 //===----------------------------------------------------------------------===//
 
-/// The type of sums of products of `a` and `b`; null where no instruction
-/// multiplies them (PTX ISA, "Warp-level matrix instructions: mma").
-static Type getSumType(Type a, Type b) {
+Type lowlp::getSumType(Type a, Type b) {
   auto isByte = [](Type type) {
     return type.isSignedInteger(8) || type.isUnsignedInteger(8);
   };

@@ -32,6 +32,8 @@ int64_t AllocSharedOp::getAlignBytes() {
   for (Operation *user : getShared().getUsers())
     if (auto copy = dyn_cast<CopyTensorOp>(user))
       alignBytes = std::max(alignBytes, copy.getAlignBytes());
+    else if (auto product = dyn_cast<WgmmaOp>(user))
+      alignBytes = std::max(alignBytes, product.getAlignBytes());
   return alignBytes;
 }
 

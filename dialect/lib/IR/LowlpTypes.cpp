@@ -151,6 +151,13 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyElementType(emitError, type);
 }
 
+LogicalResult SumsType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               Type type, Layout layout) {
+  if (type.isF32() || type.isSignedInteger(32))
+    return success();
+  return emitError() << "sums must be f32 or si32, but are " << type;
+}
+
 int64_t SharedType::getSizeInBytes() const {
   constexpr int64_t most = int64_t(1) << 40;
   int64_t elements = getLayout().numElements();
@@ -206,7 +213,7 @@ static Type parseFloatType(DialectAsmParser &parser) {
                                     mantissaBits);
 }
 
-/// Parses `16x8xf32, local(...)>`, behind `tile` or `shared`. The layout of a
+/// Parses `16x8xf32, local(...)>`, behind `tile`, `sums` or `shared`. The layout of a
 /// shared tile may be left out.
 template <typename LaidOutType, typename LayoutOf>
 static Type parseLaidOutType(DialectAsmParser &parser,
@@ -259,6 +266,8 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
     return parseFloatType(parser);
   if (mnemonic == "tile")
     return parseLaidOutType<TileType>(parser, parseLayout);
+  if (mnemonic == "sums")
+    return parseLaidOutType<SumsType>(parser, parseLayout);
   if (mnemonic == "shared")
     return parseLaidOutType<SharedType>(parser, parseSharedLayout);
   if (mnemonic == "mbarriers") {
@@ -326,9 +335,9 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
       .Case([&](MbarriersType barriers) {
         printer << "mbarriers<" << barriers.getCount() << ">";
       })
-      .Case([&](TileType tile) {
-        printer << "tile<";
-        printer.printDimensionList(tile.getShape());
+      .Case<TileType, SumsType>([&](auto tile) {
+        printer << (isa<TileType>(type) ? "tile<" : "sums<");
+        printer.printDimensionList(ArrayRef(tile.getLayout().shape()));
         printer << "x" << tile.getElementType() << ", " << str(tile.getLayout())
                 << ">";
       });

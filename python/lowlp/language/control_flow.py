@@ -14,9 +14,8 @@ from lowlp._mlir import ir
 
 from .scalars import Scalar, as_index, convert, describe, known_nonnegative, logical
 from .source import Place, here, type_error, value_error
-from .tiles import Tile
 from .tracing import Scope, current_trace, is_tracing
-from .variables import Carry, Merge, Variables, in_new_containers
+from .variables import Carried, Carry, Merge, Variables, in_new_containers
 
 __all__ = ["Range", "Variables"]
 
@@ -227,7 +226,7 @@ def python_condition(condition: Any, what: str, line: int) -> Any:
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def _types(values: Sequence[Scalar | Tile]) -> list[ir.Type]:
+def _types(values: Sequence[Carried]) -> list[ir.Type]:
     return [value.ir_value.type for value in values]
 
 
@@ -235,6 +234,6 @@ def _append_block(region: ir.Region, types: Sequence[ir.Type], location: ir.Loca
     return region.blocks.append(*types, arg_locs=[location] * len(types))
 
 
-def _wrap(models: Sequence[Scalar | Tile], values: Iterable[ir.Value]) -> list[Scalar | Tile]:
+def _wrap(models: Sequence[Carried], values: Iterable[ir.Value]) -> list[Carried]:
     """Values of the innermost region, each of the type of its model."""
     return [model.like(value) for model, value in zip(models, values, strict=True)]

@@ -182,7 +182,7 @@ def view(tile: Tile, *, dtype: str | DType, layout: Layout | str) -> Tile:
     return emit_tile("lowlp.view", element, tile_layout, [source])
 
 
-def _sum_dtype(a: DType, b: DType) -> str:
+def sum_dtype(a: DType, b: DType) -> str:
     """What products of the two types add up to; '' where no instruction multiplies them."""
     names = {a.name, b.name}
     if (len(names) == 1 and names <= {"f16", "bf16"}) or names <= {"f8e4m3", "f8e5m2"}:
@@ -205,7 +205,7 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
     for name, tile in tiles.items():
         if len(tile.shape) != 2:
             raise value_error(f"{name}: must have 2 dimensions, found {len(tile.shape)}")
-    sums = _sum_dtype(a.dtype, b.dtype)
+    sums = sum_dtype(a.dtype, b.dtype)
     if not sums:
         raise type_error(
             "a and b must both hold f16, both bf16, both uint1, 8-bit integers, or f8e4m3 and f8e5m2, "

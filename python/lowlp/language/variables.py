@@ -2,7 +2,7 @@
 
 A variable holds one value or a list, tuple or dict of values, nested as one likes. Its leaves are
 
-    scalars, tiles, numbers    carried and merged; a number becomes a scalar when it has to
+    scalars, tiles, numbers    carried and merged, as sums under way are; a number becomes a scalar when it has to
     all else                   (layouts, views, strings, ...) must stay what it is
 
 A variable that has no value after a loop or branch holds an `Unassigned`, which explains itself when it is used.
@@ -18,8 +18,10 @@ from .scalars import Scalar, convert, describe, is_bool, is_number, lift
 from .source import Place, here, type_error
 from .tiles import Tile
 from .tracing import TracedValue, Unassigned
+from .wgmma import Sums
 
 Values = tuple[object, ...]
+Carried = Scalar | Tile | Sums
 
 
 @dataclass(frozen=True)
@@ -106,16 +108,16 @@ def is_unchanged(before: object, after: object) -> bool:
         return False
 
 
-def carried(leaf: object) -> Scalar | Tile | None:
+def carried(leaf: object) -> Carried | None:
     """The leaf as a value that can be carried or merged; None where it is none."""
-    return leaf if isinstance(leaf, Tile) else lift(leaf)
+    return leaf if isinstance(leaf, Tile | Sums) else lift(leaf)
 
 
-def converted(leaf: Any, model: Scalar | Tile) -> Scalar | Tile | None:
+def converted(leaf: Any, model: Carried) -> Carried | None:
     """The leaf as a value of the model's type, or None."""
     if isinstance(model, Scalar):
         return convert(leaf, model.dtype)
-    same = isinstance(leaf, Tile) and (leaf.dtype, leaf.layout) == (model.dtype, model.layout)
+    same = isinstance(leaf, type(model)) and (leaf.dtype, leaf.layout) == (model.dtype, model.layout)
     return leaf if same else None
 
 
@@ -138,10 +140,10 @@ class Merge:
     """
 
     def __init__(self, variables: Variables, what: str) -> None:
-        self.results_of: tuple[list[Scalar | Tile], list[Scalar | Tile]] = ([], [])
+        self.results_of: tuple[list[Carried], list[Carried]] = ([], [])
         self._variables = variables
         self._what = what
-        self._rebuild: list[Callable[[Sequence[Scalar | Tile]], object]] = []
+        self._rebuild: list[Callable[[Sequence[Carried]], object]] = []
 
     def add(self, index: int, ends: tuple[object, object]) -> None:
         """Takes the two values of a variable. Raises KernelTypeError when they do not fit together."""
@@ -179,7 +181,7 @@ class Merge:
             self._variables.place(index),
         )
 
-    def rebuild(self, results: Sequence[Scalar | Tile]) -> Values:
+    def rebuild(self, results: Sequence[Carried]) -> Values:
         """The values of the variables after both branches."""
         return tuple(rebuild(results) for rebuild in self._rebuild)
 
@@ -191,7 +193,7 @@ class Carry:
     """
 
     def __init__(self, variables: Variables, what: str, owned: Sequence[str] = ()) -> None:
-        self.initial: list[Scalar | Tile] = []
+        self.initial: list[Carried] = []
         self._variables = variables
         self._what = what
         self._owned = owned
@@ -210,7 +212,7 @@ class Carry:
                 self.initial.append(lifted)
         return slots
 
-    def enter(self, arguments: Sequence[Scalar | Tile]) -> None:
+    def enter(self, arguments: Sequence[Carried]) -> None:
         """Gives the variables their values at the start of an iteration."""
         self._variables.write(
             tuple(
@@ -221,9 +223,9 @@ class Carry:
             )
         )
 
-    def leave(self) -> list[Scalar | Tile]:
+    def leave(self) -> list[Carried]:
         """The carried values at the end of an iteration. Raises KernelTypeError when a variable changes its type."""
-        result: list[Scalar | Tile] = []
+        result: list[Carried] = []
         self._after = self._variables.get()
         for index, (before, after, slots) in enumerate(zip(self._before, self._after, self._slots, strict=True)):
             if slots is None:
@@ -249,7 +251,7 @@ class Carry:
             self._variables.place(index),
         )
 
-    def exit(self, results: Sequence[Scalar | Tile]) -> None:
+    def exit(self, results: Sequence[Carried]) -> None:
         """Gives the variables their values after the loop; a number that the body leaves as it was stays one."""
         values: list[object] = []
         for name, before, after, slots in zip(
@@ -271,6 +273,6 @@ def _is_known(leaf: object) -> bool:
     return is_number(leaf) or is_bool(leaf)
 
 
-def _with_slots(value: object, slots: Sequence[int | None], arguments: Sequence[Scalar | Tile]) -> object:
+def _with_slots(value: object, slots: Sequence[int | None], arguments: Sequence[Carried]) -> object:
     leaves = (leaf if slot is None else arguments[slot] for leaf, slot in zip(leaves_of(value), slots, strict=True))
     return with_leaves(value, leaves)

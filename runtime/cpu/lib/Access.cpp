@@ -39,7 +39,7 @@ const Place &Block::checkAccess(LowlpThread &thread, const Access &access,
   }
   if (access.bytes <= 0)
     return *place;
-  if (!pending.isEmpty())
+  if (somethingPends())
     checkFree(thread, access, *place, site);
   if (!remember(thread, access, *place, site, usesValue))
     abandon();

@@ -48,7 +48,7 @@ Collision AccessHistory::collide(const Cell &cell, const PastAccess &access,
     int32_t thread = access.actor.thread;
     if (!order.hasSeen(thread, other.component, other.time))
       return {Collision::Race, other};
-    if (access.isAsync && !other.isAsync &&
+    if (access.isAsync() && !other.isAsync() &&
         !order.isFenced(thread, other.component, other.time))
       return {Collision::MissingFence, other};
   }
@@ -76,7 +76,7 @@ Collision AccessHistory::visit(int64_t byteOffset, int64_t bytes,
       return false;
     auto isCovered = [&](const PastAccess &other) {
       bool sameKind =
-          other.kind == access.kind && other.isAsync == access.isAsync;
+          other.kind == access.kind && other.isAsync() == access.isAsync();
       return (sameKind || access.kind == PlainWrite) &&
              order.hasSeen(access.actor.thread, other.component, other.time);
     };

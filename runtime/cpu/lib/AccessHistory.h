@@ -24,13 +24,19 @@
 namespace lowlp {
 namespace cpu {
 
+/// Who touches the bytes: a thread itself, or something that goes through the
+/// async proxy.
+enum class Agent : uint8_t { Thread, BulkCopy, Product };
+
 /// One access in the history of its bytes.
 struct PastAccess {
   uint32_t time;
   uint16_t component; ///< whose clock tells who has seen it
   Actor actor;
   AccessKind kind;
-  bool isAsync; ///< through the async proxy, by a bulk copy
+  Agent agent;
+
+  bool isAsync() const { return agent != Agent::Thread; }
 };
 
 /// What an access collides with.

@@ -26,12 +26,24 @@ static char *addressOf(const Access &access) {
          access.byteOffset;
 }
 
-void Block::checkFree(LowlpThread &thread, const Access &access,
-                      const Place &place, const char *site) {
+/// Reports an access to bytes that something under way still needs, or brings.
+/// Returns false then.
+bool Block::isFree(const LowlpThread &thread, const Access &access,
+                   const Place &place, const char *site) {
+  if (access.isWrite() && !held.isEmpty())
+    if (const HeldTiles::Holder *holder =
+            held.find(addressOf(access), access.bytes)) {
+      setError(thread, site,
+               memory.describe(place, access) +
+                   " changes bytes that a product still reads, begun by thread " +
+                   toString(threads[size_t(holder->thread)].position) + " at " +
+                   holder->site);
+      return false;
+    }
   Obstacle obstacle =
       pending.find(addressOf(access), access.bytes, access.isWrite());
   if (!obstacle.copy && !obstacle.isMbarrier)
-    return;
+    return true;
   if (obstacle.isMbarrier)
     setError(thread, site,
              memory.describe(place, access) +
@@ -46,7 +58,7 @@ void Block::checkFree(LowlpThread &thread, const Access &access,
                         "issued by thread ") +
                  toString(threads[size_t(obstacle.copy->thread)].position) +
                  " at " + obstacle.copy->site);
-  abandon();
+  return false;
 }
 
 void Block::copyAsync(LowlpThread &thread, const Access &source,
@@ -105,9 +117,9 @@ bool Block::issueBulkCopy(LowlpThread &thread, PendingCopy copy,
       abandon();
     }
     (access == &copy.source ? copy.sourcePlace : copy.destinationPlace) = place;
-    if (!pending.isEmpty())
+    if (somethingPends())
       checkFree(thread, *access, *place, copy.site);
-    if (!rememberBulk(thread, *access, *place, copy.site))
+    if (!rememberAsync(thread, *access, *place, copy.site, Agent::BulkCopy))
       abandon();
     if (traffic)
       traffic->add(copy.site, thread.index, thread.laneBit(),
@@ -151,7 +163,7 @@ void Block::landBulkCopy(Mbarrier &barrier, PendingCopies::Number number) {
                        order->componentOf(barrier.number),
                        {uint16_t(copy.thread), siteNumbers(copy.site)},
                        PlainWrite,
-                       /*isAsync=*/true};
+                       Agent::BulkCopy};
   history.replace(copy.destinationPlace->offsetOf(copy.destination),
                   copy.destination.bytes, access);
   barrier.missingBytes -= copy.destination.bytes;
@@ -173,7 +185,8 @@ bool Block::readBulkSource(const LowlpThread &thread,
     return true;
   copy.moveBytes();
   pending.setRead(number);
-  return rememberBulk(thread, copy.source, *copy.sourcePlace, copy.site);
+  return rememberAsync(thread, copy.source, *copy.sourcePlace, copy.site,
+                       Agent::BulkCopy);
 }
 
 bool Block::landBulkCopies(LowlpThread &thread, int64_t numUnderWay,
@@ -192,8 +205,8 @@ bool Block::landBulkCopies(LowlpThread &thread, int64_t numUnderWay,
       return false;
     PendingCopy copy = pending.get(number);
     pending.remove(number);
-    if (!rememberBulk(thread, copy.destination, *copy.destinationPlace,
-                      copy.site))
+    if (!rememberAsync(thread, copy.destination, *copy.destinationPlace,
+                       copy.site, Agent::BulkCopy))
       return false;
   }
   return true;

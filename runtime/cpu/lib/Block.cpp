@@ -58,6 +58,7 @@ Block::Block(LaunchState &launch, StackPool &stacks)
     memory.setShared(shared.get(), config.sharedBytes, sharedShadow.get());
   threads.resize(size_t(numThreads));
   warps.resize(size_t((numThreads + lanesPerWarp - 1) / lanesPerWarp));
+  warpProducts.resize(warps.size());
   ready.reserve(size_t(numThreads));
   for (int64_t index = 0; index < numThreads; ++index) {
     LowlpThread &thread = threads[size_t(index)];
@@ -81,6 +82,9 @@ void Block::begin(int64_t blockIndex, int64_t newPosition) {
   failed = false;
   ready.clear();
   pending.reset(shared.get(), config.sharedBytes);
+  held.reset(shared.get(), config.sharedBytes);
+  for (WarpProducts &products : warpProducts)
+    products.reset();
   mbarriers.clear();
   if (order)
     startOrder();
@@ -213,7 +217,7 @@ void Block::startOrder() {
 /// copies is wrong.
 void Block::finish(LowlpThread &thread) {
   finishCopies(thread);
-  if (failed)
+  if (failed || !checkProductsFinished(thread))
     return;
   thread.state = ThreadState::Exited;
   ++numExited;

@@ -40,6 +40,7 @@
 #include "StackPool.h"
 #include "ThreadOrder.h"
 #include "Traffic.h"
+#include "Wgmma.h"
 
 #include <boost/context/detail/fcontext.hpp>
 
@@ -53,6 +54,7 @@ namespace cpu {
 class Block;
 
 constexpr int lanesPerWarp = 32;
+constexpr int warpsPerGroup = 4;
 
 enum class ThreadState : uint8_t {
   Ready,
@@ -94,6 +96,10 @@ enum class MeetingKind : uint8_t {
   Shuffle,
   LoadMatrix,
   StoreMatrix,
+  Wgmma, ///< of a warpgroup; the following three of a warp
+  WgmmaFence,
+  WgmmaCommit,
+  WgmmaWait,
   Word,
   Mbarrier
 };
@@ -107,14 +113,15 @@ struct AwaitedWord {
 /// What a thread brings to a place where it waits for others.
 struct Arrival {
   MeetingKind kind;
-  int32_t mode;     ///< kind of mma, mode of shuffle or of matrices, or number
-                    ///< of mbarrier
+  int32_t mode;     ///< kind of mma or wgmma, mode of shuffle or of matrices,
+                    ///< number of mbarrier, or groups that a wait leaves
   const char *site; ///< compared by address
   uint32_t members; ///< the lanes of the warp that take part; not for barriers
   union {
     MmaOperands mma;
     ShuffleOperands shuffle;
     MatrixOperands matrix;
+    WgmmaOperands *wgmma; ///< on the lane's stack
     AwaitedWord awaited;
     const Mbarrier *mbarrier;
   };
@@ -292,6 +299,11 @@ public:
   void announceRow(LowlpThread &thread, const MatrixOperands &row,
                    int32_t count, bool isStore, const char *site);
 
+  /// Gives the thread back its share of sums that no product changes any more,
+  /// or reports why not (Warpgroup.cpp).
+  void takeSums(LowlpThread &thread, int64_t name, void *words,
+                const char *site);
+
   /// Leaves the thread's fiber for good.
   [[noreturn]] void abandon();
 
@@ -314,6 +326,7 @@ private:
   bool isComplete(const LowlpThread &thread);
   bool takePlace(LowlpThread &thread);
   void release(const LowlpThread &thread);
+  void releaseWarp(const LowlpThread &thread);
   void multiply(const LowlpThread &thread);
   bool exchange(const LowlpThread &thread);
   bool moveMatrices(const LowlpThread &thread);
@@ -327,11 +340,37 @@ private:
   const LowlpThread *findExited(const LowlpThread &waiting);
   const LowlpThread *findWaitingFor(const LowlpThread &exited);
 
-  bool landsLate() const { return config.checks & LowlpCheckRaces; }
-  void checkFree(LowlpThread &thread, const Access &access, const Place &place,
+  // Warpgroups (Warpgroup.cpp).
+
+  static int32_t firstWarpOfGroup(const LowlpThread &thread) {
+    return thread.warpIndex() / warpsPerGroup * warpsPerGroup;
+  }
+  bool isWarpgroupComplete(const LowlpThread &thread);
+  const LowlpThread *findStrayWarp(const LowlpThread &thread);
+  const LowlpThread *findExitedInGroup(const LowlpThread &waiting);
+  const LowlpThread *findProductWithout(const LowlpThread &exited);
+  bool checkTile(LowlpThread &reader, const MatrixTile &tile, int32_t n,
                  const char *site);
-  bool rememberBulk(const LowlpThread &thread, const Access &access,
-                    const Place &place, const char *site);
+  WarpSums *findSums(const LowlpThread &first, WarpProducts &products,
+                     int32_t n, size_t &index);
+  bool beginPart(LowlpThread &first);
+  bool beginProduct(const LowlpThread &thread);
+  bool finishProducts(const LowlpThread &thread, int32_t numUnderWay);
+  bool joinWarpgroup(LowlpThread &thread);
+  bool checkProductsFinished(const LowlpThread &thread);
+
+  bool landsLate() const { return config.checks & LowlpCheckRaces; }
+  /// Whether an access may touch what is under way.
+  bool somethingPends() const { return !pending.isEmpty() || !held.isEmpty(); }
+  bool isFree(const LowlpThread &thread, const Access &access,
+              const Place &place, const char *site);
+  void checkFree(const LowlpThread &thread, const Access &access,
+                 const Place &place, const char *site) {
+    if (!isFree(thread, access, place, site))
+      abandon();
+  }
+  bool rememberAsync(const LowlpThread &thread, const Access &access,
+                     const Place &place, const char *site, Agent agent);
   bool issueBulkCopy(LowlpThread &thread, PendingCopy copy,
                      PendingCopies::Number &number);
   bool landCopy(const LowlpThread &thread, PendingCopies::Number number);
@@ -350,15 +389,17 @@ private:
   void checkAllLanded();
 
   bool compareWithHistory(const LowlpThread &thread, const Access &access,
-                          const Place &place, const char *site, bool isAsync);
+                          const Place &place, const char *site, Agent agent);
   bool visitShadow(const LowlpThread &thread, const Access &access,
                    const Place &place, const char *site, bool usesValue);
   void setCollisionError(const LowlpThread &thread, const char *site,
-                         const std::string &access, const Collision &collision);
+                         const std::string &access, Agent agent,
+                         const Collision &collision);
   bool knowsOf(uint32_t block) const;
   void setRaceError(const LowlpThread &thread, const char *site,
                     const std::string &access, const Finding &finding);
   void setDivergenceError(const LowlpThread &thread, uint32_t conflict);
+  void setStrayWarpError(const LowlpThread &thread, const LowlpThread &stray);
   void setExitError(const LowlpThread &exited, const Arrival &missed);
   void setDeadlockError();
   std::string listWaiting() const;
@@ -373,6 +414,8 @@ private:
   std::unique_ptr<char, Free> shared;
   std::unique_ptr<Shadow> sharedShadow; ///< null if no check needs it
   PendingCopies pending;
+  HeldTiles held; ///< by products under way
+  std::vector<WarpProducts> warpProducts;
   std::map<int64_t, Mbarrier> mbarriers; ///< by byte offset in shared memory
   std::unique_ptr<ThreadOrder> order; ///< null unless mbarriers order accesses
   AccessHistory history;              ///< of shared memory; valid with `order`

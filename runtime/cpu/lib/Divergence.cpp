@@ -88,6 +88,17 @@ void Block::setDivergenceError(const LowlpThread &thread, uint32_t conflict) {
   setError(thread, arrival.site, text);
 }
 
+/// Reports that two warps of a warpgroup have come to different places, at one
+/// of which all of them must multiply together.
+void Block::setStrayWarpError(const LowlpThread &thread,
+                              const LowlpThread &stray) {
+  setError(thread, thread.arrival.site,
+           describeDivergence(thread.arrival) +
+               ("the four warps of a warpgroup multiply together, but thread " +
+                toString(stray.position)) +
+               " waits at " + describePlace(stray.arrival));
+}
+
 /// Reports that `exited` can no longer come where others wait for it.
 void Block::setExitError(const LowlpThread &exited, const Arrival &missed) {
   setError(exited, missed.site,

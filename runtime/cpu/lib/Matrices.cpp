@@ -39,7 +39,7 @@ void Block::announceRow(LowlpThread &thread, const MatrixOperands &row,
                  memory.nameOf(*place));
     abandon();
   }
-  if (!pending.isEmpty())
+  if (somethingPends())
     checkFree(thread, access, *place, site);
   uint32_t lanes = uint32_t((uint64_t(1) << rowsPerMatrix * count) - 1);
   if (traffic)

@@ -61,6 +61,10 @@ bool Block::hold(LowlpThread &thread) {
     setExitError(*exited, thread.arrival);
     return false;
   }
+  if (const LowlpThread *stray = findStrayWarp(thread)) {
+    setStrayWarpError(thread, *stray);
+    return false;
+  }
   uint32_t conflict = lanesInConflict(thread);
   if (!conflict && !barriersDiffer)
     return true;
@@ -104,6 +108,8 @@ uint32_t Block::lanesInConflict(const LowlpThread &thread) {
 const LowlpThread *Block::findExited(const LowlpThread &waiting) {
   if (numExited == 0)
     return nullptr;
+  if (waiting.arrival.kind == MeetingKind::Wgmma)
+    return findExitedInGroup(waiting);
   if (waiting.arrival.kind != MeetingKind::Barrier) {
     uint32_t exited = warpOf(waiting).exited & waiting.arrival.members;
     return exited ? &neighbour(waiting, takeLowest(exited)) : nullptr;
@@ -125,13 +131,15 @@ const LowlpThread *Block::findWaitingFor(const LowlpThread &exited) {
     if (other.arrival.members & exited.laneBit())
       return &other;
   }
-  return nullptr;
+  return findProductWithout(exited);
 }
 
 /// Whether everyone whom `thread` waits for is there.
 bool Block::isComplete(const LowlpThread &thread) {
   if (thread.arrival.kind == MeetingKind::Barrier)
     return size_t(numAtBarrier) == threads.size();
+  if (thread.arrival.kind == MeetingKind::Wgmma)
+    return isWarpgroupComplete(thread);
   return lanesArrivedWith(thread) == thread.arrival.members;
 }
 
@@ -153,6 +161,11 @@ bool Block::takePlace(LowlpThread &thread) {
   case MeetingKind::LoadMatrix:
   case MeetingKind::StoreMatrix:
     return moveMatrices(thread);
+  case MeetingKind::Wgmma:
+  case MeetingKind::WgmmaFence:
+  case MeetingKind::WgmmaCommit:
+  case MeetingKind::WgmmaWait:
+    return joinWarpgroup(thread);
   case MeetingKind::Mbarrier:
   case MeetingKind::Word:
     break; // No meetings.
@@ -190,15 +203,26 @@ bool Block::exchange(const LowlpThread &thread) {
   return true;
 }
 
+/// Lets the members of a collective in the warp of `thread` go on.
+void Block::releaseWarp(const LowlpThread &thread) {
+  warpOf(thread).atCollective &= ~thread.arrival.members;
+  if (order)
+    order->sharePhases(thread.warpIndex() * lanesPerWarp,
+                       thread.arrival.members);
+  for (uint32_t rest = thread.arrival.members; rest;)
+    makeReady(neighbour(thread, takeLowest(rest)));
+}
+
 /// Lets everyone in the meeting of `thread` go on.
 void Block::release(const LowlpThread &thread) {
+  if (thread.arrival.kind == MeetingKind::Wgmma) {
+    int32_t first = firstWarpOfGroup(thread);
+    for (int32_t warp = first; warp < first + warpsPerGroup; ++warp)
+      releaseWarp(threads[size_t(warp * lanesPerWarp)]);
+    return;
+  }
   if (thread.arrival.kind != MeetingKind::Barrier) {
-    warpOf(thread).atCollective &= ~thread.arrival.members;
-    if (order)
-      order->sharePhases(thread.warpIndex() * lanesPerWarp,
-                         thread.arrival.members);
-    for (uint32_t rest = thread.arrival.members; rest;)
-      makeReady(neighbour(thread, takeLowest(rest)));
+    releaseWarp(thread);
     return;
   }
   numAtBarrier = 0;

@@ -33,19 +33,23 @@ void Block::setRaceError(const LowlpThread &thread, const char *site,
   setError(thread, site, text);
 }
 
-/// Reports that `access` collides with one that the history keeps.
+static std::string describeAgent(Agent agent) {
+  return agent == Agent::BulkCopy ? "a bulk copy" : "a product";
+}
+
+/// Reports that `access`, by `agent`, collides with one that the history keeps.
 void Block::setCollisionError(const LowlpThread &thread, const char *site,
-                              const std::string &access,
+                              const std::string &access, Agent agent,
                               const Collision &collision) {
   const PastAccess &other = collision.other;
   std::string by = describeKind(other.kind) +
-                   std::string(other.isAsync ? " of a bulk copy by thread "
-                                             : " by thread ") +
+                   (other.isAsync() ? " of " + describeAgent(other.agent) : "") +
+                   " by thread " +
                    toString(delinearize(other.actor.thread, config.block)) +
                    " at " + launch.sites.getSite(other.actor.site);
   if (collision.kind == Collision::MissingFence)
     setError(thread, site,
-             "missing fence: " + access + " by a bulk copy and " + by +
+             "missing fence: " + access + " by " + describeAgent(agent) + " and " + by +
                  " have no fence_async between them");
   else
     setError(thread, site,
@@ -58,20 +62,21 @@ void Block::setCollisionError(const LowlpThread &thread, const char *site,
 /// copy is going to write is added to it.
 bool Block::compareWithHistory(const LowlpThread &thread, const Access &access,
                                const Place &place, const char *site,
-                               bool isAsync) {
+                               Agent agent) {
   PastAccess past = {order->getTime(),
                      uint16_t(thread.index),
                      {uint16_t(thread.index), siteNumbers(site)},
                      access.kind,
-                     isAsync};
+                     agent};
   int64_t offset = place.offsetOf(access);
   Collision collision =
-      isAsync && access.isWrite()
+      past.isAsync() && access.isWrite()
           ? history.compare(offset, access.bytes, past, *order)
           : history.visit(offset, access.bytes, past, *order);
   if (collision.kind == Collision::Nothing)
     return true;
-  setCollisionError(thread, site, memory.describe(place, access), collision);
+  setCollisionError(thread, site, memory.describe(place, access), agent,
+                    collision);
   return false;
 }
 
@@ -89,18 +94,18 @@ bool Block::remember(const LowlpThread &thread, const Access &access,
   if (!place.shadow)
     return true;
   if (order && memory.isShared(place) &&
-      !compareWithHistory(thread, access, place, site, /*isAsync=*/false))
+      !compareWithHistory(thread, access, place, site, Agent::Thread))
     return false;
   return visitShadow(thread, access, place, site, usesValue);
 }
 
-/// `remember` for what a bulk copy reads or writes.
-bool Block::rememberBulk(const LowlpThread &thread, const Access &access,
-                         const Place &place, const char *site) {
+/// `remember` for what a bulk copy or a product reads or writes.
+bool Block::rememberAsync(const LowlpThread &thread, const Access &access,
+                          const Place &place, const char *site, Agent agent) {
   if (!place.shadow)
     return true;
   if (order && memory.isShared(place) &&
-      !compareWithHistory(thread, access, place, site, /*isAsync=*/true))
+      !compareWithHistory(thread, access, place, site, agent))
     return false;
   return visitShadow(thread, access, place, site, !access.isWrite());
 }

@@ -39,6 +39,11 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuCopyBulkWait),
       LOWLP_CPU_SYMBOL(lowlpCpuCopyTensor),
       LOWLP_CPU_SYMBOL(lowlpCpuPrint),
+      LOWLP_CPU_SYMBOL(lowlpCpuWgmmaFence),
+      LOWLP_CPU_SYMBOL(lowlpCpuWgmma),
+      LOWLP_CPU_SYMBOL(lowlpCpuWgmmaCommit),
+      LOWLP_CPU_SYMBOL(lowlpCpuWgmmaWait),
+      LOWLP_CPU_SYMBOL(lowlpCpuWgmmaTake),
   };
   *count = sizeof(symbols) / sizeof(symbols[0]);
   return symbols;

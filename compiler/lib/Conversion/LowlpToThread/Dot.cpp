@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+#include "RegisterGrid.h"
 
 #include "lowlp/IR/Simt.h"
 
@@ -17,30 +18,6 @@
 
 using namespace mlir;
 using namespace lowlp;
-
-/// The positions in a vector of the elements of `registers`, `size` each.
-static SmallVector<int64_t> getPositions(ArrayRef<int64_t> registers,
-                                         int64_t size) {
-  SmallVector<int64_t> positions;
-  for (int64_t index : registers)
-    for (int64_t j = 0; j < size; ++j)
-      positions.push_back(index * size + j);
-  return positions;
-}
-
-/// `registers` of `size` elements each, out of the vector `tile`.
-static Value gather(OpBuilder &builder, Location loc, Value tile,
-                    ArrayRef<int64_t> registers, int64_t size) {
-  SmallVector<int64_t> positions = getPositions(registers, size);
-  int64_t count = static_cast<int64_t>(positions.size());
-  bool isSlice = positions.back() - positions.front() == count - 1 &&
-                 llvm::is_sorted(positions);
-  if (isSlice)
-    return vector::ExtractStridedSliceOp::create(
-        builder, loc, tile, ArrayRef<int64_t>{positions.front()},
-        ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
-  return vector::ShuffleOp::create(builder, loc, tile, tile, positions);
-}
 
 /// The vector `tile` with `values` in the place of `registers`.
 static Value scatter(OpBuilder &builder, Location loc, Value values, Value tile,
@@ -52,7 +29,7 @@ static Value scatter(OpBuilder &builder, Location loc, Value values, Value tile,
         ArrayRef<int64_t>{1});
   for (auto [position, index] : llvm::enumerate(registers)) {
     Value part =
-        gather(builder, loc, values, static_cast<int64_t>(position), size);
+        gatherRegisters(builder, loc, values, static_cast<int64_t>(position), size);
     tile = vector::InsertStridedSliceOp::create(builder, loc, part, tile,
                                                 ArrayRef<int64_t>{index * size},
                                                 ArrayRef<int64_t>{1});
@@ -73,13 +50,13 @@ struct DotPattern : OpConversionPattern<DotOp> {
     Location loc = getNamedLoc(op);
     auto getMultiplicand = [&](Value tile, ArrayRef<int64_t> registers) {
       Type element = cast<VectorType>(tile.getType()).getElementType();
-      return gather(rewriter, loc, tile, registers,
+      return gatherRegisters(rewriter, loc, tile, registers,
                     32 / element.getIntOrFloatBitWidth());
     };
     constexpr int64_t kSumsPerRegister = 2;
     Value result = adaptor.getC();
     for (const DotStep &step : plans.find(op)->second) {
-      Value c = gather(rewriter, loc, result, step.c, kSumsPerRegister);
+      Value c = gatherRegisters(rewriter, loc, result, step.c, kSumsPerRegister);
       Value sum = simt::MmaOp::create(
           rewriter, loc, c.getType(), getMultiplicand(adaptor.getA(), step.a),
           getPackedType(op.getA()), getMultiplicand(adaptor.getB(), step.b),

@@ -22,10 +22,10 @@
 //===----------------------------------------------------------------------===//
 #include "DotPlan.h"
 
+#include "RegisterGrid.h"
+
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
-
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -34,17 +34,9 @@ namespace {
 
 constexpr int64_t kRegisterBits = 32;
 
-/// An operand of the product as a grid of registers.
-struct Operand {
-  StringRef name;
-  Layout outer;
-  /// The extents of one register.
-  int64_t rows, columns;
-};
-
-/// A place in an operand's grid of registers.
-using Place = std::vector<int64_t>;
-using PlaceInWarp = llvm::function_ref<Place(int64_t)>;
+using Operand = RegisterGrid;
+using Place = RegisterGrid::Place;
+using PlaceInWarp = RegisterGrid::PlaceInWarp;
 
 class Planner {
 public:
@@ -55,7 +47,6 @@ private:
   LogicalResult divideOperands();
   LogicalResult divide(Operand &operand, StringRef name, TileType tile,
                        const Layout &unit, const Layout &fragment);
-  std::optional<int64_t> find(const Operand &operand, PlaceInWarp place);
   FailureOr<int64_t> require(const Operand &operand, PlaceInWarp place,
                              int64_t sum);
   FailureOr<DotStep> planStep(int64_t sum, int64_t k);
@@ -70,18 +61,16 @@ private:
 LogicalResult Planner::divide(Operand &operand, StringRef name, TileType tile,
                               const Layout &unit, const Layout &fragment) {
   const Layout &layout = tile.getLayout();
-  Result<Layout> outer = divideRight(layout, unit);
-  bool isWhole = true;
-  for (auto [d, extent] : llvm::enumerate(layout.shape()))
-    isWhole &= extent % fragment.shape()[d] == 0;
-  if (!outer || !isWhole) {
+  std::optional<RegisterGrid> grid =
+      divideIntoRegisters(name, layout, unit, fragment);
+  if (!grid) {
     unsigned bits = *getElementBits(op.getA().getType().getElementType());
     return op.emitOpError("the layout of ")
            << name << ", '" << str(layout)
            << "', is not made of the fragments of mma m16n8k"
            << 8 * kRegisterBits / bits << ", '" << str(fragment) << "'";
   }
-  operand = {name, *outer, unit.shape()[0], unit.shape()[1]};
+  operand = *grid;
   return success();
 }
 
@@ -101,35 +90,14 @@ LogicalResult Planner::divideOperands() {
   return success(succeeded(fitA) && succeeded(fitB) && succeeded(fitC));
 }
 
-/// The index at which every warp w holds register place(w), or nothing.
-std::optional<int64_t> Planner::find(const Operand &operand,
-                                     PlaceInWarp place) {
-  const Layout &outer = operand.outer;
-  for (int64_t i = 0; i < outer.numLocals(); ++i) {
-    bool everywhere = true;
-    for (int64_t w = 0; w < outer.numThreads() && everywhere; ++w)
-      everywhere = outer.evaluate(w, i) == place(w);
-    if (everywhere)
-      return i;
-  }
-  return std::nullopt;
-}
-
-/// As `find`, with a diagnostic where register `sum` of c lacks it.
+/// As `RegisterGrid::find`, with a diagnostic where register `sum` of c lacks it.
 FailureOr<int64_t> Planner::require(const Operand &operand, PlaceInWarp place,
                                     int64_t sum) {
-  if (std::optional<int64_t> index = find(operand, place))
+  if (std::optional<int64_t> index = operand.find(place))
     return *index;
-  auto describe = [](Place at, const Operand &of) {
-    return llvm::formatv("rows {0} to {1} and columns {2} to {3} of {4}",
-                         at[0] * of.rows, (at[0] + 1) * of.rows - 1,
-                         at[1] * of.columns, (at[1] + 1) * of.columns - 1,
-                         of.name)
-        .str();
-  };
   return op.emitOpError("a warp needs ")
-         << describe(place(0), operand) << " for "
-         << describe(c.outer.evaluate(0, sum), c)
+         << operand.describe(place(0)) << " for "
+         << c.describe(c.outer.evaluate(0, sum))
          << ", in one register in all warps";
 }
 

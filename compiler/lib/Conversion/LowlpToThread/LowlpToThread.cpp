@@ -9,6 +9,7 @@
 #include "Order.h"
 #include "SharedMemory.h"
 #include "TensorMaps.h"
+#include "WgmmaPlan.h"
 
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -206,10 +207,11 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
     planGatherWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
+    FailureOr<WgmmaPlans> wgmmas = planWgmmas(kernels);
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
     FailureOr<ConversionPlans> conversions = planConversions(kernels);
-    if (failed(dots) || failed(shared) || failed(tensorMaps) ||
+    if (failed(dots) || failed(wgmmas) || failed(shared) || failed(tensorMaps) ||
         failed(conversions) || failed(verifyReductions(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
@@ -239,6 +241,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateCastPatterns(converter, patterns);
     populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);
+    populateWgmmaPatterns(converter, patterns, *wgmmas);
     populateElementwisePatterns(converter, patterns);
     populateIntegerPatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);

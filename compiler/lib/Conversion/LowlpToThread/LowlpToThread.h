@@ -36,7 +36,7 @@ mlir::Type getThreadElementType(mlir::Type elementType);
 /// The registers that one thread gives to a tile.
 mlir::VectorType getRegisterType(TileType tile);
 
-/// Maps tiles to registers, pointers and views to `!simt.ptr<global>`, and
+/// Maps tiles to registers, sums under way to `!simt.sums`, pointers and views to `!simt.ptr<global>`, and
 /// shared tiles and mbarriers to `!simt.ptr<shared>`.
 class ThreadTypeConverter : public mlir::TypeConverter {
 public:

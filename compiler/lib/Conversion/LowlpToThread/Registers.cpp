@@ -42,6 +42,10 @@ VectorType lowlp::getRegisterType(TileType tile) {
 ThreadTypeConverter::ThreadTypeConverter() {
   addConversion([](Type type) { return type; });
   addConversion([](TileType tile) -> Type { return getRegisterType(tile); });
+  addConversion([](SumsType sums) -> Type {
+    return simt::SumsType::get(sums.getContext(),
+                               getRegisterType(sums.getTile()));
+  });
   addConversion([](PointerType pointer) -> Type {
     return simt::PtrType::get(pointer.getContext(), simt::MemorySpace::Global);
   });

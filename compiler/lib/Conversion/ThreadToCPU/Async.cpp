@@ -214,10 +214,10 @@ private:
 
 } // namespace
 
-bool lowlp::usesMbarriersOrBulkCopies(Operation *kernel) {
+bool lowlp::usesAsyncProxy(Operation *kernel) {
   WalkResult result = kernel->walk([](Operation *op) {
     return isa<simt::MbarrierInitOp, simt::FenceAsyncOp, simt::CopyBulkOp,
-               simt::CopyBulkToGlobalOp, simt::CopyTensorOp>(op)
+               simt::CopyBulkToGlobalOp, simt::CopyTensorOp, simt::WgmmaOp>(op)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });

@@ -70,13 +70,24 @@ Value ExecutorCalls::getSite(ConversionPatternRewriter &rewriter,
 
 Value ExecutorCalls::getScratch(ConversionPatternRewriter &rewriter,
                                 Operation *op, unsigned index) {
+  return getPlace(rewriter, op, index, /*bytes=*/16);
+}
+
+Value ExecutorCalls::getSumsScratch(ConversionPatternRewriter &rewriter,
+                                    Operation *op) {
+  constexpr unsigned index = 1000; // Beyond all that getScratch is asked for.
+  return getPlace(rewriter, op, index, /*bytes=*/512);
+}
+
+Value ExecutorCalls::getPlace(ConversionPatternRewriter &rewriter,
+                              Operation *op, unsigned index, int32_t bytes) {
   auto kernel = op->getParentOfType<LLVM::LLVMFuncOp>();
   Value &place = scratch[{kernel, index}];
   if (place)
     return place;
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(&kernel.getBody().front());
-  Value size = getI32(rewriter, kernel.getLoc(), 16);
+  Value size = getI32(rewriter, kernel.getLoc(), bytes);
   place = LLVM::AllocaOp::create(rewriter, kernel.getLoc(), pointerType,
                                  rewriter.getI8Type(), size, /*alignment=*/16);
   return place;

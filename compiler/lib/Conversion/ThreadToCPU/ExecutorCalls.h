@@ -36,12 +36,20 @@ public:
   mlir::Value getScratch(mlir::ConversionPatternRewriter &rewriter,
                          mlir::Operation *op, unsigned index);
 
+  /// The same for the most sums that a thread has in a product of a warpgroup,
+  /// 512 bytes.
+  mlir::Value getSumsScratch(mlir::ConversionPatternRewriter &rewriter,
+                             mlir::Operation *op);
+
   mlir::Value getI32(mlir::ConversionPatternRewriter &rewriter,
                      mlir::Location loc, int32_t value);
   mlir::Value getI64(mlir::ConversionPatternRewriter &rewriter,
                      mlir::Location loc, int64_t value);
 
 private:
+  mlir::Value getPlace(mlir::ConversionPatternRewriter &rewriter,
+                       mlir::Operation *op, unsigned index, int32_t bytes);
+
   mlir::Type pointerType;
   unsigned numTexts = 0;
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, mlir::Value> scratch;

@@ -23,8 +23,7 @@ static LowlpMmaKind getByteFloatKind(bool isE4M3A, bool isE4M3B) {
   return isE4M3B ? LowlpMmaM16N8K32E5M2E4M3 : LowlpMmaM16N8K32E5M2E5M2;
 }
 
-static LowlpMmaKind getKind(simt::MmaOp op) {
-  Type a = op.getElementTypeOfA(), b = op.getElementTypeOfB();
+LowlpMmaKind lowlp::getMmaKind(Type a, Type b) {
   if (a.isF16())
     return LowlpMmaM16N8K16F16;
   if (a.isBF16())
@@ -45,7 +44,9 @@ struct MmaLowering : ExecutorPattern<simt::MmaOp> {
   matchAndRewrite(simt::MmaOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    SmallVector<Value> operands = {calls.getI32(rewriter, loc, getKind(op))};
+    LowlpMmaKind kind =
+        getMmaKind(op.getElementTypeOfA(), op.getElementTypeOfB());
+    SmallVector<Value> operands = {calls.getI32(rewriter, loc, kind)};
     Value fragments[] = {adaptor.getA(), adaptor.getB(), adaptor.getC()};
     for (auto [index, fragment] : llvm::enumerate(fragments)) {
       operands.push_back(calls.getScratch(rewriter, op, index));

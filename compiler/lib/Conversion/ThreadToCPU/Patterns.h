@@ -4,6 +4,8 @@
 
 #include "ExecutorCalls.h"
 
+#include "lowlp/CPU/ABI.h"
+
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 
 namespace lowlp {
@@ -42,12 +44,21 @@ void populateAsyncToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                 ExecutorCalls &calls);
 
 /// Whether mbarriers or fences of proxies may order accesses of the kernel.
-bool usesMbarriersOrBulkCopies(mlir::Operation *kernel);
+bool usesAsyncProxy(mlir::Operation *kernel);
 
 /// Adds the lowerings of `simt.mma`, `ldmatrix` and `stmatrix`.
 void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                    mlir::RewritePatternSet &patterns,
                                    ExecutorCalls &calls);
+
+/// The instruction that multiplies elements of these types.
+LowlpMmaKind getMmaKind(mlir::Type a, mlir::Type b);
+
+/// Adds the lowerings of `simt.wgmma`, `wgmma_fence`, `wgmma_commit` and
+/// `wgmma_wait`.
+void populateWgmmaToCPUPatterns(const mlir::LLVMTypeConverter &converter,
+                                mlir::RewritePatternSet &patterns,
+                                ExecutorCalls &calls);
 
 /// Adds the lowerings of `gpu.barrier` and `gpu.shuffle`.
 void populateCollectivesToCPUPatterns(const mlir::LLVMTypeConverter &converter,

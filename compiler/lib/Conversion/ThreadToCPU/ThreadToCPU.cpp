@@ -63,6 +63,9 @@ static LogicalResult convert(MLIRContext *context,
   converter.addConversion([](simt::TensorMapType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
+  converter.addConversion([](simt::SumsType type) -> Type {
+    return IntegerType::get(type.getContext(), 64);
+  });
   ExecutorCalls calls(context);
   RewritePatternSet patterns(context);
   populateThreadToLLVMPatterns(converter, patterns);
@@ -72,6 +75,7 @@ static LogicalResult convert(MLIRContext *context,
   populateMatricesToCPUPatterns(converter, patterns, calls);
   populateCollectivesToCPUPatterns(converter, patterns, calls);
   populateAsyncToCPUPatterns(converter, patterns, calls);
+  populateWgmmaToCPUPatterns(converter, patterns, calls);
   populateWarpToCPUPatterns(converter, patterns, calls);
   populatePrintToCPUPatterns(converter, patterns, calls);
   LLVMConversionTarget target(*context);

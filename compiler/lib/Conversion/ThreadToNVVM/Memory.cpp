@@ -196,6 +196,8 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
   converter.addConversion([](simt::TensorMapType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
+  converter.addConversion(
+      [](simt::SumsType type) -> Type { return type.getVector(); });
 }
 
 void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,

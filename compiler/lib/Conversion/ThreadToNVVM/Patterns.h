@@ -9,7 +9,7 @@ class RewritePatternSet;
 
 namespace lowlp {
 
-/// Adds the conversions of `!simt.ptr` and `!simt.tensor_map`.
+/// Adds the conversions of `!simt.ptr`, `!simt.tensor_map` and `!simt.sums`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
 
 /// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and
@@ -39,6 +39,11 @@ void populateSimtMmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
 void populateSimtMatrixMovesToNVVMPatterns(
     const mlir::LLVMTypeConverter &converter,
     mlir::RewritePatternSet &patterns);
+
+/// Adds the lowerings of `simt.wgmma`, `wgmma_fence`, `wgmma_commit` and
+/// `wgmma_wait`.
+void populateSimtWgmmaToNVVMPatterns(const mlir::LLVMTypeConverter &converter,
+                                     mlir::RewritePatternSet &patterns);
 
 /// Adds the lowering of `simt.ballot`.
 void populateSimtWarpToNVVMPatterns(const mlir::LLVMTypeConverter &converter,

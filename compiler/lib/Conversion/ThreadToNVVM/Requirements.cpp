@@ -60,6 +60,9 @@ static Features getRequiredFeatures(Operation *op) {
       })
       .Case<simt::MmaOp>(
           [](simt::MmaOp mma) -> Features { return {getRequiredFeature(mma)}; })
+      .Case<simt::WgmmaOp, simt::WgmmaFenceOp, simt::WgmmaCommitOp,
+            simt::WgmmaWaitOp>(
+          [](auto) -> Features { return {Feature::Wgmma}; })
       .Case<simt::LdMatrixOp>(
           [](auto) -> Features { return {Feature::LoadMatrix}; })
       .Case<simt::StMatrixOp>(

@@ -48,6 +48,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   populateSimtBitsToNVVMPatterns(converter, patterns);
   populateSimtMmaToNVVMPatterns(converter, patterns);
   populateSimtMatrixMovesToNVVMPatterns(converter, patterns);
+  populateSimtWgmmaToNVVMPatterns(converter, patterns);
   populateSimtWarpToNVVMPatterns(converter, patterns);
   populateMathToNVVMPatterns(converter, patterns);
 

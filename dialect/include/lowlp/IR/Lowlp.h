@@ -5,6 +5,7 @@
 #include "lowlp/Decode/Placement.h"
 #include "lowlp/Layout/Layout.h"
 #include "lowlp/Layout/SharedLayout.h"
+#include "lowlp/Layout/WgmmaTile.h"
 #include "lowlp/Numeric/ScalarFormat.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -19,7 +19,7 @@ def Lowlp_AllocSharedOp : Lowlp_Op<"alloc_shared"> {
     has made for itself, for which that pass also sets the barriers between one use and the next.
 
     Lowers to `simt.shared_memory`. A tile without an offset lies behind all others. Tiles begin at multiples of 16
-    bytes, or of what tensor copies into them demand; the attribute `lowlp.shared_bytes` of the kernel is what all of
+    bytes, or of what tensor copies into them and products of warpgroups demand; the attribute `lowlp.shared_bytes` of the kernel is what all of
     them take.
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset, UnitAttr:$scratch);
@@ -30,7 +30,7 @@ def Lowlp_AllocSharedOp : Lowlp_Op<"alloc_shared"> {
     static constexpr int64_t kMaxBytes = 227 * 1024;
     /// The widest access that there is.
     static constexpr int64_t kAlignBytes = 16;
-    /// The multiple of bytes at which the tile begins: 16, or what tensor copies into it demand.
+    /// The multiple of bytes at which the tile begins: 16, or what tensor copies and `lowlp.wgmma` demand.
     int64_t getAlignBytes();
   }];
   let assemblyFormat = "(`at` $offset^)? (`scratch` $scratch^)? attr-dict `:` type($shared)";

@@ -123,4 +123,20 @@ def Lowlp_TileType : Lowlp_Type<"Tile", "tile"> {
   }];
 }
 
+def Lowlp_SumsType : Lowlp_Type<"Sums", "sums"> {
+  let summary = "sums of products of warpgroups that are under way";
+  let description = [{
+    The registers of a tile that `lowlp.wgmma` is still changing: nothing can be done with them but add another product
+    or take them as a tile behind `lowlp.wgmma_wait`. A value has one use on every way through the program.
+
+    Example: `!lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>`.
+  }];
+  let parameters = (ins "::mlir::Type":$elementType, Lowlp_LayoutParameter:$layout);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// What the sums become.
+    TileType getTile() const { return TileType::get(getContext(), getElementType(), getLayout()); }
+  }];
+}
+
 #endif // LOWLP_IR_LOWLPTYPES_TD

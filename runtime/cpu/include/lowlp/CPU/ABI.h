@@ -223,7 +223,7 @@ LOWLP_CPU_EXPORT void *lowlpCpuSharedMemory(LowlpThread *thread,
 // Asynchronous copies and mbarriers
 //===----------------------------------------------------------------------===//
 
-/// Tells the executor that the kernel uses mbarriers or bulk copies: every
+/// Tells the executor that the kernel uses mbarriers, bulk copies or wgmma: every
 /// thread says so before it does anything else. Then mbarriers order accesses,
 /// and fences of proxies are looked for.
 LOWLP_CPU_EXPORT void lowlpCpuTrackOrder(LowlpThread *thread);
@@ -321,6 +321,49 @@ typedef struct LowlpTensorCopy {
 LOWLP_CPU_EXPORT void lowlpCpuCopyTensor(LowlpThread *thread,
                                          const LowlpTensorCopy *copy,
                                          const char *site);
+
+//===----------------------------------------------------------------------===//
+// Products of warpgroups
+//===----------------------------------------------------------------------===//
+
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". Each function
+// reports threads that are in no whole warpgroup, and lanes of a warp that do
+// not come here together.
+
+/// wgmma.fence: products that this warp begins may take the registers as they
+/// are. One is due in each group of products.
+LOWLP_CPU_EXPORT void lowlpCpuWgmmaFence(LowlpThread *thread, const char *site);
+
+/// wgmma.mma_async with A in registers: begins a product of 64 x K by K x `n`
+/// and returns the number of its sums, for further calls. `kind` is a
+/// `LowlpMmaKind` but that of bits; the 16 bytes at `a` are the lane's fragment
+/// of A. B lies in shared memory from `base + byteOffset` on, a multiple of 16,
+/// as `swizzleBytes` (0, 32, 64 or 128), `leadingBytes` and `strideBytes` of
+/// its descriptor say. The sums begin with the `n` / 2 at `c`, or with `sums`
+/// under way if `c` is null, or with zero if `sums` is 0 too. A and C are read
+/// now. B is read, and the product added, by each warp at its wait. Reports a
+/// missing fence, a tile outside of shared memory, bytes that were never
+/// written, that a copy has yet to bring, or that no fence of proxies and
+/// barrier makes known; a warpgroup whose warps do not all come here; and
+/// sums used twice. Until the wait, whoever writes to B is reported.
+LOWLP_CPU_EXPORT int64_t lowlpCpuWgmma(LowlpThread *thread, int32_t kind,
+                                       int32_t n, const void *a,
+                                       const void *base, int64_t byteOffset,
+                                       int64_t swizzleBytes,
+                                       int64_t leadingBytes,
+                                       int64_t strideBytes, const void *c,
+                                       int64_t sums, const char *site);
+
+/// wgmma.commit_group and wgmma.wait_group.
+LOWLP_CPU_EXPORT void lowlpCpuWgmmaCommit(LowlpThread *thread,
+                                          const char *site);
+LOWLP_CPU_EXPORT void lowlpCpuWgmmaWait(LowlpThread *thread,
+                                        int64_t numUnderWay, const char *site);
+
+/// Writes the lane's sums to `words`. Reports sums that a product under way is
+/// still going to change, or that were used before.
+LOWLP_CPU_EXPORT void lowlpCpuWgmmaTake(LowlpThread *thread, int64_t sums,
+                                        void *words, const char *site);
 
 /// One entry of the table of the functions above.
 typedef struct LowlpCpuSymbol {

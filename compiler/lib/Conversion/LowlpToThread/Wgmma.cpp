@@ -1,0 +1,187 @@
+//===- Wgmma.cpp - products of warpgroups ---------------------------------===//
+//
+// A block's product is one instruction for each 32 bytes of K:
+//
+//   %f:2 = simt.wgmma_fence of %a, %c
+//   %s0 = simt.wgmma %f#0[registers of step 0], b + 0 bytes, plus %f#1
+//   %s1 = simt.wgmma %f#0[registers of step 1], b + 32 bytes, plus %s0
+//
+// Sums under way are in the order of the instruction's fragment, from the first
+// product to the wait.
+//
+//===----------------------------------------------------------------------===//
+#include "WgmmaPlan.h"
+
+#include "LowlpToThread.h"
+#include "RegisterGrid.h"
+#include "TilePositions.h"
+
+#include "lowlp/IR/Simt.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static constexpr int64_t kSumsPerRegister = 2;
+static constexpr int64_t kRowsPerGroup = 8;
+
+namespace {
+
+/// Where the parts of `b` begin that the instructions take.
+class PartPositions {
+public:
+  PartPositions(ConversionPatternRewriter &rewriter, WgmmaOp op,
+                ValueRange offsets)
+      : rewriter(rewriter), loc(getNamedLoc(op)), op(op), offsets(offsets),
+        // Groups of 8 rows begin where they would without a swizzle.
+        addresses(*SharedLayout::plain(
+            op.getB().getType().getLayout().layout())),
+        extents(Layout::local({op.getType().getLayout().shape()[1],
+                               op.getA().getType().getShape()[1]})),
+        positions(rewriter, loc, addresses, offsets, extents) {}
+
+  /// What the CPU target checks of offsets.
+  void emitChecks() {
+    Value inside = arith::AndIOp::create(
+        rewriter, loc, positions.isInside(0),
+        positions.isInside(extents.numLocals() - 1));
+    simt::AssertOp::create(rewriter, loc, inside,
+                           "a product takes what lies in the shared tile, but "
+                           "the part of b reaches beyond");
+    emitMultiple(offsets.drop_back().back(), kRowsPerGroup);
+    emitMultiple(offsets.back(), op.getInstructionK());
+  }
+
+  /// The byte at which step `k` begins, as an i64.
+  Value getByte(int64_t k) {
+    Value position = positions.getElementPosition(k * op.getInstructionK());
+    int64_t bytes = *getElementBits(op.getB().getType().getElementType()) / 8;
+    return arith::MulIOp::create(
+        rewriter, loc, position,
+        arith::ConstantIntOp::create(rewriter, loc, bytes, 64));
+  }
+
+private:
+  void emitMultiple(Value offset, int64_t multiple) {
+    Value rest = arith::RemUIOp::create(
+        rewriter, loc, offset,
+        arith::ConstantIndexOp::create(rewriter, loc, multiple));
+    Value isMultiple = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::eq, rest,
+        arith::ConstantIndexOp::create(rewriter, loc, 0));
+    simt::AssertOp::create(rewriter, loc, isMultiple,
+                           "the part of b does not begin at a multiple of 8 "
+                           "rows and 32 bytes of K");
+  }
+
+  ConversionPatternRewriter &rewriter;
+  Location loc;
+  WgmmaOp op;
+  ValueRange offsets;
+  SharedLayout addresses;
+  Layout extents;
+  SharedPositions positions;
+};
+
+struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
+  WgmmaPattern(const TypeConverter &converter, MLIRContext *context,
+               const WgmmaPlans &plans)
+      : OpConversionPattern(converter, context), plans(plans) {}
+
+  LogicalResult
+  matchAndRewrite(WgmmaOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    const WgmmaPlan &plan = plans.find(op)->second;
+    PartPositions part(rewriter, op, adaptor.getOffsets());
+    part.emitChecks();
+    SmallVector<Value> registers = {adaptor.getA()};
+    Value sums = adaptor.getC();
+    bool isTile = sums && isa<TileType>(op.getC().getType());
+    if (isTile)
+      registers.push_back(gatherRegisters(rewriter, loc, sums, plan.sums,
+                                          kSumsPerRegister));
+    auto fence = simt::WgmmaFenceOp::create(
+        rewriter, loc, TypeRange(ValueRange(registers)), registers);
+    if (isTile)
+      sums = fence.getFenced().back();
+    Value a = fence.getFenced().front();
+    Type element = cast<VectorType>(a.getType()).getElementType();
+    Type type = getTypeConverter()->convertType(op.getType());
+    WgmmaTile tile = op.getTileOfB();
+    for (auto [k, step] : llvm::enumerate(plan.steps)) {
+      Value fragment = gatherRegisters(rewriter, loc, a, step,
+                                       32 / element.getIntOrFloatBitWidth());
+      // With a swizzle, the stride along K does not count.
+      int64_t leading = tile.swizzleBytes ? 16 : tile.leadingBytes;
+      sums = simt::WgmmaOp::create(
+          rewriter, loc, type, fragment, getPackedType(op.getA().getType()),
+          adaptor.getB(), part.getByte(static_cast<int64_t>(k)),
+          getPackedType(op.getB().getType()), tile.swizzleBytes, leading,
+          tile.strideBytes, sums);
+    }
+    rewriter.replaceOp(op, sums);
+    return success();
+  }
+
+private:
+  /// What packed elements are; null where registers say so themselves.
+  template <typename TypeWithElements>
+  static TypeAttr getPackedType(TypeWithElements type) {
+    Type element = type.getElementType();
+    return isPacked(element) ? TypeAttr::get(element) : TypeAttr();
+  }
+
+  const WgmmaPlans &plans;
+};
+
+struct WgmmaCommitPattern : OpConversionPattern<WgmmaCommitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WgmmaCommitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    simt::WgmmaCommitOp::create(rewriter, getNamedLoc(op));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct WgmmaWaitPattern : OpConversionPattern<WgmmaWaitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WgmmaWaitOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    SmallVector<Type> types = llvm::map_to_vector(
+        op.getTiles().getTypes(),
+        [&](Type type) { return getTypeConverter()->convertType(type); });
+    auto wait = simt::WgmmaWaitOp::create(rewriter, loc, types, op.getNAttr(),
+                                          adaptor.getPending());
+    SmallVector<Value> tiles;
+    for (auto [sums, tile] : llvm::zip_equal(wait.getSums(), op.getTiles())) {
+      // The instruction's register i is the tile's register order[i].
+      std::optional<SmallVector<int64_t>> order =
+          orderSums(cast<TileType>(tile.getType()).getLayout());
+      if (!order)
+        return rewriter.notifyMatchFailure(op, "sums of no product");
+      SmallVector<int64_t> inverse(order->size());
+      for (auto [i, index] : llvm::enumerate(*order))
+        inverse[index] = static_cast<int64_t>(i);
+      tiles.push_back(
+          gatherRegisters(rewriter, loc, sums, inverse, kSumsPerRegister));
+    }
+    rewriter.replaceOp(op, tiles);
+    return success();
+  }
+};
+
+} // namespace
+
+void lowlp::populateWgmmaPatterns(const TypeConverter &converter,
+                                  RewritePatternSet &patterns,
+                                  const WgmmaPlans &plans) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<WgmmaPattern>(converter, context, plans);
+  patterns.add<WgmmaCommitPattern, WgmmaWaitPattern>(converter, context);
+}

@@ -1,0 +1,35 @@
+//===- WgmmaPlan.h - the registers of warpgroups' products ------*- C++ -*-===//
+#ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_WGMMAPLAN_H
+#define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_WGMMAPLAN_H
+
+#include "lowlp/IR/Lowlp.h"
+
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace lowlp {
+
+/// Which of a thread's registers each instruction of a product takes, in the
+/// order of its fragments.
+struct WgmmaPlan {
+  /// Of the sums, two of f32 or i32 each; the same for all steps.
+  llvm::SmallVector<int64_t> sums;
+  /// Of a, 4 of 32 bits for each step along K.
+  llvm::SmallVector<llvm::SmallVector<int64_t, 4>> steps;
+};
+using WgmmaPlans = llvm::DenseMap<mlir::Operation *, WgmmaPlan>;
+
+/// The order of `WgmmaPlan::sums` for sums of that layout; nothing where a warp
+/// does not hold all columns of 16 rows as the instruction does.
+std::optional<llvm::SmallVector<int64_t>> orderSums(const Layout &layout);
+
+/// Finds the plan of every `lowlp.wgmma` below `root`; fails with a diagnostic
+/// for each one whose layouts do not fit the instruction.
+mlir::FailureOr<WgmmaPlans> planWgmmas(mlir::Operation *root);
+
+void populateWgmmaPatterns(const mlir::TypeConverter &converter,
+                           mlir::RewritePatternSet &patterns,
+                           const WgmmaPlans &plans);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_WGMMAPLAN_H

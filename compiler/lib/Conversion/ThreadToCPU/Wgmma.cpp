@@ -1,0 +1,108 @@
+//===- Wgmma.cpp - products of warpgroups, as host code -------------------===//
+//
+// Sums under way are a number that the executor gives; it keeps the sums.
+//
+//===----------------------------------------------------------------------===//
+#include "Patterns.h"
+
+#include "lowlp/CPU/ABI.h"
+#include "lowlp/IR/Simt.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+namespace {
+
+struct WgmmaLowering : ExecutorPattern<simt::WgmmaOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WgmmaOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto store = [&](Value value, Value place) {
+      LLVM::StoreOp::create(rewriter, loc, value, place);
+      return place;
+    };
+    Value a = store(adaptor.getA(), calls.getScratch(rewriter, op, 0));
+    Value c = LLVM::ZeroOp::create(rewriter, loc,
+                                   LLVM::LLVMPointerType::get(getContext()));
+    Value sums = calls.getI64(rewriter, loc, 0);
+    if (op.getC() && isa<simt::SumsType>(op.getC().getType()))
+      sums = adaptor.getC();
+    else if (op.getC())
+      c = store(adaptor.getC(), calls.getSumsScratch(rewriter, op));
+    LowlpMmaKind kind =
+        getMmaKind(op.getElementTypeOfA(), op.getElementTypeOfB());
+    rewriter.replaceOp(
+        op, calls.call(rewriter, op, "lowlpCpuWgmma", rewriter.getI64Type(),
+                       {calls.getI32(rewriter, loc, kind),
+                        calls.getI32(rewriter, loc, op.getN()), a,
+                        adaptor.getBase(), adaptor.getOffset(),
+                        calls.getI64(rewriter, loc, op.getSwizzle()),
+                        calls.getI64(rewriter, loc, op.getLeading()),
+                        calls.getI64(rewriter, loc, op.getStride()), c, sums,
+                        calls.getSite(rewriter, op)}));
+    return success();
+  }
+};
+
+/// Registers of the host need no fence; the executor sees that there is one.
+struct WgmmaFenceLowering : ExecutorPattern<simt::WgmmaFenceOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WgmmaFenceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    calls.call(rewriter, op, "lowlpCpuWgmmaFence", /*resultType=*/{},
+               calls.getSite(rewriter, op));
+    rewriter.replaceOp(op, adaptor.getValues());
+    return success();
+  }
+};
+
+struct WgmmaCommitLowering : ExecutorPattern<simt::WgmmaCommitOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WgmmaCommitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    calls.call(rewriter, op, "lowlpCpuWgmmaCommit", /*resultType=*/{},
+               calls.getSite(rewriter, op));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct WgmmaWaitLowering : ExecutorPattern<simt::WgmmaWaitOp> {
+  using ExecutorPattern::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::WgmmaWaitOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value site = calls.getSite(rewriter, op);
+    calls.call(rewriter, op, "lowlpCpuWgmmaWait", /*resultType=*/{},
+               {calls.getI64(rewriter, loc, op.getN()), site});
+    SmallVector<Value> vectors;
+    for (auto [pending, sums] :
+         llvm::zip_equal(adaptor.getPending(), op.getSums())) {
+      Value place = calls.getSumsScratch(rewriter, op);
+      calls.call(rewriter, op, "lowlpCpuWgmmaTake", /*resultType=*/{},
+                 {pending, place, site});
+      vectors.push_back(
+          LLVM::LoadOp::create(rewriter, loc, sums.getType(), place));
+    }
+    rewriter.replaceOp(op, vectors);
+    return success();
+  }
+};
+
+} // namespace
+
+void lowlp::populateWgmmaToCPUPatterns(const LLVMTypeConverter &converter,
+                                       RewritePatternSet &patterns,
+                                       ExecutorCalls &calls) {
+  patterns.add<WgmmaLowering, WgmmaFenceLowering, WgmmaCommitLowering,
+               WgmmaWaitLowering>(converter, calls);
+}

@@ -1,0 +1,128 @@
+//===- LowlpWgmmaOps.cpp - products of warpgroups -------------------------===//
+#include "SumType.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static constexpr int64_t kRowBits = 256;
+static constexpr int64_t kRowsPerGroup = 8;
+static constexpr int64_t kThreads = 128;
+static constexpr int64_t kMostColumns = 256;
+
+int64_t WgmmaOp::getInstructionK() {
+  return kRowBits / *getElementBits(getA().getType().getElementType());
+}
+
+static Result<WgmmaTile> describe(SharedType shared) {
+  return findWgmmaTile(shared.getLayout(),
+                       *getElementBits(shared.getElementType()) / 8);
+}
+
+WgmmaTile WgmmaOp::getTileOfB() { return *describe(getB().getType()); }
+
+static LogicalResult verifyElements(WgmmaOp op) {
+  Type a = op.getA().getType().getElementType();
+  Type b = op.getB().getType().getElementType();
+  // Bits have no such instruction.
+  Type sum = *getElementBits(a) >= 8 ? getSumType(a, b) : Type();
+  if (!sum)
+    return op.emitOpError("a and b must both hold f16, both bf16, 8-bit "
+                          "integers or f8E4M3FN and f8E5M2, but hold ")
+           << a << " and " << b;
+  if (Type result = op.getType().getElementType(); result != sum)
+    return op.emitOpError("the sums are ")
+           << sum << ", but the result holds " << result;
+  return success();
+}
+
+/// Fails unless N is an extent of the instruction.
+static LogicalResult verifyColumns(WgmmaOp op, int64_t n) {
+  bool isInteger = isa<IntegerType>(op.getType().getElementType());
+  if (n < 1 || n > kMostColumns || n % kRowsPerGroup != 0)
+    return op.emitOpError("N must be a multiple of 8 up to 256, but is ") << n;
+  if (isInteger && n % 16 != 0 && n != 8 && n != 24)
+    return op.emitOpError("N must be 8, 24 or a multiple of 16 for integers, "
+                          "but is ")
+           << n;
+  return success();
+}
+
+static LogicalResult verifyShapes(WgmmaOp op) {
+  ArrayRef<int64_t> a = op.getA().getType().getShape();
+  ArrayRef<int64_t> b = op.getB().getType().getShape();
+  ArrayRef<int64_t> sums = op.getType().getLayout().shape();
+  if (a.size() != 2 || sums.size() != 2)
+    return op.emitOpError("a and the sums have 2 dimensions, but have ")
+           << a.size() << " and " << sums.size();
+  if (b.size() < 2)
+    return op.emitOpError("b is a shared tile of N rows of K elements, but has "
+                          "1 dimension");
+  if (op.getOffsets().size() != b.size())
+    return op.emitOpError("expected one offset for each of the ")
+           << b.size() << " dimensions of the shared tile, found "
+           << op.getOffsets().size();
+  if (a[0] != sums[0])
+    return op.emitOpError("M must match: a has ")
+           << a[0] << " rows, the sums have " << sums[0];
+  if (failed(verifyColumns(op, sums[1])))
+    return failure();
+  if (a[1] % op.getInstructionK() != 0)
+    return op.emitOpError("K must be a multiple of ")
+           << op.getInstructionK() << ", but is " << a[1];
+  if (sums[1] > b[b.size() - 2] || a[1] > b.back())
+    return op.emitOpError("b must have ")
+           << sums[1] << " rows of " << a[1] << " elements, but has "
+           << b[b.size() - 2] << " of " << b.back();
+  return success();
+}
+
+/// What is known of where the part begins must suit the instruction.
+static LogicalResult verifyOffsets(WgmmaOp op) {
+  std::pair<Value, int64_t> demands[] = {
+      {op.getOffsets().drop_back().back(), kRowsPerGroup},
+      {op.getOffsets().back(), op.getInstructionK()}};
+  for (auto [offset, multiple] : demands)
+    if (std::optional<int64_t> known =
+            getConstantIntValue(OpFoldResult(offset));
+        known && *known % multiple != 0)
+      return op.emitOpError("the part of b must begin at a multiple of ")
+             << kRowsPerGroup << " rows and " << op.getInstructionK()
+             << " elements of K, but an offset is " << *known;
+  return success();
+}
+
+LogicalResult WgmmaOp::verify() {
+  if (failed(verifyElements(*this)) || failed(verifyShapes(*this)) ||
+      failed(verifyOffsets(*this)))
+    return failure();
+  if (Value c = getC()) {
+    auto pending = dyn_cast<SumsType>(c.getType());
+    Type tile = pending ? pending.getTile() : c.getType();
+    if (tile != getType().getTile())
+      return emitOpError("c must be ")
+             << getType().getTile() << ", under way or not, but is "
+             << c.getType();
+  }
+  int64_t threads = getA().getType().getNumThreads();
+  if (threads != getType().getLayout().numThreads() || threads % kThreads != 0)
+    return emitOpError("a and the sums must be held by the same warpgroups of "
+                       "128 threads, but are by ")
+           << threads << " and " << getType().getLayout().numThreads()
+           << " threads";
+  Result<WgmmaTile> tile = describe(getB().getType());
+  if (!tile)
+    return emitOpError("no matrix descriptor describes the layout of b, ")
+           << tile.error();
+  return success();
+}
+
+LogicalResult WgmmaWaitOp::verify() {
+  auto given = llvm::map_to_vector(getPending().getTypes(), [](Type type) {
+    return Type(cast<SumsType>(type).getTile());
+  });
+  if (llvm::equal(given, getTiles().getTypes()))
+    return success();
+  return emitOpError("results must be the tiles of the sums");
+}

@@ -1,0 +1,109 @@
+// RUN: lowlp-opt %s --split-input-file --lowlp-convert-to-thread --canonicalize --cse | FileCheck %s
+
+// Two steps of K = 16 along rows of 64 bytes, of a stage that is known at run time. Stages take 1024 bytes, steps 32.
+!a = !lowlp.tile<64x32xf16, spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!c = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!sums = !lowlp.sums<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<3x16x32xf16, local(3, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 8)>
+// CHECK-LABEL: gpu.func @product
+// CHECK-SAME: lowlp.shared_bytes = 3072
+lowlp.kernel @product(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %stage = arith.index_cast %n : i32 to index
+  %one = arith.constant 1.0 : f16
+  %zero = arith.constant 0.0 : f32
+  %a = lowlp.splat %one : f16 -> !a
+  %c = lowlp.splat %zero : f32 -> !c
+  %b = lowlp.alloc_shared : !b
+  // CHECK: %[[B:.*]] = simt.shared_memory 0
+  // CHECK: simt.assert %{{.*}} "a product takes what lies in the shared tile, but the part of b reaches beyond"
+  // CHECK: %[[F:.*]]:2 = simt.wgmma_fence of %{{.*}}, %{{.*}} : vector<16xf16>, vector<8xf32>
+  // CHECK: %[[A0:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [0], sizes = [8], strides = [1]}
+  // CHECK: %[[POSITION:.*]] = arith.muli %{{.*}}, %c512 : index
+  // CHECK: %[[WIDE:.*]] = arith.index_cast %[[POSITION]]
+  // CHECK: %[[BYTE:.*]] = arith.muli %[[WIDE]], %c2_i64
+  // CHECK: %[[S0:.*]] = simt.wgmma %[[A0]], %[[B]][%[[BYTE]]] swizzle 64 leading 16 stride 512 plus %[[F]]#1 : vector<8xf32>
+  // CHECK: %[[A1:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [8], sizes = [8], strides = [1]}
+  // CHECK: %[[S1:.*]] = simt.wgmma %[[A1]], %[[B]][%{{.*}}] swizzle 64 leading 16 stride 512 plus %[[S0]] : !simt.sums<vector<8xf32>>
+  %s = lowlp.wgmma %a, %b[%stage, %c0, %c0] plus %c : !c : !a, !b -> !sums
+  // CHECK: simt.wgmma_commit
+  lowlp.wgmma_commit
+  // CHECK: simt.wgmma_wait 0 takes %[[S1]] : (!simt.sums<vector<8xf32>>) -> vector<8xf32>
+  %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
+  lowlp.print "%g", %zero : f32
+  lowlp.return
+}
+
+// -----
+
+// Sums that begin with nothing pass through no fence. Loops carry them as they are.
+!a = !lowlp.tile<64x32xsi8, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 4)>
+!c = !lowlp.tile<64x8xsi32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!sums = !lowlp.sums<64x8xsi32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<8x64xui8, local(1, 4).local(8, 16)>
+// CHECK-LABEL: gpu.func @loop
+lowlp.kernel @loop() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c32 = arith.constant 32 : index
+  %a = lowlp.iota dim 0 : !lowlp.tile<64x32xsi32, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 4)>
+  %q = lowlp.cast %a : !lowlp.tile<64x32xsi32, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 4)> -> !a
+  %b = lowlp.alloc_shared : !b
+  // CHECK: %[[F:.*]] = simt.wgmma_fence of %{{.*}} : vector<4xi32>
+  // CHECK: %[[S:.*]] = simt.wgmma %[[F]] as si8, %[[B:.*]][%c0_i64] as ui8 swizzle 0 leading 128 stride 128 : vector<4xi32>, <shared> -> <vector<4xi32>>
+  %s = lowlp.wgmma %q, %b[%c0, %c0] : !a, !b -> !sums
+  // CHECK: %[[L:.*]] = scf.for {{.*}} iter_args(%[[CARRIED:.*]] = %[[S]]) -> (!simt.sums<vector<4xi32>>)
+  // CHECK: %[[T:.*]] = simt.wgmma %{{.*}} as si8, %[[B]][%c256_i64] as ui8 {{.*}} plus %[[CARRIED]]
+  // CHECK: scf.yield %[[T]]
+  %l = scf.for %i = %c0 to %c4 step %c1 iter_args(%carried = %s) -> (!sums) {
+    %t = lowlp.wgmma %q, %b[%c0, %c32] plus %carried : !sums : !a, !b -> !sums
+    scf.yield %t : !sums
+  }
+  lowlp.wgmma_commit
+  // CHECK: simt.wgmma_wait 0 takes %[[L]]
+  %d = lowlp.wgmma_wait 0 takes %l : (!sums) -> !c
+  lowlp.return
+}
+
+// -----
+
+// Registers in another order than the instruction's are brought into it, and back.
+!a = !lowlp.tile<64x16xbf16, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)>
+!c = !lowlp.tile<64x16xf32, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)>
+!sums = !lowlp.sums<64x16xf32, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<16x16xbf16, swizzle(local(16, 2), dim=1, log_step=2).local(1, 8)>
+// CHECK-LABEL: gpu.func @order
+lowlp.kernel @order(%x: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %f = lowlp.splat %x : f32 -> !lowlp.tile<64x16xf32, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)>
+  %a = lowlp.cast %f : !lowlp.tile<64x16xf32, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)> -> !a
+  %b = lowlp.alloc_shared : !b
+  // CHECK: %[[F:.*]] = simt.wgmma_fence of
+  // CHECK: vector.shuffle %[[F]], %[[F]] [0, 1, 4, 5, 2, 3, 6, 7]
+  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !sums
+  lowlp.wgmma_commit
+  // CHECK: %[[D:.*]] = simt.wgmma_wait 0
+  // CHECK: vector.shuffle %[[D]], %[[D]] [0, 1, 4, 5, 2, 3, 6, 7]
+  %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
+  lowlp.return
+}
+
+// -----
+
+// The pattern of a swizzle begins at a multiple of 1024 bytes.
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!sums = !lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<8x64xf16, swizzle(local(8, 8), dim=1).local(1, 8)>
+// CHECK-LABEL: gpu.func @alignment
+// CHECK-SAME: lowlp.shared_bytes = 2048
+lowlp.kernel @alignment(%a: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %t = lowlp.splat %one : f16 -> !a
+  // CHECK: simt.shared_memory 1024
+  %before = lowlp.alloc_shared : !lowlp.shared<5xf32>
+  %b = lowlp.alloc_shared : !b
+  %s = lowlp.wgmma %t, %b[%c0, %c0] : !a, !b -> !sums
+  lowlp.return
+}

@@ -19,7 +19,7 @@ STAGES = 3
 
 @dataclass(frozen=True)
 class Product:
-    """A product, and how it is made; `mistake` leaves out what it names."""
+    """A product, and how it is made; `mistake` leaves out what it names. K is an odd number of times bk if chained."""
 
     m: int = 64
     n: int = 16
@@ -143,14 +143,18 @@ def make_product(product: Product) -> ll.Kernel:
             start = ll.full(0, sums_type, layout=layout_c)
             under_way = ll.wgmma(load_a(0), b_shared, start, offsets=[0, 0, 0])
             ll.wgmma_commit()
-            for step in ll.range(1, steps):
-                filled(step)
-                fill(step + 1)
-                under_way = ll.wgmma(load_a(step), b_shared, under_way, offsets=[step % STAGES, 0, 0])
-                ll.wgmma_commit()
-                # The stage that is filled next was read by the product before this one.
-                if mistake != "wait":
-                    ll.wgmma_wait(1)
+            # Two products to an iteration: the registers of A take turns, as two groups may be under way.
+            unroll = 1 if mistake == "unroll" else 2
+            for turn in ll.range((steps - 1) // unroll):
+                for part in range(unroll):
+                    step = unroll * turn + 1 + part
+                    filled(step)
+                    fill(step + 1)
+                    under_way = ll.wgmma(load_a(step), b_shared, under_way, offsets=[step % STAGES, 0, 0])
+                    ll.wgmma_commit()
+                    # The stage that is filled next was read by the product before this one.
+                    if mistake != "wait":
+                        ll.wgmma_wait(1)
             (total,) = ll.wgmma_wait(0, under_way)
         if product.staging == "copy_async":
             ll.copy_async_wait(0)

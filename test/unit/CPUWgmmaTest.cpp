@@ -13,6 +13,7 @@ namespace {
 const char *const fillSite = "lowlp.store_shared at t.mlir:1:1";
 const char *const productSite = "lowlp.wgmma at t.mlir:2:1";
 const char *const nextSite = "lowlp.wgmma at t.mlir:3:1";
+const char *const againSite = "lowlp.wgmma at t.mlir:3:9";
 const char *const waitSite = "lowlp.wgmma_wait at t.mlir:4:1";
 const char *const barrierSite = "lowlp.synchronize at t.mlir:5:1";
 const char *const lateSite = "lowlp.store_shared at t.mlir:6:1";
@@ -30,6 +31,8 @@ enum class Kind {
   NoCommit,
   WaitsForOlder,
   UsedTwice,
+  LoopsWithoutWait,
+  LoopsWithWait,
   TakenTwice,
   NoWait,
   StoresBeforeWait,
@@ -113,9 +116,16 @@ template <Kind kind> void kernel(LowlpThread *t, void *const *args) {
                    : kind == Kind::Misaligned             ? 8
                                                           : 0;
   int64_t first = multiply(t, shared, 0, productSite, offset);
-  int64_t sums = multiply(t, shared, first, nextSite);
+  if (kind == Kind::LoopsWithoutWait || kind == Kind::LoopsWithWait) {
+    lowlpCpuWgmmaCommit(t, productSite);
+    if (kind == Kind::LoopsWithWait)
+      lowlpCpuWgmmaWait(t, 0, waitSite);
+    lowlpCpuWgmmaFence(t, productSite);
+  }
+  bool loops = kind == Kind::LoopsWithoutWait || kind == Kind::LoopsWithWait;
+  int64_t sums = multiply(t, shared, first, loops ? productSite : nextSite);
   if (kind == Kind::UsedTwice)
-    multiply(t, shared, first, nextSite);
+    multiply(t, shared, first, againSite);
   if (kind != Kind::NoCommit)
     lowlpCpuWgmmaCommit(t, nextSite);
   if (kind == Kind::StoresBeforeWait && index == 5)
@@ -157,6 +167,16 @@ TEST(CPUWgmma, multiplies) {
   expectReport({"two warpgroups", 256, kernel<Kind::Right>, {}, wanted(128)});
   expectReport(
       {"reuse", 128, kernel<Kind::StoresBehindBarrier>, {}, wanted(64)});
+}
+
+// An instruction that comes again writes its registers of A again.
+TEST(CPUWgmma, findsRegistersThatAreStillRead) {
+  expectReport({"no wait in a loop",
+                128,
+                kernel<Kind::LoopsWithoutWait>,
+                {productSite, "still reads its registers of A"}});
+  expectReport(
+      {"a wait in a loop", 128, kernel<Kind::LoopsWithWait>, {}, wanted(64)});
 }
 
 TEST(CPUWgmma, findsMissingOrder) {
@@ -211,7 +231,7 @@ TEST(CPUWgmma, findsSumsUsedTwice) {
   expectReport({"added to twice",
                 128,
                 kernel<Kind::UsedTwice>,
-                {nextSite, "the sums were used before"}});
+                {againSite, "the sums were used before"}});
   expectReport({"taken twice",
                 128,
                 kernel<Kind::TakenTwice>,
@@ -242,10 +262,8 @@ TEST(CPUWgmma, findsTilesElsewhere) {
                 128,
                 kernel<Kind::OutsideOfMemory>,
                 {productSite, "outside the allocation"}});
-  expectReport({"misaligned",
-                128,
-                kernel<Kind::Misaligned>,
-                {productSite, "aligned"}});
+  expectReport(
+      {"misaligned", 128, kernel<Kind::Misaligned>, {productSite, "aligned"}});
 }
 
 } // namespace

@@ -15,9 +15,9 @@
 #include "lowlp/Target/TargetInfo.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -64,8 +64,8 @@ createMachine(StringRef chip, unsigned optLevel) {
 }
 
 /// Inline PTX may be an instruction that all threads of a warp carry out
-/// together, which must not move into a branch that only some of them take. MLIR
-/// cannot say so; clang says it of every call of a kernel.
+/// together, which must not move into a branch that only some of them take.
+/// MLIR cannot say so; clang says it of every call of a kernel.
 static void markConvergent(Module &module) {
   for (Function &function : module)
     for (BasicBlock &block : function)

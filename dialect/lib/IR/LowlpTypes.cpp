@@ -213,8 +213,8 @@ static Type parseFloatType(DialectAsmParser &parser) {
                                     mantissaBits);
 }
 
-/// Parses `16x8xf32, local(...)>`, behind `tile`, `sums` or `shared`. The layout of a
-/// shared tile may be left out.
+/// Parses `16x8xf32, local(...)>`, behind `tile`, `sums` or `shared`. The
+/// layout of a shared tile may be left out.
 template <typename LaidOutType, typename LayoutOf>
 static Type parseLaidOutType(DialectAsmParser &parser,
                              Result<LayoutOf> parseText(std::string_view)) {

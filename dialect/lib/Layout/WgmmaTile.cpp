@@ -73,8 +73,8 @@ std::optional<int64_t> Finder::findSwizzle() const {
 bool Finder::fits(const WgmmaTile &tile) const {
   int64_t run = tile.swizzleBytes ? tile.swizzleBytes : bytesPerChunk;
   for (int64_t row = 0; row < extentN; ++row)
-    if (contribution(dimN, row) != row / rowsPerGroup * tile.strideBytes +
-                                       row % rowsPerGroup * run)
+    if (contribution(dimN, row) !=
+        row / rowsPerGroup * tile.strideBytes + row % rowsPerGroup * run)
       return false;
   for (int64_t k = 0; k < extentK; ++k) {
     int64_t byte = k * elementBytes;

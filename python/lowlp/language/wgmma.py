@@ -66,7 +66,9 @@ def wgmma(
     layout   how the sums are held, where c is left out
 
     K is a multiple of 32 bytes, N of 8, and of 16 for integers from 32 on; N is at most 256. What was stored to b comes
-    before the product if `fence_async` and `synchronize` lie in between; nobody may write to it before `wgmma_wait`.
+    before the product if `fence_async` and `synchronize` lie in between; nobody may write to it before `wgmma_wait`. A
+    loop must wait for a product before it comes to the same line again, since that writes the registers of a.
+
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     trace = current_trace("ll.wgmma")
@@ -103,7 +105,7 @@ def wgmma_wait(n: int, *sums: Sums) -> list[Tile]:
 
     sums  of products of complete groups
 
-    The result is a tile for each of them. The shared tiles of complete groups may be written again behind `synchronize`.
+    The result is a tile for each of them. The shared tiles of complete groups may be written behind `synchronize`.
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     trace = current_trace("ll.wgmma_wait")

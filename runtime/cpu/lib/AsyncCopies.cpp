@@ -33,11 +33,12 @@ bool Block::isFree(const LowlpThread &thread, const Access &access,
   if (access.isWrite() && !held.isEmpty())
     if (const HeldTiles::Holder *holder =
             held.find(addressOf(access), access.bytes)) {
-      setError(thread, site,
-               memory.describe(place, access) +
-                   " changes bytes that a product still reads, begun by thread " +
-                   toString(threads[size_t(holder->thread)].position) + " at " +
-                   holder->site);
+      setError(
+          thread, site,
+          memory.describe(place, access) +
+              " changes bytes that a product still reads, begun by thread " +
+              toString(threads[size_t(holder->thread)].position) + " at " +
+              holder->site);
       return false;
     }
   Obstacle obstacle =

@@ -42,15 +42,15 @@ void Block::setCollisionError(const LowlpThread &thread, const char *site,
                               const std::string &access, Agent agent,
                               const Collision &collision) {
   const PastAccess &other = collision.other;
-  std::string by = describeKind(other.kind) +
-                   (other.isAsync() ? " of " + describeAgent(other.agent) : "") +
-                   " by thread " +
-                   toString(delinearize(other.actor.thread, config.block)) +
-                   " at " + launch.sites.getSite(other.actor.site);
+  std::string by =
+      describeKind(other.kind) +
+      (other.isAsync() ? " of " + describeAgent(other.agent) : "") +
+      " by thread " + toString(delinearize(other.actor.thread, config.block)) +
+      " at " + launch.sites.getSite(other.actor.site);
   if (collision.kind == Collision::MissingFence)
     setError(thread, site,
-             "missing fence: " + access + " by " + describeAgent(agent) + " and " + by +
-                 " have no fence_async between them");
+             "missing fence: " + access + " by " + describeAgent(agent) +
+                 " and " + by + " have no fence_async between them");
   else
     setError(thread, site,
              "race: " + access + " and " + by +

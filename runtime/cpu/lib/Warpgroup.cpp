@@ -170,6 +170,16 @@ bool Block::beginPart(LowlpThread &first) {
              "this group");
     return false;
   }
+  // Values do not change, but the registers of an instruction do when it comes
+  // again (PTX ISA, "wgmma.wait_group": the fragments of A may not be accessed
+  // before the wait).
+  if (products.isPending(site)) {
+    setError(first, site,
+             "the product that this op began before still reads its registers "
+             "of A, which a loop writes again: wait for it before, or unroll "
+             "the loop");
+    return false;
+  }
   PendingProduct product;
   product.kind = kindOf(first.arrival.mode);
   product.n = columnsOf(first.arrival.mode);

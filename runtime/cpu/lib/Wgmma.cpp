@@ -81,6 +81,13 @@ void WarpProducts::take(size_t index, uint32_t laneBit) {
   freeSums.push_back(index);
 }
 
+bool WarpProducts::isPending(const char *site) const {
+  for (const PendingProduct &product : products)
+    if (product.site == site)
+      return true;
+  return false;
+}
+
 void WarpProducts::add(PendingProduct product) {
   product.group = numCommitted;
   WarpSums &sums = *pool[product.sums];
@@ -106,8 +113,8 @@ void HeldTiles::forEachLine(const PendingProduct &product, Visit visit) {
     lines.resize(size_t(sharedBytes / MatrixTile::bytesPerChunk + 1));
   for (int64_t row = 0; row < product.n; ++row)
     for (int64_t chunk = 0; chunk < MatrixTile::chunksPerRow; ++chunk) {
-      uintptr_t address = uintptr_t(product.b.base) +
-                          uintptr_t(product.b.offsetOf(row, chunk));
+      uintptr_t address =
+          uintptr_t(product.b.base) + uintptr_t(product.b.offsetOf(row, chunk));
       visit(lines[(address - shared) / MatrixTile::bytesPerChunk]);
     }
 }

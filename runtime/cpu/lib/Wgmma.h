@@ -55,10 +55,10 @@ struct WarpSums {
 
   uint32_t words[32][maxPerLane];
   int32_t numPerLane;
-  uint32_t version = 0;   ///< how often they were passed on
-  int32_t numPending = 0; ///< products under way that add to them
+  uint32_t version = 0;           ///< how often they were passed on
+  int32_t numPending = 0;         ///< products under way that add to them
   const char *lastSite = nullptr; ///< of those products
-  uint32_t taken = 0;     ///< lanes that have them back
+  uint32_t taken = 0;             ///< lanes that have them back
 };
 
 /// A warp's part of a product under way.
@@ -97,6 +97,8 @@ public:
   }
   bool isEmpty() const { return products.empty(); }
   const PendingProduct &oldest() const { return products.front(); }
+  /// Whether a product that the op at `site` began is under way.
+  bool isPending(const char *site) const;
   /// Whether the oldest product is in none of the last `n` groups.
   bool isDue(uint64_t n) const {
     return !isEmpty() && products.front().group + n < numCommitted;

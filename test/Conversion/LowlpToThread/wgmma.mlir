@@ -30,25 +30,25 @@ lowlp.kernel @product(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_th
   lowlp.wgmma_commit
   // CHECK: simt.wgmma_wait 0 takes %[[S1]] : (!simt.sums<vector<8xf32>>) -> vector<8xf32>
   %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
-  lowlp.print "%g", %zero : f32
   lowlp.return
 }
 
 // -----
 
 // Sums that begin with nothing pass through no fence. Loops carry them as they are.
+!f = !lowlp.tile<64x32xf32, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 4)>
 !a = !lowlp.tile<64x32xsi8, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 4)>
 !c = !lowlp.tile<64x8xsi32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
 !sums = !lowlp.sums<64x8xsi32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
 !b = !lowlp.shared<8x64xui8, local(1, 4).local(8, 16)>
 // CHECK-LABEL: gpu.func @loop
-lowlp.kernel @loop() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+lowlp.kernel @loop(%x: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   %c32 = arith.constant 32 : index
-  %a = lowlp.iota dim 0 : !lowlp.tile<64x32xsi32, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 4)>
-  %q = lowlp.cast %a : !lowlp.tile<64x32xsi32, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 4)> -> !a
+  %f = lowlp.splat %x : f32 -> !f
+  %q = lowlp.cast %f : !f -> !a
   %b = lowlp.alloc_shared : !b
   // CHECK: %[[F:.*]] = simt.wgmma_fence of %{{.*}} : vector<4xi32>
   // CHECK: %[[S:.*]] = simt.wgmma %[[F]] as si8, %[[B:.*]][%c0_i64] as ui8 swizzle 0 leading 128 stride 128 : vector<4xi32>, <shared> -> <vector<4xi32>>
@@ -74,7 +74,7 @@ lowlp.kernel @loop() attributes {grid = affine_map<() -> (1)>, num_threads = 128
 !sums = !lowlp.sums<64x16xf32, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)>
 !b = !lowlp.shared<16x16xbf16, swizzle(local(16, 2), dim=1, log_step=2).local(1, 8)>
 // CHECK-LABEL: gpu.func @order
-lowlp.kernel @order(%x: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+lowlp.kernel @order(%x: f32, %y: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
   %c0 = arith.constant 0 : index
   %f = lowlp.splat %x : f32 -> !lowlp.tile<64x16xf32, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)>
   %a = lowlp.cast %f : !lowlp.tile<64x16xf32, spatial(4, 1).local(2, 2).spatial(8, 4).local(1, 2)> -> !a
@@ -84,8 +84,13 @@ lowlp.kernel @order(%x: f32) attributes {grid = affine_map<() -> (1)>, num_threa
   %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !sums
   lowlp.wgmma_commit
   // CHECK: %[[D:.*]] = simt.wgmma_wait 0
-  // CHECK: vector.shuffle %[[D]], %[[D]] [0, 1, 4, 5, 2, 3, 6, 7]
+  // CHECK: vector.extract %[[D]][0]
+  // CHECK-NEXT: vector.extract %[[D]][1]
+  // CHECK-NEXT: vector.extract %[[D]][4]
+  // CHECK-NEXT: vector.extract %[[D]][5]
   %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
+  %view = lowlp.view_global %y shape [64, 16] : !lowlp.ptr<f32> -> !lowlp.global<64x16xf32>
+  lowlp.store_global %d, %view[%c0, %c0] : !c, !lowlp.global<64x16xf32>
   lowlp.return
 }
 
@@ -97,7 +102,7 @@ lowlp.kernel @order(%x: f32) attributes {grid = affine_map<() -> (1)>, num_threa
 !b = !lowlp.shared<8x64xf16, swizzle(local(8, 8), dim=1).local(1, 8)>
 // CHECK-LABEL: gpu.func @alignment
 // CHECK-SAME: lowlp.shared_bytes = 2048
-lowlp.kernel @alignment(%a: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+lowlp.kernel @alignment() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %t = lowlp.splat %one : f16 -> !a

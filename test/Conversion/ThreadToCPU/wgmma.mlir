@@ -24,7 +24,7 @@ module attributes {gpu.container_module} {
         : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
       // CHECK: llvm.call @lowlpCpuWgmmaCommit(%[[THREAD]], %{{.*}})
       simt.wgmma_commit
-      // CHECK: llvm.call @lowlpCpuWgmmaWait(%[[THREAD]], %{{.*}}, %[[SITE:.*]])
+      // CHECK: llvm.call @lowlpCpuWgmmaWait(%[[THREAD]], %{{.*}}, %[[SITE:[0-9]+]])
       // CHECK: llvm.call @lowlpCpuWgmmaTake(%[[THREAD]], %[[U]], %[[SUMS]], %[[SITE]])
       // CHECK: llvm.load %[[SUMS]] : !llvm.ptr -> vector<4xf32>
       %d = simt.wgmma_wait 0 takes %u : (!simt.sums<vector<4xf32>>) -> vector<4xf32>

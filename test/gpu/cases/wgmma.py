@@ -30,19 +30,19 @@ def cases(arch: str) -> Iterator[Case]:
         return
     for n in WIDTHS:
         for swizzle in (0, 32, 64, 128):
-            yield product_case(Product(n=n, k=256, swizzle=swizzle), arch)
+            yield product_case(Product(n=n, k=320, swizzle=swizzle), arch)
     for n in (16, 128):
         # Two patterns along K, and one of half the length.
-        yield product_case(Product(n=n, k=512, bk=128), arch)
-        yield product_case(Product(n=n, k=256, bk=32, swizzle=64), arch)
+        yield product_case(Product(n=n, k=640, bk=128), arch)
+        yield product_case(Product(n=n, k=352, bk=32, swizzle=64), arch)
         yield product_case(Product(n=n, k=512, way="scaled"), arch)
-        yield product_case(Product(n=n, k=512, order="other"), arch)
-        yield product_case(Product(n=n, k=512, staging="store_shared"), arch)
-        yield product_case(Product(n=n, k=512, staging="copy_tensor"), arch)
-        yield product_case(Product(m=1024, n=n, k=1024, warpgroups=2), arch)
+        yield product_case(Product(n=n, k=576, order="other"), arch)
+        yield product_case(Product(n=n, k=576, staging="store_shared"), arch)
+        yield product_case(Product(n=n, k=576, staging="copy_tensor"), arch)
+        yield product_case(Product(m=1024, n=n, k=1088, warpgroups=2), arch)
         for types in (("bf16", "bf16"), ("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("uint8", "uint8")):
-            yield product_case(Product(n=n, k=512, bk=128, a_type=types[0], b_type=types[1]), arch)
+            yield product_case(Product(n=n, k=640, bk=128, a_type=types[0], b_type=types[1]), arch)
         for a_type in ("f8e4m3", "f8e5m2"):
             for b_type in ("f8e4m3", "f8e5m2"):
-                yield product_case(Product(n=n, k=512, bk=128, a_type=a_type, b_type=b_type, swizzle=0), arch)
-                yield product_case(Product(n=n, k=512, bk=128, a_type=a_type, b_type=b_type), arch)
+                yield product_case(Product(n=n, k=640, bk=128, a_type=a_type, b_type=b_type, swizzle=0), arch)
+                yield product_case(Product(n=n, k=640, bk=128, a_type=a_type, b_type=b_type), arch)

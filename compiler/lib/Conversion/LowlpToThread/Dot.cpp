@@ -28,8 +28,8 @@ static Value scatter(OpBuilder &builder, Location loc, Value values, Value tile,
         builder, loc, values, tile, ArrayRef<int64_t>{registers[0] * size},
         ArrayRef<int64_t>{1});
   for (auto [position, index] : llvm::enumerate(registers)) {
-    Value part =
-        gatherRegisters(builder, loc, values, static_cast<int64_t>(position), size);
+    Value part = gatherRegisters(builder, loc, values,
+                                 static_cast<int64_t>(position), size);
     tile = vector::InsertStridedSliceOp::create(builder, loc, part, tile,
                                                 ArrayRef<int64_t>{index * size},
                                                 ArrayRef<int64_t>{1});
@@ -51,12 +51,13 @@ struct DotPattern : OpConversionPattern<DotOp> {
     auto getMultiplicand = [&](Value tile, ArrayRef<int64_t> registers) {
       Type element = cast<VectorType>(tile.getType()).getElementType();
       return gatherRegisters(rewriter, loc, tile, registers,
-                    32 / element.getIntOrFloatBitWidth());
+                             32 / element.getIntOrFloatBitWidth());
     };
     constexpr int64_t kSumsPerRegister = 2;
     Value result = adaptor.getC();
     for (const DotStep &step : plans.find(op)->second) {
-      Value c = gatherRegisters(rewriter, loc, result, step.c, kSumsPerRegister);
+      Value c =
+          gatherRegisters(rewriter, loc, result, step.c, kSumsPerRegister);
       Value sum = simt::MmaOp::create(
           rewriter, loc, c.getType(), getMultiplicand(adaptor.getA(), step.a),
           getPackedType(op.getA()), getMultiplicand(adaptor.getB(), step.b),

@@ -90,7 +90,8 @@ LogicalResult Planner::divideOperands() {
   return success(succeeded(fitA) && succeeded(fitB) && succeeded(fitC));
 }
 
-/// As `RegisterGrid::find`, with a diagnostic where register `sum` of c lacks it.
+/// As `RegisterGrid::find`, with a diagnostic where register `sum` of c lacks
+/// it.
 FailureOr<int64_t> Planner::require(const Operand &operand, PlaceInWarp place,
                                     int64_t sum) {
   if (std::optional<int64_t> index = operand.find(place))

@@ -211,8 +211,9 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     FailureOr<SharedMemoryPlan> shared = planSharedMemory(kernels);
     FailureOr<TensorMapPlan> tensorMaps = planTensorMaps(kernels);
     FailureOr<ConversionPlans> conversions = planConversions(kernels);
-    if (failed(dots) || failed(wgmmas) || failed(shared) || failed(tensorMaps) ||
-        failed(conversions) || failed(verifyReductions(kernels)))
+    if (failed(dots) || failed(wgmmas) || failed(shared) ||
+        failed(tensorMaps) || failed(conversions) ||
+        failed(verifyReductions(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;

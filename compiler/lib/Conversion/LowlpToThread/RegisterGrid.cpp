@@ -27,9 +27,10 @@ std::string RegisterGrid::describe(const Place &place) const {
       .str();
 }
 
-std::optional<RegisterGrid>
-lowlp::divideIntoRegisters(StringRef name, const Layout &layout,
-                           const Layout &unit, const Layout &fragment) {
+std::optional<RegisterGrid> lowlp::divideIntoRegisters(StringRef name,
+                                                       const Layout &layout,
+                                                       const Layout &unit,
+                                                       const Layout &fragment) {
   Result<Layout> outer = divideRight(layout, unit);
   if (!outer)
     return std::nullopt;

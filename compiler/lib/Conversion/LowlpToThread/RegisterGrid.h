@@ -38,8 +38,8 @@ std::optional<RegisterGrid> divideIntoRegisters(llvm::StringRef name,
 
 /// `registers` of `size` elements each, out of the vector `tile`.
 mlir::Value gatherRegisters(mlir::OpBuilder &builder, mlir::Location loc,
-                            mlir::Value tile,
-                            llvm::ArrayRef<int64_t> registers, int64_t size);
+                            mlir::Value tile, llvm::ArrayRef<int64_t> registers,
+                            int64_t size);
 
 } // namespace lowlp
 

@@ -33,17 +33,17 @@ public:
                 ValueRange offsets)
       : rewriter(rewriter), loc(getNamedLoc(op)), op(op), offsets(offsets),
         // Groups of 8 rows begin where they would without a swizzle.
-        addresses(*SharedLayout::plain(
-            op.getB().getType().getLayout().layout())),
+        addresses(
+            *SharedLayout::plain(op.getB().getType().getLayout().layout())),
         extents(Layout::local({op.getType().getLayout().shape()[1],
                                op.getA().getType().getShape()[1]})),
         positions(rewriter, loc, addresses, offsets, extents) {}
 
   /// What the CPU target checks of offsets.
   void emitChecks() {
-    Value inside = arith::AndIOp::create(
-        rewriter, loc, positions.isInside(0),
-        positions.isInside(extents.numLocals() - 1));
+    Value inside =
+        arith::AndIOp::create(rewriter, loc, positions.isInside(0),
+                              positions.isInside(extents.numLocals() - 1));
     simt::AssertOp::create(rewriter, loc, inside,
                            "a product takes what lies in the shared tile, but "
                            "the part of b reaches beyond");
@@ -65,9 +65,9 @@ private:
     Value rest = arith::RemUIOp::create(
         rewriter, loc, offset,
         arith::ConstantIndexOp::create(rewriter, loc, multiple));
-    Value isMultiple = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::eq, rest,
-        arith::ConstantIndexOp::create(rewriter, loc, 0));
+    Value isMultiple =
+        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, rest,
+                              arith::ConstantIndexOp::create(rewriter, loc, 0));
     simt::AssertOp::create(rewriter, loc, isMultiple,
                            "the part of b does not begin at a multiple of 8 "
                            "rows and 32 bytes of K");
@@ -98,8 +98,8 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
     Value sums = adaptor.getC();
     bool isTile = sums && isa<TileType>(op.getC().getType());
     if (isTile)
-      registers.push_back(gatherRegisters(rewriter, loc, sums, plan.sums,
-                                          kSumsPerRegister));
+      registers.push_back(
+          gatherRegisters(rewriter, loc, sums, plan.sums, kSumsPerRegister));
     auto fence = simt::WgmmaFenceOp::create(
         rewriter, loc, TypeRange(ValueRange(registers)), registers);
     if (isTile)
@@ -153,9 +153,10 @@ struct WgmmaWaitPattern : OpConversionPattern<WgmmaWaitOp> {
   matchAndRewrite(WgmmaWaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
-    SmallVector<Type> types = llvm::map_to_vector(
-        op.getTiles().getTypes(),
-        [&](Type type) { return getTypeConverter()->convertType(type); });
+    SmallVector<Type> types =
+        llvm::map_to_vector(op.getTiles().getTypes(), [&](Type type) {
+          return getTypeConverter()->convertType(type);
+        });
     auto wait = simt::WgmmaWaitOp::create(rewriter, loc, types, op.getNAttr(),
                                           adaptor.getPending());
     SmallVector<Value> tiles;

@@ -90,7 +90,8 @@ static FailureOr<WgmmaPlan> plan(WgmmaOp op) {
            << "', in one order in all warps";
   plan.sums = *order;
   int64_t elements = kRegisterBits / *getElementBits(typeA.getElementType());
-  Layout unit = getUnit(elements), fragment = Layout::columnLocal({2, 2}) * unit;
+  Layout unit = getUnit(elements),
+         fragment = Layout::columnLocal({2, 2}) * unit;
   std::optional<RegisterGrid> a =
       divideIntoRegisters("a", typeA.getLayout(), unit, fragment);
   if (!a)

@@ -91,9 +91,10 @@ static SmallVector<Value> emit(OpBuilder &builder, Location loc,
     constraints += std::string(getLetter(operand.getType())) + ",";
   for (size_t i = 0; i < numTied; ++i)
     constraints += std::to_string(i) + ",";
-  Type result = types.empty() ? Type()
-                              : Type(LLVM::LLVMStructType::getLiteral(
-                                    builder.getContext(), types));
+  Type result =
+      types.empty()
+          ? Type()
+          : Type(LLVM::LLVMStructType::getLiteral(builder.getContext(), types));
   auto instruction = LLVM::InlineAsmOp::create(
       builder, loc, result, operands, text.str(), constraints + "~{memory}",
       /*has_side_effects=*/true, /*is_align_stack=*/false,
@@ -149,11 +150,9 @@ static Value getDescriptor(OpBuilder &builder, simt::WgmmaOp op, Value base,
   uint64_t mode = op.getSwizzle() == 0 ? 0 : 128 / op.getSwizzle();
   // 32 bytes are 3.
   mode = std::min<uint64_t>(mode, 3);
-  auto encode = [](int64_t bytes) {
-    return static_cast<uint64_t>(bytes) >> 4;
-  };
-  uint64_t fixed = encode(op.getLeading()) << 16 |
-                   encode(op.getStride()) << 32 | mode << 62;
+  auto encode = [](int64_t bytes) { return static_cast<uint64_t>(bytes) >> 4; };
+  uint64_t fixed =
+      encode(op.getLeading()) << 16 | encode(op.getStride()) << 32 | mode << 62;
   Type i64 = builder.getI64Type();
   // Addresses of shared memory have less than 18 bits.
   Value address = LLVM::PtrToIntOp::create(
@@ -195,10 +194,9 @@ struct WgmmaLowering : ConvertOpToLLVMPattern<simt::WgmmaOp> {
         sums.getElementType().isF32() ? "f32" : "s32", getName(a), getName(b),
         listOperands(0, numSums), listOperands(numSums, 4), numSums + 4,
         getScales(a));
-    SmallVector<Value> results =
-        emit(rewriter, loc, text,
-             SmallVector<Type>(numSums, sums.getElementType()), operands,
-             adaptor.getC() ? numSums : 0);
+    SmallVector<Value> results = emit(
+        rewriter, loc, text, SmallVector<Type>(numSums, sums.getElementType()),
+        operands, adaptor.getC() ? numSums : 0);
     ArrayRef<Value> registers = results;
     rewriter.replaceOp(op, join(rewriter, loc, sums, registers));
     return success();
@@ -245,11 +243,10 @@ struct WgmmaWaitLowering : ConvertOpToLLVMPattern<simt::WgmmaWaitOp> {
   LogicalResult
   matchAndRewrite(simt::WgmmaWaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(
-        op, passThrough(rewriter, op.getLoc(),
-                        "wgmma.wait_group.sync.aligned " + Twine(op.getN()) +
-                            ";",
-                        adaptor.getPending()));
+    rewriter.replaceOp(op, passThrough(rewriter, op.getLoc(),
+                                       "wgmma.wait_group.sync.aligned " +
+                                           Twine(op.getN()) + ";",
+                                       adaptor.getPending()));
     return success();
   }
 };

@@ -46,8 +46,10 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
     **Order.** `d` cannot be read before `lowlp.wgmma_wait` gives it back as a tile, and has one use. Until the wait for
     its group nobody may write to the part of `b`. What the block stored there comes before the product if a
     `lowlp.fence_async` and a `lowlp.synchronize` lie in between, in this order; so for `lowlp.copy_async`, behind its
-    wait; bulk and tensor copies need their `lowlp.mbarrier_wait` only. The registers of `a` and `c` are taken as they
-    are here. The CPU target multiplies at the wait.
+    wait; bulk and tensor copies need their `lowlp.mbarrier_wait` only. The values `a` and `c` cannot change, but a loop
+    writes the registers of `a` again: it must wait for a product before it comes to the same op again. With several
+    groups under way it is unrolled, so that registers take turns. The CPU target multiplies at the wait, and reports
+    whoever comes too early.
 
     ```mlir
     %s = lowlp.wgmma %a, %b[%stage, %c0, %c0] : !lowlp.tile<64x64xf16, ...>,

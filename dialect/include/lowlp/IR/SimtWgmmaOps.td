@@ -60,7 +60,9 @@ def Simt_WgmmaOp : Simt_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
 
     The instruction reads registers and shared memory, and writes the sums, at any time up to the wait for its group.
     What is stored to `b` by a thread comes before it only if a `simt.fence_async` and a barrier lie in between.
-    The CPU target reads and writes at the wait; it reports whoever writes to `b` before.
+    Values of registers do not change, but an op that comes again in a loop writes its registers of `a` again, which
+    must be behind the wait too. The CPU target reads and writes at the wait; it reports whoever writes to `b` before,
+    and an op that comes again too early.
 
     ```mlir
     %s = simt.wgmma %a, %p[%o] swizzle 128 leading 16 stride 1024 : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<32xf32>>

@@ -223,9 +223,9 @@ LOWLP_CPU_EXPORT void *lowlpCpuSharedMemory(LowlpThread *thread,
 // Asynchronous copies and mbarriers
 //===----------------------------------------------------------------------===//
 
-/// Tells the executor that the kernel uses mbarriers, bulk copies or wgmma: every
-/// thread says so before it does anything else. Then mbarriers order accesses,
-/// and fences of proxies are looked for.
+/// Tells the executor that the kernel uses mbarriers, bulk copies or wgmma:
+/// every thread says so before it does anything else. Then mbarriers order
+/// accesses, and fences of proxies are looked for.
 LOWLP_CPU_EXPORT void lowlpCpuTrackOrder(LowlpThread *thread);
 
 /// Begins to copy `bytes` bytes, to which both addresses are aligned, from

@@ -89,8 +89,8 @@ struct LaunchConfig {
 
 /// What the executed threads did. Loads and stores are the accesses announced
 /// by `lowlpCpuCheckAccess`, one per thread; atomics count per thread too; mmas
-/// and shuffles count once per warp (per set of members), a wgmma as one mma for
-/// each 8 columns and warp, barriers once per block.
+/// and shuffles count once per warp (per set of members), a wgmma as one mma
+/// for each 8 columns and warp, barriers once per block.
 struct LaunchCounters {
   uint64_t loads = 0;
   uint64_t stores = 0;

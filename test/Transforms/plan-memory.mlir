@@ -182,3 +182,27 @@ lowlp.kernel @pinned() attributes {grid = affine_map<() -> (1)>, num_threads = 3
   lowlp.store_shared %x, %c[%c0] : !tile, !s
   lowlp.return
 }
+
+// -----
+
+// A product reads its tile until it is waited for, so nothing else lies there; and its pattern begins at 1024 bytes.
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!c = !lowlp.tile<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!sums = !lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<8x64xf16, swizzle(local(8, 8), dim=1).local(1, 8)>
+!other = !lowlp.shared<64x8xf32>
+// CHECK-LABEL: lowlp.kernel @product
+lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %a = lowlp.splat %one : f16 -> !a
+  // CHECK: lowlp.alloc_shared at 2048 : !lowlp.shared<8x64xf16
+  %b = lowlp.alloc_shared : !b
+  // CHECK: lowlp.alloc_shared at 0 : !lowlp.shared<64x8xf32>
+  %other = lowlp.alloc_shared : !other
+  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !sums
+  lowlp.wgmma_commit
+  %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
+  lowlp.store_shared %d, %other[%c0, %c0] : !c, !other
+  lowlp.return
+}

@@ -13,6 +13,7 @@ from wgmma_products import Product, make_arguments, make_product
 import lowlp
 from lowlp import language as ll
 from lowlp.errors import CompileError, CpuTargetError
+from lowlp_runtime.assemble import assemble_ptx
 
 PRODUCTS = [
     Product(),
@@ -91,6 +92,17 @@ def test_sums_of_128_columns_stay_in_registers(way: str, most: int) -> None:
     used = resources(lowlp.compile(make_product(Product(n=128, k=1088, way=way)), "sm_90a"))
     assert used["spilled bytes per thread"] == 0
     assert used["registers per thread"] <= most, used
+
+
+@pytest.mark.parametrize("way", ["chained", "scaled"])
+def test_ptxas_adds_no_waits(way: str) -> None:
+    """It says where it must, as something touches sums under way (C7517), as an addition of ours does."""
+    ptx = lowlp.compile(make_product(Product(n=128, k=1088, way=way)), "sm_90a").ptx
+    assert "injected" not in assemble_ptx(ptx, "sm_90a").log
+    sums = re.findall(r"wgmma\.mma_async[^{]*\{(%\w+),", ptx)[-1]
+    before, commit, after = ptx.rpartition("wgmma.commit_group")
+    touched = f"{before}add.rn.f32 {sums}, {sums}, {sums};\n\t{commit}{after}"
+    assert "wait is injected" in assemble_ptx(touched, "sm_90a").log
 
 
 @pytest.mark.parametrize("arch", ["sm_90", "sm_100a", "sm_120a"])

@@ -111,3 +111,47 @@ def unrolled_product(units: int, weight: str, activation: str) -> ll.Kernel:
         grid=lambda: (1,),
         num_threads=32,
     )
+
+
+def warpgroup_product(n: int, k: int, weight: str, activation: str) -> ll.Kernel:
+    """y [128, n] = x [128, k] * w [n, k]^T in f32 by `wgmma` with weights in registers; a block makes 64 rows of w.
+
+    Parameters: x, the packed weights, y. Units of 64 or 32 rows are shared by the warps of the warpgroup.
+    """
+    m = 128
+    placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
+    a_layout = lowlp.layout("spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)")
+    c_layout = lowlp.layout(f"spatial(4, 1).local(1, {m // 8}).local(2, 1).spatial(8, 4).local(1, 2)")
+    x_layout = lowlp.layout("local(8, 1).spatial(16, 8).local(1, 8)")
+
+    def body(x, weights, y):  # type: ignore[no-untyped-def]
+        (block,) = ll.block_indices()
+        row = block * 64
+        w_view = ll.view_packed(weights, shape=[n, k], dtype=weight, placement=placement.name)
+        x_view = ll.view_global(x, shape=[m, k])
+        y_view = ll.view_global(y, shape=[n, m], strides=[1, n])
+        x_shared = ll.alloc_shared(activation, [m, 64], layout=lowlp.swizzle(lowlp.local(m, 8), dim=1).local(1, 8))
+        acc = ll.full(0.0, "f32", layout=c_layout)
+        for step in ll.range(k // 64):
+            x_tile = ll.load_global(x_view, offsets=[0, step * 64], layout=x_layout)
+            ll.store_shared(x_tile, x_shared, offsets=[0, 0])
+            codes = ll.load_packed(w_view, offsets=[row, step * 64], layout=a_layout)
+            ll.fence_async()
+            ll.synchronize()
+            sums = ll.wgmma(ll.cast(codes, activation), x_shared, acc, offsets=[0, 0])
+            ll.wgmma_commit()
+            (acc,) = ll.wgmma_wait(0, sums)
+            ll.synchronize()
+        ll.store_global(acc, y_view, offsets=[row, 0])
+
+    return ll.make_kernel(
+        body,
+        name="warpgroup_product",
+        parameters={
+            "x": ll.pointer(activation, align=16),
+            "weights": ll.pointer("uint32", align=16),
+            "y": ll.pointer("f32"),
+        },
+        grid=lambda: (-(-n // 64),),
+        num_threads=128,
+    )

@@ -33,9 +33,48 @@ using namespace lowlp;
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// A `lowlp.dot` or a `lowlp.wgmma`.
+class Product {
+public:
+  Product() = default;
+  /// Null for any other op.
+  explicit Product(Operation *op)
+      : op(isa_and_nonnull<DotOp, WgmmaOp>(op) ? op : nullptr) {}
+
+  explicit operator bool() const { return op; }
+  Operation *operator->() const { return op; }
+  bool operator==(Product other) const { return op == other.op; }
+  DotOp asDot() const { return dyn_cast<DotOp>(op); }
+
+  OpOperand &getA() const {
+    if (DotOp dot = asDot())
+      return dot.getAMutable();
+    return cast<WgmmaOp>(op).getAMutable();
+  }
+  TileType getTypeOfA() const { return cast<TileType>(getA().get().getType()); }
+  /// What the product is added to; null for nothing.
+  Value getAddend() const {
+    if (DotOp dot = asDot())
+      return dot.getC();
+    return cast<WgmmaOp>(op).getC();
+  }
+  void setAddend(Value value) const {
+    if (DotOp dot = asDot())
+      return dot.getCMutable().assign(value);
+    cast<WgmmaOp>(op).getCMutable().assign(value);
+  }
+  /// The sum as a tile, or as one under way.
+  Value getSum() const { return op->getResult(0); }
+
+private:
+  Operation *op = nullptr;
+};
+
 /// Products that add to one sum, and the loop that carries it, if any.
 struct Chain {
-  SmallVector<DotOp> dots;
+  SmallVector<Product> products;
+  /// The last sum, a tile.
+  Value sum;
   scf::ForOp loop;
   /// The number of the loop's carried value.
   unsigned carried = 0;
@@ -66,15 +105,15 @@ struct Weights {
 } // namespace
 
 /// Without codes if the operand is anything else.
-static Weights getWeights(DotOp dot) {
-  auto cast = dot.getA().getDefiningOp<CastOp>();
+static Weights getWeights(Product product) {
+  auto cast = product.getA().get().getDefiningOp<CastOp>();
   if (!cast)
     return {};
-  auto product = cast.getSource().getDefiningOp<MulOp>();
-  if (!product)
+  auto scaled = cast.getSource().getDefiningOp<MulOp>();
+  if (!scaled)
     return {cast.getSource().getDefiningOp<UnpackOp>()};
-  auto wide = product.getLhs().getDefiningOp<CastOp>();
-  std::optional<double> factor = getSplat(product.getRhs());
+  auto wide = scaled.getLhs().getDefiningOp<CastOp>();
+  std::optional<double> factor = getSplat(scaled.getRhs());
   if (!wide || !factor || *factor <= 0 ||
       std::ldexp(1.0, std::ilogb(*factor)) != *factor)
     return {};
@@ -83,7 +122,7 @@ static Weights getWeights(DotOp dot) {
 
 /// Whether two products take weights alike, so that one plan's rows hold for
 /// both.
-static bool areAlike(DotOp first, DotOp second) {
+static bool areAlike(Product first, Product second) {
   Weights a = getWeights(first), b = getWeights(second);
   return a.codes && b.codes && a.exponent == b.exponent &&
          a.codes.getPlacement() == b.codes.getPlacement() &&
@@ -92,29 +131,52 @@ static bool areAlike(DotOp first, DotOp second) {
 }
 
 /// The product that alone uses the sum of another one, with alike weights.
-static DotOp getNext(DotOp dot) {
-  if (!dot.getResult().hasOneUse())
-    return {};
-  auto next = dyn_cast<DotOp>(*dot.getResult().user_begin());
-  bool adds = next && next.getC() == dot.getResult() &&
-              next->getBlock() == dot->getBlock() && areAlike(dot, next);
-  return adds ? next : DotOp();
+static Product getNext(Product product) {
+  Value sum = product.getSum();
+  if (!sum.hasOneUse())
+    return Product();
+  Product next(*sum.user_begin());
+  bool adds = next && next.getAddend() == sum &&
+              next->getName() == product->getName() &&
+              next->getBlock() == product->getBlock() &&
+              areAlike(product, next);
+  return adds ? next : Product();
 }
 
-/// The chain that begins with a product.
-static Chain getChain(DotOp first) {
+/// The tile that the sum of a chain's last product is or becomes; null where it
+/// does not in the same block.
+static Value getTile(Product last) {
+  Value sum = last.getSum();
+  if (last.asDot())
+    return sum;
+  auto wait = sum.hasOneUse() ? dyn_cast<WgmmaWaitOp>(*sum.user_begin())
+                              : WgmmaWaitOp();
+  if (!wait || wait->getBlock() != last->getBlock())
+    return {};
+  return wait.getResult(sum.use_begin()->getOperandNumber());
+}
+
+/// The chain that begins with a product; without a sum where there is none that
+/// can be rewritten.
+static Chain getChain(Product first) {
   Chain chain;
-  for (DotOp dot = first; dot; dot = getNext(dot))
-    chain.dots.push_back(dot);
+  for (Product product = first; product; product = getNext(product))
+    chain.products.push_back(product);
+  chain.sum = getTile(chain.products.back());
+  bool addsToSums = isa_and_nonnull<SumsType>(
+      first.getAddend() ? first.getAddend().getType() : Type());
+  if (!chain.sum || addsToSums) {
+    chain.sum = {};
+    return chain;
+  }
   // Carried by the loop around it, and used for nothing else there?
   auto loop = dyn_cast<scf::ForOp>(first->getParentOp());
-  auto argument = dyn_cast<BlockArgument>(first.getC());
-  DotOp last = chain.dots.back();
+  auto argument = dyn_cast_if_present<BlockArgument>(first.getAddend());
   if (!loop || !argument || argument.getOwner() != loop.getBody() ||
-      !argument.hasOneUse() || !last.getResult().hasOneUse())
+      !argument.hasOneUse() || !chain.sum.hasOneUse())
     return chain;
   unsigned carried = argument.getArgNumber() - loop.getNumInductionVars();
-  if (loop.getYieldedValues()[carried] != last.getResult())
+  if (loop.getYieldedValues()[carried] != chain.sum)
     return chain;
   chain.loop = loop;
   chain.carried = carried;
@@ -148,13 +210,18 @@ public:
   ChainRewriter(Chain chain, const DecodePlan &plan,
                 ArrayRef<DecodePlan::Row> rows)
       : chain(std::move(chain)), plan(plan),
-        type(this->chain.dots.front().getResult().getType()) {
+        type(cast<TileType>(this->chain.sum.getType())) {
     for (const DecodePlan::Row &row : rows) {
       scales.push_back(std::ldexp(1.0f, -row.exponent));
       inverses.push_back(std::ldexp(1.0f, row.exponent));
       offsets.push_back(static_cast<float>(row.offset));
     }
     hasOffset = llvm::any_of(offsets, [](float o) { return o != 0; });
+  }
+
+  /// Whether it can be done. Sums of x are made by `lowlp.dot` only.
+  bool isPossible() const {
+    return !hasOffset || chain.products.front().asDot();
   }
 
   /// Whether sums of x had to be added.
@@ -173,7 +240,7 @@ public:
       }
       result = chain.loop.getResult(chain.carried);
     } else {
-      result = chain.dots.back().getResult();
+      result = chain.sum;
       rewriteAddend();
       if (hasOffset) {
         sumsOfX = addSumsInLine();
@@ -187,13 +254,13 @@ public:
 private:
   /// Products take decoded fragments in place of cast codes.
   void decodeAll() {
-    for (DotOp dot : chain.dots) {
-      UnpackOp codes = getWeights(dot).codes;
-      OpBuilder builder(dot);
+    for (Product product : chain.products) {
+      UnpackOp codes = getWeights(product).codes;
+      OpBuilder builder(product.operator->());
       Value fragments = DecodeOp::create(
-          builder, dot.getLoc(), dot.getA().getType(), codes.getWords(),
+          builder, product->getLoc(), product.getTypeOfA(), codes.getWords(),
           PlanAttr::get(builder.getContext(), plan.print()), codes.getStep());
-      dot.getAMutable().assign(fragments);
+      product.getA().assign(fragments);
     }
   }
 
@@ -212,9 +279,10 @@ private:
   }
 
   void rewriteAddend() {
-    DotOp first = chain.dots.front();
-    OpBuilder builder(first);
-    first.getCMutable().assign(toPlan(builder, first.getLoc(), first.getC()));
+    Product first = chain.products.front();
+    OpBuilder builder(first.operator->());
+    if (Value addend = first.getAddend())
+      first.setAddend(toPlan(builder, first->getLoc(), addend));
   }
 
   Value buildOnes(OpBuilder &builder, DotOp dot) {
@@ -231,7 +299,8 @@ private:
         continue;
       Value sum = argument;
       bool isSum = true;
-      for (DotOp dot : chain.dots) {
+      for (Product product : chain.products) {
+        DotOp dot = product.asDot();
         auto next =
             sum.hasOneUse() ? dyn_cast<DotOp>(*sum.user_begin()) : DotOp();
         isSum &= next && next.getC() == sum && next.getB() == dot.getB() &&
@@ -256,7 +325,8 @@ private:
     auto yields = [&](OpBuilder &builder, Location loc,
                       ArrayRef<BlockArgument> carried) {
       Value sum = carried.front();
-      for (DotOp dot : chain.dots) {
+      for (Product product : chain.products) {
+        DotOp dot = product.asDot();
         OpBuilder behind(dot->getContext());
         behind.setInsertionPointAfter(dot);
         sum = DotOp::create(behind, dot.getLoc(), buildOnes(behind, dot),
@@ -273,9 +343,11 @@ private:
 
   /// The sums of x of products that no loop carries.
   Value addSumsInLine() {
-    OpBuilder builder(chain.dots.front());
-    Value sum = buildSplat(builder, chain.dots.front().getLoc(), type, 0);
-    for (DotOp dot : chain.dots) {
+    Product first = chain.products.front();
+    OpBuilder builder(first.operator->());
+    Value sum = buildSplat(builder, first->getLoc(), type, 0);
+    for (Product product : chain.products) {
+      DotOp dot = product.asDot();
       builder.setInsertionPointAfter(dot);
       sum = DotOp::create(builder, dot.getLoc(), buildOnes(builder, dot),
                           dot.getB(), sum);
@@ -353,21 +425,30 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       getOperation().emitError() << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
-    SmallVector<DotOp> firsts;
-    getOperation().walk([&](DotOp dot) {
-      auto before = dot.getC().getDefiningOp<DotOp>();
-      bool isFirst = !before || getNext(before) != dot;
-      if (getWeights(dot).codes && isFirst)
-        firsts.push_back(dot);
+    SmallVector<Product> firsts;
+    getOperation().walk([&](Operation *op) {
+      Product product(op);
+      if (!product || !getWeights(product).codes)
+        return;
+      Value addend = product.getAddend();
+      Product before(addend ? addend.getDefiningOp() : nullptr);
+      if (!before || !(getNext(before) == product))
+        firsts.push_back(product);
     });
-    for (DotOp first : firsts) {
+    for (Product first : firsts) {
       Chain chain = getChain(first);
-      std::optional<DecodePlan> plan = findPlan(chain, getRates(*target));
+      if (!chain.sum)
+        continue;
+      std::optional<DecodePlan> plan = findPlan(first, getRates(*target));
       if (!plan)
         continue;
-      numPlanned += chain.dots.size();
       SmallVector<DecodePlan::Row> rows = getRows(*plan, getWeights(first));
-      if (ChainRewriter(chain, *plan, rows).run())
+      size_t count = chain.products.size();
+      ChainRewriter rewriter(std::move(chain), *plan, rows);
+      if (!rewriter.isPossible())
+        continue;
+      numPlanned += count;
+      if (rewriter.run())
         ++numSumsOfX;
     }
     eraseUnused();
@@ -390,10 +471,11 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
                                          ArrayAttr::get(&getContext(), texts));
   }
 
-  /// The plan for all that a chain decodes; none where the type has none.
-  std::optional<DecodePlan> findPlan(Chain &chain, const DecodeRates &rates) {
-    UnpackOp codes = getWeights(chain.dots.front()).codes;
-    TileType fragments = chain.dots.front().getA().getType();
+  /// The plan for all that a product's chain decodes; none where the type has
+  /// none.
+  std::optional<DecodePlan> findPlan(Product first, const DecodeRates &rates) {
+    UnpackOp codes = getWeights(first).codes;
+    TileType fragments = first.getTypeOfA();
     const Placement &placement = **Placement::find(codes.getPlacement().str());
     Type element = fragments.getElementType();
     ComputeType compute = placement.getCompute();

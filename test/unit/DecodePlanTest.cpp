@@ -88,16 +88,17 @@ TEST(DecodePlanTest, StepsDoWhatTheInstructionsDo) {
   EXPECT_EQ(runStep({Kind::Lop3, {a, b, imm(0x1)}, 0xea}, 0xff, 0xf0), 0xf1u);
   EXPECT_EQ(runStep({Kind::Lop3, {a, b, imm(0x3)}, 0xe2}, 0xaa, 0xf0), 0xa3u);
   // Bytes by number; 8 and more copy the sign.
-  EXPECT_EQ(runStep({Kind::Prmt, {a, b, imm(0)}, 0x7410}, 0x03020100, 0x17161514),
-            0x17140100u);
+  EXPECT_EQ(
+      runStep({Kind::Prmt, {a, b, imm(0)}, 0x7410}, 0x03020100, 0x17161514),
+      0x17140100u);
   EXPECT_EQ(runStep({Kind::Prmt, {a, b, imm(0)}, 0x89}, 0x00008001, 0),
             0x010100ffu);
   EXPECT_EQ(runStep({Kind::Rotate, {a, imm(0), imm(0)}, 4}, 0x12345678, 0),
             0x81234567u);
   // 2 * 3 + 1 and -1 * 0.5 + 1.
-  EXPECT_EQ(runStep({Kind::Fma, {a, b, imm(0x3c003c00)}}, 0x4000bc00,
-                    0x42003800),
-            0x47003800u);
+  EXPECT_EQ(
+      runStep({Kind::Fma, {a, b, imm(0x3c003c00)}}, 0x4000bc00, 0x42003800),
+      0x47003800u);
   EXPECT_EQ(runStep({Kind::Mul32, {a, b, imm(0)}}, 0x3fc00000, 0x40000000),
             0x40400000u);
   EXPECT_EQ(runStep({Kind::Round, {a, b, imm(0)}}, 0x3f800000, 0xc0000000),
@@ -155,8 +156,8 @@ TEST(DecodePlanTest, TextThatIsNone) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A plan that is right, something wrong done to it, and how the proof's message
-/// ends, or part of it.
+/// A plan that is right, something wrong done to it, and how the proof's
+/// message ends, or part of it.
 struct Seeded {
   const char *name;
   const char *placement;
@@ -203,11 +204,10 @@ INSTANTIATE_TEST_SUITE_P(
         Seeded{"WrongAmount", "int6.f16", kSums,
                [](DecodePlan &plan) { ++getStep(plan, Kind::Rotate).imm; },
                "becomes"},
-        Seeded{"WrongByte", "int8.f16", kSums,
-               [](DecodePlan &plan) {
-                 getStep(plan, Kind::Prmt).imm ^= 0x0001;
-               },
-               "becomes"},
+        Seeded{
+            "WrongByte", "int8.f16", kSums,
+            [](DecodePlan &plan) { getStep(plan, Kind::Prmt).imm ^= 0x0001; },
+            "becomes"},
         Seeded{"WrongFactor", "int6.f16", kSums,
                [](DecodePlan &plan) {
                  getStep(plan, Kind::Fma).operands[1].value += 0x04000400;
@@ -238,8 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](DecodePlan &plan) { plan.rows[0].offset += 1; }, "becomes"},
         Seeded{"ScaleForgotten", "int4.f16", kWeights,
                [](DecodePlan &plan) {
-                 plan.steps.back().operands[1] =
-                     DecodeOperand::imm(0x3c003c00);
+                 plan.steps.back().operands[1] = DecodeOperand::imm(0x3c003c00);
                },
                "becomes"},
         Seeded{"ZeroOfAnotherUnit", "int4.bf16", kWeights,

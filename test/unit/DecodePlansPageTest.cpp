@@ -9,8 +9,8 @@
 
 using namespace lowlp;
 
-static const std::string kStart = "<!-- costs: start -->\n";
-static const std::string kEnd = "<!-- costs: end -->";
+static constexpr std::string_view kStart = "<!-- costs: start -->\n";
+static constexpr std::string_view kEnd = "<!-- costs: end -->";
 
 /// Instructions a register by pipe, as 1.50 + 0.38; a dash if there is no plan.
 static std::string getCell(const CodeFormat &format, ComputeType compute,

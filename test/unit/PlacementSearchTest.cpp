@@ -45,8 +45,9 @@ TEST_P(PlacementSearchPairTest, SearchFindsTheFrozenPlacement) {
   EXPECT_EQ(printPlacements({*found}), printPlacements({frozen}));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, PlacementSearchPairTest, testing::ValuesIn(getPackedFormats()),
-    [](const auto &info) {
-      return info.param.first.name() + "_" + getName(info.param.second);
-    });
+INSTANTIATE_TEST_SUITE_P(All, PlacementSearchPairTest,
+                         testing::ValuesIn(getPackedFormats()),
+                         [](const auto &info) {
+                           return info.param.first.name() + "_" +
+                                  getName(info.param.second);
+                         });

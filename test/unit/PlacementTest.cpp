@@ -15,6 +15,7 @@ CodeFormat getFormat(const std::string &name) {
 /// Two bits for each weight of a unit of 16 rows: 2 words.
 std::vector<BitPlace> getPlaces() {
   std::vector<BitPlace> places;
+  places.reserve(64);
   for (int bit = 0; bit < 64; ++bit)
     places.push_back({bit / 32, bit % 32});
   return places;
@@ -127,12 +128,13 @@ TEST(PlacementTest, TextThatIsNone) {
         "4: 0.0-3", "-1: 0.0-3", "0: 0,0-3", "0: 0.0-3x", "0: 0.0-3 |", "x"})
     EXPECT_EQ(getError(header + line + "\n"),
               "placements: line 2 is not understood: '" + line + "'");
-  for (std::string line :
-       {"placement int9.f16 tiles 1 steps 1", "placement int4.f32 tiles 1 "
-                                              "steps 1",
-        "placement int4.f16 tiles 0 steps 1", "placement int4.f16 tiles 1 "
-                                              "steps 3",
-        "placement int4 tiles 1 steps 1", "0: 0.0-3"})
+  for (std::string line : {"placement int9.f16 tiles 1 steps 1",
+                           "placement int4.f32 tiles 1 "
+                           "steps 1",
+                           "placement int4.f16 tiles 0 steps 1",
+                           "placement int4.f16 tiles 1 "
+                           "steps 3",
+                           "placement int4 tiles 1 steps 1", "0: 0.0-3"})
     EXPECT_EQ(getError(line + "\n"),
               "placements: line 1 is not understood: '" + line + "'");
   EXPECT_EQ(getError(header + "0: 0.0-3\n1: 0.0-3\n2: 0.8-11\n3: 0.12-15\n"),

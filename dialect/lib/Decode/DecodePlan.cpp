@@ -145,6 +145,7 @@ static std::vector<std::vector<uint32_t>> getBackgrounds(int numWords) {
   uint32_t state = 0x9e3779b9;
   for (int round = 0; round < 2; ++round) {
     std::vector<uint32_t> words;
+    words.reserve(numWords);
     for (int word = 0; word < numWords; ++word) {
       // xorshift32 (Marsaglia, 2003).
       state ^= state << 13;

@@ -106,7 +106,7 @@ bool MaskPlan::improveRow(int row) {
 /// From several starts, each slot and row in turn to what is best with all
 /// others as they are.
 void MaskPlan::chooseShifts() {
-  rows.assign(2 * period.placement.getNumRowTiles(), {});
+  rows.assign(period.getNumRows(), {});
   shifts.assign(period.getNumSlots(), 0);
   if (homes.getNumShifts() == 1)
     return;

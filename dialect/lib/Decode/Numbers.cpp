@@ -16,6 +16,14 @@ static double powerOfTwo(int exponent) {
   return power;
 }
 
+/// The exponent of a number that is 2^exponent times 1 to 2; for numbers that
+/// are subnormal with 64 bits some lower one.
+static int getExponent(double magnitude) {
+  uint64_t bits;
+  std::memcpy(&bits, &magnitude, sizeof(bits));
+  return static_cast<int>(bits >> 52) - 1023;
+}
+
 namespace {
 /// A float of 16 bits with infinities.
 struct HalfFormat {
@@ -47,11 +55,13 @@ struct HalfFormat {
       return sign;
     if (std::isinf(magnitude))
       return sign | infinity;
-    int exponent = std::max(std::ilogb(magnitude), 1 - bias());
+    int exponent = std::max(getExponent(magnitude), 1 - bias());
     // The unit in the last place of the result, then the nearest multiple.
     int unit = exponent - mantissaBits;
-    double scaled = std::nearbyint(magnitude * powerOfTwo(-unit));
-    uint32_t code = static_cast<uint32_t>(scaled);
+    double scaled = magnitude * powerOfTwo(-unit);
+    // A double of 2^52 or more has no fraction: the sum rounds to nearest even.
+    double whole = scaled + powerOfTwo(52) - powerOfTwo(52);
+    uint32_t code = static_cast<uint32_t>(whole);
     if (unit > 1 - bias() - mantissaBits)
       code += static_cast<uint32_t>(unit - (1 - bias() - mantissaBits))
               << mantissaBits;

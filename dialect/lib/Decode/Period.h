@@ -29,6 +29,10 @@ public:
   std::vector<int> slots;
 
   int getNumSlots() const { return static_cast<int>(slots.size()); }
+  /// Rows of slots (2 t + r).
+  size_t getNumRows() const {
+    return 2 * static_cast<size_t>(placement.getNumRowTiles());
+  }
   int getRow(int index) const { return placement.getRowOfSlot(slots[index]); }
   /// The slot of another block that lies as slot `index` of the first.
   int getSlot(int index, int block) const {

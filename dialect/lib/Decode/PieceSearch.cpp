@@ -11,6 +11,9 @@
 
 using namespace lowlp;
 
+/// Slots that are looked at again for another view of a word.
+static constexpr int kNumTried = 30000;
+
 static constexpr int kImpossible = std::numeric_limits<int>::max() / 4;
 
 /// The amount modulo 32, from -16 to 15.
@@ -79,6 +82,7 @@ std::vector<int> PiecePlan::getShifts(const Piece &piece, const WordView &view,
 std::vector<int> PiecePlan::chooseShifts(int slot, const RowForm &form) const {
   int window = form.isMagic ? kMagicWindow : homes.window;
   std::vector<std::vector<int>> choices;
+  choices.reserve(piecesOfSlot[slot].size());
   std::map<int, int> uses;
   for (size_t piece : piecesOfSlot[slot]) {
     choices.push_back(
@@ -90,6 +94,7 @@ std::vector<int> PiecePlan::chooseShifts(int slot, const RowForm &form) const {
   }
   uses[form.shift] = kImpossible;
   std::vector<int> chosen;
+  chosen.reserve(choices.size());
   for (const std::vector<int> &shifts : choices)
     chosen.push_back(
         *std::max_element(shifts.begin(), shifts.end(),
@@ -171,9 +176,12 @@ int PiecePlan::chooseRows() {
   std::vector<RowForm> forms;
   if (ending == DecodeEnding::Weights)
     forms = {{0, false}};
+  else if (homes.compute == ComputeType::F16)
+    for (int shift = homes.window; shift >= 0; --shift)
+      forms.push_back({shift, false});
   else
-    for (int shift = homes.compute == ComputeType::BF16 ? 0 : homes.window;
-         shift >= -6; --shift)
+    // After the lift there is room below.
+    for (int shift = 0; shift >= -6; --shift)
       forms.push_back({shift, false});
   if (ending == DecodeEnding::Sums && homes.compute == ComputeType::BF16)
     for (int shift = 0; shift + homes.format.bits <= kMagicWindow; ++shift)
@@ -209,7 +217,7 @@ std::optional<PiecePlan> PiecePlan::search(const Period &period,
                                            DecodeEnding ending,
                                            const DecodeRates &rates) {
   PiecePlan plan(period, homes, ending, rates);
-  plan.rows.resize(2 * period.placement.getNumRowTiles());
+  plan.rows.resize(period.getNumRows());
   plan.views.resize(period.numWords);
   if (!plan.findPieces())
     return std::nullopt;
@@ -221,11 +229,14 @@ std::optional<PiecePlan> PiecePlan::search(const Period &period,
     plan.views[word] = choices.back().front();
   }
   int best = plan.chooseRows();
+  int budget = kNumTried / period.getNumSlots();
   for (bool isBetter = true; isBetter;) {
     isBetter = false;
     for (int word = 0; word < period.numWords; ++word) {
       WordView bestView = plan.views[word];
       for (const WordView &view : choices[word]) {
+        if (--budget < 0)
+          break;
         plan.views[word] = view;
         if (int cost = plan.chooseRows(); cost < best) {
           best = cost;

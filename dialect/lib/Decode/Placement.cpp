@@ -41,7 +41,7 @@ Placement Placement::contiguous(CodeFormat format, ComputeType compute,
   if (slices.empty())
     slices = {format.bits};
   int weights = 32 * rowTiles;
-  std::vector<BitPlace> places(weights * format.bits);
+  std::vector<BitPlace> places(static_cast<size_t>(weights) * format.bits);
   int start = 0, firstBit = 0;
   for (int width : slices) {
     for (int weight = 0; weight < weights; ++weight)

@@ -20,7 +20,7 @@ PlacementDraft::PlacementDraft(const CodeFormat &format, ComputeType compute)
   int steps = Placement::unitK / (8 * getPartsPerRegister(compute));
   for (numSteps = 1; format.bits * rowTiles * numSteps % steps; numSteps *= 2)
     ;
-  places.assign(rowTiles * numSteps * 4,
+  places.assign(static_cast<size_t>(rowTiles) * numSteps * 4,
                 std::vector<BitPlace>(format.bits, BitPlace{-1, 0}));
 }
 

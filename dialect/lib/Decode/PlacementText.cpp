@@ -29,7 +29,7 @@ struct SlotOrder {
     return (tile * numSteps + step) * 4 + place;
   }
   size_t getFlat(int slot, int part, int bit) const {
-    return static_cast<size_t>((slot * numParts + part) * format.bits + bit);
+    return (static_cast<size_t>(slot) * numParts + part) * format.bits + bit;
   }
 };
 } // namespace

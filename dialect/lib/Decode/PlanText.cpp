@@ -81,7 +81,7 @@ namespace {
 /// Reads words, registers and numbers of one line.
 class LineReader {
 public:
-  explicit LineReader(std::string line) : in(std::move(line)) {}
+  explicit LineReader(const std::string &line) : in(line) {}
 
   bool word(const std::string &expected) {
     std::string found;

@@ -6,8 +6,7 @@
 using namespace lowlp;
 
 TablePlan::TablePlan(const Period &period, const Homes &homes)
-    : period(period), homes(homes),
-      rows(2 * period.placement.getNumRowTiles()) {}
+    : period(period), homes(homes), rows(period.getNumRows()) {}
 
 /// A register that has a bit of the codes at the home of each part.
 int TablePlan::emitBit(Sequence &sequence, int block, int index, int home,
@@ -63,6 +62,7 @@ int TablePlan::emit(Sequence &sequence, int block, int index,
     if (!table)
       continue;
     std::vector<int> inputs;
+    inputs.reserve(bits);
     for (int bit = 0; bit < bits; ++bit)
       inputs.push_back(emitBit(sequence, block, index, home, bit));
     int found = emitFunction(sequence, inputs, table, bits);

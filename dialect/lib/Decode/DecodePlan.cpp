@@ -120,6 +120,7 @@ DecodePlan::run(const Placement &placement, const std::vector<uint32_t> &words,
   assert(static_cast<int>(words.size()) == placement.getNumWords() &&
          static_cast<int>(parameters.size()) == getNumParameters());
   std::vector<uint32_t> registers = words;
+  registers.reserve(getFirstResult() + steps.size());
   registers.insert(registers.end(), parameters.begin(), parameters.end());
   auto read = [&](const DecodeOperand &operand) {
     return operand.isImmediate ? operand.value : registers[operand.value];
@@ -129,6 +130,7 @@ DecodePlan::run(const Placement &placement, const std::vector<uint32_t> &words,
                                 read(step.operands[0]), read(step.operands[1]),
                                 read(step.operands[2])));
   std::vector<uint32_t> found;
+  found.reserve(results.size());
   for (int result : results)
     found.push_back(registers[result]);
   return found;

@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 from .. import language as ll
 from ..dtypes import dtype
-from ..layouts import Layout, layout, local, reduce, spatial
+from ..layouts import Layout, column_local, layout, local, reduce, spatial
 from ..packing import padded_group, placement_name
 from .linear_spec import LinearSpec, Schedule, prescale
 
@@ -39,7 +39,7 @@ _UNIT_STEPS = UNIT_K // STEP_K
 
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 _A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
-_B_FRAGMENT = layout("local(2, 1).column_spatial(4, 8).local(2, 1)")
+_X_FRAGMENT = layout("local(1, 2).spatial(8, 4).local(1, 2)")
 _SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 
@@ -68,14 +68,14 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         return spatial(warps, 1) * local(row_tiles, steps) * _A_FRAGMENT
 
     def x_layout(steps: int) -> Layout:
-        return x_replicas * local(steps, column_tiles) * _B_FRAGMENT
+        return x_replicas * column_local(column_tiles, steps) * _X_FRAGMENT
 
     def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
         blocks_of_columns = ll.ceildiv(m, columns)
         row, column = block // blocks_of_columns * rows, block % blocks_of_columns * columns
         # One view for each group: what lies behind a group's end is zero.
-        x_view = ll.view_global(x, shape=[groups, spec.group_size, m], strides=[spec.group_size, 1, x_stride])
+        x_view = ll.view_global(x, shape=[groups, m, spec.group_size], strides=[spec.group_size, x_stride, 1])
         w_view = ll.view_packed(
             weights,
             shape=[spec.n, groups * padded],
@@ -90,7 +90,7 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         @ll.inline
         def multiply(group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
             """Adds the products of some steps of a unit."""
-            x_tile = ll.load_global(x_view, offsets=[group, in_group, column], layout=x_layout(steps))
+            x_tile = ll.transpose(ll.load_global(x_view, offsets=[group, column, in_group], layout=x_layout(steps)))
             codes = ll.load_packed(w_view, offsets=[row, unit * UNIT_K], layout=a_layout(steps), first_step=first_step)
             raw = ll.dot(decode(codes, group, row), x_tile, raw)
             if needs_sum:

@@ -10,17 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from lowlp._layout import Placement
 from packed_products import unrolled_product
 from test_decode_plans import MOST_ALU
 
 import lowlp
 from lowlp import compiler
-from lowlp._layout import Placement
 from lowlp.packing import placement_name
 
 ALU = {"LOP3", "PRMT", "SHF", "SEL", "SGXT", "BMSK", "ISETP", "PLOP3"}
 OPCODE = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\d+\s+)?([A-Z0-9]+)", re.MULTILINE)
-
 
 
 def find_nvdisasm() -> str | None:

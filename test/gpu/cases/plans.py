@@ -13,7 +13,14 @@ from cases.case import Case
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from packed_products import ACTIVATIONS, packed_product, packed_weights, values_of
+from packed_products import (
+    ACTIVATIONS,
+    packed_product,
+    packed_weights,
+    valid_codes,
+    values_of,
+    warpgroup_product,
+)
 from test_decode_plans import PAIRS, every_code
 
 
@@ -30,3 +37,19 @@ def cases(arch: str) -> Iterator[Case]:
         wanted = (values_of(codes, weight) * factor).T.astype(np.float32)
         kernel = lowlp.compile(packed_product(len(codes), 64, 64, weight, activation), arch)
         yield Case(f"plan_{weight}_{activation}", kernel, arguments, "y", wanted, 0.0, {"codec": weight})
+
+    # The same packed words by `mma.sync` with 8 rows of x, and by `wgmma` with 128.
+    random = np.random.default_rng(5)
+    for weight in ("uint1", "uint3", "uint4", "uint6", "uint8", "f6e3m2"):
+        codes = random.choice(valid_codes(weight), (512, 1024))
+        packed = packed_weights(codes, weight, "f16")
+        for name, m, program in (
+            ("mma", 8, packed_product(512, 1024, 8, weight, "f16")),
+            ("wgmma", 128, warpgroup_product(512, 1024, weight, "f16")),
+        ):
+            x = random.standard_normal((m, 1024)).astype(np.float16)
+            wanted = x.astype(np.float64) @ values_of(codes, weight).T
+            kernel = lowlp.compile(program, arch)
+            assert "spilled bytes per thread 0" in kernel.report()
+            arguments = {"x": x, "weights": packed, "y": np.zeros((m, 512), np.float32)}
+            yield Case(f"{name}_{weight}", kernel, arguments, "y", wanted, 1e-5, {"codec": weight})

@@ -1,0 +1,32 @@
+"""Packed weights through `wgmma`: the same words as for `mma.sync`, decoded into the registers of a warpgroup."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from packed_products import packed_weights, valid_codes, values_of, warpgroup_product
+
+import lowlp
+from lowlp import compiler
+
+
+@pytest.mark.parametrize("weight", ["uint1", "uint2", "uint3", "uint4", "int6", "f6e3m2", "uint8"])
+def test_warpgroups(weight: str) -> None:
+    """Units of 64 and of 32 rows are shared by the warps of a warpgroup, those of 16 rows are not."""
+    random = np.random.default_rng(3)
+    codes = random.choice(valid_codes(weight), (128, 128))
+    x = random.integers(-3, 4, (128, 128)).astype(np.float16)
+    expected = x.astype(np.float64) @ values_of(codes, weight).T
+    program = warpgroup_product(128, 128, weight, "f16")
+    packed = packed_weights(codes, weight, "f16")
+    y = np.full(expected.shape, np.nan, np.float32)
+    compiler.compile_cpu(program, opt_level=1)(x, packed, y)
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("weight", ["uint1", "uint3", "uint4", "uint6", "uint8"])
+def test_no_spills(weight: str) -> None:
+    kernel = compiler.compile(warpgroup_product(128, 128, weight, "f16"), "sm_90a")
+    facts = kernel.report()
+    assert f"decode {lowlp.packing.placement_name(lowlp.dtype(weight), 'f16')}" in facts
+    assert "spilled bytes per thread 0" in facts

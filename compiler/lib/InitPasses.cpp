@@ -11,11 +11,13 @@ void lowlp::registerAllPasses() {
   registerConvertToThread();
   registerConvertThreadToCPU();
   registerConvertThreadToNVVM();
+  registerDecomposeBitSlices();
   registerEmitPTX();
   registerExpandExchanges();
   registerPlanDecode();
   registerPlanMemory();
   registerReinterpretLayouts();
+  registerVectorizeLookups();
   registerPipelines();
   mlir::registerTransformsPasses();
 }

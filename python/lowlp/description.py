@@ -115,13 +115,14 @@ def _read_plan(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
-    """What the compiler has decided, for the report: how layouts are changed, and what sharing memory has saved."""
+    """What the compiler has decided, for the report: exchanges between threads, lookups, what sharing memory saves."""
     from ._mlir import ir
 
     decisions: dict[str, object] = {}
-    if "exchanges" in facts:
-        texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts["exchanges"])]
-        decisions["exchanges"] = {str(number): text for number, text in enumerate(texts, 1)}
+    for name in ("exchanges", "lookups"):
+        if name in facts:
+            texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts[name])]
+            decisions[name] = {str(number): text for number, text in enumerate(texts, 1)}
     if "decode_plans" in facts:
         for text in ir.ArrayAttr(facts["decode_plans"]):
             name, lines = _read_plan(str(ir.StringAttr(text).value))

@@ -1,4 +1,4 @@
-"""Scalars, rows and table entries at places that the device reads, on the CPU target."""
+"""Scalars and rows at places that the device reads, on the CPU target."""
 
 from __future__ import annotations
 
@@ -212,39 +212,6 @@ def test_rows_are_read_as_wide_as_without_indices() -> None:
     assert "vector<8xf16>" in thread and "-> f16" not in thread
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def look_up(x, t, y):
-    table = ll.alloc_shared("f16", [16])
-    entries = ll.load_global(ll.view_global(t, shape=[16]), offsets=[0], layout=lowlp.spatial(32))
-    ll.store_shared(entries, table, offsets=[0])
-    ll.synchronize()
-    codes = ll.load_global(ll.view_global(x, shape=[16, 8]), offsets=[0, 0], layout=TILE)
-    ll.store_global(ll.lookup(table, codes), ll.view_global(y, shape=[16, 8]), offsets=[0, 0])
-
-
-def test_codes_become_entries() -> None:
-    codes = random.integers(0, 16, (16, 8), dtype=np.uint8)
-    packed = codes[:, ::2] | codes[:, 1::2] << 4
-    table = random.normal(size=16).astype(np.float16)
-    y = np.zeros((16, 8), np.float16)
-    launch(look_up, {"x": ll.pointer("uint4"), "t": ll.pointer("f16"), "y": ll.pointer("f16")}, packed, table, y)
-    np.testing.assert_array_equal(y, table[codes])
-
-
-def test_a_code_without_an_entry_is_reported() -> None:
-    parameters = {"x": ll.pointer("int32"), "t": ll.pointer("f16"), "y": ll.pointer("f16")}
-    codes = random.integers(0, 16, (16, 8)).astype(np.int32)
-    table, y = random.normal(size=16).astype(np.float16), np.zeros((16, 8), np.float16)
-    launch(look_up, parameters, codes, table, y)
-    np.testing.assert_array_equal(y, table[codes])
-    for wrong in (16, -1):
-        codes[1, 2] = wrong  # thread 1
-        with pytest.raises(CpuTargetError, match=r"lowlp\.lookup at .*: a code names no entry.*thread \(1, 0, 0\)"):
-            launch(look_up, parameters, codes, table, y)
-
-
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
@@ -277,15 +244,6 @@ def test_what_is_refused() -> None:
         view = ll.view_global(x, shape=[8, 8])
         ll.scatter_global(ll.full(0.0, "f32", layout=flat), view, rows, dim=0, offsets=[0, 0])  # here
 
-    def table(x, b, m, f):
-        ll.lookup(x, ll.full(0, "int32", layout=flat))  # here
-
-    def table_rank(x, b, m, f):
-        ll.lookup(ll.alloc_shared("f16", [2, 8]), ll.full(0, "int32", layout=flat))  # here
-
-    def codes(x, b, m, f):
-        ll.lookup(ll.alloc_shared("f16", [8]), ll.full(0.0, "f32", layout=flat))  # here
-
     refused(scalar_source, ll.KernelTypeError, "source: must be a view or a shared tile, found the pointer `x`")
     refused(scalar_type, ll.KernelTypeError, "bf16 or f32, found a shared tile of uint4")
     refused(scalar_offsets, ll.KernelValueError, "offsets: expected one for each of the 2 dimensions, found 1")
@@ -293,6 +251,3 @@ def test_what_is_refused() -> None:
     refused(dim, ll.KernelValueError, "dim: must be from -2 to 1, found 2")
     refused(reach, ll.VerificationError, "the indices do not reach the tile: ")
     refused(scatter, ll.KernelTypeError, "tile: element types must match: the tile holds f32, the view f16")
-    refused(table, ll.KernelTypeError, "table: must be a tile made by ll.alloc_shared, found the pointer `x`")
-    refused(table_rank, ll.KernelValueError, "table: must have 1 dimension, found 2")
-    refused(codes, ll.KernelTypeError, "codes: works on integers, but the tile holds f32")

@@ -25,6 +25,8 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
     PlanDecodeOptions decoding;
     decoding.arch = options.arch;
     manager.addNestedPass<KernelOp>(createPlanDecode(decoding));
+    manager.addNestedPass<KernelOp>(createVectorizeLookups());
+    manager.addNestedPass<KernelOp>(createDecomposeBitSlices());
   }
   manager.addNestedPass<KernelOp>(createExpandExchanges());
   manager.addNestedPass<KernelOp>(createPlanMemory());

@@ -32,7 +32,8 @@ static Value getAccessedTile(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
       .Case<LoadSharedOp, LoadScalarOp>(
           [](auto load) -> Value { return load.getSource(); })
-      .Case<LookupOp>([](auto lookup) { return lookup.getTable(); })
+      .Case<LookupOp, LookupPairsOp>(
+          [](auto lookup) -> Value { return lookup.getTable(); })
       .Case<StoreSharedOp, CopyAsyncOp>(
           [](auto store) { return store.getDestination(); })
       .Default([](Operation *) { return Value(); });
@@ -75,7 +76,7 @@ std::optional<SharedUse> SharedTiles::getUse(Operation *op) const {
   if (number == numbers.end())
     return std::nullopt;
   SharedUse use{number->second};
-  use.reads = isa<LoadSharedOp, LoadScalarOp, LookupOp>(op);
+  use.reads = isa<LoadSharedOp, LoadScalarOp, LookupOp, LookupPairsOp>(op);
   use.writes = !use.reads;
   use.isAsync = isa<CopyAsyncOp>(op);
   if (auto store = dyn_cast<StoreSharedOp>(op))

@@ -56,6 +56,23 @@ Placement Placement::contiguous(CodeFormat format, ComputeType compute,
   return Placement(format, compute, rowTiles, std::move(places));
 }
 
+std::vector<int> Placement::findSlices() const {
+  // Within a slice the bits of the first weight follow each other.
+  std::vector<int> slices;
+  for (int bit = 0; bit < format.bits; ++bit) {
+    BitPlace place = getPlace(0, 0, bit);
+    bool isNext =
+        bit > 0 && places[bit - 1] == BitPlace{place.word, place.bit - 1};
+    if (isNext)
+      ++slices.back();
+    else
+      slices.push_back(1);
+  }
+  if (contiguous(format, compute, rowTiles, slices).places != places)
+    return {};
+  return slices;
+}
+
 Result<const Placement *> Placement::find(CodeFormat format,
                                           ComputeType compute) {
   return find(format.name() + "." + ::lowlp::getName(compute));

@@ -66,19 +66,3 @@ LogicalResult ScatterGlobalOp::verify() {
                        getOffsets().size(), getIndices().getType(),
                        static_cast<int64_t>(getDim()));
 }
-
-LogicalResult LookupOp::verify() {
-  SharedType table = getTable().getType();
-  TileType codes = getCodes().getType();
-  if (table.getRank() != 1)
-    return emitOpError("a table has 1 dimension, but this one has ")
-           << table.getRank();
-  if (!isa<IntegerType>(codes.getElementType()))
-    return emitOpError("codes must be integers, but are ")
-           << codes.getElementType();
-  TileType expected = codes.cloneWith(table.getElementType());
-  if (getType() != expected)
-    return emitOpError("the result must be ")
-           << expected << ", but is " << getType();
-  return success();
-}

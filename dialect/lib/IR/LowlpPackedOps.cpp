@@ -90,6 +90,18 @@ LogicalResult UnpackOp::verify() {
   if (!placement)
     return emitOpError(placement.error());
   Type element = getCodes().getType().getElementType();
+  int formatBits = (*placement)->getFormat().bits;
+  if (auto slice = dyn_cast<IntegerType>(element);
+      slice && static_cast<int>(slice.getWidth()) < formatBits) {
+    auto bit = static_cast<int64_t>(getBit());
+    if (!slice.isUnsigned() || bit < 0 || bit + slice.getWidth() > formatBits)
+      return emitOpError("a slice is of unsigned integers within the ")
+             << formatBits << " bits of a code, but is " << element
+             << " from bit " << bit << " on";
+    element = IntegerType::get(getContext(), formatBits, IntegerType::Unsigned);
+  } else if (getBit() != 0) {
+    return emitOpError("a whole code begins at bit 0, not at ") << getBit();
+  }
   // The type of a view says whether codes of a type lie as the placement says.
   if (!PackedType::getChecked([&] { return emitOpError(); }, getContext(),
                               ArrayRef<int64_t>{1, 1}, element, getPlacement()))

@@ -46,7 +46,6 @@ from .elementwise import tanh as tanh
 from .elementwise import where as where
 from .gather import gather_global as gather_global
 from .gather import load_scalar as load_scalar
-from .gather import lookup as lookup
 from .gather import scatter_global as scatter_global
 from .instructions import block_indices as block_indices
 from .instructions import cast as cast
@@ -63,6 +62,9 @@ from .kernels import Kernel as Kernel
 from .kernels import inline as inline
 from .kernels import kernel as kernel
 from .kernels import make_kernel as make_kernel
+from .lookups import expand_table as expand_table
+from .lookups import lookup as lookup
+from .lookups import lookup_pairs as lookup_pairs
 from .mbarriers import Mbarriers as Mbarriers
 from .mbarriers import alloc_mbarriers as alloc_mbarriers
 from .mbarriers import fence_async as fence_async
@@ -119,10 +121,11 @@ __all__ = [
     "alloc_shared", "assume", "assume_divisible", "assume_range", "atomic_rmw", "ballot", "block_indices",
     "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout", "copy_async", "copy_async_commit", "copy_async_wait",
     "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "count_leading_zeros",
-    "dot", "equal", "exit", "exp", "exp2", "f32", "fence_async", "full", "funnel_shift", "gather_global", "i32", "i64",
-    "inline", "integer", "iota", "kernel", "load_global", "load_scalar", "load_shared", "log2", "lookup", "make_kernel",
-    "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal",
-    "pointer", "popcount", "print", "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire",
-    "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "synchronize", "tanh", "transpose", "view",
-    "view_global", "warp_shuffle", "wgmma", "wgmma_commit", "wgmma_wait", "where",
+    "dot", "equal", "exit", "exp", "exp2", "expand_table", "f32", "fence_async", "full", "funnel_shift",
+    "gather_global", "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "load_scalar", "load_shared",
+    "log2", "lookup", "lookup_pairs", "make_kernel", "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes",
+    "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount", "print", "print_tile", "range", "rsqrt",
+    "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared", "sum",
+    "synchronize", "tanh", "transpose", "view", "view_global", "warp_shuffle", "wgmma", "wgmma_commit", "wgmma_wait",
+    "where",
 ]  # fmt: skip

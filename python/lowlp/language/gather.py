@@ -1,4 +1,4 @@
-"""Accesses at places that the device reads: scalars, rows named by a tile, entries of a table."""
+"""Accesses at places that the device reads: scalars, rows named by a tile."""
 
 from __future__ import annotations
 
@@ -118,20 +118,3 @@ def scatter_global(
     held, attributes = _indexed(indices, dim, len(value.shape), in_bounds)
     operands = [operand.ir_value for operand in (value, destination, *starts, held)]
     current_trace("ll.scatter_global").emit("lowlp.scatter_global", [], operands, attributes)
-
-
-def lookup(table: SharedTile, codes: Tile) -> Tile:
-    """The entries of a table that the codes name, in the layout of the codes (FLUTE: weights by lookup table).
-
-    table  a shared tile of one dimension, of any element type
-    codes  integers of any width; each must be the number of an entry, which the CPU target checks
-
-    Raises KernelTypeError and KernelValueError for other arguments.
-    """
-    if not isinstance(table, SharedTile):
-        raise type_error(f"table: must be a tile made by ll.alloc_shared, found {describe(table)}")
-    if len(table.shape) != 1:
-        raise value_error(f"table: must have 1 dimension, found {len(table.shape)}")
-    held = as_tile("codes", codes)
-    require_dtype("codes", held, INTEGER_DTYPES)
-    return emit_tile("lowlp.lookup", table.dtype, held.layout, [table, held])

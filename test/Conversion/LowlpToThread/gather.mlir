@@ -71,21 +71,3 @@ lowlp.kernel @scalars(%p: !lowlp.ptr<ui16>, %q: !lowlp.ptr<f32>)
   }
   lowlp.return
 }
-
-// CHECK-LABEL: gpu.func @table
-// CHECK: %[[CODE:.*]] = arith.index_castui %{{.*}} : i32 to index
-// CHECK: %[[IS:.*]] = arith.cmpi ult, %[[CODE]], %{{.*}} : index
-// CHECK: simt.assert %[[IS]], "a code names no entry of the table"
-// CHECK: simt.load %{{.*}} align 2 : <shared> -> f16
-!codes = !lowlp.tile<64xui4, spatial(32).local(2)>
-lowlp.kernel @table(%p: !lowlp.ptr<ui4>, %q: !lowlp.ptr<f16>)
-    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
-  %c0 = arith.constant 0 : index
-  %v = lowlp.view_global %p shape [64] : !lowlp.ptr<ui4> -> !lowlp.global<64xui4>
-  %w = lowlp.view_global %q shape [64] : !lowlp.ptr<f16> -> !lowlp.global<64xf16>
-  %s = lowlp.alloc_shared : !lowlp.shared<16xf16>
-  %codes = lowlp.load_global %v[%c0] in_bounds : !lowlp.global<64xui4> -> !codes
-  %t = lowlp.lookup %s, %codes : !lowlp.shared<16xf16>, !codes -> !half
-  lowlp.store_global %t, %w[%c0] in_bounds : !half, !lowlp.global<64xf16>
-  lowlp.return
-}

@@ -69,27 +69,3 @@ func.func @reach(%t: !tile, %p: !lowlp.ptr<f16>, %rows: !rows) {
   lowlp.scatter_global %t, %v[%c0, %c0] indices %rows dim 0 : !tile, !lowlp.global<64x2xf16>, !rows
   return
 }
-
-// -----
-
-func.func @table_rank(%s: !lowlp.shared<2x8xf16>, %c: !lowlp.tile<32xui3, spatial(32)>) {
-  // expected-error @below {{'lowlp.lookup' op a table has 1 dimension, but this one has 2}}
-  %t = lowlp.lookup %s, %c : !lowlp.shared<2x8xf16>, !lowlp.tile<32xui3, spatial(32)> -> !lowlp.tile<32xf16, spatial(32)>
-  return
-}
-
-// -----
-
-func.func @table_codes(%s: !lowlp.shared<8xf16>, %c: !lowlp.tile<32xf16, spatial(32)>) {
-  // expected-error @below {{'lowlp.lookup' op codes must be integers, but are 'f16'}}
-  %t = lowlp.lookup %s, %c : !lowlp.shared<8xf16>, !lowlp.tile<32xf16, spatial(32)> -> !lowlp.tile<32xf16, spatial(32)>
-  return
-}
-
-// -----
-
-func.func @table_result(%s: !lowlp.shared<8xf16>, %c: !lowlp.tile<32xui3, spatial(32)>) {
-  // expected-error @below {{'lowlp.lookup' op the result must be '!lowlp.tile<32xf16, spatial(32)>', but is '!lowlp.tile<32xf32, spatial(32)>'}}
-  %t = lowlp.lookup %s, %c : !lowlp.shared<8xf16>, !lowlp.tile<32xui3, spatial(32)> -> !lowlp.tile<32xf32, spatial(32)>
-  return
-}

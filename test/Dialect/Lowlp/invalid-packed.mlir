@@ -143,9 +143,9 @@ func.func @unpack_placement(%w: !words) {
 // -----
 
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
-!codes = !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!codes = !lowlp.tile<16x64xui5, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @unpack_element(%w: !words) {
-  // expected-error @below {{'lowlp.unpack' op the placement int4.f16 holds no codes of type 'ui3'}}
+  // expected-error @below {{'lowlp.unpack' op the placement int4.f16 holds no codes of type 'ui5'}}
   %q = lowlp.unpack %w from "int4.f16" : !words -> !codes
   return
 }

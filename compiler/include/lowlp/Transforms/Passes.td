@@ -180,4 +180,102 @@ def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
   ];
 }
 
+def DecomposeBitSlices : Pass<"lowlp-decompose-bit-slices", "::lowlp::KernelOp"> {
+  let summary = "look codes up by the slices in which they are packed";
+  let description = [{
+    Placements of tables pack codes of 3, 5, 6 and 7 bits as slices, in words of their own: 3 = 2 + 1, 5 = 4 + 1, 6 = 4 + 2,
+    7 = 4 + 2 + 1 (FLUTE, section 3.1). Where such a `lowlp.unpack` is used by lookups alone, it is split into one for each
+    slice, which is a part of the words as it is, and the lookups take the slices: the bits of all of them meet in the
+    address. A table of pairs is then filled in the order that the slices give it.
+
+    An unpacked tile that other ops use stays whole, as does one whose pairs are looked up in a table that not all
+    lookups use with the same slices: `lowlp.unpack` puts the bits of such codes together by shifts.
+
+    Before:
+
+    ```mlir
+    lowlp.expand_table %plain, %pairs : !lowlp.shared<8xf16>, !lowlp.shared<64x32x2xf16>
+    %codes = lowlp.unpack %words from "lut3.f16" : !words -> !lowlp.tile<64x64xui3, ...>
+    %w = lowlp.lookup_pairs %pairs, %codes : !lowlp.shared<64x32x2xf16>, !lowlp.tile<64x64xui3, ...> -> !values
+    ```
+
+    After:
+
+    ```mlir
+    lowlp.expand_table %plain, %pairs slices [2, 1] : !lowlp.shared<8xf16>, !lowlp.shared<64x32x2xf16>
+    %low = lowlp.unpack %words from "lut3.f16" : !words -> !lowlp.tile<64x64xui2, ...>
+    %high = lowlp.unpack %words from "lut3.f16" bit 2 : !words -> !lowlp.tile<64x64xui1, ...>
+    %w = lowlp.lookup_pairs %pairs, %low, %high : !lowlp.shared<64x32x2xf16>, !lowlp.tile<64x64xui2, ...>,
+      !lowlp.tile<64x64xui1, ...> -> !values
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSplit", "split", "unpacked tiles split into slices">,
+    Statistic<"numSlices", "slices", "slices that these became">,
+  ];
+}
+
+def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
+  let summary = "look up two codes at once, in copies of a table that are spread over the banks";
+  let description = [{
+    Takes each `lowlp.lookup` of one tile of codes `ui1` to `ui8` in a shared tile of one dimension that holds `f16` or `bf16`, and
+    chooses between (FLUTE, section 3.2):
+
+    - pairs: codes of 1 to 6 bits, of which each thread holds an even number, by `lowlp.lookup_pairs`. The table has 4^b
+      words of 32 bits;
+    - entries: `lowlp.lookup`, in a table with copies where the plain one has more words than there are banks, which is
+      for codes of 7 and 8 bits;
+    - registers: `lowlp.lookup` of codes of 1 bit in the plain table, between whose two entries masks choose.
+
+    The new table is filled by `lowlp.expand_table` once, before the first lookup and the loops around it that do not
+    write the plain table, between barriers.
+
+    A table of W words, of which C copies lie side by side, costs a warp that looks random codes up so many passes of
+    the banks: the fewer of W C / 32, the words of a copy that a bank has, and the most lanes of 32 / C that are expected
+    to meet in one of 32 / C banks; 1 at least. In cycles of a warp, a lookup of a pair costs its passes and 1 for the
+    shift and the `lop3` of its address, for each slice in which its codes are packed; one of two entries twice that, and
+    half for joining them; a pair of 1 bit in registers 1.25; filling a table 12 for each word that a thread stores, in up to four copies. A loop of unknown length is taken to run 32 times. Of the forms
+    and numbers of copies that are allowed, the cheapest counts, and of those that cost up to a tenth more the one that
+    takes the fewest bytes is taken.
+
+    `form` allows only one of them; `copies` sets the number of copies, a power of two up to 32. With
+    `copies=0` the new tables of a kernel take at most 48 KiB, and all its tiles of shared memory together at most 227 KiB.
+
+    A lookup stays as it is where it has another type, where the table has not an entry for every code, where other ops
+    than stores, `lowlp.copy_async` and loads use the table, and where the table is written again behind the first lookup.
+
+    Guarantees: the kernel computes the same. The attribute `lowlp.lookups` of the kernel says what was decided.
+
+    Before:
+
+    ```mlir
+    lowlp.synchronize
+    scf.for %k = %c0 to %n step %c1 {
+      %w = lowlp.lookup %table, %codes : !lowlp.shared<16xf16>, !codes -> !values
+    }
+    ```
+
+    After:
+
+    ```mlir
+    lowlp.synchronize
+    %pairs = lowlp.alloc_shared : !lowlp.shared<256x32x2xf16>
+    lowlp.expand_table %table, %pairs : !lowlp.shared<16xf16>, !lowlp.shared<256x32x2xf16>
+    lowlp.synchronize
+    scf.for %k = %c0 to %n step %c1 {
+      %w = lowlp.lookup_pairs %pairs, %codes : !lowlp.shared<256x32x2xf16>, !codes -> !values
+    }
+    ```
+  }];
+  let options = [
+    Option<"form", "form", "std::string", /*default=*/"\"auto\"", "how codes are looked up: pair, entry, register or auto">,
+    Option<"copies", "copies", "unsigned", /*default=*/"0", "copies of each new table; 0 chooses">,
+  ];
+  let statistics = [
+    Statistic<"numPairs", "pair-lookups", "lookups of two codes at once">,
+    Statistic<"numCopied", "copied-lookups", "lookups of one code in a table with copies">,
+    Statistic<"numBytes", "bytes", "bytes of new tables">,
+  ];
+}
+
 #endif // LOWLP_TRANSFORMS_PASSES_TD

@@ -1,9 +1,8 @@
 //===- Gather.cpp - accesses at indices read on the device ----------------===//
 //
 // A gather is a load in which, along one dimension, what a thread holds of the
-// index tile takes the place of its digits (TilePositions). A lookup is one
-// from a shared tile of one dimension. A number for all threads is a tile of
-// one element that each of them holds.
+// index tile takes the place of its digits (TilePositions). A number for all
+// threads is a tile of one element that each of them holds.
 //
 //===----------------------------------------------------------------------===//
 #include "SharedMemory.h"
@@ -24,8 +23,7 @@ static Value toIndex(OpBuilder &builder, Location loc, Type type, Value value) {
   return arith::IndexCastOp::create(builder, loc, index, value);
 }
 
-/// What a thread holds of the index tile, as indices.
-static SmallVector<Value> unpackIndices(OpBuilder &builder, Location loc,
+SmallVector<Value> lowlp::unpackIndices(OpBuilder &builder, Location loc,
                                         TileType indices, Value registers) {
   SmallVector<Value> values = unpackIntegers(builder, loc, indices, registers);
   for (Value &value : values)
@@ -123,31 +121,6 @@ struct ScatterPattern : OpConversionPattern<ScatterGlobalOp> {
   const AccessWidths &widths;
 };
 
-struct LookupPattern : OpConversionPattern<LookupOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(LookupOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = getNamedLoc(op);
-    GatheredDim codes{0, unpackIndices(rewriter, loc, op.getCodes().getType(),
-                                       adaptor.getCodes())};
-    Value begin = arith::ConstantIndexOp::create(rewriter, loc, 0);
-    // How threads share the codes does not matter to the table.
-    Layout locals = Layout::local({op.getType().getNumLocals()});
-    SharedPositions positions(rewriter, loc,
-                              op.getTable().getType().getLayout(), begin,
-                              locals, std::move(codes));
-    positions.outside = "a code names no entry of the table";
-    auto held =
-        TileType::get(getContext(), op.getType().getElementType(), locals);
-    rewriter.replaceOp(op, emitTileLoad(rewriter, loc, adaptor.getTable(), held,
-                                        /*width=*/1, positions,
-                                        /*isInBounds=*/true));
-    return success();
-  }
-};
-
 struct LoadScalarPattern : OpConversionPattern<LoadScalarOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -187,5 +160,5 @@ void lowlp::populateGatherPatterns(const TypeConverter &converter,
                                    const AccessWidths &widths) {
   MLIRContext *context = patterns.getContext();
   patterns.add<GatherPattern, ScatterPattern>(converter, context, widths);
-  patterns.add<LookupPattern, LoadScalarPattern>(converter, context);
+  patterns.add<LoadScalarPattern>(converter, context);
 }

@@ -239,6 +239,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateSemaphorePatterns(converter, patterns);
     populateWorkspacePatterns(converter, patterns, workspace);
     populateGatherPatterns(converter, patterns, widths);
+    populateLookupPatterns(converter, patterns);
     populateCastPatterns(converter, patterns);
     populateConvertLayoutPatterns(converter, patterns, *conversions);
     populateDotPatterns(converter, patterns, *dots);

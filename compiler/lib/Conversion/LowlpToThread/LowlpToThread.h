@@ -55,6 +55,9 @@ public:
   /// The `width` bits (at most 32) from `position` on, as an i32 whose other
   /// bits are zero.
   mlir::Value extract(int64_t position, int64_t width);
+  /// The same bits from bit `target` of the i32 on, by at most one shift and
+  /// one AND where they lie in one word.
+  mlir::Value move(int64_t position, int64_t width, int64_t target);
   /// Sets bits that are zero so far. The bits of the i32 `value` above `width`
   /// must be zero.
   void insert(int64_t position, int64_t width, mlir::Value value);
@@ -192,6 +195,12 @@ int64_t findGlobalWidth(mlir::Value source, mlir::OperandRange offsets,
                         const Layout &layout, int64_t run, bool isInBounds,
                         int64_t gatheredDim = -1);
 
+/// What a thread holds of a tile of integers, as indices.
+llvm::SmallVector<mlir::Value> unpackIndices(mlir::OpBuilder &builder,
+                                             mlir::Location loc,
+                                             TileType indices,
+                                             mlir::Value registers);
+
 /// Finds the widest legal access for every gather and scatter below `root`.
 void planGatherWidths(mlir::Operation *root, AccessWidths &widths);
 
@@ -265,6 +274,8 @@ void populateKernelPatterns(const mlir::TypeConverter &converter,
                             const SharedMemoryPlan &plan,
                             const WorkspacePlan &workspace,
                             const TensorMapPlan &tensorMaps);
+void populateLookupPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
 void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populatePackedPatterns(const mlir::TypeConverter &converter,

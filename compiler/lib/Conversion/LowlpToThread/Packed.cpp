@@ -91,7 +91,7 @@ struct UnpackPattern : OpConversionPattern<UnpackOp> {
     auto make = [&](OpBuilder &builder, int slotOffset) {
       SmallVector<SmallVector<Value>> units =
           extractWords(builder, loc, tile, registers);
-      return unpack(builder, loc, codes, placement, tile, slotOffset, units);
+      return unpack(builder, loc, op, placement, tile, slotOffset, units);
     };
     rewriter.replaceOp(
         op, buildByWarp(rewriter, loc, tile, getRegisterType(codes), make));
@@ -99,43 +99,61 @@ struct UnpackPattern : OpConversionPattern<UnpackOp> {
   }
 
 private:
-  static Value unpack(OpBuilder &builder, Location loc, TileType codes,
+  static Value unpack(OpBuilder &builder, Location loc, UnpackOp op,
                       const Placement &placement, const PackedTile &tile,
                       int slotOffset, ArrayRef<SmallVector<Value>> units) {
-    int bits = placement.getFormat().bits;
-    ScalarFormat scalar = *getScalarFormat(codes.getElementType());
-    PackedBits result(builder, loc, codes.getBitsPerThread());
+    TileType codes = op.getCodes().getType();
+    int64_t numBits = codes.getBitsPerThread();
+    int64_t codeBits = *getElementBits(codes.getElementType());
+    /// Where the words have a bit of the result.
+    auto getSource = [&](int64_t position) {
+      const PackedTile::Place &place = tile.places[position / codeBits];
+      auto bit =
+          static_cast<int>(op.getBit()) + static_cast<int>(position % codeBits);
+      return std::pair(place.unit, placement.getPlace(place.slot + slotOffset,
+                                                      place.part, bit));
+    };
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(builder, loc,
                                        builder.getI32IntegerAttr(value));
     };
-    for (size_t local = 0; local < tile.places.size(); ++local) {
-      const PackedTile::Place &place = tile.places[local];
-      auto position = static_cast<int64_t>(local) * bits;
-      for (int bit = 0; bit < bits;) {
-        auto getPlace = [&](int index) {
-          return placement.getPlace(place.slot + slotOffset, place.part, index);
-        };
-        BitPlace first = getPlace(bit);
-        int width = 1;
-        while (bit + width < bits &&
-               getPlace(bit + width) == BitPlace{first.word, first.bit + width})
-          ++width;
-        Value run = units[place.unit][first.word];
-        if (first.bit)
-          run = arith::ShRUIOp::create(builder, loc, run, constant(first.bit));
-        if (first.bit + width < 32)
-          run = arith::AndIOp::create(builder, loc, run,
-                                      constant((int64_t(1) << width) - 1));
-        // Signed codes are stored with the sign bit turned over.
-        if (scalar.kind == FormatKind::SignedInteger && bit + width == bits)
-          run = arith::XOrIOp::create(builder, loc, run,
-                                      constant(int64_t(1) << (width - 1)));
-        result.insert(position + bit, width, run);
-        bit += width;
-      }
+    PackedBits result(builder, loc, numBits);
+    for (int64_t position = 0; position < numBits;) {
+      auto [unit, first] = getSource(position);
+      int width = 1;
+      while (position + width < numBits &&
+             getSource(position + width) ==
+                 std::pair(unit, BitPlace{first.word, first.bit + width}))
+        ++width;
+      Value run = units[unit][first.word];
+      if (first.bit)
+        run = arith::ShRUIOp::create(builder, loc, run, constant(first.bit));
+      if (first.bit + width < 32)
+        run = arith::AndIOp::create(builder, loc, run,
+                                    constant((int64_t(1) << width) - 1));
+      result.insert(position, width, run);
+      position += width;
     }
-    return result.getVector();
+    Value registers = result.getVector();
+    // Signed codes are stored with the sign bit turned over.
+    if (codes.getElementType().isSignedInteger())
+      registers = arith::XOrIOp::create(builder, loc, registers,
+                                        buildSigns(builder, loc, codes));
+    return registers;
+  }
+
+  /// The registers of a tile whose codes have the sign bit alone.
+  static Value buildSigns(OpBuilder &builder, Location loc, TileType codes) {
+    int64_t codeBits = *getElementBits(codes.getElementType());
+    VectorType type = getRegisterType(codes);
+    APInt signs(32 * type.getNumElements(), 0);
+    for (int64_t i = 1; i <= codes.getNumLocals(); ++i)
+      signs.setBit(i * codeBits - 1);
+    SmallVector<APInt> words;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      words.push_back(signs.extractBits(32, 32 * i));
+    return arith::ConstantOp::create(builder, loc,
+                                     DenseElementsAttr::get(type, words));
   }
 };
 

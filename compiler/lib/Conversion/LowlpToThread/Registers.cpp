@@ -192,6 +192,30 @@ Value PackedBits::extract(int64_t position, int64_t width) {
                                constant((int64_t(1) << width) - 1));
 }
 
+Value PackedBits::move(int64_t position, int64_t width, int64_t target) {
+  int64_t word = position / kWordBits, shift = position % kWordBits;
+  bool isSplit = shift + width > kWordBits;
+  if (target == 0 || (isSplit && shift < target)) {
+    Value bits = extract(position, width);
+    return target ? arith::ShLIOp::create(builder, loc, bits, constant(target))
+                        .getResult()
+                  : bits;
+  }
+  Value bits = words[word] ? words[word] : constant(0);
+  if (isSplit) {
+    Value high = words[word + 1] ? words[word + 1] : constant(0);
+    bits = simt::FunnelShiftOp::create(builder, loc, bits, high,
+                                       constant(shift - target),
+                                       /*right=*/true);
+  } else if (shift > target) {
+    bits = arith::ShRUIOp::create(builder, loc, bits, constant(shift - target));
+  } else if (shift < target) {
+    bits = arith::ShLIOp::create(builder, loc, bits, constant(target - shift));
+  }
+  return arith::AndIOp::create(builder, loc, bits,
+                               constant(((int64_t(1) << width) - 1) << target));
+}
+
 void PackedBits::insert(int64_t position, int64_t width, Value value) {
   int64_t word = position / kWordBits, shift = position % kWordBits;
   auto merge = [&](int64_t i, Value bits) {

@@ -78,6 +78,9 @@ public:
   int getNumSlots() const { return rowTiles * getNumSteps() * 4; }
   /// Words of a lane, for one unit.
   int getNumWords() const { return format.bits * rowTiles; }
+  /// The widths of the slices with which this is `contiguous`; none where it is
+  /// not.
+  std::vector<int> findSlices() const;
   /// Words that lie side by side for a lane: 1, 2 or 4.
   int getWordsPerAccess() const;
 

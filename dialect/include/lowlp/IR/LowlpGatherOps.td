@@ -87,24 +87,4 @@ def Lowlp_ScatterGlobalOp : Lowlp_Op<"scatter_global", [MemoryEffects<[MemWrite]
   let hasVerifier = 1;
 }
 
-def Lowlp_LookupOp : Lowlp_Op<"lookup", [MemoryEffects<[MemRead]>]> {
-  let summary = "the entries of a table that a tile of codes names";
-  let description = [{
-    Element by element: a code c, an integer of any width, becomes entry c of the table, a shared tile of one dimension
-    and of any element type (FLUTE: weights are indices into a lookup table). The codes' layout is the result's.
-
-    Every code must name an entry: the CPU target reports one that does not.
-
-    ```mlir
-    %w = lowlp.lookup %table, %codes : !lowlp.shared<16xf16>, !lowlp.tile<16x8xui4, ...> -> !lowlp.tile<16x8xf16, ...>
-    ```
-
-    Lowers to `simt.load`, an element at a time.
-  }];
-  let arguments = (ins Lowlp_SharedType:$table, Lowlp_TileType:$codes);
-  let results = (outs Lowlp_TileType:$result);
-  let assemblyFormat = "$table `,` $codes attr-dict `:` type($table) `,` type($codes) `->` type($result)";
-  let hasVerifier = 1;
-}
-
 #endif // LOWLP_IR_LOWLPGATHEROPS_TD

@@ -66,8 +66,9 @@ class Lowlp_PackedWordsOp<string mnemonic> : Lowlp_Op<mnemonic, [Pure]> {
 def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
   let summary = "the codes in words of the packed format";
   let description = [{
-    Takes the bits of each code from where the placement has them, and turns the sign bit of signed ones over again. The
-    words are held as `lowlp-reinterpret-layouts` loads them: a tile [units of rows, units of K, 32 words], each lane with
+    Takes the bits of each code from where the placement has them, and turns the sign bit of signed ones over again; or,
+    of unsigned ones, only as many bits as the result's elements have, from `bit` on: a slice of the codes. The words are
+    held as `lowlp-reinterpret-layouts` loads them: a tile [units of rows, units of K, 32 words], each lane with
     its own.
 
     ```mlir
@@ -75,12 +76,14 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
       -> !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
     ```
 
-    Lowers to shifts and masks, bit by bit where the placement needs it: this is what plans are tested against.
+    Lowers to shifts and masks, bit by bit where the placement needs it: this is what plans are tested against. Words
+    that the result has as they are cost nothing.
   }];
-  let arguments = (ins Lowlp_TileType:$words, StrAttr:$placement, DefaultValuedAttr<I64Attr, "0">:$step);
+  let arguments = (ins Lowlp_TileType:$words, StrAttr:$placement, DefaultValuedAttr<I64Attr, "0">:$step,
+      DefaultValuedAttr<I64Attr, "0">:$bit);
   let results = (outs Lowlp_TileType:$codes);
   let assemblyFormat = [{
-    $words `from` $placement (`step` $step^)? attr-dict `:` type($words) `->` type($codes)
+    $words `from` $placement (`step` $step^)? (`bit` $bit^)? attr-dict `:` type($words) `->` type($codes)
   }];
 }
 

@@ -1,0 +1,353 @@
+//===- Lookup.cpp - tables in shared memory -------------------------------===//
+//
+// The registers hold codes without gaps, so a pair of codes of b bits is 2b
+// neighbouring bits. A lookup moves them straight to where the address has them
+// (TableBits) and adds the thread's copy by an OR:
+//
+//   codes of 4 bits, 32 copies, pair 2:   word = .... .... pppp pppp .... ....
+//
+//     ((word >> 9) & 0x7f80) | lane * 4   the byte address: pair * 128 + copy *
+//     4
+//
+// which is a shift, one instruction of three operands (PTX ISA, `lop3`), and a
+// load whose immediate offset is where the table begins. A slice more costs a
+// shift and a `lop3` more. Single codes are looked up likewise.
+//
+// Codes of 1 bit choose between registers (LookupInRegisters). Where a code may
+// name no entry, or the table's extents are no powers of two, a lookup is a
+// gather from shared memory.
+//
+//===----------------------------------------------------------------------===//
+#include "LookupInRegisters.h"
+#include "SharedMemory.h"
+#include "TableBits.h"
+#include "TilePositions.h"
+
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static Value i32(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+
+/// The thread's number in its block, as an i32.
+static Value getThread(OpBuilder &builder, Location loc) {
+  Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+  return arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(),
+                                      thread);
+}
+
+/// Loads `type` at the byte `address`, an i32, of the table at `base`.
+static Value load(OpBuilder &builder, Location loc, Type type, Value base,
+                  Value address) {
+  Value offset =
+      arith::ExtUIOp::create(builder, loc, builder.getI64Type(), address);
+  return simt::LoadOp::create(builder, loc, type, base, offset,
+                              simt::getSizeInBytes(type));
+}
+
+//===----------------------------------------------------------------------===//
+// Lookups by the bits of the codes
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Bits of a thread's registers that are bits of an address.
+struct AddressBits {
+  unsigned slice;
+  /// Of the registers: of the first group of codes, and from one to the next.
+  int64_t first, step;
+  int64_t width, target;
+};
+
+} // namespace
+
+/// Where the address has the bits of each group of `codesPerIndex` codes, whose
+/// slices have `widths` bits.
+static SmallVector<AddressBits> getAddressBits(ArrayRef<BitRun> runs,
+                                               ArrayRef<int64_t> widths,
+                                               int64_t codesPerIndex) {
+  SmallVector<AddressBits> result;
+  int64_t begin = 0;
+  for (auto [slice, codeBits] : llvm::enumerate(widths)) {
+    int64_t groupBits = codesPerIndex * codeBits;
+    for (const BitRun &run : runs) {
+      int64_t from = std::max(begin, run.source);
+      int64_t to = std::min(begin + groupBits, run.source + run.width);
+      if (from < to)
+        result.push_back({static_cast<unsigned>(slice), from - begin, groupBits,
+                          to - from, run.target + from - run.source});
+    }
+    begin += groupBits;
+  }
+  return result;
+}
+
+namespace {
+
+/// A lookup of all codes of a tile in a table that has bits.
+class BitLookup {
+public:
+  /// Of `op`, in whose table every `codesPerIndex` codes have an index.
+  template <typename Op>
+  BitLookup(Op op, typename Op::Adaptor adaptor, int64_t codesPerIndex)
+      : table(op.getTable().getType()), base(adaptor.getTable()),
+        codesPerIndex(codesPerIndex) {
+    for (auto [registers, slice] :
+         llvm::zip_equal(adaptor.getSlices(), op.getSlices()))
+      slices.push_back({registers, cast<TileType>(slice.getType())});
+  }
+
+  /// The values, `loaded` for each index.
+  SmallVector<Value> emit(OpBuilder &builder, Location loc, Type loaded) const {
+    SmallVector<PackedBits> registers;
+    SmallVector<int64_t> widths;
+    for (auto [value, type] : slices) {
+      registers.emplace_back(builder, loc, value);
+      widths.push_back(*getElementBits(type.getElementType()));
+    }
+    SmallVector<AddressBits> parts =
+        getAddressBits(getTableBits(table, 0), widths, codesPerIndex);
+    Value copy;
+    if (table.getRank() > 1 && table.getShape()[1] > 1)
+      copy = moveToAddress(builder, loc, getThread(builder, loc),
+                           getTableBits(table, 1));
+    int64_t numIndices = slices.front().second.getNumLocals() / codesPerIndex;
+    SmallVector<Value> values;
+    for (int64_t i = 0; i < numIndices; ++i) {
+      Value address = copy;
+      for (const AddressBits &part : parts) {
+        Value bits = registers[part.slice].move(part.first + i * part.step,
+                                                part.width, part.target);
+        address =
+            address
+                ? arith::OrIOp::create(builder, loc, bits, address).getResult()
+                : bits;
+      }
+      values.push_back(load(builder, loc, loaded, base, address));
+    }
+    return values;
+  }
+
+private:
+  SharedType table;
+  Value base;
+  /// The registers of each slice, and its type.
+  SmallVector<std::pair<Value, TileType>> slices;
+  int64_t codesPerIndex;
+};
+
+struct LookupPairsPattern : OpConversionPattern<LookupPairsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LookupPairsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    BitLookup lookup(op, adaptor, /*codesPerIndex=*/2);
+    auto pair = VectorType::get({2}, op.getType().getElementType());
+    SmallVector<Value> elements;
+    for (Value values : lookup.emit(rewriter, loc, pair))
+      for (int64_t half : {0, 1})
+        elements.push_back(
+            vector::ExtractOp::create(rewriter, loc, values, half));
+    rewriter.replaceOpWithNewOp<vector::FromElementsOp>(
+        op, getRegisterType(op.getType()), elements);
+    return success();
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Lookups of single codes
+//===----------------------------------------------------------------------===//
+
+/// Whether every code names an entry, found by its bits. Slices are verified to
+/// be such.
+static bool isFoundByBits(LookupOp op) {
+  SharedType table = op.getTable().getType();
+  Type codes =
+      cast<TileType>(op.getSlices().front().getType()).getElementType();
+  if (op.getSlices().size() > 1)
+    return true;
+  return codes.isUnsignedInteger() && isPacked(codes) &&
+         !isPacked(table.getElementType()) && hasTableBits(table) &&
+         table.getShape()[0] >= int64_t(1) << codes.getIntOrFloatBitWidth();
+}
+
+namespace {
+
+struct LookupPattern : OpConversionPattern<LookupOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LookupOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SharedType table = op.getTable().getType();
+    auto codes = cast<TileType>(op.getSlices().front().getType());
+    Value result;
+    if (op.getSlices().size() == 1 && canLookUpInRegisters(table, codes))
+      result = lookUpInRegisters(rewriter, getNamedLoc(op), adaptor.getTable(),
+                                 codes, adaptor.getSlices().front(),
+                                 getRegisterType(op.getType()));
+    else if (isFoundByBits(op))
+      result = byBits(op, adaptor, rewriter);
+    else
+      result = byIndices(op, adaptor, rewriter);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+
+private:
+  static Value byBits(LookupOp op, OpAdaptor adaptor,
+                      ConversionPatternRewriter &rewriter) {
+    Location loc = getNamedLoc(op);
+    BitLookup lookup(op, adaptor, /*codesPerIndex=*/1);
+    VectorType registers = getRegisterType(op.getType());
+    return vector::FromElementsOp::create(
+        rewriter, loc, registers,
+        lookup.emit(rewriter, loc, registers.getElementType()));
+  }
+
+  static Value byIndices(LookupOp op, OpAdaptor adaptor,
+                         ConversionPatternRewriter &rewriter) {
+    Location loc = getNamedLoc(op);
+    SharedType table = op.getTable().getType();
+    GatheredDim codes{
+        0, unpackIndices(rewriter, loc,
+                         cast<TileType>(op.getSlices().front().getType()),
+                         adaptor.getSlices().front())};
+    SmallVector<Value> begin{arith::ConstantIndexOp::create(rewriter, loc, 0)};
+    // How threads share the codes does not matter to the table.
+    std::vector<int64_t> shape{op.getType().getNumLocals()};
+    if (table.getRank() == 2) {
+      Value copies =
+          arith::ConstantIndexOp::create(rewriter, loc, table.getShape()[1]);
+      Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
+      begin.push_back(arith::RemUIOp::create(rewriter, loc, thread, copies));
+      shape.push_back(1);
+    }
+    Layout locals = Layout::local(shape);
+    SharedPositions positions(rewriter, loc, table.getLayout(), begin, locals,
+                              std::move(codes));
+    positions.outside = "a code names no entry of the table";
+    auto held =
+        TileType::get(op.getContext(), op.getType().getElementType(), locals);
+    return emitTileLoad(rewriter, loc, adaptor.getTable(), held, /*width=*/1,
+                        positions, /*isInBounds=*/true);
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Filling tables
+//===----------------------------------------------------------------------===//
+
+/// How many words of 4 bytes side by side hold the same: copies that one store
+/// can write.
+static int64_t countEqualWords(SharedType expanded) {
+  constexpr int64_t maxWords = 4;
+  for (const BitRun &run : getTableBits(expanded, 1))
+    if (int64_t end = run.target + run.width; run.target <= 2 && end > 2)
+      return std::min(maxWords, int64_t(1) << (end - 2));
+  return 1;
+}
+
+namespace {
+
+struct ExpandTablePattern : OpConversionPattern<ExpandTableOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ExpandTableOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    SharedType expanded = op.getExpanded().getType();
+    int64_t bytesPerStore = 4 * countEqualWords(expanded);
+    auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+    int64_t bytesPerRound =
+        bytesPerStore * (*kernel.getKnownBlockSize()).front();
+    int64_t bytes = expanded.getSizeInBytes();
+    Value first = arith::MulIOp::create(rewriter, loc, getThread(rewriter, loc),
+                                        i32(rewriter, loc, bytesPerStore));
+    auto loop = scf::ForOp::create(rewriter, loc, i32(rewriter, loc, 0),
+                                   i32(rewriter, loc, bytes),
+                                   i32(rewriter, loc, bytesPerRound));
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(loop.getBody());
+    Value address =
+        arith::AddIOp::create(rewriter, loc, first, loop.getInductionVar());
+    if (bytes % bytesPerRound != 0) {
+      Value exists =
+          arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                                address, i32(rewriter, loc, bytes));
+      auto branch = scf::IfOp::create(rewriter, loc, exists);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    fill(rewriter, loc, op, adaptor, address, bytesPerStore);
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  /// Writes the words from the byte `address` on, which are all the same.
+  static void fill(OpBuilder &builder, Location loc, ExpandTableOp op,
+                   OpAdaptor adaptor, Value address, int64_t bytesPerStore) {
+    SharedType expanded = op.getExpanded().getType();
+    Type element = expanded.getElementType();
+    SmallVector<Value> elements;
+    for (int64_t half : {0, 1}) {
+      Value code = getCode(builder, loc, op, address, half);
+      Value entry =
+          arith::ShLIOp::create(builder, loc, code, i32(builder, loc, 1));
+      elements.push_back(
+          load(builder, loc, element, adaptor.getTable(), entry));
+    }
+    for (int64_t i = 2; i < bytesPerStore / 2; ++i)
+      elements.push_back(elements[i % 2]);
+    auto type = VectorType::get({bytesPerStore / 2}, element);
+    Value values = vector::FromElementsOp::create(builder, loc, type, elements);
+    Value offset =
+        arith::ExtUIOp::create(builder, loc, builder.getI64Type(), address);
+    simt::StoreOp::create(builder, loc, values, adaptor.getExpanded(), offset,
+                          bytesPerStore);
+  }
+
+  /// The code of which half `half` of the word at `address` holds the value.
+  static Value getCode(OpBuilder &builder, Location loc, ExpandTableOp op,
+                       Value address, int64_t half) {
+    SharedType expanded = op.getExpanded().getType();
+    SmallVector<BitRun> runs = getTableBits(expanded, 0);
+    if (expanded.getRank() == 2) {
+      Value byte = arith::OrIOp::create(builder, loc, address,
+                                        i32(builder, loc, 2 * half));
+      return moveFromAddress(builder, loc, byte, runs);
+    }
+    Value pair = moveFromAddress(builder, loc, address, runs);
+    int64_t bits = llvm::Log2_64(expanded.getShape()[0]) / 2;
+    SmallVector<BitRun> slices;
+    int64_t begin = 0;
+    for (int64_t width : op.getSlices().value_or(ArrayRef<int64_t>(bits))) {
+      slices.push_back({begin, 2 * begin + half * width, width});
+      begin += width;
+    }
+    return moveFromAddress(builder, loc, pair, slices);
+  }
+};
+
+} // namespace
+
+void lowlp::populateLookupPatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns) {
+  patterns.add<LookupPattern, LookupPairsPattern, ExpandTablePattern>(
+      converter, patterns.getContext());
+}

@@ -1,0 +1,418 @@
+//===- VectorizeLookups.cpp - lowlp-vectorize-lookups ---------------------===//
+//
+// For each table of shared memory and each width of the codes looked up in it:
+//
+//   1. where to fill another table from it: before the op of the innermost
+//      block around all uses that holds the first lookup, if all writes of the
+//      table come before;
+//   2. what other table: pairs or single entries, and in how many copies;
+//   3. fill it there, and look the codes up in it.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/Analysis/SourceOp.h"
+#include "lowlp/Decode/Placement.h"
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutAlgebra.h"
+#include "lowlp/Transforms/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Path.h"
+
+namespace lowlp {
+#define GEN_PASS_DEF_VECTORIZELOOKUPS
+#include "lowlp/Transforms/Passes.h.inc"
+} // namespace lowlp
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Where to fill
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Where another table can be filled from a plain one.
+struct FillPlace {
+  /// The op in front of it.
+  Operation *before;
+  /// Whether a barrier must stand between the writes of the plain table and it.
+  bool needsBarrier;
+};
+
+} // namespace
+
+/// The innermost block that holds all of the ops, maybe in regions of its ops.
+static Block *findCommonBlock(ArrayRef<Operation *> ops) {
+  Block *block = ops.front()->getBlock();
+  while (!llvm::all_of(
+      ops, [&](Operation *op) { return block->findAncestorOpInBlock(*op); }))
+    block = block->getParentOp()->getBlock();
+  return block;
+}
+
+/// Where a table may be filled from `alloc` for all of `lookups`; else why not.
+static FailureOr<FillPlace>
+findPlace(AllocSharedOp alloc, ArrayRef<LookupOp> lookups, StringRef &reason) {
+  SmallVector<Operation *> writers;
+  for (Operation *user : alloc.getShared().getUsers()) {
+    auto expand = dyn_cast<ExpandTableOp>(user);
+    if (isa<StoreSharedOp, CopyAsyncOp>(user)) {
+      writers.push_back(user);
+    } else if (!isa<LookupOp, LoadSharedOp, LoadScalarOp>(user) &&
+               (!expand || expand.getExpanded() == alloc.getShared())) {
+      reason = "other ops use the table";
+      return failure();
+    }
+  }
+  SmallVector<Operation *> ops(writers);
+  for (LookupOp lookup : lookups)
+    ops.push_back(lookup);
+  Block *block = findCommonBlock(ops);
+  auto isEarlier = [&](Operation *a, Operation *b) {
+    return block->findAncestorOpInBlock(*a)->isBeforeInBlock(
+        block->findAncestorOpInBlock(*b));
+  };
+  Operation *first = *llvm::min_element(lookups, isEarlier);
+  FillPlace place{block->findAncestorOpInBlock(*first), /*needsBarrier=*/true};
+  if (writers.empty()) {
+    reason = "nothing writes the table";
+    return failure();
+  }
+  Operation *last =
+      block->findAncestorOpInBlock(**llvm::max_element(writers, isEarlier));
+  if (!last->isBeforeInBlock(place.before)) {
+    reason = "the table is written again behind the first lookup";
+    return failure();
+  }
+  bool hasArrived = llvm::none_of(
+      writers, [](Operation *writer) { return isa<CopyAsyncOp>(writer); });
+  for (Operation *op = last->getNextNode(); op != place.before;
+       op = op->getNextNode()) {
+    if (auto wait = dyn_cast<CopyAsyncWaitOp>(op))
+      hasArrived |= wait.getN() == 0;
+    if (isa<SynchronizeOp>(op) && hasArrived)
+      place.needsBarrier = false;
+  }
+  if (!hasArrived) {
+    reason = "the copy into the table has not arrived before the first lookup";
+    return failure();
+  }
+  return place;
+}
+
+//===----------------------------------------------------------------------===//
+// What to fill
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kMaxPairedBits = 6;
+static constexpr int64_t kMaxCopies = 32;
+static constexpr int64_t kNumBanks = 32;
+/// What tables may take together where the pass chooses the copies: what every
+/// device gives a block without being asked.
+static constexpr int64_t kMaxTableBytes = 48 * 1024;
+
+namespace {
+
+/// What is looked up in one table, by a thread.
+struct Demand {
+  int64_t bits;
+  bool holdsPairs;
+  /// Of codes, over the whole run of the kernel.
+  double numPairs;
+  int64_t numSlices;
+  int64_t numThreads;
+};
+
+enum class Form { Pairs, Entries, Registers };
+
+struct Choice {
+  Form form;
+  int64_t copies;
+  /// Of the new table; 0 for the plain one.
+  int64_t bytes;
+  /// Of filling it and of all lookups, in cycles of a warp.
+  double cost;
+};
+
+} // namespace
+
+/// The passes of the banks that a warp takes, at random codes, for a table of
+/// `words` words that lie `copies` times side by side.
+static double estimatePasses(int64_t words, int64_t copies) {
+  // The most of 32 / C lanes that meet in one of 32 / C banks, in the worst of
+  // C groups of lanes: averages over random tables, by the logarithm of C.
+  static constexpr double crowds[] = {3.5, 3.4, 3.3, 2.9, 2.0, 1.0};
+  double wordsPerBank =
+      std::max(1.0, static_cast<double>(words * copies) / kNumBanks);
+  return std::min(wordsPerBank, crowds[llvm::Log2_64(copies)]);
+}
+
+/// Rounds in which every thread reads two entries and stores a word in up to
+/// four copies.
+static double estimateFill(int64_t bytes, int64_t copies, int64_t numThreads) {
+  constexpr double cyclesPerRound = 12;
+  int64_t bytesPerRound = 4 * std::min<int64_t>(copies, 4) * numThreads;
+  return cyclesPerRound *
+         static_cast<double>(llvm::divideCeil(bytes, bytesPerRound));
+}
+
+static Choice choosePairs(const Demand &demand, int64_t copies) {
+  auto addressCycles = static_cast<double>(demand.numSlices);
+  int64_t words = int64_t(1) << 2 * demand.bits;
+  int64_t bytes = 4 * words * copies;
+  double cycles = estimatePasses(words, copies) + addressCycles;
+  return {Form::Pairs, copies, bytes,
+          estimateFill(bytes, copies, demand.numThreads) +
+              demand.numPairs * cycles};
+}
+
+static Choice chooseEntries(const Demand &demand, int64_t copies) {
+  constexpr double joinCycles = 0.5;
+  auto addressCycles = static_cast<double>(demand.numSlices);
+  int64_t words = int64_t(1) << (demand.bits - 1);
+  int64_t bytes = copies == 1 ? 0 : 4 * words * copies;
+  double cycles =
+      2 * (estimatePasses(words, copies) + addressCycles) + joinCycles;
+  return {Form::Entries, copies, bytes,
+          estimateFill(bytes, copies, demand.numThreads) +
+              demand.numPairs * cycles};
+}
+
+/// Of two entries, which lowlp-convert-to-thread keeps in registers.
+static Choice chooseRegisters(const Demand &demand) {
+  constexpr double cyclesPerPair = 1.25;
+  return {Form::Registers, 1, 0, demand.numPairs * cyclesPerPair};
+}
+
+/// How often `op` runs each time that `block` does.
+static double estimateTrips(Operation *op, Block *block) {
+  constexpr double unknownTrips = 32;
+  double trips = 1;
+  while (op->getBlock() != block) {
+    op = op->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      std::optional<APInt> known = loop.getStaticTripCount();
+      trips *= known ? known->roundToDouble() : unknownTrips;
+    } else if (isa<scf::WhileOp>(op)) {
+      trips *= unknownTrips;
+    }
+  }
+  return trips;
+}
+
+/// The type of a table for the choice.
+static SharedType getTableType(const Choice &choice, int64_t bits,
+                               Type element) {
+  int64_t numCodes = int64_t(1) << bits;
+  Layout layout = choice.form == Form::Pairs
+                      ? Layout::local({numCodes * numCodes, choice.copies, 2})
+                      : *compose(Layout::local({numCodes / 2, choice.copies}),
+                                 Layout::local({2, 1}));
+  return SharedType::get(element.getContext(), element,
+                         *SharedLayout::plain(layout));
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The width of the codes, if another table can serve the lookup.
+static std::optional<int64_t> getServedBits(LookupOp lookup) {
+  SharedType table = lookup.getTable().getType();
+  Type element = table.getElementType();
+  Type code =
+      cast<TileType>(lookup.getSlices().front().getType()).getElementType();
+  if (lookup.getSlices().size() != 1 || table.getRank() != 1 ||
+      !(element.isF16() || element.isBF16()) || !code.isUnsignedInteger() ||
+      !getScalarFormat(code))
+    return std::nullopt;
+  int64_t bits = code.getIntOrFloatBitWidth();
+  if (table.getShape()[0] < int64_t(1) << bits)
+    return std::nullopt;
+  return bits;
+}
+
+/// The slices in which the codes are packed, as far as that is known: each of
+/// them takes its own way into the address.
+static int64_t countSlices(LookupOp lookup) {
+  auto unpack = lookup.getSlices().front().getDefiningOp<UnpackOp>();
+  if (!unpack)
+    return 1;
+  const Placement &placement = **Placement::find(unpack.getPlacement().str());
+  return std::max<int64_t>(1, placement.findSlices().size());
+}
+
+namespace {
+
+struct VectorizeLookups : lowlp::impl::VectorizeLookupsBase<VectorizeLookups> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (form != "auto" && form != "pair" && form != "entry" &&
+        form != "register") {
+      kernel.emitError("form must be pair, entry, register or auto, but is ")
+          << form;
+      return signalPassFailure();
+    }
+    if (copies != 0 && (!llvm::isPowerOf2_32(copies) || copies > kMaxCopies)) {
+      kernel.emitError("copies must be 0 or a power of two up to ")
+          << kMaxCopies << ", but is " << copies.getValue();
+      return signalPassFailure();
+    }
+    tableBytes = sharedBytes = 0;
+    decisions.clear();
+    SmallVector<AllocSharedOp> allocs;
+    kernel.walk([&](AllocSharedOp alloc) {
+      allocs.push_back(alloc);
+      sharedBytes += alloc.getType().getSizeInBytes();
+    });
+    for (AllocSharedOp alloc : allocs)
+      serve(alloc);
+    if (decisions.empty())
+      return;
+    SmallVector<StringRef> texts(decisions.begin(), decisions.end());
+    kernel->setDiscardableAttr("lowlp.lookups",
+                               Builder(&getContext()).getStrArrayAttr(texts));
+  }
+
+private:
+  /// Serves all lookups in the tile, by the width of their codes.
+  void serve(AllocSharedOp alloc) {
+    llvm::MapVector<int64_t, SmallVector<LookupOp>> byBits;
+    // Users are listed from the last one on.
+    SmallVector<Operation *> users(alloc.getShared().getUsers());
+    for (Operation *user : llvm::reverse(users))
+      if (auto lookup = dyn_cast<LookupOp>(user))
+        if (std::optional<int64_t> bits = getServedBits(lookup))
+          byBits[*bits].push_back(lookup);
+    for (auto &[bits, lookups] : byBits)
+      serve(alloc, bits, lookups);
+  }
+
+  void serve(AllocSharedOp alloc, int64_t bits, ArrayRef<LookupOp> lookups) {
+    StringRef reason;
+    FailureOr<FillPlace> place = findPlace(alloc, lookups, reason);
+    std::optional<Choice> choice;
+    if (succeeded(place)) {
+      Demand demand{bits, true, 0, 1,
+                    static_cast<int64_t>(getOperation().getNumThreads())};
+      for (LookupOp lookup : lookups) {
+        demand.numSlices = std::max(demand.numSlices, countSlices(lookup));
+        int64_t numCodes = lookup.getType().getNumLocals();
+        demand.holdsPairs &= numCodes % 2 == 0;
+        demand.numPairs += static_cast<double>(numCodes) / 2 *
+                           estimateTrips(lookup, place->before->getBlock());
+      }
+      choice = choose(demand);
+      if (!choice)
+        reason = form == "register"      ? "registers hold two entries"
+                 : bits > kMaxPairedBits ? "pairs have codes of up to 6 bits"
+                 : !demand.holdsPairs    ? "threads hold an odd number of codes"
+                                         : "no table fits";
+    }
+    for (LookupOp lookup : lookups)
+      decisions.push_back(describe(lookup, bits, choice, reason));
+    if (choice && choice->bytes != 0)
+      rewrite(alloc, bits, lookups, *place, *choice);
+  }
+
+  /// The best of what the options allow; nothing if that is nothing.
+  std::optional<Choice> choose(const Demand &demand) const {
+    SmallVector<Choice> choices;
+    for (int64_t count = 1; count <= kMaxCopies; count *= 2) {
+      if (copies != 0 && copies != count)
+        continue;
+      if ((form == "auto" || form == "pair") && demand.holdsPairs &&
+          demand.bits <= kMaxPairedBits)
+        choices.push_back(choosePairs(demand, count));
+      // Two entries in a plain table are chosen in registers anyway.
+      if ((form == "auto" || form == "entry") && (demand.bits > 1 || count > 1))
+        choices.push_back(chooseEntries(demand, count));
+    }
+    if ((form == "auto" || form == "register") && demand.bits == 1)
+      choices.push_back(chooseRegisters(demand));
+    int64_t maxBytes = std::min(
+        copies == 0 ? kMaxTableBytes - tableBytes : AllocSharedOp::kMaxBytes,
+        AllocSharedOp::kMaxBytes - sharedBytes - tableBytes);
+    llvm::erase_if(choices, [&](const Choice &choice) {
+      return choice.bytes > std::max<int64_t>(maxBytes, 0);
+    });
+    if (choices.empty())
+      return std::nullopt;
+    auto costs = llvm::map_range(
+        choices, [](const Choice &choice) { return choice.cost; });
+    double limit = 1.1 * *llvm::min_element(costs);
+    llvm::erase_if(choices,
+                   [&](const Choice &choice) { return choice.cost > limit; });
+    return *llvm::min_element(choices, [](const Choice &a, const Choice &b) {
+      return std::pair(a.bytes, a.cost) < std::pair(b.bytes, b.cost);
+    });
+  }
+
+  static std::string describe(LookupOp lookup, int64_t bits,
+                              const std::optional<Choice> &choice,
+                              StringRef reason) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "lookup";
+    if (FileLineColRange place = findSourcePlace(lookup.getLoc()))
+      os << " at " << llvm::sys::path::filename(place.getFilename().getValue())
+         << ":" << place.getStartLine();
+    os << ": ";
+    if (!choice) {
+      os << "left as it is: " << reason;
+      return text;
+    }
+    os << (choice->form == Form::Pairs ? "pairs" : "entries") << " of " << bits
+       << (bits == 1 ? " bit, " : " bits, ");
+    if (choice->form == Form::Registers)
+      os << "in registers";
+    else if (choice->bytes == 0)
+      os << "in the plain table";
+    else
+      os << choice->copies << (choice->copies == 1 ? " copy, " : " copies, ")
+         << choice->bytes << " bytes";
+    return text;
+  }
+
+  void rewrite(AllocSharedOp alloc, int64_t bits, ArrayRef<LookupOp> lookups,
+               const FillPlace &place, const Choice &choice) {
+    OpBuilder builder(place.before);
+    LookupOp first = lookups.front();
+    Location loc = first.getLoc();
+    SharedType type =
+        getTableType(choice, bits, alloc.getType().getElementType());
+    if (place.needsBarrier)
+      SynchronizeOp::create(builder, loc);
+    Value table = AllocSharedOp::create(builder, loc, type,
+                                        /*offset=*/IntegerAttr());
+    ExpandTableOp::create(builder, loc, alloc.getShared(), table,
+                          /*slices=*/DenseI64ArrayAttr());
+    SynchronizeOp::create(builder, loc);
+    for (LookupOp lookup : lookups) {
+      builder.setInsertionPoint(lookup);
+      Value codes = lookup.getSlices().front(), values;
+      if (choice.form == Form::Pairs)
+        values = LookupPairsOp::create(builder, lookup.getLoc(),
+                                       lookup.getType(), table, codes);
+      else
+        values = LookupOp::create(builder, lookup.getLoc(), lookup.getType(),
+                                  table, codes);
+      lookup.replaceAllUsesWith(values);
+      lookup.erase();
+    }
+    (choice.form == Form::Pairs ? numPairs : numCopied) += lookups.size();
+    numBytes += choice.bytes;
+    tableBytes += choice.bytes;
+  }
+
+  /// The bytes of the tables made so far, and of all other tiles.
+  int64_t tableBytes = 0, sharedBytes = 0;
+  std::vector<std::string> decisions;
+};
+
+} // namespace

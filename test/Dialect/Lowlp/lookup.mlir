@@ -1,0 +1,33 @@
+// RUN: lowlp-opt %s --verify-roundtrip | FileCheck %s
+
+!codes = !lowlp.tile<16x8xui3, spatial(8, 4).local(2, 2)>
+!low = !lowlp.tile<16x8xui2, spatial(8, 4).local(2, 2)>
+!high = !lowlp.tile<16x8xui1, spatial(8, 4).local(2, 2)>
+!values = !lowlp.tile<16x8xf16, spatial(8, 4).local(2, 2)>
+!copies = !lowlp.shared<8x32xf16, local(4, 32).local(2, 1)>
+
+// CHECK-LABEL: func.func @lookups
+func.func @lookups(%s: !lowlp.shared<8xf16>, %c: !copies, %p: !lowlp.shared<64x4x2xf16>, %codes: !codes, %low: !low,
+                   %high: !high) {
+  // CHECK: lowlp.expand_table %{{.*}}, %{{.*}} : !lowlp.shared<8xf16>, !lowlp.shared<8x32xf16, local(4, 32).local(2, 1)>
+  lowlp.expand_table %s, %c : !lowlp.shared<8xf16>, !copies
+  // CHECK: lowlp.expand_table %{{.*}}, %{{.*}} slices [2, 1] : !lowlp.shared<8xf16>, !lowlp.shared<64x4x2xf16>
+  lowlp.expand_table %s, %p slices [2, 1] : !lowlp.shared<8xf16>, !lowlp.shared<64x4x2xf16>
+  // CHECK: lowlp.lookup %{{.*}}, %{{.*}} : !lowlp.shared<8x32xf16, {{.*}}>, !lowlp.tile<16x8xui3, {{.*}}> -> !lowlp.tile<16x8xf16,
+  %a = lowlp.lookup %c, %codes : !copies, !codes -> !values
+  // CHECK: lowlp.lookup_pairs %{{.*}}, %{{.*}}, %{{.*}} : !lowlp.shared<64x4x2xf16>, !lowlp.tile<16x8xui2, {{.*}}>, !lowlp.tile<16x8xui1, {{.*}}> -> !lowlp.tile<16x8xf16,
+  %b = lowlp.lookup_pairs %p, %low, %high : !lowlp.shared<64x4x2xf16>, !low, !high -> !values
+  // CHECK: lowlp.lookup %{{.*}}, %{{.*}}, %{{.*}} : !lowlp.shared<8xf16>, !lowlp.tile<16x8xui2, {{.*}}>, !lowlp.tile<16x8xui1, {{.*}}> -> !lowlp.tile<16x8xf16,
+  %d = lowlp.lookup %s, %low, %high : !lowlp.shared<8xf16>, !low, !high -> !values
+  return
+}
+
+!words = !lowlp.tile<1x1x384xui32, local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 4)>
+!part = !lowlp.tile<64x64xui1, local(4, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+
+// CHECK-LABEL: func.func @slice
+func.func @slice(%words: !words) {
+  // CHECK: lowlp.unpack %{{.*}} from "lut3.f16" bit 2 : !lowlp.tile<1x1x384xui32, {{.*}}> -> !lowlp.tile<64x64xui1,
+  %high = lowlp.unpack %words from "lut3.f16" bit 2 : !words -> !part
+  return
+}

@@ -31,7 +31,7 @@ def on_host(tensor) -> np.ndarray:  # type: ignore[no-untyped-def]
     return tensor.float().cpu().numpy()
 
 
-@pytest.mark.parametrize("config", matrix.COVERING + matrix.EXTRAS, ids=str)
+@pytest.mark.parametrize("config", matrix.FULL + matrix.EXTRAS, ids=str)
 def test_the_identity_gives_dequantize(config: Config) -> None:
     k = config.k - config.k % (config.group or 1)
     qw = config.weights(41, k, seed=k)

@@ -1,4 +1,4 @@
-"""Decode plans: every code at every place of a unit, for every type that f16 or bf16 holds, by `mma.sync` with x = I."""
+"""Decode plans: every code at every place, for every type that f16 or bf16 holds, by `mma.sync` with x = I."""
 
 from __future__ import annotations
 

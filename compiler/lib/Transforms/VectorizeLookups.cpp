@@ -112,7 +112,7 @@ static constexpr int64_t kMaxCopies = 32;
 static constexpr int64_t kNumBanks = 32;
 /// What tables may take together where the pass chooses the copies: what every
 /// device gives a block without being asked.
-static constexpr int64_t kMaxTableBytes = 48 * 1024;
+static constexpr int64_t kMaxTableBytes = int64_t(48) * 1024;
 
 namespace {
 

@@ -14,6 +14,7 @@ integers the sign bit is stored turned over.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import re
 from typing import Any, Final
@@ -30,6 +31,7 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 PACKED_FORMAT_VERSION: Final = int(Placement.format_version)
 WARP: Final = 32
+_MAX_THREADS: Final = 1024
 
 _TABLE_NAME = re.compile(r"lut[1-8]")
 
@@ -135,7 +137,9 @@ def _code_of(code: object) -> tuple[str, int]:
     """The name of the format of stored codes, and what turns a code into a stored one: an exclusive or."""
     if isinstance(code, Table):
         return f"lut{code.bits}", 0
-    if isinstance(code, str) and _TABLE_NAME.fullmatch(code):
+    if isinstance(code, str) and code.startswith("lut"):
+        if not _TABLE_NAME.fullmatch(code):
+            raise LowlpValueError(f"code: tables are lut1 to lut8, got {code!r}")
         return code, 0
     if not isinstance(code, str | DType):
         raise LowlpTypeError(f"code: expected a DType, a Table or a name, got {type(code).__name__}")
@@ -157,11 +161,15 @@ def _is_on_device(value: Any) -> bool:
     return is_torch_tensor(value) and value.device.type != "cpu"
 
 
+def _int(value: object, argument: str) -> int:
+    if not isinstance(value, bool):
+        with contextlib.suppress(TypeError):
+            return operator.index(value)  # type: ignore[arg-type]
+    raise LowlpTypeError(f"{argument}: expected an int, got {value!r:.40}")
+
+
 def _positive(value: object, argument: str) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise LowlpTypeError(f"{argument}: expected an int, got {type(value).__name__}") from None
+    number = _int(value, argument)
     if number < 1:
         raise LowlpValueError(f"{argument}: must be at least 1, got {number}")
     return number
@@ -174,10 +182,10 @@ def _group_of(group_size: object, k: int) -> int:
     return size
 
 
-def _threads(num_threads: int) -> int:
-    threads = operator.index(num_threads)
-    if threads < 0:
-        raise LowlpValueError(f"num_threads: must be at least 0, got {threads}")
+def _threads(num_threads: object) -> int:
+    threads = _int(num_threads, "num_threads")
+    if not 0 <= threads <= _MAX_THREADS:
+        raise LowlpValueError(f"num_threads: must be in 0..{_MAX_THREADS}, got {threads}")
     return threads
 
 

@@ -18,6 +18,7 @@ import lowlp
 from lowlp import language as ll
 from lowlp.cli.device import choose_device
 from lowlp.compiler import compile_cpu
+from lowlp.packing import pack
 from lowlp_runtime import assemble_ptx
 
 Mistake = Callable[[Path], object]
@@ -25,6 +26,7 @@ Mistake = Callable[[Path], object]
 MISTAKES: dict[str, Mistake] = {}
 ROWS = lowlp.local(2, 1).spatial(8, 4).local(1, 2)
 FLAT = lowlp.local(3).spatial(32)
+UNIT = lowlp.local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)
 FIG2 = (Path(__file__).resolve().parents[2] / "examples" / "fig2.mlir").read_text(encoding="utf-8")
 WEIGHT = np.linspace(-1, 1, 16 * 128, dtype=np.float32).reshape(16, 128)
 X = np.ones((2, 128), np.float16)
@@ -95,6 +97,16 @@ def _(folder: Path) -> object:
 def _(folder: Path) -> object:
     codes, scales = np.full((4, 128), 7, np.uint8), np.ones((4, 2), np.float16)
     return lowlp.QuantizedTensor(codes, dtype="int6", scales=scales, group_size=128)
+
+
+@mistake("packing codes of a type that is not there")
+def _(folder: Path) -> object:
+    return pack(packed().codes, 128, "lut9", "f16")
+
+
+@mistake("packing for activations that no placement is for")
+def _(folder: Path) -> object:
+    return pack(packed().codes, 128, "int6", "f32")
 
 
 # --- lowlp.linear -----------------------------------------------------------------------------------------------------
@@ -215,6 +227,30 @@ def _(folder: Path) -> object:
         ll.store_global(ll.full(0.0, "f32", layout=ROWS), ll.view_global(x, shape=[m, 8]), offsets=[0, 0])
 
     return traced(body)
+
+
+def load_packed(dtype: str = "int6", layout: object = UNIT, k: int = 0) -> object:
+    def body(weights: Any) -> None:
+        view = ll.view_packed(weights, shape=[16, 128], dtype=dtype, placement="int6.f16")
+        ll.load_packed(view, offsets=[0, k], layout=layout)  # type: ignore[arg-type]
+
+    parameters = {"weights": ll.pointer("uint32")}
+    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=32).module()
+
+
+@mistake("packed weights of a type that the placement does not hold")
+def _(folder: Path) -> object:
+    return load_packed(dtype="int4")
+
+
+@mistake("a tile of packed weights whose layout takes no units")
+def _(folder: Path) -> object:
+    return load_packed(layout="spatial(8, 4).local(2, 16)")
+
+
+@mistake("a tile of packed weights between two units")
+def _(folder: Path) -> object:
+    return load_packed(k=10)
 
 
 @mistake("arithmetic on packed codes")

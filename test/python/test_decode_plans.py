@@ -144,7 +144,12 @@ def test_offsets_between_units_are_reported() -> None:
     [
         ({"weights": "f16"}, "source: must be a pointer to uint32, found one to f16"),
         ({"shape": [16]}, "shape: expected 2 extents, rows and K, found 1"),
-        ({"placement": "int6"}, "placement: .*none named 'int6'"),
+        ({"placement": "int6"}, "^placement: packed format 1 has none named 'int6'"),
+        ({"placement": 6}, "^placement: must be a name such as 'int6.f16', found int 6"),
+        ({"dtype": "int4"}, r"^dtype: must be int6 or uint6 for the placement int6\.f16, found int4"),
+        ({"dtype": "f16"}, r"^dtype: must be int6 or uint6 for the placement int6\.f16, found f16"),
+        ({"placement": "e3m2.f16"}, r"^dtype: must be f6e3m2 for the placement e3m2\.f16, found int6"),
+        ({"placement": "lut6.f16"}, r"^dtype: must be uint6 for the placement lut6\.f16, found int6"),
         ({"offsets": [0]}, "offsets: expected a row and k, found 1"),
         ({"offsets": 3}, "offsets: must be a list"),
         ({"first_step": 1.5}, "first_step: must be an int"),
@@ -154,12 +159,12 @@ def test_offsets_between_units_are_reported() -> None:
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"weights": "uint32", "shape": [16, 64], "placement": "int6.f16"}
+    given: dict[str, Any] = {"weights": "uint32", "shape": [16, 64], "dtype": "int6", "placement": "int6.f16"}
     given |= {"offsets": [0, 0], "first_step": 0, **change}
 
     def body(weights):  # type: ignore[no-untyped-def]
         source = given.get("source", weights)
-        view = ll.view_packed(source, shape=given["shape"], dtype="int6", placement=given["placement"])
+        view = ll.view_packed(source, shape=given["shape"], dtype=given["dtype"], placement=given["placement"])
         layout = "local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)"
         ll.load_packed(given.get("view", view), offsets=given["offsets"], layout=layout, first_step=given["first_step"])
 

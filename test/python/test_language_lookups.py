@@ -1,4 +1,4 @@
-"""Tables in shared memory on the CPU target: entries and pairs, in copies, of codes in slices; and conflicts of banks."""
+"""Tables in shared memory on the CPU target: entries and pairs, in copies, of codes in slices; conflicts of banks."""
 
 from __future__ import annotations
 

@@ -95,12 +95,11 @@ static bool isSplatOf(Value tile, double number) {
 }
 
 namespace {
-/// What operand a of a product is made of: `cast(codes)`, or with a power of two
-/// `cast(cast(codes) * 2^exponent)` by way of f32.
+/// What operand a of a product is made of: `cast(codes)`, or with a power of
+/// two `cast(cast(codes) * 2^exponent)` by way of f32.
 struct Weights {
   UnpackOp codes;
   int exponent = 0;
-
 };
 } // namespace
 

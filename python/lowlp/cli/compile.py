@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_ARCH = "sm_90a"
 EMIT = {
     "block": "the program as it was read and verified",
-    "thread": "the program of one thread, in the dialects simt, gpu, scf, arith and vector",
+    "thread": "the program of one thread, in the dialects simt, gpu, scf, arith, math and vector",
     "nvvm": "the same in the dialects llvm and nvvm",
     "ptx": "PTX text",
     "cubin": "machine code, assembled by ptxas",

@@ -54,8 +54,8 @@ def lookup_pairs(table: SharedTile, *slices: Tile) -> Tile:
     slices  a tile of b bits; or several in one layout whose widths add up to b, the lowest bits first, as of 3 bits
             those of uint2 and of uint1 (FLUTE, section 3.1). A thread must hold an even number of codes
 
-    The result has the layout of the codes. Raises VerificationError where shapes and layouts do not fit, KernelTypeError
-    and KernelValueError for other arguments.
+    The result has the layout of the codes. Raises VerificationError where shapes and layouts do not fit,
+    KernelTypeError and KernelValueError for other arguments.
     """
     held = _as_table("table", table, (3,))
     _check_halves("table", held)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowlp._layout import Placement
+from lowlp._layout import Placement, ScalarFormat, code_format_name
 from lowlp._mlir import ir
 from lowlp.dtypes import DType
+from lowlp.errors import LowlpValueError
 from lowlp.layouts import Layout
+from lowlp.packing import placement_named
 
 from .instructions import _extents
 from .scalars import Scalar, as_index, describe, is_int
@@ -53,10 +55,13 @@ def view_packed(source: Pointer, *, shape: Sequence[int | Scalar], dtype: str | 
     if len(static) != 2:
         raise value_error(f"shape: expected 2 extents, rows and K, found {len(static)}")
     element = as_dtype("dtype", dtype)
+    if not isinstance(placement, str):
+        raise type_error(f"placement: must be a name such as 'int6.f16', found {describe(placement)}")
     try:
-        found = Placement.find(placement)
-    except (TypeError, ValueError) as error:
-        raise value_error(f"placement: {error}") from None
+        found = placement_named(placement, "placement")
+    except LowlpValueError as error:
+        raise value_error(str(error)) from None
+    _check_codes(element, found)
     unknown = ir.ShapedType.get_dynamic_size()
     dims = "x".join("?" if extent is None else str(extent) for extent in static)
     operation = trace.emit(
@@ -66,6 +71,19 @@ def view_packed(source: Pointer, *, shape: Sequence[int | Scalar], dtype: str | 
         {"staticShape": ir.DenseI64ArrayAttr.get([unknown if extent is None else extent for extent in static])},
     )
     return PackedView(trace, operation.results[0], element, static, found)
+
+
+def _check_codes(element: DType, placement: Placement) -> None:
+    """Raises KernelValueError unless the placement holds codes of this type."""
+    stored = placement.name.partition(".")[0]
+    if stored.startswith("lut"):
+        allowed, fits = f"uint{placement.bits}", element.name == f"uint{placement.bits}"
+    else:
+        scalar = ScalarFormat.parse(element.name)
+        fits = scalar.has_codes and code_format_name(scalar) == stored
+        allowed = f"{stored} or u{stored}" if stored.startswith("int") else f"f{placement.bits}{stored}"
+    if not fits:
+        raise value_error(f"dtype: must be {allowed} for the placement {placement.name}, found {element.name}")
 
 
 def _row_and_k(offsets: object) -> list[Scalar]:

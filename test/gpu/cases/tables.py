@@ -1,4 +1,4 @@
-"""Lookups in tables: entries and pairs, in copies, of codes packed as slices; and what the compiler makes of lookups."""
+"""Lookups in tables: entries and pairs, in copies, of codes packed as slices; and what the compiler makes of them."""
 
 from __future__ import annotations
 

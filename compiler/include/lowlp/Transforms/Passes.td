@@ -46,9 +46,9 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
 def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
   let summary = "decode the weights of products by plans";
   let description = [{
-    Where packed codes are cast, or cast and multiplied by a power of two, and multiplied by `lowlp.dot` as operand a,
-    gives the product words and a decode plan in place of codes: the shortest instructions found for the placement at the issue rates of the architecture, and
-    proved on every code.
+    Where packed codes are cast, or cast and multiplied by a power of two, and are operand a of `lowlp.dot` or
+    `lowlp.wgmma`, gives the product words and a decode plan in place of codes: the shortest instructions found for the
+    placement at the issue rates of the architecture, and proved on every code.
 
     A plan's numbers differ from the weights by a power of two and an offset for each row. Both leave the product: with
     `a = (w + offset) * 2^exponent` for a row, `w * x = 2^-exponent * (a * x) - offset * (1 * x)`. The sums that a loop
@@ -234,9 +234,9 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
     the banks: the fewer of W C / 32, the words of a copy that a bank has, and the most lanes of 32 / C that are expected
     to meet in one of 32 / C banks; 1 at least. In cycles of a warp, a lookup of a pair costs its passes and 1 for the
     shift and the `lop3` of its address, for each slice in which its codes are packed; one of two entries twice that, and
-    half for joining them; a pair of 1 bit in registers 1.25; filling a table 12 for each word that a thread stores, in up to four copies. A loop of unknown length is taken to run 32 times. Of the forms
-    and numbers of copies that are allowed, the cheapest counts, and of those that cost up to a tenth more the one that
-    takes the fewest bytes is taken.
+    half for joining them; a pair of 1 bit in registers 1.25; filling a table 12 for each word that a thread stores, in
+    up to four copies. A loop of unknown length is taken to run 32 times. Of the forms and numbers of copies that are
+    allowed, the one of fewest bytes is taken among those that cost at most a tenth more than the cheapest.
 
     `form` allows only one of them; `copies` sets the number of copies, a power of two up to 32. With
     `copies=0` the new tables of a kernel take at most 48 KiB, and all its tiles of shared memory together at most 227 KiB.

@@ -114,7 +114,9 @@ def compile_linear(
     rows, columns = _extent(n, "n"), _extent(k, "k")
     meant_for = _rows_meant(m)
     x_type = dtype_among(activation, "activation", ACTIVATIONS)
-    is_table = isinstance(weight, str) and table_bits(weight) is not None
+    is_table = isinstance(weight, str) and weight.startswith("lut")
+    if is_table and table_bits(str(weight)) is None:
+        raise LowlpValueError(f"weight: tables are 'lut1' to 'lut8', got {weight!r}")
     found = weight if isinstance(weight, str) and is_table else named_dtype(weight, "weight").name
     if not is_table:
         check_weight(named_dtype(weight, "weight"), x_type)

@@ -299,8 +299,8 @@ def _table(lut: AnyArray) -> Table:
 
 
 def _scale2(value: object) -> np.float32:
-    if isinstance(value, bool | np.bool_):
-        raise LowlpTypeError(f"scale2: expected a number, got {value!r}")
+    if isinstance(value, bool | np.bool_ | str | list | tuple):
+        raise LowlpTypeError(f"scale2: expected a number, got {value!r:.40}")
     array = np.asarray(value) if isinstance(value, float | int) else as_host_array(value, "scale2")
     if array.dtype.kind not in "fiu" and array.dtype != FLOAT_DTYPES["bf16"]:
         raise LowlpTypeError(f"scale2: expected a number, got elements of {array.dtype}")

@@ -92,7 +92,7 @@ def test_refuses_types(changes: dict[str, Any], message: str) -> None:
         ({"group_size": 0}, "group_size: must divide K = 128"),
         ({"weight": "int9"}, "weight: there is no type 'int9'"),
         ({"weight": "uint16"}, "weight: must be a type of 1 to 8 bits, got uint16"),
-        ({"weight": "lut9"}, "weight: there is no type 'lut9'"),
+        ({"weight": "lut9"}, "weight: tables are 'lut1' to 'lut8', got 'lut9'"),
         (
             {"table": "tensor"},
             "table: must be one of tensor, channel, group with a weight of 'lut1' to 'lut8', got 'ten",

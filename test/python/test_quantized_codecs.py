@@ -129,7 +129,7 @@ NAN_E4M3 = np.full((2, 2), 0x7F, np.uint8).view(ml_dtypes.float8_e4m3fn)
             "group_size: expected an int, or None for a whole row, got 'row'; the one name is 'ten",
         ),
         ({"scale2": True}, "scale2: expected a number, got True"),
-        ({"scale2": "1"}, "scale2: expected a numpy array or a torch tensor on the CPU, got str"),
+        ({"scale2": "1"}, "scale2: expected a number, got '1'"),
         ({"scale2": np.array(["1"])}, "scale2: expected a number, got elements of <U1"),
         ({"lut": np.zeros(4), "dtype": None}, "lut: expected elements of float16 or float32, got float64"),
     ],

@@ -121,3 +121,89 @@ lowlp.kernel @sums_of_x() attributes {grid = affine_map<() -> (1)>, num_threads 
   %n = lowlp.neg %u : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!wide = !lowlp.tile<16x64xf32, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Casts that round or overflow stay: 15 * 2^13 is infinite in f16, and 2^-25 is 0. 15 * 2^12 and 15 * 2^-24 are exact.
+// CHECK-LABEL: lowlp.kernel @rounded
+// CHECK-COUNT-2: lowlp.cast {{.*}} : !lowlp.tile<16x64xf32{{.*}} -> !lowlp.tile<16x64xf16
+// CHECK-NOT: lowlp.cast
+// CHECK-COUNT-2: lowlp.decode %
+// CHECK-NOT: lowlp.decode %
+// CHECK: lowlp.return
+lowlp.kernel @rounded() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %w = lowlp.cast %q : !codes -> !wide
+  %f13 = arith.constant 8192.0 : f32
+  %t13 = lowlp.splat %f13 : f32 -> !wide
+  %m13 = lowlp.mul %w, %t13 : !wide
+  %a13 = lowlp.cast %m13 : !wide -> !halves
+  %s13 = lowlp.dot %a13, %x, %zeros : !halves, !x, !sum
+  %n13 = lowlp.neg %s13 : !sum
+  %f25 = arith.constant 0x33000000 : f32
+  %t25 = lowlp.splat %f25 : f32 -> !wide
+  %m25 = lowlp.mul %w, %t25 : !wide
+  %a25 = lowlp.cast %m25 : !wide -> !halves
+  %s25 = lowlp.dot %a25, %x, %zeros : !halves, !x, !sum
+  %n25 = lowlp.neg %s25 : !sum
+  %f12 = arith.constant 4096.0 : f32
+  %t12 = lowlp.splat %f12 : f32 -> !wide
+  %m12 = lowlp.mul %w, %t12 : !wide
+  %a12 = lowlp.cast %m12 : !wide -> !halves
+  %s12 = lowlp.dot %a12, %x, %zeros : !halves, !x, !sum
+  %n12 = lowlp.neg %s12 : !sum
+  %f24 = arith.constant 0x33800000 : f32
+  %t24 = lowlp.splat %f24 : f32 -> !wide
+  %m24 = lowlp.mul %w, %t24 : !wide
+  %a24 = lowlp.cast %m24 : !wide -> !halves
+  %s24 = lowlp.dot %a24, %x, %zeros : !halves, !x, !sum
+  %n24 = lowlp.neg %s24 : !sum
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!brains = !lowlp.tile<16x64xbf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!xb = !lowlp.tile<64x8xbf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// A product of another type ends a chain, and a plan for f16 is none for it.
+// CHECK-LABEL: lowlp.kernel @two_types
+// CHECK: lowlp.cast {{.*}} -> !lowlp.tile<16x64xbf16
+// CHECK: lowlp.decode %
+// CHECK-NOT: lowlp.decode %
+// CHECK: lowlp.return
+lowlp.kernel @two_types() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %halfb = arith.constant 0.5 : bf16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %xb = lowlp.splat %halfb : bf16 -> !xb
+  %words = lowlp.splat %word : i32 -> !words
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %b = lowlp.cast %q : !codes -> !brains
+  %s = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %t = lowlp.dot %b, %xb, %s : !brains, !xb, !sum
+  %n = lowlp.neg %t : !sum
+  lowlp.return
+}

@@ -96,10 +96,12 @@ static bool isSplatOf(Value tile, double number) {
 
 namespace {
 /// What operand a of a product is made of: `cast(codes)`, or with a power of
-/// two `cast(cast(codes) * 2^exponent)` by way of f32.
+/// two `cast(cast(codes) * 2^exponent)`.
 struct Weights {
   UnpackOp codes;
   int exponent = 0;
+  /// The type of the numbers that are multiplied; null without a power.
+  Type wide = {};
 };
 } // namespace
 
@@ -116,14 +118,17 @@ static Weights getWeights(Product product) {
   if (!wide || !factor || *factor <= 0 ||
       std::ldexp(1.0, std::ilogb(*factor)) != *factor)
     return {};
-  return {wide.getSource().getDefiningOp<UnpackOp>(), std::ilogb(*factor)};
+  return {wide.getSource().getDefiningOp<UnpackOp>(), std::ilogb(*factor),
+          wide.getType().getElementType()};
 }
 
 /// Whether two products take weights alike, so that one plan's rows hold for
 /// both.
 static bool areAlike(Product first, Product second) {
   Weights a = getWeights(first), b = getWeights(second);
-  return a.codes && b.codes && a.exponent == b.exponent &&
+  return a.codes && b.codes && a.exponent == b.exponent && a.wide == b.wide &&
+         first.getTypeOfA().getElementType() ==
+             second.getTypeOfA().getElementType() &&
          a.codes.getPlacement() == b.codes.getPlacement() &&
          a.codes.getCodes().getType().getElementType() ==
              b.codes.getCodes().getType().getElementType();
@@ -407,6 +412,43 @@ static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
   return rows;
 }
 
+/// Whether a type of floats holds a number.
+static bool isHeld(Type type, double number) {
+  bool isRounded = false;
+  APFloat value(number);
+  value.convert(cast<FloatType>(type).getFloatSemantics(),
+                APFloat::rmNearestTiesToEven, &isRounded);
+  return value.isFinite() && !isRounded;
+}
+
+/// Whether no cast of the program rounds a weight, which no plan does.
+static bool areExact(Weights weights, const Placement &placement,
+                     Type operand) {
+  Type element = weights.codes.getCodes().getType().getElementType();
+  double shift = getStoredValue(*getScalarFormat(element)).shift;
+  const CodeFormat &format = placement.getFormat();
+  for (int code = 0; code < 1 << format.bits; ++code) {
+    std::optional<double> stored = format.value(static_cast<uint8_t>(code));
+    if (!stored)
+      continue;
+    double value = *stored + shift;
+    double scaled = std::ldexp(value, weights.exponent);
+    if (!isHeld(operand, scaled) ||
+        (weights.wide &&
+         !(isHeld(weights.wide, value) && isHeld(weights.wide, scaled))))
+      return false;
+  }
+  return true;
+}
+
+/// Whether f32 holds what brings sums into the units of a plan and back.
+static bool areNormal(ArrayRef<DecodePlan::Row> rows) {
+  return llvm::all_of(rows, [](const DecodePlan::Row &row) {
+    return std::abs(row.exponent) <= 126 &&
+           std::isfinite(static_cast<float>(row.offset));
+  });
+}
+
 static DecodeRates getRates(const TargetInfo &) {
   // Results per clock and SM of LOP3, shifts and PRMT are 64 on all targets so
   // far, those of half2 arithmetic 128 (CUDA Best Practices Guide, "Throughput
@@ -442,6 +484,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       if (!plan)
         continue;
       SmallVector<DecodePlan::Row> rows = getRows(*plan, getWeights(first));
+      if (!areNormal(rows))
+        continue;
       size_t count = chain.products.size();
       ChainRewriter rewriter(std::move(chain), *plan, rows);
       if (!rewriter.isPossible())
@@ -480,7 +524,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     ComputeType compute = placement.getCompute();
     bool isMeantFor = (element.isF16() && compute == ComputeType::F16) ||
                       (element.isBF16() && compute == ComputeType::BF16);
-    if (!isMeantFor || placement.getFormat().kind == CodeFormat::Kind::Table)
+    if (!isMeantFor || placement.getFormat().kind == CodeFormat::Kind::Table ||
+        !areExact(getWeights(first), placement, element))
       return std::nullopt;
     auto found = plans.find(placement.name());
     if (found == plans.end())

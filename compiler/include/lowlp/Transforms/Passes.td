@@ -55,8 +55,8 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
     carries stay in the units of the plan; behind the loop they are multiplied once. Where a plan has an offset, the loop
     also carries the sums of x, as products with a tile of ones; sums of x that the program has already are used.
 
-    Products are of f16 or bf16, with sums in f32, so the powers of two round nothing. Casts that are used otherwise, or
-    whose type has no plan, stay as they are.
+    Products are of f16 or bf16, with sums in f32, so the powers of two round nothing. Casts that round a weight, that
+    are used otherwise, or whose type has no plan, stay as they are.
 
     Before:
 

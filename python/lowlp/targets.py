@@ -22,6 +22,9 @@ class Target:
     max_warps_per_sm            warps that may be resident on one SM
     max_blocks_per_sm           blocks that may be resident on one SM
     f32_lanes_per_sm            results of an f32 multiply-add per clock of one SM
+    bit_lanes_per_sm            the same of LOP3, PRMT and shifts
+    half_pair_lanes_per_sm      the same of multiply-adds of f16x2 and bf16x2, pairs of results
+    conversion_lanes_per_sm     the same of conversions of two f32 to f16x2
     instructions                how many machine instructions carry out one of PTX: 0 where it is absent, 1 where it
                                 is native, more where ptxas emulates it; by its name, such as 'cp.async'
     """
@@ -33,6 +36,9 @@ class Target:
     max_warps_per_sm: int
     max_blocks_per_sm: int
     f32_lanes_per_sm: int
+    bit_lanes_per_sm: int
+    half_pair_lanes_per_sm: int
+    conversion_lanes_per_sm: int
     instructions: Mapping[str, int] = field(hash=False)
 
 

@@ -17,6 +17,9 @@ static void writeTarget(llvm::json::OStream &json, const TargetInfo &target) {
     json.attribute("max_warps_per_sm", target.maxWarpsPerSM);
     json.attribute("max_blocks_per_sm", target.maxBlocksPerSM);
     json.attribute("f32_lanes_per_sm", target.f32LanesPerSM);
+    json.attribute("bit_lanes_per_sm", target.bitLanesPerSM);
+    json.attribute("half_pair_lanes_per_sm", target.halfPairLanesPerSM);
+    json.attribute("conversion_lanes_per_sm", target.conversionLanesPerSM);
     json.attributeObject("instructions", [&] {
       for (Feature feature : getAllFeatures())
         json.attribute(getInstruction(feature),

@@ -449,11 +449,14 @@ static bool areNormal(ArrayRef<DecodePlan::Row> rows) {
   });
 }
 
-static DecodeRates getRates(const TargetInfo &) {
-  // Results per clock and SM of LOP3, shifts and PRMT are 64 on all targets so
-  // far, those of half2 arithmetic 128 (CUDA Best Practices Guide, "Throughput
-  // of Native Arithmetic Instructions"); conversions from f32 16 to 64.
-  return DecodeRates();
+/// What an instruction costs: the time for which it takes its pipe, in 128ths of
+/// an SM's clock for each lane.
+static DecodeRates getRates(const TargetInfo &target) {
+  DecodeRates rates;
+  rates.alu = 128 / target.bitLanesPerSM;
+  rates.fma = 128 / target.halfPairLanesPerSM;
+  rates.convert = 128 / target.conversionLanesPerSM;
+  return rates;
 }
 
 namespace {

@@ -69,6 +69,12 @@ struct TargetInfo {
   int maxBlocksPerSM;
   /// Results of an f32 multiply-add per clock of one SM.
   int f32LanesPerSM;
+  /// The same of LOP3, PRMT and shifts.
+  int bitLanesPerSM;
+  /// The same of multiply-adds of f16x2 and bf16x2, pairs of results.
+  int halfPairLanesPerSM;
+  /// The same of conversions of two f32 to f16x2.
+  int conversionLanesPerSM;
 
   // The same for all (CUDA Programming Guide, "Compute Capabilities", table
   // 31).

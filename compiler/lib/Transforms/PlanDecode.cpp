@@ -449,8 +449,8 @@ static bool areNormal(ArrayRef<DecodePlan::Row> rows) {
   });
 }
 
-/// What an instruction costs: the time for which it takes its pipe, in 128ths of
-/// an SM's clock for each lane.
+/// What an instruction costs: the time for which it takes its pipe, in 128ths
+/// of an SM's clock for each lane.
 static DecodeRates getRates(const TargetInfo &target) {
   DecodeRates rates;
   rates.alu = 128 / target.bitLanesPerSM;

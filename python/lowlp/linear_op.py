@@ -189,7 +189,7 @@ def _notes(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) -> d
     return {
         "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
         "m": list(m) if m else "any",
-        "schedule": asdict(schedule),
+        "schedule": {name: value for name, value in asdict(schedule).items() if value not in ("auto", 0)},
         "packed format": PACKED_FORMAT_VERSION,
         "plan": {
             "placement": placement_name(spec.weight, spec.activation),

@@ -141,9 +141,19 @@ def test_the_notes_say_what_was_decided() -> None:
 def test_a_schedule_may_be_given() -> None:
     kernel = lowlp.compile_linear(**BASE, schedule=Schedule(columns=32, warps=1))
     assert kernel.description.block[0] == 32
-    for wrong in ({"columns": 24}, {"warps": 3}):
+    for wrong in ({"columns": 24}, {"warps": 3}, {"table_form": "pairs"}, {"table_copies": 3}):
         with pytest.raises(LowlpValueError, match=rf"{next(iter(wrong))}: must be one of .*, got"):
             Schedule(**wrong)
+
+
+@pytest.mark.parametrize(("form", "copies"), [("pair", 32), ("pair", 4), ("entry", 1), ("entry", 16)])
+def test_a_schedule_says_how_tables_are_looked_up(form: str, copies: int) -> None:
+    schedule = Schedule(table_form=form, table_copies=copies)
+    kernel = lowlp.compile_linear(n=64, k=128, weight="lut4", group_size=64, schedule=schedule)
+    (lookup,) = kernel.description.notes["lookups"].values()
+    assert {"pair": "pairs of", "entry": "entries of"}[form] in lookup
+    assert copies == 1 or f"{copies} copies" in lookup
+    assert kernel.description.notes["schedule"]["table_copies"] == copies
 
 
 @pytest.mark.parametrize("field", ["n", "k", "group_size"])

@@ -252,15 +252,23 @@ struct VectorizeLookups : lowlp::impl::VectorizeLookupsBase<VectorizeLookups> {
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    if (form != "auto" && form != "pair" && form != "entry" &&
-        form != "register") {
+    // What the kernel's own schedule says comes first.
+    wantedForm = form;
+    wantedCopies = copies;
+    if (auto own = kernel->getAttrOfType<StringAttr>("lowlp.table_form"))
+      wantedForm = own.getValue().str();
+    if (auto own = kernel->getAttrOfType<IntegerAttr>("lowlp.table_copies"))
+      wantedCopies = own.getInt();
+    if (wantedForm != "auto" && wantedForm != "pair" && wantedForm != "entry" &&
+        wantedForm != "register") {
       kernel.emitError("form must be pair, entry, register or auto, but is ")
-          << form;
+          << wantedForm;
       return signalPassFailure();
     }
-    if (copies != 0 && (!llvm::isPowerOf2_32(copies) || copies > kMaxCopies)) {
+    if (wantedCopies != 0 &&
+        (!llvm::isPowerOf2_64(wantedCopies) || wantedCopies > kMaxCopies)) {
       kernel.emitError("copies must be 0 or a power of two up to ")
-          << kMaxCopies << ", but is " << copies.getValue();
+          << kMaxCopies << ", but is " << wantedCopies;
       return signalPassFailure();
     }
     tableBytes = sharedBytes = 0;
@@ -309,10 +317,10 @@ private:
       }
       choice = choose(demand);
       if (!choice)
-        reason = form == "register"      ? "registers hold two entries"
-                 : bits > kMaxPairedBits ? "pairs have codes of up to 6 bits"
-                 : !demand.holdsPairs    ? "threads hold an odd number of codes"
-                                         : "no table fits";
+        reason = wantedForm == "register" ? "registers hold two entries"
+                 : bits > kMaxPairedBits  ? "pairs have codes of up to 6 bits"
+                 : !demand.holdsPairs ? "threads hold an odd number of codes"
+                                      : "no table fits";
     }
     for (LookupOp lookup : lookups)
       decisions.push_back(describe(lookup, bits, choice, reason));
@@ -324,20 +332,22 @@ private:
   std::optional<Choice> choose(const Demand &demand) const {
     SmallVector<Choice> choices;
     for (int64_t count = 1; count <= kMaxCopies; count *= 2) {
-      if (copies != 0 && copies != count)
+      if (wantedCopies != 0 && wantedCopies != count)
         continue;
-      if ((form == "auto" || form == "pair") && demand.holdsPairs &&
+      if ((wantedForm == "auto" || wantedForm == "pair") && demand.holdsPairs &&
           demand.bits <= kMaxPairedBits)
         choices.push_back(choosePairs(demand, count));
       // Two entries in a plain table are chosen in registers anyway.
-      if ((form == "auto" || form == "entry") && (demand.bits > 1 || count > 1))
+      if ((wantedForm == "auto" || wantedForm == "entry") &&
+          (demand.bits > 1 || count > 1))
         choices.push_back(chooseEntries(demand, count));
     }
-    if ((form == "auto" || form == "register") && demand.bits == 1)
+    if ((wantedForm == "auto" || wantedForm == "register") && demand.bits == 1)
       choices.push_back(chooseRegisters(demand));
-    int64_t maxBytes = std::min(
-        copies == 0 ? kMaxTableBytes - tableBytes : AllocSharedOp::kMaxBytes,
-        AllocSharedOp::kMaxBytes - sharedBytes - tableBytes);
+    int64_t maxBytes =
+        std::min(wantedCopies == 0 ? kMaxTableBytes - tableBytes
+                                   : AllocSharedOp::kMaxBytes,
+                 AllocSharedOp::kMaxBytes - sharedBytes - tableBytes);
     llvm::erase_if(choices, [&](const Choice &choice) {
       return choice.bytes > std::max<int64_t>(maxBytes, 0);
     });
@@ -411,6 +421,9 @@ private:
   }
 
   /// The bytes of the tables made so far, and of all other tiles.
+  /// Of the kernel's schedule, or of the options.
+  std::string wantedForm;
+  int64_t wantedCopies = 0;
   int64_t tableBytes = 0, sharedBytes = 0;
   std::vector<std::string> decisions;
 };

@@ -158,6 +158,8 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         parameters=annotations,
         grid=lambda m: (ll.ceildiv(m, columns) * blocks_of_rows,),
         num_threads=32 * warps,
+        table_form=schedule.table_form,
+        table_copies=schedule.table_copies,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from ..codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec
 from ..dtypes import DType, dtype
 from ..errors import LowlpValueError
+from ..language.kernels import TABLE_COPIES, TABLE_FORMS
 from ..packing import find_placement
 from ..scale_types import SCALE_DTYPES
 
@@ -21,15 +22,20 @@ WARPS: Final = (1, 2, 4)
 class Schedule:
     """How a kernel for `linear` divides its work. No result depends on it, and no packed weight.
 
-    columns  rows of x that a block takes, columns of its tile of y^T: 8, 16 or 32
-    warps    of a block, one above the other along N: 1, 2 or 4
+    columns       rows of x that a block takes, columns of its tile of y^T: 8, 16 or 32
+    warps         of a block, one above the other along N: 1, 2 or 4
+    table_form    how codes of a table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
+    table_copies  of that table, for its banks: a power of two up to 32; 0 chooses
     """
 
     columns: int = 8
     warps: int = 1
+    table_form: str = "auto"
+    table_copies: int = 0
 
     def __post_init__(self) -> None:
-        for name, allowed in (("columns", COLUMNS), ("warps", WARPS)):
+        choices = (("columns", COLUMNS), ("warps", WARPS), ("table_form", TABLE_FORMS), ("table_copies", TABLE_COPIES))
+        for name, allowed in choices:
             if getattr(self, name) not in allowed:
                 found = getattr(self, name)
                 raise LowlpValueError(f"{name}: must be one of {', '.join(map(str, allowed))}, got {found!r}")

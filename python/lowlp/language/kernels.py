@@ -10,7 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from lowlp._mlir import ir
 from lowlp.dtypes import dtype
@@ -23,6 +23,9 @@ from .scalars import IntegerParameter, Scalar
 from .source import Place, VerificationError, type_error
 from .tiles import Pointer
 from .tracing import Trace, activated, is_tracing, location
+
+TABLE_FORMS: Final = ("auto", "pair", "entry", "register")
+TABLE_COPIES: Final = (0, 1, 2, 4, 8, 16, 32)
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -46,6 +49,7 @@ class Kernel:
         parameters: tuple[Parameter, ...],
         grid: object,
         num_threads: int,
+        schedule: Mapping[str, str | int] | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise LowlpTypeError(f"name: must be a str, found {name!r}")
@@ -60,6 +64,7 @@ class Kernel:
         self._place = Place(function.__code__.co_filename, function.__code__.co_firstlineno)
         self._name = name
         self._parameters = parameters
+        self._schedule = dict(schedule or {})
         self._num_threads = num_threads
         self._extents = grid_extents(grid, parameters)
         functools.update_wrapper(self, function)
@@ -146,6 +151,9 @@ class Kernel:
                     entries["lowlp.divisible_by"] = ir.IntegerAttr.get(i64, parameter.divisible_by)
                 promises.append(ir.DictAttr.get(entries))
             attributes["arg_attrs"] = ir.ArrayAttr.get(promises)
+        for key, value in self._schedule.items():
+            is_text = isinstance(value, str)
+            attributes[f"lowlp.{key}"] = ir.StringAttr.get(value) if is_text else ir.IntegerAttr.get(i64, value)
         return attributes
 
 
@@ -193,12 +201,21 @@ def kernel(*, grid: object, num_threads: int, name: str | None = None) -> Callab
 
 
 def make_kernel(
-    function: Callable[..., None], *, name: str, parameters: Mapping[str, Any], grid: object, num_threads: int
+    function: Callable[..., None],
+    *,
+    name: str,
+    parameters: Mapping[str, Any],
+    grid: object,
+    num_threads: int,
+    table_form: str = "auto",
+    table_copies: int = 0,
 ) -> Kernel:
     """A kernel whose parameters are chosen by a program.
 
-    parameters  by name, in the kernel's order: `ll.pointer(...)` and so on; a parameter of the function that is not
-                among them is None
+    parameters    by name, in the kernel's order: `ll.pointer(...)` and so on; a parameter of the function that is not
+                  among them is None
+    table_form    how codes are looked up in shared memory where optimised: 'pair', 'entry', 'register', or 'auto'
+    table_copies  of the tables for that, a power of two up to 32, one a bank; 0 chooses
 
     All else is as for `kernel`.
     """
@@ -212,7 +229,19 @@ def make_kernel(
     for key in parameters:
         if key not in names:
             raise LowlpValueError(f"parameters: {key!r} is no parameter of the function, which has {', '.join(names)}")
-    return Kernel(plain, name, named_parameters(parameters), grid, num_threads)
+    if table_form not in TABLE_FORMS:
+        raise LowlpValueError(f"table_form: must be one of {', '.join(TABLE_FORMS)}, got {table_form!r}")
+    if table_copies not in TABLE_COPIES:
+        raise LowlpValueError(f"table_copies: must be one of {', '.join(map(str, TABLE_COPIES))}, got {table_copies!r}")
+    schedule = {"table_form": table_form} if table_form != "auto" else {}
+    return Kernel(
+        plain,
+        name,
+        named_parameters(parameters),
+        grid,
+        num_threads,
+        {**schedule, **({"table_copies": table_copies} if table_copies else {})},
+    )
 
 
 def inline(function: Callable[_P, _R]) -> Callable[_P, _R]:

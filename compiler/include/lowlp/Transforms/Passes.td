@@ -266,6 +266,8 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
       %w = lowlp.lookup_pairs %pairs, %codes : !lowlp.shared<256x32x2xf16>, !codes -> !values
     }
     ```
+  
+    The attributes `lowlp.table_form` and `lowlp.table_copies` of a kernel, its own schedule, come before the options.
   }];
   let options = [
     Option<"form", "form", "std::string", /*default=*/"\"auto\"", "how codes are looked up: pair, entry, register or auto">,

@@ -23,6 +23,15 @@ def valid_codes(weight: str) -> np.ndarray[Any, Any]:
     return np.setdiff1d(codes, NAN_CODES.get(weight, []))
 
 
+def parameters_of(activation: str) -> dict[str, Any]:
+    """Of every product here: x, the packed weights, y."""
+    return {
+        "x": ll.pointer(activation, align=16),
+        "weights": ll.pointer("uint32", align=16),
+        "y": ll.pointer("f32"),
+    }
+
+
 def packed_product(n: int, k: int, m: int, weight: str, activation: str, *, warps: int = 1) -> ll.Kernel:
     """y [m, n] = x [m, k] * w [n, k]^T in f32, times the codec's prescale; a block makes the rows of `warps` units.
 
@@ -62,11 +71,7 @@ def packed_product(n: int, k: int, m: int, weight: str, activation: str, *, warp
     return ll.make_kernel(
         body,
         name="packed_product",
-        parameters={
-            "x": ll.pointer(activation, align=16),
-            "weights": ll.pointer("uint32", align=16),
-            "y": ll.pointer("f32"),
-        },
+        parameters=parameters_of(activation),
         grid=lambda: (-(-n // block_rows),),
         num_threads=32 * warps,
     )
@@ -103,11 +108,7 @@ def unrolled_product(units: int, weight: str, activation: str) -> ll.Kernel:
     return ll.make_kernel(
         body,
         name="unrolled_product",
-        parameters={
-            "x": ll.pointer(activation, align=16),
-            "weights": ll.pointer("uint32", align=16),
-            "y": ll.pointer("f32"),
-        },
+        parameters=parameters_of(activation),
         grid=lambda: (1,),
         num_threads=32,
     )
@@ -147,11 +148,7 @@ def warpgroup_product(n: int, k: int, weight: str, activation: str) -> ll.Kernel
     return ll.make_kernel(
         body,
         name="warpgroup_product",
-        parameters={
-            "x": ll.pointer(activation, align=16),
-            "weights": ll.pointer("uint32", align=16),
-            "y": ll.pointer("f32"),
-        },
+        parameters=parameters_of(activation),
         grid=lambda: (-(-n // 64),),
         num_threads=128,
     )

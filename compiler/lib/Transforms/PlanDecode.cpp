@@ -258,12 +258,13 @@ public:
 private:
   /// Products take decoded fragments in place of cast codes.
   void decodeAll() {
+    auto text = PlanAttr::get(type.getContext(), plan.print());
     for (Product product : chain.products) {
       UnpackOp codes = getWeights(product).codes;
       OpBuilder builder(product.operator->());
-      Value fragments = DecodeOp::create(
-          builder, product->getLoc(), product.getTypeOfA(), codes.getWords(),
-          PlanAttr::get(builder.getContext(), plan.print()), codes.getStep());
+      Value fragments =
+          DecodeOp::create(builder, product->getLoc(), product.getTypeOfA(),
+                           codes.getWords(), text, codes.getStep());
       product.getA().assign(fragments);
     }
   }
@@ -289,8 +290,16 @@ private:
       first.setAddend(toPlan(builder, first->getLoc(), addend));
   }
 
-  Value buildOnes(OpBuilder &builder, DotOp dot) {
-    return buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
+  /// Adds the x of every product to `sum`, by a product with ones behind it.
+  Value addSumsTo(Value sum) {
+    for (Product product : chain.products) {
+      DotOp dot = product.asDot();
+      OpBuilder builder(dot->getContext());
+      builder.setInsertionPointAfter(dot);
+      Value ones = buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
+      sum = DotOp::create(builder, dot.getLoc(), ones, dot.getB(), sum);
+    }
+    return sum;
   }
 
   /// What the loop makes already: a sum that begins with zeros and to which
@@ -328,15 +337,7 @@ private:
     Value zeros = buildSplat(rewriter, loop.getLoc(), type, 0);
     auto yields = [&](OpBuilder &builder, Location loc,
                       ArrayRef<BlockArgument> carried) {
-      Value sum = carried.front();
-      for (Product product : chain.products) {
-        DotOp dot = product.asDot();
-        OpBuilder behind(dot->getContext());
-        behind.setInsertionPointAfter(dot);
-        sum = DotOp::create(behind, dot.getLoc(), buildOnes(behind, dot),
-                            dot.getB(), sum);
-      }
-      return SmallVector<Value>{sum};
+      return SmallVector<Value>{addSumsTo(carried.front())};
     };
     FailureOr<LoopLikeOpInterface> wider = loop.replaceWithAdditionalYields(
         rewriter, zeros,
@@ -349,14 +350,7 @@ private:
   Value addSumsInLine() {
     Product first = chain.products.front();
     OpBuilder builder(first.operator->());
-    Value sum = buildSplat(builder, first->getLoc(), type, 0);
-    for (Product product : chain.products) {
-      DotOp dot = product.asDot();
-      builder.setInsertionPointAfter(dot);
-      sum = DotOp::create(builder, dot.getLoc(), buildOnes(builder, dot),
-                          dot.getB(), sum);
-    }
-    return sum;
+    return addSumsTo(buildSplat(builder, first->getLoc(), type, 0));
   }
 
   /// Behind the chain: sum = result * 2^-exponent - offset * sums of x.

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .codec import Codec as Codec
+    from .compilation_times import compile_times as compile_times
     from .compiler import compile as compile
     from .compiler import load as load
     from .dtypes import dtype as dtype
@@ -60,6 +61,7 @@ _MODULES = {
     "linear": "linear_op",
     "compile_linear": "linear_op",
     "compile": "compiler",
+    "compile_times": "compilation_times",
     "load": "compiler",
     "kernel": "language",
     "LowlpError": "errors",

@@ -25,7 +25,7 @@ from . import __version__
 from .description import read_kernels
 from .errors import CompileError, LowlpTypeError, LowlpValueError, from_mlir_error
 from .kernel_cache import Once, cached, kernel_key
-from .pipelines import failing_pass
+from .pipelines import failing_pass, stages_of
 
 if TYPE_CHECKING:
     from ._mlir import ir
@@ -130,6 +130,12 @@ def check_arch(arch: object, argument: str = "target") -> str:
     return arch
 
 
+def check_opt_level(opt_level: object) -> None:
+    """Raises `LowlpValueError` unless it is a level of optimisation."""
+    if not isinstance(opt_level, int) or isinstance(opt_level, bool) or opt_level not in (0, 1, 2, 3):
+        raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
+
+
 def open_program(program: BlockProgram | str) -> ir.Module:
     """A fresh module of `program`, in a context of its own when it is text."""
     if not isinstance(program, str):
@@ -210,8 +216,7 @@ def compile(  # noqa: A001
     `AssembleError` from the assembler.
     """
     arch = check_arch(target)
-    if not isinstance(opt_level, int) or isinstance(opt_level, bool) or opt_level not in (0, 1, 2, 3):
-        raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
+    check_opt_level(opt_level)
     source = open_program(program)
     build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes or {})
     if not cache:
@@ -225,13 +230,13 @@ def _build(
     source: ir.Module, arch: str, opt_level: int, assemble: bool, assembler: str | None, notes: Mapping[str, object]
 ) -> KernelBinary:
     texts = {"block": str(source)}
-    for level in ("thread", "nvvm"):
-        try:
-            run_pipeline(module := source.operation.clone(), f"lowlp-to-{level}{{arch={arch}}}")
-        except CompileError as error:
-            raise _target_error(error) or error from None
-        texts[level] = str(module)
-    run_pipeline(module := source.operation.clone(), f"lowlp-to-ptx{{arch={arch} opt-level={opt_level}}}")
+    module = source.operation.clone()
+    ends = (*LEVELS[1:], "ptx")
+    pipelines = [f"lowlp-to-{end}{{arch={arch} opt-level={opt_level}}}" for end in ends]
+    for end, pipeline, stage in zip(ends, pipelines, stages_of(pipelines, module.context), strict=True):
+        _run_stage(module, stage, pipeline, source)
+        if end != "ptx":
+            texts[end] = str(module)
     ptx = read_ptx(module)
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes))
     if not assemble:
@@ -241,6 +246,21 @@ def _build(
     resources = _resources(assembled, description)
     description = replace(description, notes={**description.notes, f"{assembled.assembler} {arch}": resources})
     return KernelBinary(description, {arch: ptx}, {arch: assembled.cubin}, texts)
+
+
+def _run_stage(module: ir.Module, stage: str, pipeline: str, source: ir.Module) -> None:
+    """Runs a stage of `pipeline` on what the stages before it made of `source`, in place; errors are of the whole."""
+    from ._mlir import ir
+    from ._mlir.passmanager import PassManager
+
+    try:
+        PassManager.parse(f"builtin.module({stage})", module.context).run(module.operation)
+    except ir.MLIRError:
+        try:
+            run_pipeline(source.operation.clone(), pipeline)
+        except CompileError as error:
+            raise _target_error(error) or error from None
+        raise
 
 
 def _target_error(error: CompileError) -> LowlpValueError | None:

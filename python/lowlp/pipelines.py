@@ -1,4 +1,5 @@
-"""The named pipelines taken apart into their passes: which of them fails, and how long each takes.
+"""The named pipelines taken apart into their passes: which of them fails, how long each takes, and where one pipeline
+continues another.
 
 `lowlp.compiler.run_pipeline` runs a pipeline whole. What is here runs its passes one after the other, as MLIR prints
 them, so nothing is composed a second time.
@@ -7,12 +8,15 @@ them, so nothing is composed a second time.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._mlir import ir
 
 _OPENING, _CLOSING = "({<[", ")}>]"
+_EMIT_PTX = "lowlp-emit-ptx"
+_EMIT_PTX_STEPS = ("translation to LLVM IR", "LLVM's optimiser", "LLVM's PTX backend")
 
 
 def passes_of(pipeline: str, context: ir.Context) -> list[str]:
@@ -21,6 +25,18 @@ def passes_of(pipeline: str, context: ir.Context) -> list[str]:
 
     text = str(PassManager.parse(f"builtin.module({pipeline})", context))
     return split_passes(text.removeprefix("builtin.module(").removesuffix(")"))
+
+
+def stages_of(pipelines: Sequence[str], context: ir.Context) -> list[str]:
+    """What each pipeline adds to the one before it, with whose passes it starts."""
+    stages = []
+    before: list[str] = []
+    for pipeline in pipelines:
+        passes = passes_of(pipeline, context)
+        assert passes[: len(before)] == before, f"{pipeline} does not continue the pipeline before it"
+        stages.append(",".join(passes[len(before) :]))
+        before = passes
+    return stages
 
 
 def split_passes(text: str) -> list[str]:
@@ -70,13 +86,29 @@ def failing_pass(source: str, pipeline: str, context: ir.Context) -> str:
 
 
 def seconds_of_passes(module: ir.Module, pipeline: str) -> list[tuple[str, float]]:
-    """Runs the pipeline on the module, in place; the name of each pass and the seconds it took. Raises `MLIRError`."""
+    """Runs the pipeline on the module, in place; the name of each pass and the seconds it took. Raises `MLIRError`.
+
+    The last pass on the way to PTX, in which LLVM does what it does, is told in its three steps.
+    """
     from ._mlir.passmanager import PassManager
 
-    taken = []
+    taken: list[tuple[str, float]] = []
     for entry in passes_of(pipeline, module.context):
-        manager = PassManager.parse(f"builtin.module({entry})", module.context)
+        name = name_of(entry)
+        entry_timed = entry.replace("seconds=false", "seconds=true") if name == _EMIT_PTX else entry
+        manager = PassManager.parse(f"builtin.module({entry_timed})", module.context)
         start = time.perf_counter()
         manager.run(module.operation)
-        taken.append((name_of(entry), time.perf_counter() - start))
+        if name == _EMIT_PTX:
+            taken += zip(_EMIT_PTX_STEPS, _seconds_left_on(module), strict=True)
+        else:
+            taken.append((name, time.perf_counter() - start))
     return taken
+
+
+def _seconds_left_on(module: ir.Module) -> list[float]:
+    """What `lowlp-emit-ptx` with its option `seconds` says of its steps."""
+    from ._mlir import ir
+
+    (binary,) = (op for op in module.body.operations if "lowlp.seconds" in op.attributes)
+    return [ir.FloatAttr(step).value for step in ir.ArrayAttr(binary.attributes["lowlp.seconds"])]

@@ -234,10 +234,10 @@ def test_times_of_passes(emit: str, file: Path, tmp_path: Path, capsys: pytest.C
     said = capsys.readouterr().err
     rows = re.findall(r"^(.+?) +([0-9.]+) ms +([0-9.]+) %$", said, re.MULTILINE)
     names = [name for name, _, _ in rows]
-    assert names[0] == "read and verify"
+    assert names[0] == "trace or parse"
     assert names[-1] == "total"
     assert ("lowlp-convert-to-thread" in names) == (emit != "block")
-    assert ("lowlp-emit-ptx" in names) == (emit in ("ptx", "cubin", "lowlp"))
+    assert ("LLVM's optimiser" in names) == (emit in ("ptx", "cubin", "lowlp"))
     assert ("ptxas" in names) == (emit in ("cubin", "lowlp"))
     assert sum(float(ms) for _, ms, _ in rows[:-1]) == pytest.approx(float(rows[-1][1]), abs=0.1)
 

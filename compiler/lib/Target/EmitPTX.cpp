@@ -73,7 +73,7 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
     if (failed(verifyTarget(module, arch)) ||
         failed(verifyAllInFunctions(module)))
       return failure();
-    llvm::Expected<std::string> ptx =
+    llvm::Expected<lowlp::PTXText> ptx =
         lowlp::compileToPTX(module, arch, optLevel);
     if (!ptx)
       return module.emitOpError("cannot become PTX: ")
@@ -82,10 +82,16 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), optLevel,
                                             "nvptx64-nvidia-cuda", arch);
     auto object = gpu::ObjectAttr::get(target, gpu::CompilationTarget::Assembly,
-                                       builder.getStringAttr(*ptx));
-    gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
-                          /*offloadingHandler=*/Attribute(),
-                          ArrayRef<Attribute>{object});
+                                       builder.getStringAttr(ptx->text));
+    auto binary =
+        gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
+                              /*offloadingHandler=*/Attribute(),
+                              ArrayRef<Attribute>{object});
+    if (seconds)
+      binary->setAttr("lowlp.seconds",
+                      builder.getF64ArrayAttr({ptx->translateSeconds,
+                                               ptx->optimizeSeconds,
+                                               ptx->generateSeconds}));
     module.erase();
     return success();
   }

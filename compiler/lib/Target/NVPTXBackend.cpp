@@ -26,8 +26,10 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
 
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 using namespace llvm;
 
@@ -75,8 +77,23 @@ static void markConvergent(Module &module) {
           call->setConvergent();
 }
 
-static Expected<std::string>
+/// Seconds since this was asked the last time, or since it was made.
+class Stopwatch {
+public:
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(last, now))
+        .count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+static Expected<lowlp::PTXText>
 compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
+  Stopwatch watch;
+  lowlp::PTXText ptx;
   lowlp::LLVMErrors errors;
   LLVMContext context;
   errors.listenTo(context);
@@ -89,7 +106,9 @@ compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
   if (!machine)
     return machine.takeError();
   markConvergent(**module);
+  ptx.translateSeconds = watch.lap();
   lowlp::optimize(**module, **machine, optLevel);
+  ptx.optimizeSeconds = watch.lap();
   SmallString<0> text;
   raw_svector_ostream stream(text);
   legacy::PassManager passes;
@@ -99,11 +118,14 @@ compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
   passes.run(**module);
   if (Error error = errors.take())
     return error;
-  return std::string(text);
+  ptx.text = std::string(text);
+  ptx.generateSeconds = watch.lap();
+  return ptx;
 }
 
-Expected<std::string> lowlp::compileToPTX(mlir::Operation *op, StringRef chip,
-                                          unsigned optLevel) {
+Expected<lowlp::PTXText> lowlp::compileToPTX(mlir::Operation *op,
+                                             StringRef chip,
+                                             unsigned optLevel) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> guard(mutex);
   static std::once_flag initialized;

@@ -10,9 +10,17 @@
 
 namespace lowlp {
 
+/// PTX, and the seconds that each step to it took.
+struct PTXText {
+  std::string text;
+  double translateSeconds = 0;
+  double optimizeSeconds = 0;
+  double generateSeconds = 0;
+};
+
 /// PTX for `chip` from `op`, a gpu.module. May be called from several threads.
-llvm::Expected<std::string>
-compileToPTX(mlir::Operation *op, llvm::StringRef chip, unsigned optLevel);
+llvm::Expected<PTXText> compileToPTX(mlir::Operation *op, llvm::StringRef chip,
+                                     unsigned optLevel);
 
 } // namespace lowlp
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.assemble import ASSEMBLERS
@@ -56,12 +55,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--assembler", choices=ASSEMBLERS, help="what makes machine code (default: the first that is there)"
     )
-    parser.add_argument("--time", action="store_true", help="print on stderr what each pass takes")
+    parser.add_argument("--time", action="store_true", help="print on stderr what each pass, LLVM and the assembler take")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compiles, and writes what was asked for."""
+    from lowlp.compilation_times import compile_times
     from lowlp.compiler import check_arch
     from lowlp.errors import CompileError
 
@@ -71,7 +71,11 @@ def run(options: argparse.Namespace) -> int:
         raise LowlpValueError(f"{options.file}: compiled already; `lowlp inspect` shows what it holds")
     try:
         if options.time:
-            _print_times(program, arch, options)
+            end = "cubin" if options.emit in _BINARY else options.emit
+            times = compile_times(
+                program, arch, opt_level=options.opt_level, end=end, assembler=options.assembler
+            )
+            print(times, file=sys.stderr)
         if options.emit in _BINARY:
             data: str | bytes = _machine_code(program, arch, options)
         else:
@@ -82,22 +86,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _pipeline(arch: str, emit: str, opt_level: int) -> str:
-    """The pipeline that ends at `emit`, or ''."""
-    if emit == "block":
-        return ""
-    ends = emit if emit in ("thread", "nvvm", "cpu") else "ptx"
-    return f"lowlp-to-{ends}{{arch={arch} opt-level={opt_level}}}"
-
-
 def _text(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> str:
     """The program after the pipeline that ends at `emit`."""
     from lowlp.compiler import open_program, read_ptx, run_pipeline
 
     module = open_program(program)
-    pipeline = _pipeline(arch, emit, opt_level)
-    if pipeline:
-        run_pipeline(module, pipeline)
+    if emit != "block":
+        run_pipeline(module, f"lowlp-to-{emit}{{arch={arch} opt-level={opt_level}}}")
     return read_ptx(module) if emit == "ptx" else str(module)
 
 
@@ -106,30 +101,3 @@ def _machine_code(program: BlockProgram | str, arch: str, options: argparse.Name
 
     kernel = compiler.compile(program, arch, opt_level=options.opt_level, assembler=options.assembler)
     return kernel.binary.to_bytes() if options.emit == "lowlp" else kernel.cubin
-
-
-def _print_times(program: BlockProgram | str, arch: str, options: argparse.Namespace) -> None:
-    """Compiles once pass by pass, and prints on stderr what each takes. What is printed is compiled anew, not found."""
-    from lowlp.compiler import open_program, read_ptx, run_pipeline
-    from lowlp.pipelines import seconds_of_passes
-    from lowlp_runtime.assemble import assemble_ptx, choose_assembler
-
-    pipeline = _pipeline(arch, options.emit, options.opt_level)
-    warm_up = open_program(program)  # loads what is loaded once, and reports what is wrong
-    if pipeline:
-        run_pipeline(warm_up, pipeline)
-    start = time.perf_counter()
-    module = open_program(program)
-    taken = [("read and verify", time.perf_counter() - start)]
-    if pipeline:
-        taken += seconds_of_passes(module, pipeline)
-    if options.emit in _BINARY:
-        ptx, assembler = read_ptx(module), choose_assembler(options.assembler)
-        start = time.perf_counter()
-        assemble_ptx(ptx, arch, assembler=assembler)
-        taken.append((assembler, time.perf_counter() - start))
-    total = sum(seconds for _, seconds in taken)
-    rows = [*taken, ("total", total)]
-    lines = [(name, f"{1e3 * seconds:9.2f} ms {100 * seconds / total:5.1f} %") for name, seconds in rows]
-    width = max(len(name) for name, _ in lines)
-    print("\n".join(f"{name:<{width}}  {text}" for name, text in lines), file=sys.stderr)

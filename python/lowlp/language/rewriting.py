@@ -17,10 +17,13 @@ function can stand stay as they are, behind a check that they are Python's. Ever
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import types
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from lowlp.kernel_cache import Once
 
 from . import control_flow
 from .source import KernelValueError, Place
@@ -31,6 +34,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _Statement = ast.For | ast.While | ast.If
+# By the original code and its file, which code compares without: a kernel is often made again with other constants.
+_codes = Once(max_values=256)
 
 
 def rewrite(function: types.FunctionType) -> types.FunctionType:
@@ -38,23 +43,11 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
 
     Raises KernelValueError when its source cannot be read or holds what a kernel cannot.
     """
-    node, filename = _parse(function)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    node.decorator_list, node.returns = [], None
-    for argument in ast.walk(node.args):
-        if isinstance(argument, ast.arg):
-            argument.annotation = None
-    node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
-    Rewriter(filename).rewrite_function(node)
-
     # A function within one that is rewritten has it already.
     cells[CONTROL] = types.CellType(control_flow)
-    # The closure's variables become parameters of a function around, whose cells are then the original ones.
-    around = ast.parse(f"def around({', '.join(cells)}):\n  pass")
-    definition = around.body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    definition.body = [node]
-    code = _code_in(_code_in(compile(around, filename, "exec", dont_inherit=True), "around"), function.__name__)
+    key = (function.__code__, function.__code__.co_filename)
+    code = _codes.get(key, functools.partial(_rewritten_code, function, list(cells)))
     result = types.FunctionType(
         code,
         function.__globals__,
@@ -69,6 +62,23 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
         function.__module__,
     )
     return result
+
+
+def _rewritten_code(function: types.FunctionType, variables: Sequence[str]) -> types.CodeType:
+    """The code of the rewritten function, whose closure is `variables`."""
+    node, filename = _parse(function)
+    node.decorator_list, node.returns = [], None
+    for argument in ast.walk(node.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
+    Rewriter(filename).rewrite_function(node)
+    # The closure's variables become parameters of a function around, whose cells are then the original ones.
+    around = ast.parse(f"def around({', '.join(variables)}):\n  pass")
+    definition = around.body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    definition.body = [node]
+    return _code_in(_code_in(compile(around, filename, "exec", dont_inherit=True), "around"), function.__name__)
 
 
 def _parse(function: types.FunctionType) -> tuple[ast.FunctionDef, str]:

@@ -13,7 +13,8 @@ def EmitPTX : Pass<"lowlp-emit-ptx", "::mlir::ModuleOp"> {
     Requires: a `gpu.module` holds only `llvm` and `nvvm`, and if it names a target then one of the same `arch`.
 
     Guarantees: every `gpu.module` is replaced by a `gpu.binary` of its name with one object, whose format is assembly.
-    The same module gives the same text. An error of the backend is a diagnostic at the `gpu.module`.
+    The same module gives the same text. With `seconds`, an attribute `lowlp.seconds` of the `gpu.binary` says how long
+    the translation, LLVM's optimiser and its backend took. An error of the backend is a diagnostic at the `gpu.module`.
 
     Before:
 
@@ -34,6 +35,7 @@ def EmitPTX : Pass<"lowlp-emit-ptx", "::mlir::ModuleOp"> {
   let options = [
     Option<"arch", "arch", "std::string", "\"sm_90a\"", "the architecture, such as sm_90a">,
     Option<"optLevel", "opt-level", "unsigned", "3", "how far LLVM optimises, 0 to 3">,
+    Option<"seconds", "seconds", "bool", "false", "leave the time of each step on the gpu.binary">,
   ];
   let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"];
 }

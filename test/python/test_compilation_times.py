@@ -1,0 +1,63 @@
+"""`lowlp.compile_times`, and that a kernel is compiled in one run through the passes."""
+
+from __future__ import annotations
+
+import pytest
+
+import lowlp
+from lowlp import compiler
+from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.pipelines import passes_of, stages_of
+
+SPEC = LinearSpec(n=128, k=256, weight="int6", group_size=128, aligned=True)
+
+
+def test_times_of_a_kernel() -> None:
+    times = lowlp.compile_times(linear_kernel(SPEC, Schedule(32, 4)))
+    names = [stage.name for stage in times.stages]
+    assert names[0] == "trace or parse"
+    assert names[-4:] == ["translation to LLVM IR", "LLVM's optimiser", "LLVM's PTX backend", "ptxas"]
+    assert "lowlp-plan-decode" in names
+    assert all(stage.seconds > 0 for stage in times.stages)
+    assert times.total_seconds == sum(stage.seconds for stage in times.stages)
+    # Far above what it takes; what is loaded once in a process is not part of it.
+    assert times.total_seconds < 2.5
+    assert len(str(times).splitlines()) == len(names) + 1
+
+
+@pytest.mark.parametrize(
+    ("end", "last"),
+    [("block", "trace or parse"), ("thread", "cse"), ("ptx", "LLVM's PTX backend")],
+)
+def test_it_ends_where_it_is_told_to(end: str, last: str) -> None:
+    assert lowlp.compile_times(linear_kernel(SPEC, Schedule()), end=end).stages[-1].name == last
+
+
+def test_wrong_arguments() -> None:
+    kernel = linear_kernel(SPEC, Schedule())
+    with pytest.raises(LowlpValueError, match="end: expected one of block, thread, nvvm, cpu, ptx, cubin, got 'sass'"):
+        lowlp.compile_times(kernel, end="sass")
+    with pytest.raises(LowlpValueError, match="opt_level: expected 0, 1, 2 or 3, got 4"):
+        lowlp.compile_times(kernel, opt_level=4)
+
+
+@pytest.mark.parametrize("opt_level", [0, 3])
+def test_stages_make_what_whole_pipelines_make(opt_level: int) -> None:
+    kernel = linear_kernel(SPEC, Schedule())
+    compiled = lowlp.compile(kernel, opt_level=opt_level, assemble=False, cache=False)
+    for level in ("thread", "nvvm", "ptx"):
+        module = kernel.module()
+        compiler.run_pipeline(module, f"lowlp-to-{level}{{arch=sm_90a opt-level={opt_level}}}")
+        made = compiled.ptx if level == "ptx" else compiled.ir(level)
+        assert made == (compiler.read_ptx(module) if level == "ptx" else str(module))
+
+
+def test_a_pipeline_that_does_not_continue_another() -> None:
+    context = linear_kernel(SPEC, Schedule()).module().context
+    first, second = stages_of(["cse", "cse,canonicalize"], context)
+    assert (first, second.partition("{")[0]) == ("cse", "canonicalize")
+    assert passes_of("cse,canonicalize", context) == [first, second]
+    with pytest.raises(AssertionError, match="canonicalize does not continue the pipeline before it"):
+        stages_of(["cse", "canonicalize"], context)

@@ -2,7 +2,7 @@
 // RUN: lowlp-opt %s --lowlp-convert-thread-to-nvvm=arch=sm_80 --lowlp-emit-ptx="arch=sm_80 opt-level=0" | FileCheck %s --check-prefix=SM80
 // RUN: lowlp-opt %s --lowlp-convert-thread-to-nvvm --lowlp-emit-ptx=seconds=true | FileCheck %s --check-prefix=SECONDS
 
-// SECONDS: gpu.binary {{.*}}lowlp.seconds = [{{[-.e0-9]+}}, {{[-.e0-9]+}}, {{[-.e0-9]+}}]
+// SECONDS: gpu.binary {{.*}}lowlp.seconds = [{{[-.eE0-9]+}}, {{[-.eE0-9]+}}, {{[-.eE0-9]+}}]
 
 // The text stands in one string, whose line ends are printed as \0A.
 // SM80: #nvvm.target<O = 0, chip = "sm_80">

@@ -83,15 +83,14 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
                                             "nvptx64-nvidia-cuda", arch);
     auto object = gpu::ObjectAttr::get(target, gpu::CompilationTarget::Assembly,
                                        builder.getStringAttr(ptx->text));
-    auto binary =
-        gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
-                              /*offloadingHandler=*/Attribute(),
-                              ArrayRef<Attribute>{object});
+    auto binary = gpu::BinaryOp::create(
+        builder, module.getLoc(), module.getName(),
+        /*offloadingHandler=*/Attribute(), ArrayRef<Attribute>{object});
     if (seconds)
-      binary->setAttr("lowlp.seconds",
-                      builder.getF64ArrayAttr({ptx->translateSeconds,
-                                               ptx->optimizeSeconds,
-                                               ptx->generateSeconds}));
+      binary->setAttr(
+          "lowlp.seconds",
+          builder.getF64ArrayAttr({ptx->translateSeconds, ptx->optimizeSeconds,
+                                   ptx->generateSeconds}));
     module.erase();
     return success();
   }

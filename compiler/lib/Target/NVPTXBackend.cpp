@@ -123,9 +123,8 @@ compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
   return ptx;
 }
 
-Expected<lowlp::PTXText> lowlp::compileToPTX(mlir::Operation *op,
-                                             StringRef chip,
-                                             unsigned optLevel) {
+Expected<lowlp::PTXText>
+lowlp::compileToPTX(mlir::Operation *op, StringRef chip, unsigned optLevel) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> guard(mutex);
   static std::once_flag initialized;

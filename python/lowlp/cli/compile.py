@@ -55,7 +55,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--assembler", choices=ASSEMBLERS, help="what makes machine code (default: the first that is there)"
     )
-    parser.add_argument("--time", action="store_true", help="print on stderr what each pass, LLVM and the assembler take")
+    parser.add_argument(
+        "--time", action="store_true", help="print on stderr what each pass, LLVM and the assembler take"
+    )
     parser.set_defaults(run=run)
 
 
@@ -72,9 +74,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.time:
             end = "cubin" if options.emit in _BINARY else options.emit
-            times = compile_times(
-                program, arch, opt_level=options.opt_level, end=end, assembler=options.assembler
-            )
+            times = compile_times(program, arch, opt_level=options.opt_level, end=end, assembler=options.assembler)
             print(times, file=sys.stderr)
         if options.emit in _BINARY:
             data: str | bytes = _machine_code(program, arch, options)

@@ -50,7 +50,7 @@ def placement_name(code: DType | Table | str, activation: DType | str) -> str:
 def find_placement(code: DType | Table | str, activation: DType | str) -> Placement:
     """The placement of that name. Raises `LowlpValueError` where the packed format has none."""
     compute = dtype_among(activation, "activation", COMPUTE_TYPES)
-    return placement_named(f"{_code_of(code)[0]}.{compute}", "code, activation")
+    return placement_named(f"{stored_form(code)[0]}.{compute}", "code, activation")
 
 
 def padded_group(group_size: int) -> int:
@@ -87,13 +87,14 @@ def pack(
     numpy array. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
     """
     placement = find_placement(code, activation)
-    flip = _code_of(code)[1]
+    flip = stored_form(code)[1]
     if _is_on_device(codes):
         from lowlp.array_ops import TorchOps
         from lowlp.array_packing import pack_with
 
         _check_codes(codes.dtype, codes.shape)
-        return pack_with(TorchOps(codes.device), placement, codes, _group_of(group_size, codes.shape[1]), flip)
+        group_size = _group_of(group_size, codes.shape[1])
+        return pack_with(TorchOps(codes.device), placement, codes, group_size, padded_group(group_size), flip)
     array = as_host_array(codes, "codes")
     _check_codes(array.dtype, array.shape)
     if array.strides[1] != 1:
@@ -120,20 +121,21 @@ def unpack(
     packed  uint32 in the shape of `packed_shape`
     """
     placement = find_placement(code, activation)
-    flip = _code_of(code)[1]
+    flip = stored_form(code)[1]
     shape = packed_shape(n, k, group_size, placement)
     if _is_on_device(packed):
         from lowlp.array_ops import TorchOps
         from lowlp.array_packing import unpack_with
 
         _check_words(packed.dtype, packed.shape, shape)
-        return unpack_with(TorchOps(packed.device), placement, packed, n, k, group_size, flip)
+        padded = padded_group(group_size)
+        return unpack_with(TorchOps(packed.device), placement, packed, n, k, group_size, padded, flip)
     array = as_host_array(packed, "packed")
     _check_words(array.dtype, array.shape, shape)
     return placement.unpack(np.ascontiguousarray(array), n, k, group_size, flip, _threads(num_threads))
 
 
-def _code_of(code: object) -> tuple[str, int]:
+def stored_form(code: object) -> tuple[str, int]:
     """The name of the format of stored codes, and what turns a code into a stored one: an exclusive or."""
     if isinstance(code, Table):
         return f"lut{code.bits}", 0

@@ -113,10 +113,10 @@ def test_array_libraries_pack_the_same_bits(name: str, ops: ArrayOps) -> None:
     for n, k, group_size in SHAPES[1:6]:
         codes = random_codes(n, k, placement.bits)
         expected = placement.pack(codes, group_size, flip, 1)
-        packed = pack_with(ops, placement, ops.put(codes), group_size, flip)
+        packed = pack_with(ops, placement, ops.put(codes), group_size, packing.padded_group(group_size), flip)
         assert ops.host(packed).dtype == np.uint32
         np.testing.assert_array_equal(ops.host(packed), expected)
-        found = unpack_with(ops, placement, packed, n, k, group_size, flip)
+        found = unpack_with(ops, placement, packed, n, k, group_size, packing.padded_group(group_size), flip)
         np.testing.assert_array_equal(ops.host(found), codes)
 
 
@@ -247,7 +247,7 @@ def test_wide_codes_are_refused_with_their_place() -> None:
     with pytest.raises(LowlpValueError, match=r"^codes: must be in 0\.\.63 for int6\.f16, got 64 at \[37, 90\]$"):
         packing.pack(codes, 48, "uint6", "f16")
     with pytest.raises(LowlpValueError, match=r"^codes: must be in 0\.\.63 for int6\.f16, got 64 "):
-        pack_with(SmallNumpy(), Placement.find("int6.f16"), codes, 48, 0)
+        pack_with(SmallNumpy(), Placement.find("int6.f16"), codes, 48, 64, 0)
 
 
 @pytest.mark.parametrize("bits", range(1, 9))

@@ -44,6 +44,7 @@ def measure(
     flush_l2: bool = True,
     stream: object = 0,
     ordinal: int | None = None,
+    fills: int = 1,
 ) -> Timing:
     """Times what `run()` puts on a stream, from event to event on the device.
 
@@ -53,12 +54,15 @@ def measure(
     flush_l2  fill a buffer of max(256 MiB, 4 times L2) before each sample
     stream    as for `launch`; must be the one that `run` uses
     ordinal   the device; None: the current one
+    fills     how often the buffer is filled before each sample: more, some 70 us each, hide a slower host
 
     Allocates the buffer for the call and synchronises the stream: not for use within a graph capture. Raises
     `LowlpValueError` for counts out of range and `DeviceError` for what the driver reports.
     """
-    if repeats < 1 or warmups < 0:
-        raise LowlpValueError(f"repeats must be at least 1 and warmups at least 0, got {repeats} and {warmups}")
+    if repeats < 1 or warmups < 0 or fills < 1:
+        raise LowlpValueError(
+            f"repeats and fills must be at least 1 and warmups at least 0, got {repeats}, {fills} and {warmups}"
+        )
     handle = stream_handle(stream)
     ordinal = devices.current_device() if ordinal is None else ordinal
     with devices.on_device(ordinal):
@@ -72,7 +76,7 @@ def measure(
                 # One by one: those made before one fails are destroyed.
                 events.append((call("cuEventCreate", 0), call("cuEventCreate", 0)))  # noqa: PERF401
             for start, end in events:
-                if buffer is not None:
+                for _ in range(fills if buffer is not None else 0):
                     call("cuMemsetD8Async", buffer, 0, flush_bytes, handle)
                 call("cuEventRecord", start, handle)
                 run()

@@ -53,5 +53,8 @@ def test_no_device(no_driver: str, kernel: KernelBinary) -> None:
 
 
 def test_measure_checks_its_counts() -> None:
-    with pytest.raises(LowlpValueError, match="repeats must be at least 1 and warmups at least 0, got 0 and 5"):
+    message = "repeats and fills must be at least 1 and warmups at least 0, got "
+    with pytest.raises(LowlpValueError, match=f"{message}0, 1 and 5"):
         measure(lambda: None, repeats=0)
+    with pytest.raises(LowlpValueError, match=f"{message}30, 0 and 5"):
+        measure(lambda: None, fills=0)

@@ -110,7 +110,8 @@ fi
 # The package comes from the build tree, so that an edit of a .py file is seen at once.
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 echo "$root/build/python_packages" >"$site/lowlp-build-tree.pth"
-printf '#!%s\nimport sys\n\nfrom lowlp.cli import main\n\nsys.exit(main())\n' "$root/.venv/bin/python" >.venv/bin/lowlp
+# Processes that a command starts import this file anew, and must not run the command again.
+printf '#!%s\nimport sys\n\nfrom lowlp.cli import main\n\nif __name__ == "__main__":\n    sys.exit(main())\n' "$root/.venv/bin/python" >.venv/bin/lowlp
 chmod +x .venv/bin/lowlp
 
 # --- sources and weights that are not in the repository ---------------------------------------------------------------

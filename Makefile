@@ -39,8 +39,9 @@ test-unit: build ## run the C++ unit tests
 test-python: build ## run the Python tests
 	@tools/dev/run-tests.sh python
 
-bench: ## measure the kernels: there is no benchmark yet
-	@echo "error: there is no benchmark yet; 'make demo' times one kernel where there is a GPU" >&2; exit 1
+bench: build ## time the kernels on the GPU, beside other libraries that are installed (ARGS="--quick")
+	@echo "==> lowlp bench"
+	@$(LOWLP) bench --peers $(ARGS)
 
 docs: build ## write the documentation as HTML into build/docs
 	@tools/dev/build-docs.sh

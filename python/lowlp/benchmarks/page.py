@@ -1,0 +1,115 @@
+"""docs/performance.md: what was measured, as the bench itself writes it. The same results give the same text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..drawing.svg import to_svg
+from . import tables
+from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
+from .cases import GROUP_SIZE, SHAPES
+from .floor import FLOP_PER_S, OVER_FLOOR
+from .peers import NAMES
+from .plots import plots
+from .requirements import LARGEST
+from .results import Results, Run
+
+_METHOD = f"""\
+Weights in groups of {GROUP_SIZE} with f16 scales, f16 activations and results. Codes, scales and activations are random
+over the whole tensors. A time is the median over repeats of one call's time on the device, from event to event, after a
+buffer of 256 MiB was filled, so that caches are cold; one function times all libraries. Before that the result, in
+memory filled with NaN, is compared with float64: ours may be off by 2e-3 (relative Frobenius), a peer's by 1e-2 of the
+meaning of its own weights. What fails has no time."""
+
+_READING = f"""\
+A number is the geometric mean over the {len(SHAPES)} shapes of required time / our time, and is met at 1 or more; the
+factor behind it is the speed over the rival that is required. Required time of a shape = max(rival / factor, empty
+kernel + {OVER_FLOOR} x floor), with floor = max(bytes / read bandwidth, 2MNK / {FLOP_PER_S / 1e12:.0f} TFLOP/s)."""
+
+
+def write_report(results: Results, data: Path, page: Path) -> list[Path]:
+    """Writes the plots beside the results' file and the page; returns what was written.
+
+    data   the results' file; plots go beside it, and notes in Markdown are taken from beside it: NAME.notes.md
+    page   docs/performance.md
+    """
+    written = []
+    names = []
+    for name, picture in plots(results).items():
+        path = data.with_name(f"{data.stem}-{name}.svg")
+        path.write_text(to_svg(picture), encoding="utf-8")
+        written.append(path)
+        names.append(path)
+    notes = data.with_name(f"{data.stem}.notes.md")
+    text = page_text(
+        results,
+        os.path.relpath(data, page.parent),
+        [os.path.relpath(path, page.parent) for path in names],
+        notes.read_text(encoding="utf-8") if notes.is_file() else "",
+    )
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+    return [*written, page]
+
+
+def page_text(results: Results, data: str, pictures: list[str], notes: str = "") -> str:
+    """The page; `data` and `pictures` are links from it."""
+    return "\n\n".join(part.strip() for part in _parts(results, data, pictures, notes) if part.strip()) + "\n"
+
+
+def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iterator[str]:
+    yield "# Performance"
+    yield f"Written by `lowlp bench --report` from [the results]({Path(data).as_posix()}); do not edit."
+    yield "## How it was measured"
+    yield _METHOD
+    yield "\n".join(_describe(run, number, len(results.runs)) for number, run in enumerate(results.runs, 1))
+    yield "## What it must reach"
+    yield _READING
+    yield tables.acceptance_table(results)
+    counts = tables.summary(results)
+    yield "Cells: " + ", ".join(f"{counts.get(status, 0)} {status}" for status in (MET, MISSED, INCOMPLETE, ABSENT))
+    lines = tables.missed(results)
+    if lines:
+        yield "### Missed cells"
+        yield "\n".join(f"- {line}" for line in lines)
+    if notes:
+        yield "### What limits them, and what was tried"
+        yield notes
+    yield f"## Fraction of the read bandwidth, N x K = {LARGEST}"
+    yield tables.fraction_table(results)
+    for picture in pictures:
+        yield f"![{Path(picture).stem}]({Path(picture).as_posix()})"
+    for who in NAMES:
+        table = tables.speedup_table(results, who)
+        if table:
+            yield f"## Speed over {'torch f16' if who == 'torch' else who}"
+            yield "Geometric means over all shapes of its time / ours."
+            yield table
+    yield "## Times in microseconds"
+    for shape in SHAPES:
+        table = tables.times_table(results, shape)
+        if table:
+            yield f"### N x K = {shape}"
+            yield table
+    problems = tables.problems(results)
+    if problems:
+        yield "## What has no time"
+        yield "\n".join(f"- {line}" for line in problems)
+
+
+def _describe(run: Run, number: int, count: int) -> str:
+    """A run as a line of a list."""
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items() if version)
+    absent = [name for name, version in run.versions.items() if not version]
+    facts = [
+        f"- {f'run {number}: ' if count > 1 else ''}{run.date}, {run.gpu}, driver {run.driver}; {versions}",
+        "" if run.empty_us is None else f"empty kernel {run.empty_us:.2f} us",
+        f"floors from {run.read_bytes_per_s / 1e12:.2f} TB/s",
+        "" if run.measured_read is None else f"sum over 2 GiB at {run.measured_read / 1e12:.2f} TB/s",
+        "" if run.host_us is None else f"a cached call of `linear` costs the host {run.host_us:.1f} us",
+        f"absent: {', '.join(absent)}" if absent else "",
+        *run.notes,
+    ]
+    return "; ".join(fact for fact in facts if fact)

@@ -1,0 +1,73 @@
+"""The plots of a report: speed-up by width, fraction of the floor by width, times over M."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..drawing.picture import Picture
+from .acceptance import fraction, speedup
+from .cases import KINDS, ROWS, WeightKind
+from .charts import COLORS, Series, bars, curves
+from .requirements import FRACTION_ROWS, LARGEST, Timed
+from .results import Results
+
+_SPEEDUP_ROWS: Final = (1, 16, 64, 128)
+_CURVES: Final = ("int8", "int4", "int2")
+
+
+def plots(results: Results) -> dict[str, Picture]:
+    """The pictures by the end of their file's name; those without any value are left out."""
+    kinds = sorted(KINDS.values(), key=lambda kind: -kind.bits)
+    found = {}
+    for who in ("humming", "torch"):
+        series = [
+            Series(f"M = {m}", _speedups(results, kinds, who, m), color)
+            for m, color in zip(_SPEEDUP_ROWS, COLORS, strict=False)
+        ]
+        title, step = ("torch f16", 1.0) if who == "torch" else (f"{who}, same type", 0.5)
+        found[f"speedup-over-{who}"] = _if_any(
+            f"Speed over {title}: geometric mean over the shapes",
+            kinds,
+            series,
+            rule=1.0,
+            step=step,
+        )
+    series = [
+        Series(f"M = {m}", tuple(fraction(results, kind.name, LARGEST, m).value for kind in kinds), color)
+        for m, color in zip(FRACTION_ROWS, COLORS, strict=False)
+    ]
+    found["fraction-of-floor"] = _if_any(
+        f"Fraction of the read-bandwidth floor, N x K = {LARGEST}", kinds, series, rule=1.0, step=0.2
+    )
+    found["time-over-m"] = _times(results)
+    return {name: picture for name, picture in found.items() if picture is not None}
+
+
+def _speedups(results: Results, kinds: Sequence[WeightKind], who: str, m: int) -> tuple[float | None, ...]:
+    return tuple(speedup(results, kind.name, Timed(who, "f16" if who == "torch" else kind.name), m) for kind in kinds)
+
+
+def _if_any(
+    title: str, kinds: Sequence[WeightKind], series: Sequence[Series], rule: float, step: float
+) -> Picture | None:
+    if all(value is None for one in series for value in one.values):
+        return None
+    labels = [kind.label.replace(" with zero points", " + zp").removesuffix(" table") for kind in kinds]
+    return bars(title, labels, series, rule, step)
+
+
+def _times(results: Results) -> Picture | None:
+    """Ours, humming's and torch's times over M at the largest shape."""
+    series = [Series("torch f16", _over_rows(results, "torch", "f16"), "#1f2328")]
+    for name, color in zip(_CURVES, COLORS, strict=False):
+        series.append(Series(f"lowlp {name}", _over_rows(results, "lowlp", name), color))
+        series.append(Series(f"humming {name} (thin)", _over_rows(results, "humming", name), color, faint=True))
+    series = [one for one in series if any(value is not None for value in one.values)]
+    if not series:
+        return None
+    return curves(f"Microseconds over M, N x K = {LARGEST}", [f"M = {m}" for m in ROWS], series)
+
+
+def _over_rows(results: Results, who: str, kind: str) -> tuple[float | None, ...]:
+    return tuple(results.time(who, kind, LARGEST, m) for m in ROWS)

@@ -1,0 +1,100 @@
+"""A folder of compiled kernels: an index, saved kernels, and samples of weights. Read here without the compiler."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.errors import LowlpValueError
+
+from ..host_array import AnyArray
+from .cases import Shape
+from .saved_weights import SavedWeights
+
+FORMAT: Final = 1
+INDEX: Final = "index.json"
+EMPTY: Final = "empty.lowlp"
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """A kernel for one kind and shape, and the M it is for; or why there is none."""
+
+    kind: str
+    n: int
+    k: int
+    rows: tuple[int, ...]
+    file: str
+    schedule: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass
+class PreparedKernels:
+    """The index of a folder."""
+
+    folder: Path
+    arch: str
+    version: str
+    weights: dict[str, SavedWeights] = field(default_factory=dict)
+    kernels: list[KernelEntry] = field(default_factory=list)
+
+    def entry(self, kind: str, shape: Shape, m: int) -> KernelEntry:
+        """The kernel for M rows. Raises `LowlpValueError` where there is none, with the reason."""
+        for entry in self.kernels:
+            if (entry.kind, entry.n, entry.k) == (kind, shape.n, shape.k) and m in entry.rows:
+                if entry.problem:
+                    raise LowlpValueError(entry.problem)
+                return entry
+        raise LowlpValueError(f"{self.folder}: no kernel of {kind} {shape} for M = {m}; prepare it")
+
+    def load(self, entry: KernelEntry) -> KernelBinary:
+        """Reads a kernel."""
+        return KernelBinary.load(self.folder / entry.file)
+
+    def load_empty(self) -> KernelBinary:
+        """Reads the kernel that does nothing."""
+        return KernelBinary.load(self.folder / EMPTY)
+
+    def sample(self, kind: str) -> dict[str, AnyArray]:
+        """A few weights of the kind, with their operands."""
+        with np.load(self.folder / f"{kind}.npz") as arrays:
+            return dict(arrays)
+
+    def save(self) -> None:
+        """Writes the index."""
+        data = {
+            "format": FORMAT,
+            "arch": self.arch,
+            "lowlp": self.version,
+            "weights": {name: weights.to_json() for name, weights in self.weights.items()},
+            "kernels": [vars(entry) for entry in self.kernels],
+        }
+        (self.folder / INDEX).write_text(json.dumps(data), encoding="utf-8")
+
+    @staticmethod
+    def load_index(folder: Path) -> PreparedKernels:
+        """Reads the index. Raises `LowlpValueError` where the folder has none of this format, `OSError`."""
+        path = folder / INDEX
+        if not path.is_file():
+            raise LowlpValueError(f"--kernels: {folder} has no {INDEX}; make it with `lowlp bench --prepare {folder}`")
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data["format"] != FORMAT:
+                raise LowlpValueError(f"{path}: expected format {FORMAT}, got {data['format']!r:.40}")
+            return PreparedKernels(
+                folder,
+                data["arch"],
+                data["lowlp"],
+                {name: SavedWeights.from_json(weights) for name, weights in data["weights"].items()},
+                [KernelEntry(**{**entry, "rows": tuple(entry["rows"])}) for entry in data["kernels"]],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, LowlpValueError):
+                raise
+            raise LowlpValueError(f"{path}: no index of kernels: {error!r}") from error

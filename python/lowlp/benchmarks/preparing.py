@@ -1,0 +1,190 @@
+"""Compiles what the bench launches, in several processes, and saves it in a folder. Needs the compiler and no GPU.
+
+Kernels of one kind and shape differ by their schedule, so numbers of rows with the same schedule share one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lowlp
+from lowlp import language as ll
+from lowlp_runtime.errors import LowlpError
+
+from ..dtypes import dtype
+from ..kernel_cache import compiler_identity
+from ..kernels.linear_operands import host_operands, spec_for
+from ..kernels.linear_spec import LinearSpec, Schedule, schedule_for
+from ..packing import find_placement, pack, padded_group, stored_form
+from ..quantized_tensor import QuantizedTensor
+from .cases import ACTIVATION, GROUP_SIZE, Shape, WeightKind
+from .prepared import EMPTY, KernelEntry, PreparedKernels
+from .saved_weights import SavedPlacement, SavedWeights, find_operands
+
+_SAMPLE = Shape(192, 512)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel to compile."""
+
+    spec: LinearSpec
+    schedule: Schedule
+    entry: KernelEntry
+
+
+def prepare(
+    folder: Path,
+    arch: str,
+    kinds: Sequence[WeightKind],
+    shapes: Sequence[Shape],
+    rows: Sequence[int],
+    jobs: int = 0,
+) -> Iterator[tuple[int, int, str]]:
+    """Compiles all kernels and writes the folder; what another call put there for other kinds and shapes stays.
+
+    jobs  processes; 0: one for each processor
+
+    Yields (done, of how many, what was done last). Raises `LowlpError` where nothing can be compiled; what is wrong
+    with one kernel goes to the index.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    index = _open_index(folder, arch)
+    lowlp.compile(_empty, arch).save(folder / EMPTY)
+    specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
+    wanted = [job for kind in kinds for shape in shapes for job in _jobs(kind, specs[kind.name], shape, rows)]
+    replaced = {(job.entry.kind, job.entry.n, job.entry.k) for job in wanted}
+    index.kernels = [entry for entry in index.kernels if (entry.kind, entry.n, entry.k) not in replaced]
+    processes = min(jobs or os.cpu_count() or 1, len(wanted)) or 1
+    # The compiler's threads and locks do not survive a fork.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        futures: list[Future[KernelEntry]] = [pool.submit(_compile, job, arch, str(folder)) for job in wanted]
+        for number, future in enumerate(as_completed(futures), 1):
+            entry = future.result()
+            index.kernels.append(entry)
+            yield number, len(wanted), f"{entry.kind} {entry.n}x{entry.k}"
+    index.kernels.sort(key=lambda entry: (entry.kind, entry.n, entry.k, entry.rows))
+    index.save()
+
+
+def _open_index(folder: Path, arch: str) -> PreparedKernels:
+    """The folder's index, or a new one where it has none or one of another compiler or target."""
+    try:
+        found = PreparedKernels.load_index(folder)
+    except LowlpError:
+        return PreparedKernels(folder, arch, _version())
+    return found if (found.arch, found.version) == (arch, _version()) else PreparedKernels(folder, arch, _version())
+
+
+def _version() -> str:
+    """lowlp's version and a hash of all that makes its code."""
+    identity = json.dumps(compiler_identity(), sort_keys=True).encode()
+    return f"{lowlp.__version__}+{hashlib.sha256(identity).hexdigest()[:12]}"
+
+
+@lowlp.kernel(grid=(1,), num_threads=32)
+def _empty(m: ll.i32) -> None:  # type: ignore[valid-type]
+    pass
+
+
+def sample_of(kind: WeightKind) -> QuantizedTensor:
+    """A few weights of this kind, as `quantize` makes them for a user."""
+    weights = np.random.default_rng(kind.bits).normal(size=(_SAMPLE.n, _SAMPLE.k)).astype(np.float32)
+    if kind.table:
+        return lowlp.quantize(weights, lut=lowlp.nf(kind.bits), group_size=GROUP_SIZE)
+    return lowlp.quantize(weights, kind.dtype, group_size=GROUP_SIZE, zero_point=bool(kind.zero_bytes))
+
+
+def _describe(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) -> LinearSpec:
+    """Puts the kind's weights into the index and its sample into the folder; returns the sample's spec."""
+    sample = sample_of(kind)
+    spec = spec_for(sample, ACTIVATION, ACTIVATION, aligned=True)
+    known = index.weights.get(kind.name)
+    index.weights[kind.name] = describe(kind, sample, spec, shapes, {} if known is None else known.placement.shapes)
+    arrays: dict[str, Any] = {"codes": sample.codes, "scales": sample.scales}
+    if sample.zeros is not None:
+        arrays["zeros"] = sample.zeros
+    for number, operand in enumerate(host_operands(sample, ACTIVATION)):
+        arrays[f"operand{number}"] = operand
+    np.savez_compressed(index.folder / f"{kind.name}.npz", **arrays)
+    return spec
+
+
+def describe(
+    kind: WeightKind,
+    sample: QuantizedTensor,
+    spec: LinearSpec,
+    shapes: Sequence[Shape],
+    known_shapes: dict[str, tuple[int, int, int, int, int]],
+) -> SavedWeights:
+    """How weights like the sample become operands, as data."""
+    placement = find_placement(spec.weight, spec.activation)
+    packed = pack(sample.codes, sample.group_size, spec.weight, spec.activation)
+    every = np.arange(1 << kind.bits, dtype=np.uint8)
+    values = dtype(kind.dtype).decode(every) if sample.lut is None else sample.lut
+    finite = np.isfinite(values)
+    saved = SavedPlacement(
+        name=placement.name,
+        bits=placement.bits,
+        unit_rows=placement.unit_rows,
+        row_tiles=placement.row_tiles,
+        num_words=placement.num_words,
+        parts=placement.parts,
+        steps=placement.steps,
+        slots=placement.slots,
+        bit_moves=tuple(placement.moves()),
+        shapes=known_shapes
+        | {str(shape): placement.packed_shape(shape.n, shape.k, GROUP_SIZE) for shape in (_SAMPLE, *shapes)},
+    )
+    return SavedWeights(
+        kind=kind.name,
+        values=tuple(float(value) for value in np.where(finite, values, 0.0)),
+        codes=tuple(int(code) for code in every[finite]),
+        flip=stored_form(spec.weight)[1],
+        padded=padded_group(GROUP_SIZE),
+        zeros_dtype="" if sample.zeros is None else sample.zeros.dtype.name,
+        placement=saved,
+        operands=tuple(find_operands(host_operands(sample, ACTIVATION), packed, sample.scales, sample.zeros)),
+    )
+
+
+def _jobs(kind: WeightKind, sample_spec: LinearSpec, shape: Shape, rows: Sequence[int]) -> Iterator[Job]:
+    spec = replace(sample_spec, n=shape.n, k=shape.k)
+    by_schedule: dict[Schedule, list[int]] = {}
+    for m in rows:
+        by_schedule.setdefault(schedule_for(spec, m), []).append(m)
+    for schedule, shared in by_schedule.items():
+        file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"
+        yield Job(spec, schedule, KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, asdict(schedule)))
+
+
+def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
+    spec, entry = job.spec, job.entry
+    try:
+        kernel = lowlp.compile_linear(
+            n=spec.n,
+            k=spec.k,
+            weight=spec.weight,
+            m=(entry.rows[0], entry.rows[-1]),
+            group_size=spec.group_size,
+            activation=spec.activation,
+            target=arch,
+            schedule=job.schedule,
+            scale_dtype=spec.scale,
+            zeros=spec.zeros or False,
+            table=spec.table or None,
+        )
+        kernel.save(Path(folder, entry.file))
+    except LowlpError as error:
+        return replace(entry, file="", problem=f"{type(error).__name__}: {error}")
+    return entry

@@ -1,0 +1,143 @@
+"""One run of the bench: which units there are, their rows into a file as they come, and how far it is."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import lowlp_runtime
+from lowlp import __version__
+from lowlp_runtime.driver import call
+from lowlp_runtime.errors import DeviceError
+
+from . import peers as peer_adapters
+from .cases import KINDS, Shape
+from .floor import READ_BYTES_PER_S
+from .results import Results, Row, Run
+from .worker import Settings, Unit, Worker, deadline_after, units_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run measures.
+
+    peers        names of adapters; those that are not installed are noted as absent
+    with_ours    whether our kernels are measured
+    limit_s      for one row
+    deadline_s   after so many seconds no further unit is begun; None: all are
+    """
+
+    kinds: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    rows: tuple[int, ...]
+    peers: tuple[str, ...]
+    with_ours: bool
+    settings: Settings
+    limit_s: float = 300.0
+    deadline_s: float | None = None
+
+
+def why_not() -> str:
+    """Why nothing can be measured here, or ''."""
+    missing = lowlp_runtime.why_no_device()
+    if missing:
+        return missing
+    if importlib.util.find_spec("torch") is None:
+        return "PyTorch, which holds arrays on the GPU, is not installed: pip install torch"
+    return ""
+
+
+def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results:
+    """Measures all and writes `out` after each unit.
+
+    show  called with (rows done, of how many, what is measured)
+
+    Raises `DeviceError` where there is no GPU or no PyTorch.
+    """
+    missing = why_not()
+    if missing:
+        raise DeviceError(f"lowlp bench needs a GPU: {missing}")
+    versions = {"lowlp": __version__, **_versions(("torch", "triton", "numpy", "cuda-bindings"))}
+    versions |= {name: peer_adapters.version(name) for name in plan.peers}
+    present = [name for name in plan.peers if versions[name]]
+    units = units_of(
+        present,
+        plan.with_ours,
+        plan.kinds,
+        plan.shapes,
+        plan.rows,
+        lambda who, kind: peer_adapters.peer(who).supports(KINDS[kind]),
+    )
+    from .measuring import run_worker
+
+    worker = Worker(plan.settings, plan.limit_s, run_worker)
+    try:
+        show(0, sum(len(unit.rows) for unit in units), "calibration")
+        facts = worker.facts()
+        read = facts.read_bytes_per_s or READ_BYTES_PER_S
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        notes = [*facts.notes, *(f"{name} is not installed" for name in plan.peers if not versions[name])]
+        current = Run(
+            now, lowlp_runtime.device_name(), _driver(), versions, facts.empty_us, read, facts.read_bytes_per_s,
+            facts.host_us, notes,
+        )  # fmt: skip
+        results = Results([current])
+        for unit in _measured(worker, units, deadline_after(plan.deadline_s), results, show):
+            results.save(out)
+            if unit is None:
+                current.notes.append("the deadline came before all was measured")
+    finally:
+        worker.close()
+    results.save(out)
+    return results
+
+
+def _measured(
+    worker: Worker,
+    units: Sequence[Unit],
+    is_late: Callable[[], bool],
+    results: Results,
+    show: Callable[[int, int, str], None],
+) -> Iterator[Unit | None]:
+    """Adds the rows of each unit, and yields it; None at the end where it is late."""
+    done, total = 0, sum(len(unit.rows) for unit in units)
+    for unit in units:
+        if is_late():
+            yield None
+            return
+        for row in worker.measure(unit):
+            results.add(replace(row, run=0))
+            done += 1
+            show(done, total, f"{unit.who} {unit.kind} {unit.shape} M={row.m}")
+        yield unit
+
+
+def failures(results: Results) -> list[Row]:
+    """The rows without a time."""
+    return [row for row in results.rows if row.us is None]
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = ""
+    return found
+
+
+def _driver() -> str:
+    """What the driver says of itself: the version of CUDA that it has, and its own where Linux tells it."""
+    number = int(call("cuDriverGetVersion"))
+    cuda = f"CUDA {number // 1000}.{number % 1000 // 10}"
+    try:
+        first = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8").splitlines()[0]
+    except (OSError, IndexError):
+        return cuda
+    version = next((word for word in first.split() if word[0].isdigit() and "." in word), "")
+    return f"{version}, {cuda}" if version else cuda

@@ -1,0 +1,134 @@
+"""Results as tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .acceptance import ABSENT, INCOMPLETE, MISSED, Cell, cells, fractions, speedup
+from .cases import KINDS, ROWS, SHAPES, Shape
+from .peers import NAMES
+from .requirements import FRACTION_ROWS, Timed
+from .results import Results
+
+_NOTHING = ""
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; numbers, all columns but those whose head ends in ':', are set to the right."""
+    lines = [
+        "| " + " | ".join(name.rstrip(":") for name in head) + " |",
+        "|" + "|".join("---" if name.endswith(":") else "--:" for name in head) + "|",
+    ]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def acceptance_table(results: Results) -> str:
+    """All requirements: a row for each pair of weights and rival, a column for each M."""
+    by_row: dict[tuple[str, str], dict[int, Cell]] = {}
+    for cell in cells(results):
+        by_row.setdefault((cell.requirement.kind, cell.requirement.text), {})[cell.m] = cell
+    rows = [
+        [KINDS[kind].label, text, *(_cell(found[m]) if m in found else _NOTHING for m in ROWS)]
+        for (kind, text), found in by_row.items()
+    ]
+    return markdown(["what:", "against:", *(f"M = {m}" for m in ROWS)], rows)
+
+
+def _cell(cell: Cell) -> str:
+    """The value and the factor that it is of; bold where it is missed."""
+    if cell.value is None:
+        return ABSENT
+    factor = f"{cell.requirement.factors[cell.m]:.2f}x"
+    if cell.status == MISSED:
+        return f"**{cell.value:.3f} missed** of {factor}"
+    if cell.status == INCOMPLETE:
+        count = len(cell.shapes)
+        return f"{cell.value:.3f} on {count} of {count + len(cell.missing)} shapes"
+    return f"{cell.value:.3f} of {factor}"
+
+
+def summary(results: Results) -> dict[str, int]:
+    """How many cells have which status."""
+    counts: dict[str, int] = {}
+    for cell in cells(results):
+        counts[cell.status] = counts.get(cell.status, 0) + 1
+    return counts
+
+
+def missed(results: Results) -> list[str]:
+    """A line for each missed cell, with its worst shape."""
+    lines = []
+    for cell in cells(results):
+        if cell.status == MISSED:
+            worst = min(cell.shapes, key=lambda shape: cell.shapes[shape])
+            lines.append(
+                f"{KINDS[cell.requirement.kind].label} against {cell.requirement.text}, M = {cell.m}: "
+                f"{cell.value:.3f}; worst {worst} with {cell.shapes[worst]:.3f}"
+            )
+    return lines
+
+
+def fraction_table(results: Results) -> str:
+    """Fractions of the floor at the largest shape."""
+    found = {(fraction.kind, fraction.m): fraction for fraction in fractions(results)}
+    rows = []
+    for name, kind in KINDS.items():
+        least = found[name, FRACTION_ROWS[0]].least
+        texts = []
+        for m in FRACTION_ROWS:
+            fraction = found[name, m]
+            text = ABSENT if fraction.value is None else f"{fraction.value:.3f}"
+            texts.append(f"**{text} missed**" if fraction.status == MISSED else text)
+        rows.append([kind.label, "" if least is None else f"{least:.2f}", *texts])
+    return markdown(["what:", "at least", *(f"M = {m}" for m in FRACTION_ROWS)], rows)
+
+
+def speedup_table(results: Results, who: str) -> str:
+    """The peer's times over ours, geometric means over all shapes; '' where there is none."""
+    rows = []
+    for name, kind in KINDS.items():
+        against = Timed(who, "f16" if who == "torch" else name)
+        values = [speedup(results, name, against, m) for m in ROWS]
+        if any(value is not None for value in values):
+            rows.append([kind.label, *("" if value is None else f"{value:.2f}" for value in values)])
+    return markdown(["what:", *(f"M = {m}" for m in ROWS)], rows) if rows else ""
+
+
+def times_table(results: Results, shape: Shape) -> str:
+    """All medians at one shape, in microseconds; '' where there are none."""
+    order = ["lowlp", *NAMES]
+    found: dict[tuple[int, int, str, str], dict[int, str]] = {}
+    kinds = ["f16", *KINDS]
+    for row in results.rows:
+        if row.shape != shape or row.kind not in kinds or row.who not in order:
+            continue
+        key = (kinds.index(row.kind), order.index(row.who), row.kind, row.who)
+        found.setdefault(key, {})[row.m] = "failed" if row.us is None else _microseconds(row.us)
+    rows = [
+        [KINDS[kind].label if kind in KINDS else kind, who, *(times.get(m, "") for m in ROWS)]
+        for (_, _, kind, who), times in sorted(found.items())
+    ]
+    return markdown(["what:", "whose:", *(f"M = {m}" for m in ROWS)], rows) if rows else ""
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def problems(results: Results) -> list[str]:
+    """A line for each row without a time; rows of one unit with the same problem share one."""
+    shared: dict[tuple[str, str, Shape, str], list[int]] = {}
+    for row in results.rows:
+        if row.us is None:
+            shared.setdefault((row.who, row.kind, row.shape, row.problem), []).append(row.m)
+    return [
+        f"{who} {kind} {shape}, M = {', '.join(map(str, rows))}: {problem}"
+        for (who, kind, shape, problem), rows in shared.items()
+    ]
+
+
+def short_table(results: Results) -> str:
+    """Times of the shapes that were measured, for a terminal."""
+    shapes = dict.fromkeys([*SHAPES, *(row.shape for row in results.rows)])
+    parts = [(shape, times_table(results, shape)) for shape in shapes]
+    return "\n\n".join(f"N x K = {shape}, microseconds\n{table}" for shape, table in parts if table)

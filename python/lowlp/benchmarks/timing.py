@@ -1,0 +1,64 @@
+"""The one function that times peers and ours alike, and how many repeats it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from lowlp_runtime.timing import Timing, measure
+
+# What filling 256 MiB takes at the least, in microseconds.
+_FILL_US: Final = 60.0
+_MOST_FILLS: Final = 16
+_HOST_CALLS: Final = 5
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long one time may take to find.
+
+    budget_ms    what all repeats of one product may take together
+    least, most  repeats
+    """
+
+    budget_ms: float = 60.0
+    least: int = 7
+    most: int = 100
+
+    def repeats(self, sample_us: float) -> int:
+        """Repeats of samples that take so long, the fill before them included."""
+        return max(self.least, min(self.most, int(self.budget_ms * 1000 / sample_us)))
+
+
+QUICK: Final = Effort(budget_ms=15.0, least=3, most=20)
+
+
+def time_call(run: Callable[[], object], stream: int, effort: Effort) -> Timing:
+    """Device time of what `run()` puts on `stream`, caches cold, medians to be taken.
+
+    As `triton.testing.do_bench` does it: a buffer of 256 MiB is filled, an event recorded, the work put, another event
+    recorded, for all repeats at once, so that the device never waits for the host. Where the host needs longer for one
+    call than the device for one fill, the buffer is filled as often as it takes: otherwise the host's own time would
+    be part of the result. Every library gets the same treatment.
+    """
+    run()
+    fills = fills_for(host_us(run))
+    first = measure(run, repeats=3, warmups=2, stream=stream, fills=fills)
+    return measure(run, effort.repeats(first.median_us + fills * _FILL_US), warmups=0, stream=stream, fills=fills)
+
+
+def fills_for(host: float) -> int:
+    """Fills that last one and a half times as long as the host needs for a call."""
+    return max(1, min(_MOST_FILLS, int(1.5 * host / _FILL_US) + 1))
+
+
+def host_us(run: Callable[[], object]) -> float:
+    """Microseconds that the host spends in a call: the least of a few, since others may use the processor."""
+    times = []
+    for _ in range(_HOST_CALLS):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e6

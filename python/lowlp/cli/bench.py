@@ -1,0 +1,237 @@
+"""`lowlp bench`: times of `linear` beside the libraries that users could pick instead, and the report of them."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lowlp_runtime.errors import DeviceError, LowlpValueError
+
+from . import output
+from .output import number_from
+
+if TYPE_CHECKING:
+    from lowlp.benchmarks.results import Results
+
+_KERNELS = "out/bench/kernels"
+_RESULTS = "benchmarks/results"
+_PAGE = "docs/performance.md"
+
+_EPILOG = """kinds of weights:
+  int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a table
+
+A machine with a GPU and no compiler measures kernels that another one compiled:
+  lowlp bench --prepare out/bench/kernels        # no GPU
+  lowlp bench --kernels out/bench/kernels --peers --out r.json
+It needs lowlp_runtime, numpy, ml_dtypes and PyTorch, and this package's Python files.
+
+examples:
+  lowlp bench --peers
+  lowlp bench --quick --types int4,nf4 --shapes 8192x8192 --m 1,16
+  lowlp bench --peers humming,torch --peers-only --out peers.json
+  lowlp bench --report ours.json peers.json"""
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the arguments."""
+    parser = commands.add_parser(
+        "bench",
+        help="time the kernels of linear on the GPU, beside other libraries",
+        description="Times y = x @ w^T for many kinds of weights, shapes and numbers of rows on the GPU, and the same "
+        "products of other libraries by the same function: random tensors, cold caches, medians. Every result is "
+        "compared with float64 first; a wrong one has no time. Prints tables and writes JSON.",
+        epilog=_EPILOG,
+        formatter_class=output.HelpFormatter,
+    )
+    what = parser.add_argument_group("what is measured")
+    what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
+    what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
+    what.add_argument("--m", metavar="M,...", help="rows of activations (default: 1,8,16,32,64,128,256,1024,4096)")
+    what.add_argument(
+        "--peers", nargs="?", const="all", metavar="NAME,...", help="also measure torch, humming, gemlite and "
+        "bitsandbytes, or those named; those not installed are said to be absent",
+    )  # fmt: skip
+    what.add_argument("--peers-only", action="store_true", help="measure no kernels of ours")
+    what.add_argument("--quick", action="store_true", help="two shapes, four M, fewer repeats")
+    what.add_argument(
+        "--measure-read", action="store_true", help="use the measured read bandwidth for floors, not 4.49 TB/s"
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument("--kernels", metavar="DIR", help="measure the kernels of this folder, and compile nothing")
+    how.add_argument("--prepare", metavar="DIR", help="only compile the kernels into this folder; needs no GPU")
+    how.add_argument("--arch", default="sm_90a", metavar="ARCH", help="what to compile for (default: sm_90a)")
+    how.add_argument(
+        "--jobs", type=number_from(1), default=0, metavar="N", help="processes that compile (default: all processors)"
+    )
+    how.add_argument(
+        "--limit", type=number_from(1), default=300, metavar="S", help="seconds after which one row counts as hanging "
+        "(default: 300)",
+    )  # fmt: skip
+    how.add_argument(
+        "--deadline", type=number_from(1), metavar="S", help="after so many seconds begin nothing more, and report"
+    )
+    how.add_argument("--out", metavar="FILE", help=f"the results as JSON (default: {_RESULTS}/DATE-GPU.json)")
+    report = parser.add_argument_group("the report")
+    report.add_argument(
+        "--report", nargs="+", metavar="FILE", help="measure nothing: write plots beside the first of these results, "
+        "and the page, of all of them together; needs no GPU",
+    )  # fmt: skip
+    report.add_argument("--page", default=_PAGE, metavar="FILE", help=f"the page of --report (default: {_PAGE})")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prepares, measures or reports; 1 where something has no time."""
+    if options.peers_only and not options.peers:
+        raise LowlpValueError("--peers-only: needs --peers")
+    if options.report:
+        return _report(options)
+    if options.prepare:
+        return _prepare(options, Path(options.prepare))
+    return _measure(options)
+
+
+def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Kinds, shapes and rows."""
+    from lowlp.benchmarks import cases
+
+    shapes = cases.QUICK_SHAPES if options.quick else cases.SHAPES
+    rows = cases.QUICK_ROWS if options.quick else cases.ROWS
+    return (
+        cases.parse_kinds(options.types) if options.types else tuple(cases.KINDS.values()),
+        cases.parse_shapes(options.shapes) if options.shapes else shapes,
+        cases.parse_rows(options.m) if options.m else rows,
+    )
+
+
+def _prepare(options: argparse.Namespace, folder: Path) -> int:
+    from lowlp.benchmarks.prepared import PreparedKernels
+    from lowlp.benchmarks.preparing import prepare
+
+    kinds, shapes, rows = _selection(options)
+    with _bar("compile") as show:
+        for step in prepare(folder, options.arch, kinds, shapes, rows, options.jobs):
+            show(*step)
+    entries = PreparedKernels.load_index(folder).kernels
+    failed = [entry for entry in entries if entry.problem]
+    for entry in failed:
+        print(f"lowlp: {entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {entry.problem}", file=sys.stderr)
+    print(f"{len(entries) - len(failed)} kernels for {options.arch} in {folder}, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from lowlp.benchmarks import session, tables
+    from lowlp.benchmarks.peers import parse_peers
+    from lowlp.benchmarks.timing import QUICK, Effort
+    from lowlp.benchmarks.worker import Settings
+
+    missing = session.why_not()
+    if missing:
+        raise DeviceError(f"lowlp bench needs a GPU: {missing}")
+    kinds, shapes, rows = _selection(options)
+    folder = None if options.peers_only else Path(options.kernels or _KERNELS)
+    if folder is not None and not options.kernels:
+        _prepare(options, folder)
+    plan = session.Plan(
+        kinds=tuple(kind.name for kind in kinds),
+        shapes=shapes,
+        rows=rows,
+        peers=parse_peers(options.peers) if options.peers else (),
+        with_ours=not options.peers_only,
+        settings=Settings(
+            folder, QUICK if options.quick else Effort(), options.measure_read, host_cost=not options.peers_only
+        ),
+        limit_s=options.limit,
+        deadline_s=options.deadline,
+    )
+    out = Path(options.out) if options.out else _default_out()
+    with _bar("bench") as show:
+        results = session.run(plan, out, show)
+    print(tables.short_table(results))
+    _print_summary(results)
+    print(f"\nresults in {out}; `lowlp bench --report {out}` makes the page")
+    return 1 if session.failures(results) else 0
+
+
+def _print_summary(results: Results) -> None:
+    from lowlp.benchmarks import tables
+
+    for run in results.runs:
+        print(f"\n{run.gpu}, driver {run.driver}, {run.date}")
+        facts = [("versions", ", ".join(f"{name} {version or 'absent'}" for name, version in run.versions.items()))]
+        for name, value, unit in (("empty kernel", run.empty_us, "us"), ("cached linear, host", run.host_us, "us")):
+            if value is not None:
+                facts.append((name, f"{value:.2f} {unit}"))
+        print(output.table([*facts, *(("note", note) for note in run.notes)]))
+    counts = tables.summary(results)
+    print("cells: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    for line in tables.problems(results):
+        print(f"no time: {line}")
+
+
+def _report(options: argparse.Namespace) -> int:
+    from lowlp.benchmarks.page import write_report
+    from lowlp.benchmarks.results import Results, merged
+
+    files = [Path(name) for name in options.report]
+    results = merged([Results.load(path) for path in files])
+    if len(files) > 1:
+        if options.out is None:
+            raise LowlpValueError("--report: several files are put together into the one that --out names; give it")
+        results.save(Path(options.out))
+        files.insert(0, Path(options.out))
+    for path in write_report(results, files[0], Path(options.page)):
+        print(path)
+    return 0
+
+
+def _default_out() -> Path:
+    import lowlp_runtime
+
+    gpu = re.sub(r"[^a-z0-9]+", "-", lowlp_runtime.device_name().lower().removeprefix("nvidia ")).strip("-")
+    return Path(_RESULTS) / f"{datetime.date.today().isoformat()}-{gpu}.json"
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A progress bar on stderr; lines now and then where that is no terminal or tqdm is missing."""
+    try:
+        tqdm = importlib.import_module("tqdm").tqdm
+    except ImportError:
+        tqdm = None
+    if tqdm is None or not sys.stderr.isatty():
+        yield _lines(what)
+        return
+    bar = tqdm(desc=what, unit="row", file=sys.stderr)
+
+    def show(done: int, total: int, text: str) -> None:
+        bar.total = total
+        bar.set_postfix_str(text, refresh=False)
+        bar.update(done - bar.n)
+
+    try:
+        yield show
+    finally:
+        bar.close()
+
+
+def _lines(what: str) -> Callable[[int, int, str], None]:
+    """A line for each twentieth of the way."""
+    shown = -1
+
+    def show(done: int, total: int, text: str) -> None:
+        nonlocal shown
+        part = 20 * done // max(1, total)
+        if part != shown:
+            shown = part
+            print(f"{what}: {done} of {total}, {text}", file=sys.stderr, flush=True)
+
+    return show

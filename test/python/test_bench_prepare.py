@@ -1,0 +1,309 @@
+"""`lowlp bench` without a GPU: kernels compiled ahead, weights made from data alone, the worker, the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp.array_ops import NumpyOps
+from lowlp.benchmarks.cases import ACTIVATION, KINDS, Shape
+from lowlp.benchmarks.page import page_text, write_report
+from lowlp.benchmarks.peers import NAMES, parse_peers, peer
+from lowlp.benchmarks.prepared import PreparedKernels
+from lowlp.benchmarks.preparing import describe, prepare, sample_of
+from lowlp.benchmarks.results import Results, Row, Run
+from lowlp.benchmarks.saved_weights import SavedWeights, find_operands
+from lowlp.benchmarks.timing import Effort, fills_for
+from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, serve, units_of
+from lowlp.cli import main
+from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp_runtime import KernelBinary
+
+ROOT = Path(__file__).resolve().parents[2]
+SHAPE = Shape(256, 256)
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("kernels")
+    steps = list(prepare(found, "sm_90a", [KINDS["uint4z"]], [SHAPE], [1, 2, 16], jobs=1))
+    assert [step[0] for step in steps] == list(range(1, len(steps) + 1))
+    assert all(step[1] == len(steps) for step in steps)
+    return found
+
+
+# --- weights as data --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_operands_of_other_weights_are_made_from_data_alone(name: str) -> None:
+    kind = KINDS[name]
+    sample = sample_of(kind)
+    saved = describe(kind, sample, spec_for(sample, ACTIVATION, ACTIVATION, aligned=True), [SHAPE], {})
+    saved = SavedWeights.from_json(json.loads(json.dumps(saved.to_json())))
+    weights = np.random.default_rng(1).normal(size=(SHAPE.n, SHAPE.k)).astype(np.float32)
+    options: dict[str, Any] = {"lut": lowlp.nf(4)} if kind.table else {"dtype": kind.dtype}
+    qw = lowlp.quantize(weights, group_size=128, zero_point=bool(kind.zero_bytes), **options)
+    made = saved.make_operands(NumpyOps(), qw.codes, qw.scales, qw.zeros)
+    wanted = host_operands(qw, ACTIVATION)
+    assert len(made) == len(wanted)
+    for found, operand in zip(made, wanted, strict=True):
+        np.testing.assert_array_equal(found, operand)
+    values = np.array(saved.values, np.float32)[qw.codes].reshape(SHAPE.n, -1, 128)
+    values = values - (0 if qw.zeros is None else qw.zeros[:, :, None].astype(np.float32))
+    np.testing.assert_array_equal((values * qw.scales[:, :, None]).reshape(qw.shape), qw.dequantize())
+
+
+def test_a_sample_that_packs_otherwise_is_refused(folder: Path) -> None:
+    prepared = PreparedKernels.load_index(folder)
+    saved, sample = prepared.weights["uint4z"], prepared.sample("uint4z")
+    saved.check_sample(NumpyOps(), sample)
+    with pytest.raises(LowlpValueError, match=r"operand 0 .packed. differs from what the compiler packs"):
+        dataclasses.replace(saved, flip=1).check_sample(NumpyOps(), sample)
+    sample["zeros"] = sample["zeros"] ^ 1
+    with pytest.raises(LowlpValueError, match=r"operand 2 .zeros. differs"):
+        saved.check_sample(NumpyOps(), sample)
+
+
+def test_operands_are_told_apart_and_unknown_ones_refused() -> None:
+    packed, scales = np.arange(8, dtype=np.uint32), np.arange(6, dtype=np.float16).reshape(2, 3)
+    found = find_operands([packed, np.ascontiguousarray(scales.T), np.ones(2, np.float16), 0.5], packed, scales, None)
+    assert [(one.what, one.axes) for one in found] == [
+        ("packed", ()), ("scales", (1, 0)), ("constant", ()), ("constant", ()),
+    ]  # fmt: skip
+    with pytest.raises(LowlpValueError, match=r"operand 0 of the kernel, float16 \[2, 3\], is none that the bench can"):
+        find_operands([scales + np.float16(1)], packed, scales, None)
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+def test_kernels_are_found_by_their_rows(folder: Path) -> None:
+    prepared = PreparedKernels.load_index(folder)
+    assert prepared.arch == "sm_90a"
+    entry = prepared.entry("uint4z", SHAPE, 2)
+    assert entry.rows[0] == 1
+    description = prepared.load(entry).description
+    assert [parameter.name for parameter in description.parameters][:3] == ["x", "weights", "scales"]
+    assert len(description.parameters) == 1 + len(prepared.weights["uint4z"].operands) + 3
+    assert isinstance(prepared.load_empty(), KernelBinary)
+    with pytest.raises(LowlpValueError, match="no kernel of uint4z 256x256 for M = 3; prepare it"):
+        prepared.entry("uint4z", SHAPE, 3)
+
+
+def test_preparing_again_keeps_the_others(folder: Path) -> None:
+    list(prepare(folder, "sm_90a", [KINDS["int2"]], [SHAPE], [1], jobs=1))
+    kinds = {entry.kind for entry in PreparedKernels.load_index(folder).kernels}
+    assert kinds == {"int2", "uint4z"}
+
+
+def test_a_kernel_that_cannot_be_compiled_is_said_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOWLP_ASSEMBLER", "none such")
+    command = ["bench", "--prepare", str(tmp_path), "--types", "int4", "--shapes", "128x128", "--m", "1", "--jobs", "1"]
+    status = main(command)
+    assert status == 1
+    assert "none such" in capsys.readouterr().err
+
+
+def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LowlpValueError, match=r"has no index.json; make it with `lowlp bench --prepare"):
+        PreparedKernels.load_index(tmp_path)
+    (tmp_path / "index.json").write_text("{}")
+    with pytest.raises(LowlpValueError, match="no index of kernels"):
+        PreparedKernels.load_index(tmp_path)
+
+
+def test_what_runs_on_the_gpu_needs_no_extension(tmp_path: Path) -> None:
+    """From the sources, where there are no extension modules: `measuring` but for PyTorch, and the command."""
+    code = (
+        "import sys\nfrom lowlp.benchmarks import measuring, session, tables\n"
+        "from lowlp.benchmarks.peers import NAMES, peer\n[peer(name) for name in NAMES]\nfrom lowlp.cli import main\n"
+        "print([name for name in sys.modules if name in ('lowlp._layout', 'lowlp._mlir', 'torch', 'lowlp.compiler')])"
+    )
+    # Without `site`, which makes the build tree's packages importable.
+    paths = [ROOT / "python", ROOT / "runtime", *(path for path in sys.path if path.endswith("site-packages"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    command = [sys.executable, "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# --- the worker -------------------------------------------------------------------------------------------------------
+
+
+def fake_worker(connection: Any, settings: Settings) -> None:
+    """Fails in the ways that real ones do, by the kind of the unit and M."""
+    lost = False
+
+    def open_unit(unit: Unit) -> Any:
+        if unit.kind == "unopened":
+            raise ValueError("no such weights")
+
+        def measure(m: int) -> Row:
+            nonlocal lost
+            if m == 8 and unit.kind == "dies":
+                os._exit(9)
+            if m == 8 and unit.kind == "hangs":
+                import time
+
+                time.sleep(60)
+            if m == 8 and unit.kind in ("fails", "lost"):
+                lost = unit.kind == "lost"
+                raise RuntimeError(f"\n{unit.kind} at 8\nmore")
+            return Row(unit.who, unit.kind, unit.shape.n, unit.shape.k, m, float(m))
+
+        return measure
+
+    serve(connection, lambda: Facts(empty_us=3.5), open_unit, lambda: "the device is lost" if lost else "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("fails", "RuntimeError: fails at 8"),
+        ("lost", "RuntimeError: lost at 8; the device is lost"),
+        ("dies", "the process ended with status 9"),
+        ("hangs", "no answer within 6 s; the process was ended"),
+    ],
+)
+def test_only_the_row_that_fails_is_lost(kind: str, problem: str) -> None:
+    worker = Worker(Settings(None, Effort()), 6.0, fake_worker)
+    try:
+        assert worker.facts() == Facts(empty_us=3.5)
+        rows = list(worker.measure(Unit("lowlp", kind, SHAPE, (1, 8, 16))))
+        assert [(row.m, row.us, row.problem) for row in rows] == [(1, 1.0, ""), (8, None, problem), (16, 16.0, "")]
+        after = list(worker.measure(Unit("lowlp", "good", SHAPE, (1,))))
+        assert [row.us for row in after] == [1.0]
+    finally:
+        worker.close()
+
+
+def test_a_unit_that_cannot_be_opened_fails_in_all_rows() -> None:
+    worker = Worker(Settings(None, Effort()), 5.0, fake_worker)
+    try:
+        rows = list(worker.measure(Unit("humming", "unopened", SHAPE, (1, 8))))
+    finally:
+        worker.close()
+    assert [(row.m, row.us, row.problem) for row in rows] == [
+        (1, None, "ValueError: no such weights"),
+        (8, None, "ValueError: no such weights"),
+    ]
+
+
+def test_the_order_of_units() -> None:
+    units = units_of(["torch", "humming"], True, ["int4", "nf4"], [SHAPE], [1], lambda who, kind: kind != "nf4")
+    assert [(unit.who, unit.kind) for unit in units] == [
+        ("torch", "f16"), ("lowlp", "int4"), ("humming", "int4"), ("lowlp", "nf4"),
+    ]  # fmt: skip
+
+
+def test_repeats_and_fills() -> None:
+    assert Effort(budget_ms=10, least=3, most=50).repeats(100.0) == 50
+    assert Effort(budget_ms=10, least=3, most=500).repeats(100.0) == 100
+    assert Effort(budget_ms=10, least=3, most=50).repeats(1e6) == 3
+    assert (fills_for(10.0), fills_for(100.0), fills_for(1e6)) == (1, 3, 16)
+
+
+# --- peers ------------------------------------------------------------------------------------------------------------
+
+
+def test_which_peer_has_which_weights() -> None:
+    supported = {name: {kind for kind in KINDS if peer(name).supports(KINDS[kind])} for name in NAMES}
+    assert supported["torch"] == set()
+    assert peer("torch").supports(None)
+    assert supported["humming"] == set(KINDS) - {"nf4"}
+    assert supported["gemlite"] == {"int1", "int2", "int4", "int8", "uint4z"}
+    assert supported["bitsandbytes"] == {"nf4"}
+
+
+def test_lists_of_peers() -> None:
+    assert parse_peers("all") == NAMES
+    assert parse_peers("humming,torch") == ("torch", "humming")
+    with pytest.raises(LowlpValueError, match=r"--peers: must be 'all' or among torch, .*, got 'marlin'"):
+        parse_peers("marlin")
+
+
+# --- the command and its report ---------------------------------------------------------------------------------------
+
+
+def made_up() -> Results:
+    run = Run(
+        "2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0", "gemlite": ""}, 3.5, 4.49e12, notes=["a note"]
+    )
+    results = Results([run])
+    for shape in (Shape(57344, 8192), Shape(4096, 4096)):
+        for m in (1, 16, 256):
+            results.add(Row("torch", "f16", shape.n, shape.k, m, 100.0 + m))
+            results.add(Row("lowlp", "int4", shape.n, shape.k, m, 50.0 + m))
+            results.add(Row("humming", "int4", shape.n, shape.k, m, 70.0 + m))
+    results.add(Row("humming", "int8", 4096, 4096, 1, None, problem="no compiler"))
+    return results
+
+
+def test_the_report_is_written_from_results_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, page = tmp_path / "results" / "made-up.json", tmp_path / "docs" / "performance.md"
+    made_up().save(data)
+    data.with_name("made-up.notes.md").write_text("Bytes limit it.\n")
+    assert main(["bench", "--report", str(data), "--page", str(page)]) == 0
+    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert page in written
+    text = page.read_text(encoding="utf-8")
+    assert "Bytes limit it." in text
+    assert "absent: gemlite; a note" in text
+    assert "- humming int8 4096x4096, M = 1: no compiler" in text
+    for picture in written[:-1]:
+        assert picture.read_text(encoding="utf-8").startswith("<svg")
+        assert f"(../results/{picture.name})" in text
+    assert [path.name for path in written[:-1]] == ["made-up-fraction-of-floor.svg", "made-up-time-over-m.svg"]
+
+
+def test_several_results_are_put_together(tmp_path: Path) -> None:
+    results = made_up()
+    first, second, both = (tmp_path / f"{name}.json" for name in ("first", "second", "both"))
+    Results(results.runs, [row for row in results.rows if row.who == "lowlp"]).save(first)
+    Results(results.runs, [row for row in results.rows if row.who != "lowlp"]).save(second)
+    page = ["--page", str(tmp_path / "page.md")]
+    assert main(["bench", "--report", str(first), str(second), *page]) == 1
+    assert main(["bench", "--report", str(first), str(second), "--out", str(both), *page]) == 0
+    assert len(Results.load(both).rows) == len(results.rows)
+    assert len(Results.load(both).runs) == 2
+
+
+def test_the_command_needs_a_gpu_and_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lowlp_runtime.why_no_device", lambda: "there is none")
+    assert main(["bench", "--quick"]) == 1
+    assert capsys.readouterr().err == "lowlp: error: lowlp bench needs a GPU: there is none\n"
+    assert main(["bench", "--peers-only"]) == 1
+    assert "--peers-only: needs --peers" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not RESULTS, reason="no results have been measured yet")
+def test_the_page_and_plots_are_those_of_the_newest_results(tmp_path: Path) -> None:
+    newest, page = RESULTS[-1], ROOT / "docs" / "performance.md"
+    copy = tmp_path / "benchmarks" / "results" / newest.name
+    copy.parent.mkdir(parents=True)
+    for path in newest.parent.glob(f"{newest.stem}*"):
+        copy.with_name(path.name).write_bytes(path.read_bytes())
+    written = write_report(Results.load(newest), copy, tmp_path / "docs" / "performance.md")
+    for path in written:
+        assert path.read_text("utf-8") == (ROOT / path.relative_to(tmp_path)).read_text("utf-8"), path.name
+    assert page.is_file()
+
+
+def test_the_same_results_give_the_same_page() -> None:
+    assert page_text(made_up(), "r.json", ["a.svg"]) == page_text(made_up(), "r.json", ["a.svg"])

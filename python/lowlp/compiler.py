@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-import lowlp_runtime
 from lowlp_runtime.assemble import AssembledCubin, assemble_ptx
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
+from lowlp_runtime.device import compute_capability, current_device
+from lowlp_runtime.launcher import Launcher, launcher_of
 
 from . import __version__
 from .description import read_kernels
@@ -104,6 +105,11 @@ class CompiledKernel:
                 lines.append(f"  {key:<26} {value}")
         return "\n".join(lines)
 
+    @property
+    def launcher(self) -> Launcher:
+        """What launches it; one for all kernels of equal content."""
+        return launcher_of(self.binary)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the kernel to one file, which `lowlp.load` and `lowlp_runtime` read, the latter without a compiler.
 
@@ -115,7 +121,7 @@ class CompiledKernel:
         """Launches the kernel on a GPU; arguments by position or by name, as `lowlp_runtime.launch` takes them."""
         if arguments and named:
             raise LowlpTypeError("arguments: give all by position or all by name")
-        lowlp_runtime.launch(self.binary, named or arguments, stream=stream)
+        self.launcher(named or arguments, stream)
 
 
 def check_arch(arch: object, argument: str = "target") -> str:
@@ -416,6 +422,11 @@ def _check_count(program: Any, arguments: Sequence[object]) -> None:
 
 def current_arch() -> str:
     """The architecture of the current CUDA device. Raises `DeviceError` where there is none."""
-    major, minor = lowlp_runtime.compute_capability()
+    return arch_of(current_device())
+
+
+def arch_of(ordinal: int) -> str:
+    """The architecture of a CUDA device. Raises `DeviceError`, or `LowlpValueError` where it is not there."""
+    major, minor = compute_capability(ordinal)
     suffix = "a" if major in (9, 10, 12) else ""
     return f"sm_{major}{minor}{suffix}"

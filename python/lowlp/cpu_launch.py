@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from lowlp_runtime.arguments import bind, check_integer
 from lowlp_runtime.description import KernelDescription, Parameter
-from lowlp_runtime.launch import bind, check_integer
 from lowlp_runtime.workspace import ALIGNMENT_BYTES, WorkspaceLayout
 
 from .errors import CpuTargetError, LowlpTypeError, LowlpValueError

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,20 +9,20 @@ import numpy as np
 from lowlp_runtime.array import is_torch_tensor
 
 from .codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
-from .compiler import DEFAULT_ARCH, CompiledKernel, compile, compile_cpu, current_arch
+from .compiler import DEFAULT_ARCH, CompiledKernel, compile
 from .dtypes import DType, dtype_among, named_dtype
 from .errors import LowlpTypeError, LowlpValueError
 from .host_array import AnyArray, as_host_array, as_torch_tensor
-from .kernel_cache import Once
-from .kernels.linear import UNIT_K, linear_kernel
-from .kernels.linear_operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, padding_bytes, spec_for
+from .kernels.linear import linear_kernel
+from .kernels.linear_operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, spec_for
 from .kernels.linear_spec import ACTIVATIONS, OUTPUTS, LinearSpec, Schedule, check_weight, schedule_for, table_bits
-from .packing import PACKED_FORMAT_VERSION, padded_group, placement_name
+from .linear_kernels import cpu_kernel, notes_of
+from .linear_launch import check_shapes, linear_on_gpu
 from .quantized_tensor import QuantizedTensor, group_size_of
 from .scale_types import scale_type
 
 _INT32_MAX = 2**31 - 1
-_kernels = Once()
+_BOOLS = (bool, np.bool_)
 
 
 def linear(
@@ -59,7 +56,7 @@ def linear(
         return _linear_numpy(x, qw, bias, out)
     if is_torch_tensor(x):
         if x.is_cuda:
-            return _linear_torch(x, qw, bias, out, stream)
+            return linear_on_gpu(x, qw, bias, out, stream)
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
         host_bias = bias if bias is None else as_host_array(bias, "bias")
@@ -142,7 +139,7 @@ def compile_linear(
     )
     if schedule is None:
         schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX)
-    return compile(linear_kernel(spec, schedule), target, notes=_notes(spec, schedule, meant_for))
+    return compile(linear_kernel(spec, schedule), target, notes=notes_of(spec, schedule, meant_for))
 
 
 def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str:
@@ -156,7 +153,7 @@ def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str
 
 
 def _check_bool(value: object, argument: str) -> None:
-    if not isinstance(value, bool | np.bool_):
+    if not isinstance(value, _BOOLS):
         raise LowlpTypeError(f"{argument}: expected a bool, got {value!r:.40}")
 
 
@@ -182,40 +179,8 @@ def _rows_meant(m: Any) -> tuple[int, int] | None:
     return int(m[0]), int(m[1])
 
 
-def _notes(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) -> dict[str, object]:
-    weight_bytes, padding = padding_bytes(spec)
-    per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
-    units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
-    return {
-        "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
-        "m": list(m) if m else "any",
-        "schedule": {name: value for name, value in asdict(schedule).items() if value not in ("auto", 0)},
-        "packed format": PACKED_FORMAT_VERSION,
-        "plan": {
-            "placement": placement_name(spec.weight, spec.activation),
-            "units": f"{units}, groups padded to {padded_group(spec.group_size)}",
-            "scales": "on the f32 sums of a group",
-            "operands": "weights as A, x as B of mma m16n8k16",
-        },
-        "floor": {
-            "weight bytes": weight_bytes,
-            "of these padding": padding,
-            "scale bytes": spec.n * spec.groups * per_group_bytes,
-            "bytes per row of x": 2 * spec.k + NUMPY_TYPES[spec.out].itemsize * spec.n,
-        },
-    }
-
-
 def _type_name(wanted: object) -> str:
     return next(name for name in OUTPUTS if NUMPY_TYPES[name] == wanted)
-
-
-def _check_shapes(x_shape: tuple[int, ...], bias_shape: tuple[int, ...] | None, qw: QuantizedTensor) -> None:
-    n, k = qw.shape
-    if not x_shape or x_shape[-1] != k:
-        raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(x_shape)}")
-    if bias_shape is not None and tuple(bias_shape) != (n,):
-        raise LowlpValueError(f"bias: must have shape ({n},), got {tuple(bias_shape)}")
 
 
 # --- numpy: the CPU target --------------------------------------------------------------------------------------------
@@ -232,7 +197,7 @@ def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str
             raise LowlpTypeError(f"bias: expected a numpy array of float16, bfloat16 or float32, got {got}")
         bias_name = _type_name(bias.dtype)
         bias = np.require(bias, requirements=["C", "A"])
-    _check_shapes(x.shape, None if bias is None else bias.shape, qw)
+    check_shapes(x.shape, None if bias is None else bias.shape, qw)
     out = out_dtype or activation
     n, k = qw.shape
     y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
@@ -245,79 +210,7 @@ def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str
     aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % ALIGN_BYTES == 0
     spec = spec_for(qw, activation, out, bias_name, aligned)
     schedule = schedule_for(spec, rows.shape[0])
-    kernel = _kernels.get((spec, schedule, "cpu"), functools.partial(_compile_for_cpu, spec, schedule))
+    kernel = cpu_kernel(spec, schedule)
     extra = () if bias is None else (bias,)
     kernel(rows, *host_operands(qw, activation), *extra, y.reshape(-1, n), rows.shape[0], stride)
     return y
-
-
-def _compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> Any:
-    return compile_cpu(linear_kernel(spec, schedule), notes=_notes(spec, schedule, None))
-
-
-# --- PyTorch: the GPU -------------------------------------------------------------------------------------------------
-
-
-def _torch_types() -> dict[str, Any]:
-    torch = sys.modules["torch"]
-    return {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-
-
-def _torch_bits(array: AnyArray) -> Any:
-    """The type of tensors with the elements of an array."""
-    torch = sys.modules["torch"]
-    # The same names. PyTorch has few unsigned types, and a launch takes signed ones for them.
-    return getattr(torch, {"uint32": "int32"}.get(array.dtype.name, array.dtype.name))
-
-
-def _upload(array: AnyArray, device: Any) -> Any:
-    """A copy of a host array on `device`, byte for byte."""
-    torch = sys.modules["torch"]
-    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1).copy()
-    return torch.from_numpy(data).to(device).view(_torch_bits(array))
-
-
-def _linear_torch(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None, stream: object) -> Any:
-    torch = sys.modules["torch"]
-    types = _torch_types()
-    activation = next((name for name in ACTIVATIONS if x.dtype == types[name]), None)
-    if activation is None:
-        raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
-    bias_name = ""
-    if bias is not None:
-        if not is_torch_tensor(bias) or bias.dtype not in types.values() or bias.device != x.device:
-            raise LowlpTypeError(
-                f"bias: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {bias!r:.80}"
-            )
-        bias_name = next(name for name, dtype in types.items() if dtype == bias.dtype)
-        bias = bias.contiguous()
-    _check_shapes(tuple(x.shape), None if bias is None else tuple(bias.shape), qw)
-    out = out_dtype or activation
-    n, k = qw.shape
-    y = torch.empty((*x.shape[:-1], n), dtype=types[out], device=x.device)
-    rows = x.reshape(-1, k)
-    if rows.shape[0] == 0:
-        return y
-    if rows.stride(1) != 1:
-        rows = rows.contiguous()
-    stride = rows.stride(0) if rows.shape[0] > 1 else k
-    aligned = stride % 8 == 0 and rows.data_ptr() % ALIGN_BYTES == 0
-    spec = spec_for(qw, activation, out, bias_name, aligned)
-    schedule = schedule_for(spec, rows.shape[0])
-    with torch.cuda.device(x.device):
-        arch = current_arch()
-        kernel = _kernels.get((spec, schedule, arch), lambda: _compile_for_gpu(spec, schedule, arch))
-        parts = qw.prepared(f"{x.device} {activation}", lambda: device_operands(qw, activation, x.device))
-        extra = () if bias is None else (bias,)
-        kernel(rows, *parts, *extra, y, rows.shape[0], stride, stream=stream)
-    return y
-
-
-def _compile_for_gpu(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
-    return compile(linear_kernel(spec, schedule), arch, notes=_notes(spec, schedule, None))
-
-
-def device_operands(qw: QuantizedTensor, activation: str, device: Any) -> tuple[Any, ...]:
-    """As `host_operands`, with tensors of PyTorch on `device` in place of arrays."""
-    parts = host_operands(qw, activation)
-    return tuple(_upload(part, device) if isinstance(part, np.ndarray) else part for part in parts)

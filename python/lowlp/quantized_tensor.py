@@ -25,6 +25,8 @@ from lowlp.tables import TABLE_TYPES, check_table_shape, table_bits, table_of
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 T = TypeVar("T")
+# Kinds of calls that weights remember; they differ by M above all.
+_MAX_CALLS = 256
 
 # Elements that are worked on at a time: few enough to stay in a core's cache as float32.
 BLOCK_ELEMENTS = 1 << 18
@@ -137,6 +139,7 @@ class QuantizedTensor:
         # Reentrant: what a GPU needs is made from what the host needs.
         self._lock = threading.RLock()
         self._prepared: dict[str, Any] = {}
+        self._calls: dict[object, Any] = {}
 
     @property
     def codec(self) -> Codec:
@@ -261,6 +264,17 @@ class QuantizedTensor:
                 self._prepared[key] = make()
             value: T = self._prepared[key]
         return value
+
+    def kept_call(self, key: object) -> Any:
+        """What `keep_call` kept for `key`, or None."""
+        return self._calls.get(key)
+
+    def keep_call(self, key: object, call: T) -> T:
+        """Keeps with these weights what `linear` found out for one kind of calls, and returns it."""
+        if len(self._calls) >= _MAX_CALLS:
+            self._calls.clear()
+        self._calls[key] = call
+        return call
 
     def __repr__(self) -> str:
         parts = (("zeros", self._zeros), ("offsets", self._offsets), ("scale2", self._scale2))

@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import dataclass, field
+from typing import Any
 
 from lowlp_runtime.dlpack import DEVICE_NAMES, KDL_CUDA, KDL_CUDA_MANAGED, contiguous_strides, read_capsule
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
@@ -90,19 +91,23 @@ def as_device_array(value: object, name: str = "array", stream: int = 0) -> Devi
     )
 
 
-def _from_torch(tensor: object, name: str) -> DeviceArray:
-    get = tensor.__getattribute__
-    place, dtype = get("device"), str(get("dtype"))
-    if place.type != "cuda":
-        raise LowlpValueError(f"{name}: expected a tensor on a CUDA device, got one on {str(place)!r}")
+def torch_element(tensor: Any, name: str) -> str:
+    """The element type of a `torch.Tensor` as this package names it. Raises `LowlpTypeError` where it has no name."""
+    dtype = str(tensor.dtype)
     if dtype not in _TORCH_NAMES:
         raise LowlpTypeError(f"{name}: dtype {dtype} is not supported; allowed: {', '.join(_TORCH_NAMES)}")
+    return _TORCH_NAMES[dtype]
+
+
+def _from_torch(tensor: Any, name: str) -> DeviceArray:
+    if not tensor.is_cuda:
+        raise LowlpValueError(f"{name}: expected a tensor on a CUDA device, got one on {str(tensor.device)!r}")
     return DeviceArray(
-        get("data_ptr")(),
-        tuple(get("shape")),
-        tuple(get("stride")()),
-        _TORCH_NAMES[dtype],
-        place.index or 0,
+        tensor.data_ptr(),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        torch_element(tensor, name),
+        tensor.get_device(),
         owner=tensor,
     )
 

@@ -7,8 +7,6 @@ long as no two instances of it run at once. It is kept for good, since graphs do
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from lowlp_runtime.driver import call, driver
@@ -30,35 +28,39 @@ class _Buffer(NamedTuple):
     scratch_bytes: int
 
 
-_lock = threading.Lock()
+_EMPTY = _Buffer(0, 0, 0)
+# Held from asking for a pointer until the launch is on the stream, so that nobody frees the buffer before.
+lock = threading.Lock()
 _buffers: dict[_Key, _Buffer] = {}
 _captured: list[_Buffer] = []  # those that a graph may still use
 
 
-@contextmanager
-def workspace_pointer(layout: WorkspaceLayout, stream: int) -> Iterator[int]:
-    """The pointer to a workspace that holds `layout`, for launches on `stream`, which must happen within the block.
+def workspace_pointer(layout: WorkspaceLayout, stream: int, context: int) -> int:
+    """The pointer to a workspace that holds `layout`, for a launch on `stream`. The caller holds `lock`.
 
-    The current context is the stream's. Raises `DeviceError` where there is no memory for it.
+    context  the number of the current context, which is the stream's
+
+    Raises `DeviceError` where there is no memory for it.
     """
     capture = _capture_of(stream)
     # A stream that is captured tells no id; its handle says which one it is for as long as the capture lasts.
-    stream_id = stream if capture else int(call("cuStreamGetId", stream))
-    key = _Key(int(call("cuCtxGetId", None)), stream_id, capture)
-    # Held until the launch is on the stream, so that nobody frees the buffer before.
-    with _lock:
-        buffer = _buffers.get(key, _Buffer(0, 0, 0))
-        if layout.zeroed_bytes > buffer.zeroed_bytes or layout.scratch_bytes > buffer.scratch_bytes or not buffer.begin:
-            buffer = _buffers[key] = _replace(buffer, layout, key, stream)
-        yield buffer.begin + buffer.zeroed_bytes
+    key = _Key(context, stream if capture else int(call("cuStreamGetId", stream)), capture)
+    buffer = _buffers.get(key, _EMPTY)
+    if layout.zeroed_bytes > buffer.zeroed_bytes or layout.scratch_bytes > buffer.scratch_bytes or not buffer.begin:
+        buffer = _buffers[key] = _replace(buffer, layout, key, stream)
+    return buffer.begin + buffer.zeroed_bytes
 
 
 def _capture_of(stream: int) -> int:
     """A number of the capture that the stream takes part in; 0 for none."""
     if stream in _LEGACY:
         return 0
+    # Asked first because it is cheap, and almost always says no.
+    active = driver().CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+    if call("cuStreamIsCapturing", stream) != active:
+        return 0
     status, number, *_ = call("cuStreamGetCaptureInfo", stream)
-    return int(number) if status == driver().CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE else 0
+    return int(number) if status == active else 0
 
 
 def _replace(old: _Buffer, layout: WorkspaceLayout, key: _Key, stream: int) -> _Buffer:

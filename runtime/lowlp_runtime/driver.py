@@ -38,15 +38,21 @@ def status_text(module: ModuleType, status: Any) -> str:
     return ": ".join(parts) or str(status)
 
 
+def check_status(name: str, status: Any) -> None:
+    """Raises `DeviceError` with the name of the driver function and the driver's text for any status but success."""
+    module = driver()
+    if status != module.CUresult.CUDA_SUCCESS:
+        raise DeviceError(f"{name} failed: {status_text(module, status)}")
+
+
 def call(name: str, *arguments: Any) -> Any:
     """Calls driver function `name`. Returns its result, a tuple where it has several, None where it has none.
 
     Raises `DeviceError` with the function's name and the driver's text for any status but success.
     """
-    module = driver()
-    status, *results = getattr(module, name)(*arguments)
-    if status != module.CUresult.CUDA_SUCCESS:
-        raise DeviceError(f"{name} failed: {status_text(module, status)}")
+    status, *results = getattr(driver(), name)(*arguments)
+    if status:
+        check_status(name, status)
     if not results:
         return None
     return results[0] if len(results) == 1 else tuple(results)

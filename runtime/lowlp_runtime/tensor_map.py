@@ -4,11 +4,10 @@ The description of a kernel says which it needs, with extents and strides as fun
 launch makes them for its arguments and hands them to the kernel behind its parameters.
 """
 
-import ctypes
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowlp_runtime import grid as grids
 from lowlp_runtime.driver import call, driver
@@ -87,38 +86,53 @@ class TensorMap:
             "swizzle": self.swizzle,
         }
 
-    def encode(self, address: int, values: Mapping[str, int]) -> Any:
-        """The CUtensorMap for a tensor at `address` and these integer arguments, by name.
+    def place(self, values: Mapping[str, int]) -> "PlacedMap":
+        """The map's extents and strides for these integer arguments, by name.
 
-        Raises `LowlpValueError`, which names the parameter, for a tensor that has no map, `DeviceError` for what the
-        driver refuses.
+        Raises `LowlpValueError`, which names the parameter, for a tensor that has no map.
         """
-        extents = [grids.evaluate(expression, values) for expression in self.extents]
-        strides = [grids.evaluate(expression, values) for expression in self.strides]
-        if address % _ALIGNMENT_BYTES:
-            raise LowlpValueError(f"{self.parameter}: address {address:#x} must be a multiple of 16 bytes")
+        extents = tuple(grids.evaluate(expression, values) for expression in self.extents)
+        strides = tuple(grids.evaluate(expression, values) for expression in self.strides)
         for extent in extents:
             if not 1 <= extent <= _MAX_EXTENT:
-                raise LowlpValueError(f"{self.parameter}: extents of the tensor must be in 1..2**32, got {extents}")
+                raise LowlpValueError(
+                    f"{self.parameter}: extents of the tensor must be in 1..2**32, got {list(extents)}"
+                )
         for stride in strides:
             if stride % _ALIGNMENT_BYTES or not 0 <= stride < _MAX_STRIDE:
                 raise LowlpValueError(
-                    f"{self.parameter}: strides of the tensor must be multiples of 16 bytes below 2**40, got {strides}"
+                    f"{self.parameter}: strides of the tensor must be multiples of 16 bytes below 2**40, "
+                    f"got {list(strides)}"
                 )
-        return _encode(address, self.element_bytes, tuple(extents), tuple(strides), self.box, self.swizzle)
+        return PlacedMap(self.parameter, self.element_bytes, extents, strides, self.box, self.swizzle)
+
+
+class PlacedMap(NamedTuple):
+    """A tensor map but for the address: see `TensorMap`; extents in elements, strides in bytes."""
+
+    parameter: str
+    element_bytes: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    def encode(self, address: int) -> Any:
+        """The CUtensorMap for a tensor at `address`.
+
+        Raises `LowlpValueError`, which names the parameter, for an address that has no map, `DeviceError` for what the
+        driver refuses.
+        """
+        if address % _ALIGNMENT_BYTES:
+            raise LowlpValueError(f"{self.parameter}: address {address:#x} must be a multiple of 16 bytes")
+        return _encode(address, self)
 
 
 @functools.lru_cache(maxsize=256)
-def _encode(
-    address: int,
-    element_bytes: int,
-    extents: tuple[int, ...],
-    strides: tuple[int, ...],
-    box: tuple[int, ...],
-    swizzle: int,
-) -> Any:
+def _encode(address: int, placed: PlacedMap) -> Any:
     """Calls the driver, which counts dimensions from the innermost. What a map says depends on its arguments alone, so
     maps are kept for later launches."""
+    _, element_bytes, extents, strides, box, swizzle = placed
     cuda = driver()
     types = cuda.CUtensorMapDataType
     swizzles = cuda.CUtensorMapSwizzle
@@ -146,9 +160,3 @@ def _encode(
         cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
-
-
-def add_to_pointers(pointers: Sequence[int], maps: Sequence[Any]) -> Any:
-    """An array of the addresses of a kernel's arguments: `pointers`, and behind them its tensor maps."""
-    addresses = [*pointers, *(int(tensor_map.getPtr()) for tensor_map in maps)]
-    return (ctypes.c_void_p * len(addresses))(*addresses)

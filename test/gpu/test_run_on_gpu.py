@@ -12,7 +12,7 @@ import lowlp
 from lowlp import kernel_cache
 from lowlp.cli import main
 from lowlp.compiler import current_arch
-from lowlp.linear_op import device_operands
+from lowlp.linear_launch import device_operands
 from lowlp_runtime import KernelBinary, assemble_ptx, launch
 from lowlp_runtime.assemble import ASSEMBLERS
 from lowlp_runtime.linkers import NvJitLink

@@ -2,13 +2,20 @@
 
 import ctypes
 import enum
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
+
+from lowlp_runtime import device, device_workspace, launcher, module
+from lowlp_runtime import driver as drivers
 
 
 class Result(enum.IntEnum):
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_IMAGE = 200
+    CUDA_ERROR_INVALID_CONTEXT = 201
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900
 
 
@@ -51,6 +58,7 @@ class FakeDriver:
         self.devices = devices
         self.static_shared_bytes = static_shared_bytes
         self.reads_workspace = False  # whether kernels have a third parameter
+        self.slots = 0  # how many parameters a launch is asked for in 'values'
         self.contexts: list[int] = []
         self.calls: list[tuple[Any, ...]] = []
         self.launches: list[dict[str, Any]] = []
@@ -94,7 +102,9 @@ class FakeDriver:
     def cuCtxGetDevice(self) -> tuple[Result, int]:
         return OK, self.contexts[-1] - 100
 
-    def cuCtxGetId(self, context: None) -> tuple[Result, int]:
+    def cuCtxGetId(self, context: None) -> tuple[Result, int | None]:
+        if not self.contexts:
+            return Result.CUDA_ERROR_INVALID_CONTEXT, None
         return OK, self.contexts[-1]
 
     def cuCtxPushCurrent(self, context: int) -> tuple[Result]:
@@ -170,6 +180,9 @@ class FakeDriver:
             return Result.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 0
         return OK, self.stream_ids.get(stream, stream)
 
+    def cuStreamIsCapturing(self, stream: int) -> tuple[Result, int]:
+        return OK, int(stream in self.captures)
+
     def cuStreamGetCaptureInfo(self, stream: int) -> tuple[Result, int, int, str]:
         return OK, int(stream in self.captures), self.captures.get(stream, 0), "graph"
 
@@ -208,6 +221,10 @@ class FakeDriver:
         self.note("cuStreamDestroy", stream)
         return (OK,)
 
+    def _values(self, pointers: int) -> tuple[int, ...]:
+        addresses = (ctypes.c_uint64 * self.slots).from_address(pointers)
+        return tuple(ctypes.c_uint64.from_address(address).value for address in addresses)
+
     def cuLaunchKernel(self, function: str, *rest: Any) -> tuple[Result]:
         *sizes, shared_bytes, stream, pointers, extra = rest
         assert extra == 0
@@ -224,5 +241,28 @@ class FakeDriver:
                 "n": ctypes.c_int32.from_address(addresses[1]).value,
             }
             | ({"workspace": ctypes.c_uint64.from_address(addresses[2]).value} if self.reads_workspace else {})
+            | ({"values": self._values(pointers)} if self.slots else {})
         )
         return (OK,)
+
+
+def _forget() -> None:
+    for cached in (device._count, device._device, device.attribute, device._primary_context):
+        cached.cache_clear()
+    module._loaded.clear()
+    launcher._launchers.clear()
+    device_workspace._buffers.clear()
+    device_workspace._captured.clear()
+
+
+@pytest.fixture
+def fake_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
+    """The package on a machine with two fake GPUs of compute capability 9.0."""
+    fake = FakeDriver()
+    for user in (drivers, device, module, device_workspace, launcher):
+        monkeypatch.setattr(user, "driver", lambda: fake)
+    monkeypatch.setattr("lowlp_runtime.stream.driver", lambda: fake)
+    monkeypatch.setattr("lowlp_runtime.linkers.driver", lambda: fake)
+    _forget()
+    yield fake
+    _forget()

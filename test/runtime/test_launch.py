@@ -1,5 +1,6 @@
 """Launches, on a fake driver: what reaches cuLaunchKernel, and what is refused before."""
 
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,6 @@ from fake_driver import FakeDriver
 from saved_kernel import describe
 
 from lowlp_runtime import DeviceArray, DeviceError, KernelBinary, LowlpTypeError, LowlpValueError, Parameter, launch
-from lowlp_runtime.launch import prepare
 from lowlp_runtime.stream import stream_handle
 
 FAR = 0x7F0000000000
@@ -131,23 +131,34 @@ def test_refuses_values(kernel: KernelBinary, arguments: Any, message: str) -> N
         launch(kernel, arguments)
 
 
-def test_arrays_must_share_a_device() -> None:
-    pair = describe(parameters=(Parameter("a", "pointer", "u8"), Parameter("b", "pointer", "f16")), grid=(1, 1, 1))
+def test_arrays_must_share_a_device(kernel: KernelBinary) -> None:
+    parameters = (Parameter("a", "pointer", "u8"), Parameter("b", "pointer", "f16"))
+    pair = KernelBinary(describe(parameters=parameters, grid=(1, 1, 1)), cubins=kernel.cubins)
     arrays = [DeviceArray(FAR, (1,), (1,), "u8", 0), DeviceArray(FAR, (1,), (1,), "f16", 1)]
     with pytest.raises(LowlpValueError, match="arrays must be on one CUDA device, got a on 0, b on 1"):
-        prepare(pair, arrays, 0)
+        launch(pair, arrays)
 
 
-def test_scalars_are_packed_low_bytes_first() -> None:
+def test_scalars_are_packed_low_bytes_first(
+    kernel: KernelBinary, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def look(*arguments: Any) -> tuple[int]:
+        pointers = (ctypes.c_void_p * 4).from_address(arguments[9])
+        seen.extend(ctypes.string_at(pointer, 8).hex() for pointer in pointers)
+        return (fake_driver.CUresult.CUDA_SUCCESS,)
+
+    monkeypatch.setattr(fake_driver, "cuLaunchKernel", look)
     kinds = ("i32", "i64", "f32", "f64")
-    scalars = describe(parameters=tuple(Parameter(f"p{kind}", kind) for kind in kinds), grid=(1, 1, 1))
-    prepared = prepare(scalars, [-2, 2**40, 1.5, -2], 0)
-    assert prepared.slots.hex() == "feffffffffffffff00000000000100000000c03f0000000000000000000000c0"
-    assert prepared.integers == {"pi32": -2, "pi64": 2**40}
+    parameters = tuple(Parameter(f"p{kind}", kind) for kind in kinds)
+    scalars = KernelBinary(describe(parameters=parameters, grid=(1, 1, 1)), cubins=kernel.cubins)
+    launch(scalars, [-2, 2**40, 1.5, -2])
+    assert seen == ["feffffffffffffff", "0000000000010000", "0000c03f00000000", "00000000000000c0"]
     with pytest.raises(LowlpValueError, match=r"pf32: 1e\+39 is out of range of f32"):
-        prepare(scalars, [0, 0, 1e39, 0], 0)
+        launch(scalars, [0, 0, 1e39, 0])
     with pytest.raises(LowlpTypeError, match=r"pf64: expected a float \(f64\), got str"):
-        prepare(scalars, [0, 0, 0.0, "1"], 0)
+        launch(scalars, [0, 0, 0.0, "1"])
 
 
 class ProtocolStream:

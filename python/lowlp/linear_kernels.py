@@ -1,0 +1,65 @@
+"""The kernels of `linear`, compiled when first needed and kept; and what each of them tells of itself."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict
+
+from .compiler import CompiledKernel, CpuKernel, compile, compile_cpu
+from .kernel_cache import Once
+from .kernels.linear import UNIT_K, linear_kernel
+from .kernels.linear_operands import NUMPY_TYPES, padding_bytes
+from .kernels.linear_spec import LinearSpec, Schedule
+from .packing import PACKED_FORMAT_VERSION, padded_group, placement_name
+
+_kernels = Once()
+
+
+def cpu_kernel(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
+    """The kernel for the CPU target."""
+    key = (spec, schedule, "cpu")
+    kernel: CpuKernel = _kernels.get(key, functools.partial(_compile_for_cpu, spec, schedule))
+    return kernel
+
+
+def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
+    """The kernel for an architecture."""
+    key = (spec, schedule, arch)
+    kernel: CompiledKernel = _kernels.get(key, functools.partial(_compile_for_gpu, spec, schedule, arch))
+    return kernel
+
+
+def _compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
+    return compile_cpu(linear_kernel(spec, schedule), notes=notes_of(spec, schedule, None))
+
+
+def _compile_for_gpu(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
+    return compile(linear_kernel(spec, schedule), arch, notes=notes_of(spec, schedule, None))
+
+
+def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) -> dict[str, object]:
+    """What is kept with the kernel: its problem, schedule and plan, and the bytes that it cannot do without.
+
+    m  the least and the largest number of rows it is meant for; None: any
+    """
+    weight_bytes, padding = padding_bytes(spec)
+    per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
+    units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
+    return {
+        "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
+        "m": list(m) if m else "any",
+        "schedule": {name: value for name, value in asdict(schedule).items() if value not in ("auto", 0)},
+        "packed format": PACKED_FORMAT_VERSION,
+        "plan": {
+            "placement": placement_name(spec.weight, spec.activation),
+            "units": f"{units}, groups padded to {padded_group(spec.group_size)}",
+            "scales": "on the f32 sums of a group",
+            "operands": "weights as A, x as B of mma m16n8k16",
+        },
+        "floor": {
+            "weight bytes": weight_bytes,
+            "of these padding": padding,
+            "scale bytes": spec.n * spec.groups * per_group_bytes,
+            "bytes per row of x": 2 * spec.k + NUMPY_TYPES[spec.out].itemsize * spec.n,
+        },
+    }

@@ -1,0 +1,197 @@
+"""Launching one kernel again and again: what does not change from launch to launch is made ready once.
+
+    reading     what turns an argument into a number is chosen per parameter (`lowlp_runtime.arguments`)
+    shapes      grid, workspace and tensor maps depend on the integer arguments alone, and are kept for those seen last
+    functions   of the contexts that the kernel was loaded in
+    memory      each thread has the values of a launch, and the pointers to them, at one address
+"""
+
+import ctypes
+import functools
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lowlp_runtime import device as devices
+from lowlp_runtime import device_workspace
+from lowlp_runtime.arguments import ArraysOfLaunch, bind, check_address, check_integer, reader_of
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.description import KernelDescription
+from lowlp_runtime.driver import call, check_status, driver
+from lowlp_runtime.grid import evaluate_grid
+from lowlp_runtime.module import LoadedKernel, load_in_current_context
+from lowlp_runtime.stream import current_stream, order_after, stream_handle
+from lowlp_runtime.tensor_map import PlacedMap
+from lowlp_runtime.workspace import WorkspaceLayout
+
+_SLOT_BYTES = 8
+_KEPT_SHAPES = 256
+
+
+class _Shape(NamedTuple):
+    """What the integer arguments decide.
+
+    grid       blocks in x, y, z
+    workspace  where its parts lie; None without one
+    maps       tensor maps, each with the place of its pointer among the parameters
+    """
+
+    grid: tuple[int, int, int]
+    workspace: WorkspaceLayout | None
+    maps: tuple[tuple[int, PlacedMap], ...]
+
+
+class _Memory(threading.local):
+    """One thread's memory for the values of a launch and the pointers to them. It is used anew by every launch: the
+    driver copies the values before cuLaunchKernel returns."""
+
+    def __init__(self, slots: int, maps: int) -> None:
+        self.slots = ctypes.create_string_buffer(_SLOT_BYTES * max(slots, 1))
+        base = ctypes.addressof(self.slots)
+        addresses = [base + _SLOT_BYTES * slot for slot in range(slots)] + [0] * maps
+        self.pointers = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+        self.pointers_address = ctypes.addressof(self.pointers)
+
+
+class Launcher:
+    """Launches a kernel; made by `launcher_of`, which keeps it. Any number of threads may use it at once."""
+
+    def __init__(self, binary: KernelBinary) -> None:
+        description = binary.description
+        self._binary = binary
+        self._parameters = description.parameters
+        self._block, self._shared_bytes = description.block, description.shared_bytes
+        self._readers = [reader_of(parameter) for parameter in description.parameters]
+        self._integers = [place for place, p in enumerate(description.parameters) if p.is_integer]
+        self._aligned = [
+            (place, p.alignment_bytes - 1) for place, p in enumerate(description.parameters) if p.alignment_bytes > 1
+        ]
+        # The pointer to the workspace is the last value.
+        self._values = struct.Struct(description.argument_struct.format + ("Q" if description.workspace else ""))
+        slots = len(description.parameters) + bool(description.workspace)
+        self._map_slots = range(slots, slots + len(description.tensor_maps))
+        self._memory = _Memory(slots, len(description.tensor_maps))
+        self._shape_of = functools.lru_cache(maxsize=_KEPT_SHAPES)(functools.partial(_shape_of, description))
+        self._functions: dict[int, LoadedKernel] = {}  # by the number of the context
+
+    @property
+    def description(self) -> KernelDescription:
+        """What is launched."""
+        return self._binary.description
+
+    def __call__(self, arguments: Sequence[object] | Mapping[str, object], stream: object = None) -> None:
+        """Puts one run on a stream; see `lowlp_runtime.launch`."""
+        bound = bind(self.description, arguments)
+        handle = current_stream(bound) if stream is None else stream_handle(stream)
+        arrays = ArraysOfLaunch(handle)
+        values = [read(value, arrays) for read, value in zip(self._readers, bound, strict=True)]
+        self.run(values, arrays.device, handle, tuple(dict.fromkeys(arrays.producer_streams)))
+
+    def read(self, place: int, value: object) -> int | float:
+        """An argument for the parameter at `place` as `run` takes it. Raises what `lowlp_runtime.launch` raises."""
+        return self._readers[place](value, ArraysOfLaunch(0))
+
+    def run(
+        self, values: Sequence[int | float], ordinal: int | None, stream: int, producer_streams: Sequence[int] = ()
+    ) -> None:
+        """Puts one run on a stream, of arguments that are numbers already.
+
+        values            one for each parameter, in order; of a pointer the address
+        ordinal           the device of the arrays; None: the driver says it of an address
+        stream            a handle
+        producer_streams  handles of streams whose work must come first
+
+        Does nothing where the grid has no blocks. Raises `LowlpValueError` for an integer that is out of range and an
+        address that is not aligned, `DeviceError` for what the driver refuses.
+        """
+        for place, mask in self._aligned:
+            if values[place] & mask:  # type: ignore[operator]
+                check_address(self._parameters[place], int(values[place]))
+        shape = self._shape_of(*[values[place] for place in self._integers])
+        if shape is None:
+            return
+        if ordinal is None:
+            ordinal = self._device_of(values)
+        _, context = driver().cuCtxGetId(None)
+        loaded = self._functions.get(context)
+        if loaded is not None and loaded.device == ordinal and not producer_streams:
+            self._launch(loaded, context, shape, values, stream)
+            return
+        with devices.on_device(ordinal):
+            context = int(call("cuCtxGetId", None))
+            loaded = self._functions[context] = load_in_current_context(self._binary, ordinal)
+            for producer in producer_streams:
+                order_after(stream, producer)
+            self._launch(loaded, context, shape, values, stream)
+
+    def _launch(
+        self, loaded: LoadedKernel, context: int, shape: _Shape, values: Sequence[int | float], stream: int
+    ) -> None:
+        """Puts the launch on the stream, in the current context, whose number is `context`."""
+        memory = self._memory
+        # The maps live until the driver has copied what they hold.
+        maps = self._point_at_maps(memory, shape, values) if shape.maps else ()
+        if shape.workspace is None:
+            self._values.pack_into(memory.slots, 0, *values)
+            self._call_driver(loaded, shape, stream, memory)
+        else:
+            with device_workspace.lock:
+                pointer = device_workspace.workspace_pointer(shape.workspace, stream, context)
+                self._values.pack_into(memory.slots, 0, *values, pointer)
+                self._call_driver(loaded, shape, stream, memory)
+        del maps
+
+    def _point_at_maps(self, memory: _Memory, shape: _Shape, values: Sequence[int | float]) -> Sequence[object]:
+        maps = [placed.encode(int(values[place])) for place, placed in shape.maps]
+        for slot, tensor_map in zip(self._map_slots, maps, strict=True):
+            memory.pointers[slot] = int(tensor_map.getPtr())
+        return maps
+
+    def _call_driver(self, loaded: LoadedKernel, shape: _Shape, stream: int, memory: _Memory) -> None:
+        (status,) = driver().cuLaunchKernel(
+            loaded.function, *shape.grid, *self._block, self._shared_bytes, stream, memory.pointers_address, 0
+        )
+        if status:
+            check_status("cuLaunchKernel", status)
+
+    def _device_of(self, values: Sequence[int | float]) -> int:
+        """The device of the first address that is not null; without one the current device."""
+        addresses = (int(value) for p, value in zip(self._parameters, values, strict=True) if p.is_pointer)
+        address = next(filter(None, addresses), 0)
+        return devices.device_of_pointer(address) if address else devices.current_device()
+
+
+def _shape_of(description: KernelDescription, *integers: int) -> _Shape | None:
+    """What the integer arguments decide; None for a grid without blocks.
+
+    Raises `LowlpValueError` for a number that does not fit its parameter, or gives no grid, workspace or tensor map.
+    """
+    parameters = [parameter for parameter in description.parameters if parameter.is_integer]
+    values = {parameter.name: number for parameter, number in zip(parameters, integers, strict=True)}
+    for parameter, number in zip(parameters, integers, strict=True):
+        check_integer(parameter, number)
+    grid = evaluate_grid(description.grid, values)
+    if 0 in grid:
+        return None
+    names = [parameter.name for parameter in description.parameters]
+    return _Shape(
+        grid,
+        description.lay_out_workspace(values) if description.workspace else None,
+        tuple((names.index(entry.parameter), entry.place(values)) for entry in description.tensor_maps),
+    )
+
+
+_lock = threading.Lock()
+_launchers: dict[str, Launcher] = {}
+
+
+def launcher_of(kernel: KernelBinary) -> Launcher:
+    """The launcher of a kernel: one for all kernels of equal content, kept as long as the process lives."""
+    found = _launchers.get(kernel.content_hash)
+    if found is None:
+        with _lock:
+            found = _launchers.setdefault(kernel.content_hash, Launcher(kernel))
+    return found
+
+

@@ -1,0 +1,210 @@
+"""`lowlp.linear` on CUDA tensors, on a fake driver and a fake PyTorch: what reaches the driver, at first and later."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp import linear_launch
+from lowlp.errors import LowlpTypeError, LowlpValueError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
+from fake_driver import FakeDriver, fake_driver  # noqa: E402
+from fake_torch import FakeDevice, FakeTensor, FakeTorch, fake_torch  # noqa: E402
+
+__all__ = ["fake_driver", "fake_torch"]
+
+N, K = 64, 128
+GPU, SECOND_GPU = FakeDevice(0), FakeDevice(1)
+
+
+@pytest.fixture
+def torch(fake_torch: FakeTorch, fake_driver: FakeDriver) -> Iterator[FakeTorch]:
+    fake_driver.contexts = [100]
+    return fake_torch
+
+
+@pytest.fixture
+def qw() -> lowlp.QuantizedTensor:
+    codes = np.random.default_rng(0).integers(0, 16, (N, K), dtype=np.uint8)
+    return lowlp.QuantizedTensor(codes, dtype="uint4", scales=np.ones((N, 1), np.float32))
+
+
+def tensor(torch: FakeTorch, *shape: int, dtype: Any = None, device: FakeDevice = GPU, **more: Any) -> FakeTensor:
+    return FakeTensor(shape, dtype or torch.float16, device, **more)  # type: ignore[attr-defined]
+
+
+def forbid_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("prepared again")
+
+    monkeypatch.setattr(linear_launch, "_prepare", refuse)
+
+
+def test_a_later_call_only_allocates_and_launches(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_driver.slots = 6  # x, weights, scales, y, m, x_stride
+    first_x, second_x = tensor(torch, 3, K), tensor(torch, 3, K)
+    first = lowlp.linear(first_x, qw)
+    forbid_preparation(monkeypatch)
+    second = lowlp.linear(second_x, qw)
+    assert (second.shape, second.dtype) == ((3, N), torch.float16)  # type: ignore[attr-defined]
+    before, after = (launch["values"] for launch in fake_driver.launches)
+    assert (before[0], before[3:]) == (first_x.data_ptr(), (first.data_ptr(), 3, K))
+    assert (after[0], after[3:]) == (second_x.data_ptr(), (second.data_ptr(), 3, K))
+    assert before[1:3] == after[1:3]
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 1
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])
+def test_mistakes_are_found_in_every_call(torch: FakeTorch, qw: lowlp.QuantizedTensor, calls_before: int) -> None:
+    x, bias = tensor(torch, 3, K), tensor(torch, N)
+    for _ in range(calls_before):
+        lowlp.linear(x, qw)
+        lowlp.linear(x, qw, bias=bias)
+    with pytest.raises(LowlpValueError, match=r"x: the last dimension must be K = 128, got shape \(3, 64\)"):
+        lowlp.linear(tensor(torch, 3, 64), qw)
+    with pytest.raises(LowlpValueError, match=r"x: the last dimension must be K = 128, got shape \(\)"):
+        lowlp.linear(tensor(torch), qw)
+    with pytest.raises(LowlpTypeError, match=r"x: expected float16 or bfloat16, got torch.float32"):
+        lowlp.linear(tensor(torch, 3, K, dtype=torch.float32), qw)  # type: ignore[attr-defined]
+    with pytest.raises(LowlpValueError, match=r"bias: must have shape \(64,\), got \(63,\)"):
+        lowlp.linear(x, qw, bias=tensor(torch, N - 1))
+    for wrong in (tensor(torch, N, device=SECOND_GPU), tensor(torch, N, dtype=torch.int8), np.zeros(N, np.float16)):  # type: ignore[attr-defined]
+        with pytest.raises(LowlpTypeError, match="bias: expected a tensor of float16, bfloat16 or float32 on cuda:0"):
+            lowlp.linear(x, qw, bias=wrong)
+    with pytest.raises(LowlpTypeError, match="batch_invariant: expected a bool, got 1"):
+        lowlp.linear(x, qw, batch_invariant=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])
+def test_rows_of_any_place(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor, calls_before: int
+) -> None:
+    fake_driver.slots = 6
+    base = 0x7100_0000_0000
+
+    def rows_of(x: FakeTensor) -> tuple[int, ...]:
+        for _ in range(calls_before + 1):
+            y = lowlp.linear(x, qw)
+        assert y.shape == (*x.shape[:-1], N)
+        values = fake_driver.launches[-1]["values"]
+        return values[0] - base, *values[4:]
+
+    assert rows_of(tensor(torch, 5, K, address=base)) == (0, 5, K)
+    assert rows_of(tensor(torch, 5, K, strides=(300, 1), address=base + 6)) == (6, 5, 300)
+    assert rows_of(tensor(torch, 2, 3, K, address=base)) == (0, 6, K)
+    assert rows_of(tensor(torch, K, address=base)) == (0, 1, K)
+    assert rows_of(tensor(torch, 1, K, strides=(999, 1), address=base)) == (0, 1, K)
+    assert rows_of(tensor(torch, 2, 3, K, strides=(900, 300, 1), address=base)) == (0, 6, 300)
+    # Copied: steps along K, and rows that no one stride reaches.
+    assert rows_of(tensor(torch, 5, K, strides=(300, 2), address=base))[1:] == (5, K)
+    assert rows_of(tensor(torch, 2, 3, K, strides=(1000, 300, 1), address=base))[1:] == (6, K)
+    assert all(launch["values"][5] in (K, 300) for launch in fake_driver.launches)
+
+
+def test_alignment_selects_the_kernel(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor
+) -> None:
+    for x in (tensor(torch, 3, K), tensor(torch, 3, K, address=0x7100_0000_0002), tensor(torch, 3, K)):
+        lowlp.linear(x, qw)
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 2
+    assert len(fake_driver.launches) == 3
+
+
+def test_no_rows_launch_nothing(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
+    assert lowlp.linear(tensor(torch, 2, 0, K), qw).shape == (2, 0, N)
+    assert fake_driver.launches == []
+
+
+def test_types_and_bias(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
+    fake_driver.slots = 7
+    x = tensor(torch, 3, K, dtype=torch.bfloat16)  # type: ignore[attr-defined]
+    bias = tensor(torch, N, dtype=torch.float32)  # type: ignore[attr-defined]
+    for _ in range(2):
+        y = lowlp.linear(x, qw, bias=bias, out_dtype="f32")
+        assert y.dtype is torch.float32  # type: ignore[attr-defined]
+        assert fake_driver.launches[-1]["values"][3:] == (bias.data_ptr(), y.data_ptr(), 3, K)
+        assert lowlp.linear(x, qw, bias=bias).dtype is torch.bfloat16  # type: ignore[attr-defined]
+
+
+def test_streams(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
+    x = tensor(torch, 3, K)
+    torch.streams[0] = 5
+    for stream in (None, 5, 6, None, 6):
+        lowlp.linear(x, qw, stream=stream)
+    # The result is allocated in the order of the stream on which it is written.
+    assert torch.empty_on == [5, 5, 6, 5, 6]
+    assert [launch["stream"] for launch in fake_driver.launches] == [5, 5, 6, 5, 6]
+
+
+def test_devices(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
+    for device in (GPU, SECOND_GPU, GPU, SECOND_GPU):
+        y = lowlp.linear(tensor(torch, 3, K, device=device), qw)
+        assert y.device == device
+    assert [launch["context"] for launch in fake_driver.launches] == [100, 101, 100, 101]
+    assert fake_driver.contexts == [100]
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 2
+
+
+def test_a_thread_without_a_context(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
+    x = tensor(torch, 3, K)
+    lowlp.linear(x, qw)
+    fake_driver.contexts = []
+    lowlp.linear(x, qw)
+    assert [launch["context"] for launch in fake_driver.launches] == [100, 100]
+    assert fake_driver.contexts == []
+
+
+def test_many_threads(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
+    fake_driver.slots = 6
+    found: dict[int, int] = {}
+    lowlp.linear(tensor(torch, 1, K), qw)
+
+    def work(rows: int) -> None:
+        for _ in range(200):
+            x = tensor(torch, rows, K)
+            found[x.data_ptr()] = rows
+            lowlp.linear(x, qw)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(rows,)) for rows in range(1, 9)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    launches = [launch["values"] for launch in fake_driver.launches[1:]]
+    assert len(launches) == 8 * 200
+    assert all(found[values[0]] == values[4] for values in launches)
+
+
+def test_weights_go_when_nobody_holds_them(torch: FakeTorch) -> None:
+    gc.disable()
+    try:
+        weights = [lowlp.QuantizedTensor(np.zeros((N, K), np.uint8), dtype="uint4", scales=np.ones((N, 1), np.float32))]
+        lowlp.linear(tensor(torch, 3, K), weights[0])
+        held = weakref.ref(weights[0])
+        weights.clear()
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+def test_what_weights_remember_is_bounded(torch: FakeTorch, qw: lowlp.QuantizedTensor) -> None:
+    for m in range(1, 300):
+        lowlp.linear(tensor(torch, m, K), qw)
+    assert 0 < len(qw._calls) <= 256

@@ -14,6 +14,7 @@ void lowlp::registerAllPasses() {
   registerDecomposeBitSlices();
   registerEmitPTX();
   registerExpandExchanges();
+  registerPipelineLoops();
   registerPlanDecode();
   registerPlanMemory();
   registerReinterpretLayouts();

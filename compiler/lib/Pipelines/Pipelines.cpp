@@ -22,6 +22,9 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
                                   const PipelineOptions &options) {
   manager.addNestedPass<KernelOp>(createReinterpretLayouts());
   if (options.optLevel > 0) {
+    PipelineLoopsOptions pipelining;
+    pipelining.arch = options.arch;
+    manager.addNestedPass<KernelOp>(createPipelineLoops(pipelining));
     PlanDecodeOptions decoding;
     decoding.arch = options.arch;
     manager.addNestedPass<KernelOp>(createPlanDecode(decoding));

@@ -366,14 +366,20 @@ private:
       made.insert(value.getDefiningOp());
       return value;
     };
-    if (llvm::any_of(scales, [](float scale) { return scale != 1; })) {
-      Value factors = buildRows(builder, loc, type, scales);
-      sum = remember(MulOp::create(builder, loc, sum, factors));
-    }
+    Value factors = buildRows(builder, loc, type, scales);
+    bool isScaled =
+        llvm::any_of(scales, [](float scale) { return scale != 1; });
     if (sumsOfX) {
-      Value rows = buildRows(builder, loc, type, offsets);
+      // The product with a power of two is exact, so one rounding is left, as
+      // for a difference.
+      SmallVector<float> negative =
+          llvm::map_to_vector(offsets, [](float offset) { return -offset; });
+      Value rows = buildRows(builder, loc, type, negative);
       Value part = remember(MulOp::create(builder, loc, rows, sumsOfX));
-      sum = remember(SubOp::create(builder, loc, sum, part));
+      sum = isScaled ? remember(FmaOp::create(builder, loc, sum, factors, part))
+                     : remember(AddOp::create(builder, loc, sum, part));
+    } else if (isScaled) {
+      sum = remember(MulOp::create(builder, loc, sum, factors));
     }
     result.replaceUsesWithIf(
         sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });

@@ -23,6 +23,11 @@ LogicalResult AllocMbarriersOp::verify() {
     return emitOpError("must stand in the body of the kernel itself, but is "
                        "in a ")
            << (*this)->getParentOp()->getName();
+  if (getByWarps())
+    for (Operation *user : getBarriers().getUsers())
+      if (!isa<MbarrierArriveOp, MbarrierWaitOp>(user))
+        return user->emitOpError("arrives as one thread at mbarriers that "
+                                 "count warps");
   return success();
 }
 

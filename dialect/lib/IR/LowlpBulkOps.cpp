@@ -92,6 +92,29 @@ int64_t CopyTensorOp::getSwizzleBytes() {
          8;
 }
 
+/// PTX ISA, "cp.async.bulk.tensor": extents of a box.
+static constexpr int64_t kMaxBoxExtent = 256;
+
+std::optional<SmallVector<int64_t>> CopyTensorOp::getBox() {
+  SmallVector<int64_t> box(getShape());
+  if (llvm::any_of(getShape().drop_back(),
+                   [](int64_t extent) { return extent > kMaxBoxExtent; }))
+    return std::nullopt;
+  if (box.back() <= kMaxBoxExtent)
+    return box;
+  // A row in pieces, each a copy of its own.
+  int64_t chunk =
+      kBulkBytes * 8 / *getElementBits(getSource().getType().getElementType());
+  int64_t pieces = llvm::divideCeil(box.back(), kMaxBoxExtent);
+  while (pieces * chunk <= box.back() && box.back() % (pieces * chunk) != 0)
+    ++pieces;
+  if (getSwizzleBytes() || box.back() % (pieces * chunk) != 0)
+    return std::nullopt;
+  std::fill(box.begin(), box.end() - 1, 1);
+  box.back() /= pieces;
+  return box;
+}
+
 LogicalResult CopyTensorOp::verify() {
   SharedType shared = getDestination().getType();
   CopiedPart part = {getSource(), getSourceOffsets().size(), shared,
@@ -115,10 +138,11 @@ LogicalResult CopyTensorOp::verify() {
   if (int64_t rank = getSource().getType().getRank(); rank > 5)
     return emitOpError("the view must have 1 to 5 dimensions, but has ")
            << rank;
-  for (int64_t extent : getShape())
-    if (extent > 256)
-      return emitOpError("an extent of shape must be at most 256, but is ")
-             << extent;
+  if (!getBox())
+    return emitOpError("an extent of shape must be at most 256, the last one "
+                       "without a swizzle a multiple of one that is, but "
+                       "shape is ")
+           << getShape();
   if (getShape() != ArrayRef(shared.getShape()).take_back(getShape().size()))
     return emitOpError("shape must be the last extents of the shared tile");
   const SharedLayout &layout = shared.getLayout();

@@ -55,6 +55,7 @@ LogicalResult AddOp::verify() { return verifyArithmeticType(*this, getType()); }
 LogicalResult SubOp::verify() { return verifyArithmeticType(*this, getType()); }
 LogicalResult MulOp::verify() { return verifyArithmeticType(*this, getType()); }
 LogicalResult DivOp::verify() { return verifyComputeType(*this, getType()); }
+LogicalResult FmaOp::verify() { return verifyComputeType(*this, getType()); }
 LogicalResult NegOp::verify() {
   return verifySignedArithmeticType(*this, getType());
 }
@@ -127,10 +128,13 @@ LogicalResult DotOp::verify() {
   if (b.getShape()[0] != k)
     return emitOpError("K must match: a is ")
            << m << "x" << k << ", b is " << b.getShape()[0] << "x" << n;
-  if (c.getShape()[0] != m || c.getShape()[1] != n)
+  if (c.getShape()[0] % m != 0 || c.getShape()[1] != n)
     return emitOpError("c must be ")
-           << m << "x" << n << ", but is " << c.getShape()[0] << "x"
-           << c.getShape()[1];
+           << m << "x" << n << ", or a multiple of the rows, but is "
+           << c.getShape()[0] << "x" << c.getShape()[1];
+  if (int64_t slices = getNumSlices(); k % slices != 0)
+    return emitOpError("K = ") << k << " does not divide into the " << slices
+                               << " slices that c has rows for";
   Type sum = getSumType(a.getElementType(), b.getElementType());
   if (!sum)
     return emitOpError("a and b must both hold f16, both bf16, both ui1, 8-bit "

@@ -120,8 +120,8 @@ def _warn_of_padding(spec: LinearSpec) -> None:
 
 
 def _per_row(qw: QuantizedTensor, part: AnyArray) -> AnyArray:
-    """Scales, zeros or offsets as kernels read them, [N, K / group_size]: one of the whole tensor is repeated."""
+    """Scales, zeros or offsets as kernels read them, [K / group_size, N]: one of the whole tensor is repeated."""
     n, k = qw.shape
-    spread: NDArray[Any] = np.ascontiguousarray(np.broadcast_to(part, (n, k // qw.group_size)))
+    spread: NDArray[Any] = np.ascontiguousarray(np.broadcast_to(part, (n, k // qw.group_size)).T)
     # Launches know floats of 8 bits as bytes.
     return spread.view(np.uint8) if spread.itemsize == 1 else spread

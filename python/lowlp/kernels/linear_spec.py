@@ -8,37 +8,89 @@ from typing import Final
 from ..codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec
 from ..dtypes import DType, dtype
 from ..errors import LowlpValueError
+from ..language.control_flow import MAX_STAGES
 from ..language.kernels import TABLE_COPIES, TABLE_FORMS
 from ..packing import find_placement
 from ..scale_types import SCALE_DTYPES
 
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
-COLUMNS: Final = (8, 16, 32)
-WARPS: Final = (1, 2, 4)
+COLUMNS: Final = (8, 16, 32, 64)
+WARPS: Final = (1, 2, 4, 8, 16)
+MAX_WARPS: Final = 32
 
 
 @dataclass(frozen=True)
 class Schedule:
     """How a kernel for `linear` divides its work. No result depends on it, and no packed weight.
 
-    columns       rows of x that a block takes, columns of its tile of y^T: 8, 16 or 32
-    warps         of a block, one above the other along N: 1, 2 or 4
-    table_form    how codes of a table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
-    table_copies  of that table, for its banks: a power of two up to 32; 0 chooses
+    columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32 or 64
+    warps          of a block, one above the other along N: 1, 2, 4, 8 or 16
+    table_form     how codes of a table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
+    table_copies   of that table, for its banks: a power of two up to 32; 0 chooses
+
+    With `stages` the work is streamed (`linear_streaming`), and the following count:
+
+    stages         of the loop, which loads so many less one ahead: 2 to 9
+    row_tiles      of 16 rows, of a warp: 1, 2, 4 or 8; whole units of packed weights
+    slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
+    units          of 64 weights along K, of a slice in a step: 1 or 2
+    steps          in a stage: 1, 2, 4 or 8
+    blocks_per_sm  as which the work is divided: 1 to 8
     """
 
     columns: int = 8
     warps: int = 1
     table_form: str = "auto"
     table_copies: int = 0
+    stages: int = 0
+    row_tiles: int = 4
+    slices: int = 1
+    units: int = 1
+    steps: int = 1
+    blocks_per_sm: int = 1
 
     def __post_init__(self) -> None:
-        choices = (("columns", COLUMNS), ("warps", WARPS), ("table_form", TABLE_FORMS), ("table_copies", TABLE_COPIES))
+        choices = (
+            ("columns", COLUMNS),
+            ("warps", WARPS),
+            ("table_form", TABLE_FORMS),
+            ("table_copies", TABLE_COPIES),
+            ("stages", (0, *range(2, MAX_STAGES + 1))),
+            ("row_tiles", (1, 2, 4, 8)),
+            ("slices", (1, 2, 4, 8, 16)),
+            ("units", (1, 2)),
+            ("steps", (1, 2, 4, 8)),
+            ("blocks_per_sm", tuple(range(1, 9))),
+        )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:
                 found = getattr(self, name)
                 raise LowlpValueError(f"{name}: must be one of {', '.join(map(str, allowed))}, got {found!r}")
+        if self.warps * self.slices > MAX_WARPS:
+            raise LowlpValueError(
+                f"warps, slices: a block has at most {MAX_WARPS} warps, got {self.warps} x {self.slices}"
+            )
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return 32 * self.warps * self.slices
+
+    @property
+    def rows(self) -> int:
+        """Rows of W, columns of y, that a block with stages takes."""
+        return 16 * self.row_tiles * self.warps
+
+    @property
+    def step_k(self) -> int:
+        """Weights along K of a step."""
+        return 64 * self.units * self.slices
+
+    @property
+    def stage_k(self) -> int:
+        """Weights along K of a stage."""
+        return self.steps * self.step_k
 
 
 @dataclass(frozen=True)
@@ -117,6 +169,16 @@ class LinearSpec:
         return int(find_placement(self.weight, self.activation).unit_rows)
 
     @property
+    def is_bipolar(self) -> bool:
+        """Whether codes u stand for 2 u - (2^b - 1)."""
+        return self.weight.startswith("bipolar")
+
+    @property
+    def code_type(self) -> str:
+        """The type as which codes are loaded."""
+        return f"uint{self.bits}" if self.table or self.is_bipolar else self.weight
+
+    @property
     def corrector(self) -> str:
         """The type of the zero points or offsets, or ''."""
         return self.zeros or self.offsets
@@ -124,9 +186,9 @@ class LinearSpec:
 
 def schedule_for(spec: LinearSpec, m: int) -> Schedule:
     """The schedule for m rows of x: as few columns as hold them, and as many warps as have units."""
-    columns = next((columns for columns in COLUMNS if m <= columns), COLUMNS[-1])
+    columns = next((columns for columns in COLUMNS[:3] if m <= columns), COLUMNS[2])
     units = -(-spec.n // spec.rows_of_unit)
-    return Schedule(columns, max(warps for warps in WARPS if warps <= units))
+    return Schedule(columns, max(warps for warps in WARPS[:3] if warps <= units))
 
 
 def table_bits(weight: str) -> int | None:

@@ -36,6 +36,7 @@ from .elementwise import clamp as clamp
 from .elementwise import equal as equal
 from .elementwise import exp as exp
 from .elementwise import exp2 as exp2
+from .elementwise import fma as fma
 from .elementwise import log2 as log2
 from .elementwise import maximum as maximum
 from .elementwise import minimum as minimum

@@ -12,12 +12,14 @@ from typing import Any
 
 from lowlp._mlir import ir
 
-from .scalars import Scalar, as_index, convert, describe, known_nonnegative, logical
+from .scalars import Scalar, as_index, convert, describe, is_int, known_nonnegative, logical
 from .source import Place, here, type_error, value_error
 from .tracing import Scope, current_trace, is_tracing
 from .variables import Carried, Carry, Merge, Variables, in_new_containers
 
 __all__ = ["Range", "Variables"]
+
+MAX_STAGES = 9
 
 
 class Range:
@@ -29,9 +31,19 @@ class Range:
     keep their type: scalars, tiles and numbers, also in lists, tuples and dicts. The others, the loop variable
     included, have no value after the loop. `break`, `continue`, `return` and `else` are not allowed. Python's own
     `range` unrolls a loop instead.
+
+    stages  2 to 9: loads of global memory in the body are begun so many iterations less one ahead, through shared memory
+            (the pass `lowlp-pipeline` says which); 0 leaves them as they are
+
+    Raises KernelTypeError and KernelValueError for other arguments.
     """
 
-    def __init__(self, *bounds: int | Scalar) -> None:
+    def __init__(self, *bounds: int | Scalar, stages: int = 0) -> None:
+        if not is_int(stages):
+            raise type_error(f"stages: must be an int, found {describe(stages)}")
+        if stages != 0 and not 2 <= stages <= MAX_STAGES:
+            raise value_error(f"stages: must be 0 or 2 to {MAX_STAGES}, found {stages}")
+        self.stages = int(stages)
         if not 1 <= len(bounds) <= 3:
             raise type_error(f"ll.range: takes 1 to 3 arguments, found {len(bounds)}")
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
@@ -64,7 +76,11 @@ def for_loop(
     what = f"loop at line {here().line}"
     carry = Carry(variables, what, targets)
     operands = [iterable.start, iterable.stop, iterable.step, *carry.initial]
-    operation = trace.emit("scf.for", _types(carry.initial), [operand.ir_value for operand in operands], regions=1)
+    attributes: dict[str, ir.Attribute] = {}
+    if iterable.stages:
+        attributes["lowlp.stages"] = ir.IntegerAttr.get(trace.type("i64"), iterable.stages)
+    values = [operand.ir_value for operand in operands]
+    operation = trace.emit("scf.for", _types(carry.initial), values, attributes, regions=1)
     block = _append_block(operation.regions[0], [trace.type("index"), *_types(carry.initial)], operation.location)
     with trace.opened(Scope(block, what)):
         carry.enter(_wrap(carry.initial, block.arguments[1:]))

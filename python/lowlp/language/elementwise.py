@@ -19,6 +19,7 @@ from .tiles import (
     combine,
     compare_tiles,
     emit_tile,
+    match_tiles,
     require_dtype,
     splat,
     to_one_layout,
@@ -37,6 +38,15 @@ def maximum(a: Any, b: Any) -> Any:
     if isinstance(a, Tile) or isinstance(b, Tile):
         return combine("lowlp.maximum", "maximum", a, b)
     return scalars.maximum(a, b)
+
+
+def fma(a: Any, b: Any, c: Any) -> Tile:
+    """a * b + c of tiles of f16, bf16 or f32, rounded once, element by element; numbers and smaller tiles are repeated.
+
+    Raises KernelTypeError for operands that do not match.
+    """
+    operands = match_tiles("fma", (a, b, c), COMPUTE_DTYPES)
+    return emit_tile("lowlp.fma", operands[0].dtype, operands[0].layout, operands)
 
 
 def clamp(tile: Tile, low: Any, high: Any) -> Any:

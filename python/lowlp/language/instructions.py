@@ -195,7 +195,8 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
 
     a  [M, K] of f16, bf16, f8e4m3, f8e5m2, int8, uint8 or uint1
     b  [K, N] of the same type, or of another one of the same kind: 8-bit floats mix, and 8-bit integers
-    c  [M, N] of f32 for floats, of int32 for integers, whose sums wrap around; the result has its type
+    c  [M, N] of f32 for floats, of int32 for integers, whose sums wrap around; the result has its type. With S times
+       the rows, [S M, N], K is cut into S equal slices, and rows s M to (s + 1) M get the product of slice s alone
 
     The layouts must divide by the fragments of mma.sync m16n8k16, of 8-bit types m16n8k32, of uint1 m16n8k256; see
     `lowlp.dot` in the reference of the dialect. 8-bit floats need sm_89 or newer. Raises KernelTypeError for element
@@ -216,6 +217,9 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
     (m, k), (k_of_b, n) = a.shape, b.shape
     if k != k_of_b:
         raise value_error(f"K must match: a is [{m}, {k}], b is [{k_of_b}, {n}]")
-    if c.shape != (m, n):
-        raise value_error(f"c must be [{m}, {n}], found {list(c.shape)}")
+    if c.shape[0] % m or c.shape[1] != n:
+        raise value_error(f"c must be [{m}, {n}], or a multiple of the rows, found {list(c.shape)}")
+    slices = c.shape[0] // m
+    if k % slices:
+        raise value_error(f"c has rows for {slices} slices of K, which do not divide K = {k}")
     return emit_tile("lowlp.dot", c.dtype, c.layout, [a, b, c])

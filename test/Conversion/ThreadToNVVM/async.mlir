@@ -18,7 +18,7 @@ module attributes {gpu.container_module} {
       simt.mbarrier_arrive %s[%i] expects 4096 : !simt.ptr<shared>
       // CHECK: mbarrier.try_wait.parity.shared::cta.b64 complete, [$0], $1;
       simt.mbarrier_wait %s[%i] parity %parity : !simt.ptr<shared>
-      // CHECK: "fence.proxy.async;"
+      // CHECK: "fence.proxy.async.shared::cta;"
       simt.fence_async
       // CHECK: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "l,l,r,l,~{memory}"
       simt.copy_bulk %g[%i] to %s[%i] bytes 4096 signals %s[%i] : !simt.ptr<global> to !simt.ptr<shared>, !simt.ptr<shared>

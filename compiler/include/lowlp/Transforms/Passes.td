@@ -43,6 +43,60 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
   ];
 }
 
+def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
+  let summary = "load ahead what the iterations of a loop need";
+  let description = [{
+    Takes each `scf.for` with the attribute `lowlp.stages`, a number S of 2 to 9, and gives its loads of global memory a ring
+    of S places in shared memory: while an iteration computes with one, copies into the others are under way. Those loads
+    of its body are meant whose offsets follow from the induction variable and from what is known before the loop, of
+    elements of whole bytes, through parameters that the kernel does not write. The others stay as they are.
+
+    Where the architecture has tensor copies and all these loads fit what they demand (`lowlp.copy_tensor`), the first
+    thread begins them, and mbarriers say when a place is full and when it has been read. Else all threads copy by
+    `lowlp.copy_async`, and each iteration has a barrier of the block. The attribute `lowlp.pipelines` of the kernel says
+    which, and what stood in the way of tensor copies.
+
+    A place is laid out so that `ldmatrix` meets every bank once where the tile is held as matrices and its rows are 32, 64
+    or 128 bytes.
+
+    The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
+    arithmetic behind it, what is loaded through parameters that carry `lowlp.constant` is copied before it.
+
+    The loop stands in the body of the kernel itself, and its attribute is gone behind the pass.
+
+    Before:
+
+    ```mlir
+    scf.for %i = %c0 to %n step %c1 {
+      %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf32> -> !lowlp.tile<64xf32, local(2).spatial(32)>
+    } {lowlp.stages = 3 : i64}
+    ```
+
+    After, by asynchronous copies and without what stands before the loop:
+
+    ```mlir
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%place = %c0, %parity = %c0) {
+      lowlp.copy_async_wait 1
+      lowlp.synchronize
+      scf.if %follows {
+        lowlp.copy_async %v[%next, %c0] to %ring[%free, %c0] shape [64] : !lowlp.global<?x64xf32> to !lowlp.shared<3x64xf32>
+      }
+      lowlp.copy_async_commit
+      %t = lowlp.load_shared %ring[%place, %c0] in_bounds : !lowlp.shared<3x64xf32> -> !lowlp.tile<64xf32, local(2).spatial(32)>
+    }
+    lowlp.copy_async_wait 0
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let options = [
+    Option<"arch", "arch", "std::string", /*default=*/"\"sm_90a\"", "the architecture, such as sm_90a">,
+  ];
+  let statistics = [
+    Statistic<"numLoops", "loops", "loops that got stages">,
+    Statistic<"numLoads", "loads", "loads that go through stages">,
+  ];
+}
+
 def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
   let summary = "decode the weights of products by plans";
   let description = [{

@@ -181,26 +181,67 @@ struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
     GlobalPositions positions(rewriter, loc,
                               op.getSource().getDefiningOp<ViewGlobalOp>(),
                               adaptor.getSourceOffsets(), one);
-    SmallVector<Value> extents, strides, offsets;
+    SmallVector<Value> extents, strides;
     for (Value extent : positions.getExtents())
       extents.push_back(toI64(extent));
     for (Value stride : positions.getStrides().drop_back())
       strides.push_back(toBytes(rewriter, loc, toI64(stride), bits));
-    for (Value offset : adaptor.getSourceOffsets())
-      offsets.push_back(toI64(offset));
     SharedPositions to(rewriter, loc, shared.getLayout(),
                        adaptor.getDestinationOffsets(), one);
     simt::AssertOp::create(rewriter, loc, to.isInside(0),
                            "a tensor copy begins outside of the shared tile");
-    simt::CopyTensorOp::create(
-        rewriter, loc, map, adaptor.getSource(), extents, strides, offsets,
-        adaptor.getDestination(),
-        toBytes(rewriter, loc, to.getElementPosition(0), bits),
-        adaptor.getBarriers(),
-        getMbarrierOffset(rewriter, loc, adaptor.getBarrier()),
-        getTensorBox(op), bits / 8, op.getSwizzleBytes());
+    Value begin = toBytes(rewriter, loc, to.getElementPosition(0), bits);
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(rewriter, loc, value, 64);
+    };
+    Value barrier = getMbarrierOffset(rewriter, loc, adaptor.getBarrier());
+    int64_t copiedBytes = 0;
+    forEachBox(op, [&](ArrayRef<int64_t> place, int64_t boxBytes) {
+      SmallVector<Value> offsets;
+      for (auto [offset, added] :
+           llvm::zip_equal(adaptor.getSourceOffsets(), place))
+        offsets.push_back(added ? arith::AddIOp::create(rewriter, loc,
+                                                        toI64(offset),
+                                                        constant(added))
+                                      .getResult()
+                                : toI64(offset));
+      Value at = copiedBytes ? arith::AddIOp::create(rewriter, loc, begin,
+                                                     constant(copiedBytes))
+                                   .getResult()
+                             : begin;
+      simt::CopyTensorOp::create(
+          rewriter, loc, map, adaptor.getSource(), extents, strides, offsets,
+          adaptor.getDestination(), at, adaptor.getBarriers(), barrier,
+          getTensorBox(op), bits / 8, op.getSwizzleBytes());
+      copiedBytes += boxBytes;
+    });
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// Calls `visit` for each box of the part, in the order in which they lie in
+  /// shared memory, with its place in the part, by dimension of the view, and
+  /// its bytes.
+  static void forEachBox(CopyTensorOp op,
+                         function_ref<void(ArrayRef<int64_t>, int64_t)> visit) {
+    SmallVector<int64_t> box = getTensorBox(op), counts(box.size(), 1);
+    size_t first = box.size() - op.getShape().size();
+    int64_t bytes =
+        *getElementBits(op.getSource().getType().getElementType()) / 8;
+    for (size_t d = 0; d < box.size(); ++d) {
+      bytes *= box[d];
+      if (d >= first)
+        counts[d] = op.getShape()[d - first] / box[d];
+    }
+    Layout places =
+        Layout::local(std::vector<int64_t>(counts.begin(), counts.end()));
+    for (int64_t i = 0; i < places.numLocals(); ++i) {
+      std::vector<int64_t> place = places.evaluate(0, i);
+      for (size_t d = 0; d < box.size(); ++d)
+        place[d] *= box[d];
+      visit(place, bytes);
+    }
   }
 
   const TensorMapPlan &plan;

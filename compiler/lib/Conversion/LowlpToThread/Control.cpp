@@ -182,6 +182,37 @@ private:
   }
 };
 
+struct FirstThreadPattern : OpConversionPattern<FirstThreadOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(FirstThreadOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
+    auto branch = scf::IfOp::create(
+        rewriter, loc, isZero(rewriter, loc, thread), /*withElseRegion=*/false);
+    rewriter.inlineBlockBefore(&op.getBody().front(),
+                               branch.thenBlock()->getTerminator());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// An op without operands of which the thread level has one as well.
+template <typename BlockOp, typename ThreadOp>
+struct PlainPattern : OpConversionPattern<BlockOp> {
+  using OpConversionPattern<BlockOp>::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(BlockOp op, typename BlockOp::Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ThreadOp::create(rewriter, getNamedLoc(op));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct ExitPattern : OpConversionPattern<ExitOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -199,5 +230,8 @@ struct ExitPattern : OpConversionPattern<ExitOp> {
 void lowlp::populateControlPatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
   patterns.add<AssumePattern, AssumeDivisiblePattern, PrintPattern,
-               PrintTilePattern, ExitPattern>(converter, patterns.getContext());
+               PrintTilePattern, FirstThreadPattern, ExitPattern,
+               PlainPattern<WaitForDependenciesOp, simt::WaitForDependenciesOp>,
+               PlainPattern<LaunchDependentsOp, simt::LaunchDependentsOp>>(
+      converter, patterns.getContext());
 }

@@ -15,6 +15,9 @@
 //   of a   (2 m, 2 k)  (2 m + 1, 2 k)  (2 m, 2 k + 1)  (2 m + 1, 2 k + 1)
 //   of b   (2 k, n)  (2 k + 1, n)
 //
+// Where c has S slices of the rows of a, fragment (m, n) of slice s takes the
+// rows of a from m on, and the k of its slice.
+//
 // Registers cannot be indexed at run time, so each must have the same index in
 // every warp; otherwise they may be in any order. Steps go in increasing order
 // of k.
@@ -106,6 +109,12 @@ FailureOr<int64_t> Planner::require(const Operand &operand, PlaceInWarp place,
 /// `sum` of c.
 FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
   auto at = [&](int64_t w, int64_t d) { return c.outer.evaluate(w, sum)[d]; };
+  int64_t sliceRows = a.outer.shape()[0];
+  int64_t sliceColumns = a.outer.shape()[1] / op.getNumSlices();
+  auto rowOfA = [&](int64_t w) { return at(w, 0) % sliceRows; };
+  auto columnOfA = [&](int64_t w, int64_t r) {
+    return at(w, 0) / sliceRows * sliceColumns + 2 * k + r;
+  };
   FailureOr<int64_t> lower =
       require(c, [&](int64_t w) { return Place{at(w, 0) ^ 1, at(w, 1)}; }, sum);
   if (failed(lower))
@@ -114,15 +123,18 @@ FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
   step.c = {sum, *lower};
   for (int64_t r = 0; r < 4; ++r) {
     FailureOr<int64_t> index = require(
-        a, [&](int64_t w) { return Place{at(w, 0) ^ (r % 2), 2 * k + r / 2}; },
+        a,
+        [&](int64_t w) {
+          return Place{rowOfA(w) ^ (r % 2), columnOfA(w, r / 2)};
+        },
         sum);
     if (failed(index))
       return failure();
     step.a.push_back(*index);
   }
   for (int64_t r = 0; r < 2; ++r) {
-    FailureOr<int64_t> index =
-        require(b, [&](int64_t w) { return Place{2 * k + r, at(w, 1)}; }, sum);
+    FailureOr<int64_t> index = require(
+        b, [&](int64_t w) { return Place{columnOfA(w, r), at(w, 1)}; }, sum);
     if (failed(index))
       return failure();
     step.b.push_back(*index);
@@ -138,7 +150,7 @@ FailureOr<SmallVector<DotStep>> Planner::plan() {
     // The upper half of a fragment stands for both.
     if (c.outer.evaluate(0, i)[0] % 2 != 0)
       continue;
-    for (int64_t k = 0; k < a.outer.shape()[1] / 2; ++k) {
+    for (int64_t k = 0; k < a.outer.shape()[1] / 2 / op.getNumSlices(); ++k) {
       FailureOr<DotStep> step = planStep(i, k);
       if (failed(step))
         return failure();

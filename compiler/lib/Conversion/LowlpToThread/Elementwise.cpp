@@ -106,6 +106,6 @@ void lowlp::populateElementwisePatterns(const TypeConverter &converter,
                ElementwisePattern<MaximumOp, arith::MaximumFOp, arith::MaxSIOp,
                                   arith::MaxUIOp>,
                ElementwisePattern<AbsOp, math::AbsFOp, math::AbsIOp>,
-               NegPattern, SplatPattern, SelectPattern>(converter,
-                                                        patterns.getContext());
+               ElementwisePattern<FmaOp, math::FmaOp>, NegPattern, SplatPattern,
+               SelectPattern>(converter, patterns.getContext());
 }

@@ -14,6 +14,7 @@
 
 #include "DotPlan.h"
 
+#include "lowlp/Analysis/TrailingZeros.h"
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/WarpConversion.h"
 
@@ -184,9 +185,6 @@ using ConversionPlans = llvm::DenseMap<mlir::Operation *, WarpConversion>;
 /// Finds the plan of every lowlp.convert_layout below `root`; fails with a
 /// diagnostic for each one that moves elements from warp to warp.
 mlir::FailureOr<ConversionPlans> planConversions(mlir::Operation *root);
-
-/// A power of two that divides `value` for certain; at most 2^20.
-int64_t getPowerOf2Divisor(mlir::OpFoldResult value);
 
 /// The widest legal access of the view `source` by groups of neighbours within
 /// runs of `run` elements, of a tile that `layout` holds. Nothing is known of

@@ -40,7 +40,7 @@ struct AllocMbarriersPattern : OpConversionPattern<AllocMbarriersOp> {
         simt::MbarrierInitOp::create(
             rewriter, loc, base,
             arith::ConstantIntOp::create(rewriter, loc, i * kMbarrierBytes, 64),
-            op.getArrivals());
+            op.getArrivals(), op.getByWarps());
       simt::FenceMbarrierInitOp::create(rewriter, loc);
     }
     rewriter.replaceOp(op, base);
@@ -57,10 +57,11 @@ struct MbarrierArrivePattern : OpConversionPattern<MbarrierArriveOp> {
   matchAndRewrite(MbarrierArriveOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
+    auto alloc = op.getBarriers().getDefiningOp<AllocMbarriersOp>();
     simt::MbarrierArriveOp::create(
         rewriter, loc, adaptor.getBarriers(),
         getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-        /*bytes=*/IntegerAttr());
+        /*bytes=*/IntegerAttr(), /*by_warp=*/alloc && alloc.getByWarps());
     rewriter.eraseOp(op);
     return success();
   }
@@ -79,7 +80,7 @@ struct MbarrierExpectBytesPattern : OpConversionPattern<MbarrierExpectBytesOp> {
       simt::MbarrierArriveOp::create(
           rewriter, loc, adaptor.getBarriers(),
           getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
-          op.getBytesAttr());
+          op.getBytesAttr(), /*by_warp=*/false);
     }
     rewriter.eraseOp(op);
     return success();

@@ -1,14 +1,13 @@
 //===- TensorMaps.cpp - which tensor maps a kernel needs ------------------===//
 //
 // The runtime makes a map before the launch, so it must know extents and
-// strides of the view as functions of the kernel's integer parameters. They are
-// read off the ops that compute them:
-//
-//   %rows = arith.index_cast %m          (m, k) -> (m)
-//   %half = arith.muli %rows, 2          (m, k) -> (m * 2)
+// strides of the view as functions of the kernel's integer parameters
+// (ViewFormulas.h).
 //
 //===----------------------------------------------------------------------===//
 #include "TensorMaps.h"
+
+#include "lowlp/Analysis/ViewFormulas.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/AffineExpr.h"
@@ -19,70 +18,8 @@ using namespace lowlp;
 SmallVector<int64_t> lowlp::getTensorBox(CopyTensorOp copy) {
   SmallVector<int64_t> box(
       copy.getSource().getType().getRank() - copy.getShape().size(), 1);
-  llvm::append_range(box, copy.getShape());
+  llvm::append_range(box, *copy.getBox());
   return box;
-}
-
-/// `value` as a function of the integer parameters of `kernel`, or null.
-static AffineExpr getFormula(OpFoldResult value, KernelOp kernel) {
-  MLIRContext *context = kernel.getContext();
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return getAffineConstantExpr(*constant, context);
-  Value ssa = cast<Value>(value);
-  if (auto argument = dyn_cast<BlockArgument>(ssa)) {
-    if (argument.getOwner()->getParentOp() != kernel)
-      return {};
-    ArrayRef<Type> types = kernel.getArgumentTypes();
-    unsigned dim =
-        llvm::count_if(types.take_front(argument.getArgNumber()),
-                       [](Type type) { return isa<IntegerType>(type); });
-    return getAffineDimExpr(dim, context);
-  }
-  Operation *op = ssa.getDefiningOp();
-  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
-    return getFormula(op->getOperand(0), kernel);
-  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
-    return {};
-  AffineExpr lhs = getFormula(op->getOperand(0), kernel);
-  AffineExpr rhs = getFormula(op->getOperand(1), kernel);
-  if (!lhs || !rhs)
-    return {};
-  if (isa<arith::AddIOp>(op))
-    return lhs + rhs;
-  if (isa<arith::SubIOp>(op))
-    return lhs - rhs;
-  bool isAffine = lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant();
-  return isAffine ? lhs * rhs : AffineExpr();
-}
-
-/// `lhs * rhs`, or null if that is not affine.
-static AffineExpr multiply(AffineExpr lhs, AffineExpr rhs) {
-  bool isAffine =
-      lhs && rhs && (lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant());
-  return isAffine ? lhs * rhs : AffineExpr();
-}
-
-namespace {
-
-/// The view of a copy, by formulas; null where there is none.
-struct ViewFormulas {
-  SmallVector<AffineExpr> extents, strides;
-};
-
-} // namespace
-
-static ViewFormulas getFormulas(ViewGlobalOp view, KernelOp kernel) {
-  ViewFormulas formulas;
-  for (OpFoldResult extent : view.getMixedShape())
-    formulas.extents.push_back(getFormula(extent, kernel));
-  SmallVector<OpFoldResult> strides = view.getMixedStrides();
-  formulas.strides.resize(strides.size());
-  AffineExpr running = getAffineConstantExpr(1, view.getContext());
-  for (size_t d = strides.size(); d-- > 0;) {
-    formulas.strides[d] = strides[d] ? getFormula(strides[d], kernel) : running;
-    running = multiply(running, formulas.extents[d]);
-  }
-  return formulas;
 }
 
 /// The dictionary of the map that `copy` needs.
@@ -100,7 +37,7 @@ static FailureOr<Attribute> describeMap(CopyTensorOp copy) {
   Builder builder(copy.getContext());
   int64_t elementBytes =
       *getElementBits(copy.getSource().getType().getElementType()) / 8;
-  ViewFormulas formulas = getFormulas(view, kernel);
+  ViewFormulas formulas = getViewFormulas(view, kernel);
   SmallVector<AffineExpr> strides;
   for (AffineExpr stride : ArrayRef(formulas.strides).drop_back()) {
     strides.push_back(stride ? stride * elementBytes : stride);
@@ -142,13 +79,15 @@ static LogicalResult verifyBoxPlace(CopyTensorOp copy) {
   for (int64_t extent : copy.getShape())
     bytes *= extent;
   int64_t align = copy.getAlignBytes();
-  bool isOne = shared.getLayout().numElements() *
-                   *getElementBits(shared.getElementType()) / 8 ==
-               bytes;
-  if (!isOne && bytes % align != 0)
-    return copy.emitOpError("the parts of the shared tile must take a multiple "
-                            "of ")
-           << align << " bytes, but take " << bytes;
+  // Parts that an offset tells apart.
+  for (size_t d = shared.getRank() - rank; d-- > 0;) {
+    if (getConstantIntValue(copy.getDestinationOffsets()[d]) != 0 &&
+        bytes % align != 0)
+      return copy.emitOpError("the parts of the shared tile must take a "
+                              "multiple of ")
+             << align << " bytes, but take " << bytes;
+    bytes *= shared.getShape()[d];
+  }
   return success();
 }
 

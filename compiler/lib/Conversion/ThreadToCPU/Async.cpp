@@ -63,6 +63,18 @@ template <typename Op> struct PlainLowering : ExecutorPattern<Op> {
   StringRef function;
 };
 
+/// One launch at a time runs on the CPU: nobody waits for another.
+template <typename Op> struct NothingLowering : ExecutorPattern<Op> {
+  using ExecutorPattern<Op>::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct MbarrierInitLowering : ExecutorPattern<simt::MbarrierInitOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -71,7 +83,9 @@ struct MbarrierInitLowering : ExecutorPattern<simt::MbarrierInitOp> {
                   ConversionPatternRewriter &rewriter) const override {
     calls.call(rewriter, op, "lowlpCpuMbarrierInit", /*resultType=*/{},
                {adaptor.getBase(), adaptor.getOffset(),
-                calls.getI64(rewriter, op.getLoc(), op.getArrivals()),
+                // All lanes of a warp arrive, one by one.
+                calls.getI64(rewriter, op.getLoc(),
+                             op.getArrivals() * (op.getByWarps() ? 32 : 1)),
                 calls.getSite(rewriter, op)});
     rewriter.eraseOp(op);
     return success();
@@ -232,6 +246,8 @@ void lowlp::populateAsyncToCPUPatterns(const LLVMTypeConverter &converter,
            MbarrierArriveLowering, MbarrierWaitLowering, CopyBulkLowering,
            CopyBulkToGlobalLowering, CopyBulkWaitLowering, CopyTensorLowering>(
           converter, calls);
+  patterns.add<NothingLowering<simt::WaitForDependenciesOp>,
+               NothingLowering<simt::LaunchDependentsOp>>(converter, calls);
   patterns.add<PlainLowering<simt::CopyAsyncCommitOp>>(
       converter, calls, "lowlpCpuCopyAsyncCommit");
   patterns.add<PlainLowering<simt::FenceMbarrierInitOp>>(

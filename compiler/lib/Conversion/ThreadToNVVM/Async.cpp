@@ -85,6 +85,12 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
     if (std::optional<int64_t> bytes = op.getBytes())
       ptx.emit("mbarrier.arrive.expect_tx.shared::cta.b64 _, " + at + ", " +
                ptx.number(*bytes) + ";");
+    else if (op.getByWarp())
+      ptx.emit("{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\t"
+               "bar.warp.sync 0xffffffff;\n\tmov.u32 lane, %laneid;\n\t"
+               "setp.eq.u32 first, lane, 0;\n\t"
+               "@first mbarrier.arrive.shared::cta.b64 _, " +
+               at + ";\n\t}");
     else
       ptx.emit("mbarrier.arrive.shared::cta.b64 _, " + at + ";");
     rewriter.eraseOp(op);
@@ -220,8 +226,12 @@ void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
                CopyBulkWaitLowering, CopyTensorLowering>(converter);
   patterns.add<PlainLowering<simt::FenceMbarrierInitOp>>(
       converter, "fence.mbarrier_init.release.cluster");
-  patterns.add<PlainLowering<simt::FenceAsyncOp>>(converter,
-                                                  "fence.proxy.async");
+  patterns.add<PlainLowering<simt::FenceAsyncOp>>(
+      converter, "fence.proxy.async.shared::cta");
   patterns.add<PlainLowering<simt::CopyBulkCommitOp>>(
       converter, "cp.async.bulk.commit_group");
+  patterns.add<PlainLowering<simt::WaitForDependenciesOp>>(
+      converter, "griddepcontrol.wait");
+  patterns.add<PlainLowering<simt::LaunchDependentsOp>>(
+      converter, "griddepcontrol.launch_dependents");
 }

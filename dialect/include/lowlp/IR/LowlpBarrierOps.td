@@ -11,7 +11,7 @@ def Lowlp_AllocMbarriersOp : Lowlp_Op<"alloc_mbarriers"> {
     were announced for it; then the next one begins. So a block hands stages of shared memory to and fro: bulk copies
     complete the phases of one mbarrier (full), and the threads that have read it those of another (empty). The mbarriers
     exist for as long as the block runs; the block uses them behind the next `lowlp.synchronize`. The op stands in the
-    body of the kernel itself.
+    body of the kernel itself. With `by_warps` all arrivals are those of whole warps.
 
     ```mlir
     %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<3>
@@ -22,17 +22,17 @@ def Lowlp_AllocMbarriersOp : Lowlp_Op<"alloc_mbarriers"> {
     Lowers to `simt.shared_memory` and, in the first thread, `simt.mbarrier_init` and `simt.fence_mbarrier_init` (PTX
     ISA, "mbarrier"). Each takes 8 bytes of shared memory.
   }];
-  let arguments = (ins I64Attr:$arrivals);
+  let arguments = (ins I64Attr:$arrivals, UnitAttr:$by_warps);
   let results = (outs Res<Lowlp_MbarriersType, "", [MemAlloc]>:$barriers);
-  let assemblyFormat = "`arrivals` $arrivals attr-dict `:` type($barriers)";
+  let assemblyFormat = "`arrivals` $arrivals (`by_warps` $by_warps^)? attr-dict `:` type($barriers)";
   let hasVerifier = 1;
 }
 
 def Lowlp_MbarrierArriveOp : Lowlp_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "every thread of the block arrives at an mbarrier";
   let description = [{
-    As many arrivals as the block has threads. What a thread did before is done for all that wait for the phase. It does
-    not wait.
+    As many arrivals as the block has threads, or as it has warps for mbarriers `by_warps`. What a thread did before is
+    done for all that wait for the phase. It does not wait, but for the other lanes of its warp.
 
     ```mlir
     lowlp.mbarrier_arrive %empty[%stage] : !lowlp.mbarriers<3>

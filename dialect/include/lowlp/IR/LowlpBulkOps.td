@@ -92,13 +92,13 @@ def Lowlp_CopyTensorOp : Lowlp_Op<"copy_tensor", [AttrSizedOperandSegments, Memo
   let summary = "begin a tensor copy of a part of a view to shared memory";
   let description = [{
     Copies a part of the extents `shape`, which lies along the last dimensions of the view and of the shared tile. One
-    instruction of one thread copies all of it; what lies outside of the view arrives as zero. The runtime makes a
+    instruction of one thread copies all of it, or each piece of a row where rows are longer than 256 elements; what lies outside of the view arrives as zero. The runtime makes a
     tensor map of the view for the launch, so:
 
     - the view, of 1 to 5 dimensions, is of a pointer that is a parameter aligned to 16 bytes; its extents and strides
       are affine functions of the parameters, the last stride is 1, the others multiples of 16 bytes; elements have 8,
       16 or 32 bits;
-    - an extent of the part is at most 256, its rows take a multiple of 16 bytes, and its last offset in the view is one
+    - an extent of the part is at most 256, but for rows that lie without a swizzle and divide into pieces; its rows take a multiple of 16 bytes, and its last offset in the view is one
       of 16 bytes, positive or not;
     - the part is all of the shared tile but its first dimensions, and lies in it row by row, either without a swizzle
       or with the one of the hardware: rows of B = 32, 64 or 128 bytes and
@@ -128,6 +128,8 @@ def Lowlp_CopyTensorOp : Lowlp_Op<"copy_tensor", [AttrSizedOperandSegments, Memo
     int64_t getSwizzleBytes();
     /// The multiple of bytes at which the shared tile begins.
     int64_t getAlignBytes() { return std::max<int64_t>(128, 8 * getSwizzleBytes()); }
+    /// What one instruction copies, one extent for each of `shape`; none if there is no way to cut the part up.
+    std::optional<::llvm::SmallVector<int64_t>> getBox();
   }];
 }
 

@@ -66,7 +66,7 @@ def Lowlp_ViewOp : Lowlp_Op<"view", [Pure]> {
 def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
   let summary = "the product of two tiles added to a third";
   let description = [{
-    `d = a * b + c` with `a` [M, K], `b` [K, N] and `c`, `d` [M, N] (Tilus, table 1: Dot). A matrix instruction of 16 x 8
+    `d = a * b + c` with `a` [M, K], `b` [K, N] and `c`, `d` [M, N], or [S M, N] by slices (Tilus, table 1: Dot). A matrix instruction of 16 x 8
     x K' does the work (PTX ISA, `mma.sync`):
 
     | Elements of a and b             | Sums   | K'  |
@@ -88,6 +88,13 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
     A warp may hold its registers in any order, but must hold all of those that make the fragments which its part of `c`
     needs, each at one place in all warps.
 
+    **Slices.** Where `c` has S times the rows of `a`, K is cut into S equal slices, and rows s M to (s + 1) M of `d` are the
+    product of slice s alone. So warps divide K among themselves, each with a part of the sums, which the program adds:
+
+    ```
+    d[s M + m, n] = c[s M + m, n] + sum over k in [s K / S, (s + 1) K / S) of a[m, k] * b[k, n]
+    ```
+
     ```mlir
     %d = lowlp.dot %a, %b, %c : !lowlp.tile<16x16xf16, ...>, !lowlp.tile<16x8xf16, ...>, !lowlp.tile<16x8xf32, ...>
     ```
@@ -98,6 +105,10 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
   let results = (outs Lowlp_TileType:$result);
   let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How many slices K is cut into; 1 for a whole product.
+    int64_t getNumSlices() { return getC().getType().getShape()[0] / getA().getType().getShape()[0]; }
+  }];
 }
 
 class Lowlp_BinaryOp<string mnemonic, string text, string elements = "`f16`, `bf16`, `f32`, `si16`, `ui16`, `si32` or "
@@ -123,6 +134,24 @@ def Lowlp_AddOp : Lowlp_BinaryOp<"add", "sum">;
 def Lowlp_SubOp : Lowlp_BinaryOp<"sub", "difference">;
 def Lowlp_MulOp : Lowlp_BinaryOp<"mul", "product">;
 def Lowlp_DivOp : Lowlp_BinaryOp<"div", "quotient", "`f16`, `bf16` or `f32`", "">;
+
+def Lowlp_FmaOp : Lowlp_Op<"fma", [Pure, SameOperandsAndResultType]> {
+  let summary = "a product of two tiles and a third, rounded once";
+  let description = [{
+    `a * b + c`, element by element, on `f16`, `bf16` or `f32`; the product is not rounded before it is added (IEEE 754,
+    fusedMultiplyAdd).
+
+    ```mlir
+    %d = lowlp.fma %a, %b, %c : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+    ```
+
+    Lowers to `math.fma`.
+  }];
+  let arguments = (ins Lowlp_TileType:$a, Lowlp_TileType:$b, Lowlp_TileType:$c);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$a `,` $b `,` $c attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
 
 def Lowlp_NegOp : Lowlp_Op<"neg", [Pure, SameOperandsAndResultType]> {
   let summary = "the negative of a tile";

@@ -72,6 +72,27 @@ def Lowlp_PrintTileOp : Lowlp_Op<"print_tile", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$label `,` $tile (`all_blocks` $all_blocks^)? attr-dict `:` type($tile)";
 }
 
+def Lowlp_FirstThreadOp : Lowlp_Op<"first_thread", [SingleBlock, NoTerminator, RecursiveMemoryEffects]> {
+  let summary = "what the first thread does alone";
+  let description = [{
+    The other threads go past it at once. In it stand `arith` on scalars, `scf.if` and `scf.for`, and what one thread can
+    do: waits for mbarriers, announced bytes, bulk and tensor copies, and promises.
+
+    ```mlir
+    lowlp.first_thread {
+      lowlp.mbarrier_wait %empty[%stage] parity %round : !lowlp.mbarriers<3>
+      lowlp.mbarrier_expect_bytes %full[%stage] bytes 8192 : !lowlp.mbarriers<3>
+      lowlp.copy_bulk %a[%i, %k] to %s[%stage, %c0, %c0] shape [16, 256] signals %full[%stage] ...
+    }
+    ```
+
+    Lowers to a branch on the thread index.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
 def Lowlp_ExitOp : Lowlp_Op<"exit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "end the block here";
   let description = [{

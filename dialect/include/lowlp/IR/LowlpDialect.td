@@ -26,6 +26,8 @@ def LowlpDialect : Dialect {
     static constexpr ::llvm::StringLiteral kNameAttrName = "lowlp.name";
     /// Argument attribute: a number that divides an integer parameter.
     static constexpr ::llvm::StringLiteral kDivisibleByAttrName = "lowlp.divisible_by";
+    static constexpr ::llvm::StringLiteral kConstantAttrName = "lowlp.constant";
+    static constexpr ::llvm::StringLiteral kStagesAttrName = "lowlp.stages";
 
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;

@@ -68,6 +68,37 @@ def Lowlp_AtomicRMWOp : Lowlp_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite
   let hasVerifier = 1;
 }
 
+def Lowlp_WaitForDependenciesOp : Lowlp_Op<"wait_for_dependencies", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait for the launch before this one";
+  let description = [{
+    A kernel with this op may be launched before the one in front of it on the stream has ended (CUDA C++ Programming
+    Guide, "Programmatic Dependent Launch"). What that one may have written is read, and what it may read is written,
+    behind the op alone; before it stand accesses to parameters that carry `lowlp.constant`, the promise that no launch just
+    before writes them. It stands in the body of the kernel itself.
+
+    ```mlir
+    lowlp.wait_for_dependencies
+    ```
+
+    Lowers to `simt.wait_for_dependencies`; the attribute `lowlp.dependent_launch` of the kernel tells the launch.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Lowlp_LaunchDependentsOp : Lowlp_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "let the launch behind this one begin";
+  let description = [{
+    The next kernel on the stream may start when all blocks have come here or ended, if it waits for dependencies.
+
+    ```mlir
+    lowlp.launch_dependents
+    ```
+
+    Lowers to `simt.launch_dependents`.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Lowlp_AllocGlobalOp : Lowlp_Op<"alloc_global"> {
   let summary = "memory that all blocks of a launch share";
   let description = [{

@@ -9,14 +9,15 @@ def Simt_MbarrierInitOp : Simt_Op<"mbarrier_init", [MemoryEffects<[MemRead, MemW
   let description = [{
     An mbarrier counts arrivals in phases: a phase is complete when `arrivals` arrivals have come, and all bytes that
     were announced for it; then the next one begins (PTX ISA, `mbarrier.init.shared.b64`). The address is a multiple of
-    8. Other threads may use it behind a barrier of the block, and bulk copies behind a `simt.fence_mbarrier_init`.
+    8. Other threads may use it behind a barrier of the block, and bulk copies behind a `simt.fence_mbarrier_init`. With
+    `by_warps`, `arrivals` counts warps, all of whose lanes arrive together.
 
     ```mlir
     simt.mbarrier_init %s[%offset] arrivals 128 : !simt.ptr<shared>
     ```
   }];
-  let arguments = (ins Simt_PtrType:$base, I64:$offset, I64Attr:$arrivals);
-  let assemblyFormat = "$base `[` $offset `]` `arrivals` $arrivals attr-dict `:` type($base)";
+  let arguments = (ins Simt_PtrType:$base, I64:$offset, I64Attr:$arrivals, UnitAttr:$by_warps);
+  let assemblyFormat = "$base `[` $offset `]` `arrivals` $arrivals (`by_warps` $by_warps^)? attr-dict `:` type($base)";
   let hasVerifier = 1;
 }
 
@@ -37,15 +38,16 @@ def Simt_MbarrierArriveOp : Simt_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, 
   let description = [{
     One arrival for the current phase, which releases what this thread did before to all that wait for the phase. With
     `expects`, the phase is complete only when bulk copies have brought as many bytes more (PTX ISA,
-    `mbarrier.arrive.expect_tx`). It does not wait.
+    `mbarrier.arrive.expect_tx`). It does not wait. With `by_warp` the lanes of the warp come together, and arrive as one,
+    at an mbarrier that counts warps (PTX ISA, `bar.warp.sync`).
 
     ```mlir
     simt.mbarrier_arrive %s[%offset] : !simt.ptr<shared>
     simt.mbarrier_arrive %s[%offset] expects 4096 : !simt.ptr<shared>
     ```
   }];
-  let arguments = (ins Simt_PtrType:$base, I64:$offset, OptionalAttr<I64Attr>:$bytes);
-  let assemblyFormat = "$base `[` $offset `]` (`expects` $bytes^)? attr-dict `:` type($base)";
+  let arguments = (ins Simt_PtrType:$base, I64:$offset, OptionalAttr<I64Attr>:$bytes, UnitAttr:$by_warp);
+  let assemblyFormat = "$base `[` $offset `]` (`expects` $bytes^)? (`by_warp` $by_warp^)? attr-dict `:` type($base)";
   let hasVerifier = 1;
 }
 

@@ -18,6 +18,32 @@ def Simt_AssertOp : Simt_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$condition `,` $message attr-dict";
 }
 
+def Simt_WaitForDependenciesOp : Simt_Op<"wait_for_dependencies", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait for the launch before this one";
+  let description = [{
+    Until all blocks of the launches that this one depends on have ended and what they wrote can be seen (PTX ISA,
+    `griddepcontrol.wait`). Without programmatic dependent launch it does not wait.
+
+    ```mlir
+    simt.wait_for_dependencies
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Simt_LaunchDependentsOp : Simt_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "let the launch behind this one begin";
+  let description = [{
+    Its blocks may start when all blocks of this launch have come here or ended (PTX ISA,
+    `griddepcontrol.launch_dependents`).
+
+    ```mlir
+    simt.launch_dependents
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Simt_ExitOp : Simt_Op<"exit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "leave the kernel";
   let description = [{

@@ -1,0 +1,409 @@
+//===- PipelineLoops.cpp - lowlp-pipeline ---------------------------------===//
+//
+// A loop with stages runs over a ring of S places in shared memory. Iteration i
+// reads place i mod S; the part of iteration i + S - 1 goes to the place of
+// iteration i - 1, when everybody has read that:
+//
+//   iteration   0    1    2    3    4          S = 3
+//   place       0    1    2    0    1
+//   copies of   2    3    4    .    .          0 and 1 go before the loop
+//
+// By tensor copies, mbarriers hand the places to and fro, one pair for each:
+//
+//   full    the copies complete it         everybody waits before reading
+//   empty   each warp arrives when it      the first thread waits before it
+//           has read                       begins to copy
+//
+// By asynchronous copies of all threads, a barrier of the block in each
+// iteration stands for both.
+//
+//===----------------------------------------------------------------------===//
+#include "PipelinedLoads.h"
+
+#include "lowlp/Target/TargetInfo.h"
+#include "lowlp/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace lowlp {
+#define GEN_PASS_DEF_PIPELINELOOPS
+#include "lowlp/Transforms/Passes.h.inc"
+} // namespace lowlp
+
+using namespace mlir;
+using namespace lowlp;
+
+static constexpr int64_t kThreadsPerWarp = 32;
+
+static Value buildIndex(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+namespace {
+
+/// A place of the ring, and the parity of the round in which it is used.
+struct RingPlace {
+  Value place, parity;
+};
+
+/// Gives one loop its stages.
+class Pipeliner {
+public:
+  Pipeliner(scf::ForOp loop, int64_t numStages, PipelinedLoads loads)
+      : loop(loop), kernel(loop->getParentOfType<KernelOp>()),
+        loc(loop.getLoc()), numStages(numStages), loads(std::move(loads)) {}
+
+  /// Adds what was decided to `notes`.
+  void run(SmallVectorImpl<Attribute> &notes) {
+    notes.push_back(describe());
+    for (StagedLoad &load : loads.staged)
+      load.shared = allocate(load);
+    if (loads.byTensorCopies)
+      allocateBarriers();
+    fillFirst();
+    carryPlace();
+    OpBuilder builder = OpBuilder::atBlockBegin(loop.getBody());
+    if (loads.byTensorCopies) {
+      refillByTensorCopies(builder);
+      MbarrierWaitOp::create(builder, loc, full, current.place, current.parity);
+    } else {
+      CopyAsyncWaitOp::create(builder, loc, numStages - 2);
+      SynchronizeOp::create(builder, loc);
+      refillByAsyncCopies(builder);
+    }
+    Operation *last = readPlaces();
+    if (loads.byTensorCopies)
+      releasePlace(last);
+    else
+      waitBehind();
+  }
+
+private:
+  //===--- What stands before the loop ------------------------------------===//
+
+  Value allocate(const StagedLoad &load) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+    return AllocSharedOp::create(builder, loc,
+                                 load.getRingType(numStages), IntegerAttr(),
+                                 /*scratch=*/false);
+  }
+
+  void allocateBarriers() {
+    OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+    auto type = MbarriersType::get(builder.getContext(), numStages);
+    auto make = [&](int64_t arrivals, bool byWarps) {
+      return AllocMbarriersOp::create(builder, loc, type, arrivals, byWarps)
+          .getBarriers();
+    };
+    full = make(1, /*byWarps=*/false);
+    empty = make(static_cast<int64_t>(kernel.getNumThreads()) / kThreadsPerWarp,
+                 /*byWarps=*/true);
+    SynchronizeOp::create(builder, loc);
+  }
+
+  /// Begins to fill all places but one. What no launch before writes need not
+  /// wait for it.
+  void fillFirst() {
+    OpBuilder builder(loop);
+    if (!loads.byTensorCopies) {
+      forFirst(builder, [&](Value number, Value place) {
+        copyAll(builder, number, place, [](const StagedLoad &) { return true; });
+      });
+      return;
+    }
+    WaitForDependenciesOp wait = sinkWait();
+    fillFirstBy(builder, /*announces=*/true, [&](const StagedLoad &load) {
+      return !wait || load.isConstant;
+    });
+    if (!wait)
+      return;
+    wait->moveBefore(loop);
+    fillFirstBy(builder, /*announces=*/false, [&](const StagedLoad &load) {
+      return !load.isConstant;
+    });
+  }
+
+  void fillFirstBy(OpBuilder &builder, bool announces,
+                   function_ref<bool(const StagedLoad &)> isMeant) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop);
+    enterFirstThread(builder);
+    forFirst(builder, [&](Value number, Value place) {
+      if (announces)
+        MbarrierExpectBytesOp::create(builder, loc, full, place,
+                                      loads.getStageBytes());
+      copyAll(builder, number, place, isMeant);
+    });
+  }
+
+  /// A wait for the launch before in front of the loop that could as well stand
+  /// at the loop; null if there is none.
+  WaitForDependenciesOp sinkWait() {
+    for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode()) {
+      if (auto wait = dyn_cast<WaitForDependenciesOp>(op))
+        return wait;
+      bool isIndifferent = isMemoryEffectFree(op) ||
+                           isa<AllocSharedOp, AllocMbarriersOp, AllocGlobalOp,
+                               SynchronizeOp, AssumeOp>(op);
+      if (!isIndifferent)
+        return {};
+    }
+    return {};
+  }
+
+  void enterFirstThread(OpBuilder &builder) {
+    auto alone = FirstThreadOp::create(builder, loc);
+    builder.createBlock(&alone.getBody());
+  }
+
+  /// Calls `body` in a loop over the first S - 1 iterations that there are.
+  void forFirst(OpBuilder &builder, function_ref<void(Value, Value)> body) {
+    OpBuilder::InsertionGuard guard(builder);
+    Value zero = buildIndex(builder, loc, 0), one = buildIndex(builder, loc, 1);
+    auto first = scf::ForOp::create(
+        builder, loc, zero, buildIndex(builder, loc, numStages - 1), one);
+    builder.setInsertionPointToStart(first.getBody());
+    Value place = first.getInductionVar();
+    Value number = getIteration(builder, loop.getLowerBound(), place);
+    auto exists = scf::IfOp::create(builder, loc, isInLoop(builder, number),
+                                    /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(exists.thenBlock());
+    body(number, place);
+    if (loads.byTensorCopies)
+      return;
+    // Each iteration waits for a group, so each fills one.
+    builder.setInsertionPointAfter(exists);
+    CopyAsyncCommitOp::create(builder, loc);
+  }
+
+  //===--- What an iteration does -----------------------------------------===//
+
+  /// The value of the induction variable `steps` iterations behind `from`.
+  Value getIteration(OpBuilder &builder, Value from, Value steps) {
+    Value distance =
+        arith::MulIOp::create(builder, loc, steps, loop.getStep());
+    return arith::AddIOp::create(builder, loc, from, distance);
+  }
+
+  Value isInLoop(OpBuilder &builder, Value number) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                 number, loop.getUpperBound());
+  }
+
+  /// Lets the loop carry which place an iteration reads, and in which round.
+  void carryPlace() {
+    IRRewriter rewriter(loop.getContext());
+    rewriter.setInsertionPoint(loop);
+    Value zero = buildIndex(rewriter, loc, 0);
+    auto yields = [&](OpBuilder &builder, Location loc,
+                      ArrayRef<BlockArgument> carried) -> SmallVector<Value> {
+      Value one = buildIndex(builder, loc, 1);
+      Value next = arith::AddIOp::create(builder, loc, carried[0], one);
+      Value wraps = arith::CmpIOp::create(
+          builder, loc, arith::CmpIPredicate::eq, next,
+          buildIndex(builder, loc, numStages));
+      Value other = arith::XOrIOp::create(builder, loc, carried[1], one);
+      return {arith::SelectOp::create(builder, loc, wraps,
+                                      buildIndex(builder, loc, 0), next),
+              arith::SelectOp::create(builder, loc, wraps, other, carried[1])};
+    };
+    auto wider = *loop.replaceWithAdditionalYields(
+        rewriter, ValueRange{zero, zero},
+        /*replaceInitOperandUsesInLoop=*/false, yields);
+    loop = cast<scf::ForOp>(wider.getOperation());
+    auto carried = loop.getRegionIterArgs().take_back(2);
+    current = {carried[0], carried[1]};
+  }
+
+  /// The place of the iteration before, whose round is that of this one but
+  /// for the last place.
+  RingPlace getFree(OpBuilder &builder) {
+    Value one = buildIndex(builder, loc, 1);
+    Value isFirst = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, current.place,
+        buildIndex(builder, loc, 0));
+    Value before = arith::SubIOp::create(builder, loc, current.place, one);
+    Value other = arith::XOrIOp::create(builder, loc, current.parity, one);
+    return {arith::SelectOp::create(builder, loc, isFirst,
+                                    buildIndex(builder, loc, numStages - 1),
+                                    before),
+            arith::SelectOp::create(builder, loc, isFirst, other,
+                                    current.parity)};
+  }
+
+  /// Calls `body` where an iteration follows S - 1 behind this one.
+  void ifMoreFollow(OpBuilder &builder, function_ref<void(Value)> body) {
+    OpBuilder::InsertionGuard guard(builder);
+    Value next = getIteration(builder, loop.getInductionVar(),
+                              buildIndex(builder, loc, numStages - 1));
+    auto exists = scf::IfOp::create(builder, loc, isInLoop(builder, next),
+                                    /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(exists.thenBlock());
+    body(next);
+  }
+
+  void refillByTensorCopies(OpBuilder &builder) {
+    OpBuilder::InsertionGuard guard(builder);
+    enterFirstThread(builder);
+    ifMoreFollow(builder, [&](Value next) {
+      RingPlace free = getFree(builder);
+      // Of a place that nobody has used, the round before counts as done.
+      MbarrierWaitOp::create(builder, loc, empty, free.place, free.parity);
+      FenceAsyncOp::create(builder, loc);
+      MbarrierExpectBytesOp::create(builder, loc, full, free.place,
+                                    loads.getStageBytes());
+      copyAll(builder, next, free.place,
+              [](const StagedLoad &) { return true; });
+    });
+  }
+
+  void refillByAsyncCopies(OpBuilder &builder) {
+    ifMoreFollow(builder, [&](Value next) {
+      copyAll(builder, next, getFree(builder).place,
+              [](const StagedLoad &) { return true; });
+    });
+    CopyAsyncCommitOp::create(builder, loc);
+  }
+
+  /// Begins the copies of iteration `number` to a place.
+  void copyAll(OpBuilder &builder, Value number, Value place,
+               function_ref<bool(const StagedLoad &)> isMeant) {
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), number);
+    for (const StagedLoad &load : loads.staged)
+      if (isMeant(load))
+        copy(builder, load, place, mapping);
+  }
+
+  void copy(OpBuilder &builder, const StagedLoad &staged, Value place,
+            IRMapping &mapping) {
+    for (Operation *op : staged.addressOps)
+      if (!mapping.contains(op->getResult(0)))
+        builder.clone(*op, mapping);
+    LoadGlobalOp load = staged.load;
+    SmallVector<Value> from;
+    for (Value offset : load.getOffsets())
+      from.push_back(mapping.lookupOrDefault(offset));
+    SmallVector<Value> to = getOffsets(builder, staged, place);
+    ArrayRef<int64_t> shape = load.getTile().getType().getShape();
+    if (loads.byTensorCopies)
+      CopyTensorOp::create(builder, loc, load.getSource(), from, staged.shared,
+                           to, full, place, shape);
+    else
+      CopyAsyncOp::create(builder, loc, load.getSource(), from, staged.shared,
+                          to, shape, load.getInBounds());
+  }
+
+  /// Where the part of a place begins in the ring.
+  SmallVector<Value> getOffsets(OpBuilder &builder, const StagedLoad &load,
+                                Value place) {
+    auto rank = cast<SharedType>(load.shared.getType()).getRank();
+    SmallVector<Value> offsets(rank, buildIndex(builder, loc, 0));
+    offsets.front() = place;
+    return offsets;
+  }
+
+  /// Loads come from the ring; returns the last of them.
+  Operation *readPlaces() {
+    Operation *last = nullptr;
+    for (StagedLoad &load : loads.staged) {
+      OpBuilder builder(load.load);
+      auto read = LoadSharedOp::create(
+          builder, load.load.getLoc(), load.load.getTile().getType(),
+          load.shared, getOffsets(builder, load, current.place),
+          /*in_bounds=*/true);
+      load.load.replaceAllUsesWith(read.getTile());
+      load.load.erase();
+      if (!last || last->isBeforeInBlock(read))
+        last = read;
+    }
+    return last;
+  }
+
+  /// Behind the last read, and before what is done at the end of few
+  /// iterations only.
+  void releasePlace(Operation *last) {
+    Operation *point = last->getNextNode();
+    while (!point->hasTrait<OpTrait::IsTerminator>() &&
+           point->getNumRegions() == 0)
+      point = point->getNextNode();
+    OpBuilder builder(point);
+    MbarrierArriveOp::create(builder, loc, empty, current.place);
+  }
+
+  void waitBehind() {
+    OpBuilder builder(loop.getContext());
+    builder.setInsertionPointAfter(loop);
+    CopyAsyncWaitOp::create(builder, loc, 0);
+  }
+
+  Attribute describe() {
+    std::string text = std::to_string(numStages) + " stages of " +
+                       std::to_string(loads.getStageBytes()) + " bytes by " +
+                       (loads.byTensorCopies ? "tensor copies"
+                                             : "asynchronous copies");
+    if (!loads.whyNotTensorCopies.empty())
+      text += ": " + loads.whyNotTensorCopies;
+    return StringAttr::get(loop.getContext(), text);
+  }
+
+  scf::ForOp loop;
+  KernelOp kernel;
+  Location loc;
+  int64_t numStages;
+  PipelinedLoads loads;
+  Value full, empty;
+  RingPlace current;
+};
+
+struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    const TargetInfo *target = TargetInfo::lookup(arch);
+    if (!target) {
+      getOperation().emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
+    bool hasTensorCopies = target->getSupport(Feature::TensorCopy).isNative();
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (loop->hasAttr(LowlpDialect::kStagesAttrName))
+        loops.push_back(loop);
+    });
+    SmallVector<Attribute> notes;
+    for (scf::ForOp loop : loops) {
+      auto stages =
+          loop->getAttrOfType<IntegerAttr>(LowlpDialect::kStagesAttrName);
+      if (!stages || stages.getInt() < 2 || stages.getInt() > kMaxStages) {
+        loop.emitOpError("has ")
+            << LowlpDialect::kStagesAttrName << " = "
+            << loop->getAttr(LowlpDialect::kStagesAttrName)
+            << "; it must be an integer of 2 to " << kMaxStages;
+        return signalPassFailure();
+      }
+      loop->removeAttr(LowlpDialect::kStagesAttrName);
+      if (!isa<KernelOp>(loop->getParentOp())) {
+        loop.emitOpError("has stages, and must stand in the body of the kernel "
+                         "itself, but is in a ")
+            << loop->getParentOp()->getName();
+        return signalPassFailure();
+      }
+      PipelinedLoads loads = findPipelinedLoads(loop, hasTensorCopies);
+      if (loads.staged.empty())
+        continue;
+      numLoads += loads.staged.size();
+      ++numLoops;
+      Pipeliner(loop, stages.getInt(), std::move(loads)).run(notes);
+    }
+    if (!notes.empty())
+      getOperation()->setDiscardableAttr("lowlp.pipelines",
+                                         ArrayAttr::get(&getContext(), notes));
+  }
+
+  /// copy_async_wait knows of 7 groups under way.
+  static constexpr int64_t kMaxStages = 9;
+};
+
+} // namespace

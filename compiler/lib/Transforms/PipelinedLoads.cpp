@@ -1,0 +1,215 @@
+//===- PipelinedLoads.cpp - which loads of a loop get stages --------------===//
+#include "PipelinedLoads.h"
+
+#include "lowlp/Analysis/TrailingZeros.h"
+#include "lowlp/Analysis/ViewFormulas.h"
+#include "lowlp/Layout/LayoutAlgebra.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+/// What tensor copies move at once, and where they may begin in shared memory.
+static constexpr int64_t kChunkBytes = 16;
+static constexpr int64_t kPlaceBytes = 128;
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+static int64_t getElementBytes(LoadGlobalOp load) {
+  return *getElementBits(load.getTile().getType().getElementType()) / 8;
+}
+
+int64_t StagedLoad::getBytes() const {
+  LoadGlobalOp op = load;
+  TileType tile = op.getTile().getType();
+  int64_t bits = *getElementBits(tile.getElementType());
+  for (int64_t extent : tile.getShape())
+    bits *= extent;
+  return llvm::divideCeil(bits, 8);
+}
+
+int64_t PipelinedLoads::getStageBytes() const {
+  int64_t bytes = 0;
+  for (const StagedLoad &load : staged)
+    bytes += load.getBytes();
+  return bytes;
+}
+
+/// Whether a warp holds the tile in matrices of 8 x 8 elements of 16 bits along
+/// its last dimensions.
+static bool holdsMatrices(TileType tile) {
+  int64_t rank = tile.getRank();
+  if (rank < 2 || *getElementBits(tile.getElementType()) != 16)
+    return false;
+  std::vector<int64_t> lanes(rank, 1), elements(rank, 1);
+  lanes[rank - 2] = 8;
+  lanes[rank - 1] = 4;
+  elements[rank - 1] = 2;
+  return bool(divideRight(tile.getLayout(),
+                          Layout::spatial(lanes) * Layout::local(elements)));
+}
+
+SharedType StagedLoad::getRingType(int64_t numStages) const {
+  LoadGlobalOp op = load;
+  TileType tile = op.getTile().getType();
+  std::vector<int64_t> shape = {numStages};
+  // Places that are too small for a tensor copy to begin at the next one are
+  // some apart.
+  int64_t copies = kPlaceBytes / std::gcd(kPlaceBytes, getBytes());
+  if (copies > 1)
+    shape.push_back(copies);
+  llvm::append_range(shape, tile.getShape());
+  size_t rank = shape.size();
+  int64_t bits = *getElementBits(tile.getElementType());
+  int64_t rowBytes = shape.back() * bits / 8;
+  auto make = [&](const SharedLayout &layout) {
+    return SharedType::get(op.getContext(), tile.getElementType(), layout);
+  };
+  bool isSwizzled = holdsMatrices(tile) &&
+                    (rowBytes == 32 || rowBytes == 64 || rowBytes == 128);
+  if (!isSwizzled)
+    return make(*SharedLayout::plain(Layout::local(shape)));
+  // PTX ISA, "Shared Memory Matrix Layout".
+  std::vector<int64_t> outer(shape), inner(rank, 1);
+  outer[rank - 2] = outer[rank - 1] = 1;
+  inner[rank - 1] = kChunkBytes * 8 / bits;
+  int64_t logStep = rowBytes == 128 ? 0 : rowBytes == 64 ? 1 : 2;
+  return make(*SharedLayout::swizzled(
+      Layout::local(outer),
+      Layout::local({shape[rank - 2], shape[rank - 1] / inner[rank - 1]}),
+      /*dim=*/1, logStep, Layout::local(inner)));
+}
+
+//===----------------------------------------------------------------------===//
+// Which loads
+//===----------------------------------------------------------------------===//
+
+/// Adds to `ops` what of the body of `loop` computes `value`, if that is
+/// arithmetic on the induction variable and on values from before the loop.
+static bool collectAddress(Value value, scf::ForOp loop,
+                           llvm::SetVector<Operation *> &ops) {
+  if (value == loop.getInductionVar() || loop.isDefinedOutsideOfLoop(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getParentOp() != loop || op->getNumRegions() != 0 ||
+      op->getNumResults() != 1 || !isMemoryEffectFree(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!collectAddress(operand, loop, ops))
+      return false;
+  ops.insert(op);
+  return true;
+}
+
+/// The view that `op` may write to, or null.
+static Value getWrittenView(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<StoreGlobalOp, ScatterGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
+          [](auto access) -> Value { return access.getDestination(); })
+      .Default([](Operation *) { return Value(); });
+}
+
+/// Whether `pointer` is a parameter of the kernel through which it writes
+/// nothing, nor through a pointer that may be any.
+static bool isReadOnly(KernelOp kernel, Value pointer) {
+  auto isParameter = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner() == &kernel.getBody().front();
+  };
+  if (!isParameter(pointer))
+    return false;
+  WalkResult result = kernel.walk([&](Operation *op) {
+    Value written = getWrittenView(op);
+    auto view = written ? written.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
+    if (!view || view.getSource().getDefiningOp<AllocGlobalOp>())
+      return WalkResult::advance();
+    bool isOther = isParameter(view.getSource()) && view.getSource() != pointer;
+    return isOther ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
+static std::optional<StagedLoad> getStagedLoad(LoadGlobalOp load,
+                                               scf::ForOp loop) {
+  auto kernel = loop->getParentOfType<KernelOp>();
+  auto view = load.getSource().getDefiningOp<ViewGlobalOp>();
+  if (!loop.isDefinedOutsideOfLoop(view) ||
+      !isReadOnly(kernel, view.getSource()) ||
+      *getElementBits(load.getTile().getType().getElementType()) % 8 != 0)
+    return std::nullopt;
+  StagedLoad staged;
+  staged.load = load;
+  llvm::SetVector<Operation *> ops;
+  for (Value offset : load.getOffsets())
+    if (!collectAddress(offset, loop, ops))
+      return std::nullopt;
+  staged.addressOps = ops.takeVector();
+  auto argument = cast<BlockArgument>(view.getSource());
+  staged.isConstant = bool(kernel.getArgAttr(
+      argument.getArgNumber(), LowlpDialect::kConstantAttrName));
+  return staged;
+}
+
+//===----------------------------------------------------------------------===//
+// How they are copied
+//===----------------------------------------------------------------------===//
+
+/// Why a tensor copy cannot make the load; empty if it can. The demands are
+/// those of `lowlp.copy_tensor`.
+static std::string findObstacle(LoadGlobalOp load) {
+  auto kernel = load->getParentOfType<KernelOp>();
+  auto view = load.getSource().getDefiningOp<ViewGlobalOp>();
+  auto argument = cast<BlockArgument>(view.getSource());
+  auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                  LowlpDialect::kNameAttrName);
+  std::string pointer =
+      name ? name.str() : "parameter " + std::to_string(argument.getArgNumber());
+  auto align = kernel.getArgAttrOfType<IntegerAttr>(
+      argument.getArgNumber(), LowlpDialect::kAlignAttrName);
+  if (!align || align.getInt() % kChunkBytes != 0)
+    return pointer + " promises no alignment of 16 bytes";
+  int64_t bytes = getElementBytes(load);
+  if (bytes > 4)
+    return "elements of " + pointer + " are wider than 4 bytes";
+  if (view.getView().getType().getRank() > 5)
+    return "the view of " + pointer + " has more than 5 dimensions";
+  SmallVector<OpFoldResult> strides = view.getMixedStrides();
+  if (!view.isRowMajor() && getConstantIntValue(strides.back()) != 1)
+    return "the last stride of " + pointer + " is not 1";
+  ViewFormulas formulas = getViewFormulas(view, kernel);
+  auto isKnown = [](AffineExpr formula) { return bool(formula); };
+  if (!llvm::all_of(formulas.extents, isKnown) ||
+      !llvm::all_of(formulas.strides, isKnown))
+    return "extents and strides of " + pointer +
+           " are no affine functions of the parameters";
+  TrailingZeros zeros;
+  for (unsigned stride : ArrayRef(zeros.ofStrides(view)).drop_back())
+    if ((bytes << stride) % kChunkBytes != 0)
+      return "a stride of " + pointer + " may be no multiple of 16 bytes";
+  if (getPowerOf2Divisor(load.getOffsets().back()) * bytes % kChunkBytes != 0)
+    return "an offset in " + pointer + " may be no multiple of 16 bytes";
+  ArrayRef<int64_t> shape = load.getTile().getType().getShape();
+  if (shape.back() * bytes % kChunkBytes != 0)
+    return "rows of the part of " + pointer + " are no multiples of 16 bytes";
+  return "";
+}
+
+PipelinedLoads lowlp::findPipelinedLoads(scf::ForOp loop,
+                                         bool hasTensorCopies) {
+  PipelinedLoads loads;
+  for (LoadGlobalOp load : loop.getBody()->getOps<LoadGlobalOp>())
+    if (std::optional<StagedLoad> staged = getStagedLoad(load, loop))
+      loads.staged.push_back(std::move(*staged));
+  loads.byTensorCopies = hasTensorCopies;
+  for (const StagedLoad &staged : loads.staged)
+    if (loads.byTensorCopies) {
+      loads.whyNotTensorCopies = findObstacle(staged.load);
+      loads.byTensorCopies = loads.whyNotTensorCopies.empty();
+    }
+  return loads;
+}

@@ -1,0 +1,126 @@
+"""What the kernels for `linear` have in common: fragments, decoding, scaling, and what is done with the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import language as ll
+from ..dtypes import dtype
+from ..layouts import Layout, layout, local, spatial
+from .linear_spec import LinearSpec, prescale
+
+UNIT_K = 64
+STEP_K = 16
+
+# The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
+X_FRAGMENT = layout("local(1, 2).spatial(8, 4).local(1, 2)")
+SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
+
+
+def parameters_of(spec: LinearSpec) -> dict[str, ll.Parameter]:
+    """The parameters that all kernels for `spec` begin with, by name, as `linear_kernel` says."""
+    return {
+        "x": ll.pointer(spec.activation, align=16 if spec.aligned else None),
+        "weights": ll.pointer("uint32", align=16),
+        "scales": ll.pointer(_memory_type(spec.scale), align=16),
+        **({"correctors": ll.pointer(_memory_type(spec.corrector), align=16)} if spec.corrector else {}),
+        **({"table": ll.pointer(spec.activation), "table_unscale": ll.f32} if spec.table else {}),
+        **({"scale2": ll.f32} if spec.scale2 else {}),
+        **({"bias": ll.pointer(spec.bias)} if spec.bias else {}),
+        "y": ll.pointer(spec.out),
+        "m": ll.i32,
+        "x_stride": ll.integer(64, divisible_by=8 if spec.aligned else 1),
+    }
+
+
+def needs_sum_of_x(spec: LinearSpec) -> bool:
+    """Whether what the sums hold is put right with the sums of x."""
+    return bool(spec.corrector) or spec.is_bipolar
+
+
+def prescale_of_codes(spec: LinearSpec) -> float:
+    """The power of two by which codes are multiplied, so that the activation type holds them."""
+    return 1.0 if spec.table else prescale(dtype(spec.weight), spec.activation)
+
+
+def added(
+    spec: LinearSpec,
+    acc: ll.Tile,
+    raw: ll.Tile,
+    sum_x: ll.Tile,
+    scale: ll.Tile,
+    corrector: ll.Tile | None,
+    table_unscale: ll.Scalar | None,
+) -> ll.Tile:
+    """The result `acc` with what a group adds to it: its raw products, its sums of x, and its scales and correctors as
+    f32. For one weight it rounds as `dequantize` does."""
+    factor = prescale_of_codes(spec)
+    if spec.table:
+        raw = raw * table_unscale
+    elif factor != 1.0:
+        raw = raw * (1.0 / factor)
+    if spec.is_bipolar:
+        raw = raw * 2.0 - sum_x * float((1 << spec.bits) - 1)
+    if corrector is not None and spec.offsets:
+        return acc + (scale * raw + corrector * sum_x)
+    if corrector is not None:
+        raw = raw - corrector * sum_x
+    return ll.fma(scale, raw, acc)
+
+
+def finished(
+    spec: LinearSpec, acc: ll.Tile, scale2: ll.Scalar | None, bias: ll.Pointer | None, row: ll.Scalar, rows: Layout
+) -> ll.Tile:
+    """The sums as they are stored: with the second scale and the bias, for rows from `row` on, as `rows` holds one
+    number for each."""
+    if spec.scale2:
+        acc = acc * scale2
+    if spec.bias:
+        bias_view = ll.view_global(bias, shape=[spec.n, 1])
+        acc = acc + as_f32(ll.load_global(bias_view, offsets=[row, 0], layout=rows), spec.bias)
+    return ll.cast(acc, spec.out)
+
+
+def _memory_type(kind: str) -> str:
+    """The type of the elements in memory of scales, zero points and the like."""
+    return {"e8m0": "uint8", "e4m3": "f8e4m3"}.get(kind, kind)
+
+
+def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
+    """Scales, zero points and the like as f32, which holds all of them exactly."""
+    if kind != "e8m0":
+        return ll.cast(tile, "f32")
+    # 2^(e - 127) has e where f32 has its exponent; 2^-127 is half of the least normal number.
+    exponent = ll.cast(tile, "uint32")
+    bits = ll.where(ll.equal(exponent, 0), 1 << 22, exponent << 23)
+    return ll.view(bits, dtype="f32", layout=bits.layout)
+
+
+def decoder(spec: LinearSpec, table: ll.Pointer | None, threads: int) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
+    """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for a
+    block of `threads`."""
+    entries = 1 << spec.bits
+    factor = prescale_of_codes(spec)
+
+    def cast(codes: ll.Tile, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        if factor == 1.0:
+            return ll.cast(codes, spec.activation)
+        return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
+
+    if not spec.table:
+        return cast
+    if spec.table == "tensor":
+        table_layout = local(-(-entries // threads)) * spatial(threads)
+        loaded = ll.load_global(ll.view_global(table, shape=[entries]), offsets=[0], layout=table_layout)
+        shared = ll.alloc_shared(spec.activation, table_layout.shape)
+        ll.store_shared(loaded, shared, offsets=[0])
+        ll.synchronize()
+        return lambda codes, group, row: ll.lookup(shared, codes)
+    tables = spec.groups if spec.table == "group" else 1
+    view = ll.view_global(
+        table,
+        shape=[spec.groups, spec.n, entries],
+        strides=[entries if spec.table == "group" else 0, tables * entries, 1],
+    )
+    return lambda codes, group, row: ll.gather_global(view, codes, dim=-1, offsets=[group, row, 0], layout=codes.layout)

@@ -1,0 +1,191 @@
+"""y = x @ w^T at the speed of memory: the work of all tiles, cut into equal ranges of stages.
+
+As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T. All
+stages, tile by tile, are divided into ranges of equal length, one for each block (Stream-K), and a block takes its range
+from the end to the begin; the loads of its loop are begun some stages ahead (`ll.range(..., stages=...)`).
+
+A tile whose stages belong to several blocks is summed by the one of highest index, which comes to it last, in the order
+of the blocks. It waits only for blocks of lower index, which came to the tile first. So the order of sums follows from
+shape and schedule alone, and the launch makes progress however many blocks are resident.
+
+In a block, warps lie along N and, as slices, along K; the sums of the slices are added at the end of a tile.
+
+    step   slices x units x 64 weights along K, each slice its own
+    stage  some steps
+    block  warps x row_tiles x 16 rows of W, in each slice
+"""
+
+from __future__ import annotations
+
+from .. import language as ll
+from ..layouts import column_local, column_spatial, layout, local, reduce, spatial
+from ..packing import placement_name
+from .linear_parts import (
+    A_FRAGMENT,
+    STEP_K,
+    SUM_FRAGMENT,
+    UNIT_K,
+    X_FRAGMENT,
+    added,
+    as_f32,
+    decoder,
+    finished,
+    needs_sum_of_x,
+    parameters_of,
+)
+from .linear_spec import LinearSpec, Schedule
+
+_UNIT_STEPS = UNIT_K // STEP_K
+_X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
+
+
+class _Layouts:
+    """How the threads of a block hold what a step needs; warps in the order [slices, warps along N].
+
+    weights      [rows, K of a step]
+    x_units      [units of a step, columns, 64], and
+    x            the same registers as [columns, K of a step]; all warps of a slice hold the same
+    sums         [slices x rows, columns]
+    sliced_sums  the same as [slices, rows, columns]
+    rows         [slices x rows, 1]: one number for each row of the sums
+    scales       the same registers as [groups of a step, rows]
+    tile_rows    [rows, 1]: as `rows`, when the slices are added
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        warps, slices, units = schedule.warps, schedule.slices, schedule.units
+        tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
+        in_warp = local(schedule.row_tiles // tiles_of_unit, units) * local(tiles_of_unit, _UNIT_STEPS) * A_FRAGMENT
+        self.weights = column_spatial(warps, slices) * in_warp
+        in_warp = local(units, 1, 1) * column_local(1, column_tiles, _UNIT_STEPS) * _X_FRAGMENT_OF_UNITS
+        self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
+        in_warp = local(1, units) * column_local(column_tiles, _UNIT_STEPS) * X_FRAGMENT
+        self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
+        sums = local(schedule.row_tiles, column_tiles) * SUM_FRAGMENT
+        self.sums = spatial(slices * warps, 1) * sums
+        self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
+        self.rows = self.sums.reduce([1], keep_dims=True)
+        groups = max(1, schedule.step_k // spec.group_size)
+        alike = reduce(spatial(1, 1, slices // groups), dims=[2])
+        self.scales = spatial(groups, 1) * alike * spatial(1, warps) * sums.reduce([1]).unsqueeze(0)
+
+
+def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program for `spec`, whose work is divided as `schedule` says, which has stages.
+
+    Parameters as for `linear_kernel`, and behind them `blocks`: how many are launched to share the work.
+
+    Requires `can_stream(spec, schedule)`.
+    """
+    layouts = _Layouts(spec, schedule)
+    rows, columns, threads = schedule.rows, schedule.columns, schedule.threads
+    step_k, stage_k = schedule.step_k, schedule.stage_k
+    stages_of_tile, tiles_of_rows = -(-spec.k // stage_k), -(-spec.n // rows)
+    group, groups = spec.group_size, spec.groups
+
+    def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride, blocks):  # type: ignore[no-untyped-def]
+        (block,) = ll.block_indices()
+        total = ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile)
+        shares = ll.minimum(blocks, total)
+        begin, end = ll.minimum(block, shares) * total // shares, ll.minimum(block + 1, shares) * total // shares
+
+        x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
+        w_view = ll.view_packed(
+            weights,
+            shape=[spec.n, spec.k],
+            dtype=spec.code_type,
+            placement=placement_name(spec.weight, spec.activation),
+        )
+        s_view = ll.view_global(scales, shape=[groups, spec.n])
+        c_view = ll.view_global(correctors, shape=[groups, spec.n]) if spec.corrector else s_view
+        y_view = ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
+        decode = decoder(spec, table, threads)
+
+        @ll.inline
+        def of_rows(view, kind, first_group, row):  # type: ignore[no-untyped-def]
+            """Scales and the like of a step, a number for each row of its sums."""
+            tile = ll.load_global(view, offsets=[first_group, row], layout=layouts.scales)
+            return as_f32(ll.view(tile, dtype=tile.dtype, layout=layouts.rows), kind)
+
+        @ll.inline
+        def with_step(acc, step: int, row, column, stage):  # type: ignore[no-untyped-def]
+            """The result with what a step adds to it."""
+            unit = stage * (stage_k // UNIT_K) + step * (step_k // UNIT_K)
+            x_units = ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x_units)
+            x_tile = ll.transpose(ll.view(x_units, dtype=spec.activation, layout=layouts.x))
+            codes = ll.load_packed(w_view, offsets=[row, unit * UNIT_K], layout=layouts.weights)
+            first_group = stage * (stage_k // group) + step * (step_k // group)
+            if step_k < group:
+                first_group = unit // (group // UNIT_K)
+            raw = sum_x = ll.full(0.0, "f32", layout=layouts.sums)
+            raw = ll.dot(decode(codes, first_group, row), x_tile, raw)
+            if needs_sum_of_x(spec):
+                sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
+            scale = of_rows(s_view, spec.scale, first_group, row)
+            corrector = of_rows(c_view, spec.corrector, first_group, row) if spec.corrector else None
+            return added(spec, acc, raw, sum_x, scale, corrector, table_unscale)
+
+        @ll.inline
+        def finish(acc, row, column):  # type: ignore[no-untyped-def]
+            tile_rows = acc.layout.reduce([1], keep_dims=True)
+            ll.store_global(finished(spec, acc, scale2, bias, row, tile_rows), y_view, offsets=[row, column])
+
+        acc = ll.full(0.0, "f32", layout=layouts.sums)
+        for done in ll.range(end - begin, stages=schedule.stages):
+            number = ll.assume_range(end - 1 - done, 0, 1 << 31)
+            tile, stage = number // stages_of_tile, number % stages_of_tile
+            row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns
+            for step in range(schedule.steps):
+                acc = with_step(acc, step, row, column, stage)
+            if (stage == 0) | (number == begin):
+                tile_sums = acc
+                if schedule.slices > 1:
+                    tile_sums = ll.sum(ll.view(acc, dtype="f32", layout=layouts.sliced_sums), 0)
+                first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
+                if (number == first) & (end >= behind):
+                    finish(tile_sums, row, column)
+                else:
+                    # As all threads hold it; of each block the part of its last tile, and of its first.
+                    flat = local(tile_sums.layout.num_local) * spatial(threads)
+                    parts = ll.alloc_global("f32", lambda blocks: (blocks, 2, *flat.shape))
+                    arrived = ll.alloc_global("int32", lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,), zeroed=True)
+                    part = ll.view(tile_sums, dtype="f32", layout=flat)
+                    if end < behind:
+                        is_last = ll.minimum(number - first, 1)
+                        ll.store_global(part, parts, offsets=[block, is_last, 0], in_bounds=True)
+                        ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
+                    else:
+                        # The block that has the tile's first stage.
+                        other = ((first + 1) * shares - 1) // total
+                        ll.semaphore_acquire(arrived, offsets=[tile], value=block - other)
+                        is_last = 0
+                        while other < block:
+                            part = part + ll.load_global(
+                                parts, offsets=[other, is_last, 0], layout=flat, in_bounds=True
+                            )
+                            other, is_last = other + 1, 1
+                        ll.semaphore_release(arrived, offsets=[tile], value=0)
+                        finish(ll.view(part, dtype="f32", layout=tile_sums.layout), row, column)
+                acc = ll.full(0.0, "f32", layout=layouts.sums)
+
+    return ll.make_kernel(
+        body,
+        name=f"linear_{spec.weight}_{spec.activation}",
+        parameters={**parameters_of(spec), "blocks": ll.i32},
+        grid=lambda blocks: (blocks,),
+        num_threads=threads,
+        table_form=schedule.table_form,
+        table_copies=schedule.table_copies,
+    )
+
+
+def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
+    step; tables, if any, are one; a warp's rows are whole units."""
+    step_k, group = schedule.step_k, spec.group_size
+    return (
+        group % (UNIT_K * schedule.units) == 0
+        and (step_k % group == 0 or group % step_k == 0)
+        and spec.table in ("", "tensor")
+        and 16 * schedule.row_tiles % spec.rows_of_unit == 0
+    )

@@ -43,7 +43,7 @@ def run_worker(connection: Any, settings: Settings) -> None:
 
 def _open(prepared: PreparedKernels | None, unit: Unit, device: Any) -> OurProduct | TheirProduct:
     if unit.who != "lowlp":
-        return TheirProduct(peer(unit.who), unit.kind, unit.shape, max(unit.rows), device)
+        return TheirProduct(peer(unit.who), unit.kind, unit.shape, unit.rows, device)
     assert prepared is not None, "units of ours come with a folder of kernels"
     return OurProduct(prepared, unit.kind, unit.shape, max(unit.rows), device)
 

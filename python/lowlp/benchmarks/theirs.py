@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .cases import KINDS, Shape
@@ -16,15 +17,15 @@ from .timing import Effort, time_call
 class TheirProduct:
     """A peer with weights of one kind and shape on the GPU."""
 
-    def __init__(self, peer: Peer, kind: str, shape: Shape, most_rows: int, device: Any) -> None:
+    def __init__(self, peer: Peer, kind: str, shape: Shape, rows: Sequence[int], device: Any) -> None:
         import torch
 
         self._peer, self._kind, self._shape = peer, kind, shape
         generator = torch.Generator(device=device).manual_seed(shape.n + shape.k)
         weights = torch.randn((shape.n, shape.k), device=device, generator=generator) / math.sqrt(shape.k)
-        self._product = peer.prepare(KINDS.get(kind), weights.half())
+        self._product = peer.prepare(KINDS.get(kind), weights.half(), rows)
         del weights
-        self._x = random_activations(most_rows, shape.k, device)
+        self._x = random_activations(max(rows), shape.k, device)
         self._wanted = reference(self._x, self._product.dequantized())
 
     def measure(self, m: int, stream: int, effort: Effort) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from lowlp_runtime.errors import LowlpValueError
@@ -36,8 +37,8 @@ class Peer(Protocol):
     def supports(self, kind: WeightKind | None) -> bool:
         """Whether it has such weights; None means f16."""
 
-    def prepare(self, kind: WeightKind | None, weights: Any) -> PeerProduct:
-        """Quantises f16 weights [N, K] with the library's own functions."""
+    def prepare(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> PeerProduct:
+        """Quantises f16 weights [N, K] with the library's own functions, to be multiplied by so many rows."""
 
 
 NAMES: Final = ("torch", "humming", "gemlite", "bitsandbytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..cases import WeightKind
@@ -30,7 +31,7 @@ class _Torch:
     def supports(self, kind: WeightKind | None) -> bool:
         return kind is None
 
-    def prepare(self, kind: WeightKind | None, weights: Any) -> _Product:
+    def prepare(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
         return _Product(weights)
 
 

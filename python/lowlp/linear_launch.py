@@ -72,19 +72,22 @@ def linear_on_gpu(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
         stride = k
     address = rows.data_ptr()
     aligned = stride % _ALIGN_ELEMENTS == 0 and address % ALIGN_BYTES == 0
-    bias_type = None if bias is None else _checked_bias(bias, x, qw)
-    key = (ordinal, x.dtype, out_dtype, bias_type, k, m, aligned)
+    bias_kind = None
+    if bias is not None:
+        if not is_torch_tensor(bias):
+            raise _wrong_bias(bias, x)
+        bias = bias.contiguous()
+        bias_kind = (bias.dtype, bias.get_device(), bias.shape)
+    key = (ordinal, x.dtype, out_dtype, bias_kind, k, m, aligned)
     prepared: _PreparedCall | None = qw.kept_call(key)
     if prepared is None:
-        check_shapes(shape, None, qw)
-        prepared = qw.keep_call(key, _prepare(qw, x, out_dtype, bias_type, m, aligned))
+        prepared = qw.keep_call(key, _prepare(qw, x, bias, out_dtype, m, aligned))
     y = torch.empty((*shape[:-1], prepared.n), dtype=prepared.out, device=prepared.device)
     if m == 0:
         return y
     if bias is None:
         values = (address, *prepared.operands, y.data_ptr(), m, stride)
     else:
-        bias = bias.contiguous()
         values = (address, *prepared.operands, bias.data_ptr(), y.data_ptr(), m, stride)
     prepared.launcher.run(values, ordinal, current)
     return y
@@ -105,25 +108,23 @@ def device_operands(qw: QuantizedTensor, activation: str, device: Any) -> tuple[
     return tuple(_upload(part, device) if isinstance(part, np.ndarray) else part for part in parts)
 
 
-def _checked_bias(bias: Any, x: Any, qw: QuantizedTensor) -> Any:
-    """The type of the bias."""
-    if not is_torch_tensor(bias) or bias.dtype not in _types().values() or bias.device != x.device:
-        raise LowlpTypeError(f"bias: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {bias!r:.80}")
-    check_shapes(x.shape, bias.shape, qw)
-    return bias.dtype
+def _wrong_bias(bias: Any, x: Any) -> LowlpTypeError:
+    return LowlpTypeError(f"bias: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {bias!r:.80}")
 
 
-def _prepare(
-    qw: QuantizedTensor, x: Any, out_dtype: str | None, bias_type: Any, m: int, aligned: bool
-) -> _PreparedCall:
+def _prepare(qw: QuantizedTensor, x: Any, bias: Any, out_dtype: str | None, m: int, aligned: bool) -> _PreparedCall:
+    """Checks what the key of a kept call holds, and finds what such calls need."""
     torch: Any = sys.modules["torch"]
     types = _types()
     names = {dtype: name for name, dtype in types.items()}
     activation = names.get(x.dtype)
     if activation not in ACTIVATIONS:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
+    if bias is not None and (bias.dtype not in names or bias.device != x.device):
+        raise _wrong_bias(bias, x)
+    check_shapes(x.shape, None if bias is None else bias.shape, qw)
     out = out_dtype or activation
-    spec = spec_for(qw, activation, out, names.get(bias_type, ""), aligned)
+    spec = spec_for(qw, activation, out, "" if bias is None else names[bias.dtype], aligned)
     launcher = gpu_kernel(spec, schedule_for(spec, m), arch_of(x.get_device())).launcher
     with torch.cuda.device(x.device):
         tensors = qw.prepared(f"{x.device} {activation}", lambda: device_operands(qw, activation, x.device))

@@ -1,9 +1,9 @@
 """Launching one kernel again and again: what does not change from launch to launch is made ready once.
 
-    reading     what turns an argument into a number is chosen per parameter (`lowlp_runtime.arguments`)
-    shapes      grid, workspace and tensor maps depend on the integer arguments alone, and are kept for those seen last
-    functions   of the contexts that the kernel was loaded in
-    memory      each thread has the values of a launch, and the pointers to them, at one address
+reading     what turns an argument into a number is chosen per parameter (`lowlp_runtime.arguments`)
+shapes      grid, workspace and tensor maps depend on the integer arguments alone, and are kept for those seen last
+functions   of the contexts that the kernel was loaded in
+memory      each thread has the values of a launch, and the pointers to them, at one address
 """
 
 import ctypes
@@ -193,5 +193,3 @@ def launcher_of(kernel: KernelBinary) -> Launcher:
         with _lock:
             found = _launchers.setdefault(kernel.content_hash, Launcher(kernel))
     return found
-
-

@@ -18,8 +18,8 @@ from lowlp import linear_launch
 from lowlp.errors import LowlpTypeError, LowlpValueError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
-from fake_driver import FakeDriver, fake_driver  # noqa: E402
-from fake_torch import FakeDevice, FakeTensor, FakeTorch, fake_torch  # noqa: E402
+from fake_driver import FakeDriver, fake_driver
+from fake_torch import FakeDevice, FakeTensor, FakeTorch, fake_torch
 
 __all__ = ["fake_driver", "fake_torch"]
 
@@ -113,9 +113,7 @@ def test_rows_of_any_place(
     assert all(launch["values"][5] in (K, 300) for launch in fake_driver.launches)
 
 
-def test_alignment_selects_the_kernel(
-    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor
-) -> None:
+def test_alignment_selects_the_kernel(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
     for x in (tensor(torch, 3, K), tensor(torch, 3, K, address=0x7100_0000_0002), tensor(torch, 3, K)):
         lowlp.linear(x, qw)
     assert len(fake_driver.named("cuModuleLoadDataEx")) == 2

@@ -100,9 +100,7 @@ class FakeTensor:
 
     def view(self, dtype: FakeType) -> "FakeTensor":
         (count,) = self.shape
-        return FakeTensor(
-            (count * self.dtype.itemsize // dtype.itemsize,), dtype, self.device, address=self._address
-        )
+        return FakeTensor((count * self.dtype.itemsize // dtype.itemsize,), dtype, self.device, address=self._address)
 
 
 class FakeStream:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from lowlp_runtime import no_dependent_launch as no_dependent_launch
+
     from .codec import Codec as Codec
     from .compilation_times import compile_times as compile_times
     from .compiler import compile as compile
@@ -66,19 +68,21 @@ _MODULES = {
     "kernel": "language",
     "LowlpError": "errors",
 }
+# Those of `lowlp_runtime`.
+_OF_RUNTIME = ("no_dependent_launch",)
 # Modules that are public as such.
 _SUBMODULES = ("drawing", "errors", "language")
 
-__all__ = [*_MODULES, *_SUBMODULES, "__version__"]
+__all__ = [*_MODULES, *_OF_RUNTIME, *_SUBMODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f".{name}", __name__)
-    module = _MODULES.get(name)
-    if module is None:
+    module = "lowlp_runtime" if name in _OF_RUNTIME else f".{_MODULES.get(name, '')}"
+    if module == ".":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{module}", __name__), name)
+    value = getattr(importlib.import_module(module, __name__), name)
     globals()[name] = value
     return value
 

@@ -1,8 +1,8 @@
 """Reads what the compiler says of its kernels into what a launch needs.
 
 The pipelines leave a dictionary attribute `lowlp.kernels` on the module: for each kernel the size of a block, the grid
-as an affine map over the integer parameters, the parameters, and, if it has any, the bytes of dynamic shared memory and
-the parts of its workspace.
+as an affine map over the integer parameters, the parameters, and, if it has any, the bytes of dynamic shared memory,
+the parts of its workspace and its tensor maps, and whether it waits for the kernel in front of it by itself.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
                 workspace=tuple(_read_part(ir.DictAttr(p), integers) for p in ir.ArrayAttr(facts["workspace"]))
                 if "workspace" in facts
                 else (),
+                dependent_launch="dependent_launch" in facts,
                 compiler_version=compiler_version,
                 notes={**notes, **_read_decisions(facts, shared_bytes)},
                 tensor_maps=tuple(

@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 from .compiler import CompiledKernel, CpuKernel, compile, compile_cpu
 from .kernel_cache import Once
-from .kernels.linear import UNIT_K, linear_kernel
+from .kernels.linear import linear_kernel
 from .kernels.linear_operands import NUMPY_TYPES, padding_bytes
+from .kernels.linear_parts import UNIT_K
 from .kernels.linear_spec import LinearSpec, Schedule
 from .packing import PACKED_FORMAT_VERSION, padded_group, placement_name
 
@@ -27,6 +28,14 @@ def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKerne
     key = (spec, schedule, arch)
     kernel: CompiledKernel = _kernels.get(key, functools.partial(_compile_for_gpu, spec, schedule, arch))
     return kernel
+
+
+def last_arguments(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> tuple[int, ...]:
+    """What the kernel takes behind the row stride of x: with stages, the number of blocks that share the work."""
+    if not schedule.stages:
+        return ()
+    tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
+    return (min(tiles * -(-spec.k // schedule.stage_k), multiprocessors * schedule.blocks_per_sm),)
 
 
 def _compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.dependent_launch import no_dependent_launch
+from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.launcher import Launcher
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
@@ -20,7 +22,7 @@ from .errors import LowlpTypeError, LowlpValueError
 from .host_array import AnyArray
 from .kernels.linear_operands import ALIGN_BYTES, host_operands, spec_for
 from .kernels.linear_spec import ACTIVATIONS, schedule_for
-from .linear_kernels import gpu_kernel
+from .linear_kernels import gpu_kernel, last_arguments
 from .quantized_tensor import QuantizedTensor
 
 _ALIGN_ELEMENTS = 8
@@ -31,7 +33,8 @@ class _PreparedCall(NamedTuple):
 
     launcher  of the kernel
     operands  what the kernel takes between x and the bias, as numbers: the addresses of packed weights, scales ...
-    tensors   keeps them alive
+    last      what it takes behind the row stride of x
+    tensors   keeps the operands alive
     n         columns of the result
     out       its type
     device    where it lies
@@ -39,6 +42,7 @@ class _PreparedCall(NamedTuple):
 
     launcher: Launcher
     operands: tuple[int | float, ...]
+    last: tuple[int, ...]
     tensors: tuple[Any, ...]
     n: int
     out: Any
@@ -79,17 +83,22 @@ def linear_on_gpu(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
         bias = bias.contiguous()
         bias_kind = (bias.dtype, bias.get_device(), bias.shape)
     key = (ordinal, x.dtype, out_dtype, bias_kind, k, m, aligned)
-    prepared: _PreparedCall | None = qw.kept_call(key)
-    if prepared is None:
-        prepared = qw.keep_call(key, _prepare(qw, x, bias, out_dtype, m, aligned))
+    kept: _PreparedCall | None = qw.kept_call(key)
+    prepared = kept or _prepare(qw, x, bias, out_dtype, m, aligned)
     y = torch.empty((*shape[:-1], prepared.n), dtype=prepared.out, device=prepared.device)
     if m == 0:
         return y
     if bias is None:
-        values = (address, *prepared.operands, y.data_ptr(), m, stride)
+        values = (address, *prepared.operands, y.data_ptr(), m, stride, *prepared.last)
     else:
-        values = (address, *prepared.operands, bias.data_ptr(), y.data_ptr(), m, stride)
-    prepared.launcher.run(values, ordinal, current)
+        values = (address, *prepared.operands, bias.data_ptr(), y.data_ptr(), m, stride, *prepared.last)
+    if kept is not None:
+        kept.launcher.run(values, ordinal, current)
+        return y
+    # What is in front on the stream may have written the packed weights.
+    with no_dependent_launch():
+        prepared.launcher.run(values, ordinal, current)
+    qw.keep_call(key, prepared)
     return y
 
 
@@ -125,11 +134,13 @@ def _prepare(qw: QuantizedTensor, x: Any, bias: Any, out_dtype: str | None, m: i
     check_shapes(x.shape, None if bias is None else bias.shape, qw)
     out = out_dtype or activation
     spec = spec_for(qw, activation, out, "" if bias is None else names[bias.dtype], aligned)
-    launcher = gpu_kernel(spec, schedule_for(spec, m), arch_of(x.get_device())).launcher
+    schedule = schedule_for(spec, m)
+    launcher = gpu_kernel(spec, schedule, arch_of(x.get_device())).launcher
+    last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
     with torch.cuda.device(x.device):
         tensors = qw.prepared(f"{x.device} {activation}", lambda: device_operands(qw, activation, x.device))
     operands = tuple(launcher.read(place, tensor) for place, tensor in enumerate(tensors, 1))
-    return _PreparedCall(launcher, operands, tensors, qw.shape[0], types[out], x.device)
+    return _PreparedCall(launcher, operands, last, tensors, qw.shape[0], types[out], x.device)
 
 
 def _types() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from lowlp_runtime.array import DeviceArray, as_device_array
 from lowlp_runtime.assemble import AssembledCubin, FunctionResources, assemble_ptx, find_ptxas
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.cache import KernelCache, cache_key
+from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.description import FORMAT_VERSION, KernelDescription, Parameter
 from lowlp_runtime.device import compute_capability, cuda_device_count, device_name, why_no_device
 from lowlp_runtime.errors import (
@@ -63,5 +64,6 @@ __all__ = [
     "launch",
     "load_kernel",
     "measure",
+    "no_dependent_launch",
     "why_no_device",
 ]

@@ -90,6 +90,8 @@ class KernelDescription:
     compiler_version  free text: what made the kernel
     notes             JSON of any form under string keys: the plan, the report. Not part of the hash.
     tensor_maps       what the kernel receives behind its parameters, made by a launch
+    dependent_launch  the kernel may start before the one in front of it ends, since it waits for that one by itself
+                      (see `lowlp_runtime.dependent_launch`)
     format_version    of the saved file; only 1 exists
 
     Lists are taken where tuples are declared. Raises `LowlpValueError` or `LowlpTypeError` for what CUDA or the file
@@ -105,10 +107,11 @@ class KernelDescription:
     compiler_version: str = ""
     notes: Mapping[str, object] = field(default_factory=dict, hash=False)
     tensor_maps: tuple[TensorMap, ...] = ()
+    dependent_launch: bool = False
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
-        _expect(self, name=str, shared_bytes=int, compiler_version=str, format_version=int)
+        _expect(self, name=str, shared_bytes=int, compiler_version=str, format_version=int, dependent_launch=bool)
         if self.format_version != FORMAT_VERSION:
             raise LowlpValueError(f"format_version: must be {FORMAT_VERSION}, got {self.format_version}")
         if not _IDENTIFIER.fullmatch(self.name):
@@ -143,7 +146,8 @@ class KernelDescription:
         return lay_out(self.workspace, values)
 
     def to_json(self) -> dict[str, object]:
-        """The description as JSON; `from_json` is its inverse. Tensor maps are a field only where there are any."""
+        """The description as JSON; `from_json` is its inverse. Tensor maps and dependent launch are fields only of
+        kernels that have them."""
         tensor_maps = [tensor_map.to_json() for tensor_map in self.tensor_maps]
         return {
             "name": self.name,
@@ -169,13 +173,14 @@ class KernelDescription:
             "notes": dict(self.notes),
             "format_version": self.format_version,
             **({"tensor_maps": tensor_maps} if tensor_maps else {}),
+            **({"dependent_launch": True} if self.dependent_launch else {}),
         }
 
     @staticmethod
     def from_json(data: object) -> "KernelDescription":
         """The description that `to_json` wrote. Raises `LowlpValueError` or `LowlpTypeError` for anything else."""
         if isinstance(data, dict):
-            data = {"workspace": [], "tensor_maps": [], **data}  # files of kernels that have none
+            data = {"workspace": [], "tensor_maps": [], "dependent_launch": False, **data}  # where there are none
         fields = _exact_keys(data, "description", set(KernelDescription.__dataclass_fields__))
         listed = fields.pop("parameters")
         if not isinstance(listed, list):

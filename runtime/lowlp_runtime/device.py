@@ -73,6 +73,11 @@ def max_shared_bytes(ordinal: int = 0) -> int:
     return attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", ordinal)
 
 
+def multiprocessors(ordinal: int = 0) -> int:
+    """How many multiprocessors the device has."""
+    return attribute("MULTIPROCESSOR_COUNT", ordinal)
+
+
 def device_name(ordinal: int = 0) -> str:
     """The device's name, 'NVIDIA H200'."""
     name: bytes = call("cuDeviceGetName", 256, _device(ordinal))

@@ -11,12 +11,13 @@ import functools
 import struct
 import threading
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lowlp_runtime import device as devices
 from lowlp_runtime import device_workspace
 from lowlp_runtime.arguments import ArraysOfLaunch, bind, check_address, check_integer, reader_of
 from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.dependent_launch import code_waits, is_allowed, launch_config
 from lowlp_runtime.description import KernelDescription
 from lowlp_runtime.driver import call, check_status, driver
 from lowlp_runtime.grid import evaluate_grid
@@ -52,6 +53,7 @@ class _Memory(threading.local):
         addresses = [base + _SLOT_BYTES * slot for slot in range(slots)] + [0] * maps
         self.pointers = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
         self.pointers_address = ctypes.addressof(self.pointers)
+        self.early_config: Any = None  # of launches that may start early, made by the first of them
 
 
 class Launcher:
@@ -74,6 +76,7 @@ class Launcher:
         self._memory = _Memory(slots, len(description.tensor_maps))
         self._shape_of = functools.lru_cache(maxsize=_KEPT_SHAPES)(functools.partial(_shape_of, description))
         self._functions: dict[int, LoadedKernel] = {}  # by the number of the context
+        self._waits_by_itself = description.dependent_launch
 
     @property
     def description(self) -> KernelDescription:
@@ -149,11 +152,24 @@ class Launcher:
         return maps
 
     def _call_driver(self, loaded: LoadedKernel, shape: _Shape, stream: int, memory: _Memory) -> None:
+        if self._waits_by_itself and is_allowed() and code_waits(loaded.arch):
+            self._launch_early(loaded, shape, stream, memory)
+            return
         (status,) = driver().cuLaunchKernel(
             loaded.function, *shape.grid, *self._block, self._shared_bytes, stream, memory.pointers_address, 0
         )
         if status:
             check_status("cuLaunchKernel", status)
+
+    def _launch_early(self, loaded: LoadedKernel, shape: _Shape, stream: int, memory: _Memory) -> None:
+        config = memory.early_config
+        if config is None:
+            config = memory.early_config = launch_config(self._block, self._shared_bytes)
+        config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
+        config.hStream = stream
+        (status,) = driver().cuLaunchKernelEx(config, loaded.function, memory.pointers_address, 0)
+        if status:
+            check_status("cuLaunchKernelEx", status)
 
     def _device_of(self, values: Sequence[int | float]) -> int:
         """The device of the first address that is not null; without one the current device."""

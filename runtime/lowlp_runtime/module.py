@@ -1,5 +1,6 @@
 """From a kernel's code to a function on a device, once per context and content."""
 
+import functools
 import hashlib
 import threading
 from collections.abc import Iterable
@@ -33,6 +34,7 @@ _lock = threading.Lock()
 _loaded: dict[tuple[int, str], LoadedKernel] = {}
 
 
+@functools.cache
 def split_arch(arch: str) -> tuple[int, int, str]:
     """'sm_90a' as (9, 0, 'a'). Raises `LowlpValueError` for anything that is no architecture."""
     if not ARCH.fullmatch(arch):

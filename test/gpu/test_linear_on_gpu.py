@@ -1,6 +1,7 @@
 """`lowlp.linear` on CUDA tensors: the whole way from weights to a GPU, compiled on the spot."""
 
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +115,61 @@ def test_a_kernel_of_the_dsl_runs_on_cuda_tensors() -> None:
     y = torch.full((77,), float("nan"), device="cuda")
     double(x, y, 77)
     assert torch.equal(y, x + x)
+
+
+def test_calls_in_a_row_feed_each_other() -> None:
+    # Each call reads what the one in front of it writes, with and without launches that may start early.
+    qw = random_weights("int4", 256, 256, 128)
+    x = torch.randn(3, 256, device="cuda", dtype=torch.float16)
+    scale = float(np.abs(qw.dequantize()).sum(axis=1).max())
+
+    def chain() -> torch.Tensor:
+        y = x
+        for _ in range(40):
+            y = lowlp.linear(y, qw) / scale
+        return y
+
+    with lowlp.no_dependent_launch():
+        wanted = chain()
+    torch.cuda.synchronize()
+    for _ in range(5):
+        assert torch.equal(chain(), wanted)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = chain()
+    for _ in range(5):
+        graph.replay()
+        assert torch.equal(captured, wanted)
+
+
+def test_a_stream_that_is_not_the_current_one() -> None:
+    qw = random_weights("int6", 64, 256, 128)
+    x = torch.randn(4, 512, device="cuda", dtype=torch.float16)[:, ::2]  # is copied
+    wanted = lowlp.linear(x, qw)
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    results = [lowlp.linear(x, qw, stream=side) for _ in range(20)]
+    side.synchronize()
+    assert all(torch.equal(result, wanted) for result in results)
+
+
+def test_threads_and_streams() -> None:
+    qw = random_weights("int4", 512, 512, 128)
+    inputs = [torch.randn(1 + index, 512, device="cuda", dtype=torch.float16) for index in range(4)]
+    wanted = [lowlp.linear(x, qw) for x in inputs]
+    torch.cuda.synchronize()
+    failures = []
+
+    def work(x: torch.Tensor, expected: torch.Tensor) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            results = [lowlp.linear(x, qw) for _ in range(200)]
+            torch.cuda.current_stream().synchronize()
+            if not all(torch.equal(result, expected) for result in results):
+                failures.append(x.shape)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(inputs, wanted, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

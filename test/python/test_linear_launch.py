@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ import pytest
 
 import lowlp
 from lowlp import linear_launch
+from lowlp.compiler import CompiledKernel
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.linear_kernels import gpu_kernel, last_arguments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -206,3 +210,31 @@ def test_what_weights_remember_is_bounded(torch: FakeTorch, qw: lowlp.QuantizedT
     for m in range(1, 300):
         lowlp.linear(tensor(torch, m, K), qw)
     assert 0 < len(qw._calls) <= 256
+
+
+def test_the_first_launch_waits_for_what_wrote_the_weights(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def waiting(spec: Any, schedule: Any, arch: str) -> CompiledKernel:
+        kernel = gpu_kernel(spec, schedule, arch)
+        description = replace(kernel.description, dependent_launch=True)
+        return CompiledKernel(replace(kernel.binary, description=description), arch)
+
+    monkeypatch.setattr(linear_launch, "gpu_kernel", waiting)
+    x = tensor(torch, 3, K)
+    for _ in range(3):
+        lowlp.linear(x, qw)
+    with lowlp.no_dependent_launch():
+        lowlp.linear(x, qw)
+    assert ["early" in launch for launch in fake_driver.launches] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("m", [1, 40])
+def test_kernels_that_share_their_work_are_told_among_how_many_blocks(m: int) -> None:
+    spec = LinearSpec(n=1000, k=512, weight="int4", group_size=128)
+    schedule = Schedule(columns=8, warps=2, stages=3, row_tiles=4, slices=2)
+    tiles = -(-1000 // (16 * 4 * 2)) * -(-m // 8)
+    stages = 512 // (64 * 2)
+    assert last_arguments(spec, schedule, m, 132) == (min(tiles * stages, 132),)
+    assert last_arguments(spec, replace(schedule, blocks_per_sm=2), m, 8) == (16,)
+    assert last_arguments(spec, Schedule(), m, 132) == ()

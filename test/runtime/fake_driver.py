@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowlp_runtime import device, device_workspace, launcher, module
+from lowlp_runtime import dependent_launch, device, device_workspace, launcher, module
 from lowlp_runtime import driver as drivers
 
 
@@ -24,6 +24,7 @@ class Attribute(enum.IntEnum):
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
     CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
 
 
 OK = Result.CUDA_SUCCESS
@@ -52,6 +53,8 @@ class FakeDriver:
     CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_ACTIVE=1)
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=SimpleNamespace(value=1))
+    CUlaunchAttributeID = SimpleNamespace(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION=6)
+    CUlaunchAttribute = CUlaunchAttributeValue = CUlaunchConfig = SimpleNamespace
     CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2))
 
     def __init__(self, devices: int = 2, static_shared_bytes: int = 0) -> None:
@@ -90,7 +93,7 @@ class FakeDriver:
         return OK, b"Fake GPU".ljust(size, b"\0")
 
     def cuDeviceGetAttribute(self, attribute: Attribute, device: int) -> tuple[Result, int]:
-        return OK, {75: 9, 76: 0, 97: 232448, 38: 50 << 20}[int(attribute)]
+        return OK, {75: 9, 76: 0, 97: 232448, 38: 50 << 20, 16: 132}[int(attribute)]
 
     # A context is its device's number plus 100.
     def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[Result, int]:
@@ -225,6 +228,15 @@ class FakeDriver:
         addresses = (ctypes.c_uint64 * self.slots).from_address(pointers)
         return tuple(ctypes.c_uint64.from_address(address).value for address in addresses)
 
+    def cuLaunchKernelEx(self, config: Any, function: str, pointers: int, extra: int) -> tuple[Result]:
+        (attribute,) = config.attrs
+        assert (config.numAttrs, attribute.id, attribute.value.programmaticStreamSerializationAllowed) == (1, 6, 1)
+        grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
+        block = (config.blockDimX, config.blockDimY, config.blockDimZ)
+        self.cuLaunchKernel(function, *grid, *block, config.sharedMemBytes, config.hStream, pointers, extra)
+        self.launches[-1]["early"] = True
+        return (OK,)
+
     def cuLaunchKernel(self, function: str, *rest: Any) -> tuple[Result]:
         *sizes, shared_bytes, stream, pointers, extra = rest
         assert extra == 0
@@ -259,7 +271,7 @@ def _forget() -> None:
 def fake_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     """The package on a machine with two fake GPUs of compute capability 9.0."""
     fake = FakeDriver()
-    for user in (drivers, device, module, device_workspace, launcher):
+    for user in (drivers, device, module, device_workspace, launcher, dependent_launch):
         monkeypatch.setattr(user, "driver", lambda: fake)
     monkeypatch.setattr("lowlp_runtime.stream.driver", lambda: fake)
     monkeypatch.setattr("lowlp_runtime.linkers.driver", lambda: fake)

@@ -28,6 +28,7 @@ def test_enumerators_exist() -> None:
         driver.CUjitInputType,
         driver.CUjit_target,
         driver.CUevent_flags,
+        driver.CUlaunchAttributeID,
         driver.CUstreamCaptureMode,
         driver.CUstreamCaptureStatus,
         driver.CUstream_flags,

@@ -174,9 +174,10 @@ def test_merged_results_keep_the_last_time_and_its_run() -> None:
 
 def test_tables_show_what_is_missed_and_what_is_absent() -> None:
     results = results_with(dict.fromkeys(SHAPES, 6000.0), dict.fromkeys(SHAPES, 5000.0))
-    text = tables.acceptance_table(results)
-    (line,) = [one for one in text.splitlines() if one.startswith("| int4 | humming int4 |")]
-    assert line.split(" | ")[4:6] == ["**0.667 missed** of 1.25x", ABSENT]
+    decode, prefill = tables.acceptance_tables(results)
+    (line,) = [one for one in decode.splitlines() if one.startswith("| int4 | humming int4 |")]
+    assert line.split(" | ")[4:6] == ["**0.666 missed** (1.25x)", ABSENT]
+    assert "| int2 | torch f16 |  | not measured | not measured |" in prefill
     assert tables.missed(results) == ["int4 against humming int4, M = 16: 0.667; worst 57344x8192 with 0.667"]
     assert tables.summary(results)[MISSED] == 1
     assert sum(tables.summary(results).values()) == len(cells(results))

@@ -17,6 +17,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# Results of the benchmark are linked from its page, and are not there before the first.
+OPTIONAL = ("benchmarks",)
 COPIED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "docs", "examples")
 PYTHON_PAGE = """# Python
 
@@ -26,7 +28,7 @@ PYTHON_PAGE = """# Python
 
 
 def copy_pages(pages: Path) -> None:
-    for name in COPIED:
+    for name in (*COPIED, *(name for name in OPTIONAL if (ROOT / name).exists())):
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, pages / name, ignore=shutil.ignore_patterns("__pycache__"))

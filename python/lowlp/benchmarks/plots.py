@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ..drawing.picture import Picture
@@ -53,8 +54,11 @@ def _if_any(
 ) -> Picture | None:
     if all(value is None for one in series for value in one.values):
         return None
-    labels = [kind.label.replace(" with zero points", " + zp").removesuffix(" table") for kind in kinds]
-    return bars(title, labels, series, rule, step)
+    # A kind that has no values at all leaves no gap.
+    present = [place for place in range(len(kinds)) if any(one.values[place] is not None for one in series)]
+    labels = [kinds[place].label.replace(" with zero points", " + zp").removesuffix(" table") for place in present]
+    shown = [replace(one, values=tuple(one.values[place] for place in present)) for one in series]
+    return bars(title, labels, shown, rule, step)
 
 
 def _times(results: Results) -> Picture | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from .acceptance import ABSENT, INCOMPLETE, MISSED, Cell, cells, fractions, speedup
@@ -11,6 +12,8 @@ from .requirements import FRACTION_ROWS, Timed
 from .results import Results
 
 _NOTHING = ""
+# Up to here a batch is one of decoding, above one of prefill.
+_DECODE_ROWS = 128
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -22,29 +25,53 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def acceptance_table(results: Results) -> str:
-    """All requirements: a row for each pair of weights and rival, a column for each M."""
+def acceptance_tables(results: Results) -> list[str]:
+    """All requirements, in a table for batches up to 128 rows and one for larger ones.
+
+    A row is for a pair of weights and rival, a column for an M.
+    """
+    return [
+        table
+        for columns in ([m for m in ROWS if m <= _DECODE_ROWS], [m for m in ROWS if m > _DECODE_ROWS])
+        if (table := _acceptance_table(results, columns))
+    ]
+
+
+def _acceptance_table(results: Results, columns: Sequence[int]) -> str:
     by_row: dict[tuple[str, str], dict[int, Cell]] = {}
     for cell in cells(results):
-        by_row.setdefault((cell.requirement.kind, cell.requirement.text), {})[cell.m] = cell
+        if cell.m in columns:
+            by_row.setdefault((cell.requirement.kind, cell.requirement.text), {})[cell.m] = cell
     rows = [
-        [KINDS[kind].label, text, *(_cell(found[m]) if m in found else _NOTHING for m in ROWS)]
+        [KINDS[kind].label, text, *(_cell(found[m]) if m in found else _NOTHING for m in columns)]
         for (kind, text), found in by_row.items()
     ]
-    return markdown(["what:", "against:", *(f"M = {m}" for m in ROWS)], rows)
+    return markdown(["what:", "against:", *(f"M = {m}" for m in columns)], rows)
 
 
 def _cell(cell: Cell) -> str:
-    """The value and the factor that it is of; bold where it is missed."""
+    """The value, with the factors that are required; bold where it is missed."""
     if cell.value is None:
         return ABSENT
-    factor = f"{cell.requirement.factors[cell.m]:.2f}x"
+    asked = f"({_factors(cell)})"
     if cell.status == MISSED:
-        return f"**{cell.value:.3f} missed** of {factor}"
+        return f"**{_down(cell.value)} missed** {asked}"
     if cell.status == INCOMPLETE:
         count = len(cell.shapes)
-        return f"{cell.value:.3f} on {count} of {count + len(cell.missing)} shapes"
-    return f"{cell.value:.3f} of {factor}"
+        return f"{_down(cell.value)} on {count} of {count + len(cell.missing)} shapes {asked}"
+    return f"{_down(cell.value)} {asked}"
+
+
+def _down(value: float) -> str:
+    """Rounded down to three digits, so that what is missed never reads as 1."""
+    return f"{math.floor(value * 1000) / 1000:.3f}"
+
+
+def _factors(cell: Cell) -> str:
+    """'1.6x; 1.7x at 57344x8192'."""
+    general = cell.requirement.factors[cell.m]
+    special = {shape: factors[cell.m] for shape, factors in cell.requirement.special.items() if cell.m in factors}
+    return "; ".join([f"{general:.3g}x", *(f"{factor:.3g}x at {shape}" for shape, factor in special.items())])
 
 
 def summary(results: Results) -> dict[str, int]:
@@ -77,7 +104,7 @@ def fraction_table(results: Results) -> str:
         texts = []
         for m in FRACTION_ROWS:
             fraction = found[name, m]
-            text = ABSENT if fraction.value is None else f"{fraction.value:.3f}"
+            text = ABSENT if fraction.value is None else _down(fraction.value)
             texts.append(f"**{text} missed**" if fraction.status == MISSED else text)
         rows.append([kind.label, "" if least is None else f"{least:.2f}", *texts])
     return markdown(["what:", "at least", *(f"M = {m}" for m in FRACTION_ROWS)], rows)

@@ -96,10 +96,20 @@ def test_kernels_are_found_by_their_rows(folder: Path) -> None:
     assert entry.rows[0] == 1
     description = prepared.load(entry).description
     assert [parameter.name for parameter in description.parameters][:3] == ["x", "weights", "scales"]
-    assert len(description.parameters) == 1 + len(prepared.weights["uint4z"].operands) + 3
+    (last,) = {len(last) for last in entry.last}
+    assert len(description.parameters) == 1 + len(prepared.weights["uint4z"].operands) + 3 + last
     assert isinstance(prepared.load_empty(), KernelBinary)
     with pytest.raises(LowlpValueError, match="no kernel of uint4z 256x256 for M = 3; prepare it"):
         prepared.entry("uint4z", SHAPE, 3)
+
+
+def test_kernels_are_for_a_gpu_of_one_size(folder: Path) -> None:
+    prepared = PreparedKernels.load_index(folder)
+    prepared.check_device(132)
+    with pytest.raises(
+        LowlpValueError, match="prepared for a GPU of 132 multiprocessors, and this one has 78; prepare"
+    ):
+        prepared.check_device(78)
 
 
 def test_preparing_again_keeps_the_others(folder: Path) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.launch import launch
 
 from .cases import Shape
@@ -29,6 +30,8 @@ def run_worker(connection: Any, settings: Settings) -> None:
     device = torch.device("cuda", torch.cuda.current_device())
     stream = int(torch.cuda.current_stream(device).cuda_stream)
     prepared = None if settings.kernels is None else PreparedKernels.load_index(settings.kernels)
+    if prepared is not None:
+        prepared.check_device(multiprocessors(torch.cuda.current_device()))
 
     def open_unit(unit: Unit) -> Callable[[int], Row]:
         # The weights of the unit before are no longer referenced; what it left in PyTorch's cache may be large.

@@ -24,10 +24,10 @@ memory filled with NaN, is compared with float64: ours may be off by 2e-3 (relat
 meaning of its own weights. What fails has no time."""
 
 _READING = f"""\
-A number is the geometric mean over the {len(SHAPES)} shapes of required time / our time, rounded down, and is met at 1 or
-more. Behind it, in brackets, is the speed over the rival that is required; at 0.87x a time may be 15 % longer, at 0.833x
-20 %. Required time of a shape = max(rival / factor, empty kernel + {OVER_FLOOR} x floor), with floor = max(bytes / read
-bandwidth, 2MNK / {FLOP_PER_S / 1e12:.0f} TFLOP/s)."""
+A number is the geometric mean over the {len(SHAPES)} shapes of required time / our time, rounded down, and is met at 1
+or more. Behind it, in brackets, is the speed over the rival that is required; at 0.87x a time may be 15 % longer, at
+0.833x 20 %. Required time of a shape = max(rival / factor, empty kernel + {OVER_FLOOR} x floor), with floor = max(bytes
+/ read bandwidth, 2MNK / {FLOP_PER_S / 1e12:.0f} TFLOP/s)."""
 
 
 def write_report(results: Results, data: Path, page: Path) -> list[Path]:

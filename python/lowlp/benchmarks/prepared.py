@@ -16,31 +16,39 @@ from ..host_array import AnyArray
 from .cases import Shape
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 INDEX: Final = "index.json"
 EMPTY: Final = "empty.lowlp"
 
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """A kernel for one kind and shape, and the M it is for; or why there is none."""
+    """A kernel for one kind and shape, and the M it is for; or why there is none.
+
+    last  what it takes behind the row stride of x, for each of the M
+    """
 
     kind: str
     n: int
     k: int
     rows: tuple[int, ...]
     file: str
+    last: tuple[tuple[int, ...], ...]
     schedule: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
 
 
 @dataclass
 class PreparedKernels:
-    """The index of a folder."""
+    """The index of a folder.
+
+    multiprocessors  of the GPU that the kernels divide their work for
+    """
 
     folder: Path
     arch: str
     version: str
+    multiprocessors: int
     weights: dict[str, SavedWeights] = field(default_factory=dict)
     kernels: list[KernelEntry] = field(default_factory=list)
 
@@ -52,6 +60,14 @@ class PreparedKernels:
                     raise LowlpValueError(entry.problem)
                 return entry
         raise LowlpValueError(f"{self.folder}: no kernel of {kind} {shape} for M = {m}; prepare it")
+
+    def check_device(self, multiprocessors: int) -> None:
+        """Raises `LowlpValueError` for a GPU of another size."""
+        if multiprocessors != self.multiprocessors:
+            raise LowlpValueError(
+                f"{self.folder}: prepared for a GPU of {self.multiprocessors} multiprocessors, and this one has "
+                f"{multiprocessors}; prepare with --multiprocessors {multiprocessors}"
+            )
 
     def load(self, entry: KernelEntry) -> KernelBinary:
         """Reads a kernel."""
@@ -72,6 +88,7 @@ class PreparedKernels:
             "format": FORMAT,
             "arch": self.arch,
             "lowlp": self.version,
+            "multiprocessors": self.multiprocessors,
             "weights": {name: weights.to_json() for name, weights in self.weights.items()},
             "kernels": [vars(entry) for entry in self.kernels],
         }
@@ -91,10 +108,15 @@ class PreparedKernels:
                 folder,
                 data["arch"],
                 data["lowlp"],
+                data["multiprocessors"],
                 {name: SavedWeights.from_json(weights) for name, weights in data["weights"].items()},
-                [KernelEntry(**{**entry, "rows": tuple(entry["rows"])}) for entry in data["kernels"]],
+                [_entry(entry) for entry in data["kernels"]],
             )
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, LowlpValueError):
                 raise
             raise LowlpValueError(f"{path}: no index of kernels: {error!r}") from error
+
+
+def _entry(data: dict[str, Any]) -> KernelEntry:
+    return KernelEntry(**{**data, "rows": tuple(data["rows"]), "last": tuple(map(tuple, data["last"]))})

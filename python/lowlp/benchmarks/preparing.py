@@ -13,7 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..dtypes import dtype
 from ..kernel_cache import compiler_identity
 from ..kernels.linear_operands import host_operands, spec_for
 from ..kernels.linear_spec import LinearSpec, Schedule, schedule_for
+from ..linear_kernels import last_arguments
 from ..packing import find_placement, pack, padded_group, stored_form
 from ..quantized_tensor import QuantizedTensor
 from .cases import ACTIVATION, GROUP_SIZE, Shape, WeightKind
@@ -32,6 +33,9 @@ from .prepared import EMPTY, KernelEntry, PreparedKernels
 from .saved_weights import SavedPlacement, SavedWeights, find_operands
 
 _SAMPLE = Shape(192, 512)
+
+MULTIPROCESSORS: Final = 132
+"""Of an H200."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,23 @@ def prepare(
     shapes: Sequence[Shape],
     rows: Sequence[int],
     jobs: int = 0,
+    multiprocessors: int = MULTIPROCESSORS,
 ) -> Iterator[tuple[int, int, str]]:
     """Compiles all kernels and writes the folder; what another call put there for other kinds and shapes stays.
 
-    jobs  processes; 0: one for each processor
+    jobs             processes; 0: one for each processor
+    multiprocessors  of the GPU that will run them
 
     Yields (done, of how many, what was done last). Raises `LowlpError` where nothing can be compiled; what is wrong
     with one kernel goes to the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    index = _open_index(folder, arch)
+    index = _open_index(folder, arch, multiprocessors)
     lowlp.compile(_empty, arch).save(folder / EMPTY)
     specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
-    wanted = [job for kind in kinds for shape in shapes for job in _jobs(kind, specs[kind.name], shape, rows)]
+    wanted = [
+        job for kind in kinds for shape in shapes for job in _jobs(kind, specs[kind.name], shape, rows, multiprocessors)
+    ]
     replaced = {(job.entry.kind, job.entry.n, job.entry.k) for job in wanted}
     index.kernels = [entry for entry in index.kernels if (entry.kind, entry.n, entry.k) not in replaced]
     processes = min(jobs or os.cpu_count() or 1, len(wanted)) or 1
@@ -77,13 +85,15 @@ def prepare(
     index.save()
 
 
-def _open_index(folder: Path, arch: str) -> PreparedKernels:
-    """The folder's index, or a new one where it has none or one of another compiler or target."""
+def _open_index(folder: Path, arch: str, multiprocessors: int) -> PreparedKernels:
+    """The folder's index, or a new one where it has none or one of another compiler or GPU."""
+    fresh = PreparedKernels(folder, arch, _version(), multiprocessors)
     try:
         found = PreparedKernels.load_index(folder)
     except LowlpError:
-        return PreparedKernels(folder, arch, _version())
-    return found if (found.arch, found.version) == (arch, _version()) else PreparedKernels(folder, arch, _version())
+        return fresh
+    is_same = (found.arch, found.version, found.multiprocessors) == (fresh.arch, fresh.version, multiprocessors)
+    return found if is_same else fresh
 
 
 def _version() -> str:
@@ -158,14 +168,18 @@ def describe(
     )
 
 
-def _jobs(kind: WeightKind, sample_spec: LinearSpec, shape: Shape, rows: Sequence[int]) -> Iterator[Job]:
+def _jobs(
+    kind: WeightKind, sample_spec: LinearSpec, shape: Shape, rows: Sequence[int], multiprocessors: int
+) -> Iterator[Job]:
     spec = replace(sample_spec, n=shape.n, k=shape.k)
     by_schedule: dict[Schedule, list[int]] = {}
     for m in rows:
         by_schedule.setdefault(schedule_for(spec, m), []).append(m)
     for schedule, shared in by_schedule.items():
         file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"
-        yield Job(spec, schedule, KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, asdict(schedule)))
+        last = tuple(tuple(last_arguments(spec, schedule, m, multiprocessors)) for m in shared)
+        entry = KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, last, asdict(schedule))
+        yield Job(spec, schedule, entry)
 
 
 def _compile(job: Job, arch: str, folder: str) -> KernelEntry:

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import lowlp_runtime
 from lowlp import __version__
+from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.driver import call
 from lowlp_runtime.errors import DeviceError
 
 from . import peers as peer_adapters
 from .cases import KINDS, Shape
 from .floor import READ_BYTES_PER_S
+from .prepared import PreparedKernels
 from .results import Results, Row, Run
 from .worker import Settings, Unit, Worker, deadline_after, units_of
 
@@ -72,6 +74,9 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
         plan.rows,
         lambda who, kind: peer_adapters.peer(who).supports(KINDS[kind]),
     )
+    if plan.settings.kernels is not None:
+        # Asked here too, so that a folder for another GPU is an error of the command and not of every row.
+        PreparedKernels.load_index(plan.settings.kernels).check_device(multiprocessors())
     from .measuring import run_worker
 
     worker = Worker(plan.settings, plan.limit_s, run_worker)

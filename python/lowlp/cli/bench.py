@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _KERNELS = "out/bench/kernels"
 _RESULTS = "benchmarks/results"
 _PAGE = "docs/performance.md"
+_ARCH = "sm_90a"
 
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a table
@@ -66,10 +67,14 @@ def add_parser(commands: Any) -> None:
     how = parser.add_argument_group("how")
     how.add_argument("--kernels", metavar="DIR", help="measure the kernels of this folder, and compile nothing")
     how.add_argument("--prepare", metavar="DIR", help="only compile the kernels into this folder; needs no GPU")
-    how.add_argument("--arch", default="sm_90a", metavar="ARCH", help="what to compile for (default: sm_90a)")
+    how.add_argument("--arch", metavar="ARCH", help="what to compile for (default: the GPU, or sm_90a)")
     how.add_argument(
         "--jobs", type=number_from(1), default=0, metavar="N", help="processes that compile (default: all processors)"
     )
+    how.add_argument(
+        "--multiprocessors", type=number_from(1), metavar="N", help="of the GPU that --prepare is for (default: 132, "
+        "an H200)",
+    )  # fmt: skip
     how.add_argument(
         "--limit", type=number_from(1), default=300, metavar="S", help="seconds after which one row counts as hanging "
         "(default: 300)",
@@ -94,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         return _report(options)
     if options.prepare:
-        return _prepare(options, Path(options.prepare))
+        return _prepare(options, Path(options.prepare), options.multiprocessors)
     return _measure(options)
 
 
@@ -111,19 +116,30 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     )
 
 
-def _prepare(options: argparse.Namespace, folder: Path) -> int:
+def _prepare_here(options: argparse.Namespace, folder: Path) -> None:
+    """For the GPU of this machine. What cannot be compiled is found again as rows without a time."""
+    from lowlp.compiler import current_arch
+    from lowlp_runtime.device import multiprocessors
+
+    options.arch = options.arch or current_arch()
+    _prepare(options, folder, multiprocessors())
+
+
+def _prepare(options: argparse.Namespace, folder: Path, size: int | None) -> int:
+    """`size` is the number of multiprocessors."""
     from lowlp.benchmarks.prepared import PreparedKernels
-    from lowlp.benchmarks.preparing import prepare
+    from lowlp.benchmarks.preparing import MULTIPROCESSORS, prepare
 
     kinds, shapes, rows = _selection(options)
+    arch = options.arch or _ARCH
     with _bar("compile") as show:
-        for step in prepare(folder, options.arch, kinds, shapes, rows, options.jobs):
+        for step in prepare(folder, arch, kinds, shapes, rows, options.jobs, size or MULTIPROCESSORS):
             show(*step)
     entries = PreparedKernels.load_index(folder).kernels
     failed = [entry for entry in entries if entry.problem]
     for entry in failed:
         print(f"lowlp: {entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {entry.problem}", file=sys.stderr)
-    print(f"{len(entries) - len(failed)} kernels for {options.arch} in {folder}, {len(failed)} failed")
+    print(f"{len(entries) - len(failed)} kernels for {arch} in {folder}, {len(failed)} failed")
     return 1 if failed else 0
 
 
@@ -139,7 +155,7 @@ def _measure(options: argparse.Namespace) -> int:
     kinds, shapes, rows = _selection(options)
     folder = None if options.peers_only else Path(options.kernels or _KERNELS)
     if folder is not None and not options.kernels:
-        _prepare(options, folder)
+        _prepare_here(options, folder)
     plan = session.Plan(
         kinds=tuple(kind.name for kind in kinds),
         shapes=shapes,

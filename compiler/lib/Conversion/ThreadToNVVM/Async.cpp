@@ -226,6 +226,7 @@ void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
                CopyBulkWaitLowering, CopyTensorLowering>(converter);
   patterns.add<PlainLowering<simt::FenceMbarrierInitOp>>(
       converter, "fence.mbarrier_init.release.cluster");
+  // Of shared memory alone: the plain form also waits for global memory.
   patterns.add<PlainLowering<simt::FenceAsyncOp>>(
       converter, "fence.proxy.async.shared::cta");
   patterns.add<PlainLowering<simt::CopyBulkCommitOp>>(

@@ -23,6 +23,13 @@ Result<DecodePlan> planDecode(const Placement &placement, DecodeEnding ending,
                               const DecodeRates &rates,
                               std::vector<int> slots = {});
 
+/// The plan with products and sums behind it, so that every register holds
+/// `(value + offset) * 2^exponent` with this offset and the exponents of the
+/// plan; proved. Requires `plan` to be proved for the placement. Fails unless
+/// scales go on sums and the compute type, f16 or bf16, holds all numbers.
+Result<DecodePlan> setOffset(const DecodePlan &plan, const Placement &placement,
+                             double offset);
+
 } // namespace lowlp
 
 #endif // LOWLP_DECODE_SEQUENCESEARCH_H

@@ -1,0 +1,72 @@
+//===- OffsetTest.cpp - Plans whose numbers have another offset -----------===//
+#include "lowlp/Decode/SequenceSearch.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace lowlp;
+
+namespace {
+const Placement &find(const std::string &name) {
+  return **Placement::find(name);
+}
+
+DecodePlan makePlan(const std::string &name,
+                    DecodeEnding ending = DecodeEnding::Sums) {
+  return *planDecode(find(name), ending, DecodeRates());
+}
+} // namespace
+
+TEST(OffsetTest, EveryPlanOfHalvesTakesTheOffsetsOfItsTypes) {
+  for (const Placement &placement : Placement::all()) {
+    Result<DecodePlan> plan =
+        planDecode(placement, DecodeEnding::Sums, DecodeRates());
+    if (!plan || placement.getNumParts() != 2)
+      continue;
+    const CodeFormat &format = placement.getFormat();
+    std::vector<double> offsets = {0};
+    if (format.kind == CodeFormat::Kind::Integer)
+      offsets.push_back(-std::ldexp(1.0, format.bits - 1));
+    for (double offset : offsets) {
+      Result<DecodePlan> moved = setOffset(*plan, placement, offset);
+      ASSERT_TRUE(moved) << moved.error();
+      EXPECT_TRUE(moved->prove(placement));
+      DecodeCost before = plan->getCost(), after = moved->getCost();
+      EXPECT_EQ(after.alu, before.alu);
+      EXPECT_LE(after.fma, before.fma + plan->getNumRegisters());
+      for (size_t row = 0; row < plan->rows.size(); ++row) {
+        EXPECT_EQ(moved->rows[row].offset, offset);
+        EXPECT_EQ(moved->rows[row].exponent, plan->rows[row].exponent);
+      }
+    }
+  }
+}
+
+TEST(OffsetTest, ProductsTakeItAlong) {
+  // Each of the 16 registers ends in a product already.
+  DecodePlan plan = makePlan("int8.bf16");
+  ASSERT_EQ(plan.getCost().fma, 16);
+  EXPECT_EQ(setOffset(plan, find("int8.bf16"), -128)->getCost().fma, 16);
+  // Four of 16 do, and what they add to is a byte, not a product.
+  plan = makePlan("int4.f16");
+  ASSERT_EQ(plan.getCost().fma, 4);
+  EXPECT_EQ(setOffset(plan, find("int4.f16"), -8)->getCost().fma, 20);
+  EXPECT_EQ(*setOffset(plan, find("int4.f16"), 0), plan);
+}
+
+TEST(OffsetTest, WhatCannotBe) {
+  const Placement &placement = find("int4.f16");
+  EXPECT_EQ(setOffset(makePlan("int4.f16", DecodeEnding::Weights), placement, 0)
+                .error(),
+            "decode plan: offsets are taken off numbers of f16 and bf16 whose "
+            "scales are on sums");
+  EXPECT_EQ(
+      setOffset(makePlan("int4.f16"), placement, 0.125).error().substr(0, 32),
+      "decode plan: an offset of 0.1250");
+  // A number, but the differences from it need 12 bits.
+  EXPECT_NE(setOffset(makePlan("int4.f16"), placement, 4094)
+                .error()
+                .find("becomes"),
+            std::string::npos);
+}

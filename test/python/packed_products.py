@@ -86,6 +86,45 @@ def values_of(codes: np.ndarray[Any, Any], weight: str) -> np.ndarray[Any, Any]:
     return lowlp.dtype(weight).decode(codes.astype(np.uint8)).astype(np.float64)
 
 
+def scaled_product(n: int, m: int, weight: str, activation: str, *, zeros: str = "") -> ll.Kernel:
+    """y [m, n] = x [m, 64] * (s * w)^T, or (s * (w - z))^T with zeros of a type, rounded to the activation type twice.
+
+    Parameters: x, the packed weights, s [n], y; and z [n]. A warp makes the rows of a unit.
+    """
+    placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
+    tiles = placement.row_tiles
+    rows = 16 * tiles
+    a_layout = lowlp.layout(f"local({tiles}, 4).column_local(2, 2).spatial(8, 4).local(1, 2)")
+    c_layout = lowlp.layout(f"local({tiles}, {m // 8}).local(2, 1).spatial(8, 4).local(1, 2)")
+    x_layout = lowlp.layout(f"local({m // 8}, 8).spatial(8, 4).local(1, 2)")
+    column = a_layout.reduce([1], keep_dims=True)
+
+    def body(x, weights, scales, y, zero_points):  # type: ignore[no-untyped-def]
+        (block,) = ll.block_indices()
+        row = block * rows
+        w_view = ll.view_packed(weights, shape=[n, 64], dtype=weight, placement=placement.name)
+        s_tile = ll.load_global(ll.view_global(scales, shape=[n, 1]), offsets=[row, 0], layout=column)
+        w_tile = ll.cast(ll.load_packed(w_view, offsets=[row, 0], layout=a_layout), activation)
+        if zeros:
+            z_tile = ll.load_global(ll.view_global(zero_points, shape=[n, 1]), offsets=[row, 0], layout=column)
+            w_tile = w_tile - ll.cast(z_tile, activation)
+        x_tile = ll.load_global(ll.view_global(x, shape=[m, 64]), offsets=[0, 0], layout=x_layout)
+        zero = ll.full(0.0, "f32", layout=c_layout)
+        y_tile = ll.dot(w_tile * s_tile, ll.transpose(x_tile, [1, 0]), zero)
+        ll.store_global(y_tile, ll.view_global(y, shape=[n, m], strides=[1, n]), offsets=[row, 0])
+
+    parameters = parameters_of(activation)
+    y = parameters.pop("y")
+    extra = {"zero_points": ll.pointer(zeros)} if zeros else {}
+    return ll.make_kernel(
+        body,
+        name="scaled_product",
+        parameters={**parameters, "scales": ll.pointer(activation), "y": y, **extra},
+        grid=lambda: (-(-n // rows),),
+        num_threads=32,
+    )
+
+
 def unrolled_product(units: int, weight: str, activation: str) -> ll.Kernel:
     """One unit's rows times 8 rows of x, over `units` units along K in a straight line, as `packed_product`."""
     placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
@@ -114,18 +153,20 @@ def unrolled_product(units: int, weight: str, activation: str) -> ll.Kernel:
     )
 
 
-def warpgroup_product(n: int, k: int, weight: str, activation: str) -> ll.Kernel:
+def warpgroup_product(n: int, k: int, weight: str, activation: str, *, scaled: bool = False) -> ll.Kernel:
     """y [128, n] = x [128, k] * w [n, k]^T in f32 by `wgmma` with weights in registers; a block makes 64 rows of w.
 
-    Parameters: x, the packed weights, y. Units of 64 or 32 rows are shared by the warps of the warpgroup.
+    Parameters: x, the packed weights, y; scales [n] of the activation type if `scaled`. Units of 64 or 32 rows are
+    shared by the warps of the warpgroup.
     """
     m = 128
     placement = Placement.find(placement_name(lowlp.dtype(weight), activation))
     a_layout = lowlp.layout("spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)")
     c_layout = lowlp.layout(f"spatial(4, 1).local(1, {m // 8}).local(2, 1).spatial(8, 4).local(1, 2)")
     x_layout = lowlp.layout("local(8, 1).spatial(16, 8).local(1, 8)")
+    column = a_layout.reduce([1], keep_dims=True)
 
-    def body(x, weights, y):  # type: ignore[no-untyped-def]
+    def body(x, weights, y, scales):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
         row = block * 64
         w_view = ll.view_packed(weights, shape=[n, k], dtype=weight, placement=placement.name)
@@ -139,7 +180,10 @@ def warpgroup_product(n: int, k: int, weight: str, activation: str) -> ll.Kernel
             codes = ll.load_packed(w_view, offsets=[row, step * 64], layout=a_layout)
             ll.fence_async()
             ll.synchronize()
-            sums = ll.wgmma(ll.cast(codes, activation), x_shared, acc, offsets=[0, 0])
+            w_tile = ll.cast(codes, activation)
+            if scaled:
+                w_tile = w_tile * ll.load_global(ll.view_global(scales, shape=[n, 1]), offsets=[row, 0], layout=column)
+            sums = ll.wgmma(w_tile, x_shared, acc, offsets=[0, 0])
             ll.wgmma_commit()
             (acc,) = ll.wgmma_wait(0, sums)
             ll.synchronize()
@@ -148,7 +192,7 @@ def warpgroup_product(n: int, k: int, weight: str, activation: str) -> ll.Kernel
     return ll.make_kernel(
         body,
         name="warpgroup_product",
-        parameters=parameters_of(activation),
+        parameters={**parameters_of(activation), **({"scales": ll.pointer(activation)} if scaled else {})},
         grid=lambda: (-(-n // 64),),
         num_threads=128,
     )

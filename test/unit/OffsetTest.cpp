@@ -65,8 +65,7 @@ TEST(OffsetTest, WhatCannotBe) {
       setOffset(makePlan("int4.f16"), placement, 0.125).error().substr(0, 32),
       "decode plan: an offset of 0.1250");
   // A number, but the differences from it need 12 bits.
-  EXPECT_NE(setOffset(makePlan("int4.f16"), placement, 4094)
-                .error()
-                .find("becomes"),
-            std::string::npos);
+  EXPECT_NE(
+      setOffset(makePlan("int4.f16"), placement, 4094).error().find("becomes"),
+      std::string::npos);
 }

@@ -135,7 +135,10 @@ CpuProgram::create(mlir::Operation *module, unsigned optLevel) {
   Expected<orc::JITTargetMachineBuilder> host = describeHost();
   if (!host)
     return host.takeError();
-  host->setCodeGenOptLevel(static_cast<CodeGenOptLevel>(optLevel));
+  // Level 0 of LLVM 22 misplaces spilled vectors beside calls that pass
+  // arguments on the stack.
+  host->setCodeGenOptLevel(
+      static_cast<CodeGenOptLevel>(std::max(optLevel, 1u)));
   Expected<std::unique_ptr<TargetMachine>> machine =
       host->createTargetMachine();
   if (!machine)

@@ -1,22 +1,18 @@
 //===- PlanDecode.cpp - lowlp-plan-decode ---------------------------------===//
 //
-// A chain of products is what adds to one sum:
-//
-//   acc -> dot -> dot -> ... -> last        all by decoded weights of one plan
-//
-// alone, or as the body of a loop that carries acc. The chain's sums stay in
-// the units of the plan; what the plan did to the weights is undone behind it.
+// A chain of products that add to one sum is decoded as a whole, as what a plan
+// does to the weights is undone behind it (ProductChains.h). Weights that the
+// program scales are decoded to what it multiplies by, so that nothing is left
+// to undo.
 //
 //===----------------------------------------------------------------------===//
-#include "lowlp/Decode/PackedTile.h"
+#include "ProductChains.h"
+
 #include "lowlp/Decode/SequenceSearch.h"
-#include "lowlp/IR/Lowlp.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -29,381 +25,14 @@ using namespace mlir;
 using namespace lowlp;
 
 //===----------------------------------------------------------------------===//
-// Finding chains
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A `lowlp.dot` or a `lowlp.wgmma`.
-class Product {
-public:
-  Product() = default;
-  /// Null for any other op.
-  explicit Product(Operation *op)
-      : op(isa_and_nonnull<DotOp, WgmmaOp>(op) ? op : nullptr) {}
-
-  explicit operator bool() const { return op; }
-  Operation *operator->() const { return op; }
-  bool operator==(Product other) const { return op == other.op; }
-  DotOp asDot() const { return dyn_cast<DotOp>(op); }
-
-  OpOperand &getA() const {
-    if (DotOp dot = asDot())
-      return dot.getAMutable();
-    return cast<WgmmaOp>(op).getAMutable();
-  }
-  TileType getTypeOfA() const { return cast<TileType>(getA().get().getType()); }
-  /// What the product is added to; null for nothing.
-  Value getAddend() const {
-    if (DotOp dot = asDot())
-      return dot.getC();
-    return cast<WgmmaOp>(op).getC();
-  }
-  void setAddend(Value value) const {
-    if (DotOp dot = asDot())
-      return dot.getCMutable().assign(value);
-    cast<WgmmaOp>(op).getCMutable().assign(value);
-  }
-  /// The sum as a tile, or as one under way.
-  Value getSum() const { return op->getResult(0); }
-
-private:
-  Operation *op = nullptr;
-};
-
-/// Products that add to one sum, and the loop that carries it, if any.
-struct Chain {
-  SmallVector<Product> products;
-  /// The last sum, a tile.
-  Value sum;
-  scf::ForOp loop;
-  /// The number of the loop's carried value.
-  unsigned carried = 0;
-};
-} // namespace
-
-/// The number that a tile holds everywhere, if it is known.
-static std::optional<double> getSplat(Value tile) {
-  auto splat = tile.getDefiningOp<SplatOp>();
-  FloatAttr value;
-  if (!splat || !matchPattern(splat.getValue(), m_Constant(&value)))
-    return std::nullopt;
-  return value.getValue().convertToDouble();
-}
-
-static bool isSplatOf(Value tile, double number) {
-  return getSplat(tile) == number;
-}
-
-namespace {
-/// What operand a of a product is made of: `cast(codes)`, or with a power of
-/// two `cast(cast(codes) * 2^exponent)`.
-struct Weights {
-  UnpackOp codes;
-  int exponent = 0;
-  /// The type of the numbers that are multiplied; null without a power.
-  Type wide = {};
-};
-} // namespace
-
-/// Without codes if the operand is anything else.
-static Weights getWeights(Product product) {
-  auto cast = product.getA().get().getDefiningOp<CastOp>();
-  if (!cast)
-    return {};
-  auto scaled = cast.getSource().getDefiningOp<MulOp>();
-  if (!scaled)
-    return {cast.getSource().getDefiningOp<UnpackOp>()};
-  auto wide = scaled.getLhs().getDefiningOp<CastOp>();
-  std::optional<double> factor = getSplat(scaled.getRhs());
-  if (!wide || !factor || *factor <= 0 ||
-      std::ldexp(1.0, std::ilogb(*factor)) != *factor)
-    return {};
-  return {wide.getSource().getDefiningOp<UnpackOp>(), std::ilogb(*factor),
-          wide.getType().getElementType()};
-}
-
-/// Whether two products take weights alike, so that one plan's rows hold for
-/// both.
-static bool areAlike(Product first, Product second) {
-  Weights a = getWeights(first), b = getWeights(second);
-  return a.codes && b.codes && a.exponent == b.exponent && a.wide == b.wide &&
-         first.getTypeOfA().getElementType() ==
-             second.getTypeOfA().getElementType() &&
-         a.codes.getPlacement() == b.codes.getPlacement() &&
-         a.codes.getCodes().getType().getElementType() ==
-             b.codes.getCodes().getType().getElementType();
-}
-
-/// The product that alone uses the sum of another one, with alike weights.
-static Product getNext(Product product) {
-  Value sum = product.getSum();
-  if (!sum.hasOneUse())
-    return Product();
-  Product next(*sum.user_begin());
-  bool adds = next && next.getAddend() == sum &&
-              next->getName() == product->getName() &&
-              next->getBlock() == product->getBlock() &&
-              areAlike(product, next);
-  return adds ? next : Product();
-}
-
-/// The tile that the sum of a chain's last product is or becomes; null where it
-/// does not in the same block.
-static Value getTile(Product last) {
-  Value sum = last.getSum();
-  if (last.asDot())
-    return sum;
-  auto wait = sum.hasOneUse() ? dyn_cast<WgmmaWaitOp>(*sum.user_begin())
-                              : WgmmaWaitOp();
-  if (!wait || wait->getBlock() != last->getBlock())
-    return {};
-  return wait.getResult(sum.use_begin()->getOperandNumber());
-}
-
-/// The chain that begins with a product; without a sum where there is none that
-/// can be rewritten.
-static Chain getChain(Product first) {
-  Chain chain;
-  for (Product product = first; product; product = getNext(product))
-    chain.products.push_back(product);
-  chain.sum = getTile(chain.products.back());
-  bool addsToSums = isa_and_nonnull<SumsType>(
-      first.getAddend() ? first.getAddend().getType() : Type());
-  if (!chain.sum || addsToSums) {
-    chain.sum = {};
-    return chain;
-  }
-  // Carried by the loop around it, and used for nothing else there?
-  auto loop = dyn_cast<scf::ForOp>(first->getParentOp());
-  auto argument = dyn_cast_if_present<BlockArgument>(first.getAddend());
-  if (!loop || !argument || argument.getOwner() != loop.getBody() ||
-      !argument.hasOneUse() || !chain.sum.hasOneUse())
-    return chain;
-  unsigned carried = argument.getArgNumber() - loop.getNumInductionVars();
-  if (loop.getYieldedValues()[carried] != chain.sum)
-    return chain;
-  chain.loop = loop;
-  chain.carried = carried;
-  return chain;
-}
-
-//===----------------------------------------------------------------------===//
-// Rewriting
-//===----------------------------------------------------------------------===//
-
-static Value buildSplat(OpBuilder &builder, Location loc, TileType type,
-                        double number) {
-  Value scalar = arith::ConstantOp::create(
-      builder, loc, builder.getFloatAttr(type.getElementType(), number));
-  return SplatOp::create(builder, loc, type, scalar);
-}
-
-/// A tile of f32 with a value for each 8 rows.
-static Value buildRows(OpBuilder &builder, Location loc, TileType type,
-                       ArrayRef<float> values) {
-  if (llvm::all_equal(values))
-    return buildSplat(builder, loc, type, values.front());
-  return RowConstantsOp::create(builder, loc, type, values);
-}
-
-namespace {
-/// Rewrites one chain for a plan.
-class ChainRewriter {
-public:
-  /// `rows` are the plan's, for values in place of stored codes.
-  ChainRewriter(Chain chain, const DecodePlan &plan,
-                ArrayRef<DecodePlan::Row> rows)
-      : chain(std::move(chain)), plan(plan),
-        type(cast<TileType>(this->chain.sum.getType())) {
-    for (const DecodePlan::Row &row : rows) {
-      scales.push_back(std::ldexp(1.0f, -row.exponent));
-      inverses.push_back(std::ldexp(1.0f, row.exponent));
-      offsets.push_back(static_cast<float>(row.offset));
-    }
-    hasOffset = llvm::any_of(offsets, [](float o) { return o != 0; });
-  }
-
-  /// Whether it can be done. Sums of x are made by `lowlp.dot` only.
-  bool isPossible() const {
-    return !hasOffset || chain.products.front().asDot();
-  }
-
-  /// Whether sums of x had to be added.
-  bool run() {
-    decodeAll();
-    Value sumsOfX;
-    Value result;
-    if (chain.loop) {
-      rewriteInitial();
-      if (hasOffset) {
-        sumsOfX = findSumsOfX();
-        if (!sumsOfX) {
-          sumsOfX = addSumsOfX();
-          added = true;
-        }
-      }
-      result = chain.loop.getResult(chain.carried);
-    } else {
-      result = chain.sum;
-      rewriteAddend();
-      if (hasOffset) {
-        sumsOfX = addSumsInLine();
-        added = true;
-      }
-    }
-    undo(result, sumsOfX);
-    return added;
-  }
-
-private:
-  /// Products take decoded fragments in place of cast codes.
-  void decodeAll() {
-    auto text = PlanAttr::get(type.getContext(), plan.print());
-    for (Product product : chain.products) {
-      UnpackOp codes = getWeights(product).codes;
-      OpBuilder builder(product.operator->());
-      Value fragments =
-          DecodeOp::create(builder, product->getLoc(), product.getTypeOfA(),
-                           codes.getWords(), text, codes.getStep());
-      product.getA().assign(fragments);
-    }
-  }
-
-  /// The value in the units of the plan.
-  Value toPlan(OpBuilder &builder, Location loc, Value value) {
-    if (isSplatOf(value, 0))
-      return value;
-    return MulOp::create(builder, loc, value,
-                         buildRows(builder, loc, type, inverses));
-  }
-
-  void rewriteInitial() {
-    OpBuilder builder(chain.loop);
-    OpOperand &initial = chain.loop.getInitArgsMutable()[chain.carried];
-    initial.assign(toPlan(builder, chain.loop.getLoc(), initial.get()));
-  }
-
-  void rewriteAddend() {
-    Product first = chain.products.front();
-    OpBuilder builder(first.operator->());
-    if (Value addend = first.getAddend())
-      first.setAddend(toPlan(builder, first->getLoc(), addend));
-  }
-
-  /// Adds the x of every product to `sum`, by a product with ones behind it.
-  Value addSumsTo(Value sum) {
-    for (Product product : chain.products) {
-      DotOp dot = product.asDot();
-      OpBuilder builder(dot->getContext());
-      builder.setInsertionPointAfter(dot);
-      Value ones = buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
-      sum = DotOp::create(builder, dot.getLoc(), ones, dot.getB(), sum);
-    }
-    return sum;
-  }
-
-  /// What the loop makes already: a sum that begins with zeros and to which
-  /// each product with ones adds, for the same x in the same order.
-  Value findSumsOfX() {
-    scf::ForOp loop = chain.loop;
-    for (auto [index, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
-      if (index == chain.carried || argument.getType() != type ||
-          !argument.hasOneUse() || !isSplatOf(loop.getInitArgs()[index], 0))
-        continue;
-      Value sum = argument;
-      bool isSum = true;
-      for (Product product : chain.products) {
-        DotOp dot = product.asDot();
-        auto next =
-            sum.hasOneUse() ? dyn_cast<DotOp>(*sum.user_begin()) : DotOp();
-        isSum &= next && next.getC() == sum && next.getB() == dot.getB() &&
-                 isSplatOf(next.getA(), 1) &&
-                 next.getA().getType() == dot.getA().getType();
-        if (!isSum)
-          break;
-        sum = next.getResult();
-      }
-      if (isSum && sum == loop.getYieldedValues()[index])
-        return loop.getResult(index);
-    }
-    return {};
-  }
-
-  /// Lets the loop carry the sums of x too.
-  Value addSumsOfX() {
-    IRRewriter rewriter(type.getContext());
-    scf::ForOp loop = chain.loop;
-    rewriter.setInsertionPoint(loop);
-    Value zeros = buildSplat(rewriter, loop.getLoc(), type, 0);
-    auto yields = [&](OpBuilder &builder, Location loc,
-                      ArrayRef<BlockArgument> carried) {
-      return SmallVector<Value>{addSumsTo(carried.front())};
-    };
-    FailureOr<LoopLikeOpInterface> wider = loop.replaceWithAdditionalYields(
-        rewriter, zeros,
-        /*replaceInitOperandUsesInLoop=*/false, yields);
-    chain.loop = cast<scf::ForOp>(wider->getOperation());
-    return chain.loop.getResults().back();
-  }
-
-  /// The sums of x of products that no loop carries.
-  Value addSumsInLine() {
-    Product first = chain.products.front();
-    OpBuilder builder(first.operator->());
-    return addSumsTo(buildSplat(builder, first->getLoc(), type, 0));
-  }
-
-  /// Behind the chain: sum = result * 2^-exponent - offset * sums of x.
-  void undo(Value result, Value sumsOfX) {
-    OpBuilder builder(result.getContext());
-    builder.setInsertionPointAfterValue(result);
-    if (sumsOfX && sumsOfX.getDefiningOp() != result.getDefiningOp())
-      builder.setInsertionPointAfterValue(sumsOfX);
-    Location loc = result.getLoc();
-    SmallPtrSet<Operation *, 4> made;
-    Value sum = result;
-    auto remember = [&](Value value) {
-      made.insert(value.getDefiningOp());
-      return value;
-    };
-    Value factors = buildRows(builder, loc, type, scales);
-    bool isScaled =
-        llvm::any_of(scales, [](float scale) { return scale != 1; });
-    if (sumsOfX) {
-      // The product with a power of two is exact, so one rounding is left, as
-      // for a difference.
-      SmallVector<float> negative =
-          llvm::map_to_vector(offsets, [](float offset) { return -offset; });
-      Value rows = buildRows(builder, loc, type, negative);
-      Value part = remember(MulOp::create(builder, loc, rows, sumsOfX));
-      sum = isScaled ? remember(FmaOp::create(builder, loc, sum, factors, part))
-                     : remember(AddOp::create(builder, loc, sum, part));
-    } else if (isScaled) {
-      sum = remember(MulOp::create(builder, loc, sum, factors));
-    }
-    result.replaceUsesWithIf(
-        sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });
-  }
-
-  Chain chain;
-  const DecodePlan &plan;
-  TileType type;
-  SmallVector<float> scales, inverses, offsets;
-  bool hasOffset = false;
-  bool added = false;
-};
-} // namespace
-
-//===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//
 
 /// The plan's rows for what is multiplied: the values of the type, which are
 /// those of the stored codes plus a shift, times a power of two.
 static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
-                                            Weights weights) {
-  Type element = weights.codes.getCodes().getType().getElementType();
-  double shift = getStoredValue(*getScalarFormat(element)).shift;
+                                            const CodedWeights &weights) {
+  double shift = getShift(weights);
   SmallVector<DecodePlan::Row> rows(plan.rows.begin(), plan.rows.end());
   for (DecodePlan::Row &row : rows) {
     row.offset = std::ldexp(row.offset - shift, weights.exponent);
@@ -412,34 +41,45 @@ static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
   return rows;
 }
 
-/// Whether a type of floats holds a number.
-static bool isHeld(Type type, double number) {
-  bool isRounded = false;
-  APFloat value(number);
-  value.convert(cast<FloatType>(type).getFloatSemantics(),
-                APFloat::rmNearestTiesToEven, &isRounded);
-  return value.isFinite() && !isRounded;
+static const Placement &getPlacement(CodedWeights weights) {
+  return **Placement::find(weights.codes.getPlacement().str());
 }
 
-/// Whether no cast of the program rounds a weight, which no plan does.
-static bool areExact(Weights weights, const Placement &placement,
-                     Type operand) {
-  Type element = weights.codes.getCodes().getType().getElementType();
-  double shift = getStoredValue(*getScalarFormat(element)).shift;
-  const CodeFormat &format = placement.getFormat();
-  for (int code = 0; code < 1 << format.bits; ++code) {
-    std::optional<double> stored = format.value(static_cast<uint8_t>(code));
-    if (!stored)
-      continue;
-    double value = *stored + shift;
-    double scaled = std::ldexp(value, weights.exponent);
-    if (!isHeld(operand, scaled) ||
-        (weights.wide &&
-         !(isHeld(weights.wide, value) && isHeld(weights.wide, scaled))))
-      return false;
-  }
-  return true;
+/// What is subtracted from the values of the stored codes, a column beside that
+/// of the scales; null where it is not known to be a number of the type.
+static Value buildStoredZeros(OpBuilder &builder, Location loc,
+                              const CodedWeights &weights) {
+  auto type = cast<TileType>(weights.scales.getType());
+  double shift = getShift(weights);
+  if (!weights.zeros)
+    return buildSplat(builder, loc, type, -shift);
+  if (shift == 0)
+    return weights.zeros;
+  // Integers less an integer: the extreme ones tell of all.
+  auto wide = weights.zeros.getDefiningOp<CastOp>();
+  auto narrow =
+      wide ? dyn_cast<IntegerType>(wide.getSource().getType().getElementType())
+           : IntegerType();
+  if (!narrow || narrow.getWidth() > 8)
+    return {};
+  double range = std::ldexp(1.0, static_cast<int>(narrow.getWidth()));
+  double least = narrow.isSigned() ? -range / 2 : 0;
+  for (double zero = least; zero < least + range; ++zero)
+    if (!isHeld(type.getElementType(), zero - shift))
+      return {};
+  auto zerosType = cast<TileType>(weights.zeros.getType());
+  return SubOp::create(builder, loc, weights.zeros,
+                       buildSplat(builder, loc, zerosType, shift));
 }
+
+/// Whether the products of a kernel are to be made by warpgroups.
+static bool isByWarpgroups(KernelOp kernel) {
+  auto unit = kernel->getAttrOfType<StringAttr>("lowlp.matrix_unit");
+  return unit && unit.getValue() == "warpgroup";
+}
+
+/// Columns of sums that one instruction of a warp makes.
+static constexpr int64_t kColumnsOfProduct = 8;
 
 /// Whether f32 holds what brings sums into the units of a plan and back.
 static bool areNormal(ArrayRef<DecodePlan::Row> rows) {
@@ -469,6 +109,15 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       getOperation().emitError() << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
+    where = offsets;
+    if (auto own =
+            getOperation()->getAttrOfType<StringAttr>("lowlp.decode_offsets"))
+      where = own.getValue();
+    if (where != "weights" && where != "sums" && where != "auto") {
+      getOperation().emitError("offsets must be weights, sums or auto, but is ")
+          << where;
+      return signalPassFailure();
+    }
     SmallVector<Product> firsts;
     getOperation().walk([&](Operation *op) {
       Product product(op);
@@ -479,24 +128,11 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       if (!before || !(getNext(before) == product))
         firsts.push_back(product);
     });
-    for (Product first : firsts) {
-      Chain chain = getChain(first);
-      if (!chain.sum)
-        continue;
-      std::optional<DecodePlan> plan = findPlan(first, getRates(*target));
-      if (!plan)
-        continue;
-      SmallVector<DecodePlan::Row> rows = getRows(*plan, getWeights(first));
-      if (!areNormal(rows))
-        continue;
-      size_t count = chain.products.size();
-      ChainRewriter rewriter(std::move(chain), *plan, rows);
-      if (!rewriter.isPossible())
-        continue;
-      numPlanned += count;
-      if (rewriter.run())
-        ++numSumsOfX;
-    }
+    for (Product first : firsts)
+      if (getWeights(first).scales)
+        planScaled(first, getRates(*target));
+      else
+        planChain(first, getRates(*target));
     eraseUnused();
     tellPlans();
   }
@@ -517,35 +153,88 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
                                          ArrayAttr::get(&getContext(), texts));
   }
 
-  /// The plan for all that a product's chain decodes; none where the type has
-  /// none.
-  std::optional<DecodePlan> findPlan(Product first, const DecodeRates &rates) {
-    UnpackOp codes = getWeights(first).codes;
-    TileType fragments = first.getTypeOfA();
-    const Placement &placement = **Placement::find(codes.getPlacement().str());
-    Type element = fragments.getElementType();
+  /// Decodes the weights of a chain, and undoes behind it what its plan does.
+  void planChain(Product first, const DecodeRates &rates) {
+    Chain chain = getChain(first);
+    const DecodePlan *found = findPlan(first, DecodeEnding::Sums, rates);
+    if (!chain.sum || !found)
+      return;
+    DecodePlan plan = *found;
+    if (takesOffsetsOff(first)) {
+      CodedWeights weights = getWeights(first);
+      Result<DecodePlan> moved =
+          setOffset(plan, getPlacement(weights), getShift(weights));
+      if (moved)
+        plan = *moved;
+      else if (!first.asDot())
+        return;
+    }
+    SmallVector<DecodePlan::Row> rows = getRows(plan, getWeights(first));
+    if (!areNormal(rows))
+      return;
+    numPlanned += chain.products.size();
+    if (decodeChain(std::move(chain), plan, rows))
+      ++numSumsOfX;
+  }
+
+  /// Whether a plan's offsets are taken off the weights and not off the sums.
+  /// Sums of x are products with ones: by `lowlp.wgmma` as many as the program
+  /// has, by `lowlp.dot` one for each 8 columns in place of 4 sums of pairs.
+  bool takesOffsetsOff(Product first) {
+    if (!first.asDot() || isByWarpgroups(getOperation()))
+      return true;
+    if (where != "auto")
+      return where == "weights";
+    auto sums = cast<TileType>(first.getSum().getType());
+    return sums.getShape()[1] > kColumnsOfProduct;
+  }
+
+  /// Decodes weights to what the program multiplies by.
+  void planScaled(Product product, const DecodeRates &rates) {
+    CodedWeights weights = getWeights(product);
+    const DecodePlan *plan = findPlan(product, DecodeEnding::Weights, rates);
+    if (!plan)
+      return;
+    OpBuilder builder(product.operator->());
+    Value zeros = buildStoredZeros(builder, product->getLoc(), weights);
+    if (!zeros)
+      return;
+    auto text = PlanAttr::get(&getContext(), plan->print());
+    Value fragments =
+        DecodeOp::create(builder, product->getLoc(), product.getTypeOfA(),
+                         weights.codes.getWords(), weights.scales, zeros, text,
+                         weights.codes.getStep());
+    product.getA().assign(fragments);
+    ++numPlanned;
+  }
+
+  /// The plan for what a product decodes; null where the type has none.
+  const DecodePlan *findPlan(Product first, DecodeEnding ending,
+                             const DecodeRates &rates) {
+    CodedWeights weights = getWeights(first);
+    const Placement &placement = getPlacement(weights);
+    Type element = first.getTypeOfA().getElementType();
     ComputeType compute = placement.getCompute();
     bool isMeantFor = (element.isF16() && compute == ComputeType::F16) ||
                       (element.isBF16() && compute == ComputeType::BF16);
     if (!isMeantFor || placement.getFormat().kind == CodeFormat::Kind::Table ||
-        !areExact(getWeights(first), placement, element))
-      return std::nullopt;
-    auto found = plans.find(placement.name());
-    if (found == plans.end())
-      found = plans
+        !areExact(weights, element))
+      return nullptr;
+    auto &known = ending == DecodeEnding::Sums ? plans : scaledPlans;
+    auto found = known.find(placement.name());
+    if (found == known.end())
+      found = known
                   .try_emplace(placement.name(),
-                               planDecode(placement, DecodeEnding::Sums, rates))
+                               planDecode(placement, ending, rates))
                   .first;
-    if (!found->second)
-      return std::nullopt;
-    return *found->second;
+    return found->second ? &*found->second : nullptr;
   }
 
   /// Codes that no product takes any more.
   void eraseUnused() {
     SmallVector<Operation *> unused;
     getOperation().walk([&](Operation *op) {
-      if (isa<CastOp, MulOp, UnpackOp>(op))
+      if (isa<BroadcastOp, CastOp, MulOp, SubOp, UnpackOp>(op))
         unused.push_back(op);
     });
     for (Operation *op : llvm::reverse(unused))
@@ -553,6 +242,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
         op->erase();
   }
 
-  llvm::StringMap<Result<DecodePlan>> plans;
+  /// Where offsets are taken off.
+  StringRef where;
+  llvm::StringMap<Result<DecodePlan>> plans, scaledPlans;
 };
 } // namespace

@@ -2,8 +2,8 @@
 //
 // The new offset less the old one, times the power of two of its row, is added
 // to each register: by the last product that has an immediate addend, where
-// nothing else uses what it makes, else by a step of its own. Adding earlier may
-// round, so of the two plans the first one that is proved counts.
+// nothing else uses what it makes, else by a step of its own. Adding earlier
+// may round, so of the two plans the first one that is proved counts.
 //
 //===----------------------------------------------------------------------===//
 #include "Sequence.h"

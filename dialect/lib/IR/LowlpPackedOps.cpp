@@ -2,6 +2,7 @@
 #include "lowlp/Decode/DecodePlan.h"
 #include "lowlp/Decode/PackedTile.h"
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -110,6 +111,23 @@ LogicalResult UnpackOp::verify() {
                      **placement, getStep());
 }
 
+/// Checks that a tile has one number for each row of the fragments.
+static LogicalResult verifyRows(DecodeOp op, StringRef name, TileType rows) {
+  TileType fragments = op.getFragments().getType();
+  if (rows.getElementType() != fragments.getElementType())
+    return op.emitOpError()
+           << name << " must hold " << fragments.getElementType()
+           << ", but hold " << rows.getElementType();
+  if (rows.getShape() != ArrayRef<int64_t>{fragments.getShape()[0], 1})
+    return op.emitOpError() << name << " must be " << fragments.getShape()[0]
+                            << "x1, but are " << rows;
+  Result<std::vector<int64_t>> locals =
+      broadcastLocals(rows.getLayout(), fragments.getLayout());
+  if (!locals)
+    return op.emitOpError() << name << ": " << locals.error();
+  return success();
+}
+
 LogicalResult DecodeOp::verify() {
   Result<DecodePlan> plan = DecodePlan::parse(getPlan().getText().str());
   if (!plan)
@@ -126,8 +144,14 @@ LogicalResult DecodeOp::verify() {
   if (failed(verifyWords(*this, getWords().getType(), getFragments().getType(),
                          **placement, getStep())))
     return failure();
-  if (plan->ending != DecodeEnding::Sums)
-    return emitOpError("the plan's ending must be sums");
+  bool isScaled = plan->ending == DecodeEnding::Weights;
+  if (isScaled != static_cast<bool>(getScales()) ||
+      isScaled != static_cast<bool>(getZeros()))
+    return emitOpError("scales and zeros are given where the plan's ending is "
+                       "weights, and only there");
+  if (isScaled && (failed(verifyRows(*this, "scales", getScales().getType())) ||
+                   failed(verifyRows(*this, "zeros", getZeros().getType()))))
+    return failure();
   PackedTile tile = *matchPackedTile(getFragments().getType().getLayout(),
                                      **placement, static_cast<int>(getStep()));
   for (int offset : tile.slotOffsets)

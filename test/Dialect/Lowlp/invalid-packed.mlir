@@ -205,8 +205,44 @@ func.func @plan_compute(%w: !words) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_ending(%w: !words) {
-  // expected-error @below {{'lowlp.decode' op the plan's ending must be sums}}
+  // expected-error @below {{'lowlp.decode' op scales and zeros are given where the plan's ending is weights, and only there}}
   %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!rows = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!wide = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+func.func @plan_scales(%w: !words, %s: !wide, %z: !rows) {
+  // expected-error @below {{'lowlp.decode' op scales must hold 'f16', but hold 'f32'}}
+  %a = lowlp.decode %w scales %s : !wide zeros %z : !rows {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!rows = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!row = !lowlp.tile<1x1xf16, reduce(spatial(8, 4), dims=[0, 1], keep_dims=True)>
+func.func @plan_zeros(%w: !words, %s: !rows, %z: !row) {
+  // expected-error @below {{'lowlp.decode' op zeros must be 16x1, but are '!lowlp.tile<1x1xf16}}
+  %a = lowlp.decode %w scales %s : !rows zeros %z : !row {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!rows = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!turned = !lowlp.tile<16x1xf16, local(2, 1).reduce(column_spatial(8, 4), dims=[1], keep_dims=True)>
+func.func @plan_held(%w: !words, %s: !turned, %z: !rows) {
+  // expected-error @below {{'lowlp.decode' op scales: }}
+  %a = lowlp.decode %w scales %s : !turned zeros %z : !rows {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
   return
 }
 

@@ -106,11 +106,20 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
 
     A plan's numbers differ from the weights by a power of two and an offset for each row. Both leave the product: with
     `a = (w + offset) * 2^exponent` for a row, `w * x = 2^-exponent * (a * x) - offset * (1 * x)`. The sums that a loop
-    carries stay in the units of the plan; behind the loop they are multiplied once. Where a plan has an offset, the loop
-    also carries the sums of x, as products with a tile of ones; sums of x that the program has already are used.
+    carries stay in the units of the plan; behind the loop they are multiplied once, or what they are multiplied by is,
+    if that is one factor of f16 or fewer bits for each row.
+
+    An offset is taken off in one of two places: off the weights, by a sum for each register, which is exact; or off the
+    sums. Then the loop also carries the sums of x, as products with a tile of ones; sums of x that the program has
+    already are used. Products of warpgroups, and all of a kernel with `lowlp.matrix_unit = "warpgroup"`, have offsets
+    taken off the weights; `lowlp.dot` has where that is cheaper, which is for more than 8 columns. The attribute
+    `lowlp.decode_offsets` of a kernel, its own schedule, comes before the option `offsets`.
 
     Products are of f16 or bf16, with sums in f32, so the powers of two round nothing. Casts that round a weight, that
     are used otherwise, or whose type has no plan, stay as they are.
+
+    Weights that the program scales itself, `cast(codes) * s` or `(cast(codes) - z) * s` in the type of the activations
+    with a factor for each row, are decoded by a plan with the ending `weights`, which rounds as the program does.
 
     Before:
 
@@ -139,6 +148,7 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"arch", "arch", "std::string", "\"sm_90a\"", "the architecture whose issue rates count, such as sm_90a">,
+    Option<"offsets", "offsets", "std::string", "\"auto\"", "where a plan's offsets are taken off: weights, sums or auto">,
   ];
   let statistics = [
     Statistic<"numPlanned", "planned", "tiles that a plan decodes">,

@@ -11,6 +11,7 @@
 #include "lowlp/Decode/DecodePlan.h"
 #include "lowlp/Decode/PackedTile.h"
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Layout/LayoutAlgebra.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -167,9 +168,10 @@ public:
   PlanBuilder(OpBuilder &builder, Location loc, Type compute)
       : builder(builder), loc(loc), compute(compute) {}
 
-  /// The registers that `results` name.
+  /// The registers that `results` name, of a unit's words and the plan's
+  /// parameters, of which those that the results need are there.
   SmallVector<Value> run(const DecodePlan &plan, ArrayRef<Value> words,
-                         ArrayRef<int> results) {
+                         ArrayRef<Value> parameters, ArrayRef<int> results) {
     // Only what the results need.
     std::vector<bool> isNeeded(plan.getFirstResult() + plan.steps.size());
     for (int result : results)
@@ -182,6 +184,7 @@ public:
             isNeeded[step.operands[k].value] = true;
     }
     registers.assign(words.begin(), words.end());
+    registers.append(parameters.begin(), parameters.end());
     for (const DecodeStep &step : plan.steps)
       registers.push_back(isNeeded[registers.size()] ? build(step) : Value());
     SmallVector<Value> found;
@@ -295,16 +298,58 @@ struct DecodePattern : OpConversionPattern<DecodeOp> {
     auto make = [&](OpBuilder &builder, int slotOffset) {
       SmallVector<SmallVector<Value>> units =
           extractWords(builder, loc, tile, registers);
-      return decode(builder, loc, type, plan, tile, slotOffset, units);
+      SmallVector<SmallVector<Value>> parameters = buildParameters(
+          builder, op, adaptor, plan, placement, tile, slotOffset);
+      return decode(builder, loc, type, plan, tile, slotOffset, units,
+                    parameters);
     };
     rewriter.replaceOp(op, buildByWarp(rewriter, loc, tile, type, make));
     return success();
   }
 
 private:
+  /// For each unit the parameters of the plan: of each row of slots that the
+  /// tile takes the scale and minus the zero, in both halves of a word.
+  static SmallVector<SmallVector<Value>>
+  buildParameters(OpBuilder &builder, DecodeOp op, OpAdaptor adaptor,
+                  const DecodePlan &plan, const Placement &placement,
+                  const PackedTile &tile, int slotOffset) {
+    SmallVector<SmallVector<Value>> parameters(
+        tile.getNumUnits(), SmallVector<Value>(plan.getNumParameters()));
+    if (plan.ending == DecodeEnding::Sums)
+      return parameters;
+    Location loc = getNamedLoc(op);
+    const Layout &fragments = op.getFragments().getType().getLayout();
+    Value negated = arith::NegFOp::create(builder, loc, adaptor.getZeros());
+    auto fill = [&](Value rows, TileType type, int which) {
+      std::vector<int64_t> locals =
+          *broadcastLocals(type.getLayout(), fragments);
+      for (auto [place, local] : llvm::zip_equal(tile.places, locals)) {
+        int row = placement.getRowOfSlot(place.slot + slotOffset);
+        Value &word = parameters[place.unit][2 * row + which];
+        if (!word)
+          word = repeat(builder, loc, rows, local);
+      }
+    };
+    fill(adaptor.getScales(), op.getScales().getType(), 0);
+    fill(negated, op.getZeros().getType(), 1);
+    return parameters;
+  }
+
+  /// The number at `local` in both halves of a word.
+  static Value repeat(OpBuilder &builder, Location loc, Value rows,
+                      int64_t local) {
+    Value pair = vector::ShuffleOp::create(builder, loc, rows, rows,
+                                           ArrayRef<int64_t>{local, local});
+    Value word = vector::BitCastOp::create(
+        builder, loc, VectorType::get(1, builder.getI32Type()), pair);
+    return vector::ExtractOp::create(builder, loc, word, int64_t(0));
+  }
+
   static Value decode(OpBuilder &builder, Location loc, VectorType type,
                       const DecodePlan &plan, const PackedTile &tile,
-                      int slotOffset, ArrayRef<SmallVector<Value>> units) {
+                      int slotOffset, ArrayRef<SmallVector<Value>> units,
+                      ArrayRef<SmallVector<Value>> parameters) {
     std::vector<int> slots = tile.getSlots();
     SmallVector<int> results;
     for (int slot : slots) {
@@ -313,9 +358,9 @@ private:
       results.push_back(plan.results[index]);
     }
     SmallVector<SmallVector<Value>> decoded;
-    for (ArrayRef<Value> words : units)
+    for (auto [words, ofRows] : llvm::zip_equal(units, parameters))
       decoded.push_back(PlanBuilder(builder, loc, type.getElementType())
-                            .run(plan, words, results));
+                            .run(plan, words, ofRows, results));
     // Neighbours among a thread's weights are the parts of one register.
     SmallVector<Value> words;
     for (const PackedTile::Place &place : tile.places) {

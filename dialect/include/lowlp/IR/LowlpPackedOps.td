@@ -59,7 +59,7 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>]> {
   let hasVerifier = 1;
 }
 
-class Lowlp_PackedWordsOp<string mnemonic> : Lowlp_Op<mnemonic, [Pure]> {
+class Lowlp_PackedWordsOp<string mnemonic, list<Trait> traits = []> : Lowlp_Op<mnemonic, [Pure] # traits> {
   let hasVerifier = 1;
 }
 
@@ -87,10 +87,10 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
   }];
 }
 
-def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode"> {
+def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
   let summary = "fragments out of words of the packed format, by a plan";
   let description = [{
-    Carries out a decode plan (docs/decode-plans.md). The numbers are not yet the weights: a row
+    Carries out a decode plan (docs/decode-plans.md). With the ending `sums` the numbers are not yet the weights: a row
     holds `(value of the stored code + offset) * 2^exponent`, with the offset and exponent that the plan gives to the row.
 
     ```mlir
@@ -99,12 +99,22 @@ def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode"> {
       -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
     ```
 
+    With the ending `weights` they are `scale * (value of the stored code - zero)`, where the difference and the product
+    are rounded. `scales` and `zeros` are of the type of the result, hold one number for each row, and are repeated along it
+    as `lowlp.broadcast` does.
+
+    ```mlir
+    %a = lowlp.decode %words scales %s : !rows zeros %z : !rows
+      {plan = #lowlp.plan<["decode int4.f16 weights words 4", ...]>} : !words -> !fragments
+    ```
+
     Lowers to the plan's instructions (`simt.lop3`, `simt.prmt`, ...), after running every code through it once more.
   }];
-  let arguments = (ins Lowlp_TileType:$words, Lowlp_PlanAttr:$plan, DefaultValuedAttr<I64Attr, "0">:$step);
+  let arguments = (ins Lowlp_TileType:$words, Optional<Lowlp_TileType>:$scales, Optional<Lowlp_TileType>:$zeros,
+      Lowlp_PlanAttr:$plan, DefaultValuedAttr<I64Attr, "0">:$step);
   let results = (outs Lowlp_TileType:$fragments);
   let assemblyFormat = [{
-    $words (`step` $step^)? attr-dict `:` type($words) `->` type($fragments)
+    $words (`step` $step^)? (`scales` $scales^ `:` type($scales))? (`zeros` $zeros^ `:` type($zeros))? attr-dict `:` type($words) `->` type($fragments)
   }];
 }
 

@@ -1,0 +1,140 @@
+//===- CodedProducts.cpp - products of decoded weights --------------------===//
+#include "CodedProducts.h"
+
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace lowlp;
+
+OpOperand &Product::getA() const {
+  if (DotOp dot = asDot())
+    return dot.getAMutable();
+  return cast<WgmmaOp>(op).getAMutable();
+}
+
+TileType Product::getTypeOfA() const {
+  return cast<TileType>(getA().get().getType());
+}
+
+Value Product::getAddend() const {
+  if (DotOp dot = asDot())
+    return dot.getC();
+  return cast<WgmmaOp>(op).getC();
+}
+
+void Product::setAddend(Value value) const {
+  if (DotOp dot = asDot())
+    return dot.getCMutable().assign(value);
+  cast<WgmmaOp>(op).getCMutable().assign(value);
+}
+
+std::optional<double> lowlp::getSplat(Value tile) {
+  auto splat = tile.getDefiningOp<SplatOp>();
+  FloatAttr value;
+  if (!splat || !matchPattern(splat.getValue(), m_Constant(&value)))
+    return std::nullopt;
+  return value.getValue().convertToDouble();
+}
+
+Value lowlp::getRepeatedColumn(Value tile) {
+  auto broadcast = tile.getDefiningOp<BroadcastOp>();
+  if (!broadcast)
+    return {};
+  TileType source = broadcast.getSource().getType();
+  bool isColumn = source.getRank() == 2 && source.getShape()[1] == 1 &&
+                  source.getShape()[0] == broadcast.getType().getShape()[0];
+  return isColumn ? broadcast.getSource() : Value();
+}
+
+/// `cast(codes)`; null for anything else.
+static UnpackOp getCast(Value tile) {
+  auto cast = tile.getDefiningOp<CastOp>();
+  return cast ? cast.getSource().getDefiningOp<UnpackOp>() : UnpackOp();
+}
+
+/// `cast(codes) * scales` and `(cast(codes) - zeros) * scales`.
+static CodedWeights getScaled(MulOp product) {
+  for (auto [weights, factors] :
+       {std::pair(product.getLhs(), product.getRhs()),
+        std::pair(product.getRhs(), product.getLhs())}) {
+    CodedWeights found;
+    found.scales = getRepeatedColumn(factors);
+    if (!found.scales)
+      continue;
+    if (auto difference = weights.getDefiningOp<SubOp>()) {
+      found.zeros = getRepeatedColumn(difference.getRhs());
+      if (found.zeros)
+        found.codes = getCast(difference.getLhs());
+    } else {
+      found.codes = getCast(weights);
+    }
+    if (found.codes)
+      return found;
+  }
+  return {};
+}
+
+CodedWeights lowlp::getWeights(Product product) {
+  Value a = product.getA().get();
+  if (auto scaled = a.getDefiningOp<MulOp>())
+    return getScaled(scaled);
+  auto cast = a.getDefiningOp<CastOp>();
+  if (!cast)
+    return {};
+  auto scaled = cast.getSource().getDefiningOp<MulOp>();
+  if (!scaled)
+    return {cast.getSource().getDefiningOp<UnpackOp>()};
+  auto wide = scaled.getLhs().getDefiningOp<CastOp>();
+  std::optional<double> factor = getSplat(scaled.getRhs());
+  if (!wide || !factor || *factor <= 0 ||
+      std::ldexp(1.0, std::ilogb(*factor)) != *factor)
+    return {};
+  return {wide.getSource().getDefiningOp<UnpackOp>(), std::ilogb(*factor),
+          wide.getType().getElementType()};
+}
+
+bool lowlp::areAlike(Product first, Product second) {
+  CodedWeights a = getWeights(first), b = getWeights(second);
+  return a.codes && b.codes && a.exponent == b.exponent && a.wide == b.wide &&
+         !a.scales && !b.scales &&
+         first.getTypeOfA().getElementType() ==
+             second.getTypeOfA().getElementType() &&
+         a.codes.getPlacement() == b.codes.getPlacement() &&
+         a.codes.getCodes().getType().getElementType() ==
+             b.codes.getCodes().getType().getElementType();
+}
+
+double lowlp::getShift(const CodedWeights &weights) {
+  Type element = weights.codes->getResult(0).getType();
+  element = cast<TileType>(element).getElementType();
+  return getStoredValue(*getScalarFormat(element)).shift;
+}
+
+bool lowlp::isHeld(Type type, double number) {
+  bool isRounded = false;
+  APFloat value(number);
+  value.convert(cast<FloatType>(type).getFloatSemantics(),
+                APFloat::rmNearestTiesToEven, &isRounded);
+  return value.isFinite() && !isRounded;
+}
+
+bool lowlp::areExact(const CodedWeights &weights, Type operand) {
+  double shift = getShift(weights);
+  UnpackOp codes = weights.codes;
+  const CodeFormat &format =
+      (*Placement::find(codes.getPlacement().str()))->getFormat();
+  for (int code = 0; code < 1 << format.bits; ++code) {
+    std::optional<double> stored = format.value(static_cast<uint8_t>(code));
+    if (!stored)
+      continue;
+    double value = *stored + shift;
+    double scaled = std::ldexp(value, weights.exponent);
+    if (!isHeld(operand, scaled) ||
+        (weights.wide &&
+         !(isHeld(weights.wide, value) && isHeld(weights.wide, scaled))))
+      return false;
+  }
+  return true;
+}

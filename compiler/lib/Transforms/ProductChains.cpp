@@ -1,0 +1,317 @@
+//===- ProductChains.cpp - products that add to one sum -------------------===//
+//
+// A chain of products is what adds to one sum:
+//
+//   acc -> dot -> dot -> ... -> last        all by decoded weights of one plan
+//
+// alone, or as the body of a loop that carries acc. The chain's sums stay in
+// the units of the plan; what the plan did to the weights is undone behind it.
+//
+//===----------------------------------------------------------------------===//
+#include "ProductChains.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Finding chains
+//===----------------------------------------------------------------------===//
+
+static bool isSplatOf(Value tile, double number) {
+  return getSplat(tile) == number;
+}
+
+Product lowlp::getNext(Product product) {
+  Value sum = product.getSum();
+  if (!sum.hasOneUse())
+    return Product();
+  Product next(*sum.user_begin());
+  bool adds = next && next.getAddend() == sum &&
+              next->getName() == product->getName() &&
+              next->getBlock() == product->getBlock() &&
+              areAlike(product, next);
+  return adds ? next : Product();
+}
+
+/// The tile that the sum of a chain's last product is or becomes; null where it
+/// does not in the same block.
+static Value getTile(Product last) {
+  Value sum = last.getSum();
+  if (last.asDot())
+    return sum;
+  auto wait = sum.hasOneUse() ? dyn_cast<WgmmaWaitOp>(*sum.user_begin())
+                              : WgmmaWaitOp();
+  if (!wait || wait->getBlock() != last->getBlock())
+    return {};
+  return wait.getResult(sum.use_begin()->getOperandNumber());
+}
+
+Chain lowlp::getChain(Product first) {
+  Chain chain;
+  for (Product product = first; product; product = getNext(product))
+    chain.products.push_back(product);
+  chain.sum = getTile(chain.products.back());
+  bool addsToSums = isa_and_nonnull<SumsType>(
+      first.getAddend() ? first.getAddend().getType() : Type());
+  if (!chain.sum || addsToSums) {
+    chain.sum = {};
+    return chain;
+  }
+  // Carried by the loop around it, and used for nothing else there?
+  auto loop = dyn_cast<scf::ForOp>(first->getParentOp());
+  auto argument = dyn_cast_if_present<BlockArgument>(first.getAddend());
+  if (!loop || !argument || argument.getOwner() != loop.getBody() ||
+      !argument.hasOneUse() || !chain.sum.hasOneUse())
+    return chain;
+  unsigned carried = argument.getArgNumber() - loop.getNumInductionVars();
+  if (loop.getYieldedValues()[carried] != chain.sum)
+    return chain;
+  chain.loop = loop;
+  chain.carried = carried;
+  return chain;
+}
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+Value lowlp::buildSplat(OpBuilder &builder, Location loc, TileType type,
+                        double number) {
+  Value scalar = arith::ConstantOp::create(
+      builder, loc, builder.getFloatAttr(type.getElementType(), number));
+  return SplatOp::create(builder, loc, type, scalar);
+}
+
+/// A tile of f32 with a value for each 8 rows.
+static Value buildRows(OpBuilder &builder, Location loc, TileType type,
+                       ArrayRef<float> values) {
+  if (llvm::all_equal(values))
+    return buildSplat(builder, loc, type, values.front());
+  return RowConstantsOp::create(builder, loc, type, values);
+}
+
+/// Whether f32 holds what a column of numbers of f16 or fewer bits is times any
+/// normal power of two that a plan has.
+static bool areSmall(Value column) {
+  auto wide = column.getDefiningOp<CastOp>();
+  if (!wide || !wide.getType().getElementType().isF32())
+    return false;
+  Type narrow = wide.getSource().getType().getElementType();
+  return narrow.isF16() || *getElementBits(narrow) <= 8;
+}
+
+namespace {
+/// Rewrites one chain for a plan.
+class ChainRewriter {
+public:
+  /// `rows` are the plan's, for values in place of stored codes.
+  ChainRewriter(Chain chain, const DecodePlan &plan,
+                ArrayRef<DecodePlan::Row> rows)
+      : chain(std::move(chain)), plan(plan),
+        type(cast<TileType>(this->chain.sum.getType())) {
+    for (const DecodePlan::Row &row : rows) {
+      scales.push_back(std::ldexp(1.0f, -row.exponent));
+      inverses.push_back(std::ldexp(1.0f, row.exponent));
+      offsets.push_back(static_cast<float>(row.offset));
+    }
+    hasOffset = llvm::any_of(offsets, [](float o) { return o != 0; });
+  }
+
+  /// Whether sums of x had to be added.
+  bool run() {
+    decodeAll();
+    Value sumsOfX;
+    Value result;
+    if (chain.loop) {
+      rewriteInitial();
+      if (hasOffset) {
+        sumsOfX = findSumsOfX();
+        if (!sumsOfX) {
+          sumsOfX = addSumsOfX();
+          added = true;
+        }
+      }
+      result = chain.loop.getResult(chain.carried);
+    } else {
+      result = chain.sum;
+      rewriteAddend();
+      if (hasOffset) {
+        sumsOfX = addSumsInLine();
+        added = true;
+      }
+    }
+    undo(result, sumsOfX);
+    return added;
+  }
+
+private:
+  /// Products take decoded fragments in place of cast codes.
+  void decodeAll() {
+    auto text = PlanAttr::get(type.getContext(), plan.print());
+    for (Product product : chain.products) {
+      UnpackOp codes = getWeights(product).codes;
+      OpBuilder builder(product.operator->());
+      Value fragments = DecodeOp::create(
+          builder, product->getLoc(), product.getTypeOfA(), codes.getWords(),
+          /*scales=*/Value(), /*zeros=*/Value(), text, codes.getStep());
+      product.getA().assign(fragments);
+    }
+  }
+
+  /// The value in the units of the plan.
+  Value toPlan(OpBuilder &builder, Location loc, Value value) {
+    if (isSplatOf(value, 0))
+      return value;
+    return MulOp::create(builder, loc, value,
+                         buildRows(builder, loc, type, inverses));
+  }
+
+  void rewriteInitial() {
+    OpBuilder builder(chain.loop);
+    OpOperand &initial = chain.loop.getInitArgsMutable()[chain.carried];
+    initial.assign(toPlan(builder, chain.loop.getLoc(), initial.get()));
+  }
+
+  void rewriteAddend() {
+    Product first = chain.products.front();
+    OpBuilder builder(first.operator->());
+    if (Value addend = first.getAddend())
+      first.setAddend(toPlan(builder, first->getLoc(), addend));
+  }
+
+  /// Adds the x of every product to `sum`, by a product with ones behind it.
+  Value addSumsTo(Value sum) {
+    for (Product product : chain.products) {
+      DotOp dot = product.asDot();
+      OpBuilder builder(dot->getContext());
+      builder.setInsertionPointAfter(dot);
+      Value ones = buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
+      sum = DotOp::create(builder, dot.getLoc(), ones, dot.getB(), sum);
+    }
+    return sum;
+  }
+
+  /// What the loop makes already: a sum that begins with zeros and to which
+  /// each product with ones adds, for the same x in the same order.
+  Value findSumsOfX() {
+    scf::ForOp loop = chain.loop;
+    for (auto [index, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+      if (index == chain.carried || argument.getType() != type ||
+          !argument.hasOneUse() || !isSplatOf(loop.getInitArgs()[index], 0))
+        continue;
+      Value sum = argument;
+      bool isSum = true;
+      for (Product product : chain.products) {
+        DotOp dot = product.asDot();
+        auto next =
+            sum.hasOneUse() ? dyn_cast<DotOp>(*sum.user_begin()) : DotOp();
+        isSum &= next && next.getC() == sum && next.getB() == dot.getB() &&
+                 isSplatOf(next.getA(), 1) &&
+                 next.getA().getType() == dot.getA().getType();
+        if (!isSum)
+          break;
+        sum = next.getResult();
+      }
+      if (isSum && sum == loop.getYieldedValues()[index])
+        return loop.getResult(index);
+    }
+    return {};
+  }
+
+  /// Lets the loop carry the sums of x too.
+  Value addSumsOfX() {
+    IRRewriter rewriter(type.getContext());
+    scf::ForOp loop = chain.loop;
+    rewriter.setInsertionPoint(loop);
+    Value zeros = buildSplat(rewriter, loop.getLoc(), type, 0);
+    auto yields = [&](OpBuilder &builder, Location loc,
+                      ArrayRef<BlockArgument> carried) {
+      return SmallVector<Value>{addSumsTo(carried.front())};
+    };
+    FailureOr<LoopLikeOpInterface> wider = loop.replaceWithAdditionalYields(
+        rewriter, zeros,
+        /*replaceInitOperandUsesInLoop=*/false, yields);
+    chain.loop = cast<scf::ForOp>(wider->getOperation());
+    return chain.loop.getResults().back();
+  }
+
+  /// The sums of x of products that no loop carries.
+  Value addSumsInLine() {
+    Product first = chain.products.front();
+    OpBuilder builder(first.operator->());
+    return addSumsTo(buildSplat(builder, first->getLoc(), type, 0));
+  }
+
+  /// Behind the chain: sum = result * 2^-exponent - offset * sums of x.
+  void undo(Value result, Value sumsOfX) {
+    OpBuilder builder(result.getContext());
+    builder.setInsertionPointAfterValue(result);
+    if (sumsOfX && sumsOfX.getDefiningOp() != result.getDefiningOp())
+      builder.setInsertionPointAfterValue(sumsOfX);
+    Location loc = result.getLoc();
+    if (!sumsOfX && scaleFactor(result))
+      return;
+    SmallPtrSet<Operation *, 4> made;
+    Value sum = result;
+    auto remember = [&](Value value) {
+      made.insert(value.getDefiningOp());
+      return value;
+    };
+    Value factors = buildRows(builder, loc, type, scales);
+    bool isScaled =
+        llvm::any_of(scales, [](float scale) { return scale != 1; });
+    if (sumsOfX) {
+      // The product with a power of two is exact, so one rounding is left, as
+      // for a difference.
+      SmallVector<float> negative =
+          llvm::map_to_vector(offsets, [](float offset) { return -offset; });
+      Value rows = buildRows(builder, loc, type, negative);
+      Value part = remember(MulOp::create(builder, loc, rows, sumsOfX));
+      sum = isScaled ? remember(FmaOp::create(builder, loc, sum, factors, part))
+                     : remember(AddOp::create(builder, loc, sum, part));
+    } else if (isScaled) {
+      sum = remember(MulOp::create(builder, loc, sum, factors));
+    }
+    result.replaceUsesWithIf(
+        sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });
+  }
+
+  /// Where the sums are multiplied by a column of factors and by nothing else,
+  /// the column takes the powers of two: a product a row and not one an
+  /// element.
+  bool scaleFactor(Value result) {
+    auto product =
+        result.hasOneUse() ? dyn_cast<MulOp>(*result.user_begin()) : MulOp();
+    if (!product)
+      return false;
+    OpOperand &factor = product.getLhs() == result ? product.getRhsMutable()
+                                                   : product.getLhsMutable();
+    Value column = getRepeatedColumn(factor.get());
+    if (!column || !areSmall(column))
+      return false;
+    OpBuilder builder(product);
+    Location loc = product.getLoc();
+    auto columnType = cast<TileType>(column.getType());
+    Value scaled = MulOp::create(builder, loc, column,
+                                 buildRows(builder, loc, columnType, scales));
+    factor.assign(BroadcastOp::create(builder, loc, type, scaled));
+    return true;
+  }
+
+  Chain chain;
+  const DecodePlan &plan;
+  TileType type;
+  SmallVector<float> scales, inverses, offsets;
+  bool hasOffset = false;
+  bool added = false;
+};
+} // namespace
+
+bool lowlp::decodeChain(Chain chain, const DecodePlan &plan,
+                        ArrayRef<DecodePlan::Row> rows) {
+  return ChainRewriter(std::move(chain), plan, rows).run();
+}

@@ -1,0 +1,42 @@
+//===- ProductChains.h - products that add to one sum -----------*- C++ -*-===//
+#ifndef LOWLP_LIB_TRANSFORMS_PRODUCTCHAINS_H
+#define LOWLP_LIB_TRANSFORMS_PRODUCTCHAINS_H
+
+#include "CodedProducts.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace lowlp {
+
+/// Products that add to one sum, and the loop that carries it, if any.
+struct Chain {
+  llvm::SmallVector<Product> products;
+  /// The last sum, a tile; null where the chain cannot be rewritten.
+  mlir::Value sum;
+  mlir::scf::ForOp loop;
+  /// The number of the loop's carried value.
+  unsigned carried = 0;
+};
+
+/// The product that alone uses the sum of another one, with alike weights; null
+/// where there is none.
+Product getNext(Product product);
+
+/// The chain that begins with a product of coded weights.
+Chain getChain(Product first);
+
+/// Lets products take what a plan decodes, and undoes behind the chain what the
+/// plan does to the weights. `rows` are the plan's, for values in place of
+/// stored codes. Requires that the chain has a sum, and that its products are
+/// `lowlp.dot` where a row has an offset. The result is whether sums of x had
+/// to be added.
+bool decodeChain(Chain chain, const DecodePlan &plan,
+                 llvm::ArrayRef<DecodePlan::Row> rows);
+
+/// A tile with one number everywhere.
+mlir::Value buildSplat(mlir::OpBuilder &builder, mlir::Location loc,
+                       TileType type, double number);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_TRANSFORMS_PRODUCTCHAINS_H

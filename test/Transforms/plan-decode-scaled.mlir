@@ -1,0 +1,148 @@
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-plan-decode))" | FileCheck %s
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!column = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!bytes = !lowlp.tile<16x1xui8, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Signed codes are stored plus 8, which the plan takes off as a zero point; sums need nothing more.
+// CHECK-LABEL: lowlp.kernel @scaled
+// CHECK: %[[SCALES:.*]] = lowlp.splat {{.*}} !lowlp.tile<16x1xf16
+// CHECK: %[[EIGHT:.*]] = arith.constant 8.000000e+00 : f16
+// CHECK: %[[ZEROS:.*]] = lowlp.splat %[[EIGHT]]
+// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} scales %[[SCALES]] : {{.*}} zeros %[[ZEROS]] : {{.*}} {plan = #lowlp.plan<["decode int4.f16 weights words 4",
+// CHECK-NOT: lowlp.mul
+// CHECK: %[[D:.*]] = lowlp.dot %[[A]]
+// CHECK-NEXT: lowlp.neg %[[D]]
+lowlp.kernel @scaled() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %s = lowlp.splat %half : f16 -> !column
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %scales = lowlp.broadcast %s : !column -> !halves
+  %w = lowlp.mul %scales, %a : !halves
+  %d = lowlp.dot %w, %x, %zeros : !halves, !x, !sum
+  %n = lowlp.neg %d : !sum
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!column = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!words1 = !lowlp.tile<16x1xui32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!bytes = !lowlp.tile<16x1xui8, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Zero points that are bytes are exact plus 8. Those that may be anything would be rounded once more: no plan.
+// CHECK-LABEL: lowlp.kernel @zeros
+// CHECK: %[[BYTES:.*]] = lowlp.cast {{.*}} !lowlp.tile<16x1xui8, {{.*}} -> !lowlp.tile<16x1xf16
+// CHECK: arith.constant -8.000000e+00 : f16
+// CHECK: %[[SHIFT:.*]] = lowlp.splat
+// CHECK: %[[ZEROS:.*]] = lowlp.sub %[[BYTES]], %[[SHIFT]]
+// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} zeros %[[ZEROS]]
+// CHECK: lowlp.dot %[[A]]
+// CHECK-NOT: lowlp.decode %
+// CHECK: %[[PLAIN:.*]] = lowlp.mul
+// CHECK: lowlp.dot %[[PLAIN]]
+lowlp.kernel @zeros() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %s = lowlp.splat %half : f16 -> !column
+  %wide = lowlp.splat %word : i32 -> !words1
+  %b = lowlp.cast %wide : !words1 -> !bytes
+  %z = lowlp.cast %b : !bytes -> !column
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %scales = lowlp.broadcast %s : !column -> !halves
+  %points = lowlp.broadcast %z : !column -> !halves
+  %t = lowlp.sub %a, %points : !halves
+  %w = lowlp.mul %t, %scales : !halves
+  %d = lowlp.dot %w, %x, %zeros : !halves, !x, !sum
+  %n = lowlp.neg %d : !sum
+  %u = lowlp.sub %a, %scales : !halves
+  %v = lowlp.mul %u, %scales : !halves
+  %e = lowlp.dot %v, %x, %zeros : !halves, !x, !sum
+  %m = lowlp.neg %e : !sum
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!column = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!factors = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<64x16xf16, local(1, 2).local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x16xf32, local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// With more than 8 columns offsets are taken off the weights; the powers of two go to the factors of the rows.
+// CHECK-LABEL: lowlp.kernel @factors
+// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent -24 offset -8", "row 1 exponent -20 offset -8",
+// CHECK: %[[RAW:.*]] = lowlp.dot %[[A]]
+// CHECK: %[[WIDE:.*]] = lowlp.cast
+// CHECK: %[[ROWS:.*]] = lowlp.row_constants [1.67772{{.*}}, 1.04857{{.*}}] : !lowlp.tile<16x1xf32
+// CHECK: %[[SCALED:.*]] = lowlp.mul %[[WIDE]], %[[ROWS]]
+// CHECK: %[[ALL:.*]] = lowlp.broadcast %[[SCALED]]
+// CHECK: lowlp.mul %[[ALL]], %[[RAW]]
+lowlp.kernel @factors() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %s = lowlp.splat %half : f16 -> !column
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %raw = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %wide = lowlp.cast %s : !column -> !factors
+  %f = lowlp.broadcast %wide : !factors -> !sum
+  %d = lowlp.mul %f, %raw : !sum
+  %n = lowlp.neg %d : !sum
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// The schedule of a kernel says where.
+// CHECK-LABEL: lowlp.kernel @off_weights
+// CHECK: offset -8
+// CHECK-COUNT-1: lowlp.dot
+// CHECK-NOT: lowlp.dot
+// CHECK: lowlp.return
+lowlp.kernel @off_weights() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, lowlp.decode_offsets = "weights"} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %raw = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %n = lowlp.neg %raw : !sum
+  lowlp.return
+}

@@ -58,7 +58,7 @@ def test_zero_points(weight: str, zeros: str, activation: str) -> None:
     scales = random.choice([0.25, 1, 2, 3], 128).astype(ACTIVATIONS[activation])
     points = random.integers(0, 1 << 4, 128)
     program = scaled_product(128, 16, weight, activation, zeros=zeros)
-    given = points.astype(ACTIVATIONS[zeros] if zeros in ACTIVATIONS else zeros)
+    given = points.astype(ACTIVATIONS.get(zeros, zeros))
     wanted = (values_of(codes, weight) - points[:, None]) * scales.astype(np.float64)[:, None]
     wanted = x.astype(np.float64) @ rounded(wanted, activation).T
     packed = packed_weights(codes, weight, activation)

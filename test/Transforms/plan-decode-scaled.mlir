@@ -101,6 +101,9 @@ lowlp.kernel @zeros() attributes {grid = affine_map<() -> (1)>, num_threads = 32
 // CHECK: %[[SCALED:.*]] = lowlp.mul %[[WIDE]], %[[ROWS]]
 // CHECK: %[[ALL:.*]] = lowlp.broadcast %[[SCALED]]
 // CHECK: lowlp.mul %[[ALL]], %[[RAW]]
+// CHECK: %[[SECOND:.*]] = lowlp.dot
+// CHECK: %[[ALL:.*]] = lowlp.broadcast
+// CHECK: lowlp.fma %[[SECOND]], %[[ALL]], %{{.*}} :
 lowlp.kernel @factors() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %zero = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f16
@@ -115,7 +118,9 @@ lowlp.kernel @factors() attributes {grid = affine_map<() -> (1)>, num_threads = 
   %wide = lowlp.cast %s : !column -> !factors
   %f = lowlp.broadcast %wide : !factors -> !sum
   %d = lowlp.mul %f, %raw : !sum
-  %n = lowlp.neg %d : !sum
+  %second = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %e = lowlp.fma %second, %f, %d : !sum
+  %n = lowlp.neg %e : !sum
   lowlp.return
 }
 

@@ -52,11 +52,11 @@ lowlp.kernel @loop() attributes {grid = affine_map<() -> (1)>, num_threads = 32 
 // CHECK: %[[RAW:.*]]:2 = scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[SUM_X:.*]] = %{{.*}})
 // CHECK-DAG: lowlp.dot %{{.*}}, %[[X:.*]], %[[SUM]]
 // CHECK-DAG: lowlp.dot %[[ONES:.*]], %[[X]], %[[SUM_X]]
-// CHECK: %[[SCALED:.*]] = lowlp.mul %[[RAW]]#0
-// CHECK: %[[EIGHT:.*]] = arith.constant 8.000000e+00
+// CHECK: %[[FACTORS:.*]] = lowlp.row_constants
+// CHECK: %[[EIGHT:.*]] = arith.constant -8.000000e+00
 // CHECK: %[[OFFSET:.*]] = lowlp.splat %[[EIGHT]]
 // CHECK: %[[PART:.*]] = lowlp.mul %[[OFFSET]], %[[RAW]]#1
-// CHECK: lowlp.sub %[[SCALED]], %[[PART]]
+// CHECK: lowlp.fma %[[RAW]]#0, %[[FACTORS]], %[[PART]]
 lowlp.kernel @signed() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -92,7 +92,7 @@ lowlp.kernel @signed() attributes {grid = affine_map<() -> (1)>, num_threads = 3
 // CHECK-NOT: lowlp.dot
 // CHECK: scf.yield
 // CHECK: lowlp.mul %{{.*}}, %[[R]]#0
-// CHECK-LABEL: lowlp.sub
+// CHECK: lowlp.fma %[[R]]#1
 // CHECK-COUNT-2: lowlp.decode
 // CHECK: lowlp.neg
 lowlp.kernel @sums_of_x() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {

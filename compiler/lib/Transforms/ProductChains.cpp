@@ -284,17 +284,19 @@ private:
   /// the column takes the powers of two: a product a row and not one an
   /// element.
   bool scaleFactor(Value result) {
-    auto product =
-        result.hasOneUse() ? dyn_cast<MulOp>(*result.user_begin()) : MulOp();
-    if (!product)
+    Operation *product = result.hasOneUse() ? *result.user_begin() : nullptr;
+    if (!isa_and_nonnull<MulOp, FmaOp>(product))
       return false;
-    OpOperand &factor = product.getLhs() == result ? product.getRhsMutable()
-                                                   : product.getLhsMutable();
+    unsigned number = result.use_begin()->getOperandNumber();
+    // The third operand of an fma is added.
+    if (number > 1)
+      return false;
+    OpOperand &factor = product->getOpOperand(1 - number);
     Value column = getRepeatedColumn(factor.get());
     if (!column || !areSmall(column))
       return false;
     OpBuilder builder(product);
-    Location loc = product.getLoc();
+    Location loc = product->getLoc();
     auto columnType = cast<TileType>(column.getType());
     Value scaled = MulOp::create(builder, loc, column,
                                  buildRows(builder, loc, columnType, scales));

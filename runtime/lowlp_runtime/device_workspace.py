@@ -12,8 +12,9 @@ from typing import NamedTuple
 from lowlp_runtime.driver import call, driver
 from lowlp_runtime.workspace import WorkspaceLayout
 
-# The legacy default stream has two handles, and cannot be captured.
+# The legacy default stream has two handles, is never destroyed, and cannot be captured.
 _LEGACY = (0, 1)
+_LEGACY_ID = -1
 
 
 class _Key(NamedTuple):
@@ -42,19 +43,21 @@ def workspace_pointer(layout: WorkspaceLayout, stream: int, context: int) -> int
 
     Raises `DeviceError` where there is no memory for it.
     """
-    capture = _capture_of(stream)
-    # A stream that is captured tells no id; its handle says which one it is for as long as the capture lasts.
-    key = _Key(context, stream if capture else int(call("cuStreamGetId", stream)), capture)
+    key = _Key(context, _LEGACY_ID, 0) if stream in _LEGACY else _key_of(stream, context)
     buffer = _buffers.get(key, _EMPTY)
     if layout.zeroed_bytes > buffer.zeroed_bytes or layout.scratch_bytes > buffer.scratch_bytes or not buffer.begin:
         buffer = _buffers[key] = _replace(buffer, layout, key, stream)
     return buffer.begin + buffer.zeroed_bytes
 
 
+def _key_of(stream: int, context: int) -> _Key:
+    # A stream that is captured tells no id; its handle says which one it is for as long as the capture lasts.
+    capture = _capture_of(stream)
+    return _Key(context, stream if capture else int(call("cuStreamGetId", stream)), capture)
+
+
 def _capture_of(stream: int) -> int:
     """A number of the capture that the stream takes part in; 0 for none."""
-    if stream in _LEGACY:
-        return 0
     # Asked first because it is cheap, and almost always says no.
     active = driver().CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
     if call("cuStreamIsCapturing", stream) != active:

@@ -101,6 +101,13 @@ def test_a_stream_with_the_handle_of_an_old_one_is_another(kernel: KernelBinary,
     assert pointers(gpu)[0] != pointers(gpu)[1]
 
 
+def test_both_handles_of_the_default_stream_mean_one_stream(kernel: KernelBinary, gpu: FakeDriver) -> None:
+    small = with_workspace(kernel, WorkspacePart("sums", 64))
+    for stream in (0, 1, None):
+        launch(small, [FAR, 1000], stream=stream)
+    assert len(set(pointers(gpu))) == 1
+
+
 def test_it_grows_in_the_order_of_the_stream_and_never_shrinks(kernel: KernelBinary, gpu: FakeDriver) -> None:
     scratch = with_workspace(kernel, WorkspacePart("sums", ("*", N, 4)))
     zeroed = with_workspace(kernel, WorkspacePart("locks", 300, zeroed=True))

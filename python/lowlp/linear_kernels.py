@@ -57,7 +57,7 @@ def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) ->
     return {
         "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
         "m": list(m) if m else "any",
-        "schedule": {name: value for name, value in asdict(schedule).items() if value not in ("auto", 0)},
+        "schedule": _what_counts(schedule),
         "packed format": PACKED_FORMAT_VERSION,
         "plan": {
             "placement": placement_name(spec.weight, spec.activation),
@@ -72,3 +72,11 @@ def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) ->
             "bytes per row of x": 2 * spec.k + NUMPY_TYPES[spec.out].itemsize * spec.n,
         },
     }
+
+
+def _what_counts(schedule: Schedule) -> dict[str, object]:
+    """The fields of the schedule that decide something; without stages those of streaming do not."""
+    fields = asdict(schedule)
+    if not schedule.stages:
+        fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
+    return {name: value for name, value in fields.items() if value not in ("auto", 0)}

@@ -19,7 +19,7 @@ from lowlp import linear_launch
 from lowlp.compiler import CompiledKernel
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.linear_kernels import gpu_kernel, last_arguments
+from lowlp.linear_kernels import gpu_kernel, last_arguments, notes_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -238,3 +238,12 @@ def test_kernels_that_share_their_work_are_told_among_how_many_blocks(m: int) ->
     assert last_arguments(spec, schedule, m, 132) == (min(tiles * stages, 132),)
     assert last_arguments(spec, replace(schedule, blocks_per_sm=2), m, 8) == (16,)
     assert last_arguments(spec, Schedule(), m, 132) == ()
+
+
+def test_notes_tell_what_counts_of_a_schedule() -> None:
+    spec = LinearSpec(n=1000, k=512, weight="int4", group_size=128)
+    assert notes_of(spec, Schedule(16, 4), None)["schedule"] == {"columns": 16, "warps": 4}
+    streamed = notes_of(spec, Schedule(8, 2, stages=3, slices=2), None)["schedule"]
+    assert streamed == {
+        "columns": 8, "warps": 2, "stages": 3, "row_tiles": 4, "slices": 2, "units": 1, "steps": 1, "blocks_per_sm": 1
+    }  # fmt: skip

@@ -353,7 +353,7 @@ TEST(CPUExecutor, launchesFromC) {
 TEST(CPUExecutor, symbolTableNamesTheFunctions) {
   int64_t count = 0;
   const LowlpCpuSymbol *symbols = lowlpCpuSymbols(&count);
-  ASSERT_EQ(count, 37);
+  ASSERT_EQ(count, 38);
   EXPECT_STREQ(symbols[6].name, "lowlpCpuMma");
   EXPECT_EQ(symbols[6].address, reinterpret_cast<void *>(&lowlpCpuMma));
 }

@@ -14,6 +14,9 @@
 //   empty   each warp arrives when it      the first thread waits before it
 //           has read                       begins to copy
 //
+// With a producer, the first thread of one more warp does nothing but this, in
+// a loop of its own.
+//
 // By asynchronous copies of all threads, a barrier of the block in each
 // iteration stands for both.
 //
@@ -50,9 +53,12 @@ struct RingPlace {
 /// Gives one loop its stages.
 class Pipeliner {
 public:
-  Pipeliner(scf::ForOp loop, int64_t numStages, PipelinedLoads loads)
+  Pipeliner(scf::ForOp loop, int64_t numStages, bool wantsProducer,
+            PipelinedLoads loads)
       : loop(loop), kernel(loop->getParentOfType<KernelOp>()),
-        loc(loop.getLoc()), numStages(numStages), loads(std::move(loads)) {}
+        loc(loop.getLoc()), numStages(numStages), loads(std::move(loads)) {
+    hasProducer = wantsProducer && this->loads.byTensorCopies && canProduce();
+  }
 
   /// Adds what was decided to `notes`.
   void run(SmallVectorImpl<Attribute> &notes) {
@@ -61,11 +67,15 @@ public:
       load.shared = allocate(load);
     if (loads.byTensorCopies)
       allocateBarriers();
-    fillFirst();
+    if (hasProducer)
+      produce();
+    else
+      fillFirst();
     carryPlace();
     OpBuilder builder = OpBuilder::atBlockBegin(loop.getBody());
     if (loads.byTensorCopies) {
-      refillByTensorCopies(builder);
+      if (!hasProducer)
+        refillByTensorCopies(builder);
       MbarrierWaitOp::create(builder, loc, full, current.place, current.parity);
     } else {
       CopyAsyncWaitOp::create(builder, loc, numStages - 2);
@@ -84,8 +94,8 @@ private:
 
   Value allocate(const StagedLoad &load) {
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    return AllocSharedOp::create(builder, loc,
-                                 load.getRingType(numStages), IntegerAttr(),
+    return AllocSharedOp::create(builder, loc, load.getRingType(numStages),
+                                 IntegerAttr(),
                                  /*scratch=*/false);
   }
 
@@ -99,17 +109,120 @@ private:
     full = make(1, /*byWarps=*/false);
     empty = make(static_cast<int64_t>(kernel.getNumThreads()) / kThreadsPerWarp,
                  /*byWarps=*/true);
-    SynchronizeOp::create(builder, loc);
+    // Behind all that the copies use.
+    Operation *last = full.getDefiningOp();
+    while (isa<AllocSharedOp, AllocMbarriersOp>(last))
+      last = last->getNextNode();
+    builder.setInsertionPoint(last);
+    if (hasProducer)
+      producer = ProducerWarpOp::create(builder, loc);
+    else
+      SynchronizeOp::create(builder, loc);
   }
+
+  //===--- A producer -----------------------------------------------------===//
+
+  /// Whether what the copies need can be computed at the begin of the kernel.
+  bool canProduce() {
+    if (llvm::any_of(kernel.getBody().getOps<ProducerWarpOp>(),
+                     [](ProducerWarpOp) { return true; }))
+      return false;
+    llvm::SetVector<Operation *> ops;
+    return collectBefore(ops);
+  }
+
+  /// Adds to `ops` what before the loop computes what the copies need, in
+  /// order.
+  bool collectBefore(llvm::SetVector<Operation *> &ops) {
+    std::function<bool(Value)> collect = [&](Value value) {
+      Operation *op = value.getDefiningOp();
+      if (!op || loop->isAncestor(op) || ops.contains(op))
+        return true;
+      if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 ||
+          op->getBlock() != loop->getBlock() ||
+          !llvm::all_of(op->getOperands(), collect))
+        return false;
+      ops.insert(op);
+      return true;
+    };
+    bool isPossible = collect(loop.getLowerBound()) &&
+                      collect(loop.getUpperBound()) && collect(loop.getStep());
+    for (StagedLoad &load : loads.staged) {
+      isPossible = isPossible && collect(load.load.getSource()) &&
+                   llvm::all_of(load.load.getOffsets(), collect);
+      for (Operation *op : load.addressOps)
+        isPossible = isPossible && llvm::all_of(op->getOperands(), collect);
+    }
+    return isPossible;
+  }
+
+  /// Lets one more warp make all copies.
+  void produce() {
+    llvm::SetVector<Operation *> ops;
+    collectBefore(ops);
+    OpBuilder builder(loop.getContext());
+    builder.createBlock(&producer.getBody());
+    for (Operation *op : ops)
+      builder.clone(*op, before);
+    Value begin = before.lookupOrDefault(loop.getLowerBound());
+    if (sinkWait()) {
+      // What no launch before writes need not wait for it.
+      auto fill = [&](bool isConstant) {
+        forFirst(builder, begin, numStages, [&](Value number, Value place) {
+          if (isConstant)
+            MbarrierExpectBytesOp::create(builder, loc, full, place,
+                                          loads.getStageBytes());
+          copyAll(builder, number, place, [&](const StagedLoad &load) {
+            return load.isConstant == isConstant;
+          });
+        });
+      };
+      fill(true);
+      WaitForDependenciesOp::create(builder, loc);
+      fill(false);
+      begin = getIteration(builder, begin, buildIndex(builder, loc, numStages));
+      produceAll(builder, begin, /*round=*/1);
+      return;
+    }
+    produceAll(builder, begin, /*round=*/0);
+  }
+
+  /// The copies of all iterations from `begin` on, which is the first of a
+  /// round.
+  void produceAll(OpBuilder &builder, Value begin, int64_t round) {
+    OpBuilder::InsertionGuard guard(builder);
+    auto all = scf::ForOp::create(builder, loc, begin,
+                                  before.lookupOrDefault(loop.getUpperBound()),
+                                  before.lookupOrDefault(loop.getStep()),
+                                  ValueRange{buildIndex(builder, loc, 0),
+                                             buildIndex(builder, loc, round)});
+    builder.setInsertionPointToStart(all.getBody());
+    Value place = all.getRegionIterArg(0), parity = all.getRegionIterArg(1);
+    Value one = buildIndex(builder, loc, 1);
+    // Of a place that nobody has used, the round before counts as done.
+    MbarrierWaitOp::create(builder, loc, empty, place,
+                           arith::XOrIOp::create(builder, loc, parity, one));
+    FenceAsyncOp::create(builder, loc);
+    MbarrierExpectBytesOp::create(builder, loc, full, place,
+                                  loads.getStageBytes());
+    copyAll(builder, all.getInductionVar(), place,
+            [](const StagedLoad &) { return true; });
+    RingPlace next = getNext(builder, {place, parity});
+    scf::YieldOp::create(builder, loc, ValueRange{next.place, next.parity});
+  }
+
+  //===--- The first thread -----------------------------------------------===//
 
   /// Begins to fill all places but one. What no launch before writes need not
   /// wait for it.
   void fillFirst() {
     OpBuilder builder(loop);
     if (!loads.byTensorCopies) {
-      forFirst(builder, [&](Value number, Value place) {
-        copyAll(builder, number, place, [](const StagedLoad &) { return true; });
-      });
+      forFirst(builder, loop.getLowerBound(), numStages - 1,
+               [&](Value number, Value place) {
+                 copyAll(builder, number, place,
+                         [](const StagedLoad &) { return true; });
+               });
       return;
     }
     WaitForDependenciesOp wait = sinkWait();
@@ -119,9 +232,8 @@ private:
     if (!wait)
       return;
     wait->moveBefore(loop);
-    fillFirstBy(builder, /*announces=*/false, [&](const StagedLoad &load) {
-      return !load.isConstant;
-    });
+    fillFirstBy(builder, /*announces=*/false,
+                [&](const StagedLoad &load) { return !load.isConstant; });
   }
 
   void fillFirstBy(OpBuilder &builder, bool announces,
@@ -129,12 +241,13 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(loop);
     enterFirstThread(builder);
-    forFirst(builder, [&](Value number, Value place) {
-      if (announces)
-        MbarrierExpectBytesOp::create(builder, loc, full, place,
-                                      loads.getStageBytes());
-      copyAll(builder, number, place, isMeant);
-    });
+    forFirst(builder, loop.getLowerBound(), numStages - 1,
+             [&](Value number, Value place) {
+               if (announces)
+                 MbarrierExpectBytesOp::create(builder, loc, full, place,
+                                               loads.getStageBytes());
+               copyAll(builder, number, place, isMeant);
+             });
   }
 
   /// A wait for the launch before in front of the loop that could as well stand
@@ -157,15 +270,16 @@ private:
     builder.createBlock(&alone.getBody());
   }
 
-  /// Calls `body` in a loop over the first S - 1 iterations that there are.
-  void forFirst(OpBuilder &builder, function_ref<void(Value, Value)> body) {
+  /// Calls `body` in a loop over the first `count` iterations that there are.
+  void forFirst(OpBuilder &builder, Value begin, int64_t count,
+                function_ref<void(Value, Value)> body) {
     OpBuilder::InsertionGuard guard(builder);
     Value zero = buildIndex(builder, loc, 0), one = buildIndex(builder, loc, 1);
-    auto first = scf::ForOp::create(
-        builder, loc, zero, buildIndex(builder, loc, numStages - 1), one);
+    auto first = scf::ForOp::create(builder, loc, zero,
+                                    buildIndex(builder, loc, count), one);
     builder.setInsertionPointToStart(first.getBody());
     Value place = first.getInductionVar();
-    Value number = getIteration(builder, loop.getLowerBound(), place);
+    Value number = getIteration(builder, begin, place);
     auto exists = scf::IfOp::create(builder, loc, isInLoop(builder, number),
                                     /*withElseRegion=*/false);
     builder.setInsertionPointToStart(exists.thenBlock());
@@ -181,14 +295,15 @@ private:
 
   /// The value of the induction variable `steps` iterations behind `from`.
   Value getIteration(OpBuilder &builder, Value from, Value steps) {
-    Value distance =
-        arith::MulIOp::create(builder, loc, steps, loop.getStep());
+    Value distance = arith::MulIOp::create(
+        builder, loc, steps, before.lookupOrDefault(loop.getStep()));
     return arith::AddIOp::create(builder, loc, from, distance);
   }
 
   Value isInLoop(OpBuilder &builder, Value number) {
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                                 number, loop.getUpperBound());
+                                 number,
+                                 before.lookupOrDefault(loop.getUpperBound()));
   }
 
   /// Lets the loop carry which place an iteration reads, and in which round.
@@ -198,15 +313,8 @@ private:
     Value zero = buildIndex(rewriter, loc, 0);
     auto yields = [&](OpBuilder &builder, Location loc,
                       ArrayRef<BlockArgument> carried) -> SmallVector<Value> {
-      Value one = buildIndex(builder, loc, 1);
-      Value next = arith::AddIOp::create(builder, loc, carried[0], one);
-      Value wraps = arith::CmpIOp::create(
-          builder, loc, arith::CmpIPredicate::eq, next,
-          buildIndex(builder, loc, numStages));
-      Value other = arith::XOrIOp::create(builder, loc, carried[1], one);
-      return {arith::SelectOp::create(builder, loc, wraps,
-                                      buildIndex(builder, loc, 0), next),
-              arith::SelectOp::create(builder, loc, wraps, other, carried[1])};
+      RingPlace next = getNext(builder, {carried[0], carried[1]});
+      return {next.place, next.parity};
     };
     auto wider = *loop.replaceWithAdditionalYields(
         rewriter, ValueRange{zero, zero},
@@ -216,20 +324,33 @@ private:
     current = {carried[0], carried[1]};
   }
 
+  /// The place of the iteration behind.
+  RingPlace getNext(OpBuilder &builder, RingPlace place) {
+    Value one = buildIndex(builder, loc, 1);
+    Value next = arith::AddIOp::create(builder, loc, place.place, one);
+    Value wraps =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next,
+                              buildIndex(builder, loc, numStages));
+    Value other = arith::XOrIOp::create(builder, loc, place.parity, one);
+    return {arith::SelectOp::create(builder, loc, wraps,
+                                    buildIndex(builder, loc, 0), next),
+            arith::SelectOp::create(builder, loc, wraps, other, place.parity)};
+  }
+
   /// The place of the iteration before, whose round is that of this one but
   /// for the last place.
   RingPlace getFree(OpBuilder &builder) {
     Value one = buildIndex(builder, loc, 1);
-    Value isFirst = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, current.place,
-        buildIndex(builder, loc, 0));
+    Value isFirst =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                              current.place, buildIndex(builder, loc, 0));
     Value before = arith::SubIOp::create(builder, loc, current.place, one);
     Value other = arith::XOrIOp::create(builder, loc, current.parity, one);
-    return {arith::SelectOp::create(builder, loc, isFirst,
-                                    buildIndex(builder, loc, numStages - 1),
-                                    before),
-            arith::SelectOp::create(builder, loc, isFirst, other,
-                                    current.parity)};
+    return {
+        arith::SelectOp::create(builder, loc, isFirst,
+                                buildIndex(builder, loc, numStages - 1),
+                                before),
+        arith::SelectOp::create(builder, loc, isFirst, other, current.parity)};
   }
 
   /// Calls `body` where an iteration follows S - 1 behind this one.
@@ -269,7 +390,7 @@ private:
   /// Begins the copies of iteration `number` to a place.
   void copyAll(OpBuilder &builder, Value number, Value place,
                function_ref<bool(const StagedLoad &)> isMeant) {
-    IRMapping mapping;
+    IRMapping mapping = before;
     mapping.map(loop.getInductionVar(), number);
     for (const StagedLoad &load : loads.staged)
       if (isMeant(load))
@@ -288,8 +409,9 @@ private:
     SmallVector<Value> to = getOffsets(builder, staged, place);
     ArrayRef<int64_t> shape = load.getTile().getType().getShape();
     if (loads.byTensorCopies)
-      CopyTensorOp::create(builder, loc, load.getSource(), from, staged.shared,
-                           to, full, place, shape);
+      CopyTensorOp::create(builder, loc,
+                           mapping.lookupOrDefault(load.getSource()), from,
+                           staged.shared, to, full, place, shape);
     else
       CopyAsyncOp::create(builder, loc, load.getSource(), from, staged.shared,
                           to, shape, load.getInBounds());
@@ -339,10 +461,12 @@ private:
   }
 
   Attribute describe() {
-    std::string text = std::to_string(numStages) + " stages of " +
-                       std::to_string(loads.getStageBytes()) + " bytes by " +
-                       (loads.byTensorCopies ? "tensor copies"
-                                             : "asynchronous copies");
+    std::string text =
+        std::to_string(numStages) + " stages of " +
+        std::to_string(loads.getStageBytes()) + " bytes by " +
+        (loads.byTensorCopies ? "tensor copies" : "asynchronous copies");
+    if (hasProducer)
+      text += " of a producer warp";
     if (!loads.whyNotTensorCopies.empty())
       text += ": " + loads.whyNotTensorCopies;
     return StringAttr::get(loop.getContext(), text);
@@ -353,6 +477,10 @@ private:
   Location loc;
   int64_t numStages;
   PipelinedLoads loads;
+  bool hasProducer = false;
+  ProducerWarpOp producer;
+  /// In the producer: what was computed before the loop.
+  IRMapping before;
   Value full, empty;
   RingPlace current;
 };
@@ -383,7 +511,9 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
             << "; it must be an integer of 2 to " << kMaxStages;
         return signalPassFailure();
       }
+      bool wantsProducer = loop->hasAttr(LowlpDialect::kProducerAttrName);
       loop->removeAttr(LowlpDialect::kStagesAttrName);
+      loop->removeAttr(LowlpDialect::kProducerAttrName);
       if (!isa<KernelOp>(loop->getParentOp())) {
         loop.emitOpError("has stages, and must stand in the body of the kernel "
                          "itself, but is in a ")
@@ -395,7 +525,8 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
         continue;
       numLoads += loads.staged.size();
       ++numLoops;
-      Pipeliner(loop, stages.getInt(), std::move(loads)).run(notes);
+      Pipeliner(loop, stages.getInt(), wantsProducer, std::move(loads))
+          .run(notes);
     }
     if (!notes.empty())
       getOperation()->setDiscardableAttr("lowlp.pipelines",

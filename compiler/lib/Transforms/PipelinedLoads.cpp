@@ -125,7 +125,8 @@ static bool isReadOnly(KernelOp kernel, Value pointer) {
     return false;
   WalkResult result = kernel.walk([&](Operation *op) {
     Value written = getWrittenView(op);
-    auto view = written ? written.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
+    auto view =
+        written ? written.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
     if (!view || view.getSource().getDefiningOp<AllocGlobalOp>())
       return WalkResult::advance();
     bool isOther = isParameter(view.getSource()) && view.getSource() != pointer;
@@ -150,8 +151,8 @@ static std::optional<StagedLoad> getStagedLoad(LoadGlobalOp load,
       return std::nullopt;
   staged.addressOps = ops.takeVector();
   auto argument = cast<BlockArgument>(view.getSource());
-  staged.isConstant = bool(kernel.getArgAttr(
-      argument.getArgNumber(), LowlpDialect::kConstantAttrName));
+  staged.isConstant = bool(kernel.getArgAttr(argument.getArgNumber(),
+                                             LowlpDialect::kConstantAttrName));
   return staged;
 }
 
@@ -168,7 +169,8 @@ static std::string findObstacle(LoadGlobalOp load) {
   auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                   LowlpDialect::kNameAttrName);
   std::string pointer =
-      name ? name.str() : "parameter " + std::to_string(argument.getArgNumber());
+      name ? name.str()
+           : "parameter " + std::to_string(argument.getArgNumber());
   auto align = kernel.getArgAttrOfType<IntegerAttr>(
       argument.getArgNumber(), LowlpDialect::kAlignAttrName);
   if (!align || align.getInt() % kChunkBytes != 0)

@@ -97,7 +97,9 @@ def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
     return ll.view(bits, dtype="f32", layout=bits.layout)
 
 
-def decoder(spec: LinearSpec, table: ll.Pointer | None, threads: int) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
+def decoder(
+    spec: LinearSpec, table: ll.Pointer | None, threads: int
+) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
     """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for a
     block of `threads`."""
     entries = 1 << spec.bits

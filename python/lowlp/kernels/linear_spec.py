@@ -36,6 +36,7 @@ class Schedule:
     slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
     units          of 64 weights along K, of a slice in a step: 1 or 2
     steps          in a stage: 1, 2, 4 or 8
+    producer       a warp of its own begins the loads
     blocks_per_sm  as which the work is divided: 1 to 8
     """
 
@@ -48,6 +49,7 @@ class Schedule:
     slices: int = 1
     units: int = 1
     steps: int = 1
+    producer: bool = True
     blocks_per_sm: int = 1
 
     def __post_init__(self) -> None:
@@ -61,6 +63,7 @@ class Schedule:
             ("slices", (1, 2, 4, 8, 16)),
             ("units", (1, 2)),
             ("steps", (1, 2, 4, 8)),
+            ("producer", (False, True)),
             ("blocks_per_sm", tuple(range(1, 9))),
         )
         for name, allowed in choices:

@@ -131,7 +131,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             ll.store_global(finished(spec, acc, scale2, bias, row, tile_rows), y_view, offsets=[row, column])
 
         acc = ll.full(0.0, "f32", layout=layouts.sums)
-        for done in ll.range(end - begin, stages=schedule.stages):
+        for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
             number = ll.assume_range(end - 1 - done, 0, 1 << 31)
             tile, stage = number // stages_of_tile, number % stages_of_tile
             row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns

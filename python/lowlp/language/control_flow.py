@@ -34,16 +34,22 @@ class Range:
 
     stages  2 to 9: loads of global memory in the body are begun so many iterations less one ahead, through shared memory
             (the pass `lowlp-pipeline` says which); 0 leaves them as they are
+    producer  with stages: one more warp begins these loads, where the architecture has tensor copies
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
 
-    def __init__(self, *bounds: int | Scalar, stages: int = 0) -> None:
+    def __init__(self, *bounds: int | Scalar, stages: int = 0, producer: bool = False) -> None:
         if not is_int(stages):
             raise type_error(f"stages: must be an int, found {describe(stages)}")
         if stages != 0 and not 2 <= stages <= MAX_STAGES:
             raise value_error(f"stages: must be 0 or 2 to {MAX_STAGES}, found {stages}")
+        if not isinstance(producer, bool):
+            raise type_error(f"producer: must be a bool, found {describe(producer)}")
+        if producer and not stages:
+            raise value_error("producer: needs stages")
         self.stages = int(stages)
+        self.producer = producer
         if not 1 <= len(bounds) <= 3:
             raise type_error(f"ll.range: takes 1 to 3 arguments, found {len(bounds)}")
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
@@ -79,6 +85,8 @@ def for_loop(
     attributes: dict[str, ir.Attribute] = {}
     if iterable.stages:
         attributes["lowlp.stages"] = ir.IntegerAttr.get(trace.type("i64"), iterable.stages)
+    if iterable.producer:
+        attributes["lowlp.producer"] = ir.UnitAttr.get()
     values = [operand.ir_value for operand in operands]
     operation = trace.emit("scf.for", _types(carry.initial), values, attributes, regions=1)
     block = _append_block(operation.regions[0], [trace.type("index"), *_types(carry.initial)], operation.location)

@@ -78,6 +78,10 @@ void lowlpCpuAssert(LowlpThread *thread, int32_t holds, const char *message,
   block.abandon();
 }
 
+void lowlpCpuLeaveBarriers(LowlpThread *thread) {
+  thread->block->leaveBarriers(*thread);
+}
+
 void lowlpCpuBarrier(LowlpThread *thread, const char *site) {
   thread->arrival.kind = MeetingKind::Barrier;
   thread->arrival.mode = 0;

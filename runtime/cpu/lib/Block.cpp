@@ -75,7 +75,7 @@ void Block::begin(int64_t blockIndex, int64_t newPosition) {
   // Seeded by the block, not by the worker: which worker runs a block is not
   // reproducible.
   random = Random(mixBits(config.seed) + uint64_t(blockIndex));
-  numAtBarrier = numExited = 0;
+  numAtBarrier = numLeft = numExited = 0;
   // Grids beyond 2^32 blocks do not run to their end in a lifetime.
   number = uint32_t(blockIndex) + 1;
   epoch = time = epochTime = 0;
@@ -94,6 +94,7 @@ void Block::begin(int64_t blockIndex, int64_t newPosition) {
     warp = {0, 0, 0, 0, true};
   for (LowlpThread &thread : threads) {
     warpOf(thread).lanes |= thread.laneBit();
+    thread.hasLeft = false;
     thread.copies.reset();
     thread.bulkCopies.reset();
     thread.acquired.clear();

@@ -162,6 +162,7 @@ struct LowlpThread {
   lowlp::cpu::Knowledge acquired;    ///< since the block's last barrier
   lowlp::cpu::CopyGroups copies;     ///< by cp.async
   lowlp::cpu::CopyGroups bulkCopies; ///< to global memory
+  bool hasLeft;                      ///< takes no part in barriers any more
 
   int32_t warpIndex() const { return index / lowlp::cpu::lanesPerWarp; }
   int32_t lane() const { return index % lowlp::cpu::lanesPerWarp; }
@@ -227,6 +228,9 @@ public:
   /// Brings `thread.arrival`, which the caller has filled in, to its meeting;
   /// returns when the meeting has taken place.
   void meet(LowlpThread &thread);
+
+  /// The thread takes no part in barriers from here on.
+  void leaveBarriers(LowlpThread &thread);
 
   /// Waits until the word has the value `wanted`, and takes over what was
   /// published through it.
@@ -429,6 +433,7 @@ private:
   Random random{0};
   const char *barrierSite = nullptr; ///< valid while `numAtBarrier` > 0
   int32_t numAtBarrier = 0;
+  int32_t numLeft = 0; ///< threads that take no part in barriers
   int32_t numExited = 0;
   uint32_t number = 0;    ///< of the block now running, for shadows; never 0
   uint32_t epoch = 0;     ///< barriers it has passed

@@ -115,14 +115,14 @@ const LowlpThread *Block::findExited(const LowlpThread &waiting) {
     return exited ? &neighbour(waiting, takeLowest(exited)) : nullptr;
   }
   for (const LowlpThread &thread : threads)
-    if (thread.state == ThreadState::Exited)
+    if (thread.state == ThreadState::Exited && !thread.hasLeft)
       return &thread;
   return nullptr;
 }
 
 /// A thread that waits for `exited` though it has exited, or null.
 const LowlpThread *Block::findWaitingFor(const LowlpThread &exited) {
-  if (numAtBarrier > 0)
+  if (numAtBarrier > 0 && !exited.hasLeft)
     for (const LowlpThread &thread : threads)
       if (thread.state == ThreadState::AtBarrier)
         return &thread;
@@ -137,7 +137,7 @@ const LowlpThread *Block::findWaitingFor(const LowlpThread &exited) {
 /// Whether everyone whom `thread` waits for is there.
 bool Block::isComplete(const LowlpThread &thread) {
   if (thread.arrival.kind == MeetingKind::Barrier)
-    return size_t(numAtBarrier) == threads.size();
+    return size_t(numAtBarrier + numLeft) == threads.size();
   if (thread.arrival.kind == MeetingKind::Wgmma)
     return isWarpgroupComplete(thread);
   return lanesArrivedWith(thread) == thread.arrival.members;
@@ -229,5 +229,23 @@ void Block::release(const LowlpThread &thread) {
   for (Warp &warp : warps)
     warp.atBarrier = 0;
   for (LowlpThread &other : threads)
-    makeReady(other);
+    if (!other.hasLeft)
+      makeReady(other);
+}
+
+void Block::leaveBarriers(LowlpThread &thread) {
+  if (thread.hasLeft)
+    return;
+  thread.hasLeft = true;
+  ++numLeft;
+  // The others may have waited for nobody else.
+  for (LowlpThread &other : threads)
+    if (other.state == ThreadState::AtBarrier) {
+      if (!isComplete(other))
+        return;
+      if (!takePlace(other))
+        abandon();
+      release(other);
+      return;
+    }
 }

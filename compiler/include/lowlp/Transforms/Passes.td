@@ -56,13 +56,16 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
     `lowlp.copy_async`, and each iteration has a barrier of the block. The attribute `lowlp.pipelines` of the kernel says
     which, and what stood in the way of tensor copies.
 
+    With the attribute `lowlp.producer` a warp of its own begins all tensor copies (`lowlp.producer_warp`), where what they need
+    can be computed at the begin of the kernel.
+
     A place is laid out so that `ldmatrix` meets every bank once where the tile is held as matrices and its rows are 32, 64
     or 128 bytes.
 
     The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
     arithmetic behind it, what is loaded through parameters that carry `lowlp.constant` is copied before it.
 
-    The loop stands in the body of the kernel itself, and its attribute is gone behind the pass.
+    The loop stands in the body of the kernel itself, and its attributes are gone behind the pass.
 
     Before:
 

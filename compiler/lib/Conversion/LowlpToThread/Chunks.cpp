@@ -39,6 +39,11 @@ SmallVector<Value> lowlp::addChunk(OpBuilder &builder, Location loc,
 }
 
 void lowlp::enterFirstThread(OpBuilder &builder, Location loc) {
+  for (Operation *op = builder.getInsertionBlock()->getParentOp(); op;
+       op = op->getParentOp())
+    if (isa<FirstThreadOp, ProducerWarpOp>(op) ||
+        op->hasAttr(kOneThreadAttrName))
+      return;
   Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,

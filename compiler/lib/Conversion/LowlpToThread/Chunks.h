@@ -17,8 +17,12 @@ llvm::SmallVector<mlir::Value>
 addChunk(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange offsets,
          llvm::ArrayRef<mlir::Value> coordinates, int64_t width);
 
-/// A branch that only the first thread of the block takes; the insertion point
-/// moves into it.
+/// Of a branch that one thread takes.
+inline constexpr llvm::StringLiteral kOneThreadAttrName = "lowlp.one_thread";
+
+/// A branch that only the first thread of the block takes, unless the insertion
+/// point is in one that one thread takes already; the insertion point moves
+/// into it.
 void enterFirstThread(mlir::OpBuilder &builder, mlir::Location loc);
 
 } // namespace lowlp

@@ -4,6 +4,7 @@
 // conversion that fits its value.
 //
 //===----------------------------------------------------------------------===//
+#include "Chunks.h"
 #include "LowlpToThread.h"
 
 #include "lowlp/IR/Simt.h"
@@ -192,8 +193,42 @@ struct FirstThreadPattern : OpConversionPattern<FirstThreadOp> {
     Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
     auto branch = scf::IfOp::create(
         rewriter, loc, isZero(rewriter, loc, thread), /*withElseRegion=*/false);
+    branch->setAttr(kOneThreadAttrName, rewriter.getUnitAttr());
     rewriter.inlineBlockBefore(&op.getBody().front(),
                                branch.thenBlock()->getTerminator());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// The warp lies behind all others.
+struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ProducerWarpOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    int64_t numWorkers = getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>());
+    gpu::BarrierOp::create(rewriter, loc);
+    Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
+    Value begin = arith::ConstantIndexOp::create(rewriter, loc, numWorkers);
+    auto compare = [&](arith::CmpIPredicate predicate) -> Value {
+      return arith::CmpIOp::create(rewriter, loc, predicate, thread, begin);
+    };
+    auto warp =
+        scf::IfOp::create(rewriter, loc, compare(arith::CmpIPredicate::uge),
+                          /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(warp.thenBlock());
+    simt::LeaveBarriersOp::create(rewriter, loc);
+    auto first =
+        scf::IfOp::create(rewriter, loc, compare(arith::CmpIPredicate::eq),
+                          /*withElseRegion=*/false);
+    first->setAttr(kOneThreadAttrName, rewriter.getUnitAttr());
+    rewriter.inlineBlockBefore(&op.getBody().front(),
+                               first.thenBlock()->getTerminator());
+    simt::ExitOp::create(rewriter, loc);
     rewriter.eraseOp(op);
     return success();
   }
@@ -230,7 +265,8 @@ struct ExitPattern : OpConversionPattern<ExitOp> {
 void lowlp::populateControlPatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
   patterns.add<AssumePattern, AssumeDivisiblePattern, PrintPattern,
-               PrintTilePattern, FirstThreadPattern, ExitPattern,
+               PrintTilePattern, FirstThreadPattern, ProducerWarpPattern,
+               ExitPattern,
                PlainPattern<WaitForDependenciesOp, simt::WaitForDependenciesOp>,
                PlainPattern<LaunchDependentsOp, simt::LaunchDependentsOp>>(
       converter, patterns.getContext());

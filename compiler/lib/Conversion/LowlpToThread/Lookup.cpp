@@ -274,8 +274,7 @@ struct ExpandTablePattern : OpConversionPattern<ExpandTableOp> {
     SharedType expanded = op.getExpanded().getType();
     int64_t bytesPerStore = 4 * countEqualWords(expanded);
     auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
-    int64_t bytesPerRound =
-        bytesPerStore * (*kernel.getKnownBlockSize()).front();
+    int64_t bytesPerRound = bytesPerStore * getNumWorkers(kernel);
     int64_t bytes = expanded.getSizeInBytes();
     Value first = arith::MulIOp::create(rewriter, loc, getThread(rewriter, loc),
                                         i32(rewriter, loc, bytesPerStore));

@@ -125,7 +125,12 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
         gpu::GPUFuncOp::create(rewriter, op.getLoc(), op.getSymName(), type);
     function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                       rewriter.getUnitAttr());
-    int32_t blockSize[] = {static_cast<int32_t>(op.getNumThreads()), 1, 1};
+    int64_t numThreads = static_cast<int64_t>(op.getNumThreads());
+    if (!op.getBody().front().getOps<ProducerWarpOp>().empty()) {
+      function->setAttr(kProducerWarpAttrName, rewriter.getUnitAttr());
+      numThreads += kThreadsPerWarp;
+    }
+    int32_t blockSize[] = {static_cast<int32_t>(numThreads), 1, 1};
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
@@ -139,6 +144,10 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
                         rewriter.getI64IntegerAttr(bytes));
     if (!parts.empty())
       function->setAttr("lowlp.workspace", parts);
+    WalkResult waits =
+        op.walk([](WaitForDependenciesOp) { return WalkResult::interrupt(); });
+    if (waits.wasInterrupted())
+      function->setAttr("lowlp.dependent_launch", rewriter.getUnitAttr());
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());

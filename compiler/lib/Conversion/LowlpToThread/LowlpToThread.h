@@ -19,6 +19,7 @@
 #include "lowlp/Layout/WarpConversion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace lowlp {
@@ -96,6 +97,21 @@ mlir::Value packIntegers(mlir::OpBuilder &builder, mlir::Location loc,
 
 /// A location that also names the block op, for the CPU target's reports.
 mlir::Location getNamedLoc(mlir::Operation *op);
+
+//===----------------------------------------------------------------------===//
+// Threads (Registers.cpp)
+//===----------------------------------------------------------------------===//
+
+inline constexpr int64_t kThreadsPerWarp = 32;
+/// Of a gpu.func that is launched with a warp more than its tiles have.
+inline constexpr llvm::StringLiteral kProducerWarpAttrName =
+    "lowlp.producer_warp";
+
+/// The threads that hold tiles: all but those of a producer warp.
+int64_t getNumWorkers(mlir::gpu::GPUFuncOp kernel);
+
+/// A barrier of these threads.
+void emitBarrier(mlir::OpBuilder &builder, mlir::Location loc);
 
 //===----------------------------------------------------------------------===//
 // Casts (Casts.cpp)

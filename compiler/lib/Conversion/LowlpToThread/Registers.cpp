@@ -238,3 +238,23 @@ Value PackedBits::getVector() {
       VectorType::get({static_cast<int64_t>(all.size())}, builder.getI32Type());
   return vector::FromElementsOp::create(builder, loc, type, all);
 }
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+int64_t lowlp::getNumWorkers(gpu::GPUFuncOp kernel) {
+  int64_t numThreads = (*kernel.getKnownBlockSize()).front();
+  return kernel->hasAttr(kProducerWarpAttrName) ? numThreads - kThreadsPerWarp
+                                                : numThreads;
+}
+
+void lowlp::emitBarrier(OpBuilder &builder, Location loc) {
+  auto kernel = builder.getInsertionBlock()
+                    ->getParent()
+                    ->getParentOfType<gpu::GPUFuncOp>();
+  if (kernel->hasAttr(kProducerWarpAttrName))
+    simt::BarrierOp::create(builder, loc, getNumWorkers(kernel));
+  else
+    gpu::BarrierOp::create(builder, loc);
+}

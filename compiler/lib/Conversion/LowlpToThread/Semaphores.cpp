@@ -36,7 +36,7 @@ public:
         arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(), value);
   }
 
-  void emitBarrier() { gpu::BarrierOp::create(rewriter, loc); }
+  void emitBarrier() { lowlp::emitBarrier(rewriter, loc); }
 
   /// Emits what `emitAccess` does for the first thread.
   void emitForFirstThread(

@@ -203,7 +203,7 @@ struct SynchronizePattern : OpConversionPattern<SynchronizeOp> {
   LogicalResult
   matchAndRewrite(SynchronizeOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    gpu::BarrierOp::create(rewriter, getNamedLoc(op));
+    emitBarrier(rewriter, getNamedLoc(op));
     rewriter.eraseOp(op);
     return success();
   }

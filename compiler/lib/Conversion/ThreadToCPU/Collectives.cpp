@@ -2,6 +2,7 @@
 #include "Patterns.h"
 
 #include "lowlp/CPU/ABI.h"
+#include "lowlp/IR/Simt.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -24,14 +25,27 @@ static LowlpShuffleMode getShuffleMode(gpu::ShuffleMode mode) {
 
 namespace {
 
-struct BarrierLowering : ExecutorPattern<gpu::BarrierOp> {
+/// The executor knows who has left.
+template <typename Op> struct BarrierLowering : ExecutorPattern<Op> {
+  using ExecutorPattern<Op>::ExecutorPattern;
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    this->calls.call(rewriter, op, "lowlpCpuBarrier", /*resultType=*/{},
+                     this->calls.getSite(rewriter, op));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LeaveBarriersLowering : ExecutorPattern<simt::LeaveBarriersOp> {
   using ExecutorPattern::ExecutorPattern;
 
   LogicalResult
-  matchAndRewrite(gpu::BarrierOp op, OpAdaptor adaptor,
+  matchAndRewrite(simt::LeaveBarriersOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    calls.call(rewriter, op, "lowlpCpuBarrier", /*resultType=*/{},
-               calls.getSite(rewriter, op));
+    calls.call(rewriter, op, "lowlpCpuLeaveBarriers", /*resultType=*/{}, {});
     rewriter.eraseOp(op);
     return success();
   }
@@ -83,5 +97,7 @@ struct ShuffleLowering : ExecutorPattern<gpu::ShuffleOp> {
 void lowlp::populateCollectivesToCPUPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns,
                                              ExecutorCalls &calls) {
-  patterns.add<BarrierLowering, ShuffleLowering>(converter, calls);
+  patterns
+      .add<BarrierLowering<gpu::BarrierOp>, BarrierLowering<simt::BarrierOp>,
+           LeaveBarriersLowering, ShuffleLowering>(converter, calls);
 }

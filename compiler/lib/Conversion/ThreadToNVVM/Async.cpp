@@ -12,6 +12,7 @@
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -57,6 +58,37 @@ private:
   Location loc;
   std::string constraints;
   SmallVector<Value> operands;
+};
+
+/// Barrier 0 is that of all threads.
+struct BarrierLowering : ConvertOpToLLVMPattern<simt::BarrierOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::BarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto i32 = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(
+          rewriter, op.getLoc(),
+          rewriter.getI32IntegerAttr(static_cast<int32_t>(value)));
+    };
+    NVVM::BarrierOp::create(rewriter, op.getLoc(), TypeRange(), i32(1),
+                            i32(op.getThreads()), NVVM::BarrierReductionAttr(),
+                            Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LeaveBarriersLowering : ConvertOpToLLVMPattern<simt::LeaveBarriersOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::LeaveBarriersOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.eraseOp(op);
+    return success();
+  }
 };
 
 struct MbarrierInitLowering : ConvertOpToLLVMPattern<simt::MbarrierInitOp> {
@@ -231,6 +263,7 @@ void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
       converter, "fence.proxy.async.shared::cta");
   patterns.add<PlainLowering<simt::CopyBulkCommitOp>>(
       converter, "cp.async.bulk.commit_group");
+  patterns.add<BarrierLowering, LeaveBarriersLowering>(converter);
   patterns.add<PlainLowering<simt::WaitForDependenciesOp>>(
       converter, "griddepcontrol.wait");
   patterns.add<PlainLowering<simt::LaunchDependentsOp>>(

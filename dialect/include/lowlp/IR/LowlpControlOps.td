@@ -76,7 +76,7 @@ def Lowlp_FirstThreadOp : Lowlp_Op<"first_thread", [SingleBlock, NoTerminator, R
   let summary = "what the first thread does alone";
   let description = [{
     The other threads go past it at once. In it stand `arith` on scalars, `scf.if` and `scf.for`, and what one thread can
-    do: waits for mbarriers, announced bytes, bulk and tensor copies, and promises.
+    do: waits for mbarriers and for the launch before, announced bytes, bulk and tensor copies, and promises.
 
     ```mlir
     lowlp.first_thread {
@@ -90,6 +90,34 @@ def Lowlp_FirstThreadOp : Lowlp_Op<"first_thread", [SingleBlock, NoTerminator, R
   }];
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
+def Lowlp_ProducerWarpOp : Lowlp_Op<"producer_warp", [SingleBlock, NoTerminator, RecursiveMemoryEffects]> {
+  let summary = "what one more warp does beside the others";
+  let description = [{
+    The block is launched with a warp more than `num_threads`, whose first thread runs the region and then ends, while the
+    other warps go on behind the op. It begins when all of them are here. From then on `lowlp.synchronize`, and all else
+    that the block does together, is without that warp; mbarriers bring the two together. A kernel has at most one, in its
+    own body, with nothing before it that a tile or a loop is part of. In it stands what may stand in
+    `lowlp.first_thread`.
+
+    ```mlir
+    lowlp.producer_warp {
+      scf.for %i = %c0 to %n step %c1 {
+        lowlp.mbarrier_wait %empty[%stage] parity %round : !lowlp.mbarriers<3>
+        lowlp.mbarrier_expect_bytes %full[%stage] bytes 8192 : !lowlp.mbarriers<3>
+        ...
+      }
+    }
+    ```
+
+    Lowers to a barrier and a branch on the thread index, which ends in `simt.exit`. On the CPU target, a barrier of the
+    other warps counts as one of the producer too when accesses are checked for races.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
 

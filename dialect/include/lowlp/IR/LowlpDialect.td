@@ -28,6 +28,7 @@ def LowlpDialect : Dialect {
     static constexpr ::llvm::StringLiteral kDivisibleByAttrName = "lowlp.divisible_by";
     static constexpr ::llvm::StringLiteral kConstantAttrName = "lowlp.constant";
     static constexpr ::llvm::StringLiteral kStagesAttrName = "lowlp.stages";
+    static constexpr ::llvm::StringLiteral kProducerAttrName = "lowlp.producer";
 
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;

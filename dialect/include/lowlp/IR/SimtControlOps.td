@@ -18,6 +18,32 @@ def Simt_AssertOp : Simt_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$condition `,` $message attr-dict";
 }
 
+def Simt_LeaveBarriersOp : Simt_Op<"leave_barriers", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "take no part in the barriers of the block any more";
+  let description = [{
+    From here on this thread meets no other thread at a barrier; `simt.barrier` says how many do. It costs nothing on a
+    GPU.
+
+    ```mlir
+    simt.leave_barriers
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a barrier of those threads that have not left";
+  let description = [{
+    `threads` of the block, the first ones, whole warps (PTX ISA, `barrier.sync` with a number of threads).
+
+    ```mlir
+    simt.barrier threads 256
+    ```
+  }];
+  let arguments = (ins I64Attr:$threads);
+  let assemblyFormat = "`threads` $threads attr-dict";
+}
+
 def Simt_WaitForDependenciesOp : Simt_Op<"wait_for_dependencies", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait for the launch before this one";
   let description = [{

@@ -270,6 +270,10 @@ LOWLP_CPU_EXPORT void lowlpCpuMbarrierWait(LowlpThread *thread, void *base,
                                            int64_t byteOffset, int32_t parity,
                                            const char *site);
 
+/// From here on the thread meets nobody at `lowlpCpuBarrier`, and may exit
+/// while others wait there.
+LOWLP_CPU_EXPORT void lowlpCpuLeaveBarriers(LowlpThread *thread);
+
 /// PTX ISA, "fence.proxy.async".
 LOWLP_CPU_EXPORT void lowlpCpuFenceAsync(LowlpThread *thread);
 

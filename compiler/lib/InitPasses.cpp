@@ -18,6 +18,7 @@ void lowlp::registerAllPasses() {
   registerPlanDecode();
   registerPlanMemory();
   registerReinterpretLayouts();
+  registerUseWarpgroups();
   registerVectorizeLookups();
   registerPipelines();
   mlir::registerTransformsPasses();

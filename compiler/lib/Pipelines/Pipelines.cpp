@@ -28,6 +28,9 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
     PlanDecodeOptions decoding;
     decoding.arch = options.arch;
     manager.addNestedPass<KernelOp>(createPlanDecode(decoding));
+    UseWarpgroupsOptions warpgroups;
+    warpgroups.arch = options.arch;
+    manager.addNestedPass<KernelOp>(createUseWarpgroups(warpgroups));
     manager.addNestedPass<KernelOp>(createVectorizeLookups());
     manager.addNestedPass<KernelOp>(createDecomposeBitSlices());
   }

@@ -43,6 +43,7 @@ from .linear_parts import (
 )
 from .linear_spec import LinearSpec, Schedule
 from .linear_streaming import streaming_kernel
+from .linear_wide import wide_kernel
 
 _UNIT_STEPS = UNIT_K // STEP_K
 
@@ -55,6 +56,8 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     times a power of two, and that power's inverse; scale2; and bias [N]; then y [M, N]; m; x_stride; and with stages
     `blocks`, see `streaming_kernel`.
     """
+    if schedule.warpgroups:
+        return wide_kernel(spec, schedule)
     if schedule.stages:
         return streaming_kernel(spec, schedule)
     groups, padded = spec.groups, padded_group(spec.group_size)

@@ -15,7 +15,7 @@ from ..scale_types import SCALE_DTYPES
 
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
-COLUMNS: Final = (8, 16, 32, 64)
+COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = (1, 2, 4, 8, 16)
 MAX_WARPS: Final = 32
 
@@ -24,7 +24,7 @@ MAX_WARPS: Final = 32
 class Schedule:
     """How a kernel for `linear` divides its work. No result depends on it, and no packed weight.
 
-    columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32 or 64
+    columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32, 64, 128 or 256
     warps          of a block, one above the other along N: 1, 2, 4, 8 or 16
     table_form     how codes of a table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
     table_copies   of that table, for its banks: a power of two up to 32; 0 chooses
@@ -38,6 +38,13 @@ class Schedule:
     steps          in a stage: 1, 2, 4 or 8
     producer       a warp of its own begins the loads
     blocks_per_sm  as which the work is divided: 1 to 8
+
+    With `warpgroups` too, products are made by `wgmma` (`linear_wide`): warps, row_tiles, slices and units do not count,
+    and the following do:
+
+    warpgroups     of a block, 64 rows of W each: 1 to 4
+    scales_on      'sums', or 'weights', which rounds the products of weights and scales
+    under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
     """
 
     columns: int = 8
@@ -51,6 +58,9 @@ class Schedule:
     steps: int = 1
     producer: bool = True
     blocks_per_sm: int = 1
+    warpgroups: int = 0
+    scales_on: str = "sums"
+    under_way: int = 2
 
     def __post_init__(self) -> None:
         choices = (
@@ -65,6 +75,9 @@ class Schedule:
             ("steps", (1, 2, 4, 8)),
             ("producer", (False, True)),
             ("blocks_per_sm", tuple(range(1, 9))),
+            ("warpgroups", (0, 1, 2, 3, 4)),
+            ("scales_on", ("sums", "weights")),
+            ("under_way", tuple(range(1, 9))),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:
@@ -78,17 +91,17 @@ class Schedule:
     @property
     def threads(self) -> int:
         """Of a block."""
-        return 32 * self.warps * self.slices
+        return 128 * self.warpgroups or 32 * self.warps * self.slices
 
     @property
     def rows(self) -> int:
         """Rows of W, columns of y, that a block with stages takes."""
-        return 16 * self.row_tiles * self.warps
+        return 64 * self.warpgroups or 16 * self.row_tiles * self.warps
 
     @property
     def step_k(self) -> int:
         """Weights along K of a step."""
-        return 64 * self.units * self.slices
+        return 64 if self.warpgroups else 64 * self.units * self.slices
 
     @property
     def stage_k(self) -> int:

@@ -26,6 +26,8 @@ from .tracing import Trace, activated, is_tracing, location
 
 TABLE_FORMS: Final = ("auto", "pair", "entry", "register")
 TABLE_COPIES: Final = (0, 1, 2, 4, 8, 16, 32)
+MATRIX_UNITS: Final = ("warp", "warpgroup")
+MAX_UNDER_WAY: Final = 8
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -209,13 +211,18 @@ def make_kernel(
     num_threads: int,
     table_form: str = "auto",
     table_copies: int = 0,
+    matrix_unit: str = "warp",
+    products_under_way: int = 2,
 ) -> Kernel:
     """A kernel whose parameters are chosen by a program.
 
-    parameters    by name, in the kernel's order: `ll.pointer(...)` and so on; a parameter of the function that is not
-                  among them is None
-    table_form    how codes are looked up in shared memory where optimised: 'pair', 'entry', 'register', or 'auto'
-    table_copies  of the tables for that, a power of two up to 32, one a bank; 0 chooses
+    parameters          by name, in the kernel's order: `ll.pointer(...)` and so on; a parameter of the function that is
+                        not among them is None
+    table_form          how codes are looked up in shared memory where optimised: 'pair', 'entry', 'register', or 'auto'
+    table_copies        of the tables for that, a power of two up to 32, one a bank; 0 chooses
+    matrix_unit         what makes products whose operand b is a transposed load of shared memory, where optimised:
+                        'warp', or 'warpgroup' where the architecture has `wgmma`
+    products_under_way  of warpgroups at once, 1 to 8: as many operands a are held in registers
 
     All else is as for `kernel`.
     """
@@ -233,15 +240,18 @@ def make_kernel(
         raise LowlpValueError(f"table_form: must be one of {', '.join(TABLE_FORMS)}, got {table_form!r}")
     if table_copies not in TABLE_COPIES:
         raise LowlpValueError(f"table_copies: must be one of {', '.join(map(str, TABLE_COPIES))}, got {table_copies!r}")
-    schedule = {"table_form": table_form} if table_form != "auto" else {}
-    return Kernel(
-        plain,
-        name,
-        named_parameters(parameters),
-        grid,
-        num_threads,
-        {**schedule, **({"table_copies": table_copies} if table_copies else {})},
-    )
+    if matrix_unit not in MATRIX_UNITS:
+        raise LowlpValueError(f"matrix_unit: must be one of {', '.join(MATRIX_UNITS)}, got {matrix_unit!r}")
+    if products_under_way not in range(1, MAX_UNDER_WAY + 1):
+        raise LowlpValueError(f"products_under_way: must be 1 to {MAX_UNDER_WAY}, got {products_under_way!r}")
+    schedule: dict[str, str | int] = {}
+    if table_form != "auto":
+        schedule["table_form"] = table_form
+    if table_copies:
+        schedule["table_copies"] = table_copies
+    if matrix_unit != "warp":
+        schedule |= {"matrix_unit": matrix_unit, "products_under_way": products_under_way}
+    return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)
 
 
 def inline(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -282,6 +282,58 @@ def DecomposeBitSlices : Pass<"lowlp-decompose-bit-slices", "::lowlp::KernelOp">
   ];
 }
 
+def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
+  let summary = "make products by warpgroups, beside what makes their operands";
+  let description = [{
+    In a kernel with `lowlp.matrix_unit = "warpgroup"` and where the architecture has `wgmma`, takes each `lowlp.dot` whose
+    operand b is a `lowlp.transpose` of a `lowlp.load_shared` from a tile that a matrix descriptor describes, and makes of it a
+    `lowlp.wgmma` that reads the shared tile itself, a commit and a wait. Operand a and the sums must be held as `lowlp.wgmma`
+    demands. Other products stay as they are.
+
+    Of the products of a block at most `lowlp.products_under_way` are under way, 2 unless the kernel has the attribute: while
+    one multiplies, the operand of the next is made. Ops that use sums are put off until the wait for them, and
+    the loads of an operand are put before the product in front of it. A chain of products, each of which adds to the sums of
+    the one before, has one wait. At the end of the block, and before any op that cannot be put off and orders memory or has
+    regions, all products are waited for; a `lowlp.mbarrier_arrive` among them goes behind that wait, as it says that the
+    stage has been read. Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
+    of the product.
+
+    Guarantees: products are the same, in the same order along K; only the instruction rounds its own sums. The attribute
+    `lowlp.warpgroups` of the kernel says how many there are.
+
+    Before:
+
+    ```mlir
+    lowlp.mbarrier_wait %full[%place] parity %parity
+    %a = lowlp.decode %words ...
+    %x = lowlp.load_shared %xs[%place, %c0, %c0] in_bounds : !lowlp.shared<4x64x64xf16, ...> -> !x
+    %xt = lowlp.transpose %x [1, 0] : !x -> !xt
+    %raw = lowlp.dot %a, %xt, %zero : !a, !xt, !sums
+    lowlp.mbarrier_arrive %empty[%place]
+    %next = lowlp.fma %scale, %raw, %acc : !sums
+    ```
+
+    After:
+
+    ```mlir
+    lowlp.mbarrier_wait %full[%place] parity %parity
+    %a = lowlp.decode %words ...
+    %s = lowlp.wgmma %a, %xs[%place, %c0, %c0] : !a, !lowlp.shared<4x64x64xf16, ...> -> !under_way
+    lowlp.wgmma_commit
+    %raw = lowlp.wgmma_wait 0 takes %s : (!under_way) -> !sums
+    %next = lowlp.fma %scale, %raw, %acc : !sums
+    lowlp.mbarrier_arrive %empty[%place]
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"arch", "arch", "std::string", /*default=*/"\"sm_90a\"", "the architecture, such as sm_90a">,
+  ];
+  let statistics = [
+    Statistic<"numProducts", "products", "products that warpgroups make">,
+  ];
+}
+
 def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
   let summary = "look up two codes at once, in copies of a table that are spread over the banks";
   let description = [{

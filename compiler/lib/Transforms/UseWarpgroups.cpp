@@ -1,0 +1,339 @@
+//===- UseWarpgroups.cpp - lowlp-use-warpgroups ---------------------------===//
+//
+// The ops of a block are put in order anew. What stands between two products is
+// what makes the operand of the second, so with two groups under way
+//
+//   decode 1, multiply 1, decode 2, multiply 2, wait for 1, use 1, decode 3 ...
+//
+// and tensor cores multiply while the next operand is decoded. Ops that use
+// sums under way are put off until the wait for them; what cannot be put off,
+// and the end of the block, waits for all. An arrival at an mbarrier, which
+// says that a stage has been read, is put off behind the products that read it.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Target/TargetInfo.h"
+#include "lowlp/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace lowlp {
+#define GEN_PASS_DEF_USEWARPGROUPS
+#include "lowlp/Transforms/Passes.h.inc"
+} // namespace lowlp
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Which products
+//===----------------------------------------------------------------------===//
+
+/// The load of shared memory that operand b of a product is, turned; null if it
+/// is none that a descriptor describes.
+static LoadSharedOp getLoadOfB(DotOp dot) {
+  auto turned = dot.getB().getDefiningOp<TransposeOp>();
+  if (!turned || turned.getPermutation() != ArrayRef<int64_t>{1, 0})
+    return {};
+  auto load = turned.getSource().getDefiningOp<LoadSharedOp>();
+  if (!load || !load.getInBounds() || load->getBlock() != dot->getBlock())
+    return {};
+  SharedType shared = load.getSource().getType();
+  int64_t bits = *getElementBits(shared.getElementType());
+  if (shared.getRank() < 2 || bits % 8 != 0 || bits > 16 ||
+      !findWgmmaTile(shared.getLayout(), bits / 8))
+    return {};
+  return load;
+}
+
+/// Whether warpgroups can make a product.
+static bool isForWarpgroups(DotOp dot) {
+  return getLoadOfB(dot) && dot.getC().getType().getNumThreads() % 128 == 0 &&
+         dot.getType().getShape()[1] <= 256;
+}
+
+static bool isZero(Value tile) {
+  auto splat = tile.getDefiningOp<SplatOp>();
+  return splat && (matchPattern(splat.getValue(), m_AnyZeroFloat()) ||
+                   matchPattern(splat.getValue(), m_Zero()));
+}
+
+/// Whether threads write to the shared tile themselves.
+static bool isWrittenByThreads(Value shared) {
+  return llvm::any_of(shared.getUsers(), [](Operation *user) {
+    return isa<CopyAsyncOp, StoreSharedOp>(user);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Puts the ops of one block in order.
+class BlockScheduler {
+public:
+  BlockScheduler(Block &block, const SetVector<Operation *> &products,
+                 int64_t mostUnderWay)
+      : block(block), products(products), builder(block.getTerminator()),
+        mostUnderWay(mostUnderWay) {}
+
+  void run() {
+    hoistLoads();
+    SmallVector<Operation *> ops;
+    for (Operation &op : block.without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      if (isProduct(op))
+        begin(cast<DotOp>(op));
+      else
+        place(op);
+    waitForAll();
+  }
+
+private:
+  struct Pending {
+    DotOp dot;
+    /// Null where another product has taken the sums.
+    Value sums;
+  };
+
+  bool isProduct(Operation *op) const { return products.contains(op); }
+
+  /// Loads of shared memory go before the product in front of them, so that
+  /// they arrive while it is begun.
+  void hoistLoads() {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (isa<LoadSharedOp>(op))
+        if (Operation *target = findEarlier(&op); target != &op)
+          op.moveBefore(target);
+  }
+
+  /// The product in front of `op`, if all that lies between can stand behind
+  /// it.
+  Operation *findEarlier(Operation *op) const {
+    for (Operation *at = op->getPrevNode(); at; at = at->getPrevNode()) {
+      bool isNeeded = llvm::any_of(op->getOperands(), [&](Value operand) {
+        return operand.getDefiningOp() == at;
+      });
+      if (isNeeded)
+        return op;
+      if (isProduct(at))
+        return at;
+      if (!isMemoryEffectFree(at) && !isa<LoadSharedOp>(at))
+        return op;
+    }
+    return op;
+  }
+
+  bool isBlocked(Operation *op) const {
+    bool blocked = false;
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        blocked |= blockedValues.contains(operand);
+    });
+    return blocked;
+  }
+
+  /// What may stand among products under way.
+  static bool isHarmless(Operation *op) {
+    return isMemoryEffectFree(op) || isa<LoadSharedOp, LoadGlobalOp>(op);
+  }
+
+  void place(Operation *op) {
+    if (isa<MbarrierArriveOp>(op) && !pending.empty()) {
+      arrivals.push_back(op);
+      return;
+    }
+    if (isBlocked(op)) {
+      if (isMemoryEffectFree(op) && op->getNumRegions() == 0) {
+        deferred.push_back(op);
+        blockedValues.insert(op->result_begin(), op->result_end());
+        return;
+      }
+      waitForAll();
+    } else if (!isHarmless(op)) {
+      waitForAll();
+    }
+    op->moveBefore(block.getTerminator());
+  }
+
+  void begin(DotOp dot) {
+    // The sums that the product adds to may be under way themselves.
+    Pending *before = nullptr;
+    if (!pending.empty() && pending.back().sums &&
+        pending.back().dot.getResult() == dot.getC() && dot.getC().hasOneUse())
+      before = &pending.back();
+    bool isFirst = isZero(dot.getC());
+    if (blockedValues.contains(dot.getA()) ||
+        (!before && blockedValues.contains(dot.getC()))) {
+      waitForAll();
+      before = nullptr;
+    }
+    LoadSharedOp load = getLoadOfB(dot);
+    Value addend = isFirst ? Value() : before ? before->sums : dot.getC();
+    auto type = SumsType::get(dot.getContext(), dot.getType().getElementType(),
+                              dot.getType().getLayout());
+    Value sums = WgmmaOp::create(builder, dot.getLoc(), type, dot.getA(),
+                                 load.getSource(), load.getOffsets(), addend);
+    WgmmaCommitOp::create(builder, dot.getLoc());
+    if (before)
+      before->sums = {};
+    pending.push_back({dot, sums});
+    blockedValues.insert(dot.getResult());
+    if (static_cast<int64_t>(pending.size()) >= mostUnderWay)
+      waitForAllBut(mostUnderWay - 1);
+  }
+
+  void waitForAll() {
+    if (!pending.empty())
+      waitForAllBut(0);
+  }
+
+  /// Waits until at most `rest` products are under way, and places what that
+  /// allows.
+  void waitForAllBut(int64_t rest) {
+    auto count = static_cast<int64_t>(pending.size()) - rest;
+    SmallVector<Value> taken;
+    SmallVector<DotOp> complete;
+    for (const Pending &product : ArrayRef(pending).take_front(count)) {
+      if (!product.sums)
+        continue;
+      taken.push_back(product.sums);
+      complete.push_back(product.dot);
+    }
+    auto types = llvm::map_to_vector(
+        complete, [](DotOp dot) -> Type { return dot.getType(); });
+    auto wait = WgmmaWaitOp::create(builder, pending.back().dot.getLoc(), types,
+                                    rest, taken);
+    for (auto [dot, tile] : llvm::zip_equal(complete, wait.getTiles())) {
+      blockedValues.erase(dot.getResult());
+      dot.getResult().replaceAllUsesWith(tile);
+    }
+    pending.erase(pending.begin(), pending.begin() + count);
+    placeDeferred();
+    if (!pending.empty())
+      return;
+    for (Operation *arrival : arrivals)
+      arrival->moveBefore(block.getTerminator());
+    arrivals.clear();
+  }
+
+  /// Places what was put off and need not be any more, in its order.
+  void placeDeferred() {
+    SmallVector<Operation *> still;
+    for (Operation *op : deferred) {
+      for (Value result : op->getResults())
+        blockedValues.erase(result);
+      if (isBlocked(op)) {
+        blockedValues.insert(op->result_begin(), op->result_end());
+        still.push_back(op);
+        continue;
+      }
+      op->moveBefore(block.getTerminator());
+    }
+    deferred = std::move(still);
+  }
+
+  Block &block;
+  const SetVector<Operation *> &products;
+  OpBuilder builder;
+  int64_t mostUnderWay;
+  /// In the order in which they were begun, each a group of its own.
+  SmallVector<Pending> pending;
+  /// Sums under way, and what is made of them.
+  DenseSet<Value> blockedValues;
+  SmallVector<Operation *> deferred;
+  SmallVector<Operation *> arrivals;
+};
+
+struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    const TargetInfo *target = TargetInfo::lookup(arch);
+    if (!target) {
+      kernel.emitError() << TargetInfo::describeUnknown(arch);
+      return signalPassFailure();
+    }
+    auto unit = kernel->getAttrOfType<StringAttr>("lowlp.matrix_unit");
+    if (!unit || unit.getValue() == "warp")
+      return;
+    if (unit.getValue() != "warpgroup") {
+      kernel.emitError("lowlp.matrix_unit must be warp or warpgroup, but is ")
+          << unit.getValue();
+      return signalPassFailure();
+    }
+    int64_t mostUnderWay = kDefaultUnderWay;
+    if (auto own =
+            kernel->getAttrOfType<IntegerAttr>("lowlp.products_under_way"))
+      mostUnderWay = own.getInt();
+    if (mostUnderWay < 1 || mostUnderWay > kMostUnderWay) {
+      kernel.emitError("lowlp.products_under_way must be 1 to ")
+          << kMostUnderWay << ", but is " << mostUnderWay;
+      return signalPassFailure();
+    }
+    if (!target->getSupport(Feature::Wgmma).isNative())
+      return;
+    int64_t numDots = 0;
+    SetVector<Operation *> products;
+    SetVector<Block *> blocks;
+    kernel.walk([&](DotOp dot) {
+      ++numDots;
+      if (!isForWarpgroups(dot) || !orderStores(dot))
+        return;
+      products.insert(dot);
+      blocks.insert(dot->getBlock());
+    });
+    for (Block *block : blocks)
+      BlockScheduler(*block, products, mostUnderWay).run();
+    numProducts += products.size();
+    eraseUnused();
+    std::string note = std::to_string(products.size()) + " of " +
+                       std::to_string(numDots) +
+                       " products by warpgroups, at most " +
+                       std::to_string(mostUnderWay) + " under way";
+    kernel->setDiscardableAttr("lowlp.warpgroups",
+                               StringAttr::get(&getContext(), note));
+  }
+
+private:
+  static constexpr int64_t kDefaultUnderWay = 2;
+  /// What wgmma_wait can tell apart, and the one that was just begun.
+  static constexpr int64_t kMostUnderWay = 8;
+
+  /// Puts a fence before the barrier behind which a product reads what threads
+  /// have stored. Fails where there is no barrier in the product's block.
+  static bool orderStores(DotOp dot) {
+    LoadSharedOp load = getLoadOfB(dot);
+    if (!isWrittenByThreads(load.getSource()))
+      return true;
+    Operation *barrier = load->getPrevNode();
+    while (barrier && !isa<SynchronizeOp>(barrier))
+      barrier = barrier->getPrevNode();
+    if (!barrier)
+      return false;
+    if (!isa_and_nonnull<FenceAsyncOp>(barrier->getPrevNode())) {
+      OpBuilder builder(barrier);
+      FenceAsyncOp::create(builder, dot.getLoc());
+    }
+    return true;
+  }
+
+  /// Products that became others, and what made operand b of these alone.
+  void eraseUnused() {
+    SmallVector<Operation *> candidates;
+    getOperation().walk([&](Operation *op) {
+      if (isa<DotOp, LoadSharedOp, TransposeOp>(op))
+        candidates.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(candidates))
+      if (op->use_empty())
+        op->erase();
+  }
+};
+} // namespace

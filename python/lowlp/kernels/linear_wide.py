@@ -1,0 +1,188 @@
+"""y = x @ w^T for many rows of x: by warpgroups, which read x from shared memory.
+
+As in `linear`, weights are operand A and y^T = W X^T: a warpgroup has 64 rows of W, and its weights go from words to
+registers and from there into `wgmma`, with all columns of a block's tile of y^T. The work is cut into equal ranges of
+stages (`linear_shares`), and the loads of a stage are begun some stages ahead.
+
+    step     64 weights along K, a unit of the packed format
+    segment  the steps of a stage that share a scale
+    stage    some steps
+    block    1 to 4 warpgroups, one above the other along N
+
+Scales go to one of two places:
+
+    on sums      acc += s * (w * x of a segment)      a second tile of sums; for few columns
+    on weights   acc += (s * w) * x                   s * w is rounded to the activation type; for many
+
+With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2) * 2 s.
+"""
+
+from __future__ import annotations
+
+from .. import language as ll
+from ..layouts import column_local, column_spatial, local, reduce, spatial
+from ..packing import placement_name
+from .linear_parts import (
+    A_FRAGMENT,
+    STEP_K,
+    SUM_FRAGMENT,
+    UNIT_K,
+    X_FRAGMENT,
+    as_f32,
+    decoder,
+    finished,
+    parameters_of,
+    prescale_of_codes,
+)
+from .linear_shares import end_tile, share_of
+from .linear_spec import LinearSpec, Schedule
+
+_STEPS = UNIT_K // STEP_K
+_STORED_ROWS = 8
+_COLUMNS_AT_ONCE = 16
+
+
+class _Layouts:
+    """How the threads of a block hold what a step needs, and the result.
+
+    weights  [rows, 64]
+    x        [columns, 64]: all warps the same; only warps that multiply by themselves hold it
+    sums     [rows, columns]
+    rows     [rows], and
+    column   the same registers as [rows, 1]: one number for each row of weights and sums
+    stored   [rows, columns], neighbours along N side by side
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        warps = 4 * schedule.warpgroups
+        tiles = schedule.columns // 8
+        self.weights = spatial(warps, 1) * local(1, _STEPS) * A_FRAGMENT
+        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(tiles, _STEPS) * X_FRAGMENT
+        self.sums = spatial(warps, 1) * local(1, tiles) * SUM_FRAGMENT
+        self.rows = self.sums.reduce([1])
+        self.column = self.sums.reduce([1], keep_dims=True)
+        at_once = column_spatial(schedule.rows // _STORED_ROWS, _COLUMNS_AT_ONCE)
+        self.stored = local(1, schedule.columns // _COLUMNS_AT_ONCE) * at_once * local(_STORED_ROWS, 1)
+
+
+def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program for `spec`, whose work is divided as `schedule` says, which has warpgroups.
+
+    Parameters as for `linear_kernel`, and behind them `blocks`: how many are launched to share the work.
+
+    Requires `can_go_wide(spec, schedule)`.
+    """
+    layouts = _Layouts(schedule)
+    rows, columns, threads = schedule.rows, schedule.columns, schedule.threads
+    stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.n // rows)
+    segment = min(spec.group_size, schedule.stage_k)
+    on_weights = schedule.scales_on == "weights"
+
+    def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride, blocks):  # type: ignore[no-untyped-def]
+        (block,) = ll.block_indices()
+        share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
+        x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
+        w_view = ll.view_packed(
+            weights,
+            shape=[spec.n, spec.k],
+            dtype=spec.code_type,
+            placement=placement_name(spec.weight, spec.activation),
+        )
+        s_view = ll.view_global(scales, shape=[spec.groups, spec.n])
+        c_view = ll.view_global(correctors, shape=[spec.groups, spec.n]) if spec.corrector else s_view
+        y_view = ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
+        decode = decoder(spec, table, threads)
+
+        @ll.inline
+        def of_rows(view, group, row):  # type: ignore[no-untyped-def]
+            """Scales or zero points of a group, one for each row."""
+            tile = ll.load_global(view, offsets=[group, row], layout=layouts.rows)
+            return ll.view(tile, dtype=tile.dtype, layout=layouts.column)
+
+        @ll.inline
+        def factors_of(group, row):  # type: ignore[no-untyped-def]
+            """What goes on the weights of a segment: scales, and zero points, which may be None."""
+            scale = of_rows(s_view, group, row)
+            if spec.corrector:
+                return scale, ll.cast(of_rows(c_view, group, row), spec.activation)
+            if spec.is_bipolar:
+                middle = ((1 << spec.bits) - 1) / 2
+                return scale * 2.0, ll.full(middle, spec.activation, layout=layouts.column)
+            return scale, None
+
+        @ll.inline
+        def multiplied(sums, unit, group, row, column, scale, zero):  # type: ignore[no-untyped-def]
+            """The sums with the products of a step, whose weights are scaled if a scale is given."""
+            x_tile = ll.transpose(ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x))
+            codes = ll.load_packed(w_view, offsets=[row, unit * UNIT_K], layout=layouts.weights)
+            values = decode(codes, group, row)
+            if zero is not None:
+                values = values - zero
+            return ll.dot(values if scale is None else values * scale, x_tile, sums)
+
+        @ll.inline
+        def with_segment(acc, unit, row, column):  # type: ignore[no-untyped-def]
+            """The result with what the steps of a segment, from `unit` on, add to it."""
+            group = unit // (spec.group_size // UNIT_K)
+            raw, scale, zero = ll.full(0.0, "f32", layout=layouts.sums), None, None
+            if on_weights:
+                scale, zero = factors_of(group, row)
+                raw = acc
+            for step in range(segment // UNIT_K):
+                raw = multiplied(raw, unit + step, group, row, column, scale, zero)
+            if on_weights:
+                return raw
+            return ll.fma(as_f32(of_rows(s_view, group, row), spec.scale), raw, acc)
+
+        @ll.inline
+        def finish(acc, row, column):  # type: ignore[no-untyped-def]
+            if spec.table:
+                acc = acc * table_unscale
+            elif prescale_of_codes(spec) != 1.0:
+                acc = acc * (1.0 / prescale_of_codes(spec))
+            tile_rows = acc.layout.reduce([1], keep_dims=True)
+            result = finished(spec, acc, scale2, bias, row, tile_rows)
+            ll.store_global(ll.convert_layout(result, layouts.stored), y_view, offsets=[row, column])
+
+        acc = ll.full(0.0, "f32", layout=layouts.sums)
+        for done in ll.range(share.end - share.begin, stages=schedule.stages):
+            number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
+            tile, stage = number // stages_of_tile, number % stages_of_tile
+            row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns
+            for part in range(schedule.stage_k // segment):
+                unit = stage * (schedule.stage_k // UNIT_K) + part * (segment // UNIT_K)
+                acc = with_segment(acc, unit, row, column)
+            if (stage == 0) | (number == share.begin):
+                end_tile(
+                    share,
+                    number,
+                    stages_of_tile,
+                    lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
+                    acc,
+                    threads,
+                    lambda sums: finish(sums, row, column),
+                )
+                acc = ll.full(0.0, "f32", layout=layouts.sums)
+
+    return ll.make_kernel(
+        body,
+        name=f"linear_{spec.weight}_{spec.activation}",
+        parameters={**parameters_of(spec), "blocks": ll.i32},
+        grid=lambda blocks: (blocks,),
+        num_threads=threads,
+        table_form=schedule.table_form,
+        table_copies=schedule.table_copies,
+        matrix_unit="warpgroup",
+        products_under_way=schedule.under_way,
+    )
+
+
+def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables, if
+    any, are one; what is not a scale goes on weights, and is held by the activation type."""
+    group, stage_k = spec.group_size, schedule.stage_k
+    if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
+        return False
+    if schedule.scales_on == "sums":
+        return not spec.zeros and not spec.is_bipolar
+    return spec.scale == spec.activation and spec.zeros in ("", "int8", "uint8", spec.activation)

@@ -1,0 +1,153 @@
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-use-warpgroups))" | FileCheck %s
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-use-warpgroups{arch=sm_80}))" | FileCheck %s --check-prefix=WARPS
+
+!ring = !lowlp.shared<4x16x64xf16, local(4, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>
+!words = !lowlp.shared<4x64x1xf16>
+!row = !lowlp.tile<64x1xf16, spatial(4, 1).local(2, 1).spatial(8, 1).reduce(spatial(1, 1, 4), dims=[2])>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Two products of a stage, each with sums of its own. The operand of the second is made while the first multiplies; the
+// sums of the first are used behind the wait for it. The stage is given back when both are done.
+// CHECK-LABEL: lowlp.kernel @sums
+// CHECK-SAME: lowlp.warpgroups = "2 of 2 products by warpgroups, at most 2 under way"
+// CHECK: scf.for
+// CHECK: lowlp.mbarrier_wait
+// CHECK: %[[A0:.*]] = lowlp.neg
+// CHECK: %[[SECOND:.*]] = lowlp.load_shared %{{.*}} : !lowlp.shared<4x64x1xf16>
+// CHECK: %[[S0:.*]] = lowlp.wgmma %[[A0]], %[[RING:.*]][%[[PLACE:.*]], %c0, %c0] :
+// CHECK: lowlp.wgmma_commit
+// CHECK: lowlp.broadcast %[[SECOND]]
+// CHECK: %[[A1:.*]] = lowlp.add
+// CHECK: %[[S1:.*]] = lowlp.wgmma %[[A1]], %[[RING]][%[[PLACE]], %c0, %c0] :
+// CHECK: lowlp.wgmma_commit
+// CHECK: %[[T0:.*]] = lowlp.wgmma_wait 1 takes %[[S0]]
+// CHECK: %[[ACC:.*]] = lowlp.add %[[T0]], %{{.*}}
+// CHECK: %[[T1:.*]] = lowlp.wgmma_wait 0 takes %[[S1]]
+// CHECK: lowlp.add %[[T1]], %[[ACC]]
+// CHECK: lowlp.mbarrier_arrive
+// CHECK: scf.yield
+// CHECK-NOT: lowlp.dot
+// WARPS-LABEL: lowlp.kernel @sums
+// WARPS-COUNT-2: lowlp.dot
+lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %ring = lowlp.alloc_shared : !ring
+  %words = lowlp.alloc_shared : !words
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<4>
+  %empty = lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<4>
+  %s = scf.for %place = %c0 to %c4 step %c1 iter_args(%acc = %zeros) -> (!sum) {
+    lowlp.mbarrier_wait %full[%place] parity %c0 : !lowlp.mbarriers<4>
+    %w0 = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+    %b0 = lowlp.broadcast %w0 : !row -> !a
+    %a0 = lowlp.neg %b0 : !a
+    %x0 = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x
+    %t0 = lowlp.transpose %x0 [1, 0] : !x -> !xt
+    %d0 = lowlp.dot %a0, %t0, %zeros : !a, !xt, !sum
+    %acc0 = lowlp.add %d0, %acc : !sum
+    %w1 = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+    %b1 = lowlp.broadcast %w1 : !row -> !a
+    %a1 = lowlp.add %b1, %b1 : !a
+    %x1 = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x
+    %t1 = lowlp.transpose %x1 [1, 0] : !x -> !xt
+    lowlp.mbarrier_arrive %empty[%place] : !lowlp.mbarriers<4>
+    %d1 = lowlp.dot %a1, %t1, %zeros : !a, !xt, !sum
+    %acc1 = lowlp.add %d1, %acc0 : !sum
+    scf.yield %acc1 : !sum
+  }
+  lowlp.return
+}
+
+// -----
+
+!out = !lowlp.shared<64x16xf32>
+!ring = !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// A chain is one sum under way, and three products; only two at once. What threads store is fenced, and an op with a
+// region waits for what it uses.
+// CHECK-LABEL: lowlp.kernel @chain
+// CHECK: lowlp.store_shared
+// CHECK-NEXT: lowlp.fence_async
+// CHECK-NEXT: lowlp.synchronize
+// CHECK: %[[S0:.*]] = lowlp.wgmma %{{.*}} plus %{{.*}} : !lowlp.tile
+// CHECK-NEXT: lowlp.wgmma_commit
+// CHECK-NEXT: %[[S1:.*]] = lowlp.wgmma %{{.*}} plus %[[S0]] : !lowlp.sums
+// CHECK-NEXT: lowlp.wgmma_commit
+// CHECK-NEXT: lowlp.wgmma_wait 1{{$}}
+// CHECK-NEXT: %[[S2:.*]] = lowlp.wgmma %{{.*}} plus %[[S1]] : !lowlp.sums
+// CHECK-NEXT: lowlp.wgmma_commit
+// CHECK-NEXT: lowlp.wgmma_wait 1{{$}}
+// CHECK-NEXT: %[[T:.*]] = lowlp.wgmma_wait 0 takes %[[S2]]
+// CHECK-NEXT: scf.if %{{.*}} {
+// CHECK-NEXT: lowlp.store_shared %[[T]]
+lowlp.kernel @chain() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f16
+  %ones = lowlp.splat %one : f32 -> !sum
+  %a = lowlp.splat %half : f16 -> !a
+  %xs = lowlp.splat %half : f16 -> !x
+  %true = arith.constant true
+  %ring = lowlp.alloc_shared : !ring
+  %out = lowlp.alloc_shared : !out
+  lowlp.store_shared %xs, %ring[%c0, %c0] in_bounds : !x, !ring
+  lowlp.synchronize
+  %x = lowlp.load_shared %ring[%c0, %c0] in_bounds : !ring -> !x
+  %t = lowlp.transpose %x [1, 0] : !x -> !xt
+  %d0 = lowlp.dot %a, %t, %ones : !a, !xt, !sum
+  %d1 = lowlp.dot %a, %t, %d0 : !a, !xt, !sum
+  %d2 = lowlp.dot %a, %t, %d1 : !a, !xt, !sum
+  scf.if %true {
+    lowlp.store_shared %d2, %out[%c0, %c0] in_bounds : !sum, !out
+  }
+  lowlp.return
+}
+
+// -----
+
+!plain = !lowlp.shared<16x64xf16>
+!out = !lowlp.shared<64x16xf32>
+!ring = !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Rows that no descriptor describes, x that is no shared tile, and stores with no barrier behind them: by warps.
+// CHECK-LABEL: lowlp.kernel @others
+// CHECK-SAME: lowlp.warpgroups = "0 of 3 products by warpgroups
+// CHECK-COUNT-3: lowlp.dot
+// CHECK-NOT: lowlp.wgmma
+// CHECK: lowlp.return
+lowlp.kernel @others() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f16
+  %ones = lowlp.splat %one : f32 -> !sum
+  %a = lowlp.splat %half : f16 -> !a
+  %xs = lowlp.splat %half : f16 -> !x
+  %plain = lowlp.alloc_shared : !plain
+  %ring = lowlp.alloc_shared : !ring
+  %out = lowlp.alloc_shared : !out
+  lowlp.store_shared %xs, %ring[%c0, %c0] in_bounds : !x, !ring
+  %x = lowlp.load_shared %plain[%c0, %c0] in_bounds : !plain -> !x
+  %t = lowlp.transpose %x [1, 0] : !x -> !xt
+  %d0 = lowlp.dot %a, %t, %ones : !a, !xt, !sum
+  %ts = lowlp.transpose %xs [1, 0] : !x -> !xt
+  %d1 = lowlp.dot %a, %ts, %d0 : !a, !xt, !sum
+  %y = lowlp.load_shared %ring[%c0, %c0] in_bounds : !ring -> !x
+  %u = lowlp.transpose %y [1, 0] : !x -> !xt
+  %d2 = lowlp.dot %a, %u, %d1 : !a, !xt, !sum
+  lowlp.store_shared %d2, %out[%c0, %c0] in_bounds : !sum, !out
+  lowlp.return
+}

@@ -12,7 +12,7 @@
 // Two products of a stage, each with sums of its own. The operand of the second is made while the first multiplies; the
 // sums of the first are used behind the wait for it. The stage is given back when both are done.
 // CHECK-LABEL: lowlp.kernel @sums
-// CHECK-SAME: lowlp.warpgroups = "2 of 2 products by warpgroups, at most 2 under way"
+// CHECK-SAME: lowlp.warpgroups = ["2 of 2 products by warpgroups, at most 2 under way"]
 // CHECK: scf.for
 // CHECK: lowlp.mbarrier_wait
 // CHECK: %[[A0:.*]] = lowlp.neg
@@ -125,7 +125,7 @@ lowlp.kernel @chain() attributes {grid = affine_map<() -> (1)>, num_threads = 12
 
 // Rows that no descriptor describes, x that is no shared tile, and stores with no barrier behind them: by warps.
 // CHECK-LABEL: lowlp.kernel @others
-// CHECK-SAME: lowlp.warpgroups = "0 of 3 products by warpgroups
+// CHECK-SAME: lowlp.warpgroups = ["0 of 3 products by warpgroups
 // CHECK-COUNT-3: lowlp.dot
 // CHECK-NOT: lowlp.wgmma
 // CHECK: lowlp.return

@@ -97,7 +97,7 @@ public:
 private:
   struct Pending {
     DotOp dot;
-    /// Null where another product has taken the sums.
+    /// Null where a product that follows takes the sums.
     Value sums;
   };
 
@@ -161,29 +161,36 @@ private:
     op->moveBefore(block.getTerminator());
   }
 
+  /// Whether all that uses the sums of a product is one that adds to them.
+  bool isPassedOn(DotOp dot) const {
+    if (!dot.getResult().hasOneUse())
+      return false;
+    OpOperand &use = *dot.getResult().use_begin();
+    return isProduct(use.getOwner()) &&
+           use.getOwner()->getBlock() == dot->getBlock() &&
+           cast<DotOp>(use.getOwner()).getC() == use.get();
+  }
+
   void begin(DotOp dot) {
-    // The sums that the product adds to may be under way themselves.
-    Pending *before = nullptr;
-    if (!pending.empty() && pending.back().sums &&
-        pending.back().dot.getResult() == dot.getC() && dot.getC().hasOneUse())
-      before = &pending.back();
-    bool isFirst = isZero(dot.getC());
+    Value addend = passedOn.lookup(dot.getC());
     if (blockedValues.contains(dot.getA()) ||
-        (!before && blockedValues.contains(dot.getC()))) {
+        blockedValues.contains(dot.getC()))
       waitForAll();
-      before = nullptr;
-    }
+    if (!addend && !isZero(dot.getC()))
+      addend = dot.getC();
     LoadSharedOp load = getLoadOfB(dot);
-    Value addend = isFirst ? Value() : before ? before->sums : dot.getC();
     auto type = SumsType::get(dot.getContext(), dot.getType().getElementType(),
                               dot.getType().getLayout());
     Value sums = WgmmaOp::create(builder, dot.getLoc(), type, dot.getA(),
                                  load.getSource(), load.getOffsets(), addend);
     WgmmaCommitOp::create(builder, dot.getLoc());
-    if (before)
-      before->sums = {};
+    if (isPassedOn(dot)) {
+      passedOn[dot.getResult()] = sums;
+      sums = {};
+    } else {
+      blockedValues.insert(dot.getResult());
+    }
     pending.push_back({dot, sums});
-    blockedValues.insert(dot.getResult());
     if (static_cast<int64_t>(pending.size()) >= mostUnderWay)
       waitForAllBut(mostUnderWay - 1);
   }
@@ -246,6 +253,8 @@ private:
   SmallVector<Pending> pending;
   /// Sums under way, and what is made of them.
   DenseSet<Value> blockedValues;
+  /// Results of products of which another product takes the sums.
+  DenseMap<Value, Value> passedOn;
   SmallVector<Operation *> deferred;
   SmallVector<Operation *> arrivals;
 };
@@ -297,8 +306,9 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
                        std::to_string(numDots) +
                        " products by warpgroups, at most " +
                        std::to_string(mostUnderWay) + " under way";
+    Attribute text = StringAttr::get(&getContext(), note);
     kernel->setDiscardableAttr("lowlp.warpgroups",
-                               StringAttr::get(&getContext(), note));
+                               ArrayAttr::get(&getContext(), text));
   }
 
 private:

@@ -1,9 +1,9 @@
 """Work that blocks share: all stages of all tiles of y^T, cut into ranges of equal length (Stream-K).
 
 A block takes its range from the end to the begin. A tile whose stages belong to several blocks is summed by the one of
-highest index, which comes to it last, in the order of the blocks. It waits only for blocks of lower index, which came to
-the tile first. So the order of sums follows from shape and schedule alone, and the launch makes progress however many
-blocks are resident.
+highest index, which comes to it last, in the order of the blocks. It waits only for blocks of lower index, which came
+to the tile first. So the order of sums follows from shape and schedule alone, and the launch makes progress however
+many blocks are resident.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..layouts import local, spatial
 
 
 class Share(NamedTuple):
-    """A block's part of the work, in numbers of stages from `begin` up to `end`, of `total` that `shares` blocks have."""
+    """The stages from `begin` up to `end`, which are the part of `block` of `total` stages that `shares` blocks have."""
 
     block: ll.Scalar
     total: ll.Scalar
@@ -39,37 +39,45 @@ def end_tile(
     number: ll.Scalar,
     stages_of_tile: int,
     tiles: Callable[[object], object],
-    sums: ll.Tile,
+    sums: tuple[ll.Tile, ...],
     threads: int,
-    finish: Callable[[ll.Tile], None],
+    finish: Callable[[int, ll.Tile, ll.Scalar, ll.Scalar], None],
+    row: ll.Scalar,
+    column: ll.Scalar,
 ) -> None:
     """What a block does with its sums of a tile, behind stage `number`, the last one that it has of the tile: it
     finishes the tile, alone or with the parts of others, or leaves its part.
 
-    tiles   how many there are, by the parameter m
-    finish  stores sums that are complete; called where all threads meet
+    tiles        how many there are, by the parameter m
+    sums         the parts of the tile, all held alike
+    finish       stores a part, which has a number, whose sums are complete; called where all threads meet
+    row, column  where the tile begins, for `finish`
     """
     tile = number // stages_of_tile
     first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
     if (number == first) & (share.end >= behind):
-        finish(sums)
+        for index in range(len(sums)):
+            finish(index, sums[index], row, column)
     else:
-        # As all threads hold it; of each block the part of its last tile, and of its first.
-        flat = local(sums.layout.num_local) * spatial(threads)
-        parts = ll.alloc_global("f32", lambda blocks: (blocks, 2, *flat.shape))
+        # As all threads hold it; of each block what it has of its last tile, and of its first.
+        flat = local(sums[0].layout.num_local) * spatial(threads)
+        parts = ll.alloc_global("f32", lambda blocks: (blocks, 2, len(sums), *flat.shape))
         arrived = ll.alloc_global("int32", tiles, zeroed=True)
-        part = ll.view(sums, dtype="f32", layout=flat)
         if share.end < behind:
             is_last = ll.minimum(number - first, 1)
-            ll.store_global(part, parts, offsets=[share.block, is_last, 0], in_bounds=True)
+            for index in range(len(sums)):
+                part = ll.view(sums[index], dtype="f32", layout=flat)
+                ll.store_global(part, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
             # The block that has the tile's first stage.
-            other = ((first + 1) * share.shares - 1) // share.total
-            ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - other)
-            is_last = 0
-            while other < share.block:
-                part = part + ll.load_global(parts, offsets=[other, is_last, 0], layout=flat, in_bounds=True)
-                other, is_last = other + 1, 1
+            begin = ((first + 1) * share.shares - 1) // share.total
+            ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
+            for index in range(len(sums)):
+                part = ll.view(sums[index], dtype="f32", layout=flat)
+                other, is_last = begin, 0
+                while other < share.block:
+                    part = part + ll.load_global(parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True)
+                    other, is_last = other + 1, 1
+                finish(index, ll.view(part, dtype="f32", layout=sums[index].layout), row, column)
             ll.semaphore_release(arrived, offsets=[tile], value=0)
-            finish(ll.view(part, dtype="f32", layout=sums.layout))

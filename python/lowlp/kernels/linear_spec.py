@@ -39,10 +39,10 @@ class Schedule:
     producer       a warp of its own begins the loads
     blocks_per_sm  as which the work is divided: 1 to 8
 
-    With `warpgroups` too, products are made by `wgmma` (`linear_wide`): warps, row_tiles, slices and units do not count,
-    and the following do:
+    With `warpgroups` too, products are made by `wgmma` (`linear_wide`): warps, slices and units do not count, row_tiles
+    are of 64 rows and of a warpgroup, and the following count:
 
-    warpgroups     of a block, 64 rows of W each: 1 to 4
+    warpgroups     of a block: 1 to 4
     scales_on      'sums', or 'weights', which rounds the products of weights and scales
     under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
     """
@@ -96,7 +96,7 @@ class Schedule:
     @property
     def rows(self) -> int:
         """Rows of W, columns of y, that a block with stages takes."""
-        return 64 * self.warpgroups or 16 * self.row_tiles * self.warps
+        return self.row_tiles * (64 * self.warpgroups or 16 * self.warps)
 
     @property
     def step_k(self) -> int:

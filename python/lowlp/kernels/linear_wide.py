@@ -7,7 +7,8 @@ stages (`linear_shares`), and the loads of a stage are begun some stages ahead.
     step     64 weights along K, a unit of the packed format
     segment  the steps of a stage that share a scale
     stage    some steps
-    block    1 to 4 warpgroups, one above the other along N
+    part     64 rows of W for each of 1 to 4 warpgroups, one above the other
+    block    1, 2 or 4 parts, which multiply by the same x
 
 Scales go to one of two places:
 
@@ -45,12 +46,12 @@ _COLUMNS_AT_ONCE = 16
 class _Layouts:
     """How the threads of a block hold what a step needs, and the result.
 
-    weights  [rows, 64]
+    weights  [rows of a part, 64]
     x        [columns, 64]: all warps the same; only warps that multiply by themselves hold it
-    sums     [rows, columns]
-    rows     [rows], and
-    column   the same registers as [rows, 1]: one number for each row of weights and sums
-    stored   [rows, columns], neighbours along N side by side
+    sums     [rows of a part, columns]
+    rows     [rows of a part], and
+    column   the same registers as [rows of a part, 1]: one number for each row of weights and sums
+    stored   as `sums`, with neighbours along N side by side
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -61,7 +62,7 @@ class _Layouts:
         self.sums = spatial(warps, 1) * local(1, tiles) * SUM_FRAGMENT
         self.rows = self.sums.reduce([1])
         self.column = self.sums.reduce([1], keep_dims=True)
-        at_once = column_spatial(schedule.rows // _STORED_ROWS, _COLUMNS_AT_ONCE)
+        at_once = column_spatial(64 * schedule.warpgroups // _STORED_ROWS, _COLUMNS_AT_ONCE)
         self.stored = local(1, schedule.columns // _COLUMNS_AT_ONCE) * at_once * local(_STORED_ROWS, 1)
 
 
@@ -74,6 +75,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """
     layouts = _Layouts(schedule)
     rows, columns, threads = schedule.rows, schedule.columns, schedule.threads
+    parts, rows_of_part = schedule.row_tiles, 64 * schedule.warpgroups
     stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.n // rows)
     segment = min(spec.group_size, schedule.stage_k)
     on_weights = schedule.scales_on == "weights"
@@ -93,6 +95,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         y_view = ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
         decode = decoder(spec, table, threads)
 
+        def zero_sums() -> ll.Tile:
+            return ll.full(0.0, "f32", layout=layouts.sums)
+
         @ll.inline
         def of_rows(view, group, row):  # type: ignore[no-untyped-def]
             """Scales or zero points of a group, one for each row."""
@@ -111,31 +116,38 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             return scale, None
 
         @ll.inline
-        def multiplied(sums, unit, group, row, column, scale, zero):  # type: ignore[no-untyped-def]
-            """The sums with the products of a step, whose weights are scaled if a scale is given."""
+        def multiplied(sums, unit, group, row, column, factors):  # type: ignore[no-untyped-def]
+            """The sums of all parts with the products of a step, whose weights are scaled if factors are given."""
             x_tile = ll.transpose(ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x))
-            codes = ll.load_packed(w_view, offsets=[row, unit * UNIT_K], layout=layouts.weights)
-            values = decode(codes, group, row)
-            if zero is not None:
-                values = values - zero
-            return ll.dot(values if scale is None else values * scale, x_tile, sums)
+            results = []
+            for part in range(parts):
+                part_row = row + part * rows_of_part
+                codes = ll.load_packed(w_view, offsets=[part_row, unit * UNIT_K], layout=layouts.weights)
+                values = decode(codes, group, part_row)
+                if factors:
+                    scale, zero = factors[part]
+                    values = (values if zero is None else values - zero) * scale
+                results.append(ll.dot(values, x_tile, sums[part]))
+            return tuple(results)
 
         @ll.inline
         def with_segment(acc, unit, row, column):  # type: ignore[no-untyped-def]
             """The result with what the steps of a segment, from `unit` on, add to it."""
             group = unit // (spec.group_size // UNIT_K)
-            raw, scale, zero = ll.full(0.0, "f32", layout=layouts.sums), None, None
-            if on_weights:
-                scale, zero = factors_of(group, row)
-                raw = acc
+            rows_of_parts = [row + part * rows_of_part for part in range(parts)]
+            factors = [factors_of(group, part_row) for part_row in rows_of_parts] if on_weights else []
+            raw = acc if on_weights else tuple(zero_sums() for _ in range(parts))
             for step in range(segment // UNIT_K):
-                raw = multiplied(raw, unit + step, group, row, column, scale, zero)
+                raw = multiplied(raw, unit + step, group, row, column, factors)
             if on_weights:
                 return raw
-            return ll.fma(as_f32(of_rows(s_view, group, row), spec.scale), raw, acc)
+            scales_of_parts = [as_f32(of_rows(s_view, group, part_row), spec.scale) for part_row in rows_of_parts]
+            return tuple(ll.fma(scales_of_parts[part], raw[part], acc[part]) for part in range(parts))
 
         @ll.inline
-        def finish(acc, row, column):  # type: ignore[no-untyped-def]
+        def finish(part, acc, row, column):  # type: ignore[no-untyped-def]
+            """Stores a part of the tile that begins at `row` and `column`."""
+            row = row + part * rows_of_part
             if spec.table:
                 acc = acc * table_unscale
             elif prescale_of_codes(spec) != 1.0:
@@ -144,13 +156,13 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             result = finished(spec, acc, scale2, bias, row, tile_rows)
             ll.store_global(ll.convert_layout(result, layouts.stored), y_view, offsets=[row, column])
 
-        acc = ll.full(0.0, "f32", layout=layouts.sums)
-        for done in ll.range(share.end - share.begin, stages=schedule.stages):
+        acc = tuple(zero_sums() for _ in range(parts))
+        for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):
             number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
             tile, stage = number // stages_of_tile, number % stages_of_tile
             row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns
-            for part in range(schedule.stage_k // segment):
-                unit = stage * (schedule.stage_k // UNIT_K) + part * (segment // UNIT_K)
+            for segment_of_stage in range(schedule.stage_k // segment):
+                unit = stage * (schedule.stage_k // UNIT_K) + segment_of_stage * (segment // UNIT_K)
                 acc = with_segment(acc, unit, row, column)
             if (stage == 0) | (number == share.begin):
                 end_tile(
@@ -160,14 +172,21 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
                     acc,
                     threads,
-                    lambda sums: finish(sums, row, column),
+                    finish,
+                    row,
+                    column,
                 )
-                acc = ll.full(0.0, "f32", layout=layouts.sums)
+                acc = tuple(zero_sums() for _ in range(parts))
 
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
-        parameters={**parameters_of(spec), "blocks": ll.i32},
+        parameters={
+            **parameters_of(spec),
+            # For stores of 16 bytes.
+            "y": ll.pointer(spec.out, align=16),
+            "blocks": ll.i32,
+        },
         grid=lambda blocks: (blocks,),
         num_threads=threads,
         table_form=schedule.table_form,
@@ -178,11 +197,12 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables, if
-    any, are one; what is not a scale goes on weights, and is held by the activation type."""
+    """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
+    one, with scales on sums, as their entries fill the range of f16; zero points go on weights, as do scales of the
+    activation type only."""
     group, stage_k = spec.group_size, schedule.stage_k
     if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
         return False
     if schedule.scales_on == "sums":
         return not spec.zeros and not spec.is_bipolar
-    return spec.scale == spec.activation and spec.zeros in ("", "int8", "uint8", spec.activation)
+    return not spec.table and spec.scale == spec.activation and spec.zeros in ("", "int8", "uint8", spec.activation)

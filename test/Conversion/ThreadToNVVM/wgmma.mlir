@@ -14,20 +14,33 @@ module attributes {gpu.container_module} {
       // CHECK: llvm.extractvalue %[[F]][0]
       %f:2 = simt.wgmma_fence of %a, %c : vector<8xf16>, vector<4xf32>
       // 128-byte swizzle, 1024 / 16 = 64 in bits 32 to 45, 16 / 16 = 1 in bits 16 to 29.
-      // CHECK: %[[ADDRESS:.*]] = llvm.ptrtoint %{{.*}} : !llvm.ptr<3> to i64
-      // CHECK: %[[FOUR:.*]] = llvm.mlir.constant(4 : i64) : i64
-      // CHECK: %[[START:.*]] = llvm.lshr %[[ADDRESS]], %[[FOUR]] : i64
-      // CHECK: %[[FIXED:.*]] = llvm.mlir.constant(4611686293305360384 : i64) : i64
-      // CHECK: %[[DESCRIPTOR:.*]] = llvm.or %[[START]], %[[FIXED]] : i64
+      // CHECK: %[[ADDRESS:.*]] = llvm.ptrtoint %{{.*}} : !llvm.ptr<3> to i32
+      // CHECK: %[[FOUR:.*]] = llvm.mlir.constant(4 : i32) : i32
+      // CHECK: %[[START:.*]] = llvm.lshr %[[ADDRESS]], %[[FOUR]] : i32
+      // CHECK: %[[LEADING:.*]] = llvm.mlir.constant(65536 : i32) : i32
+      // CHECK: %[[LOW:.*]] = llvm.or %[[START]], %[[LEADING]] : i32
+      // CHECK: %[[WIDE:.*]] = llvm.zext %[[LOW]] : i32 to i64
+      // CHECK: %[[HIGH:.*]] = llvm.mlir.constant(4611686293305294848 : i64) : i64
+      // CHECK: llvm.or %[[WIDE]], %[[HIGH]] : i64
       // CHECK: %[[D:.*]] = llvm.inline_asm has_side_effects asm_dialect = att
       // CHECK-SAME: setp.ne.b32 accumulate, 1, 0;\0A\09wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate, 1, 1, 0;
       // CHECK-SAME: "=f,=f,=f,=f,r,r,r,r,l,0,1,2,3,~{memory}"
       %t = simt.wgmma %f#0, %s[%i] swizzle 128 leading 16 stride 1024 plus %f#1 : vector<4xf32>
         : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
+      // 32 bytes further along K: 2 more, and the same address.
+      // CHECK: llvm.lshr
+      // CHECK: %[[LOW:.*]] = llvm.or
+      // CHECK: %[[TWO:.*]] = llvm.mlir.constant(2 : i32) : i32
+      // CHECK: %[[NEXT:.*]] = llvm.add %[[LOW]], %[[TWO]] : i32
+      // CHECK: llvm.zext %[[NEXT]]
+      %more = arith.constant 32 : i64
+      %next = arith.addi %i, %more : i64
+      %t2 = simt.wgmma %f#0, %s[%next] swizzle 128 leading 16 stride 1024 plus %t : !simt.sums<vector<4xf32>>
+        : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
       // CHECK: "wgmma.commit_group.sync.aligned;", "~{memory}"
       simt.wgmma_commit
       // CHECK: "wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,0,1,2,3,~{memory}"
-      %d = simt.wgmma_wait 0 takes %t : (!simt.sums<vector<4xf32>>) -> vector<4xf32>
+      %d = simt.wgmma_wait 0 takes %t2 : (!simt.sums<vector<4xf32>>) -> vector<4xf32>
       // CHECK: "wgmma.wait_group.sync.aligned 1;", "~{memory}"
       simt.wgmma_wait 1
       simt.store %d, %g[%i] align 16 : vector<4xf32>, !simt.ptr<global>
@@ -39,12 +52,13 @@ module attributes {gpu.container_module} {
     gpu.func @packed(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %s = simt.shared_memory 0 : !simt.ptr<shared>
       %a = simt.load %g[%i] align 16 : !simt.ptr<global> -> vector<4xi32>
-      // CHECK: llvm.mlir.constant(-9223371899415756800 : i64)
+      // CHECK: llvm.mlir.constant(-9223371899415822336 : i64)
       // CHECK: setp.ne.b32 accumulate, 0, 0;\0A\09wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate;
       // CHECK-SAME: "=r,=r,=r,=r,r,r,r,r,l,~{memory}"
       %t = simt.wgmma %a as si8, %s[%i] as ui8 swizzle 64 leading 16 stride 512
         : vector<4xi32>, !simt.ptr<shared> -> !simt.sums<vector<4xi32>>
-      // CHECK: llvm.mlir.constant(-4611685949707386880 : i64)
+      // CHECK: llvm.mlir.constant(524288 : i32)
+      // CHECK: llvm.mlir.constant(-4611685949707911168 : i64)
       // CHECK: m64n8k32.f32.e4m3.e5m2 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate, 1, 1;
       %u = simt.wgmma %a as f8E4M3FN, %s[%i] as f8E5M2 swizzle 32 leading 128 stride 256
         : vector<4xi32>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>

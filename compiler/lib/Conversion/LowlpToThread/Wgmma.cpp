@@ -18,6 +18,8 @@
 
 #include "lowlp/IR/Simt.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 using namespace lowlp;
 
@@ -51,16 +53,48 @@ public:
     emitMultiple(offsets.back(), op.getInstructionK());
   }
 
-  /// The byte at which step `k` begins, as an i64.
+  /// The byte at which step `k` begins, as an i64: where the first column is
+  /// known, that of the first step and a constant.
   Value getByte(int64_t k) {
-    Value position = positions.getElementPosition(k * op.getInstructionK());
-    int64_t bytes = *getElementBits(op.getB().getType().getElementType()) / 8;
-    return arith::MulIOp::create(
-        rewriter, loc, position,
-        arith::ConstantIntOp::create(rewriter, loc, bytes, 64));
+    std::optional<int64_t> column =
+        getConstantIntValue(OpFoldResult(op.getOffsets().back()));
+    if (!column || !first)
+      first = getByteOf(k);
+    if (!column || k == 0)
+      return first;
+    int64_t columns = k * op.getInstructionK();
+    int64_t elements = getPosition(*column + columns) - getPosition(*column);
+    return arith::AddIOp::create(rewriter, loc, first,
+                                 makeConstant(elements * getElementBytes()));
   }
 
 private:
+  int64_t getElementBytes() {
+    return *getElementBits(op.getB().getType().getElementType()) / 8;
+  }
+  Value makeConstant(int64_t value) {
+    return arith::ConstantIntOp::create(rewriter, loc, value, 64);
+  }
+
+  Value getByteOf(int64_t k) {
+    Value position = positions.getElementPosition(k * op.getInstructionK());
+    return arith::MulIOp::create(rewriter, loc, position,
+                                 makeConstant(getElementBytes()));
+  }
+
+  /// What a column adds to the position of an element.
+  int64_t getPosition(int64_t column) const {
+    const Layout &layout = addresses.layout();
+    int64_t position = 0, weight = 1;
+    for (const Digit &digit : llvm::reverse(layout.localDigits())) {
+      const Mode &mode = layout.modes()[digit.mode];
+      if (mode.dim + 1 == layout.rank())
+        position += column / mode.stride % mode.extent * weight;
+      weight *= digit.extent;
+    }
+    return position;
+  }
+
   void emitMultiple(Value offset, int64_t multiple) {
     Value rest = arith::RemUIOp::create(
         rewriter, loc, offset,
@@ -80,6 +114,8 @@ private:
   SharedLayout addresses;
   Layout extents;
   SharedPositions positions;
+  /// The byte of the first step.
+  Value first;
 };
 
 struct WgmmaPattern : OpConversionPattern<WgmmaOp> {

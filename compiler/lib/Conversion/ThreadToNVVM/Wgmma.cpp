@@ -22,7 +22,9 @@
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -144,27 +146,40 @@ static StringRef getName(Type element) {
   return element.isSignedInteger() ? "s8" : "u8";
 }
 
-static Value getDescriptor(OpBuilder &builder, simt::WgmmaOp op, Value base,
-                           Value offset) {
+/// The low word of a descriptor changes along K by the distance alone, so that
+/// a product's steps have one address.
+static Value getDescriptor(ConversionPatternRewriter &builder, simt::WgmmaOp op,
+                           Value base, Value offset) {
   Location loc = op.getLoc();
+  auto encode = [](int64_t bytes) { return static_cast<uint64_t>(bytes) >> 4; };
+  uint64_t distance = 0;
+  if (auto sum = op.getOffset().getDefiningOp<arith::AddIOp>())
+    if (std::optional<int64_t> bytes = getConstantIntValue(sum.getRhs());
+        bytes && *bytes >= 0 && *bytes % 16 == 0) {
+      offset = builder.getRemappedValue(sum.getLhs());
+      distance = encode(*bytes);
+    }
   uint64_t mode = op.getSwizzle() == 0 ? 0 : 128 / op.getSwizzle();
   // 32 bytes are 3.
   mode = std::min<uint64_t>(mode, 3);
-  auto encode = [](int64_t bytes) { return static_cast<uint64_t>(bytes) >> 4; };
-  uint64_t fixed =
-      encode(op.getLeading()) << 16 | encode(op.getStride()) << 32 | mode << 62;
-  Type i64 = builder.getI64Type();
+  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+  auto constant = [&](uint64_t value, Type type) -> Value {
+    return LLVM::ConstantOp::create(
+        builder, loc,
+        builder.getIntegerAttr(type, static_cast<int64_t>(value)));
+  };
   // Addresses of shared memory have less than 18 bits.
   Value address = LLVM::PtrToIntOp::create(
-      builder, loc, i64, getByteAddress(builder, loc, base, offset));
-  Value start = LLVM::LShrOp::create(
-      builder, loc, address,
-      LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(4)));
-  return LLVM::OrOp::create(
-      builder, loc, start,
-      LLVM::ConstantOp::create(
-          builder, loc,
-          builder.getI64IntegerAttr(static_cast<int64_t>(fixed))));
+      builder, loc, i32, getByteAddress(builder, loc, base, offset));
+  Value low = LLVM::LShrOp::create(builder, loc, address, constant(4, i32));
+  low = LLVM::OrOp::create(builder, loc, low,
+                           constant(encode(op.getLeading()) << 16, i32));
+  if (distance)
+    low = LLVM::AddOp::create(builder, loc, low, constant(distance, i32));
+  uint64_t high = encode(op.getStride()) << 32 | mode << 62;
+  return LLVM::OrOp::create(builder, loc,
+                            LLVM::ZExtOp::create(builder, loc, i64, low),
+                            constant(high, i64));
 }
 
 namespace {

@@ -1,0 +1,139 @@
+"""`linear` by warpgroups on the CPU target, with its checks: types of weights, schedules, shapes that do not divide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from packed_products import ACTIVATIONS
+
+import lowlp
+from lowlp import compiler
+from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_spec import Schedule
+from lowlp.kernels.linear_wide import can_go_wide
+
+BLOCKS = 3
+
+
+def wide(columns: int = 32, **fields: Any) -> Schedule:
+    fields = {"stages": 3, "steps": 2, "warpgroups": 1, "row_tiles": 1, "producer": False} | fields
+    return Schedule(columns=columns, **fields)
+
+
+def run(
+    schedule: Schedule, qw: lowlp.QuantizedTensor, m: int, activation: str = "f16", *, aligned: bool = True, level: int = 3
+) -> tuple[Any, Any, compiler.CpuKernel]:
+    """y, what float64 gives, and the kernel."""
+    kind = ACTIVATIONS[activation]
+    n, k = qw.shape
+    x = np.random.default_rng(5).normal(size=(m, k)).astype(kind)
+    spec = spec_for(qw, activation, activation, aligned=aligned)
+    assert can_go_wide(spec, schedule)
+    kernel = compiler.compile_cpu(linear_kernel(spec, schedule), opt_level=level)
+    y = np.full((m, n), np.nan, kind)
+    kernel(x, *host_operands(qw, activation), y, m, k, BLOCKS)
+    return y, x.astype(np.float64) @ qw.dequantize().astype(np.float64).T, kernel
+
+
+def error_of(y: Any, wanted: Any) -> float:
+    return float(np.linalg.norm(y.astype(np.float64) - wanted) / np.linalg.norm(wanted))
+
+
+def weights(n: int, k: int, weight: str | None, **options: Any) -> lowlp.QuantizedTensor:
+    matrix = np.random.default_rng(4).normal(size=(n, k)).astype(np.float32)
+    return lowlp.quantize(matrix, weight, **{"group_size": 128, **options})
+
+
+@pytest.mark.parametrize(
+    "weight", ["int1", "int2", "int3", "int4", "int5", "int6", "int7", "int8", "f6e3m2", "f4e2m1", "f3e1m1"]
+)
+@pytest.mark.parametrize("scales_on", ["sums", "weights"])
+def test_types(weight: str, scales_on: str) -> None:
+    y, wanted, kernel = run(wide(warpgroups=2, scales_on=scales_on), weights(200, 256, weight), 40)
+    assert error_of(y, wanted) < 5e-4
+    assert kernel.description.notes["warpgroups"] == {"1": "2 of 2 products by warpgroups, at most 2 under way"}
+    assert any(str(note).startswith("decode ") for note in kernel.description.notes)
+
+
+@pytest.mark.parametrize(
+    ("weight", "options"),
+    [
+        ("uint4", {"zero_point": True}),
+        ("int8", {"zero_point": True}),
+        ("uint2", {"zero_point": "float"}),
+        ("bipolar3", {}),
+        (None, {"lut": lowlp.nf(4)}),
+    ],
+    ids=str,
+)
+def test_codecs(weight: str | None, options: dict[str, Any]) -> None:
+    scales_on = "weights" if weight else "sums"
+    y, wanted, _ = run(wide(scales_on=scales_on), weights(100, 256, weight, **options), 30)
+    assert error_of(y, wanted) < 5e-4
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        wide(64, warpgroups=4),
+        wide(128, warpgroups=2, row_tiles=2, scales_on="weights"),
+        wide(256, scales_on="weights", stages=2),
+        wide(64, row_tiles=4, scales_on="weights", under_way=1),
+        wide(64, row_tiles=2, under_way=3),
+        wide(32, steps=1, stages=4),
+        wide(32, steps=4, stages=2),
+        wide(32, producer=True),
+        wide(32, warpgroups=3),
+    ],
+    ids=str,
+)
+def test_schedules(schedule: Schedule) -> None:
+    """Groups of 128 are parts of a stage, a stage or two; tiles are shared by blocks; neither N nor M divide."""
+    y, wanted, kernel = run(schedule, weights(296, 512, "int4"), schedule.columns + 5)
+    assert error_of(y, wanted) < 5e-4
+    assert "by tensor copies" in str(kernel.description.notes["pipelines"])
+
+
+@pytest.mark.parametrize("group_size", [64, 256, 512])
+@pytest.mark.parametrize("scales_on", ["sums", "weights"])
+def test_groups(group_size: int, scales_on: str) -> None:
+    qw = weights(72, 512, "int4", group_size=group_size, scale_dtype="bf16")
+    y, wanted, _ = run(wide(scales_on=scales_on), qw, 33, "bf16")
+    assert error_of(y, wanted) < 4e-3
+
+
+def test_without_tensor_copies() -> None:
+    """Threads copy x, and a fence lets the products see it."""
+    y, wanted, kernel = run(wide(), weights(70, 256, "int4"), 20, aligned=False)
+    assert error_of(y, wanted) < 5e-4
+    assert "by asynchronous copies" in str(kernel.description.notes["pipelines"])
+
+
+def test_without_optimisation() -> None:
+    """By warps, and without stages: but for the order of sums the same."""
+    qw = weights(100, 256, "int4")
+    for scales_on in ("sums", "weights"):
+        plain, wanted, _ = run(wide(scales_on=scales_on), qw, 20, level=0)
+        planned, _, _ = run(wide(scales_on=scales_on), qw, 20)
+        assert error_of(plain, wanted) < 5e-4
+        np.testing.assert_allclose(planned.astype(float), plain.astype(float), rtol=2e-3, atol=2e-3)
+
+
+SHIPPED = [
+    wide(32, stages=4, warpgroups=4),
+    wide(64, stages=4, warpgroups=4),
+    wide(64, stages=4, warpgroups=4, scales_on="weights"),
+    wide(64, stages=3, warpgroups=4, row_tiles=2, scales_on="weights"),
+    wide(128, stages=3, warpgroups=2, row_tiles=2, scales_on="weights"),
+]
+
+
+@pytest.mark.parametrize("schedule", SHIPPED, ids=str)
+def test_no_spills_and_no_waits_of_ptxas(schedule: Schedule) -> None:
+    spec = spec_for(weights(512, 512, "int4"), "f16", "f16", aligned=True)
+    kernel = compiler.compile(linear_kernel(spec, schedule), "sm_90a")
+    assert "spilled bytes per thread 0" in kernel.report()
+    assert "injected" not in kernel.report()

@@ -76,7 +76,7 @@ def finished(
     number for each."""
     if spec.scale2:
         acc = acc * scale2
-    if spec.bias:
+    if bias is not None:
         bias_view = ll.view_global(bias, shape=[spec.n, 1])
         acc = acc + as_f32(ll.load_global(bias_view, offsets=[row, 0], layout=rows), spec.bias)
     return ll.cast(acc, spec.out)
@@ -100,8 +100,8 @@ def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
 def decoder(
     spec: LinearSpec, table: ll.Pointer | None, threads: int
 ) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
-    """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for a
-    block of `threads`."""
+    """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for
+    a block of `threads`."""
     entries = 1 << spec.bits
     factor = prescale_of_codes(spec)
 
@@ -110,7 +110,7 @@ def decoder(
             return ll.cast(codes, spec.activation)
         return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
 
-    if not spec.table:
+    if table is None:
         return cast
     if spec.table == "tensor":
         table_layout = local(-(-entries // threads)) * spatial(threads)

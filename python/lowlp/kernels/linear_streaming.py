@@ -1,8 +1,8 @@
 """y = x @ w^T at the speed of memory: the work of all tiles, cut into equal ranges of stages.
 
 As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T. All
-stages, tile by tile, are divided into ranges of equal length, one for each block (Stream-K), and a block takes its range
-from the end to the begin; the loads of its loop are begun some stages ahead (`ll.range(..., stages=...)`).
+stages, tile by tile, are divided into ranges of equal length, one for each block (Stream-K), and a block takes its
+range from the end to the begin; the loads of its loop are begun some stages ahead (`ll.range(..., stages=...)`).
 
 A tile whose stages belong to several blocks is summed by the one of highest index, which comes to it last, in the order
 of the blocks. It waits only for blocks of lower index, which came to the tile first. So the order of sums follows from
@@ -49,7 +49,7 @@ class _Layouts:
     sliced_sums  the same as [slices, rows, columns]
     rows         [slices x rows, 1]: one number for each row of the sums
     scales       the same registers as [groups of a step, rows]
-    tile_rows    [rows, 1]: as `rows`, when the slices are added
+    shares       the sums of a thread, one behind the other: [all threads x its sums]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -63,6 +63,7 @@ class _Layouts:
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
         sums = local(schedule.row_tiles, column_tiles) * SUM_FRAGMENT
         self.sums = spatial(slices * warps, 1) * sums
+        self.shares = local(self.sums.num_local) * spatial(schedule.threads)
         self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
         self.rows = self.sums.reduce([1], keep_dims=True)
         groups = max(1, schedule.step_k // spec.group_size)
@@ -146,8 +147,8 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     finish(tile_sums, row, column)
                 else:
                     # As all threads hold it; of each block the part of its last tile, and of its first.
-                    flat = local(tile_sums.layout.num_local) * spatial(threads)
-                    parts = ll.alloc_global("f32", lambda blocks: (blocks, 2, *flat.shape))
+                    flat = layouts.shares
+                    parts = ll.alloc_global("f32", lambda blocks: (blocks, 2, *layouts.shares.shape))
                     arrived = ll.alloc_global("int32", lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,), zeroed=True)
                     part = ll.view(tile_sums, dtype="f32", layout=flat)
                     if end < behind:

@@ -32,8 +32,8 @@ class Range:
     included, have no value after the loop. `break`, `continue`, `return` and `else` are not allowed. Python's own
     `range` unrolls a loop instead.
 
-    stages  2 to 9: loads of global memory in the body are begun so many iterations less one ahead, through shared memory
-            (the pass `lowlp-pipeline` says which); 0 leaves them as they are
+    stages    2 to 9: loads of global memory in the body are begun so many iterations less one ahead, through shared
+              memory (the pass `lowlp-pipeline` says which); 0 leaves them as they are
     producer  with stages: one more warp begins these loads, where the architecture has tensor copies
 
     Raises KernelTypeError and KernelValueError for other arguments.

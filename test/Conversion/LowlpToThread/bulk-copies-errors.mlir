@@ -37,9 +37,10 @@ lowlp.kernel @stages(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32, %k: 
   %columns = arith.index_cast %k : i32 to index
   %s = lowlp.alloc_shared : !lowlp.shared<2x3x16xf16>
   %b = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
+  %i = lowlp.block_indices : index
   %v = lowlp.view_global %p shape [64, 64] : !lowlp.ptr<f16> -> !lowlp.global<64x64xf16>
   // expected-error @below {{'lowlp.copy_tensor' op the parts of the shared tile must take a multiple of 128 bytes, but take 96}}
-  lowlp.copy_tensor %v[%c0, %c0] to %s[%c0, %c0, %c0] shape [3, 16] signals %b[%c0] : !lowlp.global<64x64xf16> to !lowlp.shared<2x3x16xf16>, !lowlp.mbarriers<1>
+  lowlp.copy_tensor %v[%c0, %c0] to %s[%i, %c0, %c0] shape [3, 16] signals %b[%c0] : !lowlp.global<64x64xf16> to !lowlp.shared<2x3x16xf16>, !lowlp.mbarriers<1>
   lowlp.return
 }
 

@@ -105,8 +105,27 @@ func.func @dot_k(%a: !a, %b: !b, %c: !c) {
 !b = !lowlp.tile<16x8xf16, local(16, 8)>
 !c = !lowlp.tile<8x16xf32, local(8, 16)>
 func.func @dot_c(%a: !a, %b: !b, %c: !c) {
-  // expected-error @below {{'lowlp.dot' op c must be 16x8, but is 8x16}}
+  // expected-error @below {{'lowlp.dot' op c must be 16x8, or a multiple of the rows, but is 8x16}}
   %d = lowlp.dot %a, %b, %c : !a, !b, !c
+  return
+}
+
+// -----
+
+!a = !lowlp.tile<16x16xf16, local(16, 16)>
+!b = !lowlp.tile<16x8xf16, local(16, 8)>
+!c = !lowlp.tile<48x8xf32, local(48, 8)>
+func.func @dot_slices(%a: !a, %b: !b, %c: !c) {
+  // expected-error @below {{'lowlp.dot' op K = 16 does not divide into the 3 slices that c has rows for}}
+  %d = lowlp.dot %a, %b, %c : !a, !b, !c
+  return
+}
+
+// -----
+
+func.func @fma(%t: !lowlp.tile<32xsi6, spatial(32)>) {
+  // expected-error @below {{'lowlp.fma' op computes in f16, bf16 or f32, but the tile holds 'si6': cast it first}}
+  %d = lowlp.fma %t, %t, %t : !lowlp.tile<32xsi6, spatial(32)>
   return
 }
 

@@ -103,11 +103,21 @@ func.func @tensor_rank(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<3x16x64xf16>, %b: 
 
 // -----
 
-func.func @tensor_extent(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<3x512xf16>, %b: !lowlp.mbarriers<3>, %i: index) {
-  %v = lowlp.view_global %p shape [1024] : !lowlp.ptr<f16> -> !lowlp.global<1024xf16>
-  // expected-error @below {{'lowlp.copy_tensor' op an extent of shape must be at most 256, but is 512}}
-  lowlp.copy_tensor %v[%i] to %s[%i, %i] shape [512] signals %b[%i] : !lowlp.global<1024xf16> to !lowlp.shared<3x512xf16>, !lowlp.mbarriers<3>
+func.func @tensor_extent(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<3x512x64xf16>, %b: !lowlp.mbarriers<3>, %i: index) {
+  %v = lowlp.view_global %p shape [1024, 64] : !lowlp.ptr<f16> -> !lowlp.global<1024x64xf16>
+  // expected-error @below {{'lowlp.copy_tensor' op an extent of shape must be at most 256, the last one without a swizzle a multiple of one that is, but shape is 512, 64}}
+  lowlp.copy_tensor %v[%i, %i] to %s[%i, %i, %i] shape [512, 64] signals %b[%i] : !lowlp.global<1024x64xf16> to !lowlp.shared<3x512x64xf16>, !lowlp.mbarriers<3>
   return
+}
+
+// -----
+
+lowlp.kernel @by_warps() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %i = arith.constant 0 : index
+  %b = lowlp.alloc_mbarriers arrivals 1 by_warps : !lowlp.mbarriers<1>
+  // expected-error @below {{'lowlp.mbarrier_expect_bytes' op arrives as one thread at mbarriers that count warps}}
+  lowlp.mbarrier_expect_bytes %b[%i] bytes 64 : !lowlp.mbarriers<1>
+  lowlp.return
 }
 
 // -----

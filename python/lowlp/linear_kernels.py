@@ -10,6 +10,7 @@ from .kernel_cache import Once
 from .kernels.linear import linear_kernel
 from .kernels.linear_operands import NUMPY_TYPES, padding_bytes
 from .kernels.linear_parts import UNIT_K
+from .kernels.linear_schedules import blocks_for
 from .kernels.linear_spec import LinearSpec, Schedule
 from .packing import PACKED_FORMAT_VERSION, padded_group, placement_name
 
@@ -34,8 +35,7 @@ def last_arguments(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors
     """What the kernel takes behind the row stride of x: with stages, the number of blocks that share the work."""
     if not schedule.stages:
         return ()
-    tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
-    return (min(tiles * -(-spec.k // schedule.stage_k), multiprocessors * schedule.blocks_per_sm),)
+    return (blocks_for(spec, schedule, m, multiprocessors),)
 
 
 def _compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:

@@ -21,7 +21,8 @@ from .compiler import arch_of
 from .errors import LowlpTypeError, LowlpValueError
 from .host_array import AnyArray
 from .kernels.linear_operands import ALIGN_BYTES, host_operands, spec_for
-from .kernels.linear_spec import ACTIVATIONS, schedule_for
+from .kernels.linear_schedules import schedule_for
+from .kernels.linear_spec import ACTIVATIONS
 from .linear_kernels import gpu_kernel, last_arguments
 from .quantized_tensor import QuantizedTensor
 

@@ -15,7 +15,8 @@ from .errors import LowlpTypeError, LowlpValueError
 from .host_array import AnyArray, as_host_array, as_torch_tensor
 from .kernels.linear import linear_kernel
 from .kernels.linear_operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, spec_for
-from .kernels.linear_spec import ACTIVATIONS, OUTPUTS, LinearSpec, Schedule, check_weight, schedule_for, table_bits
+from .kernels.linear_schedules import schedule_for
+from .kernels.linear_spec import ACTIVATIONS, OUTPUTS, LinearSpec, Schedule, check_weight, table_bits
 from .linear_kernels import cpu_kernel, last_arguments, notes_of
 from .linear_launch import check_shapes, linear_on_gpu
 from .quantized_tensor import QuantizedTensor, group_size_of
@@ -24,7 +25,7 @@ from .scale_types import scale_type
 _INT32_MAX = 2**31 - 1
 _BOOLS = (bool, np.bool_)
 # Of the GPU that the CPU target stands for: more than one, so that blocks share tiles there too.
-_CPU_MULTIPROCESSORS = 5
+CPU_MULTIPROCESSORS = 5
 
 
 def linear(
@@ -214,6 +215,6 @@ def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str
     schedule = schedule_for(spec, rows.shape[0])
     kernel = cpu_kernel(spec, schedule)
     extra = () if bias is None else (bias,)
-    last = last_arguments(spec, schedule, rows.shape[0], _CPU_MULTIPROCESSORS)
+    last = last_arguments(spec, schedule, rows.shape[0], CPU_MULTIPROCESSORS)
     kernel(rows, *host_operands(qw, activation), *extra, y.reshape(-1, n), rows.shape[0], stride, *last)
     return y

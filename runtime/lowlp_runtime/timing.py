@@ -1,8 +1,8 @@
 """Timing on the device, by events: the median of repeats, each with a cold L2 cache.
 
-Before each repeat a buffer larger than L2 is filled on the same stream. That evicts what the repeat before left
-there, and it keeps the device busy while the host puts the events and the work behind it, so that the host's own
-time is not measured.
+Before each repeat a buffer larger than L2 is read on the same stream (`cache_flush`). That evicts what the repeat
+before left there, and it keeps the device busy while the host puts the events and the work behind it, so that the
+host's own time is not measured.
 """
 
 import statistics
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lowlp_runtime import device as devices
+from lowlp_runtime.cache_flush import FlushBuffer
 from lowlp_runtime.driver import call
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.stream import stream_handle
@@ -51,10 +52,10 @@ def measure(
     run       puts the work on `stream`; called warmups + repeats times
     repeats   how many samples, at least 1
     warmups   runs before them, not timed
-    flush_l2  fill a buffer of max(256 MiB, 4 times L2) before each sample
+    flush_l2  read a buffer of max(256 MiB, 4 times L2) before each sample
     stream    as for `launch`; must be the one that `run` uses
     ordinal   the device; None: the current one
-    fills     how often the buffer is filled before each sample: more, some 70 us each, hide a slower host
+    fills     how often the buffer is read before each sample: more, some 60 us each, hide a slower host
 
     Allocates the buffer for the call and synchronises the stream: not for use within a graph capture. Raises
     `LowlpValueError` for counts out of range and `DeviceError` for what the driver reports.
@@ -67,7 +68,7 @@ def measure(
     ordinal = devices.current_device() if ordinal is None else ordinal
     with devices.on_device(ordinal):
         flush_bytes = max(_MIN_FLUSH_BYTES, 4 * devices.attribute("L2_CACHE_SIZE", ordinal)) if flush_l2 else 0
-        buffer = call("cuMemAlloc", flush_bytes) if flush_bytes else None
+        buffer = FlushBuffer(flush_bytes) if flush_bytes else None
         events: list[tuple[object, object]] = []
         try:
             for _ in range(warmups):
@@ -76,8 +77,9 @@ def measure(
                 # One by one: those made before one fails are destroyed.
                 events.append((call("cuEventCreate", 0), call("cuEventCreate", 0)))  # noqa: PERF401
             for start, end in events:
-                for _ in range(fills if buffer is not None else 0):
-                    call("cuMemsetD8Async", buffer, 0, flush_bytes, handle)
+                if buffer is not None:
+                    for _ in range(fills):
+                        buffer.read(handle)
                 call("cuEventRecord", start, handle)
                 run()
                 call("cuEventRecord", end, handle)
@@ -88,4 +90,4 @@ def measure(
                 for event in pair:
                     call("cuEventDestroy", event)
             if buffer is not None:
-                call("cuMemFree", buffer)
+                buffer.free()

@@ -24,7 +24,8 @@ from lowlp_runtime.errors import LowlpError
 from ..dtypes import dtype
 from ..kernel_cache import compiler_identity
 from ..kernels.linear_operands import host_operands, spec_for
-from ..kernels.linear_spec import LinearSpec, Schedule, schedule_for
+from ..kernels.linear_schedules import schedule_for
+from ..kernels.linear_spec import LinearSpec, Schedule
 from ..linear_kernels import last_arguments
 from ..packing import find_placement, pack, padded_group, stored_form
 from ..quantized_tensor import QuantizedTensor

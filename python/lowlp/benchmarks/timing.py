@@ -9,7 +9,7 @@ from typing import Final
 
 from lowlp_runtime.timing import Timing, measure
 
-# What filling 256 MiB takes at the least, in microseconds.
+# What reading 256 MiB takes at the least, in microseconds.
 _FILL_US: Final = 60.0
 _MOST_FILLS: Final = 16
 _HOST_CALLS: Final = 5
@@ -38,10 +38,11 @@ QUICK: Final = Effort(budget_ms=15.0, least=3, most=20)
 def time_call(run: Callable[[], object], stream: int, effort: Effort) -> Timing:
     """Device time of what `run()` puts on `stream`, caches cold, medians to be taken.
 
-    As `triton.testing.do_bench` does it: a buffer of 256 MiB is filled, an event recorded, the work put, another event
-    recorded, for all repeats at once, so that the device never waits for the host. Where the host needs longer for one
-    call than the device for one fill, the buffer is filled as often as it takes: otherwise the host's own time would
-    be part of the result. Every library gets the same treatment.
+    As `triton.testing.do_bench` does it, an event is recorded, the work put, another event recorded, behind something
+    that evicts the L2 cache, for all repeats at once, so that the device never waits for the host. But a buffer of
+    256 MiB is read, not filled: what a fill leaves in the cache is written to memory at the expense of what is timed.
+    Where the host needs longer for one call than the device for one reading, the buffer is read as often as it takes:
+    otherwise the host's own time would be part of the result. Every library gets the same treatment.
     """
     run()
     fills = fills_for(host_us(run))

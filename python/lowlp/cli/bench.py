@@ -132,7 +132,7 @@ def _prepare(options: argparse.Namespace, folder: Path, size: int | None) -> int
 
     kinds, shapes, rows = _selection(options)
     arch = options.arch or _ARCH
-    with _bar("compile") as show:
+    with progress_bar("compile") as show:
         for step in prepare(folder, arch, kinds, shapes, rows, options.jobs, size or MULTIPROCESSORS):
             show(*step)
     entries = PreparedKernels.load_index(folder).kernels
@@ -169,7 +169,7 @@ def _measure(options: argparse.Namespace) -> int:
         deadline_s=options.deadline,
     )
     out = Path(options.out) if options.out else _default_out()
-    with _bar("bench") as show:
+    with progress_bar("bench") as show:
         results = session.run(plan, out, show)
     print(tables.short_table(results))
     _print_summary(results)
@@ -217,7 +217,7 @@ def _default_out() -> Path:
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Callable[[int, int, str], None]]:
+def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar on stderr; lines now and then where that is no terminal or tqdm is missing."""
     try:
         tqdm = importlib.import_module("tqdm").tqdm

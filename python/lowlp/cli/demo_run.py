@@ -16,10 +16,12 @@ from lowlp.dtypes import named_dtype
 from lowlp.host_array import FLOAT_DTYPES
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_spec import schedule_for
-from lowlp.linear_op import compile_linear
+from lowlp.kernels.linear_schedules import schedule_for
+from lowlp.linear_kernels import last_arguments
+from lowlp.linear_op import CPU_MULTIPROCESSORS, compile_linear
 from lowlp.quantization import quantize
 from lowlp.quantized_tensor import QuantizedTensor
+from lowlp_runtime.device import multiprocessors
 
 from .device import Device
 from .output import count
@@ -102,8 +104,10 @@ class Demo:
         n, k = self.packed.shape
         spec = spec_for(self.packed, self.activation, self.activation, aligned=k % 8 == 0)
         y = np.full((self.rows, n), np.nan, FLOAT_DTYPES[self.activation])
-        counters = compile_cpu(linear_kernel(spec, schedule_for(spec, self.rows)))(
-            self.x, *self.parts, y, self.rows, k, seed=self.seed
+        schedule = schedule_for(spec, self.rows)
+        last = last_arguments(spec, schedule, self.rows, CPU_MULTIPROCESSORS)
+        counters = compile_cpu(linear_kernel(spec, schedule))(
+            self.x, *self.parts, y, self.rows, k, *last, seed=self.seed
         )
         return Outcome(y, counters)
 
@@ -116,8 +120,11 @@ class Demo:
         parts = [torch.from_numpy(part.copy()).cuda() for part in self.parts]
         y = torch.full((self.rows, n), float("nan"), dtype=activation, device="cuda")
 
+        spec = spec_for(self.packed, self.activation, self.activation, aligned=True)
+        last = last_arguments(spec, schedule_for(spec, self.rows), self.rows, multiprocessors())
+
         def launch() -> None:
-            kernel(x, *parts, y, self.rows, k)
+            kernel(x, *parts, y, self.rows, k, *last)
 
         timing = lowlp_runtime.measure(launch, stream=torch.cuda.current_stream())
         return Outcome(y.float().cpu().numpy(), median_us=timing.median_us)

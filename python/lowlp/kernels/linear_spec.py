@@ -200,13 +200,6 @@ class LinearSpec:
         return self.zeros or self.offsets
 
 
-def schedule_for(spec: LinearSpec, m: int) -> Schedule:
-    """The schedule for m rows of x: as few columns as hold them, and as many warps as have units."""
-    columns = next((columns for columns in COLUMNS[:3] if m <= columns), COLUMNS[2])
-    units = -(-spec.n // spec.rows_of_unit)
-    return Schedule(columns, max(warps for warps in WARPS[:3] if warps <= units))
-
-
 def table_bits(weight: str) -> int | None:
     """b for 'lut{b}', else None."""
     return next((bits for bits in range(1, 9) if weight == f"lut{bits}"), None)

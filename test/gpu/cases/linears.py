@@ -16,11 +16,16 @@ from cases.case import Case
 from lowlp.errors import PaddingWarning
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule, schedule_for
+from lowlp.kernels.linear_schedules import schedule_for
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.linear_kernels import last_arguments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import linear_matrix as matrix
 from linear_matrix import TYPES, Config
+
+# Few, so that blocks share tiles of small matrices.
+MULTIPROCESSORS = 5
 
 
 @functools.lru_cache(maxsize=8)
@@ -44,11 +49,13 @@ def linear_case(
     activation = next(kind for kind in matrix.ACTIVATIONS if x.dtype == TYPES[kind])
     bias_type = "" if bias is None else next(kind for kind in TYPES if bias.dtype == TYPES[kind])
     spec = spec_for(qw, activation, out, bias_type, aligned=k % 8 == 0)
-    kernel = compiled(spec, schedule or schedule_for(spec, m), arch)
+    schedule = schedule or schedule_for(spec, m)
+    kernel = compiled(spec, schedule, arch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PaddingWarning)
         operands = host_operands(qw, activation)
     values = [x, *operands, *([] if bias is None else [bias]), np.zeros((m, n), TYPES[out]), m, k]
+    values.extend(last_arguments(spec, schedule, m, MULTIPROCESSORS))
     names = [parameter.name for parameter in kernel.description.parameters]
     with np.errstate(over="ignore"):
         if tolerance == 0.0:

@@ -1,0 +1,217 @@
+"""Which schedule a kernel for `linear` takes.
+
+`candidates` are the schedules that fit a GPU, `estimated_us` says what each would take, and `schedule_for` chooses:
+what was measured for the nearest shape (`tuned/*.json`, which `lowlp tune` writes), else the best by estimate.
+
+All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline differ:
+so a row's sums are added in one order, whatever the other rows are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ..language.control_flow import MAX_STAGES
+from .linear_spec import LinearSpec, Schedule
+from .linear_streaming import can_stream
+
+CLASSES: Final = (16, 32)
+"""The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
+
+_FEW = 16
+"""Up to so many rows, columns follow M and nothing else does."""
+
+_TUNED = Path(__file__).parent / "tuned"
+# How far, in factors of two of N and K together, a measured shape may be away.
+_FAR: Final = 2.5
+
+
+@dataclass(frozen=True)
+class Device:
+    """What estimates know of a GPU: an H200 (its ceilings as measured by `lowlp bench`)."""
+
+    multiprocessors: int = 132
+    bytes_per_us: float = 4.4e6
+    cycles_per_us: float = 1750.0
+    shared_bytes: int = 227 * 1024
+    launch_us: float = 5.0
+
+
+H200: Final = Device()
+
+
+def class_of(m: int) -> int:
+    """The class that m rows fall into."""
+    return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
+
+
+def schedule_for(spec: LinearSpec, m: int) -> Schedule:
+    """The schedule for m rows of x."""
+    found = _measured(spec, class_of(m)) or _best(spec, class_of(m))
+    if found is None:
+        return _plain(spec, m)
+    return fitted(spec, dataclasses.replace(found, columns=_columns(m)))
+
+
+def _columns(m: int) -> int:
+    return next((columns for columns in (8, *CLASSES) if m <= columns), CLASSES[-1])
+
+
+def _plain(spec: LinearSpec, m: int) -> Schedule:
+    """Of a kernel without stages: as few columns as hold m rows, and as many warps as have units."""
+    units = -(-spec.n // spec.rows_of_unit)
+    return Schedule(_columns(m), max(warps for warps in (1, 2, 4) if warps <= units))
+
+
+# --- what fits --------------------------------------------------------------------------------------------------------
+
+
+def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Bytes of shared memory that a stage takes: weights, x, scales, zero points."""
+    groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
+    weights = schedule.rows * schedule.stage_k * spec.bits // 8
+    x = schedule.columns * schedule.stage_k * 2
+    per_row = 4 if spec.scale == "f32" else 2
+    scales = groups * max(128, schedule.rows * per_row)
+    return weights + x + scales * (2 if spec.corrector else 1)
+
+
+def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Bytes of shared memory beside the stages: of the exchange of slices, of tables and barriers."""
+    exchange = schedule.rows * schedule.columns * 4 * schedule.slices if schedule.slices > 1 else 0
+    table = 48 * 1024 if spec.table else 0
+    return exchange + table + 1024
+
+
+def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Schedule:
+    """The schedule with as many stages as fit, with fewer blocks on an SM where not even three do."""
+    for blocks in range(schedule.blocks_per_sm, 0, -1):
+        room = device.shared_bytes // blocks - 1024 - other_bytes(spec, schedule)
+        stages = min(MAX_STAGES - 1, room // stage_bytes(spec, schedule))
+        if stages >= 3 or blocks == 1:
+            return dataclasses.replace(schedule, stages=max(2, stages), blocks_per_sm=blocks)
+    raise AssertionError("unreachable")
+
+
+def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
+    room = device.shared_bytes // schedule.blocks_per_sm - 1024 - other_bytes(spec, schedule)
+    if room < 3 * stage_bytes(spec, schedule):
+        return False
+    # Sums of a tile and of a group, fragments of x, words and fragments of weights.
+    sums = schedule.row_tiles * schedule.columns // 2
+    registers = 40 + 2 * sums + schedule.columns // 8 * 8 + schedule.row_tiles * (4 + spec.bits // 2)
+    return registers <= 240 and registers * (schedule.threads + 32) * schedule.blocks_per_sm <= 64 * 1024
+
+
+def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[Schedule]:
+    """The schedules for up to `rows` rows of x, a number of `CLASSES`, that fit the device."""
+    divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), (1, 2), (1, 2, 3))
+    for warps, row_tiles, slices, units, blocks in divisions:
+        if not (warps * slices >= 4 and 8 <= warps * slices * blocks <= 16):
+            continue
+        schedule = Schedule(
+            columns=rows,
+            warps=warps,
+            stages=2,
+            row_tiles=row_tiles,
+            slices=slices,
+            units=units,
+            blocks_per_sm=blocks,
+        )
+        is_small = schedule.rows <= max(64, spec.n) and schedule.step_k <= spec.k
+        if is_small and can_stream(spec, schedule) and _fits(spec, schedule, device):
+            yield fitted(spec, schedule, device)
+
+
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+# Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
+_DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
+
+
+def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
+    """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
+    none is shared."""
+    tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
+    resident = multiprocessors * schedule.blocks_per_sm
+    if 3 * resident <= 4 * tiles <= 4 * resident:
+        return tiles
+    return min(tiles * -(-spec.k // schedule.stage_k), resident)
+
+
+def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
+    """What the kernel would take, in microseconds, from cold caches."""
+    tiles_of_rows = -(-spec.n // schedule.rows)
+    tiles = -(-m // schedule.columns) * tiles_of_rows
+    stages_of_tile = -(-spec.k // schedule.stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    stages_of_block = math.ceil(tiles * stages_of_tile / blocks)
+    stages_of_sm = stages_of_block * math.ceil(blocks / device.multiprocessors)
+
+    per_group = 2 if spec.corrector else 1
+    weight_bytes = spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group
+    # x comes from the L2 cache for each tile of rows.
+    x_bytes = tiles_of_rows * m * spec.k * 2 * 0.3
+    memory = (weight_bytes + x_bytes + 4 * m * spec.n) / device.bytes_per_us
+
+    # Of a warp, in a stage; an SM issues four at once, of which dependent ones leave gaps.
+    pairs = schedule.row_tiles * schedule.units * schedule.steps * 16
+    decode = pairs * (_DECODE[spec.bits] + (3 if spec.table else 0))
+    products = schedule.units * schedule.steps * 4 * (schedule.row_tiles + 1) * schedule.columns / 8
+    sums = schedule.row_tiles * schedule.columns / 2 * 3 * schedule.steps
+    instructions = 40 + decode + 1.6 * products + sums + schedule.units * schedule.steps * (schedule.columns / 4 + 4)
+    warps = schedule.warps * schedule.slices
+    resident_warps = warps * min(schedule.blocks_per_sm, math.ceil(blocks / device.multiprocessors))
+    rate = min(2.2, 0.19 * resident_warps)
+    compute = stages_of_sm * instructions * warps / rate / device.cycles_per_us
+
+    shared_tiles = tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0
+    ending = 0.4 + (0.4 if schedule.slices > 1 else 0) + (2.0 if shared_tiles else 0.0)
+    return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
+
+
+@functools.lru_cache(maxsize=4096)
+def _best(spec: LinearSpec, rows: int) -> Schedule | None:
+    """The candidate that is best by estimate; None where there is none. Small and full numbers of rows count alike."""
+    shapes = (1, rows) if rows == _FEW else (rows,)
+
+    def cost(schedule: Schedule) -> float:
+        return sum(estimated_us(spec, schedule, m) for m in shapes)
+
+    return min(candidates(spec, rows), key=cost, default=None)
+
+
+# --- what was measured ------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _tables() -> list[dict[str, Any]]:
+    return [entry for path in sorted(_TUNED.glob("*.json")) for entry in json.loads(path.read_text())["entries"]]
+
+
+def kind_of(spec: LinearSpec) -> str:
+    """What a measurement is valid for beside the shape: the type of weights, or its bits of a table, and the group."""
+    correction = "z" if spec.corrector else ""
+    return f"{spec.weight}{correction} g{spec.group_size if spec.groups > 1 else 0} {spec.activation}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _measured(spec: LinearSpec, rows: int) -> Schedule | None:
+    """The schedule of the nearest shape that was measured for such weights; None where none is near."""
+    best, distance = None, _FAR
+    for entry in _tables():
+        if entry["kind"] != kind_of(spec) or entry["m"] != rows:
+            continue
+        far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
+        schedule = Schedule(**entry["schedule"])
+        if far < distance and can_stream(spec, schedule) and schedule.step_k <= spec.k:
+            best, distance = schedule, far
+    return best

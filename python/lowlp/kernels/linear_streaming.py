@@ -1,12 +1,7 @@
 """y = x @ w^T at the speed of memory: the work of all tiles, cut into equal ranges of stages.
 
-As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T. All
-stages, tile by tile, are divided into ranges of equal length, one for each block (Stream-K), and a block takes its
-range from the end to the begin; the loads of its loop are begun some stages ahead (`ll.range(..., stages=...)`).
-
-A tile whose stages belong to several blocks is summed by the one of highest index, which comes to it last, in the order
-of the blocks. It waits only for blocks of lower index, which came to the tile first. So the order of sums follows from
-shape and schedule alone, and the launch makes progress however many blocks are resident.
+As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T; blocks
+share all stages of all tiles (`linear_shares`), and the loads of a block's loop are begun some stages ahead.
 
 In a block, warps lie along N and, as slices, along K; the sums of the slices are added at the end of a tile.
 
@@ -33,6 +28,7 @@ from .linear_parts import (
     needs_sum_of_x,
     parameters_of,
 )
+from .linear_shares import end_tile, share_of
 from .linear_spec import LinearSpec, Schedule
 
 _UNIT_STEPS = UNIT_K // STEP_K
@@ -86,10 +82,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride, blocks):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
-        total = ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile)
-        shares = ll.minimum(blocks, total)
-        begin, end = ll.minimum(block, shares) * total // shares, ll.minimum(block + 1, shares) * total // shares
-
+        share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
         x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
         w_view = ll.view_packed(
             weights,
@@ -127,46 +120,32 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             return added(spec, acc, raw, sum_x, scale, corrector, table_unscale)
 
         @ll.inline
-        def finish(acc, row, column):  # type: ignore[no-untyped-def]
+        def finish(part, acc, row, column):  # type: ignore[no-untyped-def]
             tile_rows = acc.layout.reduce([1], keep_dims=True)
             ll.store_global(finished(spec, acc, scale2, bias, row, tile_rows), y_view, offsets=[row, column])
 
         acc = ll.full(0.0, "f32", layout=layouts.sums)
-        for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
-            number = ll.assume_range(end - 1 - done, 0, 1 << 31)
+        for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):
+            number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
             tile, stage = number // stages_of_tile, number % stages_of_tile
             row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns
             for step in range(schedule.steps):
                 acc = with_step(acc, step, row, column, stage)
-            if (stage == 0) | (number == begin):
+            if (stage == 0) | (number == share.begin):
                 tile_sums = acc
                 if schedule.slices > 1:
                     tile_sums = ll.sum(ll.view(acc, dtype="f32", layout=layouts.sliced_sums), 0)
-                first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
-                if (number == first) & (end >= behind):
-                    finish(tile_sums, row, column)
-                else:
-                    # As all threads hold it; of each block the part of its last tile, and of its first.
-                    flat = layouts.shares
-                    parts = ll.alloc_global("f32", lambda blocks: (blocks, 2, *layouts.shares.shape))
-                    arrived = ll.alloc_global("int32", lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,), zeroed=True)
-                    part = ll.view(tile_sums, dtype="f32", layout=flat)
-                    if end < behind:
-                        is_last = ll.minimum(number - first, 1)
-                        ll.store_global(part, parts, offsets=[block, is_last, 0], in_bounds=True)
-                        ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
-                    else:
-                        # The block that has the tile's first stage.
-                        other = ((first + 1) * shares - 1) // total
-                        ll.semaphore_acquire(arrived, offsets=[tile], value=block - other)
-                        is_last = 0
-                        while other < block:
-                            part = part + ll.load_global(
-                                parts, offsets=[other, is_last, 0], layout=flat, in_bounds=True
-                            )
-                            other, is_last = other + 1, 1
-                        ll.semaphore_release(arrived, offsets=[tile], value=0)
-                        finish(ll.view(part, dtype="f32", layout=tile_sums.layout), row, column)
+                end_tile(
+                    share,
+                    number,
+                    stages_of_tile,
+                    lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
+                    (tile_sums,),
+                    threads,
+                    finish,
+                    row,
+                    column,
+                )
                 acc = ll.full(0.0, "f32", layout=layouts.sums)
 
     return ll.make_kernel(

@@ -135,8 +135,9 @@ def _prepare(qw: QuantizedTensor, x: Any, bias: Any, out_dtype: str | None, m: i
     check_shapes(x.shape, None if bias is None else bias.shape, qw)
     out = out_dtype or activation
     spec = spec_for(qw, activation, out, "" if bias is None else names[bias.dtype], aligned)
-    schedule = schedule_for(spec, m)
-    launcher = gpu_kernel(spec, schedule, arch_of(x.get_device())).launcher
+    arch = arch_of(x.get_device())
+    schedule = schedule_for(spec, m, arch)
+    launcher = gpu_kernel(spec, schedule, arch).launcher
     last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
     with torch.cuda.device(x.device):
         tensors = qw.prepared(f"{x.device} {activation}", lambda: device_operands(qw, activation, x.device))

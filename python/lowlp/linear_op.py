@@ -141,7 +141,7 @@ def compile_linear(
         aligned=True,
     )
     if schedule is None:
-        schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX)
+        schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX, target)
     return compile(linear_kernel(spec, schedule), target, notes=notes_of(spec, schedule, meant_for))
 
 

@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -22,14 +22,17 @@ from typing import Any, Final
 import lowlp_runtime
 from lowlp_runtime.errors import LowlpError
 
-from .kernels.linear_schedules import CLASSES, candidates, estimated_us, kind_of
+from .kernels.linear_schedules import CLASSES, candidates, estimated_us, for_rows, kind_of
 from .kernels.linear_spec import LinearSpec, Schedule
 from .linear_kernels import gpu_kernel, last_arguments
 
 FORMAT: Final = 1
 
 # What a schedule holds whatever the columns and the depth of the pipeline are.
-_DIVISION: Final = ("warps", "row_tiles", "slices", "units", "steps", "producer", "blocks_per_sm")
+_DIVISION: Final = (
+    *("warps", "row_tiles", "slices", "units", "steps", "producer", "blocks_per_sm"),
+    *("warpgroups", "scales_on", "under_way"),
+)
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,14 @@ class Problem:
         return (1, 8, self.m) if self.m == CLASSES[0] else (self.m,)
 
 
-def shortlist(problem: Problem, count: int) -> list[Schedule]:
+def shortlist(problem: Problem, count: int, arch: str) -> list[Schedule]:
     """The `count` divisions of the work that are best by estimate."""
     spec = problem.spec
 
     def cost(schedule: Schedule) -> float:
         return sum(estimated_us(spec, schedule, m) for m in problem.rows)
 
-    return sorted(candidates(spec, problem.m), key=cost)[:count]
+    return sorted(candidates(spec, problem.m, arch), key=cost)[:count]
 
 
 def tune(
@@ -103,27 +106,22 @@ _Compiled = list[tuple[Schedule, dict[int, Schedule], list["Future[str]"]]]
 
 def _begin(pool: ProcessPoolExecutor, problem: Problem, count: int, arch: str) -> tuple[Problem, _Compiled]:
     work: _Compiled = []
-    for division in shortlist(problem, count):
-        of_rows = {m: _for_rows(problem.spec, division, m) for m in problem.rows}
+    for division in shortlist(problem, count, arch):
+        of_rows = {m: for_rows(problem.spec, division, m, arch) for m in problem.rows}
         distinct = dict.fromkeys(of_rows.values())
         work.append((division, of_rows, [pool.submit(_compile, problem.spec, each, arch) for each in distinct]))
     return problem, work
 
 
-def _for_rows(spec: LinearSpec, division: Schedule, m: int) -> Schedule:
-    from .kernels.linear_schedules import fitted
-
-    columns = next(columns for columns in (8, *CLASSES) if m <= columns)
-    return fitted(spec, replace(division, columns=columns))
-
-
 def _compile(spec: LinearSpec, schedule: Schedule, arch: str) -> str:
-    """Puts the kernel into the cache on disk; says why not."""
+    """Puts the kernel into the cache on disk; says why it is of no use."""
     try:
-        _ = gpu_kernel(spec, schedule, arch).cubin
+        kernel = gpu_kernel(spec, schedule, arch)
+        _ = kernel.cubin
     except LowlpError as error:
         return str(error).splitlines()[0]
-    return ""
+    facts = [note for note in kernel.description.notes.values() if isinstance(note, dict)]
+    return "it spills" if any(note.get("spilled bytes per thread") for note in facts) else ""
 
 
 def _measure(problem: Problem, compiled: tuple[Problem, _Compiled], arch: str) -> dict[str, Any] | None:
@@ -145,6 +143,7 @@ def _measure(problem: Problem, compiled: tuple[Problem, _Compiled], arch: str) -
         "n": n,
         "k": k,
         "m": m,
+        "arch": arch,
         "schedule": {"stages": 2, **schedule},
         "us": {str(rows): round(us, 2) for rows, us in found.items()},
         "us_of_estimate": {str(rows): round(us, 2) for rows, us in first.items()},

@@ -20,14 +20,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..language.control_flow import MAX_STAGES
+from ..targets import target
+from .linear_operands import NUMPY_TYPES
 from .linear_spec import LinearSpec, Schedule
 from .linear_streaming import can_stream
+from .linear_wide import can_go_wide
 
-CLASSES: Final = (16, 32)
+CLASSES: Final = (16, 32, 64, 128)
 """The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
 
-_FEW = 16
+_FEW: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
+_STREAMED_COLUMNS: Final = 32
+"""The most columns of a tile without warpgroups."""
 
 _TUNED = Path(__file__).parent / "tuned"
 # How far, in factors of two of N and K together, a measured shape may be away.
@@ -41,6 +46,7 @@ class Device:
     multiprocessors: int = 132
     bytes_per_us: float = 4.4e6
     cycles_per_us: float = 1750.0
+    tensor_tflops: float = 700.0
     shared_bytes: int = 227 * 1024
     launch_us: float = 5.0
 
@@ -48,27 +54,35 @@ class Device:
 H200: Final = Device()
 
 
+def device_like(arch: str) -> Device:
+    """An H200 with as much shared memory as the architecture has."""
+    return dataclasses.replace(H200, shared_bytes=target(arch).max_shared_bytes_per_block)
+
+
 def class_of(m: int) -> int:
     """The class that m rows fall into."""
     return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
 
 
-def schedule_for(spec: LinearSpec, m: int) -> Schedule:
-    """The schedule for m rows of x."""
-    found = _measured(spec, class_of(m)) or _best(spec, class_of(m))
-    if found is None:
-        return _plain(spec, m)
-    return fitted(spec, dataclasses.replace(found, columns=_columns(m)))
+def schedule_for(spec: LinearSpec, m: int, arch: str = "sm_90a") -> Schedule:
+    """The schedule for m rows of x on an architecture."""
+    rows = class_of(m)
+    found = _measured(spec, rows, arch) or _best(spec, rows, arch)
+    return for_rows(spec, found, m, arch) if found else _plain(spec, m)
 
 
-def _columns(m: int) -> int:
-    return next((columns for columns in (8, *CLASSES) if m <= columns), CLASSES[-1])
+def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a") -> Schedule:
+    """A division of the work with the columns that m rows need, and as many stages as fit."""
+    widest = CLASSES[-1] if division.warpgroups else _STREAMED_COLUMNS
+    columns = next((columns for columns in (8, *CLASSES) if m <= columns), widest)
+    return fitted(spec, dataclasses.replace(division, columns=min(columns, widest)), device_like(arch))
 
 
 def _plain(spec: LinearSpec, m: int) -> Schedule:
     """Of a kernel without stages: as few columns as hold m rows, and as many warps as have units."""
     units = -(-spec.n // spec.rows_of_unit)
-    return Schedule(_columns(m), max(warps for warps in (1, 2, 4) if warps <= units))
+    columns = next((columns for columns in (8, 16) if m <= columns), 32)
+    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= units))
 
 
 # --- what fits --------------------------------------------------------------------------------------------------------
@@ -76,59 +90,96 @@ def _plain(spec: LinearSpec, m: int) -> Schedule:
 
 def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Bytes of shared memory that a stage takes: weights, x, scales, zero points."""
-    groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
+    groups = -(-schedule.stage_k // spec.group_size)
+    if not schedule.warpgroups:
+        groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
     x = schedule.columns * schedule.stage_k * 2
-    per_row = 4 if spec.scale == "f32" else 2
-    scales = groups * max(128, schedule.rows * per_row)
+    scales = groups * max(128 * schedule.row_tiles, schedule.rows * NUMPY_TYPES[spec.scale].itemsize)
     return weights + x + scales * (2 if spec.corrector else 1)
 
 
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
-    """Bytes of shared memory beside the stages: of the exchange of slices, of tables and barriers."""
+    """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers."""
     exchange = schedule.rows * schedule.columns * 4 * schedule.slices if schedule.slices > 1 else 0
+    if schedule.warpgroups:
+        exchange = 64 * schedule.warpgroups * schedule.columns * NUMPY_TYPES[spec.out].itemsize
     table = 48 * 1024 if spec.table else 0
-    return exchange + table + 1024
+    return exchange + table + 2048
+
+
+def _stages(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
+    """How many stages fit beside the other blocks of an SM."""
+    room = device.shared_bytes // schedule.blocks_per_sm - 1024 - other_bytes(spec, schedule)
+    return min(MAX_STAGES - 1, room // stage_bytes(spec, schedule))
 
 
 def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Schedule:
-    """The schedule with as many stages as fit, with fewer blocks on an SM where not even three do."""
+    """The schedule with as many stages as fit, with fewer blocks on an SM where not even two do."""
     for blocks in range(schedule.blocks_per_sm, 0, -1):
-        room = device.shared_bytes // blocks - 1024 - other_bytes(spec, schedule)
-        stages = min(MAX_STAGES - 1, room // stage_bytes(spec, schedule))
-        if stages >= 3 or blocks == 1:
-            return dataclasses.replace(schedule, stages=max(2, stages), blocks_per_sm=blocks)
+        fewer = dataclasses.replace(schedule, blocks_per_sm=blocks)
+        stages = _stages(spec, fewer, device)
+        if stages >= 2 or blocks == 1:
+            return dataclasses.replace(fewer, stages=max(2, stages))
     raise AssertionError("unreachable")
 
 
-def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
-    room = device.shared_bytes // schedule.blocks_per_sm - 1024 - other_bytes(spec, schedule)
-    if room < 3 * stage_bytes(spec, schedule):
-        return False
-    # Sums of a tile and of a group, fragments of x, words and fragments of weights.
+def _registers(spec: LinearSpec, schedule: Schedule) -> int:
+    """An estimate of what a thread needs: sums of a tile and of a group, fragments, words."""
+    if schedule.warpgroups:
+        sums = schedule.row_tiles * schedule.columns // 2 * (2 if schedule.scales_on == "sums" else 1)
+        return 28 + sums + 8 * schedule.under_way
     sums = schedule.row_tiles * schedule.columns // 2
-    registers = 40 + 2 * sums + schedule.columns // 8 * 8 + schedule.row_tiles * (4 + spec.bits // 2)
-    return registers <= 240 and registers * (schedule.threads + 32) * schedule.blocks_per_sm <= 64 * 1024
+    return 40 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
 
 
-def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[Schedule]:
-    """The schedules for up to `rows` rows of x, a number of `CLASSES`, that fit the device."""
+def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
+    threads = (schedule.threads + (32 if schedule.producer else 0)) * schedule.blocks_per_sm
+    registers = _registers(spec, schedule)
+    enough = registers <= 240 and registers * threads <= 64 * 1024
+    return enough and _stages(spec, schedule, device) >= (2 if schedule.stage_k >= 256 else 3)
+
+
+def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
+    """The schedules for up to `rows` rows of x, a number of `CLASSES`, that fit the architecture."""
+    device = device_like(arch)
+    drafts = _streamed(rows)
+    if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
+        drafts = itertools.chain(drafts, _wide(rows))
+    for draft in drafts:
+        is_small = draft.rows <= max(64, spec.n) and draft.stage_k <= spec.k
+        if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and _fits(spec, draft, device):
+            yield fitted(spec, draft, device)
+
+
+def _streamed(rows: int) -> Iterator[Schedule]:
     divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), (1, 2), (1, 2, 3))
     for warps, row_tiles, slices, units, blocks in divisions:
-        if not (warps * slices >= 4 and 8 <= warps * slices * blocks <= 16):
-            continue
-        schedule = Schedule(
+        if warps * slices >= 4 and 8 <= warps * slices * blocks <= 16:
+            yield Schedule(
+                columns=min(rows, _STREAMED_COLUMNS),
+                warps=warps,
+                stages=2,
+                row_tiles=row_tiles,
+                slices=slices,
+                units=units,
+                blocks_per_sm=blocks,
+            )
+
+
+def _wide(rows: int) -> Iterator[Schedule]:
+    divisions = itertools.product((2, 3, 4), (1, 2), (2, 4), ("sums", "weights"), (True, False), (1, 2))
+    for warpgroups, row_tiles, steps, scales_on, producer, blocks in divisions:
+        yield Schedule(
             columns=rows,
-            warps=warps,
             stages=2,
+            warpgroups=warpgroups,
             row_tiles=row_tiles,
-            slices=slices,
-            units=units,
+            steps=steps,
+            scales_on=scales_on,
+            producer=producer,
             blocks_per_sm=blocks,
         )
-        is_small = schedule.rows <= max(64, spec.n) and schedule.step_k <= spec.k
-        if is_small and can_stream(spec, schedule) and _fits(spec, schedule, device):
-            yield fitted(spec, schedule, device)
 
 
 # --- what it takes ----------------------------------------------------------------------------------------------------
@@ -149,6 +200,8 @@ def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: in
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
     """What the kernel would take, in microseconds, from cold caches."""
+    if schedule.warpgroups:
+        return _estimated_wide_us(spec, schedule, m, device)
     tiles_of_rows = -(-spec.n // schedule.rows)
     tiles = -(-m // schedule.columns) * tiles_of_rows
     stages_of_tile = -(-spec.k // schedule.stage_k)
@@ -178,15 +231,38 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
 
 
+def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups: the tensor cores wait while weights are decoded, the less the more warpgroups."""
+    tiles_of_rows = -(-spec.n // schedule.rows)
+    columns = -(-m // schedule.columns) * schedule.columns
+    per_group = 2 if spec.corrector else 1
+    weight_bytes = (spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group) * (
+        columns / schedule.columns
+    )
+    x_bytes = tiles_of_rows * columns * spec.k * 2 * 0.3
+    memory = (weight_bytes + x_bytes + 4 * m * spec.n) / device.bytes_per_us
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    stages = tiles_of_rows * columns // schedule.columns * -(-spec.k // schedule.stage_k)
+    idle = math.ceil(stages / blocks) * blocks / stages
+    products = 2e-6 * spec.n * spec.k * columns / device.tensor_tflops * idle
+    warps = 4 * schedule.warpgroups * schedule.blocks_per_sm
+    decode = _DECODE[spec.bits] + (3 if spec.table else 0) + (1.5 if schedule.scales_on == "weights" else 0.5)
+    decoding = spec.n * spec.k / 2 * decode * (columns / schedule.columns) * idle
+    decoding /= 62.0 * min(1.0, warps / 16) * device.multiprocessors * device.cycles_per_us
+    waiting = (0.25 if schedule.producer else 0.35) + 0.2 * (schedule.stage_k < 256)
+    shared_tiles = 2.0 if stages % blocks else 0.0
+    return device.launch_us + max(memory, products) + waiting * decoding + 0.2 * min(memory, products) + shared_tiles
+
+
 @functools.lru_cache(maxsize=4096)
-def _best(spec: LinearSpec, rows: int) -> Schedule | None:
+def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
     """The candidate that is best by estimate; None where there is none. Small and full numbers of rows count alike."""
     shapes = (1, rows) if rows == _FEW else (rows,)
 
     def cost(schedule: Schedule) -> float:
         return sum(estimated_us(spec, schedule, m) for m in shapes)
 
-    return min(candidates(spec, rows), key=cost, default=None)
+    return min(candidates(spec, rows, arch), key=cost, default=None)
 
 
 # --- what was measured ------------------------------------------------------------------------------------------------
@@ -204,7 +280,7 @@ def kind_of(spec: LinearSpec) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(spec: LinearSpec, rows: int) -> Schedule | None:
+def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
     """The schedule of the nearest shape that was measured for such weights; None where none is near."""
     best, distance = None, _FAR
     for entry in _tables():
@@ -212,6 +288,7 @@ def _measured(spec: LinearSpec, rows: int) -> Schedule | None:
             continue
         far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
         schedule = Schedule(**entry["schedule"])
-        if far < distance and can_stream(spec, schedule) and schedule.step_k <= spec.k:
+        has_program = (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
+        if far < distance and has_program and schedule.stage_k <= spec.k and entry["arch"] == arch:
             best, distance = schedule, far
     return best

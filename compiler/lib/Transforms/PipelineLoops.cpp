@@ -122,10 +122,14 @@ private:
 
   //===--- A producer -----------------------------------------------------===//
 
-  /// Whether what the copies need can be computed at the begin of the kernel.
+  /// Whether what the copies need can be computed at the begin of the kernel,
+  /// and the other warps come to the loop for certain.
   bool canProduce() {
-    if (llvm::any_of(kernel.getBody().getOps<ProducerWarpOp>(),
-                     [](ProducerWarpOp) { return true; }))
+    WalkResult other = kernel.walk([](Operation *op) {
+      return isa<ProducerWarpOp, ExitOp>(op) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+    });
+    if (other.wasInterrupted())
       return false;
     llvm::SetVector<Operation *> ops;
     return collectBefore(ops);
@@ -518,6 +522,13 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
         loop.emitOpError("has stages, and must stand in the body of the kernel "
                          "itself, but is in a ")
             << loop->getParentOp()->getName();
+        return signalPassFailure();
+      }
+      WalkResult ends =
+          loop.walk([](ExitOp) { return WalkResult::interrupt(); });
+      if (ends.wasInterrupted()) {
+        loop.emitOpError("has stages, and must not end the block by "
+                         "lowlp.exit: copies are under way");
         return signalPassFailure();
       }
       PipelinedLoads loads = findPipelinedLoads(loop, hasTensorCopies);

@@ -15,6 +15,8 @@ using namespace lowlp;
 /// What tensor copies move at once, and where they may begin in shared memory.
 static constexpr int64_t kChunkBytes = 16;
 static constexpr int64_t kPlaceBytes = 128;
+/// Of what they copy at once, but for rows, which `lowlp.copy_tensor` divides.
+static constexpr int64_t kMaxExtent = 256;
 
 //===----------------------------------------------------------------------===//
 // Rings
@@ -111,6 +113,8 @@ static Value getWrittenView(Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
       .Case<StoreGlobalOp, ScatterGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
           [](auto access) -> Value { return access.getDestination(); })
+      .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
+          [](auto semaphore) -> Value { return semaphore.getView(); })
       .Default([](Operation *) { return Value(); });
 }
 
@@ -176,8 +180,6 @@ static std::string findObstacle(LoadGlobalOp load) {
   if (!align || align.getInt() % kChunkBytes != 0)
     return pointer + " promises no alignment of 16 bytes";
   int64_t bytes = getElementBytes(load);
-  if (bytes > 4)
-    return "elements of " + pointer + " are wider than 4 bytes";
   if (view.getView().getType().getRank() > 5)
     return "the view of " + pointer + " has more than 5 dimensions";
   SmallVector<OpFoldResult> strides = view.getMixedStrides();
@@ -196,6 +198,10 @@ static std::string findObstacle(LoadGlobalOp load) {
   if (getPowerOf2Divisor(load.getOffsets().back()) * bytes % kChunkBytes != 0)
     return "an offset in " + pointer + " may be no multiple of 16 bytes";
   ArrayRef<int64_t> shape = load.getTile().getType().getShape();
+  if (llvm::any_of(shape.drop_back(),
+                   [](int64_t extent) { return extent > kMaxExtent; }))
+    return "an extent of the part of " + pointer + " is more than " +
+           std::to_string(kMaxExtent);
   if (shape.back() * bytes % kChunkBytes != 0)
     return "rows of the part of " + pointer + " are no multiples of 16 bytes";
   return "";

@@ -126,3 +126,27 @@ lowlp.kernel @small_floats(%pa: !lowlp.ptr<f8E4M3FN>, %pb: !lowlp.ptr<f8E5M2>, %
   lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c5, !lowlp.global<16x8xf32>
   lowlp.return
 }
+
+// Two slices of K: each of two warps has all rows and its half of K, and so one instruction; the program adds the sums.
+!a_slices = !lowlp.tile<16x32xf16, column_spatial(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!b_slices = !lowlp.tile<32x8xbf16, spatial(2, 1).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!w_slices = !lowlp.tile<32x8xf16, spatial(2, 1).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!c_slices = !lowlp.tile<32x8xf32, spatial(2, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @slices
+// CHECK: simt.mma %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf16>, vector<4xf16>, vector<4xf32>
+// CHECK-NOT: simt.mma
+// CHECK: gpu.return
+lowlp.kernel @slices(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<bf16>, %pc: !lowlp.ptr<f32>, %x: f32)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %va = lowlp.view_global %pa shape [16, 32] : !lowlp.ptr<f16> -> !lowlp.global<16x32xf16>
+  %vb = lowlp.view_global %pb shape [32, 8] : !lowlp.ptr<bf16> -> !lowlp.global<32x8xbf16>
+  %vc = lowlp.view_global %pc shape [32, 8] : !lowlp.ptr<f32> -> !lowlp.global<32x8xf32>
+  %a = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x32xf16> -> !a_slices
+  %w = lowlp.load_global %vb[%c0, %c0] in_bounds : !lowlp.global<32x8xbf16> -> !b_slices
+  %b = lowlp.cast %w : !b_slices -> !w_slices
+  %c = lowlp.splat %x : f32 -> !c_slices
+  %d = lowlp.dot %a, %b, %c : !a_slices, !w_slices, !c_slices
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c_slices, !lowlp.global<32x8xf32>
+  lowlp.return
+}

@@ -83,3 +83,14 @@ lowlp.kernel @tanh(%p: !lowlp.ptr<f32>)
   lowlp.store_global %b, %v[%c0] : !f32, !lowlp.global<32xf32>
   lowlp.return
 }
+
+// CHECK-LABEL: gpu.func @fma
+// CHECK: math.fma %{{.*}}, %{{.*}}, %{{.*}} : vector<1xf32>
+lowlp.kernel @fma(%p: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [32] : !lowlp.ptr<f32> -> !lowlp.global<32xf32>
+  %a = lowlp.load_global %v[%c0] : !lowlp.global<32xf32> -> !f32
+  %b = lowlp.fma %a, %a, %a : !f32
+  lowlp.store_global %b, %v[%c0] : !f32, !lowlp.global<32xf32>
+  lowlp.return
+}

@@ -30,6 +30,20 @@ module attributes {gpu.container_module} {
       // CHECK: llvm.call @lowlpCpuCopyTensor(%[[THREAD]], %{{.*}}, %{{.*}}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
       simt.copy_tensor %map of %g extents [%i, %i] strides [%i] at [%i, %i] to %s[%i] box [16, 64]
         element_bytes 2 swizzle 128 signals %s[%i] : !simt.ptr<global> to !simt.ptr<shared>, !simt.ptr<shared>
+      // The lanes of 4 warps, one by one.
+      // CHECK: %[[LANES:.*]] = llvm.mlir.constant(128 : i64)
+      // CHECK: llvm.call @lowlpCpuMbarrierInit(%[[THREAD]], %[[S]], %[[I]], %[[LANES]], %{{.*}})
+      simt.mbarrier_init %s[%i] arrivals 4 by_warps : !simt.ptr<shared>
+      // CHECK: llvm.call @lowlpCpuMbarrierArrive(%[[THREAD]], %[[S]], %[[I]],
+      simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
+      // One launch runs at a time: nothing to wait for.
+      // CHECK-NOT: dependen
+      simt.wait_for_dependencies
+      simt.launch_dependents
+      // CHECK: llvm.call @lowlpCpuLeaveBarriers(%[[THREAD]])
+      simt.leave_barriers
+      // CHECK: llvm.call @lowlpCpuBarrier(%[[THREAD]],
+      simt.barrier threads 256
       gpu.return
     }
   }

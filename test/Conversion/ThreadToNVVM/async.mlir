@@ -33,6 +33,23 @@ module attributes {gpu.container_module} {
       // CHECK: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];", "l,l,r,r,l,~{memory}"
       simt.copy_tensor %map of %g extents [%i, %i] strides [%i] at [%i, %i] to %s[%i] box [16, 64]
         element_bytes 2 swizzle 128 signals %s[%i] : !simt.ptr<global> to !simt.ptr<shared>, !simt.ptr<shared>
+      // By one lane of the warp, when all are there.
+      // CHECK: bar.warp.sync 0xffffffff;
+      // CHECK-SAME: @first mbarrier.arrive.shared::cta.b64 _, [$0];
+      simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
+      // CHECK: "mbarrier.init.shared::cta.b64 [$0], $1;"
+      simt.mbarrier_init %s[%i] arrivals 4 by_warps : !simt.ptr<shared>
+      // CHECK: "griddepcontrol.wait;"
+      simt.wait_for_dependencies
+      // CHECK: "griddepcontrol.launch_dependents;"
+      simt.launch_dependents
+      // Who has left is not counted, and needs no instruction.
+      // CHECK-NOT: leave
+      // CHECK: %[[NUMBER:.*]] = llvm.mlir.constant(1 : i32)
+      // CHECK: %[[THREADS:.*]] = llvm.mlir.constant(256 : i32)
+      // CHECK: nvvm.barrier id = %[[NUMBER]] number_of_threads = %[[THREADS]]
+      simt.leave_barriers
+      simt.barrier threads 256
       gpu.return
     }
   }

@@ -3,6 +3,21 @@
 // CHECK-LABEL: lowlp.kernel @control
 lowlp.kernel @control(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 32 : i64} {
   %b = lowlp.block_indices : index
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<2>
+  // CHECK: lowlp.producer_warp {
+  // CHECK-NEXT: lowlp.wait_for_dependencies
+  // CHECK-NEXT: lowlp.mbarrier_expect_bytes
+  // CHECK-NEXT: } {note}
+  lowlp.producer_warp {
+    lowlp.wait_for_dependencies
+    lowlp.mbarrier_expect_bytes %full[%b] bytes 64 : !lowlp.mbarriers<2>
+  } {note}
+  // CHECK: lowlp.first_thread {
+  // CHECK-NEXT: lowlp.mbarrier_wait
+  // CHECK-NEXT: }
+  lowlp.first_thread {
+    lowlp.mbarrier_wait %full[%b] parity %b : !lowlp.mbarriers<2>
+  }
   %c4 = arith.constant 4 : index
   %done = arith.cmpi sge, %b, %c4 : index
   // CHECK: lowlp.assume %{{.*}}, "not too many"

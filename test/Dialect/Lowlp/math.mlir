@@ -27,7 +27,10 @@ func.func @functions(%a: !tile, %b: !tile) -> !tile {
   // CHECK: lowlp.tanh %[[RSQRT]] : !lowlp.tile
   // GENERIC: "lowlp.tanh"(%{{.*}}) : (!lowlp.tile
   %tanh = lowlp.tanh %rsqrt : !tile
-  return %tanh : !tile
+  // CHECK: lowlp.fma %{{.*}}, %[[A]], %[[B]] : !lowlp.tile<96xbf16, local(3).spatial(32)>
+  // GENERIC: "lowlp.fma"(%{{.*}}, %{{.*}}, %{{.*}}) : (!lowlp.tile
+  %fma = lowlp.fma %tanh, %a, %b : !tile
+  return %fma : !tile
 }
 
 // CHECK-LABEL: func.func @choices

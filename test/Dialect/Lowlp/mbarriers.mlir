@@ -22,6 +22,9 @@ lowlp.kernel @ring(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
   lowlp.mbarrier_wait %full[%c0] parity %c0 : !lowlp.mbarriers<3>
   // CHECK: lowlp.mbarrier_arrive %[[FULL]][%{{.*}}] : !lowlp.mbarriers<3>
   lowlp.mbarrier_arrive %full[%c0] : !lowlp.mbarriers<3>
+  // CHECK: lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<2>
+  // GENERIC: "lowlp.alloc_mbarriers"() <{arrivals = 4 : i64, by_warps}> : () -> !lowlp.mbarriers<2>
+  %empty = lowlp.alloc_mbarriers arrivals 4 by_warps : !lowlp.mbarriers<2>
   // CHECK: lowlp.fence_async
   lowlp.fence_async
   // CHECK: lowlp.copy_bulk_to_global %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] to %{{.*}}[%{{.*}}, %{{.*}}] shape [16, 64] : !lowlp.shared<3x16x64xf16> to !lowlp.global<64x64xf16>
@@ -32,6 +35,16 @@ lowlp.kernel @ring(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
   // CHECK: lowlp.copy_bulk_wait 0 read
   lowlp.copy_bulk_wait 0 read
   lowlp.return
+}
+
+// Rows of more than 256 elements.
+// CHECK-LABEL: func.func @long_rows
+func.func @long_rows(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<3x4x520xf16>, %b: !lowlp.mbarriers<1>, %i: index) {
+  %v = lowlp.view_global %p shape [64, 1024] : !lowlp.ptr<f16> -> !lowlp.global<64x1024xf16>
+  // CHECK: lowlp.copy_tensor {{.*}} shape [4, 520] signals
+  lowlp.copy_tensor %v[%i, %i] to %s[%i, %i, %i] shape [4, 520] signals %b[%i]
+    : !lowlp.global<64x1024xf16> to !lowlp.shared<3x4x520xf16>, !lowlp.mbarriers<1>
+  return
 }
 
 // The swizzles of tensor copies.

@@ -26,5 +26,9 @@ lowlp.kernel @order(%p: !lowlp.ptr<si32>, %m: i32) attributes {grid = affine_map
   lowlp.semaphore_release %locks[%i], %c0 : !lowlp.global<?xsi32>
   // CHECK: lowlp.semaphore_release add %{{.*}}[%{{.*}}], %{{.*}} : !lowlp.global<?xsi32>
   lowlp.semaphore_release add %locks[%i], %c0 : !lowlp.global<?xsi32>
+  // CHECK: lowlp.wait_for_dependencies{{$}}
+  lowlp.wait_for_dependencies
+  // CHECK: lowlp.launch_dependents{{$}}
+  lowlp.launch_dependents
   lowlp.return
 }

@@ -6,6 +6,8 @@ func.func @mbarriers(%s: !simt.ptr<shared>, %i: i64, %parity: i32) {
   // CHECK: simt.mbarrier_init %{{.*}}[%{{.*}}] arrivals 128 : <shared>
   // GENERIC: "simt.mbarrier_init"(%{{.*}}, %{{.*}}) <{arrivals = 128 : i64}> : (!simt.ptr<shared>, i64) -> ()
   simt.mbarrier_init %s[%i] arrivals 128 : !simt.ptr<shared>
+  // CHECK: simt.mbarrier_init %{{.*}}[%{{.*}}] arrivals 4 by_warps : <shared>
+  simt.mbarrier_init %s[%i] arrivals 4 by_warps : !simt.ptr<shared>
   // CHECK: simt.fence_mbarrier_init
   simt.fence_mbarrier_init
   // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] : <shared>
@@ -15,8 +17,19 @@ func.func @mbarriers(%s: !simt.ptr<shared>, %i: i64, %parity: i32) {
   simt.mbarrier_arrive %s[%i] expects 4096 : !simt.ptr<shared>
   // CHECK: simt.mbarrier_wait %{{.*}}[%{{.*}}] parity %{{.*}} : <shared>
   simt.mbarrier_wait %s[%i] parity %parity : !simt.ptr<shared>
+  // CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] by_warp : <shared>
+  // GENERIC: "simt.mbarrier_arrive"(%{{.*}}, %{{.*}}) <{by_warp}> : (!simt.ptr<shared>, i64) -> ()
+  simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
   // CHECK: simt.fence_async
   simt.fence_async
+  // CHECK: simt.leave_barriers{{$}}
+  simt.leave_barriers
+  // CHECK: simt.barrier threads 256{{$}}
+  simt.barrier threads 256
+  // CHECK: simt.wait_for_dependencies{{$}}
+  simt.wait_for_dependencies
+  // CHECK: simt.launch_dependents{{$}}
+  simt.launch_dependents
   return
 }
 

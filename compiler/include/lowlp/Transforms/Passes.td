@@ -57,7 +57,7 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
     which, and what stood in the way of tensor copies.
 
     With the attribute `lowlp.producer` a warp of its own begins all tensor copies (`lowlp.producer_warp`), where what they need
-    can be computed at the begin of the kernel.
+    can be computed at the begin of the kernel, and no `lowlp.exit` may end the block before the loop.
 
     A place is laid out so that `ldmatrix` meets every bank once where the tile is held as matrices and its rows are 32, 64
     or 128 bytes.
@@ -65,7 +65,9 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
     The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
     arithmetic behind it, what is loaded through parameters that carry `lowlp.constant` is copied before it.
 
-    The loop stands in the body of the kernel itself, and its attributes are gone behind the pass.
+    Requires: the loop stands in the body of the kernel itself, and no `lowlp.exit` in it.
+
+    Guarantees: the attributes of loops are gone.
 
     Before:
 

@@ -1,0 +1,80 @@
+// RUN: lowlp-opt %s --lowlp-convert-to-thread --canonicalize --cse | FileCheck %s
+
+// The producer is the warp behind the two of the kernel. All three meet once; from then on barriers are of two. What one
+// thread does is not asked again whether it is the first.
+// CHECK-LABEL: gpu.func @producer
+// CHECK-SAME: known_block_size = array<i32: 96, 1, 1>
+// CHECK-SAME: lowlp.dependent_launch
+// CHECK-SAME: lowlp.producer_warp
+// CHECK: simt.mbarrier_init %[[FULL:.*]][%{{.*}}] arrivals 1 : <shared>
+// CHECK: simt.mbarrier_init %[[EMPTY:.*]][%{{.*}}] arrivals 2 by_warps : <shared>
+// CHECK: gpu.barrier
+// CHECK: %[[IS_PRODUCER:.*]] = arith.cmpi uge, %[[THREAD:.*]], %c64 : index
+// CHECK: scf.if %[[IS_PRODUCER]] {
+// CHECK-NEXT: simt.leave_barriers
+// CHECK-NEXT: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[THREAD]], %c64 : index
+// CHECK-NEXT: scf.if %[[IS_FIRST]] {
+// CHECK-NEXT: simt.wait_for_dependencies
+// CHECK-NEXT: simt.mbarrier_wait %[[EMPTY]]
+// CHECK-NEXT: simt.fence_async
+// CHECK-NEXT: simt.mbarrier_arrive %[[FULL]][%{{.*}}] expects 512 : <shared>
+// CHECK-NOT: scf.if
+// CHECK: simt.copy_tensor
+// CHECK: }
+// CHECK-NEXT: simt.exit
+// CHECK-NEXT: }
+// CHECK: simt.mbarrier_wait %[[FULL]]
+// CHECK: simt.mbarrier_arrive %[[EMPTY]][%{{.*}}] by_warp : <shared>
+// CHECK: simt.barrier threads 64
+// CHECK-NOT: gpu.barrier
+// CHECK: simt.launch_dependents
+lowlp.kernel @producer(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
+  %empty = lowlp.alloc_mbarriers arrivals 2 by_warps : !lowlp.mbarriers<1>
+  %s = lowlp.alloc_shared : !lowlp.shared<256xf16>
+  lowlp.producer_warp {
+    %v = lowlp.view_global %p shape [256] : !lowlp.ptr<f16> -> !lowlp.global<256xf16>
+    lowlp.wait_for_dependencies
+    lowlp.mbarrier_wait %empty[%c0] parity %c1 : !lowlp.mbarriers<1>
+    lowlp.fence_async
+    lowlp.mbarrier_expect_bytes %full[%c0] bytes 512 : !lowlp.mbarriers<1>
+    lowlp.copy_tensor %v[%c0] to %s[%c0] shape [256] signals %full[%c0]
+      : !lowlp.global<256xf16> to !lowlp.shared<256xf16>, !lowlp.mbarriers<1>
+  }
+  lowlp.mbarrier_wait %full[%c0] parity %c0 : !lowlp.mbarriers<1>
+  %t = lowlp.load_shared %s[%c0] : !lowlp.shared<256xf16> -> !lowlp.tile<256xf16, spatial(64).local(4)>
+  lowlp.mbarrier_arrive %empty[%c0] : !lowlp.mbarriers<1>
+  lowlp.synchronize
+  lowlp.launch_dependents
+  %w = lowlp.view_global %y shape [256] : !lowlp.ptr<f16> -> !lowlp.global<256xf16>
+  lowlp.store_global %t, %w[%c0] : !lowlp.tile<256xf16, spatial(64).local(4)>, !lowlp.global<256xf16>
+  lowlp.return
+}
+
+// The first thread of the block is one of its workers.
+// CHECK-LABEL: gpu.func @first_thread
+// CHECK-SAME: known_block_size = array<i32: 32, 1, 1>
+// CHECK-NOT: lowlp.dependent_launch
+// CHECK: simt.mbarrier_init
+// CHECK: gpu.barrier
+// CHECK: scf.if
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c2
+// CHECK-NOT: scf.if
+// CHECK: simt.mbarrier_arrive %{{.*}}[%{{.*}}] expects 64 : <shared>
+// CHECK: gpu.return
+lowlp.kernel @first_thread() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<2>
+  lowlp.synchronize
+  lowlp.first_thread {
+    scf.for %i = %c0 to %c2 step %c1 {
+      lowlp.mbarrier_expect_bytes %full[%i] bytes 64 : !lowlp.mbarriers<2>
+    }
+  }
+  lowlp.return
+}

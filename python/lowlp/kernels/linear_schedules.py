@@ -134,7 +134,8 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
 
 
 def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
-    threads = (schedule.threads + (32 if schedule.producer else 0)) * schedule.blocks_per_sm
+    # Registers are given to four warps at a time.
+    threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
     registers = _registers(spec, schedule)
     enough = registers <= 240 and registers * threads <= 64 * 1024
     return enough and _stages(spec, schedule, device) >= (2 if schedule.stage_k >= 256 else 3)

@@ -350,15 +350,24 @@ class CpuKernel:
 
 
 def compile_cpu(
-    program: BlockProgram | str, *, opt_level: int = 2, notes: Mapping[str, object] | None = None
+    program: BlockProgram | str,
+    target: str = DEFAULT_ARCH,
+    *,
+    opt_level: int = 2,
+    notes: Mapping[str, object] | None = None,
 ) -> CpuKernel:
     """Compiles a block program for the CPU target; errors as for `compile`.
 
+    target     the architecture whose thread program is run: without tensor copies, for example, where it has none
     opt_level  0 to 3, of LLVM's optimiser; at 0 the passes that make programs faster are left out too
     """
     from ._mlir._mlir_libs import _compiler
 
-    run_pipeline(module := open_program(program), f"lowlp-to-cpu{{opt-level={opt_level}}}")
+    arch = check_arch(target)
+    try:
+        run_pipeline(module := open_program(program), f"lowlp-to-cpu{{arch={arch} opt-level={opt_level}}}")
+    except CompileError as error:
+        raise _target_error(error) or error from None
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
     return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
 

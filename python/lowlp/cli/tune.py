@@ -15,8 +15,8 @@ from .output import number_from
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a table
 
-A problem is a kind of weights, a shape and a class of M. Problems that the table has are left out, so an interrupted run
-goes on where it ended. Kernels are compiled in parallel and kept in the cache (`lowlp cache`).
+A problem is a kind of weights, a shape and a class of M. Problems that the table has are left out, so an interrupted
+run goes on where it ended. Kernels are compiled in parallel and kept in the cache (`lowlp cache`).
 
 examples:
   lowlp tune --out h200.json
@@ -28,8 +28,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "tune",
         help="measure schedules of linear on the GPU",
-        description="Compiles the schedules that are best by estimate, times each on the GPU, and writes the fastest of "
-        "each problem into a table.",
+        description="Compiles the schedules that are best by estimate, times each on the GPU, and writes the fastest "
+        "of each problem into a table.",
         epilog=_EPILOG,
         formatter_class=output.HelpFormatter,
     )
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     kinds = parse_kinds(options.types) if options.types else tuple(KINDS.values())
     shapes = parse_shapes(options.shapes) if options.shapes else SHAPES
     rows = _classes(options.m, CLASSES)
-    problems = []
+    problems: list[Problem] = []
     for kind in kinds:
         for shape in shapes:
             if shape.k % options.group_size:

@@ -3,8 +3,8 @@
 `candidates` are the schedules that fit a GPU, `estimated_us` says what each would take, and `schedule_for` chooses:
 what was measured for the nearest shape (`tuned/*.json`, which `lowlp tune` writes), else the best by estimate.
 
-All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline differ:
-so a row's sums are added in one order, whatever the other rows are.
+All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
+differ: so a row's sums are added in one order, whatever the other rows are.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ..layouts import local, spatial
 
 
 class Share(NamedTuple):
-    """The stages from `begin` up to `end`, which are the part of `block` of `total` stages that `shares` blocks have."""
+    """The stages from `begin` up to `end`: the part of `block`, of `total` stages that `shares` blocks have."""
 
     block: ll.Scalar
     total: ll.Scalar

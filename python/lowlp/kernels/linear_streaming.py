@@ -45,7 +45,6 @@ class _Layouts:
     sliced_sums  the same as [slices, rows, columns]
     rows         [slices x rows, 1]: one number for each row of the sums
     scales       the same registers as [groups of a step, rows]
-    shares       the sums of a thread, one behind the other: [all threads x its sums]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -59,7 +58,6 @@ class _Layouts:
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
         sums = local(schedule.row_tiles, column_tiles) * SUM_FRAGMENT
         self.sums = spatial(slices * warps, 1) * sums
-        self.shares = local(self.sums.num_local) * spatial(schedule.threads)
         self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
         self.rows = self.sums.reduce([1], keep_dims=True)
         groups = max(1, schedule.step_k // spec.group_size)

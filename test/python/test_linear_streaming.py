@@ -1,0 +1,257 @@
+"""`linear` with stages on the CPU target, with all its checks: schedules, codecs, shapes, and work that blocks share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from packed_products import ACTIVATIONS
+
+import lowlp
+from lowlp import compiler
+from lowlp._mlir import ir
+from lowlp.errors import CpuTargetError, LowlpValueError
+from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_spec import Schedule
+from lowlp.kernels.linear_streaming import can_stream
+
+PLAIN = Schedule(columns=8, warps=2, row_tiles=4, stages=3, producer=False)
+BY_PRODUCER = replace(PLAIN, producer=True)
+WITHOUT_TENSOR_COPIES = "sm_80"
+ERROR_LIMITS = {"f16": 5e-4, "bf16": 4e-3}
+
+
+def weights(n: int, k: int, weight: str | None, *, group_size: int = 128, **options: Any) -> lowlp.QuantizedTensor:
+    matrix = np.random.default_rng(4).normal(size=(n, k)).astype(np.float32)
+    return lowlp.quantize(matrix, weight, group_size=group_size, **options)
+
+
+def random_x(m: int, k: int, activation: str = "f16") -> Any:
+    return np.random.default_rng(5).normal(size=(m, k)).astype(ACTIVATIONS[activation])
+
+
+def compiled(
+    schedule: Schedule,
+    qw: lowlp.QuantizedTensor,
+    activation: str = "f16",
+    *,
+    target: str = "sm_90a",
+    aligned: bool = True,
+) -> compiler.CpuKernel:
+    spec = spec_for(qw, activation, activation, aligned=aligned)
+    assert can_stream(spec, schedule)
+    return compiler.compile_cpu(linear_kernel(spec, schedule), target)
+
+
+def run(kernel: compiler.CpuKernel, qw: lowlp.QuantizedTensor, x: Any, blocks: int, seed: int = 0) -> Any:
+    """y of `blocks` blocks that share the work."""
+    y = np.full((x.shape[0], qw.shape[0]), np.nan, x.dtype)
+    activation = next(name for name, kind in ACTIVATIONS.items() if x.dtype == kind)
+    stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
+    kernel(x, *host_operands(qw, activation), y, x.shape[0], stride, blocks, seed=seed)
+    return y
+
+
+def note_of(kernel: compiler.CpuKernel) -> str:
+    """What the compiler says of the kernel's loop."""
+    pipelines: Any = kernel.description.notes["pipelines"]
+    return str(pipelines["1"])
+
+
+def named(value: Any) -> str:
+    """The id of a parameter; of a schedule what differs from PLAIN."""
+    if not isinstance(value, Schedule):
+        return str(value)
+    changed = {name: field for name, field in asdict(value).items() if field != getattr(PLAIN, name)}
+    return "_".join(f"{name}{int(field)}" for name, field in changed.items()) or "plain"
+
+
+def error_of(y: Any, x: Any, qw: lowlp.QuantizedTensor) -> float:
+    wanted = x.astype(np.float64) @ qw.dequantize().astype(np.float64).T
+    return float(np.linalg.norm(y.astype(np.float64) - wanted) / np.linalg.norm(wanted))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        PLAIN,
+        BY_PRODUCER,
+        replace(PLAIN, stages=2),
+        replace(BY_PRODUCER, stages=2),
+        replace(BY_PRODUCER, stages=9),
+        replace(PLAIN, stages=9),
+        replace(PLAIN, warps=1, slices=2),
+        replace(BY_PRODUCER, warps=2, slices=4),
+        replace(BY_PRODUCER, units=2),
+        replace(PLAIN, units=2, slices=2),
+        replace(BY_PRODUCER, steps=4),
+        replace(PLAIN, steps=2, slices=2, units=2),
+        replace(BY_PRODUCER, warps=1, row_tiles=8),
+        replace(PLAIN, columns=16),
+        replace(BY_PRODUCER, columns=32, slices=2),
+        replace(BY_PRODUCER, columns=64, warps=4),
+    ],
+    ids=named,
+)
+@pytest.mark.parametrize("target", ["sm_90a", WITHOUT_TENSOR_COPIES])
+def test_schedules(schedule: Schedule, target: str) -> None:
+    """Of one tile or more of columns, of rows that do not divide, with 5 blocks that share tiles."""
+    qw = weights(200, 512, "int4")
+    x = random_x(schedule.columns + 3, 512)
+    kernel = compiled(schedule, qw, target=target)
+    copies = "asynchronous copies" if target == WITHOUT_TENSOR_COPIES else "tensor copies"
+    if schedule.producer and target != WITHOUT_TENSOR_COPIES:
+        copies += " of a producer warp"
+    assert note_of(kernel).startswith(f"{schedule.stages} stages of ")
+    assert note_of(kernel).endswith(f" bytes by {copies}")
+    assert error_of(run(kernel, qw, x, 5), x, qw) < ERROR_LIMITS["f16"]
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 8, 11, 16, 40])
+@pytest.mark.parametrize("schedule", [PLAIN, replace(BY_PRODUCER, slices=2)], ids=named)
+def test_blocks_share_tiles(schedule: Schedule, blocks: int) -> None:
+    """Of 2 tiles with 8 or 4 stages: no block has part of one, or 2 to 8 have; more blocks than stages get nothing."""
+    qw = weights(256, 512, "int4")
+    x = random_x(5, 512)
+    assert error_of(run(compiled(schedule, qw), qw, x, blocks), x, qw) < ERROR_LIMITS["f16"]
+
+
+@pytest.mark.parametrize(
+    ("weight", "activation", "options"),
+    [
+        ("int4", "f16", {}),
+        ("int4", "bf16", {}),
+        ("int3", "f16", {}),
+        ("int6", "bf16", {}),
+        ("f6e3m2", "f16", {}),
+        ("uint4", "f16", {"zero_point": True}),
+        ("uint4", "bf16", {"zero_point": "float"}),
+        ("uint2", "f16", {"zero_point": True}),
+        ("bipolar3", "f16", {}),
+        ("int8", "f16", {"scale_dtype": "e8m0"}),
+        ("f4e2m1", "bf16", {"scale_dtype": "e8m0"}),
+        (None, "f16", {"lut": lowlp.nf(4)}),
+        (None, "bf16", {"lut": lowlp.nf(4)}),
+    ],
+    ids=named,
+)
+@pytest.mark.parametrize("target", ["sm_90a", WITHOUT_TENSOR_COPIES])
+def test_codecs(weight: str | None, activation: str, options: dict[str, Any], target: str) -> None:
+    qw = weights(136, 512, weight, **options)
+    x = random_x(9, 512, activation)
+    kernel = compiled(replace(BY_PRODUCER, slices=2), qw, activation, target=target)
+    assert error_of(run(kernel, qw, x, 3), x, qw) < ERROR_LIMITS[activation]
+
+
+def test_offsets() -> None:
+    rng = np.random.default_rng(7)
+    qw = lowlp.QuantizedTensor(
+        rng.integers(0, 16, (100, 256)).astype(np.uint8),
+        dtype="uint4",
+        scales=rng.uniform(0.1, 2, (100, 2)).astype(np.float16),
+        offsets=rng.normal(size=(100, 2)).astype(np.float32),
+        group_size=128,
+    )
+    x = random_x(3, 256)
+    assert error_of(run(compiled(BY_PRODUCER, qw), qw, x, 2), x, qw) < ERROR_LIMITS["f16"]
+
+
+@pytest.mark.parametrize("group_size", [64, 256, 512])
+@pytest.mark.parametrize("slices", [1, 2, 4])
+def test_groups(group_size: int, slices: int) -> None:
+    """A step has several groups, one, or a part of one."""
+    qw = weights(128, 1024, "int4", group_size=group_size)
+    x = random_x(4, 1024)
+    assert error_of(run(compiled(replace(BY_PRODUCER, slices=slices), qw), qw, x, 3), x, qw) < ERROR_LIMITS["f16"]
+
+
+@pytest.mark.parametrize("schedule", [PLAIN, replace(BY_PRODUCER, slices=2, steps=2)], ids=named)
+@pytest.mark.parametrize("weight", ["int4", "f6e3m2", "bipolar3"])
+def test_an_identity_gives_the_weights(schedule: Schedule, weight: str) -> None:
+    qw = weights(72, 256, weight)
+    x = np.eye(256, dtype=np.float16)
+    wanted = qw.dequantize().astype(np.float16).T
+    np.testing.assert_array_equal(run(compiled(schedule, qw), qw, x, 3), wanted)
+
+
+@pytest.mark.parametrize("schedule", [replace(PLAIN, slices=2), BY_PRODUCER], ids=named)
+@pytest.mark.parametrize("target", ["sm_90a", WITHOUT_TENSOR_COPIES])
+def test_no_order_of_blocks_and_threads_changes_a_bit(schedule: Schedule, target: str) -> None:
+    qw = weights(200, 512, "int3")
+    x = random_x(12, 512)
+    kernel = compiled(schedule, qw, target=target)
+    first = run(kernel, qw, x, 7)
+    for seed in range(1, 6):
+        np.testing.assert_array_equal(run(kernel, qw, x, 7, seed), first)
+
+
+def test_a_row_depends_on_no_other() -> None:
+    """Alone, among 8 and among 16, with the columns that each of them takes; the division of the work is the same."""
+    qw = weights(200, 512, "int4")
+    x = random_x(16, 512)
+    division = replace(BY_PRODUCER, slices=2)
+    batch = run(compiled(replace(division, columns=16), qw), qw, x, 5)
+    narrow = compiled(division, qw)
+    np.testing.assert_array_equal(run(narrow, qw, x[:8], 5), batch[:8])
+    for row in (0, 7, 15):
+        np.testing.assert_array_equal(run(narrow, qw, x[row : row + 1], 5), batch[row : row + 1])
+
+
+def test_rows_of_x_that_are_not_aligned() -> None:
+    """Threads load them, and the note says why."""
+    qw = weights(128, 256, "int4")
+    wide = random_x(6, 300)
+    kernel = compiled(BY_PRODUCER, qw, aligned=False)
+    assert note_of(kernel).endswith("by asynchronous copies: x promises no alignment of 16 bytes")
+    x = wide[:, 3:259]
+    assert error_of(run(kernel, qw, x, 3), x, qw) < ERROR_LIMITS["f16"]
+
+
+def test_the_architecture_of_the_cpu_target_is_checked() -> None:
+    qw = weights(128, 256, "int4")
+    with pytest.raises(LowlpValueError, match="target: unknown architecture 'sm_42'; known are sm_80"):
+        compiled(PLAIN, qw, target="sm_42")
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+def without(schedule: Schedule, qw: lowlp.QuantizedTensor, name: str, place: int, target: str) -> compiler.CpuKernel:
+    """The kernel whose loop has its stages, without the op number `place` among those of a name."""
+    module = compiler.open_program(linear_kernel(spec_for(qw, "f16", "f16", aligned=True), schedule))
+    passes = f"lowlp.kernel(lowlp-reinterpret-layouts,lowlp-pipeline{{arch={target}}})"
+    compiler.run_pipeline(module, passes)
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name == name:
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    found[place].erase()
+    return compiler.compile_cpu(module.operation.get_asm(enable_debug_info=True), target)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "target", "name", "place", "text"),
+    [
+        (BY_PRODUCER, "sm_90a", "lowlp.mbarrier_wait", 0, "race|one arrival too many"),
+        (BY_PRODUCER, "sm_90a", "lowlp.mbarrier_wait", 1, "was not waited for"),
+        (PLAIN, "sm_90a", "lowlp.mbarrier_wait", 0, "race|one arrival too many"),
+        (PLAIN, "sm_90a", "lowlp.mbarrier_wait", 1, "was not waited for"),
+        (PLAIN, "sm_90a", "lowlp.mbarrier_arrive", 0, "deadlock"),
+        (PLAIN, WITHOUT_TENSOR_COPIES, "lowlp.copy_async_wait", 0, "was not waited for"),
+        (PLAIN, WITHOUT_TENSOR_COPIES, "lowlp.synchronize", 0, "race|was not waited for"),
+    ],
+    ids=named,
+)
+def test_a_missing_wait_is_found(schedule: Schedule, target: str, name: str, place: int, text: str) -> None:
+    qw = weights(128, 1024, "int4")
+    kernel = without(replace(schedule, stages=2), qw, name, place, target)
+    for seed in range(4):
+        with pytest.raises(CpuTargetError, match=text):
+            run(kernel, qw, random_x(3, 1024), 1, seed)

@@ -1,0 +1,82 @@
+"""The machine code of kernels with stages: what the inner loop is made of, and that nothing is spilled."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_decode_plans import MOST_ALU
+from test_machine_code import ALU, NVDISASM, OPCODE, needs_nvdisasm
+
+from lowlp import compiler
+from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_schedules import schedule_for
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
+
+FULL_OPCODE = re.compile(OPCODE.pattern.replace("[A-Z0-9]+", "[A-Z0-9.]+"), re.MULTILINE)
+
+
+def listing_of(spec: LinearSpec, schedule: Schedule, path: Path) -> list[str]:
+    """The instructions, each by its name with all its suffixes."""
+    path.write_bytes(compiler.compile(linear_kernel(spec, schedule), "sm_90a").cubin)
+    assert NVDISASM
+    text = subprocess.run([NVDISASM, "-c", path], capture_output=True, text=True, check=True).stdout
+    return FULL_OPCODE.findall(text)
+
+
+def inner_loop(listing: list[str]) -> list[str]:
+    """From the wait for a full place to where the warp says that it has read it."""
+    products = [place for place, name in enumerate(listing) if name.startswith("HMMA")]
+    begin = max(place for place in range(products[0]) if "TRYWAIT" in listing[place])
+    end = next(place for place in range(products[-1], len(listing)) if "SYNCS.ARRIVE" in listing[place])
+    return listing[begin:end]
+
+
+@needs_nvdisasm
+@pytest.mark.parametrize("producer", [False, True])
+def test_the_inner_loop_of_int4(producer: bool, tmp_path: Path) -> None:
+    """A warp has 64 rows and 64 of K in an iteration: 64 bytes of weights a lane, 64 pairs of them."""
+    spec = LinearSpec(n=4096, k=4096, weight="int4", group_size=128, aligned=True)
+    schedule = Schedule(columns=8, warps=2, row_tiles=4, slices=2, stages=3, producer=producer)
+    listing = listing_of(spec, schedule, tmp_path / "kernel.cubin")
+    loop = inner_loop(listing)
+    count = Counter(loop)
+    assert count["LDS.128"] == 4
+    assert count["LDSM.16.M88.4"] == 2
+    # 4 tiles of rows in 4 steps of K, and the 4 steps of the sum of x, of which the offsets of int4 take their part.
+    assert count["HMMA.16816.F32"] == 4 * 4 + 4
+    pairs = 64
+    alu = sum(name.split(".")[0] in ALU for name in loop)
+    print(f"{alu / pairs:.3f} instructions of the ALU a pair of weights, {count['LOP3.LUT'] / pairs:.3f} LOP3")
+    # A few of them compute addresses.
+    assert count["LOP3.LUT"] <= pairs
+    assert alu <= MOST_ALU["uint4"] * pairs
+    assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "BAR"))]
+    assert not [name for name in listing if name.startswith(("LDL", "STL"))]
+
+
+@pytest.mark.parametrize("m", [1, 16])
+@pytest.mark.parametrize(
+    ("weight", "options"),
+    [
+        ("int2", {}),
+        ("int3", {}),
+        ("int4", {}),
+        ("int8", {}),
+        ("f6e3m2", {}),
+        ("uint4", {"zeros": "uint8"}),
+        ("lut4", {"table": "tensor"}),
+    ],
+    ids=str,
+)
+def test_no_spills(weight: str, options: dict[str, Any], m: int) -> None:
+    """Of the schedules that are chosen for few rows."""
+    spec = LinearSpec(n=4096, k=4096, weight=weight, group_size=128, aligned=True, **options)
+    schedule = schedule_for(spec, m)
+    assert schedule.stages and not schedule.warpgroups
+    kernel = compiler.compile(linear_kernel(spec, schedule), "sm_90a")
+    assert "spilled bytes per thread 0" in kernel.report()

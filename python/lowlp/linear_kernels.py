@@ -75,8 +75,11 @@ def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) ->
 
 
 def _what_counts(schedule: Schedule) -> dict[str, object]:
-    """The fields of the schedule that decide something; without stages those of streaming do not."""
+    """The fields of the schedule that decide something; without stages those of streaming do not, and without
+    warpgroups not theirs."""
     fields = asdict(schedule)
     if not schedule.stages:
         fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
+    elif not schedule.warpgroups:
+        del fields["scales_on"], fields["under_way"]
     return {name: value for name, value in fields.items() if value not in ("auto", 0)}

@@ -9,7 +9,7 @@ import numpy as np
 from lowlp_runtime.array import is_torch_tensor
 
 from .codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
-from .compiler import DEFAULT_ARCH, CompiledKernel, compile
+from .compiler import DEFAULT_ARCH, CompiledKernel, check_arch, compile
 from .dtypes import DType, dtype_among, named_dtype
 from .errors import LowlpTypeError, LowlpValueError
 from .host_array import AnyArray, as_host_array, as_torch_tensor
@@ -141,7 +141,7 @@ def compile_linear(
         aligned=True,
     )
     if schedule is None:
-        schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX, target)
+        schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX, check_arch(target))
     return compile(linear_kernel(spec, schedule), target, notes=notes_of(spec, schedule, meant_for))
 
 

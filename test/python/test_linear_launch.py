@@ -40,7 +40,8 @@ def torch(fake_torch: FakeTorch, fake_driver: FakeDriver) -> Iterator[FakeTorch]
 @pytest.fixture
 def qw() -> lowlp.QuantizedTensor:
     codes = np.random.default_rng(0).integers(0, 16, (N, K), dtype=np.uint8)
-    return lowlp.QuantizedTensor(codes, dtype="uint4", scales=np.ones((N, 1), np.float32))
+    # Groups too small for kernels with stages, which take more parameters.
+    return lowlp.QuantizedTensor(codes, dtype="uint4", scales=np.ones((N, K // 32), np.float32), group_size=32)
 
 
 def tensor(torch: FakeTorch, *shape: int, dtype: Any = None, device: FakeDevice = GPU, **more: Any) -> FakeTensor:
@@ -197,7 +198,11 @@ def test_many_threads(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.Quant
 def test_weights_go_when_nobody_holds_them(torch: FakeTorch) -> None:
     gc.disable()
     try:
-        weights = [lowlp.QuantizedTensor(np.zeros((N, K), np.uint8), dtype="uint4", scales=np.ones((N, 1), np.float32))]
+        weights = [
+            lowlp.QuantizedTensor(
+                np.zeros((N, K), np.uint8), dtype="uint4", scales=np.ones((N, K // 32), np.float32), group_size=32
+            )
+        ]
         lowlp.linear(tensor(torch, 3, K), weights[0])
         held = weakref.ref(weights[0])
         weights.clear()
@@ -245,5 +250,9 @@ def test_notes_tell_what_counts_of_a_schedule() -> None:
     assert notes_of(spec, Schedule(16, 4), None)["schedule"] == {"columns": 16, "warps": 4}
     streamed = notes_of(spec, Schedule(8, 2, stages=3, slices=2), None)["schedule"]
     assert streamed == {
-        "columns": 8, "warps": 2, "stages": 3, "row_tiles": 4, "slices": 2, "units": 1, "steps": 1, "blocks_per_sm": 1
+        "columns": 8, "warps": 2, "stages": 3, "row_tiles": 4, "slices": 2, "units": 1, "steps": 1, "producer": True,
+        "blocks_per_sm": 1
     }  # fmt: skip
+    wide = notes_of(spec, Schedule(64, stages=3, warpgroups=2), None)["schedule"]
+    assert isinstance(wide, dict)
+    assert (wide["warpgroups"], wide["scales_on"]) == (2, "sums")

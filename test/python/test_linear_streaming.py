@@ -1,4 +1,4 @@
-"""`linear` with stages on the CPU target, with all its checks: schedules, codecs, shapes, and work that blocks share."""
+"""`linear` with stages on the CPU target, with all checks: schedules, codecs, shapes, and work that blocks share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lowlp._mlir import ir
 from packed_products import ACTIVATIONS
 
 import lowlp
 from lowlp import compiler
-from lowlp._mlir import ir
 from lowlp.errors import CpuTargetError, LowlpValueError
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
@@ -40,15 +40,18 @@ def compiled(
     *,
     target: str = "sm_90a",
     aligned: bool = True,
+    out: str | None = None,
 ) -> compiler.CpuKernel:
-    spec = spec_for(qw, activation, activation, aligned=aligned)
+    spec = spec_for(qw, activation, out or activation, aligned=aligned)
     assert can_stream(spec, schedule)
     return compiler.compile_cpu(linear_kernel(spec, schedule), target)
 
 
-def run(kernel: compiler.CpuKernel, qw: lowlp.QuantizedTensor, x: Any, blocks: int, seed: int = 0) -> Any:
-    """y of `blocks` blocks that share the work."""
-    y = np.full((x.shape[0], qw.shape[0]), np.nan, x.dtype)
+def run(
+    kernel: compiler.CpuKernel, qw: lowlp.QuantizedTensor, x: Any, blocks: int, seed: int = 0, kind: Any = None
+) -> Any:
+    """y, as numbers of `kind` or of x, of `blocks` blocks that share the work."""
+    y = np.full((x.shape[0], qw.shape[0]), np.nan, kind or x.dtype)
     activation = next(name for name, kind in ACTIVATIONS.items() if x.dtype == kind)
     stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
     kernel(x, *host_operands(qw, activation), y, x.shape[0], stride, blocks, seed=seed)
@@ -182,22 +185,24 @@ def test_an_identity_gives_the_weights(schedule: Schedule, weight: str) -> None:
 def test_no_order_of_blocks_and_threads_changes_a_bit(schedule: Schedule, target: str) -> None:
     qw = weights(200, 512, "int3")
     x = random_x(12, 512)
-    kernel = compiled(schedule, qw, target=target)
-    first = run(kernel, qw, x, 7)
+    kernel = compiled(schedule, qw, target=target, out="f32")
+    first = run(kernel, qw, x, 7, kind=np.float32)
     for seed in range(1, 6):
-        np.testing.assert_array_equal(run(kernel, qw, x, 7, seed), first)
+        np.testing.assert_array_equal(run(kernel, qw, x, 7, seed, np.float32), first)
 
 
-def test_a_row_depends_on_no_other() -> None:
+@pytest.mark.parametrize("weight", ["int4", "int6", "f6e3m2"])
+def test_a_row_depends_on_no_other(weight: str) -> None:
     """Alone, among 8 and among 16, with the columns that each of them takes; the division of the work is the same."""
-    qw = weights(200, 512, "int4")
+    qw = weights(200, 512, weight)
     x = random_x(16, 512)
     division = replace(BY_PRODUCER, slices=2)
-    batch = run(compiled(replace(division, columns=16), qw), qw, x, 5)
-    narrow = compiled(division, qw)
-    np.testing.assert_array_equal(run(narrow, qw, x[:8], 5), batch[:8])
+    batch = run(compiled(replace(division, columns=16), qw, out="f32"), qw, x, 5, kind=np.float32)
+    narrow = compiled(division, qw, out="f32")
+    np.testing.assert_array_equal(run(narrow, qw, x[:8], 5, kind=np.float32), batch[:8])
     for row in (0, 7, 15):
-        np.testing.assert_array_equal(run(narrow, qw, x[row : row + 1], 5), batch[row : row + 1])
+        alone = run(narrow, qw, x[row : row + 1], 5, kind=np.float32)
+        np.testing.assert_array_equal(alone, batch[row : row + 1])
 
 
 def test_rows_of_x_that_are_not_aligned() -> None:

@@ -24,7 +24,13 @@ def wide(columns: int = 32, **fields: Any) -> Schedule:
 
 
 def run(
-    schedule: Schedule, qw: lowlp.QuantizedTensor, m: int, activation: str = "f16", *, aligned: bool = True, level: int = 3
+    schedule: Schedule,
+    qw: lowlp.QuantizedTensor,
+    m: int,
+    activation: str = "f16",
+    *,
+    aligned: bool = True,
+    level: int = 3,
 ) -> tuple[Any, Any, compiler.CpuKernel]:
     """y, what float64 gives, and the kernel."""
     kind = ACTIVATIONS[activation]

@@ -27,6 +27,7 @@ from .tracing import Trace, activated, is_tracing, location
 TABLE_FORMS: Final = ("auto", "pair", "entry", "register")
 TABLE_COPIES: Final = (0, 1, 2, 4, 8, 16, 32)
 MATRIX_UNITS: Final = ("warp", "warpgroup")
+DECODE_OFFSETS: Final = ("auto", "weights", "sums")
 MAX_UNDER_WAY: Final = 8
 
 _P = ParamSpec("_P")
@@ -213,6 +214,7 @@ def make_kernel(
     table_copies: int = 0,
     matrix_unit: str = "warp",
     products_under_way: int = 2,
+    decode_offsets: str = "auto",
 ) -> Kernel:
     """A kernel whose parameters are chosen by a program.
 
@@ -223,6 +225,7 @@ def make_kernel(
     matrix_unit         what makes products whose operand b is a transposed load of shared memory, where optimised:
                         'warp', or 'warpgroup' where the architecture has `wgmma`
     products_under_way  of warpgroups at once, 1 to 8: as many operands a are held in registers
+    decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
 
     All else is as for `kernel`.
     """
@@ -244,11 +247,15 @@ def make_kernel(
         raise LowlpValueError(f"matrix_unit: must be one of {', '.join(MATRIX_UNITS)}, got {matrix_unit!r}")
     if products_under_way not in range(1, MAX_UNDER_WAY + 1):
         raise LowlpValueError(f"products_under_way: must be 1 to {MAX_UNDER_WAY}, got {products_under_way!r}")
+    if decode_offsets not in DECODE_OFFSETS:
+        raise LowlpValueError(f"decode_offsets: must be one of {', '.join(DECODE_OFFSETS)}, got {decode_offsets!r}")
     schedule: dict[str, str | int] = {}
     if table_form != "auto":
         schedule["table_form"] = table_form
     if table_copies:
         schedule["table_copies"] = table_copies
+    if decode_offsets != "auto":
+        schedule["decode_offsets"] = decode_offsets
     if matrix_unit != "warp":
         schedule |= {"matrix_unit": matrix_unit, "products_under_way": products_under_way}
     return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)

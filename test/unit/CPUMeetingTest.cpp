@@ -72,6 +72,47 @@ TEST(CPUMeeting, barrierOrdersSharedMemory) {
   }
 }
 
+/// Threads from 32 on leave; the others meet without them, before and after.
+void leaveAndMeet(LowlpThread *thread, void *const *args) {
+  int64_t i = lowlpCpuThreadId(thread, 0);
+  if (i >= 32) {
+    lowlpCpuLeaveBarriers(thread);
+    return;
+  }
+  auto *shared = static_cast<int32_t *>(lowlpCpuSharedMemory(thread, 0));
+  store(thread, shared, i, int32_t(i), "s");
+  lowlpCpuBarrier(thread, siteA);
+  int32_t reversed = load(thread, shared, 31 - i, "l");
+  lowlpCpuBarrier(thread, siteB);
+  store(thread, pointerArg<int32_t>(args, 0), i, reversed, "s");
+}
+
+TEST(CPUMeeting, threadsThatHaveLeftAreNotWaitedFor) {
+  std::vector<int32_t> out(32);
+  Launcher launcher(leaveAndMeet, 1, 64);
+  launcher.sharedBytes = 32 * 4;
+  launcher.pass(out, "out", true);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    launcher.seed = seed;
+    LaunchReport report = launcher.run();
+    ASSERT_TRUE(report.ok) << report.error;
+    EXPECT_EQ(report.barriers, 2u);
+    for (int i = 0; i < 32; ++i)
+      ASSERT_EQ(out[i], 31 - i);
+  }
+}
+
+TEST(CPUMeeting, leavingDoesNotExcuseTheOthers) {
+  expectError(
+      [](LowlpThread *thread, void *const *) {
+        if (lowlpCpuThreadId(thread, 0) >= 32)
+          lowlpCpuLeaveBarriers(thread);
+        else if (lowlpCpuThreadId(thread, 0) != 5)
+          lowlpCpuBarrier(thread, siteA);
+      },
+      64, {"thread (5, 0, 0)", siteA});
+}
+
 TEST(CPUMeeting, reportsBarriersThatDiffer) {
   expectError(
       [](LowlpThread *thread, void *const *) {

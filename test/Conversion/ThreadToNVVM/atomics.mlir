@@ -55,7 +55,7 @@ module attributes {gpu.container_module} {
       }
       // CHECK: llvm.store %{{.*}}, %{{.*}} atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
       simt.release store %v, %q[%i] : !simt.ptr<global>
-      // CHECK: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") release {alignment = 4 : i64} : !llvm.ptr<1>, i32
+      // CHECK: llvm.inline_asm has_side_effects {{.*}}"red.release.gpu.global.add.u32 [$0], $1;", "l,r,~{memory}"
       simt.release add %v, %q[%i] : !simt.ptr<global>
       gpu.return
     }

@@ -152,11 +152,24 @@ struct ReleaseLowering : ConvertOpToLLVMPattern<simt::ReleaseOp> {
                             /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
                             LLVM::AtomicOrdering::release, kDevice);
     else
-      LLVM::AtomicRMWOp::create(
-          rewriter, loc, LLVM::AtomicBinOp::add, address, adaptor.getValue(),
-          LLVM::AtomicOrdering::release, kDevice, kWordBytes);
+      addReleasing(address, adaptor.getValue(), loc, rewriter);
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// LLVM 22 makes `atom.add` of an atomicrmw that releases, which orders
+  /// nothing (docs/adr/0016-an-addition-that-releases-is-written-as-ptx.md).
+  static void addReleasing(Value address, Value value, Location loc,
+                           ConversionPatternRewriter &rewriter) {
+    LLVM::InlineAsmOp::create(
+        rewriter, loc, /*res=*/Type(), ValueRange{address, value},
+        "red.release.gpu.global.add.u32 [$0], $1;", "l,r,~{memory}",
+        /*has_side_effects=*/true, /*is_align_stack=*/false,
+        LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(rewriter.getContext(),
+                                  LLVM::AsmDialect::AD_ATT),
+        /*operand_attrs=*/ArrayAttr());
   }
 };
 

@@ -50,7 +50,9 @@ class _PreparedCall(NamedTuple):
     device: Any
 
 
-def linear_on_gpu(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None, stream: object) -> Any:
+def linear_on_gpu(
+    x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None, stream: object, batch_invariant: bool = False
+) -> Any:
     """`lowlp.linear` for a CUDA tensor x; `out_dtype` is a name or None."""
     torch: Any = sys.modules["torch"]
     ordinal = x.get_device()
@@ -58,7 +60,7 @@ def linear_on_gpu(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
     if stream is not None and stream_handle(stream) != current:
         # Also the result, and a copy of x if there is one, are made in the order of that stream.
         with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
-            return linear_on_gpu(x, qw, bias, out_dtype, None)
+            return linear_on_gpu(x, qw, bias, out_dtype, None, batch_invariant)
     shape = x.shape
     dimensions = len(shape)
     if dimensions == 2:
@@ -83,9 +85,9 @@ def linear_on_gpu(x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None,
             raise _wrong_bias(bias, x)
         bias = bias.contiguous()
         bias_kind = (bias.dtype, bias.get_device(), bias.shape)
-    key = (ordinal, x.dtype, out_dtype, bias_kind, k, m, aligned)
+    key = (ordinal, x.dtype, out_dtype, bias_kind, k, m, aligned, batch_invariant)
     kept: _PreparedCall | None = qw.kept_call(key)
-    prepared = kept or _prepare(qw, x, bias, out_dtype, m, aligned)
+    prepared = kept or _prepare(qw, x, bias, out_dtype, m, aligned, batch_invariant)
     y = torch.empty((*shape[:-1], prepared.n), dtype=prepared.out, device=prepared.device)
     if m == 0:
         return y
@@ -122,7 +124,9 @@ def _wrong_bias(bias: Any, x: Any) -> LowlpTypeError:
     return LowlpTypeError(f"bias: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {bias!r:.80}")
 
 
-def _prepare(qw: QuantizedTensor, x: Any, bias: Any, out_dtype: str | None, m: int, aligned: bool) -> _PreparedCall:
+def _prepare(
+    qw: QuantizedTensor, x: Any, bias: Any, out_dtype: str | None, m: int, aligned: bool, batch_invariant: bool
+) -> _PreparedCall:
     """Checks what the key of a kept call holds, and finds what such calls need."""
     torch: Any = sys.modules["torch"]
     types = _types()
@@ -136,7 +140,7 @@ def _prepare(qw: QuantizedTensor, x: Any, bias: Any, out_dtype: str | None, m: i
     out = out_dtype or activation
     spec = spec_for(qw, activation, out, "" if bias is None else names[bias.dtype], aligned)
     arch = arch_of(x.get_device())
-    schedule = schedule_for(spec, m, arch)
+    schedule = schedule_for(spec, m, arch, batch_invariant)
     launcher = gpu_kernel(spec, schedule, arch).launcher
     last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
     with torch.cuda.device(x.device):

@@ -44,7 +44,9 @@ def linear(
     qw               weights [N, K]; packed at their first use on a device, and kept
     bias             [N], float16, bfloat16 or float32, or None
     out_dtype        'f16', 'bf16' or 'f32'; None: as x
-    batch_invariant  a row's result does not depend on M. Always so with the present kernels.
+    batch_invariant  a row's result does not depend on M, at some cost: all M take the work in the same parts, none of
+                     which is shared. Without it that holds among M of 1 to 16, and for any M rows do not depend on
+                     what the others hold
 
     Returns [..., N] of `out_dtype`, in the library of x. Sums are f32, in one fixed order; the result is rounded once.
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
@@ -56,14 +58,14 @@ def linear(
     if isinstance(x, np.ndarray):
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
-        return _linear_numpy(x, qw, bias, out)
+        return _linear_numpy(x, qw, bias, out, bool(batch_invariant))
     if is_torch_tensor(x):
         if x.is_cuda:
-            return linear_on_gpu(x, qw, bias, out, stream)
+            return linear_on_gpu(x, qw, bias, out, stream, bool(batch_invariant))
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
         host_bias = bias if bias is None else as_host_array(bias, "bias")
-        return as_torch_tensor(_linear_numpy(as_host_array(x, "x"), qw, host_bias, out))
+        return as_torch_tensor(_linear_numpy(as_host_array(x, "x"), qw, host_bias, out, bool(batch_invariant)))
     raise LowlpTypeError(f"x: expected a numpy array or a tensor of PyTorch, got {type(x).__name__}")
 
 
@@ -189,7 +191,9 @@ def _type_name(wanted: object) -> str:
 # --- numpy: the CPU target --------------------------------------------------------------------------------------------
 
 
-def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str | None) -> AnyArray:
+def _linear_numpy(
+    x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str | None, batch_invariant: bool
+) -> AnyArray:
     activation = next((name for name in ACTIVATIONS if x.dtype == NUMPY_TYPES[name]), None)
     if activation is None:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
@@ -212,7 +216,7 @@ def _linear_numpy(x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str
     stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else k
     aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % ALIGN_BYTES == 0
     spec = spec_for(qw, activation, out, bias_name, aligned)
-    schedule = schedule_for(spec, rows.shape[0])
+    schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     kernel = cpu_kernel(spec, schedule)
     extra = () if bias is None else (bias,)
     last = last_arguments(spec, schedule, rows.shape[0], CPU_MULTIPROCESSORS)

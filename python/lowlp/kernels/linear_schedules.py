@@ -64,18 +64,31 @@ def class_of(m: int) -> int:
     return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
 
 
-def schedule_for(spec: LinearSpec, m: int, arch: str = "sm_90a") -> Schedule:
-    """The schedule for m rows of x on an architecture."""
-    rows = class_of(m)
+def schedule_for(spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant: bool = False) -> Schedule:
+    """The schedule for m rows of x on an architecture.
+
+    batch_invariant  one division of the work for all m, in which no tile is shared: a row's sums are always added in
+                     the order that they have alone
+    """
+    rows = _FEW if batch_invariant else class_of(m)
     found = _measured(spec, rows, arch) or _best(spec, rows, arch)
-    return for_rows(spec, found, m, arch) if found else _plain(spec, m)
+    if not found:
+        return _plain(spec, m)
+    if batch_invariant:
+        found = dataclasses.replace(found, share_tiles=False)
+    return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, arch)
 
 
 def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a") -> Schedule:
     """A division of the work with the columns that m rows need, and as many stages as fit."""
     widest = CLASSES[-1] if division.warpgroups else _STREAMED_COLUMNS
     columns = next((columns for columns in (8, *CLASSES) if m <= columns), widest)
-    return fitted(spec, dataclasses.replace(division, columns=min(columns, widest)), device_like(arch))
+    device = device_like(arch)
+    if columns < _FEW:
+        # As many blocks share the work as for more rows, so that sums are the same.
+        blocks = fitted(spec, dataclasses.replace(division, columns=_FEW), device).blocks_per_sm
+        division = dataclasses.replace(division, blocks_per_sm=blocks)
+    return fitted(spec, dataclasses.replace(division, columns=min(columns, widest)), device)
 
 
 def _plain(spec: LinearSpec, m: int) -> Schedule:
@@ -193,6 +206,8 @@ def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: in
     """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
     none is shared."""
     tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
+    if not schedule.share_tiles:
+        return tiles
     resident = multiprocessors * schedule.blocks_per_sm
     if 3 * resident <= 4 * tiles <= 4 * resident:
         return tiles

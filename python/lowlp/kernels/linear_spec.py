@@ -37,6 +37,7 @@ class Schedule:
     units          of 64 weights along K, of a slice in a step: 1 or 2
     steps          in a stage: 1, 2, 4 or 8
     producer       a warp of its own begins the loads
+    share_tiles    blocks divide the work evenly, so that a tile may belong to several; else each tile is one block's
     blocks_per_sm  as which the work is divided: 1 to 8
 
     With `warpgroups` too, products are made by `wgmma` (`linear_wide`): warps, slices and units do not count, row_tiles
@@ -57,6 +58,7 @@ class Schedule:
     units: int = 1
     steps: int = 1
     producer: bool = True
+    share_tiles: bool = True
     blocks_per_sm: int = 1
     warpgroups: int = 0
     scales_on: str = "sums"
@@ -74,6 +76,7 @@ class Schedule:
             ("units", (1, 2)),
             ("steps", (1, 2, 4, 8)),
             ("producer", (False, True)),
+            ("share_tiles", (False, True)),
             ("blocks_per_sm", tuple(range(1, 9))),
             ("warpgroups", (0, 1, 2, 3, 4)),
             ("scales_on", ("sums", "weights")),

@@ -1,0 +1,72 @@
+"""Which schedule a product takes, and what must not depend on it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp.kernels.linear_schedules import CLASSES, blocks_for, candidates, estimated_us, fitted, schedule_for
+from lowlp.kernels.linear_spec import LinearSpec
+from lowlp.kernels.linear_streaming import can_stream
+from lowlp.kernels.linear_wide import can_go_wide
+
+SPEC = LinearSpec(n=8192, k=8192, weight="int4", group_size=128, aligned=True)
+
+
+@pytest.mark.parametrize("weight", ["int1", "int3", "int4", "f6e3m2", "int8", "lut4"])
+@pytest.mark.parametrize("m", [1, 8, 9, 16, 17, 64, 129, 5000])
+def test_a_schedule_has_a_program_and_columns_for_the_rows(weight: str, m: int) -> None:
+    table = "tensor" if weight == "lut4" else ""
+    spec = LinearSpec(n=5120, k=3072, weight=weight, group_size=128, table=table, aligned=True)
+    schedule = schedule_for(spec, m)
+    assert schedule.stages >= 2
+    assert (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
+    assert schedule.columns >= min(m, 32)
+
+
+def test_up_to_16_rows_divide_the_work_alike() -> None:
+    def division(m: int) -> object:
+        schedule = dataclasses.replace(schedule_for(SPEC, m), columns=8, stages=2)
+        return schedule, blocks_for(SPEC, schedule_for(SPEC, m), m, 132)
+
+    assert len({division(m) for m in range(1, 17)}) == 1
+
+
+def test_batch_invariant_schedules_share_no_tile_and_are_one_for_all_rows() -> None:
+    for m in (1, 7, 16, 100, 4000):
+        schedule = schedule_for(SPEC, m, batch_invariant=True)
+        assert not schedule.warpgroups
+        tiles = -(-m // schedule.columns) * -(-SPEC.n // schedule.rows)
+        assert blocks_for(SPEC, schedule, m, 132) == tiles
+        assert dataclasses.replace(schedule, columns=8, stages=2) == dataclasses.replace(
+            schedule_for(SPEC, 1, batch_invariant=True), columns=8, stages=2
+        )
+
+
+def test_architectures_without_wgmma_get_no_warpgroups() -> None:
+    assert any(schedule.warpgroups for schedule in candidates(SPEC, 64))
+    assert not any(schedule.warpgroups for schedule in candidates(SPEC, 64, "sm_80"))
+    assert not schedule_for(SPEC, 64, "sm_80").warpgroups
+
+
+@pytest.mark.parametrize("rows", CLASSES)
+def test_candidates_fit_and_more_work_takes_longer(rows: int) -> None:
+    twice = dataclasses.replace(SPEC, n=2 * SPEC.n)
+    found = list(candidates(SPEC, rows))
+    assert found
+    for schedule in found:
+        assert schedule == fitted(SPEC, schedule)
+        assert 0 < estimated_us(SPEC, schedule, rows) < estimated_us(twice, schedule, rows)
+
+
+@pytest.mark.parametrize("m", [3, 16, 17, 40])
+def test_a_row_alone_equals_the_row_in_a_batch(m: int) -> None:
+    rng = np.random.default_rng(5)
+    qw = lowlp.quantize(rng.standard_normal((192, 512)).astype(np.float32), "int4", group_size=128)
+    x = rng.standard_normal((m, 512)).astype(np.float16)
+    batch_invariant = m > 16
+    whole = lowlp.linear(x, qw, out_dtype="f32", batch_invariant=batch_invariant)
+    for row in (0, m - 1):
+        alone = lowlp.linear(x[row : row + 1], qw, out_dtype="f32", batch_invariant=batch_invariant)
+        assert np.array_equal(alone[0], whole[row])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -257,3 +258,20 @@ def test_description_and_code() -> None:
         assert [placed.size_bytes for placed in layout.parts] == [3 * 34 * 4, 16, 12]
         assert [placed.offset_bytes for placed in layout.parts] == [0, 512, -256]
         assert [parameter.name for parameter in compiled.description.parameters] == ["y", "m"]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120a"])
+def test_an_add_to_a_semaphore_is_behind_what_the_block_did(arch: str) -> None:
+    """A store, a barrier of the block, and an addition that releases, in this order."""
+
+    @lowlp.kernel(grid=(4,), num_threads=64)
+    def kernel(y: ll.pointer("f32"), count: ll.pointer("int32")) -> None:
+        (block,) = ll.block_indices()
+        tile = ll.full(1.0, "f32", layout=lowlp.spatial(64))
+        ll.store_global(tile, ll.view_global(y, shape=[4, 64]), offsets=[block, 0])
+        ll.semaphore_release(ll.view_global(count, shape=[1]), offsets=[0], value=1, add=True)
+
+    compiled = lowlp.compile(kernel, arch)
+    assert compiled.cubin
+    ordered = r"st\.global[^\n]*;.*bar(rier)?\.sync[^\n]*;.*red\.release\.gpu\.global\.add"
+    assert re.search(ordered, compiled.ptx, re.DOTALL), compiled.ptx

@@ -1,4 +1,4 @@
-"""`ll.range` with stages, `ll.dot` by slices of K and `ll.fma`: what they do on the CPU target, and what they refuse."""
+"""`ll.range` with stages, `ll.dot` by slices of K and `ll.fma`: what they do on the CPU target, and refuse."""
 
 from __future__ import annotations
 

@@ -250,8 +250,8 @@ def test_notes_tell_what_counts_of_a_schedule() -> None:
     assert notes_of(spec, Schedule(16, 4), None)["schedule"] == {"columns": 16, "warps": 4}
     streamed = notes_of(spec, Schedule(8, 2, stages=3, slices=2), None)["schedule"]
     assert streamed == {
-        "columns": 8, "warps": 2, "stages": 3, "row_tiles": 4, "slices": 2, "units": 1, "steps": 1, "producer": True, "share_tiles": True,
-        "blocks_per_sm": 1
+        "columns": 8, "warps": 2, "stages": 3, "row_tiles": 4, "slices": 2, "units": 1, "steps": 1, "producer": True,
+        "share_tiles": True, "blocks_per_sm": 1
     }  # fmt: skip
     wide = notes_of(spec, Schedule(64, stages=3, warpgroups=2), None)["schedule"]
     assert isinstance(wide, dict)

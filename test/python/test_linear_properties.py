@@ -63,18 +63,20 @@ def test_rows_are_right_and_apart(
     x = activations(rng, m, k, view, TYPES[config.activation])
     b = None if bias is None else rng.normal(size=2 * n).astype(TYPES[bias])[::2]
     kept = x.copy()
-    y = lowlp.linear(x, qw, bias=b, out_dtype=out)
+    # Without being asked for, rows are apart among up to 16.
+    options: dict[str, Any] = {"bias": b, "out_dtype": out, "batch_invariant": m > 16}
+    y = lowlp.linear(x, qw, **options)
     assert (y.shape, y.dtype) == ((m, n), TYPES[out or config.activation])
     assert x.tobytes() == kept.tobytes()
-    assert lowlp.linear(x, qw, bias=b, out_dtype=out).tobytes() == y.tobytes()
+    assert lowlp.linear(x, qw, **options).tobytes() == y.tobytes()
     limit = ERROR_LIMITS["bf16" if "bf16" in (config.activation, out) else "f16"]
     assert relative_error(y, x, qw, 0 if b is None else b.astype(np.float64)) <= limit
     if m:
         row = int(rng.integers(m))
-        assert lowlp.linear(x[row], qw, bias=b, out_dtype=out).tobytes() == y[row].tobytes()
+        assert lowlp.linear(x[row], qw, **options).tobytes() == y[row].tobytes()
         spoilt = np.array(x)
         spoilt[row, rng.integers(k)] = rng.choice([np.nan, np.inf, -np.inf])
-        z = lowlp.linear(spoilt, qw, bias=b, out_dtype=out)
+        z = lowlp.linear(spoilt, qw, **options)
         assert not np.isfinite(z[row]).any()
         assert np.delete(z, row, 0).tobytes() == np.delete(y, row, 0).tobytes()
 

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import os
 import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +25,7 @@ from lowlp_runtime.launcher import Launcher, launcher_of
 
 from . import __version__
 from .description import read_kernels
-from .errors import CompileError, LowlpTypeError, LowlpValueError, from_mlir_error
+from .errors import CompileError, LowlpTypeError, LowlpValueError, ProductWarning, from_mlir_error
 from .kernel_cache import Once, cached, kernel_key
 from .pipelines import failing_pass, stages_of
 
@@ -219,7 +220,7 @@ def compile(  # noqa: A001
     cache      False: compile anew, and keep nothing; see `lowlp_runtime.cache` for where kernels are kept
 
     Raises `CompileError` with the user's source line where the program is wrong, `LowlpValueError` for an argument,
-    `AssembleError` from the assembler.
+    `AssembleError` from the assembler. Gives a `ProductWarning` where it makes products of warpgroups wait.
     """
     arch = check_arch(target)
     check_opt_level(opt_level)
@@ -249,6 +250,8 @@ def _build(
         return KernelBinary(description, {arch: ptx}, {}, texts)
     assembled = assemble_ptx(ptx, arch, assembler=assembler)
     # Among the notes, so that a saved kernel tells them too.
+    for remark in assembled.product_remarks:
+        warnings.warn(f"kernel {description.name}: {assembled.assembler}: {remark}", ProductWarning, stacklevel=2)
     resources = _resources(assembled, description)
     description = replace(description, notes={**description.notes, f"{assembled.assembler} {arch}": resources})
     return KernelBinary(description, {arch: ptx}, {arch: assembled.cubin}, texts)
@@ -280,6 +283,7 @@ def _resources(assembled: AssembledCubin, description: KernelDescription) -> dic
         "registers per thread": assembled.registers,
         "spilled bytes per thread": assembled.spill_bytes,
         "shared bytes per block": assembled.shared_bytes + description.shared_bytes,
+        **({"remarks on products": len(assembled.product_remarks)} if assembled.product_remarks else {}),
     }
 
 

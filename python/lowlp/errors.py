@@ -32,6 +32,10 @@ class PaddingWarning(UserWarning):
     """Packed weights take notably more bytes than their codes, because kernels want other groups."""
 
 
+class ProductWarning(UserWarning):
+    """Products of warpgroups run one after the other, or wait where the program does not: slow code, but right."""
+
+
 class CompileError(LowlpValueError):
     """A program that the compiler refuses.
 

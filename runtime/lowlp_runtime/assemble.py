@@ -73,6 +73,12 @@ class AssembledCubin:
         return max((f.spill_store_bytes + f.spill_load_bytes for f in self.functions.values()), default=0)
 
     @property
+    def product_remarks(self) -> tuple[str, ...]:
+        """What the assembler had to do about products of warpgroups: waits and fences that it has added, and products
+        that it makes one after the other. Code that says itself when it waits gets none."""
+        return tuple(_PRODUCT_REMARK.findall(self.log))
+
+    @property
     def shared_bytes(self) -> int:
         """Static shared memory a block, of the entry point that takes most."""
         return self._largest("shared_bytes")
@@ -209,6 +215,8 @@ def _candidates() -> Iterator[Path]:
         yield Path(on_path)
 
 
+# ptxas numbers what it says of wgmma C7510 to C7519.
+_PRODUCT_REMARK = re.compile(r"\(C751\d\) (.*)")
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '[^']+'")
 _NUMBERS = {
     "stack_bytes": re.compile(r"(\d+) bytes stack frame"),

@@ -12,7 +12,7 @@ from wgmma_products import Product, make_arguments, make_product
 
 import lowlp
 from lowlp import language as ll
-from lowlp.errors import CompileError, CpuTargetError
+from lowlp.errors import CompileError, CpuTargetError, ProductWarning
 from lowlp_runtime.assemble import assemble_ptx
 
 PRODUCTS = [
@@ -103,6 +103,15 @@ def test_ptxas_adds_no_waits(way: str) -> None:
     before, commit, after = ptx.rpartition("wgmma.commit_group")
     touched = f"{before}add.rn.f32 {sums}, {sums}, {sums};\n\t{commit}{after}"
     assert "wait is injected" in assemble_ptx(touched, "sm_90a").log
+
+
+def test_a_product_that_waits_gets_a_warning() -> None:
+    """Sums that are used before the wait for them are."""
+    program = make_product(Product(n=128, k=1088, way="scaled", mistake="wait 0"))
+    with pytest.warns(ProductWarning, match="kernel wgmma_product: ptxas: .*(injected|serialized)"):
+        kernel = lowlp.compile(program, "sm_90a", cache=False)
+    assert resources(kernel)["remarks on products"] >= 1
+    assert "remarks on products" not in resources(lowlp.compile(make_product(Product(n=128, k=1088)), "sm_90a"))
 
 
 @pytest.mark.parametrize("arch", ["sm_90", "sm_100a", "sm_120a"])

@@ -45,6 +45,33 @@ static const Placement &getPlacement(CodedWeights weights) {
   return **Placement::find(weights.codes.getPlacement().str());
 }
 
+/// The integers that zero points may be, if they are some of 8 bits or fewer.
+static std::optional<std::pair<double, double>>
+getRangeOfZeros(const CodedWeights &weights) {
+  if (!weights.zeros)
+    return std::pair(0.0, 0.0);
+  auto wide = weights.zeros.getDefiningOp<CastOp>();
+  auto narrow =
+      wide ? dyn_cast<IntegerType>(wide.getSource().getType().getElementType())
+           : IntegerType();
+  if (!narrow || narrow.getWidth() > 8)
+    return std::nullopt;
+  double range = std::ldexp(1.0, static_cast<int>(narrow.getWidth()));
+  double least = narrow.isSigned() ? -range / 2 : 0;
+  return std::pair(least, least + range - 1);
+}
+
+/// Whether the type of the weights holds all integer zero points plus `offset`.
+static bool areHeld(const CodedWeights &weights, double offset) {
+  std::optional<std::pair<double, double>> range = getRangeOfZeros(weights);
+  Type element = cast<TileType>(weights.scales.getType()).getElementType();
+  for (double zero = range ? range->first : 1; range && zero <= range->second;
+       ++zero)
+    if (!isHeld(element, zero + offset))
+      return false;
+  return range.has_value();
+}
+
 /// What is subtracted from the values of the stored codes, a column beside that
 /// of the scales; null where it is not known to be a number of the type.
 static Value buildStoredZeros(OpBuilder &builder, Location loc,
@@ -55,21 +82,18 @@ static Value buildStoredZeros(OpBuilder &builder, Location loc,
     return buildSplat(builder, loc, type, -shift);
   if (shift == 0)
     return weights.zeros;
-  // Integers less an integer: the extreme ones tell of all.
-  auto wide = weights.zeros.getDefiningOp<CastOp>();
-  auto narrow =
-      wide ? dyn_cast<IntegerType>(wide.getSource().getType().getElementType())
-           : IntegerType();
-  if (!narrow || narrow.getWidth() > 8)
+  if (!areHeld(weights, -shift))
     return {};
-  double range = std::ldexp(1.0, static_cast<int>(narrow.getWidth()));
-  double least = narrow.isSigned() ? -range / 2 : 0;
-  for (double zero = least; zero < least + range; ++zero)
-    if (!isHeld(type.getElementType(), zero - shift))
-      return {};
   auto zerosType = cast<TileType>(weights.zeros.getType());
   return SubOp::create(builder, loc, weights.zeros,
                        buildSplat(builder, loc, zerosType, shift));
+}
+
+/// Whether zero points are integers to which a plan for such can add what it
+/// has above its numbers.
+static bool areWhole(const CodedWeights &weights) {
+  Type element = cast<TileType>(weights.scales.getType()).getElementType();
+  return areHeld(weights, (element.isF16() ? 1024 : 128) - getShift(weights));
 }
 
 /// Whether the products of a kernel are to be made by warpgroups.
@@ -97,6 +121,11 @@ static DecodeRates getRates(const TargetInfo &target) {
   rates.fma = 128 / target.halfPairLanesPerSM;
   rates.convert = 128 / target.conversionLanesPerSM;
   return rates;
+}
+
+static int getCycles(const DecodeCost &cost, const DecodeRates &rates) {
+  return cost.alu * rates.alu + cost.fma * rates.fma +
+         cost.convert * rates.convert;
 }
 
 namespace {
@@ -192,14 +221,20 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   /// Decodes weights to what the program multiplies by.
   void planScaled(Product product, const DecodeRates &rates) {
     CodedWeights weights = getWeights(product);
-    const DecodePlan *plan = findPlan(product, DecodeEnding::Weights, rates);
-    if (!plan)
+    const DecodePlan *found = findPlan(product, DecodeEnding::Weights, rates);
+    if (!found)
       return;
+    DecodePlan plan = *found;
+    if (areWhole(weights))
+      if (Result<DecodePlan> whole = useWholeZeros(plan, getPlacement(weights));
+          whole &&
+          getCycles(whole->getCost(), rates) < getCycles(plan.getCost(), rates))
+        plan = *whole;
     OpBuilder builder(product.operator->());
     Value zeros = buildStoredZeros(builder, product->getLoc(), weights);
     if (!zeros)
       return;
-    auto text = PlanAttr::get(&getContext(), plan->print());
+    auto text = PlanAttr::get(&getContext(), plan.print());
     Value fragments =
         DecodeOp::create(builder, product->getLoc(), product.getTypeOfA(),
                          weights.codes.getWords(), weights.scales, zeros, text,

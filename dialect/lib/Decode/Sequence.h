@@ -56,6 +56,9 @@ private:
   std::map<Key, int> known;
 };
 
+/// What some of the slots of a plan need of it.
+DecodePlan prune(const DecodePlan &plan, std::vector<int> slots);
+
 /// What steps cost.
 int getCost(const DecodeCost &cost, const DecodeRates &rates);
 DecodeCost countSteps(const std::vector<DecodeStep> &steps);

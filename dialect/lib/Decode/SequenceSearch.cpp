@@ -40,8 +40,7 @@ static DecodePlan makePlan(const Period &period, const Homes &homes,
   return plan;
 }
 
-/// What some slots need of a plan of all.
-static DecodePlan prune(const DecodePlan &plan, std::vector<int> slots) {
+DecodePlan lowlp::prune(const DecodePlan &plan, std::vector<int> slots) {
   int first = plan.getFirstResult();
   int numSteps = static_cast<int>(plan.steps.size());
   std::vector<bool> isNeeded(numSteps, false);
@@ -49,8 +48,12 @@ static DecodePlan prune(const DecodePlan &plan, std::vector<int> slots) {
     if (reg >= first)
       isNeeded[reg - first] = true;
   };
+  auto getResult = [&](int slot) {
+    auto found = std::find(plan.slots.begin(), plan.slots.end(), slot);
+    return plan.results[found - plan.slots.begin()];
+  };
   for (int slot : slots)
-    need(plan.results[slot]);
+    need(getResult(slot));
   for (int index = numSteps - 1; index >= 0; --index)
     for (int k = 0; isNeeded[index] && k < plan.steps[index].getNumOperands();
          ++k)
@@ -76,7 +79,7 @@ static DecodePlan prune(const DecodePlan &plan, std::vector<int> slots) {
   }
   pruned.results.clear();
   for (int slot : slots)
-    pruned.results.push_back(rename(plan.results[slot]));
+    pruned.results.push_back(rename(getResult(slot)));
   pruned.slots = std::move(slots);
   return pruned;
 }

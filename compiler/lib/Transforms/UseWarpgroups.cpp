@@ -11,7 +11,8 @@
 // says that a stage has been read, is put off behind the products that read it.
 //
 //===----------------------------------------------------------------------===//
-#include "lowlp/IR/Lowlp.h"
+#include "CarriedOperand.h"
+
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -140,7 +141,8 @@ private:
 
   /// What may stand among products under way.
   static bool isHarmless(Operation *op) {
-    return isMemoryEffectFree(op) || isa<LoadSharedOp, LoadGlobalOp>(op);
+    return isMemoryEffectFree(op) ||
+           isa<HoldOp, LoadSharedOp, LoadGlobalOp, MbarrierWaitOp>(op);
   }
 
   void place(Operation *op) {
@@ -298,7 +300,7 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       products.insert(dot);
       blocks.insert(dot->getBlock());
     });
-    for (Block *block : blocks)
+    for (Block *block : carryOperands(blocks, products))
       BlockScheduler(*block, products, mostUnderWay).run();
     numProducts += products.size();
     eraseUnused();
@@ -315,6 +317,28 @@ private:
   static constexpr int64_t kDefaultUnderWay = 2;
   /// What wgmma_wait can tell apart, and the one that was just begun.
   static constexpr int64_t kMostUnderWay = 8;
+
+  /// Lets loops carry their first operands; the result is the blocks, of which
+  /// those of loops are others then.
+  SetVector<Block *> carryOperands(const SetVector<Block *> &blocks,
+                                   const SetVector<Operation *> &products) {
+    auto ahead =
+        getOperation()->getAttrOfType<IntegerAttr>("lowlp.operands_ahead");
+    bool isAhead = ahead && ahead.getInt() != 0;
+    SetVector<Block *> found;
+    for (Block *block : blocks) {
+      SmallVector<DotOp> inBlock;
+      for (DotOp dot : block->getOps<DotOp>())
+        if (products.contains(dot))
+          inBlock.push_back(dot);
+      auto loop = dyn_cast<scf::ForOp>(block->getParentOp());
+      if (isAhead && loop &&
+          carryFirstOperand(loop, inBlock.front(), inBlock.back()))
+        ++numCarried;
+      found.insert(inBlock.front()->getBlock());
+    }
+    return found;
+  }
 
   /// Puts a fence before the barrier behind which a product reads what threads
   /// have stored. Fails where there is no barrier in the product's block.
@@ -334,15 +358,12 @@ private:
     return true;
   }
 
-  /// Products that became others, and what made operand b of these alone.
+  /// Products that became others, and what made their operands.
   void eraseUnused() {
     SmallVector<Operation *> candidates;
-    getOperation().walk([&](Operation *op) {
-      if (isa<DotOp, LoadSharedOp, TransposeOp>(op))
-        candidates.push_back(op);
-    });
+    getOperation().walk([&](Operation *op) { candidates.push_back(op); });
     for (Operation *op : llvm::reverse(candidates))
-      if (op->use_empty())
+      if (isOpTriviallyDead(op))
         op->erase();
   }
 };

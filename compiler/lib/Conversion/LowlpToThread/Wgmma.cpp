@@ -170,6 +170,19 @@ private:
   const WgmmaPlans &plans;
 };
 
+struct HoldPattern : OpConversionPattern<HoldOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(HoldOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value value = adaptor.getTile();
+    rewriter.replaceOp(op, simt::HoldOp::create(rewriter, getNamedLoc(op),
+                                                value.getType(), value));
+    return success();
+  }
+};
+
 struct WgmmaCommitPattern : OpConversionPattern<WgmmaCommitOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -220,5 +233,6 @@ void lowlp::populateWgmmaPatterns(const TypeConverter &converter,
                                   const WgmmaPlans &plans) {
   MLIRContext *context = patterns.getContext();
   patterns.add<WgmmaPattern>(converter, context, plans);
-  patterns.add<WgmmaCommitPattern, WgmmaWaitPattern>(converter, context);
+  patterns.add<HoldPattern, WgmmaCommitPattern, WgmmaWaitPattern>(converter,
+                                                                  context);
 }

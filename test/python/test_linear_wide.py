@@ -15,6 +15,7 @@ from lowlp.kernels.linear_operands import host_operands, spec_for
 from lowlp.kernels.linear_spec import Schedule
 from lowlp.kernels.linear_wide import can_go_wide
 
+# Fewer than there are tiles, so that blocks share some; one gets nothing of the smallest problems.
 BLOCKS = 3
 
 
@@ -92,6 +93,9 @@ def test_codecs(weight: str | None, options: dict[str, Any]) -> None:
         wide(32, steps=1, stages=4),
         wide(32, steps=4, stages=2),
         wide(32, producer=True),
+        wide(32, ahead=True),
+        wide(64, row_tiles=2, scales_on="weights", ahead=True, producer=True),
+        wide(32, steps=1, stages=2, ahead=True, scales_on="weights"),
         wide(32, warpgroups=3),
     ],
     ids=str,
@@ -132,6 +136,7 @@ SHIPPED = [
     wide(32, stages=4, warpgroups=4),
     wide(64, stages=4, warpgroups=4),
     wide(64, stages=4, warpgroups=4, scales_on="weights"),
+    wide(64, stages=4, warpgroups=4, scales_on="weights", ahead=True),
     wide(64, stages=3, warpgroups=4, row_tiles=2, scales_on="weights"),
     wide(128, stages=3, warpgroups=2, row_tiles=2, scales_on="weights"),
 ]

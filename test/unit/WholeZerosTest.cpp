@@ -33,6 +33,12 @@ TEST(WholeZerosTest, ProductsLess) {
   DecodePlan whole = *useWholeZeros(plan, placement);
   EXPECT_EQ(whole.getCost().alu, 20);
   EXPECT_EQ(whole.getCost().fma, 34);
+  // Bytes get their exponent as they are picked.
+  const Placement &bytes = **Placement::find("int8.f16");
+  plan = *planDecode(bytes, DecodeEnding::Weights, DecodeRates());
+  whole = *useWholeZeros(plan, bytes);
+  EXPECT_EQ(whole.getCost().alu, 16);
+  EXPECT_EQ(whole.getCost().fma, 34);
   // Floats have no integers to shift.
   const Placement &floats = **Placement::find("e2m1.f16");
   DecodePlan other = *planDecode(floats, DecodeEnding::Weights, DecodeRates());

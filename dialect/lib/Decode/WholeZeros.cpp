@@ -117,16 +117,29 @@ private:
     // What bit 0 of the half is worth.
     int unit = *exponent + (isHalf ? -24 : -133);
     double magic = std::ldexp(1.0, bits);
-    int with =
-        add({DecodeStep::Kind::Lop3,
-             {masked->source, DecodeOperand::imm(masked->mask), splat(magic)},
-             kLop3AndOr});
+    int with = addExponent(*masked, magic);
     int difference =
         add({DecodeStep::Kind::Fma,
              {DecodeOperand::reg(with), splat(std::ldexp(1.0, unit)),
               getZero(zero, std::ldexp(magic, unit))}});
     return add({DecodeStep::Kind::Fma,
                 {DecodeOperand::reg(difference), scale, splat(-0.0)}});
+  }
+
+  /// The masked bits with the exponent of `magic`. A whole byte gets it from
+  /// the PRMT that picks it, in place of a byte of zeros.
+  int addExponent(const Masked &masked, double magic) {
+    const DecodeStep *bytes = find(masked.source, DecodeStep::Kind::Prmt);
+    if (isHalf && bytes && masked.mask == 0x00ff00ff) {
+      uint32_t high = encodeNumber(compute, magic) >> 8;
+      return add({DecodeStep::Kind::Prmt,
+                  {bytes->operands[0], DecodeOperand::imm(high),
+                   DecodeOperand::imm(0)},
+                  bytes->imm});
+    }
+    return add({DecodeStep::Kind::Lop3,
+                {masked.source, DecodeOperand::imm(masked.mask), splat(magic)},
+                kLop3AndOr});
   }
 
   /// Minus the zero, less `offset`; one step for each pair.

@@ -30,10 +30,10 @@ Result<DecodePlan> planDecode(const Placement &placement, DecodeEnding ending,
 Result<DecodePlan> setOffset(const DecodePlan &plan, const Placement &placement,
                              double offset);
 
-/// What a plan with scales on weights becomes if all zeros are integers to which
-/// the compute type can add 2^10, or with bf16 2^7, exactly: fewer products
-/// where codes are integers, the same plan elsewhere; proved. Fails for a plan
-/// with scales on sums.
+/// What a plan with scales on weights becomes if all zeros are integers to
+/// which the compute type can add 2^10, or with bf16 2^7, exactly: fewer
+/// products where codes are integers, the same plan elsewhere; proved. Fails
+/// for a plan with scales on sums.
 Result<DecodePlan> useWholeZeros(const DecodePlan &plan,
                                  const Placement &placement);
 

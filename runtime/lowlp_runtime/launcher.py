@@ -28,6 +28,8 @@ from lowlp_runtime.workspace import WorkspaceLayout
 
 _SLOT_BYTES = 8
 _KEPT_SHAPES = 256
+# Of a launch: of so many tuples of addresses.
+_KEPT_MAPS = 64
 
 
 class _Shape(NamedTuple):
@@ -36,11 +38,13 @@ class _Shape(NamedTuple):
     grid       blocks in x, y, z
     workspace  where its parts lie; None without one
     maps       tensor maps, each with the place of its pointer among the parameters
+    kept_maps  those made before, by the addresses, with where they lie
     """
 
     grid: tuple[int, int, int]
     workspace: WorkspaceLayout | None
     maps: tuple[tuple[int, PlacedMap], ...]
+    kept_maps: dict[tuple[int | float, ...], tuple[Sequence[Any], list[int]]]
 
 
 class _Memory(threading.local):
@@ -146,10 +150,17 @@ class Launcher:
         del maps
 
     def _point_at_maps(self, memory: _Memory, shape: _Shape, values: Sequence[int | float]) -> Sequence[object]:
-        maps = [placed.encode(int(values[place])) for place, placed in shape.maps]
-        for slot, tensor_map in zip(self._map_slots, maps, strict=True):
-            memory.pointers[slot] = int(tensor_map.getPtr())
-        return maps
+        addresses = tuple([values[place] for place, _ in shape.maps])
+        kept = shape.kept_maps.get(addresses)
+        if kept is None:
+            maps = [placed.encode(int(values[place])) for place, placed in shape.maps]
+            kept = (maps, [int(tensor_map.getPtr()) for tensor_map in maps])
+            if len(shape.kept_maps) >= _KEPT_MAPS:
+                shape.kept_maps.clear()
+            shape.kept_maps[addresses] = kept
+        for slot, pointer in zip(self._map_slots, kept[1], strict=True):
+            memory.pointers[slot] = pointer
+        return kept
 
     def _call_driver(self, loaded: LoadedKernel, shape: _Shape, stream: int, memory: _Memory) -> None:
         if self._waits_by_itself and is_allowed() and code_waits(loaded.arch):
@@ -195,6 +206,7 @@ def _shape_of(description: KernelDescription, *integers: int) -> _Shape | None:
         grid,
         description.lay_out_workspace(values) if description.workspace else None,
         tuple((names.index(entry.parameter), entry.place(values)) for entry in description.tensor_maps),
+        {},
     )
 
 

@@ -24,8 +24,9 @@ from lowlp.linear_kernels import gpu_kernel, last_arguments, notes_of
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
 from fake_torch import FakeDevice, FakeTensor, FakeTorch, fake_torch
+from test_tensor_map import encoded
 
-__all__ = ["fake_driver", "fake_torch"]
+__all__ = ["encoded", "fake_driver", "fake_torch"]
 
 N, K = 64, 128
 GPU, SECOND_GPU = FakeDevice(0), FakeDevice(1)
@@ -243,6 +244,23 @@ def test_kernels_that_share_their_work_are_told_among_how_many_blocks(m: int) ->
     assert last_arguments(spec, schedule, m, 132) == (min(tiles * stages, 132),)
     assert last_arguments(spec, replace(schedule, blocks_per_sm=2), m, 8) == (16,)
     assert last_arguments(spec, Schedule(), m, 132) == ()
+
+
+def test_kernels_with_stages(torch: FakeTorch, fake_driver: FakeDriver, encoded: list[Any]) -> None:
+    """Maps of weights, x and scales, made once for the same tensors; and the number of blocks as the last parameter."""
+    weights = lowlp.QuantizedTensor(
+        np.zeros((N, 2 * K), np.uint8), dtype="uint4", scales=np.ones((N, 2), np.float16), group_size=K
+    )
+    fake_driver.slots = 7
+    x = tensor(torch, 3, 2 * K)
+    for _ in range(2):
+        lowlp.linear(x, weights)
+    first, second = fake_driver.launches
+    *_, m, stride, blocks = first["values"]
+    assert (m, stride) == (3, 2 * K)
+    assert first["grid"] == second["grid"] == (blocks, 1, 1)
+    assert len(encoded) == 3
+    assert x.data_ptr() in [arguments[2] for arguments in encoded]
 
 
 def test_notes_tell_what_counts_of_a_schedule() -> None:

@@ -166,7 +166,7 @@ def test_errors_in_kernels_name_the_line(file: Path, capsys: pytest.CaptureFixtu
     file.write_text(KERNEL.format(line='ll.alloc_shared("f32", shape=[300, 300])'))
     emit = f"reproduce: lowlp compile {file} --kernel wrong --emit block -o kernels.mlir && lowlp-opt kernels.mlir "
     for command, pipeline in (
-        ("run", "--lowlp-to-cpu=opt-level=2"),
+        ("run", "'--lowlp-to-cpu=arch=sm_90a opt-level=2'"),
         ("compile", "'--lowlp-to-ptx=arch=sm_90a opt-level=3'"),
     ):
         more = ["-a", "x=8", "--device", "cpu"] if command == "run" else []

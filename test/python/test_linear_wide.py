@@ -93,9 +93,6 @@ def test_codecs(weight: str | None, options: dict[str, Any]) -> None:
         wide(32, steps=1, stages=4),
         wide(32, steps=4, stages=2),
         wide(32, producer=True),
-        wide(32, ahead=True),
-        wide(64, row_tiles=2, scales_on="weights", ahead=True, producer=True),
-        wide(32, steps=1, stages=2, ahead=True, scales_on="weights"),
         wide(32, warpgroups=3),
     ],
     ids=str,
@@ -136,7 +133,6 @@ SHIPPED = [
     wide(32, stages=4, warpgroups=4),
     wide(64, stages=4, warpgroups=4),
     wide(64, stages=4, warpgroups=4, scales_on="weights"),
-    wide(64, stages=4, warpgroups=4, scales_on="weights", ahead=True),
     wide(64, stages=3, warpgroups=4, row_tiles=2, scales_on="weights"),
     wide(128, stages=3, warpgroups=2, row_tiles=2, scales_on="weights"),
 ]

@@ -11,8 +11,7 @@
 // says that a stage has been read, is put off behind the products that read it.
 //
 //===----------------------------------------------------------------------===//
-#include "CarriedOperand.h"
-
+#include "lowlp/IR/Lowlp.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -141,8 +140,7 @@ private:
 
   /// What may stand among products under way.
   static bool isHarmless(Operation *op) {
-    return isMemoryEffectFree(op) ||
-           isa<HoldOp, LoadSharedOp, LoadGlobalOp, MbarrierWaitOp>(op);
+    return isMemoryEffectFree(op) || isa<LoadSharedOp, LoadGlobalOp>(op);
   }
 
   void place(Operation *op) {
@@ -300,7 +298,7 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       products.insert(dot);
       blocks.insert(dot->getBlock());
     });
-    for (Block *block : carryOperands(blocks, products))
+    for (Block *block : blocks)
       BlockScheduler(*block, products, mostUnderWay).run();
     numProducts += products.size();
     eraseUnused();
@@ -317,28 +315,6 @@ private:
   static constexpr int64_t kDefaultUnderWay = 2;
   /// What wgmma_wait can tell apart, and the one that was just begun.
   static constexpr int64_t kMostUnderWay = 8;
-
-  /// Lets loops carry their first operands; the result is the blocks, of which
-  /// those of loops are others then.
-  SetVector<Block *> carryOperands(const SetVector<Block *> &blocks,
-                                   const SetVector<Operation *> &products) {
-    auto ahead =
-        getOperation()->getAttrOfType<IntegerAttr>("lowlp.operands_ahead");
-    bool isAhead = ahead && ahead.getInt() != 0;
-    SetVector<Block *> found;
-    for (Block *block : blocks) {
-      SmallVector<DotOp> inBlock;
-      for (DotOp dot : block->getOps<DotOp>())
-        if (products.contains(dot))
-          inBlock.push_back(dot);
-      auto loop = dyn_cast<scf::ForOp>(block->getParentOp());
-      if (isAhead && loop &&
-          carryFirstOperand(loop, inBlock.front(), inBlock.back()))
-        ++numCarried;
-      found.insert(inBlock.front()->getBlock());
-    }
-    return found;
-  }
 
   /// Puts a fence before the barrier behind which a product reads what threads
   /// have stored. Fails where there is no barrier in the product's block.
@@ -358,12 +334,15 @@ private:
     return true;
   }
 
-  /// Products that became others, and what made their operands.
+  /// Products that became others, and what made operand b of these alone.
   void eraseUnused() {
     SmallVector<Operation *> candidates;
-    getOperation().walk([&](Operation *op) { candidates.push_back(op); });
+    getOperation().walk([&](Operation *op) {
+      if (isa<DotOp, LoadSharedOp, TransposeOp>(op))
+        candidates.push_back(op);
+    });
     for (Operation *op : llvm::reverse(candidates))
-      if (isOpTriviallyDead(op))
+      if (op->use_empty())
         op->erase();
   }
 };

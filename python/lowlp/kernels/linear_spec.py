@@ -46,7 +46,6 @@ class Schedule:
     warpgroups     of a block: 1 to 4
     scales_on      'sums', or 'weights', which rounds the products of weights and scales
     under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
-    ahead          the first weights of a stage are decoded beside the last product of the one before
     """
 
     columns: int = 8
@@ -64,7 +63,6 @@ class Schedule:
     warpgroups: int = 0
     scales_on: str = "sums"
     under_way: int = 2
-    ahead: bool = False
 
     def __post_init__(self) -> None:
         choices = (
@@ -83,7 +81,6 @@ class Schedule:
             ("warpgroups", (0, 1, 2, 3, 4)),
             ("scales_on", ("sums", "weights")),
             ("under_way", tuple(range(1, 9))),
-            ("ahead", (False, True)),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:

@@ -193,7 +193,6 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         table_copies=schedule.table_copies,
         matrix_unit="warpgroup",
         products_under_way=schedule.under_way,
-        operands_ahead=schedule.ahead,
     )
 
 

@@ -215,7 +215,6 @@ def make_kernel(
     matrix_unit: str = "warp",
     products_under_way: int = 2,
     decode_offsets: str = "auto",
-    operands_ahead: bool = False,
 ) -> Kernel:
     """A kernel whose parameters are chosen by a program.
 
@@ -227,7 +226,6 @@ def make_kernel(
                         'warp', or 'warpgroup' where the architecture has `wgmma`
     products_under_way  of warpgroups at once, 1 to 8: as many operands a are held in registers
     decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
-    operands_ahead      a loop makes the first operand a of its next iteration beside its last product
 
     All else is as for `kernel`.
     """
@@ -260,7 +258,6 @@ def make_kernel(
         schedule["decode_offsets"] = decode_offsets
     if matrix_unit != "warp":
         schedule |= {"matrix_unit": matrix_unit, "products_under_way": products_under_way}
-        schedule |= {"operands_ahead": 1} if operands_ahead else {}
     return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)
 
 

@@ -47,17 +47,6 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
-    // CHECK-LABEL: llvm.func @held
-    gpu.func @held(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-      %a = simt.load %g[%i] align 8 : !simt.ptr<global> -> vector<4xf16>
-      // CHECK: llvm.bitcast %{{.*}} : vector<4xf16> to vector<2xi32>
-      // CHECK: mov.b32 ones, $0;\0A\09and.b32 ones, ones, $1;\0A\09setp.eq.u32 all, ones, 0xffffffff;\0A\09@all nanosleep.u32 1;
-      // CHECK-SAME: "=r,=r,0,1,~{memory}"
-      %h = simt.hold %a : vector<4xf16>
-      simt.store %h, %g[%i] align 8 : vector<4xf16>, !simt.ptr<global>
-      gpu.return
-    }
-
     // Sums that begin with nothing are only written. 64-byte swizzle is 2, 32-byte swizzle 3.
     // CHECK-LABEL: llvm.func @packed
     gpu.func @packed(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {

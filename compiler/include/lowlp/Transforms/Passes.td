@@ -297,9 +297,7 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
     the loads of an operand are put before the product in front of it. A chain of products, each of which adds to the sums of
     the one before, has one wait. At the end of the block, and before any op that cannot be put off and orders memory or has
     regions, all products are waited for; a `lowlp.mbarrier_arrive` among them goes behind that wait, as it says that the
-    stage has been read. With
-    `lowlp.operands_ahead = 1` a loop that waits for one mbarrier, as behind `lowlp-pipeline`, carries the operand of its
-    first product: an iteration waits for the next stage and makes it behind its last product (`lowlp.hold`). Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
+    stage has been read. Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
     of the product.
 
     Guarantees: products are the same, in the same order along K; only the instruction rounds its own sums. The attribute
@@ -335,7 +333,6 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
   ];
   let statistics = [
     Statistic<"numProducts", "products", "products that warpgroups make">,
-    Statistic<"numCarried", "carried", "loops that make their first operand one iteration ahead">,
   ];
 }
 

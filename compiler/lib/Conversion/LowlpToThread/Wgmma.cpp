@@ -170,19 +170,6 @@ private:
   const WgmmaPlans &plans;
 };
 
-struct HoldPattern : OpConversionPattern<HoldOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(HoldOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Value value = adaptor.getTile();
-    rewriter.replaceOp(op, simt::HoldOp::create(rewriter, getNamedLoc(op),
-                                                value.getType(), value));
-    return success();
-  }
-};
-
 struct WgmmaCommitPattern : OpConversionPattern<WgmmaCommitOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -233,6 +220,5 @@ void lowlp::populateWgmmaPatterns(const TypeConverter &converter,
                                   const WgmmaPlans &plans) {
   MLIRContext *context = patterns.getContext();
   patterns.add<WgmmaPattern>(converter, context, plans);
-  patterns.add<HoldPattern, WgmmaCommitPattern, WgmmaWaitPattern>(converter,
-                                                                  context);
+  patterns.add<WgmmaCommitPattern, WgmmaWaitPattern>(converter, context);
 }

@@ -47,18 +47,6 @@ struct WgmmaLowering : ExecutorPattern<simt::WgmmaOp> {
   }
 };
 
-/// The host computes in the order of the program.
-struct HoldLowering : ConvertOpToLLVMPattern<simt::HoldOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::HoldOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, adaptor.getValue());
-    return success();
-  }
-};
-
 /// Registers of the host need no fence; the executor sees that there is one.
 struct WgmmaFenceLowering : ExecutorPattern<simt::WgmmaFenceOp> {
   using ExecutorPattern::ExecutorPattern;
@@ -115,7 +103,6 @@ struct WgmmaWaitLowering : ExecutorPattern<simt::WgmmaWaitOp> {
 void lowlp::populateWgmmaToCPUPatterns(const LLVMTypeConverter &converter,
                                        RewritePatternSet &patterns,
                                        ExecutorCalls &calls) {
-  patterns.add<HoldLowering>(converter);
   patterns.add<WgmmaLowering, WgmmaFenceLowering, WgmmaCommitLowering,
                WgmmaWaitLowering>(converter, calls);
 }

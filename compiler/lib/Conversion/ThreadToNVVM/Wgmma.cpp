@@ -240,30 +240,6 @@ struct WgmmaFenceLowering : ConvertOpToLLVMPattern<simt::WgmmaFenceOp> {
   }
 };
 
-struct HoldLowering : ConvertOpToLLVMPattern<simt::HoldOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(simt::HoldOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    auto type = cast<VectorType>(adaptor.getValue().getType());
-    int64_t words = type.getNumElements() * type.getElementTypeBitWidth() / 32;
-    Value registers = LLVM::BitcastOp::create(
-        rewriter, loc, VectorType::get(words, rewriter.getI32Type()),
-        adaptor.getValue());
-    std::string text = "{\n\t.reg .pred all;\n\t.reg .b32 ones;\n\t"
-                       "mov.b32 ones, $0;\n\t";
-    for (int64_t i = 1; i < words; ++i)
-      text += "and.b32 ones, ones, $" + std::to_string(i) + ";\n\t";
-    text += "setp.eq.u32 all, ones, 0xffffffff;\n\t@all nanosleep.u32 1;\n\t}";
-    Value held =
-        passThrough(rewriter, loc, text, ValueRange(registers)).front();
-    rewriter.replaceOp(op, LLVM::BitcastOp::create(rewriter, loc, type, held));
-    return success();
-  }
-};
-
 struct WgmmaCommitLowering : ConvertOpToLLVMPattern<simt::WgmmaCommitOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -294,6 +270,6 @@ struct WgmmaWaitLowering : ConvertOpToLLVMPattern<simt::WgmmaWaitOp> {
 
 void lowlp::populateSimtWgmmaToNVVMPatterns(const LLVMTypeConverter &converter,
                                             RewritePatternSet &patterns) {
-  patterns.add<HoldLowering, WgmmaLowering, WgmmaFenceLowering,
-               WgmmaCommitLowering, WgmmaWaitLowering>(converter);
+  patterns.add<WgmmaLowering, WgmmaFenceLowering, WgmmaCommitLowering,
+               WgmmaWaitLowering>(converter);
 }

@@ -78,23 +78,6 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
   }];
 }
 
-def Lowlp_HoldOp : Lowlp_Op<"hold", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["tile", "held"]>]> {
-  let summary = "have a tile in registers here";
-  let description = [{
-    The same tile, which is made before the ops behind this one begin. Nothing else says so: an assembler computes a tile
-    as late as its first use, and so behind a `lowlp.wgmma_wait` in front of that, while tensor cores have nothing to do.
-
-    ```mlir
-    %h = lowlp.hold %a : !lowlp.tile<64x64xf16, ...>
-    ```
-
-    Lowers to `simt.hold`.
-  }];
-  let arguments = (ins Lowlp_TileType:$tile);
-  let results = (outs Lowlp_TileType:$held);
-  let assemblyFormat = "$tile attr-dict `:` type($tile)";
-}
-
 def Lowlp_WgmmaCommitOp : Lowlp_Op<"wgmma_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "close a group of products of warpgroups";
   let description = [{

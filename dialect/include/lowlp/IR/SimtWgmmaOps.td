@@ -37,21 +37,6 @@ def Simt_WgmmaFenceOp : Simt_Op<"wgmma_fence", [MemoryEffects<[MemRead, MemWrite
   let hasVerifier = 1;
 }
 
-def Simt_HoldOp : Simt_Op<"hold", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["value", "held"]>]> {
-  let summary = "have registers computed here";
-  let description = [{
-    The same registers, whose bits fill whole words. What computes them comes before the ops behind this one, as these
-    wait for a condition on them: on a GPU a thread whose words are all ones sleeps for a moment (PTX ISA, `nanosleep`).
-
-    ```mlir
-    %h = simt.hold %a : vector<8xf16>
-    ```
-  }];
-  let arguments = (ins AnyVectorOfNonZeroRank:$value);
-  let results = (outs AnyVectorOfNonZeroRank:$held);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
-}
-
 def Simt_WgmmaOp : Simt_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "begin a warpgroup's matrix multiply and accumulate";
   let description = [{

@@ -12,9 +12,13 @@ import lowlp
 from lowlp import kernel_cache
 from lowlp.cli import main
 from lowlp.compiler import current_arch
+from lowlp.kernels.linear_schedules import schedule_for
+from lowlp.kernels.linear_spec import LinearSpec
+from lowlp.linear_kernels import last_arguments
 from lowlp.linear_launch import device_operands
 from lowlp_runtime import KernelBinary, assemble_ptx, launch
 from lowlp_runtime.assemble import ASSEMBLERS
+from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.linkers import NvJitLink
 
 pytest.importorskip("torch", reason="arrays on a GPU are PyTorch's")
@@ -41,7 +45,9 @@ def test_code_of_every_assembler_runs(assembler: str) -> None:
 
     if assembler == "nvjitlink" and NvJitLink().why_missing():
         pytest.skip(NvJitLink().why_missing())
-    kernel = lowlp.compile_linear(n=32, k=64, weight="int5", group_size=64, target=current_arch())
+    spec = LinearSpec(n=32, k=64, weight="int5", group_size=64, aligned=True)
+    last = last_arguments(spec, schedule_for(spec, 4), 4, multiprocessors())
+    kernel = lowlp.compile_linear(n=32, k=64, weight="int5", group_size=64, m=(1, 4), target=current_arch())
     assembled = assemble_ptx(kernel.ptx, kernel.arch, assembler=assembler)
     assert assembled.assembler == assembler
     assert assembled.registers > 0
@@ -52,7 +58,7 @@ def test_code_of_every_assembler_runs(assembler: str) -> None:
     parts = packed.prepared(f"{x.device} f16", lambda: pytest.fail("the weights are on the device by now"))
     y = torch.empty_like(wanted)
     binary = KernelBinary(kernel.description, cubins={kernel.arch: assembled.cubin})
-    launch(binary, [x, *parts, y, 4, 64])
+    launch(binary, [x, *parts, y, 4, 64, *last])
     torch.cuda.synchronize()
     assert torch.equal(y, wanted)
 

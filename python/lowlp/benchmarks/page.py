@@ -19,7 +19,7 @@ from .results import Results, Run
 _METHOD = f"""\
 Weights in groups of {GROUP_SIZE} with f16 scales, f16 activations and results. Codes, scales and activations are random
 over the whole tensors. A time is the median over repeats of one call's time on the device, from event to event, after a
-buffer of 256 MiB was read, so that caches are cold, and clean. One function times all libraries. Before that the result,
+buffer of 256 MiB was read, so that caches are cold and clean. One function times all libraries. Before that the result,
 in memory filled with NaN, is compared with float64: ours may be off by 2e-3 (relative Frobenius), a peer's by 1e-2 of
 the meaning of its own weights. What fails has no time."""
 

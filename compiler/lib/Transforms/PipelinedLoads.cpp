@@ -3,10 +3,10 @@
 
 #include "lowlp/Analysis/TrailingZeros.h"
 #include "lowlp/Analysis/ViewFormulas.h"
+#include "lowlp/Analysis/WrittenMemory.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -108,35 +108,12 @@ static bool collectAddress(Value value, scf::ForOp loop,
   return true;
 }
 
-/// The view that `op` may write to, or null.
-static Value getWrittenView(Operation *op) {
-  return TypeSwitch<Operation *, Value>(op)
-      .Case<StoreGlobalOp, ScatterGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
-          [](auto access) -> Value { return access.getDestination(); })
-      .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
-          [](auto semaphore) -> Value { return semaphore.getView(); })
-      .Default([](Operation *) { return Value(); });
-}
-
 /// Whether `pointer` is a parameter of the kernel through which it writes
-/// nothing, nor through a pointer that may be any.
+/// nothing.
 static bool isReadOnly(KernelOp kernel, Value pointer) {
-  auto isParameter = [&](Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument && argument.getOwner() == &kernel.getBody().front();
-  };
-  if (!isParameter(pointer))
-    return false;
-  WalkResult result = kernel.walk([&](Operation *op) {
-    Value written = getWrittenView(op);
-    auto view =
-        written ? written.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
-    if (!view || view.getSource().getDefiningOp<AllocGlobalOp>())
-      return WalkResult::advance();
-    bool isOther = isParameter(view.getSource()) && view.getSource() != pointer;
-    return isOther ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return !result.wasInterrupted();
+  auto argument = dyn_cast<BlockArgument>(pointer);
+  return argument && argument.getOwner() == &kernel.getBody().front() &&
+         !isWritten(kernel, argument.getArgNumber());
 }
 
 static std::optional<StagedLoad> getStagedLoad(LoadGlobalOp load,

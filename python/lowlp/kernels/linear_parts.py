@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from .. import language as ll
 from ..dtypes import dtype
 from ..layouts import Layout, layout, local, spatial
+from ..packing import placement_name
 from .linear_spec import LinearSpec, prescale
 
 UNIT_K = 64
@@ -32,6 +34,26 @@ def parameters_of(spec: LinearSpec) -> dict[str, ll.Parameter]:
         "m": ll.i32,
         "x_stride": ll.integer(64, divisible_by=8 if spec.aligned else 1),
     }
+
+
+def streamed_views(
+    spec: LinearSpec,
+    x: ll.Pointer,
+    weights: ll.Pointer,
+    scales: ll.Pointer,
+    correctors: Any,
+    y: ll.Pointer,
+    m: ll.Scalar,
+    x_stride: ll.Scalar,
+) -> tuple[Any, Any, Any, Any, Any]:
+    """How kernels with stages see their parameters, whose groups are whole units: x as [units of K, M, 64], the packed
+    weights, scales and correctors as [groups, N], the scales in place of correctors that are not there, and y^T."""
+    x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
+    placement = placement_name(spec.weight, spec.activation)
+    w_view = ll.view_packed(weights, shape=[spec.n, spec.k], dtype=spec.code_type, placement=placement)
+    s_view = ll.view_global(scales, shape=[spec.groups, spec.n])
+    c_view = ll.view_global(correctors, shape=[spec.groups, spec.n]) if spec.corrector else s_view
+    return x_view, w_view, s_view, c_view, ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
 
 
 def needs_sum_of_x(spec: LinearSpec) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from .. import language as ll
 from ..layouts import column_local, column_spatial, layout, local, reduce, spatial
-from ..packing import placement_name
 from .linear_parts import (
     A_FRAGMENT,
     STEP_K,
@@ -27,6 +26,7 @@ from .linear_parts import (
     finished,
     needs_sum_of_x,
     parameters_of,
+    streamed_views,
 )
 from .linear_shares import end_tile, share_of
 from .linear_spec import LinearSpec, Schedule
@@ -76,21 +76,12 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     rows, columns, threads = schedule.rows, schedule.columns, schedule.threads
     step_k, stage_k = schedule.step_k, schedule.stage_k
     stages_of_tile, tiles_of_rows = -(-spec.k // stage_k), -(-spec.n // rows)
-    group, groups = spec.group_size, spec.groups
+    group = spec.group_size
 
     def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride, blocks):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
         share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
-        x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
-        w_view = ll.view_packed(
-            weights,
-            shape=[spec.n, spec.k],
-            dtype=spec.code_type,
-            placement=placement_name(spec.weight, spec.activation),
-        )
-        s_view = ll.view_global(scales, shape=[groups, spec.n])
-        c_view = ll.view_global(correctors, shape=[groups, spec.n]) if spec.corrector else s_view
-        y_view = ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
+        x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
         decode = decoder(spec, table, threads)
 
         @ll.inline

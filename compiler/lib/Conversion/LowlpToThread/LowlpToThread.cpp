@@ -11,6 +11,7 @@
 #include "TensorMaps.h"
 #include "WgmmaPlan.h"
 
+#include "lowlp/Analysis/WrittenMemory.h"
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
 #include "lowlp/Target/TargetInfo.h"
@@ -20,7 +21,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace lowlp {
 #define GEN_PASS_DEF_CONVERTTOTHREAD
@@ -29,34 +29,6 @@ namespace lowlp {
 
 using namespace mlir;
 using namespace lowlp;
-
-/// The memory that `op` may change, or null. A semaphore that is only acquired
-/// has someone who releases it.
-static Value getWritten(Operation *op) {
-  return TypeSwitch<Operation *, Value>(op)
-      .Case<StoreGlobalOp, ScatterGlobalOp, AtomicRMWOp, CopyBulkToGlobalOp>(
-          [](auto access) -> Value { return access.getDestination(); })
-      .Case<SemaphoreAcquireOp, SemaphoreReleaseOp>(
-          [](auto semaphore) -> Value { return semaphore.getView(); })
-      .Default([](Operation *) { return Value(); });
-}
-
-/// Whether the kernel may write through parameter `index`. A pointer that is
-/// chosen at run time may be any of them.
-static bool isWritten(KernelOp kernel, unsigned index) {
-  WalkResult result = kernel.walk([&](Operation *op) {
-    Value memory = getWritten(op);
-    auto view = memory ? memory.getDefiningOp<ViewGlobalOp>() : ViewGlobalOp();
-    if (!view || view.getSource().getDefiningOp<AllocGlobalOp>())
-      return WalkResult::advance();
-    auto source = dyn_cast<BlockArgument>(view.getSource());
-    bool isParameter =
-        source && source.getOwner()->getParentOp() == kernel.getOperation();
-    bool isOther = isParameter && source.getArgNumber() != index;
-    return isOther ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return result.wasInterrupted();
-}
 
 /// The bytes to which the address must be aligned. Elements narrower than a
 /// byte are stored by atomics on words of 4 bytes.

@@ -92,8 +92,10 @@ int64_t CopyTensorOp::getSwizzleBytes() {
          8;
 }
 
-/// PTX ISA, "cp.async.bulk.tensor": extents of a box.
+/// PTX ISA, "cp.async.bulk.tensor": extents of a box, and at what multiple of
+/// bytes it begins in shared memory.
 static constexpr int64_t kMaxBoxExtent = 256;
+static constexpr int64_t kBoxAlignBytes = 128;
 
 std::optional<SmallVector<int64_t>> CopyTensorOp::getBox() {
   SmallVector<int64_t> box(getShape());
@@ -103,8 +105,8 @@ std::optional<SmallVector<int64_t>> CopyTensorOp::getBox() {
   if (box.back() <= kMaxBoxExtent)
     return box;
   // A row in pieces, each a copy of its own.
-  int64_t chunk =
-      kBulkBytes * 8 / *getElementBits(getSource().getType().getElementType());
+  int64_t chunk = kBoxAlignBytes * 8 /
+                  *getElementBits(getSource().getType().getElementType());
   int64_t pieces = llvm::divideCeil(box.back(), kMaxBoxExtent);
   while (pieces * chunk <= box.back() && box.back() % (pieces * chunk) != 0)
     ++pieces;

@@ -16,7 +16,7 @@ from ..scale_types import SCALE_DTYPES
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
-WARPS: Final = (1, 2, 4, 8, 16)
+WARPS: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
 
 
@@ -71,7 +71,7 @@ class Schedule:
             ("table_form", TABLE_FORMS),
             ("table_copies", TABLE_COPIES),
             ("stages", (0, *range(2, MAX_STAGES + 1))),
-            ("row_tiles", (1, 2, 4, 8)),
+            ("row_tiles", tuple(range(1, 9))),
             ("slices", (1, 2, 4, 8, 16)),
             ("units", (1, 2)),
             ("steps", (1, 2, 4, 8)),

@@ -80,7 +80,6 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride, blocks):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
-        share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
         x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
         decode = decoder(spec, table, threads)
 
@@ -113,7 +112,22 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             tile_rows = acc.layout.reduce([1], keep_dims=True)
             ll.store_global(finished(spec, acc, scale2, bias, row, tile_rows), y_view, offsets=[row, column])
 
+        def total(acc: ll.Tile) -> ll.Tile:
+            """The sums of all slices."""
+            if schedule.slices == 1:
+                return acc
+            return ll.sum(ll.view(acc, dtype="f32", layout=layouts.sliced_sums), 0)
+
         acc = ll.full(0.0, "f32", layout=layouts.sums)
+        if not schedule.share_tiles:
+            row, column = block % tiles_of_rows * rows, block // tiles_of_rows * columns
+            for stage in ll.range(stages_of_tile, stages=schedule.stages, producer=schedule.producer):
+                for step in range(schedule.steps):
+                    acc = with_step(acc, step, row, column, stage)
+            finish(0, total(acc), row, column)
+            return
+
+        share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
         for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):
             number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
             tile, stage = number // stages_of_tile, number % stages_of_tile
@@ -121,15 +135,12 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             for step in range(schedule.steps):
                 acc = with_step(acc, step, row, column, stage)
             if (stage == 0) | (number == share.begin):
-                tile_sums = acc
-                if schedule.slices > 1:
-                    tile_sums = ll.sum(ll.view(acc, dtype="f32", layout=layouts.sliced_sums), 0)
                 end_tile(
                     share,
                     number,
                     stages_of_tile,
                     lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
-                    (tile_sums,),
+                    (total(acc),),
                     threads,
                     finish,
                     row,

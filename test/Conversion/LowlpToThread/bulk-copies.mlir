@@ -76,19 +76,20 @@ lowlp.kernel @tensor(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32, %k: 
 
 // -----
 
-// A row of 520 elements goes in 5 pieces of 104, one behind the other.
+// A row of 448 elements goes in 7 pieces of 64, as a box of 224 would not begin at a
+// multiple of 128 bytes.
 // CHECK-LABEL: gpu.func @long_row
-// CHECK-SAME: box = array<i64: 1, 104>
-// CHECK-COUNT-10: simt.copy_tensor %{{.*}} box [1, 104] element_bytes 2 swizzle 0 signals
+// CHECK-SAME: box = array<i64: 1, 64>
+// CHECK-COUNT-14: simt.copy_tensor %{{.*}} box [1, 64] element_bytes 2 swizzle 0 signals
 // CHECK-NOT: simt.copy_tensor
 lowlp.kernel @long_row(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
-  %s = lowlp.alloc_shared : !lowlp.shared<2x520xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<2x448xf16>
   %b = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
   %v = lowlp.view_global %p shape [64, 1024] : !lowlp.ptr<f16> -> !lowlp.global<64x1024xf16>
-  lowlp.copy_tensor %v[%c0, %c0] to %s[%c0, %c0] shape [2, 520] signals %b[%c0]
-    : !lowlp.global<64x1024xf16> to !lowlp.shared<2x520xf16>, !lowlp.mbarriers<1>
+  lowlp.copy_tensor %v[%c0, %c0] to %s[%c0, %c0] shape [2, 448] signals %b[%c0]
+    : !lowlp.global<64x1024xf16> to !lowlp.shared<2x448xf16>, !lowlp.mbarriers<1>
   lowlp.return
 }
 

@@ -39,11 +39,11 @@ lowlp.kernel @ring(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
 
 // Rows of more than 256 elements.
 // CHECK-LABEL: func.func @long_rows
-func.func @long_rows(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<3x4x520xf16>, %b: !lowlp.mbarriers<1>, %i: index) {
+func.func @long_rows(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<3x4x448xf16>, %b: !lowlp.mbarriers<1>, %i: index) {
   %v = lowlp.view_global %p shape [64, 1024] : !lowlp.ptr<f16> -> !lowlp.global<64x1024xf16>
-  // CHECK: lowlp.copy_tensor {{.*}} shape [4, 520] signals
-  lowlp.copy_tensor %v[%i, %i] to %s[%i, %i, %i] shape [4, 520] signals %b[%i]
-    : !lowlp.global<64x1024xf16> to !lowlp.shared<3x4x520xf16>, !lowlp.mbarriers<1>
+  // CHECK: lowlp.copy_tensor {{.*}} shape [4, 448] signals
+  lowlp.copy_tensor %v[%i, %i] to %s[%i, %i, %i] shape [4, 448] signals %b[%i]
+    : !lowlp.global<64x1024xf16> to !lowlp.shared<3x4x448xf16>, !lowlp.mbarriers<1>
   return
 }
 

@@ -62,7 +62,11 @@ void lowlp::optimize(Module &module, TargetMachine &machine,
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager components;
   ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
+  // A program that wants copies of a body writes them; those of a loop of copies
+  // with many stages would be fetched for each launch, and are never hot.
+  PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = false;
+  PassBuilder builder(&machine, tuning);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);

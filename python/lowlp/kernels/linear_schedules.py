@@ -22,7 +22,7 @@ from typing import Any, Final
 from ..language.control_flow import MAX_STAGES
 from ..targets import target
 from .linear_operands import NUMPY_TYPES
-from .linear_spec import LinearSpec, Schedule
+from .linear_spec import ROW_TILES, WARPS, LinearSpec, Schedule
 from .linear_streaming import can_stream
 from .linear_wide import can_go_wide
 
@@ -33,6 +33,9 @@ _FEW: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
 _STREAMED_COLUMNS: Final = 32
 """The most columns of a tile without warpgroups."""
+_LEAST_FILLED: Final = 0.7
+"""Of the blocks that could be resident, where each has a tile of its own."""
+_SLICES: Final = (1, 2, 4, 8, 16)
 
 _TUNED = Path(__file__).parent / "tuned"
 # How far, in factors of two of N and K together, a measured shape may be away.
@@ -157,7 +160,7 @@ def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
 def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
     """The schedules for up to `rows` rows of x, a number of `CLASSES`, that fit the architecture."""
     device = device_like(arch)
-    drafts = _streamed(rows)
+    drafts = _streamed(spec, rows, device)
     if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
         drafts = itertools.chain(drafts, _wide(rows))
     for draft in drafts:
@@ -166,18 +169,42 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
             yield fitted(spec, draft, device)
 
 
-def _streamed(rows: int) -> Iterator[Schedule]:
+def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
+    """Divisions into tiles that are each one block's, all resident at once; and into tiles that blocks share."""
+    columns = min(rows, _STREAMED_COLUMNS)
+    unit_rows = max(16, spec.rows_of_unit)
+    for blocks_per_sm in (1, 2, 3):
+        # As few rows as leave no tile for a second wave.
+        resident = device.multiprocessors * blocks_per_sm
+        tile_rows = -(-spec.n // (resident * unit_rows)) * unit_rows
+        if -(-spec.n // tile_rows) < _LEAST_FILLED * resident:
+            continue
+        for warps, slices, units, steps in itertools.product(WARPS, _SLICES, (1, 2), (1, 2)):
+            row_tiles = tile_rows // (16 * warps)
+            fits = row_tiles in ROW_TILES and row_tiles * 16 * warps == tile_rows
+            if fits and warps * slices >= 4 and 6 <= warps * slices * blocks_per_sm <= 16:
+                yield Schedule(
+                    columns=columns,
+                    warps=warps,
+                    stages=2,
+                    row_tiles=row_tiles,
+                    slices=slices,
+                    units=units,
+                    steps=steps,
+                    blocks_per_sm=blocks_per_sm,
+                    share_tiles=False,
+                )
     divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), (1, 2), (1, 2, 3))
-    for warps, row_tiles, slices, units, blocks in divisions:
-        if warps * slices >= 4 and 8 <= warps * slices * blocks <= 16:
+    for warps, row_tiles, slices, units, blocks_per_sm in divisions:
+        if warps * slices >= 4 and 8 <= warps * slices * blocks_per_sm <= 16:
             yield Schedule(
-                columns=min(rows, _STREAMED_COLUMNS),
+                columns=columns,
                 warps=warps,
                 stages=2,
                 row_tiles=row_tiles,
                 slices=slices,
                 units=units,
-                blocks_per_sm=blocks,
+                blocks_per_sm=blocks_per_sm,
             )
 
 

@@ -17,6 +17,7 @@ ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))
+ROW_TILES: Final = tuple(range(1, 9))
 MAX_WARPS: Final = 32
 
 
@@ -25,14 +26,14 @@ class Schedule:
     """How a kernel for `linear` divides its work. No result depends on it, and no packed weight.
 
     columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32, 64, 128 or 256
-    warps          of a block, one above the other along N: 1, 2, 4, 8 or 16
+    warps          of a block, one above the other along N: 1 to 16
     table_form     how codes of a table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
     table_copies   of that table, for its banks: a power of two up to 32; 0 chooses
 
     With `stages` the work is streamed (`linear_streaming`), and the following count:
 
     stages         of the loop, which loads so many less one ahead: 2 to 9
-    row_tiles      of 16 rows, of a warp: 1, 2, 4 or 8; whole units of packed weights
+    row_tiles      of 16 rows, of a warp: 1 to 8; whole units of packed weights
     slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
     units          of 64 weights along K, of a slice in a step: 1 or 2
     steps          in a stage: 1, 2, 4 or 8
@@ -71,7 +72,7 @@ class Schedule:
             ("table_form", TABLE_FORMS),
             ("table_copies", TABLE_COPIES),
             ("stages", (0, *range(2, MAX_STAGES + 1))),
-            ("row_tiles", tuple(range(1, 9))),
+            ("row_tiles", ROW_TILES),
             ("slices", (1, 2, 4, 8, 16)),
             ("units", (1, 2)),
             ("steps", (1, 2, 4, 8)),

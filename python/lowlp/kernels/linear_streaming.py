@@ -12,6 +12,8 @@ In a block, warps lie along N and, as slices, along K; the sums of the slices ar
 
 from __future__ import annotations
 
+import math
+
 from .. import language as ll
 from ..layouts import column_local, column_spatial, layout, local, reduce, spatial
 from .linear_parts import (
@@ -42,7 +44,8 @@ class _Layouts:
     x_units      [units of a step, columns, 64], and
     x            the same registers as [columns, K of a step]; all warps of a slice hold the same
     sums         [slices x rows, columns]
-    sliced_sums  the same as [slices, rows, columns]
+    sliced_sums  the same as [slices, rows, columns], and
+    gathered     those with all slices of a sum in one thread
     rows         [slices x rows, 1]: one number for each row of the sums
     scales       the same registers as [groups of a step, rows]
     """
@@ -59,6 +62,13 @@ class _Layouts:
         sums = local(schedule.row_tiles, column_tiles) * SUM_FRAGMENT
         self.sums = spatial(slices * warps, 1) * sums
         self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
+        # Neighbouring threads store neighbours along N; where there are more threads than sums, some have the same.
+        threads_of_column = min(math.gcd(schedule.rows, 64), schedule.threads // schedule.columns)
+        alike = schedule.threads // (threads_of_column * schedule.columns)
+        stored = local(schedule.rows // threads_of_column, 1) * reduce(
+            column_spatial(threads_of_column, schedule.columns, alike), dims=[2]
+        )
+        self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
         self.rows = self.sums.reduce([1], keep_dims=True)
         groups = max(1, schedule.step_k // spec.group_size)
         alike = reduce(spatial(1, 1, slices // groups), dims=[2])
@@ -116,7 +126,8 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             """The sums of all slices."""
             if schedule.slices == 1:
                 return acc
-            return ll.sum(ll.view(acc, dtype="f32", layout=layouts.sliced_sums), 0)
+            sliced = ll.view(acc, dtype="f32", layout=layouts.sliced_sums)
+            return ll.sum(ll.convert_layout(sliced, layouts.gathered), 0)
 
         acc = ll.full(0.0, "f32", layout=layouts.sums)
         if not schedule.share_tiles:

@@ -55,6 +55,25 @@ TEST(OffsetTest, ProductsTakeItAlong) {
   EXPECT_EQ(*setOffset(plan, find("int4.f16"), 0), plan);
 }
 
+TEST(OffsetTest, BitsThatStandForNothingAndMinusOneHaveNone) {
+  for (const char *name : {"int1.f16", "int1.bf16"}) {
+    DecodePlan plan = makePlan(name);
+    Result<DecodePlan> other = complement(plan, find(name));
+    ASSERT_TRUE(other) << other.error();
+    EXPECT_TRUE(other->prove(find(name)));
+    EXPECT_EQ(other->getCost().alu, plan.getCost().alu);
+    EXPECT_EQ(other->getCost().fma, plan.getCost().fma);
+    EXPECT_EQ(other->rows[0].offset, -1);
+    EXPECT_TRUE(other->rows[0].isNegated);
+    EXPECT_EQ(*DecodePlan::parse(other->print()), *other);
+    // Not what a plan without the complement would make.
+    DecodePlan wrong = *other;
+    wrong.rows[0].isNegated = false;
+    EXPECT_FALSE(wrong.prove(find(name)));
+  }
+  EXPECT_FALSE(complement(makePlan("int2.f16"), find("int2.f16")));
+}
+
 TEST(OffsetTest, WhatCannotBe) {
   const Placement &placement = find("int4.f16");
   EXPECT_EQ(setOffset(makePlan("int4.f16", DecodeEnding::Weights), placement, 0)

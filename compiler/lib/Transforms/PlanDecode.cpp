@@ -189,8 +189,11 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     if (!chain.sum || !found)
       return;
     DecodePlan plan = *found;
-    if (takesOffsetsOff(first)) {
-      CodedWeights weights = getWeights(first);
+    CodedWeights weights = getWeights(first);
+    if (getShift(weights) == -1)
+      if (Result<DecodePlan> other = complement(plan, getPlacement(weights)))
+        plan = *other;
+    if (!plan.rows.front().isNegated && takesOffsetsOff(first)) {
       Result<DecodePlan> moved =
           setOffset(plan, getPlacement(weights), getShift(weights));
       if (moved)
@@ -198,7 +201,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       else if (!first.asDot())
         return;
     }
-    SmallVector<DecodePlan::Row> rows = getRows(plan, getWeights(first));
+    SmallVector<DecodePlan::Row> rows = getRows(plan, weights);
     if (!areNormal(rows))
       return;
     numPlanned += chain.products.size();

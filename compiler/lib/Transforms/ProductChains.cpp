@@ -114,8 +114,8 @@ public:
       : chain(std::move(chain)), plan(plan),
         type(cast<TileType>(this->chain.sum.getType())) {
     for (const DecodePlan::Row &row : rows) {
-      scales.push_back(std::ldexp(1.0f, -row.exponent));
-      inverses.push_back(std::ldexp(1.0f, row.exponent));
+      scales.push_back(static_cast<float>(1 / row.getFactor()));
+      inverses.push_back(static_cast<float>(row.getFactor()));
       offsets.push_back(static_cast<float>(row.offset));
     }
     hasOffset = llvm::any_of(offsets, [](float o) { return o != 0; });

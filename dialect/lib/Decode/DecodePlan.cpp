@@ -256,7 +256,7 @@ Result<bool> DecodePlan::prove(const Placement &from) const {
             const Row &row = rows[from.getRowOfSlot(slots[i])];
             double expected =
                 ending == DecodeEnding::Sums
-                    ? std::ldexp(*value + row.offset, row.exponent)
+                    ? (*value + row.offset) * row.getFactor()
                     : decodeNumber(
                           compute,
                           encodeNumber(compute, decodeNumber(compute, scale) *

@@ -25,7 +25,7 @@ public:
     for (size_t i = 0; i < plan.slots.size(); ++i) {
       const DecodePlan::Row &row =
           plan.rows[placement.getRowOfSlot(plan.slots[i])];
-      double change = std::ldexp(offset - row.offset, row.exponent);
+      double change = (offset - row.offset) * row.getFactor();
       if (change == 0)
         continue;
       if (intoProducts && addToProduct(plan.results[i], change))

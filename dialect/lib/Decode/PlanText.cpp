@@ -54,6 +54,8 @@ std::string DecodePlan::print() const {
     out << "row " << row << " exponent " << rows[row].exponent;
     if (rows[row].offset != 0)
       out << " offset " << rows[row].offset;
+    if (rows[row].isNegated)
+      out << " negated";
     out << "\n";
   }
   int next = getFirstResult();
@@ -117,6 +119,18 @@ public:
   }
   bool comma() { return punctuation(','); }
   bool equals() { return punctuation('='); }
+  /// Whether the next word is this one, which is read then.
+  bool take(const std::string &expected) {
+    if (end())
+      return false;
+    std::streampos place = in.tellg();
+    std::string found;
+    if (in >> found && found == expected)
+      return true;
+    in.clear();
+    in.seekg(place);
+    return false;
+  }
   bool end() {
     in >> std::ws;
     return in.eof();
@@ -146,7 +160,10 @@ static bool parseRow(LineReader &line, DecodePlan &plan) {
   if (!line.number(index) || index != plan.rows.size() ||
       !line.word("exponent") || !line.number(row.exponent))
     return false;
-  if (!line.end() && (!line.word("offset") || !line.number(row.offset)))
+  if (line.take("offset") && !line.number(row.offset))
+    return false;
+  row.isNegated = line.take("negated");
+  if (!line.end())
     return false;
   plan.rows.push_back(row);
   return true;

@@ -146,7 +146,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
         sums = schedule.row_tiles * schedule.columns // 2 * (2 if schedule.scales_on == "sums" else 1)
         return 28 + sums + 8 * schedule.under_way
     sums = schedule.row_tiles * schedule.columns // 2
-    return 40 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
+    return 24 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
 
 
 def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:

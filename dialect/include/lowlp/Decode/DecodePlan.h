@@ -17,6 +17,7 @@
 #include "lowlp/Decode/Placement.h"
 
 #include <array>
+#include <cmath>
 
 namespace lowlp {
 
@@ -95,8 +96,15 @@ public:
   struct Row {
     int exponent = 0;
     double offset = 0;
+    /// The numbers are the negative ones.
+    bool isNegated = false;
     bool operator==(const Row &other) const {
-      return exponent == other.exponent && offset == other.offset;
+      return exponent == other.exponent && offset == other.offset &&
+             isNegated == other.isNegated;
+    }
+    /// What the sum of value and offset is multiplied by.
+    double getFactor() const {
+      return std::ldexp(isNegated ? -1.0 : 1.0, exponent);
     }
   };
 

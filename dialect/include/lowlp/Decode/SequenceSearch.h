@@ -30,6 +30,12 @@ Result<DecodePlan> planDecode(const Placement &placement, DecodeEnding ending,
 Result<DecodePlan> setOffset(const DecodePlan &plan, const Placement &placement,
                              double offset);
 
+/// The plan for codes u of one bit whose registers hold the numbers of 1 - u,
+/// `-(value - 1)` in place of `value`, at the same cost; proved. Fails for codes
+/// of more bits, with scales on weights, and where not all registers are masks.
+Result<DecodePlan> complement(const DecodePlan &plan,
+                              const Placement &placement);
+
 /// What a plan with scales on weights becomes if all zeros are integers to
 /// which the compute type can add 2^10, or with bf16 2^7, exactly: fewer
 /// products where codes are integers, the same plan elsewhere; proved. Fails

@@ -190,10 +190,15 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       return;
     DecodePlan plan = *found;
     CodedWeights weights = getWeights(first);
-    if (getShift(weights) == -1)
+    auto hasOffset = [&] {
+      return llvm::any_of(getRows(plan, weights),
+                          [](const DecodePlan::Row &row) { return row.offset; });
+    };
+    if (hasOffset())
       if (Result<DecodePlan> other = complement(plan, getPlacement(weights)))
-        plan = *other;
-    if (!plan.rows.front().isNegated && takesOffsetsOff(first)) {
+        if (DecodePlan before = std::exchange(plan, *other); hasOffset())
+          plan = before;
+    if (hasOffset() && takesOffsetsOff(first)) {
       Result<DecodePlan> moved =
           setOffset(plan, getPlacement(weights), getShift(weights));
       if (moved)

@@ -39,7 +39,7 @@ Result<DecodePlan> lowlp::complement(const DecodePlan &plan,
   for (int mask : masks)
     changed.steps[mask].imm = complementFirst(changed.steps[mask].imm);
   for (DecodePlan::Row &row : changed.rows) {
-    row.offset -= 1;
+    row.offset = -1 - row.offset;
     row.isNegated = !row.isNegated;
   }
   if (Result<bool> proof = changed.prove(placement); !proof)

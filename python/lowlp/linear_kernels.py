@@ -53,6 +53,7 @@ def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) ->
     """
     weight_bytes, padding = padding_bytes(spec)
     per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
+    per_column = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
     units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
     return {
         "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
@@ -69,7 +70,7 @@ def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) ->
             "weight bytes": weight_bytes,
             "of these padding": padding,
             "scale bytes": spec.n * spec.groups * per_group_bytes,
-            "bytes per row of x": 2 * spec.k + NUMPY_TYPES[spec.out].itemsize * spec.n,
+            "bytes per row of x": 2 * spec.k + per_column * spec.columns_of_y,
         },
     }
 

@@ -20,7 +20,7 @@ from lowlp_runtime.stream import current_torch_stream, stream_handle
 from .compiler import arch_of
 from .errors import LowlpTypeError, LowlpValueError
 from .host_array import AnyArray
-from .kernels.linear_operands import ALIGN_BYTES, host_operands, spec_for
+from .kernels.linear_operands import ALIGN_BYTES, form_of_operands, host_operands, spec_for
 from .kernels.linear_schedules import schedule_for
 from .kernels.linear_spec import ACTIVATIONS
 from .linear_kernels import gpu_kernel, last_arguments
@@ -51,50 +51,54 @@ class _PreparedCall(NamedTuple):
 
 
 def linear_on_gpu(
-    x: Any, qw: QuantizedTensor, bias: Any, out_dtype: str | None, stream: object, batch_invariant: bool = False
+    x: Any,
+    qw: QuantizedTensor,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: str | None,
+    stream: object,
+    batch_invariant: bool = False,
 ) -> Any:
-    """`lowlp.linear` for a CUDA tensor x; `out_dtype` is a name or None."""
+    """`lowlp.linear` for a CUDA tensor x; `out_dtype` is a name or None, `epilogue` a name or ''."""
     torch: Any = sys.modules["torch"]
     ordinal = x.get_device()
     current = current_torch_stream(ordinal)
     if stream is not None and stream_handle(stream) != current:
         # Also the result, and a copy of x if there is one, are made in the order of that stream.
         with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
-            return linear_on_gpu(x, qw, bias, out_dtype, None, batch_invariant)
+            return linear_on_gpu(x, qw, bias, epilogue, residual, out_dtype, None, batch_invariant)
     shape = x.shape
-    dimensions = len(shape)
-    if dimensions == 2:
-        rows, (m, k), (stride, step) = x, shape, x.stride()
-    elif dimensions and shape[-1] and x.is_contiguous():
-        rows, k, step = x, shape[-1], 1
-        m, stride = x.numel() // k, k
-    else:
-        check_shapes(shape, None, qw)
-        rows = x.reshape(-1, shape[-1])
-        (m, k), (stride, step) = rows.shape, rows.stride()
-    if step != 1:
-        rows = rows.contiguous()
-        stride = k
-    if m <= 1:
-        stride = k
-    address = rows.data_ptr()
-    aligned = stride % _ALIGN_ELEMENTS == 0 and address % ALIGN_BYTES == 0
-    bias_kind = None
+    if not shape or not shape[-1]:
+        check_shapes(shape, None, None, qw, epilogue)
+    # Rows that are copies live until the launch.
+    address, m, k, stride, aligned, _rows = _rows_of(x)
+    added: tuple[int, ...] = ()
+    strides: tuple[int, ...] = (stride,)
+    bias_kind = residual_kind = None
     if bias is not None:
         if not is_torch_tensor(bias):
-            raise _wrong_bias(bias, x)
+            raise _wrong_part("bias", bias, x)
         bias = bias.contiguous()
         bias_kind = (bias.dtype, bias.get_device(), bias.shape)
-    key = (ordinal, x.dtype, out_dtype, bias_kind, k, m, aligned, batch_invariant)
+        added = (bias.data_ptr(),)
+    if residual is not None:
+        if not is_torch_tensor(residual):
+            raise _wrong_part("residual", residual, x)
+        if residual.shape != (*shape[:-1], columns_of_y(qw, epilogue)):
+            check_shapes(shape, None, residual.shape, qw, epilogue)
+        residual_kind = (residual.dtype, residual.get_device())
+        residual_address, _, _, residual_stride, is_aligned, _residual_rows = _rows_of(residual)
+        added = (*added, residual_address)
+        strides = (stride, residual_stride)
+        aligned = aligned and is_aligned
+    key = (ordinal, x.dtype, out_dtype, bias_kind, epilogue, residual_kind, k, m, aligned, batch_invariant)
     kept: _PreparedCall | None = qw.kept_call(key)
-    prepared = kept or _prepare(qw, x, bias, out_dtype, m, aligned, batch_invariant)
+    prepared = kept or _prepare(qw, x, bias, epilogue, residual, out_dtype, m, aligned, batch_invariant)
     y = torch.empty((*shape[:-1], prepared.n), dtype=prepared.out, device=prepared.device)
     if m == 0:
         return y
-    if bias is None:
-        values = (address, *prepared.operands, y.data_ptr(), m, stride, *prepared.last)
-    else:
-        values = (address, *prepared.operands, bias.data_ptr(), y.data_ptr(), m, stride, *prepared.last)
+    values = (address, *prepared.operands, *added, y.data_ptr(), m, *strides, *prepared.last)
     if kept is not None:
         kept.launcher.run(values, ordinal, current)
         return y
@@ -105,27 +109,78 @@ def linear_on_gpu(
     return y
 
 
-def check_shapes(x_shape: tuple[int, ...], bias_shape: tuple[int, ...] | None, qw: QuantizedTensor) -> None:
-    """Raises `LowlpValueError` unless x [..., K] and the bias [N] fit the weights."""
+def _rows_of(tensor: Any) -> tuple[int, int, int, int, bool, Any]:
+    """A tensor, whose last dimension is not empty, as rows, a copy where no one stride reaches them: the address, how
+    many rows and columns, the stride in elements, whether both allow wide loads, and what keeps the rows alive."""
+    shape = tensor.shape
+    if len(shape) == 2:
+        rows, (count, columns), (stride, step) = tensor, shape, tensor.stride()
+    elif tensor.is_contiguous():
+        rows, columns, step = tensor, shape[-1], 1
+        count, stride = tensor.numel() // columns, columns
+    else:
+        rows = tensor.reshape(-1, shape[-1])
+        (count, columns), (stride, step) = rows.shape, rows.stride()
+    if step != 1:
+        rows = rows.contiguous()
+        stride = columns
+    if count <= 1:
+        stride = columns
+    address = rows.data_ptr()
+    aligned = stride % _ALIGN_ELEMENTS == 0 and address % ALIGN_BYTES == 0
+    return address, count, columns, stride, aligned, rows
+
+
+def columns_of_y(qw: QuantizedTensor, epilogue: str) -> int:
+    """Columns of the result: N, or half of it with gate and up."""
+    return qw.shape[0] // (2 if epilogue == "silu_mul" else 1)
+
+
+def check_shapes(
+    x_shape: tuple[int, ...],
+    bias_shape: tuple[int, ...] | None,
+    residual_shape: tuple[int, ...] | None,
+    qw: QuantizedTensor,
+    epilogue: str,
+) -> None:
+    """Raises `LowlpValueError` unless x [..., K], the bias [N] and the residual [..., columns of y] fit the weights,
+    and these the epilogue."""
     n, k = qw.shape
     if not x_shape or x_shape[-1] != k:
         raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(x_shape)}")
+    if epilogue == "silu_mul" and n % 2:
+        raise LowlpValueError(f"epilogue: silu_mul needs an even N, rows of gate and up, got weights of N = {n}")
     if bias_shape is not None and tuple(bias_shape) != (n,):
         raise LowlpValueError(f"bias: must have shape ({n},), got {tuple(bias_shape)}")
+    wanted = (*x_shape[:-1], columns_of_y(qw, epilogue))
+    if residual_shape is not None and tuple(residual_shape) != wanted:
+        raise LowlpValueError(
+            f"residual: must have the shape of the result, {tuple(wanted)}, got {tuple(residual_shape)}"
+        )
 
 
-def device_operands(qw: QuantizedTensor, activation: str, device: Any) -> tuple[Any, ...]:
+def device_operands(qw: QuantizedTensor, activation: str, device: Any, epilogue: str = "") -> tuple[Any, ...]:
     """As `host_operands`, with tensors of PyTorch on `device` in place of arrays."""
-    parts = host_operands(qw, activation)
+    parts = host_operands(qw, activation, epilogue)
     return tuple(_upload(part, device) if isinstance(part, np.ndarray) else part for part in parts)
 
 
-def _wrong_bias(bias: Any, x: Any) -> LowlpTypeError:
-    return LowlpTypeError(f"bias: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {bias!r:.80}")
+def _wrong_part(argument: str, part: Any, x: Any) -> LowlpTypeError:
+    return LowlpTypeError(
+        f"{argument}: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {part!r:.80}"
+    )
 
 
 def _prepare(
-    qw: QuantizedTensor, x: Any, bias: Any, out_dtype: str | None, m: int, aligned: bool, batch_invariant: bool
+    qw: QuantizedTensor,
+    x: Any,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: str | None,
+    m: int,
+    aligned: bool,
+    batch_invariant: bool,
 ) -> _PreparedCall:
     """Checks what the key of a kept call holds, and finds what such calls need."""
     torch: Any = sys.modules["torch"]
@@ -134,19 +189,24 @@ def _prepare(
     activation = names.get(x.dtype)
     if activation not in ACTIVATIONS:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
-    if bias is not None and (bias.dtype not in names or bias.device != x.device):
-        raise _wrong_bias(bias, x)
-    check_shapes(x.shape, None if bias is None else bias.shape, qw)
+    kinds = []
+    for argument, part in (("bias", bias), ("residual", residual)):
+        if part is not None and (part.dtype not in names or part.device != x.device):
+            raise _wrong_part(argument, part, x)
+        kinds.append("" if part is None else names[part.dtype])
+    check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
     out = out_dtype or activation
-    spec = spec_for(qw, activation, out, "" if bias is None else names[bias.dtype], aligned)
+    spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
     arch = arch_of(x.get_device())
     schedule = schedule_for(spec, m, arch, batch_invariant)
     launcher = gpu_kernel(spec, schedule, arch).launcher
     last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
     with torch.cuda.device(x.device):
-        tensors = qw.prepared(f"{x.device} {activation}", lambda: device_operands(qw, activation, x.device))
+        tensors = qw.prepared(
+            f"{x.device} {form_of_operands(spec)}", lambda: device_operands(qw, activation, x.device, epilogue)
+        )
     operands = tuple(launcher.read(place, tensor) for place, tensor in enumerate(tensors, 1))
-    return _PreparedCall(launcher, operands, last, tensors, qw.shape[0], types[out], x.device)
+    return _PreparedCall(launcher, operands, last, tensors, spec.columns_of_y, types[out], x.device)
 
 
 def _types() -> dict[str, Any]:

@@ -16,9 +16,9 @@ from .host_array import AnyArray, as_host_array, as_torch_tensor
 from .kernels.linear import linear_kernel
 from .kernels.linear_operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, spec_for
 from .kernels.linear_schedules import schedule_for
-from .kernels.linear_spec import ACTIVATIONS, OUTPUTS, LinearSpec, Schedule, check_weight, table_bits
+from .kernels.linear_spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, Schedule, check_weight, table_bits
 from .linear_kernels import cpu_kernel, last_arguments, notes_of
-from .linear_launch import check_shapes, linear_on_gpu
+from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
 from .quantized_tensor import QuantizedTensor, group_size_of
 from .scale_types import scale_type
 
@@ -33,39 +33,50 @@ def linear(
     qw: QuantizedTensor,
     *,
     bias: Any = None,
+    epilogue: str | None = None,
+    residual: Any = None,
     out_dtype: str | DType | None = None,
     batch_invariant: bool = False,
     stream: object = None,
 ) -> Any:
-    """y = x @ w^T + bias, with w the quantised weights.
+    """y = epilogue(x @ w^T + bias) + residual, with w the quantised weights.
 
     x                [..., K], float16 or bfloat16, any row stride; numpy, or a tensor of PyTorch on the CPU: the CPU
                      target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one
     qw               weights [N, K]; packed at their first use on a device, and kept
     bias             [N], float16, bfloat16 or float32, or None
+    epilogue         None, 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', or 'silu_mul': silu(gate) * up, where the first
+                     N / 2 rows of w are the gate and the others up, as in a merged `gate_up_proj`
+    residual         of the shape of the result, float16, bfloat16 or float32, any row stride, where x is; or None
     out_dtype        'f16', 'bf16' or 'f32'; None: as x
     batch_invariant  a row's result does not depend on M, at some cost: all M take the work in the same parts, none of
                      which is shared. Without it that holds among M of 1 to 16, and for any M rows do not depend on
                      what the others hold
 
-    Returns [..., N] of `out_dtype`, in the library of x. Sums are f32, in one fixed order; the result is rounded once.
+    Returns [..., N] of `out_dtype`, or [..., N / 2] with 'silu_mul', in the library of x. Sums are f32, in one fixed
+    order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same launch, and
+    the result is rounded once. Of the sums that it gets, an epilogue is within a relative error of 1e-6 ('gelu_tanh' of
+    less than -3: 1e-5); NaN stays NaN.
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
     """
     if not isinstance(qw, QuantizedTensor):
         raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}")
     _check_bool(batch_invariant, "batch_invariant")
     out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
+    ending = _epilogue_of(epilogue)
     if isinstance(x, np.ndarray):
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
-        return _linear_numpy(x, qw, bias, out, bool(batch_invariant))
+        return _linear_numpy(x, qw, bias, ending, residual, out, bool(batch_invariant))
     if is_torch_tensor(x):
         if x.is_cuda:
-            return linear_on_gpu(x, qw, bias, out, stream, bool(batch_invariant))
+            return linear_on_gpu(x, qw, bias, ending, residual, out, stream, bool(batch_invariant))
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
-        host_bias = bias if bias is None else as_host_array(bias, "bias")
-        return as_torch_tensor(_linear_numpy(as_host_array(x, "x"), qw, host_bias, out, bool(batch_invariant)))
+        host_bias = None if bias is None else as_host_array(bias, "bias")
+        host_residual = None if residual is None else as_host_array(residual, "residual")
+        y = _linear_numpy(as_host_array(x, "x"), qw, host_bias, ending, host_residual, out, bool(batch_invariant))
+        return as_torch_tensor(y)
     raise LowlpTypeError(f"x: expected a numpy array or a tensor of PyTorch, got {type(x).__name__}")
 
 
@@ -86,6 +97,8 @@ def compile_linear(
     table: str | None = None,
     scale2: bool = False,
     bias: str | DType | None = None,
+    epilogue: str | None = None,
+    residual: str | DType | None = None,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
 
@@ -105,10 +118,14 @@ def compile_linear(
     table        'tensor', 'channel' or 'group': how many tables there are; None: one, if the weight is 'lut{b}'
     scale2       with a second scale of the whole tensor, an f32 number; excludes offsets
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
+    epilogue     as for `linear`; None: none
+    residual     type of a residual, [M, columns of y]: 'f16', 'bf16' or 'f32'; or None
 
     The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, the table and the number
-    by which sums are multiplied for it (`table_entries`), scale2, bias, y, m and the row stride of x, in this order,
-    without those it does not have; x is 16-byte aligned and its stride a multiple of 8.
+    by which sums are multiplied for it (`table_entries`), scale2, bias, residual, y, m, the row stride of x and that of
+    the residual, and, where its schedule has stages, how many blocks share the work, in this order, without those it
+    does not have; x and the residual are 16-byte aligned and their strides multiples of 8. Weights of gate and up are
+    packed apart, each padded to whole units, and lie one behind the other.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
     """
     if schedule is not None and not isinstance(schedule, Schedule):
@@ -140,6 +157,8 @@ def compile_linear(
         table=(table or "tensor") if is_table else "",
         scale2=bool(scale2),
         bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
+        epilogue=_epilogue_of(epilogue),
+        residual="" if residual is None else dtype_among(residual, "residual", OUTPUTS),
         aligned=True,
     )
     if schedule is None:
@@ -154,6 +173,17 @@ def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str
     if not isinstance(value, str) or value not in allowed:
         kind = LowlpValueError if isinstance(value, str) else LowlpTypeError
         raise kind(f"{argument}: expected a bool or one of {', '.join(allowed)}, got {value!r:.40}")
+    return value
+
+
+def _epilogue_of(value: object) -> str:
+    """The name of an epilogue, '' for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise LowlpTypeError(f"epilogue: expected None or a str, got {value!r:.40}")
+    if value not in EPILOGUES:
+        raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {value!r:.40}")
     return value
 
 
@@ -192,33 +222,60 @@ def _type_name(wanted: object) -> str:
 
 
 def _linear_numpy(
-    x: AnyArray, qw: QuantizedTensor, bias: object, out_dtype: str | None, batch_invariant: bool
+    x: AnyArray,
+    qw: QuantizedTensor,
+    bias: object,
+    epilogue: str,
+    residual: object,
+    out_dtype: str | None,
+    batch_invariant: bool,
 ) -> AnyArray:
     activation = next((name for name in ACTIVATIONS if x.dtype == NUMPY_TYPES[name]), None)
     if activation is None:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
-    bias_name = ""
-    if bias is not None:
-        if not isinstance(bias, np.ndarray) or bias.dtype not in [NUMPY_TYPES[name] for name in OUTPUTS]:
-            got = bias.dtype if isinstance(bias, np.ndarray) else type(bias).__name__
-            raise LowlpTypeError(f"bias: expected a numpy array of float16, bfloat16 or float32, got {got}")
-        bias_name = _type_name(bias.dtype)
-        bias = np.require(bias, requirements=["C", "A"])
-    check_shapes(x.shape, None if bias is None else bias.shape, qw)
+    bias_type, residual_type = _check_part(bias, "bias"), _check_part(residual, "residual")
+    check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
     out = out_dtype or activation
-    n, k = qw.shape
+    k = qw.shape[1]
+    n = columns_of_y(qw, epilogue)
     y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
-    rows = x.reshape(-1, k)
+    rows, stride, aligned = _rows_of(x, k)
     if rows.shape[0] == 0:
         return y
-    if rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or not rows.flags.aligned:
-        rows = rows.copy()
-    stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else k
-    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % ALIGN_BYTES == 0
-    spec = spec_for(qw, activation, out, bias_name, aligned)
+    parts: list[object] = []
+    strides = [stride]
+    if bias is not None:
+        parts.append(np.require(bias, requirements=["C", "A"]))
+    if isinstance(residual, np.ndarray):
+        residual_rows, residual_stride, is_aligned = _rows_of(residual, n)
+        parts.append(residual_rows)
+        strides.append(residual_stride)
+        aligned = aligned and is_aligned
+    spec = spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     kernel = cpu_kernel(spec, schedule)
-    extra = () if bias is None else (bias,)
     last = last_arguments(spec, schedule, rows.shape[0], CPU_MULTIPROCESSORS)
-    kernel(rows, *host_operands(qw, activation), *extra, y.reshape(-1, n), rows.shape[0], stride, *last)
+    operands = host_operands(qw, activation, epilogue)
+    kernel(rows, *operands, *parts, y.reshape(-1, n), rows.shape[0], *strides, *last)
     return y
+
+
+def _check_part(part: object, argument: str) -> str:
+    """The type of a bias or residual, '' without one."""
+    if part is None:
+        return ""
+    if not isinstance(part, np.ndarray) or part.dtype not in [NUMPY_TYPES[name] for name in OUTPUTS]:
+        got = part.dtype if isinstance(part, np.ndarray) else type(part).__name__
+        raise LowlpTypeError(f"{argument}: expected a numpy array of float16, bfloat16 or float32, got {got}")
+    return _type_name(part.dtype)
+
+
+def _rows_of(array: AnyArray, columns: int) -> tuple[AnyArray, int, bool]:
+    """An array [..., columns] as [rows, columns], a copy where no row stride reaches its rows; that stride, in
+    elements; and whether address and stride are aligned for wide loads."""
+    rows = array.reshape(-1, columns)
+    if rows.shape[0] and (rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or not rows.flags.aligned):
+        rows = rows.copy()
+    stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else columns
+    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % ALIGN_BYTES == 0
+    return rows, stride, aligned

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from memory_mistakes import MISTAKES
-from mistakes import save
+from running_mistakes import save
 
 import lowlp
 from lowlp import errors, language

@@ -274,3 +274,49 @@ def test_notes_tell_what_counts_of_a_schedule() -> None:
     wide = notes_of(spec, Schedule(64, stages=3, warpgroups=2), None)["schedule"]
     assert isinstance(wide, dict)
     assert (wide["warpgroups"], wide["scales_on"]) == (2, "sums")
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])
+def test_residuals_of_any_place(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor, calls_before: int
+) -> None:
+    fake_driver.slots = 8  # x, weights, scales, residual, y, m, x_stride, residual_stride
+    x = tensor(torch, 2, 3, K)
+
+    def values_of(residual: FakeTensor, **options: Any) -> tuple[int, ...]:
+        for _ in range(calls_before + 1):
+            y = lowlp.linear(x, qw, residual=residual, **options)
+        assert y.shape == residual.shape
+        values: tuple[int, ...] = fake_driver.launches[-1]["values"]
+        assert values[4] == y.data_ptr()
+        return values[3], *values[5:]
+
+    residual = tensor(torch, 2, 3, N)
+    assert values_of(residual) == (residual.data_ptr(), 6, K, N)
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 1
+    residual = tensor(torch, 2, 3, N, strides=(300, 100, 1))
+    assert values_of(residual) == (residual.data_ptr(), 6, K, 100)
+    # Rows that are not aligned take another kernel.
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 2
+    # Copied, since no one stride reaches the rows.
+    residual = tensor(torch, 2, 3, N, strides=(1000, 100, 1))
+    copied, *rest = values_of(residual)
+    assert copied != residual.data_ptr()
+    assert rest == [6, K, N]
+    residual = tensor(torch, 2, 3, N // 2, dtype=torch.float32)  # type: ignore[attr-defined]
+    assert values_of(residual, epilogue="silu_mul") == (residual.data_ptr(), 6, K, N // 2)
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])
+def test_mistakes_of_residuals(torch: FakeTorch, qw: lowlp.QuantizedTensor, calls_before: int) -> None:
+    x = tensor(torch, 3, K)
+    for _ in range(calls_before):
+        lowlp.linear(x, qw, residual=tensor(torch, 3, N))
+    for shape in ((3, N // 2), (2, N), (1, 3, N)):
+        with pytest.raises(LowlpValueError, match=r"residual: must have the shape of the result, \(3, 64\), got \("):
+            lowlp.linear(x, qw, residual=tensor(torch, *shape))
+    for wrong in (tensor(torch, 3, N, device=SECOND_GPU), tensor(torch, 3, N, dtype=torch.int8), np.zeros((3, N))):  # type: ignore[attr-defined]
+        with pytest.raises(LowlpTypeError, match="residual: expected a tensor of float16, bfloat16 or float32 on cuda"):
+            lowlp.linear(x, qw, residual=wrong)
+    with pytest.raises(LowlpValueError, match=r"epilogue: must be None or one of relu, .*, got 'swish'"):
+        lowlp.linear(x, qw, epilogue="swish")

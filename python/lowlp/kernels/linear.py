@@ -9,7 +9,8 @@ adds them to the result, scaled:
     acc += s * raw + b * sum_x           with offsets
 
 and at the end, with a second scale of the whole tensor, acc *= s2: for one weight the order of `dequantize`, where
-`s * s2` would round differently.
+`s * s2` would round differently. Bias, epilogue and residual follow, and one rounding (`linear_parts.finished`). With
+'silu_mul', y = silu(x Wg^T) * (x Wu^T), a block makes the same rows of gate and up, and no product goes to memory.
 
 `sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and
 the result for one weight is what `QuantizedTensor.dequantize` computes. What the activation type cannot hold as it is
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 from .. import language as ll
 from ..layouts import Layout, column_local, local, reduce, spatial
-from ..packing import padded_group, placement_name
+from ..packing import padded_group
 from .linear_parts import (
     A_FRAGMENT,
     STEP_K,
@@ -39,7 +40,9 @@ from .linear_parts import (
     decoder,
     finished,
     needs_sum_of_x,
+    packed_view,
     parameters_of,
+    view_of_result,
 )
 from .linear_spec import LinearSpec, Schedule
 from .linear_streaming import streaming_kernel
@@ -53,8 +56,8 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     Parameters, in order: x [M, K] with a row stride of `x_stride` elements; weights, as `lowlp.packing` packs them;
     scales [K / group_size, N]; then, where the spec has them, zeros or offsets [K / group_size, N]; table, its entries
-    times a power of two, and that power's inverse; scale2; and bias [N]; then y [M, N]; m; x_stride; and with stages
-    `blocks`, see `streaming_kernel`.
+    times a power of two, and that power's inverse; scale2; bias [N]; and residual, as y; then y [M, N], or [M, N / 2]
+    with gate and up; m; x_stride; with a residual its row stride; and with stages `blocks`, see `streaming_kernel`.
     """
     if schedule.warpgroups:
         return wide_kernel(spec, schedule)
@@ -76,64 +79,72 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     def x_layout(steps: int) -> Layout:
         return x_replicas * column_local(column_tiles, steps) * X_FRAGMENT
 
-    def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride):  # type: ignore[no-untyped-def]
+    def body(  # type: ignore[no-untyped-def]
+        x, weights, scales, correctors, table, table_unscale, scale2, bias, residual, y, m, x_stride, residual_stride
+    ):
         (block,) = ll.block_indices()
         blocks_of_columns = ll.ceildiv(m, columns)
         row, column = block // blocks_of_columns * rows, block % blocks_of_columns * columns
         # One view for each group: what lies behind a group's end is zero.
         x_view = ll.view_global(x, shape=[groups, m, spec.group_size], strides=[spec.group_size, x_stride, 1])
-        w_view = ll.view_packed(
-            weights,
-            shape=[spec.n, groups * padded],
-            dtype=spec.code_type,
-            placement=placement_name(spec.weight, spec.activation),
-        )
+        w_view = packed_view(spec, weights)
         per_group = {"shape": [groups, spec.n, 1], "strides": [spec.n, 1, 1]}
         s_view = ll.view_global(scales, **per_group)
         c_view = ll.view_global(correctors, **per_group) if spec.corrector else s_view
         decode = decoder(spec, table, 32 * warps)
 
         @ll.inline
-        def multiply(group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
+        def multiply(product: int, group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
             """Adds the products of some steps of a unit."""
             x_tile = ll.transpose(ll.load_global(x_view, offsets=[group, column, in_group], layout=x_layout(steps)))
-            codes = ll.load_packed(w_view, offsets=[row, unit * UNIT_K], layout=a_layout(steps), first_step=first_step)
-            raw = ll.dot(decode(codes, group, row), x_tile, raw)
+            packed_row = row + product * spec.packed_rows_of_product
+            codes = ll.load_packed(
+                w_view, offsets=[packed_row, unit * UNIT_K], layout=a_layout(steps), first_step=first_step
+            )
+            raw = ll.dot(decode(codes, group, row + spec.first_rows[product]), x_tile, raw)
             if needs_sum_of_x(spec):
                 ones = ll.full(1.0, spec.activation, layout=a_layout(steps))
                 sum_x = ll.dot(ones, x_tile, sum_x)
             return raw, sum_x
 
         @ll.inline
-        def with_group(acc, group, raw, sum_x):  # type: ignore[no-untyped-def]
+        def with_group(product: int, acc, group, raw, sum_x):  # type: ignore[no-untyped-def]
             """The result with what a group adds to it."""
-            scale = as_f32(ll.load_global(s_view, offsets=[group, row, 0], layout=row_layout), spec.scale)
+            at = [group, row + spec.first_rows[product], 0]
+            scale = as_f32(ll.load_global(s_view, offsets=at, layout=row_layout), spec.scale)
             corrector = None
             if spec.corrector:
-                corrector = as_f32(ll.load_global(c_view, offsets=[group, row, 0], layout=row_layout), spec.corrector)
+                corrector = as_f32(ll.load_global(c_view, offsets=at, layout=row_layout), spec.corrector)
             return added(spec, acc, raw, sum_x, scale, corrector, table_unscale)
 
-        acc = ll.full(0.0, "f32", layout=sum_layout)
-        if padded >= UNIT_K:
-            units = padded // UNIT_K
-            for group in ll.range(groups):
-                raw = ll.full(0.0, "f32", layout=sum_layout)
-                sum_x = ll.full(0.0, "f32", layout=sum_layout)
-                for unit in ll.range(units):
-                    raw, sum_x = multiply(group, group * units + unit, 0, _UNIT_STEPS, unit * UNIT_K, raw, sum_x)
-                acc = with_group(acc, group, raw, sum_x)
-        else:
-            in_unit, steps = UNIT_K // padded, padded // STEP_K
-            for unit in ll.range(-(-groups // in_unit)):
-                for part in range(min(in_unit, groups)):
-                    zero = ll.full(0.0, "f32", layout=sum_layout)
-                    group = unit * in_unit + part
-                    raw, sum_x = multiply(group, unit, part * steps, steps, 0, zero, zero)
-                    acc = with_group(acc, group, raw, sum_x)
-        y_view = ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
-        ll.store_global(finished(spec, acc, scale2, bias, row, row_layout), y_view, offsets=[row, column])
+        @ll.inline
+        def sums_of(product: int):  # type: ignore[no-untyped-def]
+            acc = ll.full(0.0, "f32", layout=sum_layout)
+            if padded >= UNIT_K:
+                units = padded // UNIT_K
+                for group in ll.range(groups):
+                    raw = ll.full(0.0, "f32", layout=sum_layout)
+                    sum_x = ll.full(0.0, "f32", layout=sum_layout)
+                    for unit in ll.range(units):
+                        number = group * units + unit
+                        raw, sum_x = multiply(product, group, number, 0, _UNIT_STEPS, unit * UNIT_K, raw, sum_x)
+                    acc = with_group(product, acc, group, raw, sum_x)
+            else:
+                in_unit, steps = UNIT_K // padded, padded // STEP_K
+                for unit in ll.range(-(-groups // in_unit)):
+                    for part in range(min(in_unit, groups)):
+                        zero = ll.full(0.0, "f32", layout=sum_layout)
+                        group = unit * in_unit + part
+                        raw, sum_x = multiply(product, group, unit, part * steps, steps, 0, zero, zero)
+                        acc = with_group(product, acc, group, raw, sum_x)
+            return acc
 
-    blocks_of_rows = -(-spec.n // rows)
+        sums = tuple(sums_of(product) for product in range(spec.products))
+        r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
+        result = finished(spec, sums, scale2, bias, r_view, row, column)
+        ll.store_global(result, view_of_result(spec, y, m, spec.columns_of_y), offsets=[row, column])
+
+    blocks_of_rows = -(-spec.columns_of_y // rows)
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",

@@ -34,7 +34,15 @@ _TABLE_EXPONENT: Final = {"f16": 15, "bf16": 0}
 _MAX_POWER: Final = 126
 
 
-def spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str = "", aligned: bool = False) -> LinearSpec:
+def spec_for(
+    qw: QuantizedTensor,
+    activation: str,
+    out: str,
+    bias: str = "",
+    aligned: bool = False,
+    epilogue: str = "",
+    residual: str = "",
+) -> LinearSpec:
     """The spec of the kernel for these weights. Raises `LowlpValueError`, which names `qw`, where there is none."""
     n, k = qw.shape
     table = qw.codec.table
@@ -53,17 +61,27 @@ def spec_for(qw: QuantizedTensor, activation: str, out: str, bias: str = "", ali
         table="" if table is None else table.scope,
         scale2=qw.scale2 is not None,
         bias=bias,
+        epilogue=epilogue,
+        residual=residual,
         aligned=aligned,
     )
 
 
-def host_operands(qw: QuantizedTensor, activation: str) -> tuple[AnyArray | float, ...]:
+def form_of_operands(spec: LinearSpec) -> str:
+    """Operands of weights in one form are alike: by the activation type, and whether gate and up are packed apart."""
+    return spec.activation + (" apart" if spec.products * spec.packed_rows_of_product > spec.n else "")
+
+
+def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> tuple[AnyArray | float, ...]:
     """Packed weights, scales, zeros or offsets, the table and its inverse factor, scale2: what a kernel takes between x
-    and the bias, without what these weights do not have. Made once and kept."""
+    and the bias, without what these weights do not have. Made once and kept.
+
+    With gate and up whose rows are no whole units, the packed weights are those of gate, and behind them those of up.
+    """
+    spec = spec_for(qw, activation, activation, epilogue=epilogue)
 
     def make() -> tuple[AnyArray | float, ...]:
-        spec = spec_for(qw, activation, activation)
-        packed = pack(qw.codes, qw.group_size, spec.weight, activation)
+        packed = pack(_codes_to_pack(qw.codes, spec), qw.group_size, spec.weight, activation)
         _warn_of_padding(spec)
         parts: list[AnyArray | float] = [packed, _per_row(qw, qw.scales)]
         corrector = qw.zeros if qw.zeros is not None else qw.offsets
@@ -75,7 +93,7 @@ def host_operands(qw: QuantizedTensor, activation: str) -> tuple[AnyArray | floa
             parts.append(float(qw.scale2))
         return tuple(parts)
 
-    parts: tuple[AnyArray | float, ...] = qw.prepared(f"host {activation}", make)
+    parts: tuple[AnyArray | float, ...] = qw.prepared(f"host {form_of_operands(spec)}", make)
     return parts
 
 
@@ -99,9 +117,20 @@ def table_entries(lut: AnyArray, activation: str) -> tuple[AnyArray, float]:
     return np.ascontiguousarray(entries), 1.0 / factor
 
 
+def _codes_to_pack(codes: NDArray[np.uint8], spec: LinearSpec) -> NDArray[np.uint8]:
+    """The codes, with zeros behind those of each product where they fill no units."""
+    rows = spec.packed_rows_of_product
+    if rows * spec.products == spec.n:
+        return codes
+    apart = np.zeros((spec.products, rows, spec.k), np.uint8)
+    apart[:, : spec.columns_of_y] = codes.reshape(spec.products, spec.columns_of_y, spec.k)
+    return apart.reshape(-1, spec.k)
+
+
 def padding_bytes(spec: LinearSpec) -> tuple[int, int]:
     """Bytes of packed weights, and how many of these pad the rows' groups."""
-    shape = packed_shape(spec.n, spec.k, spec.group_size, placement_name(spec.weight, spec.activation))
+    rows = spec.products * spec.packed_rows_of_product
+    shape = packed_shape(rows, spec.k, spec.group_size, placement_name(spec.weight, spec.activation))
     packed = 4 * math.prod(shape)
     return packed, packed - shape[0] * spec.rows_of_unit * spec.k * spec.bits // 8
 

@@ -8,7 +8,8 @@ from typing import Any
 from .. import language as ll
 from ..dtypes import dtype
 from ..layouts import Layout, layout, local, spatial
-from ..packing import placement_name
+from ..packing import padded_group, placement_name
+from .linear_epilogues import applied
 from .linear_spec import LinearSpec, prescale
 
 UNIT_K = 64
@@ -22,6 +23,7 @@ SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 def parameters_of(spec: LinearSpec) -> dict[str, ll.Parameter]:
     """The parameters that all kernels for `spec` begin with, by name, as `linear_kernel` says."""
+    stride = ll.integer(64, divisible_by=8 if spec.aligned else 1)
     return {
         "x": ll.pointer(spec.activation, align=16 if spec.aligned else None),
         "weights": ll.pointer("uint32", align=16),
@@ -30,10 +32,27 @@ def parameters_of(spec: LinearSpec) -> dict[str, ll.Parameter]:
         **({"table": ll.pointer(spec.activation), "table_unscale": ll.f32} if spec.table else {}),
         **({"scale2": ll.f32} if spec.scale2 else {}),
         **({"bias": ll.pointer(spec.bias)} if spec.bias else {}),
+        **({"residual": ll.pointer(spec.residual, align=16 if spec.aligned else None)} if spec.residual else {}),
         "y": ll.pointer(spec.out),
         "m": ll.i32,
-        "x_stride": ll.integer(64, divisible_by=8 if spec.aligned else 1),
+        "x_stride": stride,
+        **({"residual_stride": stride} if spec.residual else {}),
     }
+
+
+def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
+    """The packed weights: the rows of each product behind those of the one before."""
+    return ll.view_packed(
+        weights,
+        shape=[spec.products * spec.packed_rows_of_product, spec.groups * padded_group(spec.group_size)],
+        dtype=spec.code_type,
+        placement=placement_name(spec.weight, spec.activation),
+    )
+
+
+def view_of_result(spec: LinearSpec, array: ll.Pointer, m: ll.Scalar, stride: ll.Scalar | int) -> Any:
+    """y^T, or the residual as that: rows of y, which are `stride` elements apart, are columns."""
+    return ll.view_global(array, shape=[spec.columns_of_y, m], strides=[1, stride])
 
 
 def streamed_views(
@@ -49,11 +68,10 @@ def streamed_views(
     """How kernels with stages see their parameters, whose groups are whole units: x as [units of K, M, 64], the packed
     weights, scales and correctors as [groups, N], the scales in place of correctors that are not there, and y^T."""
     x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
-    placement = placement_name(spec.weight, spec.activation)
-    w_view = ll.view_packed(weights, shape=[spec.n, spec.k], dtype=spec.code_type, placement=placement)
+    w_view = packed_view(spec, weights)
     s_view = ll.view_global(scales, shape=[spec.groups, spec.n])
     c_view = ll.view_global(correctors, shape=[spec.groups, spec.n]) if spec.corrector else s_view
-    return x_view, w_view, s_view, c_view, ll.view_global(y, shape=[spec.n, m], strides=[1, spec.n])
+    return x_view, w_view, s_view, c_view, view_of_result(spec, y, m, spec.columns_of_y)
 
 
 def needs_sum_of_x(spec: LinearSpec) -> bool:
@@ -92,16 +110,38 @@ def added(
 
 
 def finished(
-    spec: LinearSpec, acc: ll.Tile, scale2: ll.Scalar | None, bias: ll.Pointer | None, row: ll.Scalar, rows: Layout
+    spec: LinearSpec,
+    sums: tuple[ll.Tile, ...],
+    scale2: ll.Scalar | None,
+    bias: ll.Pointer | None,
+    residual: Any,
+    row: ll.Scalar,
+    column: ll.Scalar,
+    loaded: Layout | None = None,
 ) -> ll.Tile:
-    """The sums as they are stored: with the second scale and the bias, for rows from `row` on, as `rows` holds one
-    number for each."""
-    if spec.scale2:
-        acc = acc * scale2
-    if bias is not None:
-        bias_view = ll.view_global(bias, shape=[spec.n, 1])
-        acc = acc + as_f32(ll.load_global(bias_view, offsets=[row, 0], layout=rows), spec.bias)
-    return ll.cast(acc, spec.out)
+    """A tile of y^T from `row` and `column` on as it is stored: the sums of its products, with the second scale, the
+    bias, the epilogue and the residual, rounded.
+
+    residual  `view_of_result`, or None
+    loaded    how threads hold the residual when they load it; None: as the sums
+    """
+    layout_of_sums = sums[0].layout
+    values = []
+    for first_row, acc in zip(spec.first_rows, sums, strict=True):
+        if spec.scale2:
+            acc = acc * scale2
+        if bias is not None:
+            bias_view = ll.view_global(bias, shape=[spec.n, 1])
+            rows = layout_of_sums.reduce([1], keep_dims=True)
+            acc = acc + as_f32(ll.load_global(bias_view, offsets=[row + first_row, 0], layout=rows), spec.bias)
+        values.append(acc)
+    result = applied(spec.epilogue, tuple(values))
+    if residual is not None:
+        added_tile = ll.load_global(residual, offsets=[row, column], layout=loaded or layout_of_sums)
+        if loaded is not None:
+            added_tile = ll.convert_layout(added_tile, layout_of_sums)
+        result = result + ll.cast(added_tile, "f32")
+    return ll.cast(result, spec.out)
 
 
 def _memory_type(kind: str) -> str:

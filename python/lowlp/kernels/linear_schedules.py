@@ -96,7 +96,7 @@ def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a")
 
 def _plain(spec: LinearSpec, m: int) -> Schedule:
     """Of a kernel without stages: as few columns as hold m rows, and as many warps as have units."""
-    units = -(-spec.n // spec.rows_of_unit)
+    units = -(-spec.columns_of_y // spec.rows_of_unit)
     columns = next((columns for columns in (8, 16) if m <= columns), 32)
     return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= units))
 
@@ -119,7 +119,8 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers."""
     exchange = schedule.rows * schedule.columns * 4 * schedule.slices if schedule.slices > 1 else 0
     if schedule.warpgroups:
-        exchange = 64 * schedule.warpgroups * schedule.columns * NUMPY_TYPES[spec.out].itemsize
+        element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
+        exchange = 64 * schedule.warpgroups * schedule.columns * element
     table = 48 * 1024 if spec.table else 0
     return exchange + table + 2048
 
@@ -162,7 +163,7 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
     device = device_like(arch)
     drafts = _streamed(spec, rows, device)
     if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
-        drafts = itertools.chain(drafts, _wide(rows))
+        drafts = itertools.chain(drafts, _wide(rows, spec.products))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k <= spec.k
         if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and _fits(spec, draft, device):
@@ -172,7 +173,7 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
 def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
     """Divisions into tiles that are each one block's, all resident at once; and into tiles that blocks share."""
     columns = min(rows, _STREAMED_COLUMNS)
-    unit_rows = max(16, spec.rows_of_unit)
+    unit_rows = spec.products * max(16, spec.rows_of_unit)
     for blocks_per_sm in (1, 2, 3):
         # As few rows as leave no tile for a second wave.
         resident = device.multiprocessors * blocks_per_sm
@@ -201,21 +202,21 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
                 columns=columns,
                 warps=warps,
                 stages=2,
-                row_tiles=row_tiles,
+                row_tiles=row_tiles * spec.products,
                 slices=slices,
                 units=units,
                 blocks_per_sm=blocks_per_sm,
             )
 
 
-def _wide(rows: int) -> Iterator[Schedule]:
+def _wide(rows: int, products: int) -> Iterator[Schedule]:
     divisions = itertools.product((2, 3, 4), (1, 2), (2, 4), ("sums", "weights"), (True, False), (1, 2))
     for warpgroups, row_tiles, steps, scales_on, producer, blocks in divisions:
         yield Schedule(
             columns=rows,
             stages=2,
             warpgroups=warpgroups,
-            row_tiles=row_tiles,
+            row_tiles=row_tiles * products,
             steps=steps,
             scales_on=scales_on,
             producer=producer,
@@ -330,8 +331,25 @@ def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
         if entry["kind"] != kind_of(spec) or entry["m"] != rows:
             continue
         far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
-        schedule = Schedule(**entry["schedule"])
-        has_program = (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
-        if far < distance and has_program and schedule.stage_k <= spec.k and entry["arch"] == arch:
+        schedule = _for_products(spec, Schedule(**entry["schedule"]), rows, arch)
+        if far < distance and schedule and schedule.stage_k <= spec.k and entry["arch"] == arch:
             best, distance = schedule, far
     return best
+
+
+def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) -> Schedule | None:
+    """What was measured for one product and up to `rows` rows of x, if there is a program. Gate and up may need as many
+    rows each as one product had; then stages are as long, or half as long, with a producer or without, as it fits."""
+
+    def has_program(schedule: Schedule) -> bool:
+        return (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
+
+    if has_program(measured) or spec.products == 1:
+        return measured if has_program(measured) else None
+    row_tiles = spec.products * measured.row_tiles
+    for producer, steps in itertools.product((measured.producer, False), (measured.steps, measured.steps // 2)):
+        if steps and row_tiles in ROW_TILES:
+            wider = dataclasses.replace(measured, row_tiles=row_tiles, steps=steps, producer=producer)
+            if has_program(wider) and _fits(spec, for_rows(spec, wider, rows, arch), device_like(arch)):
+                return wider
+    return None

@@ -41,23 +41,26 @@ def end_tile(
     tiles: Callable[[object], object],
     sums: tuple[ll.Tile, ...],
     threads: int,
-    finish: Callable[[int, ll.Tile, ll.Scalar, ll.Scalar], None],
+    finish: Callable[[int, tuple[ll.Tile, ...], ll.Scalar, ll.Scalar], None],
     row: ll.Scalar,
     column: ll.Scalar,
+    products: int = 1,
 ) -> None:
     """What a block does with its sums of a tile, behind stage `number`, the last one that it has of the tile: it
     finishes the tile, alone or with the parts of others, or leaves its part.
 
     tiles        how many there are, by the parameter m
-    sums         the parts of the tile, all held alike
+    sums         of the parts of the tile, all held alike: of each part those of all products, one behind the other
     finish       stores a part, which has a number, whose sums are complete; called where all threads meet
     row, column  where the tile begins, for `finish`
+    products     how many a part is made of
     """
+    parts_of_tile = range(len(sums) // products)
     tile = number // stages_of_tile
     first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
     if (number == first) & (share.end >= behind):
-        for index in range(len(sums)):
-            finish(index, sums[index], row, column)
+        for part in parts_of_tile:
+            finish(part, sums[part * products : (part + 1) * products], row, column)
     else:
         # As all threads hold it; of each block what it has of its last tile, and of its first.
         flat = local(sums[0].layout.num_local) * spatial(threads)
@@ -66,18 +69,23 @@ def end_tile(
         if share.end < behind:
             is_last = ll.minimum(number - first, 1)
             for index in range(len(sums)):
-                part = ll.view(sums[index], dtype="f32", layout=flat)
-                ll.store_global(part, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
+                left = ll.view(sums[index], dtype="f32", layout=flat)
+                ll.store_global(left, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
             # The block that has the tile's first stage.
             begin = ((first + 1) * share.shares - 1) // share.total
             ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
-            for index in range(len(sums)):
-                part = ll.view(sums[index], dtype="f32", layout=flat)
-                other, is_last = begin, 0
-                while other < share.block:
-                    part = part + ll.load_global(parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True)
-                    other, is_last = other + 1, 1
-                finish(index, ll.view(part, dtype="f32", layout=sums[index].layout), row, column)
+            for part in parts_of_tile:
+                complete = []
+                for index in range(part * products, (part + 1) * products):
+                    whole = ll.view(sums[index], dtype="f32", layout=flat)
+                    other, is_last = begin, 0
+                    while other < share.block:
+                        whole = whole + ll.load_global(
+                            parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True
+                        )
+                        other, is_last = other + 1, 1
+                    complete.append(ll.view(whole, dtype="f32", layout=sums[index].layout))
+                finish(part, tuple(complete), row, column)
             ll.semaphore_release(arrived, offsets=[tile], value=0)

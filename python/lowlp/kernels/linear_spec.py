@@ -15,6 +15,7 @@ from ..scale_types import SCALE_DTYPES
 
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
+EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))
 ROW_TILES: Final = tuple(range(1, 9))
@@ -128,7 +129,10 @@ class LinearSpec:
     table         'tensor', 'channel' or 'group' where the weight is a table: how many there are; else ''
     scale2        with a second scale, an f32 number; excludes offsets
     bias          type of a bias [N], or ''
-    aligned       x is 16-byte aligned and its row stride a multiple of 8 elements: wide loads
+    epilogue      what is done with the sums and the bias, one of `EPILOGUES`, or ''. With 'silu_mul' the first N / 2
+                  rows are the gate and the others what it is multiplied with; y then has N / 2 columns
+    residual      type of what is added to y behind that, [M, columns of y], or ''
+    aligned       x and the residual are 16-byte aligned and their row strides multiples of 8 elements: wide loads
     """
 
     n: int
@@ -143,6 +147,8 @@ class LinearSpec:
     table: str = ""
     scale2: bool = False
     bias: str = ""
+    epilogue: str = ""
+    residual: str = ""
     aligned: bool = False
 
     def __post_init__(self) -> None:
@@ -160,6 +166,8 @@ class LinearSpec:
             ("offsets", ("", *OFFSET_TYPES)),
             ("table", SCOPES if is_table else ("",)),
             ("bias", ("", *OUTPUTS)),
+            ("epilogue", ("", *EPILOGUES)),
+            ("residual", ("", *OUTPUTS)),
         ):
             if getattr(self, name) not in allowed:
                 listed = ", ".join(repr(choice) if choice == "" else choice for choice in allowed)
@@ -170,8 +178,31 @@ class LinearSpec:
             raise LowlpValueError(f"zeros: allowed for integer types only, got weight {self.weight}; use offsets")
         if self.scale2 and self.offsets:
             raise LowlpValueError("scale2, offsets: at most one of them may be given, got both")
+        if self.epilogue == "silu_mul" and self.n % 2:
+            raise LowlpValueError(f"epilogue: silu_mul needs an even n, rows of gate and up, got n = {self.n}")
         if not is_table:
             check_weight(dtype(self.weight), self.activation)
+
+    @property
+    def first_rows(self) -> tuple[int, ...]:
+        """The row of scales, bias and the like at which each product that makes y begins: of gate and up, or one."""
+        return (0, self.n // 2) if self.epilogue == "silu_mul" else (0,)
+
+    @property
+    def products(self) -> int:
+        """How many products make y: 2 with gate and up, else 1."""
+        return len(self.first_rows)
+
+    @property
+    def columns_of_y(self) -> int:
+        """N, or half of it."""
+        return self.n // self.products
+
+    @property
+    def packed_rows_of_product(self) -> int:
+        """Rows of the packed weights of a product: whole units where there are two."""
+        rows, unit = self.columns_of_y, self.rows_of_unit
+        return rows if self.products == 1 else -(-rows // unit) * unit
 
     @property
     def bits(self) -> int:

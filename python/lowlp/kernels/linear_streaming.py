@@ -7,7 +7,7 @@ In a block, warps lie along N and, as slices, along K; the sums of the slices ar
 
     step   slices x units x 64 weights along K, each slice its own
     stage  some steps
-    block  warps x row_tiles x 16 rows of W, in each slice
+    block  warps x row_tiles x 16 rows of W, in each slice; with gate and up, half of them of each
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .linear_parts import (
     needs_sum_of_x,
     parameters_of,
     streamed_views,
+    view_of_result,
 )
 from .linear_shares import end_tile, share_of
 from .linear_spec import LinearSpec, Schedule
@@ -38,7 +39,7 @@ _X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
 
 
 class _Layouts:
-    """How the threads of a block hold what a step needs; warps in the order [slices, warps along N].
+    """How the threads of a block hold what a step of one product needs; warps in the order [slices, warps along N].
 
     weights      [rows, K of a step]
     x_units      [units of a step, columns, 64], and
@@ -53,19 +54,21 @@ class _Layouts:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         warps, slices, units = schedule.warps, schedule.slices, schedule.units
         tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
-        in_warp = local(schedule.row_tiles // tiles_of_unit, units) * local(tiles_of_unit, _UNIT_STEPS) * A_FRAGMENT
+        row_tiles = schedule.row_tiles // spec.products
+        in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, _UNIT_STEPS) * A_FRAGMENT
         self.weights = column_spatial(warps, slices) * in_warp
         in_warp = local(units, 1, 1) * column_local(1, column_tiles, _UNIT_STEPS) * _X_FRAGMENT_OF_UNITS
         self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
         in_warp = local(1, units) * column_local(column_tiles, _UNIT_STEPS) * X_FRAGMENT
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
-        sums = local(schedule.row_tiles, column_tiles) * SUM_FRAGMENT
+        sums = local(row_tiles, column_tiles) * SUM_FRAGMENT
         self.sums = spatial(slices * warps, 1) * sums
         self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
         # Neighbouring threads store neighbours along N; where there are more threads than sums, some have the same.
-        threads_of_column = min(math.gcd(schedule.rows, 64), schedule.threads // schedule.columns)
+        rows = schedule.rows // spec.products
+        threads_of_column = min(math.gcd(rows, 64), schedule.threads // schedule.columns)
         alike = schedule.threads // (threads_of_column * schedule.columns)
-        stored = local(schedule.rows // threads_of_column, 1) * reduce(
+        stored = local(rows // threads_of_column, 1) * reduce(
             column_spatial(threads_of_column, schedule.columns, alike), dims=[2]
         )
         self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
@@ -83,15 +86,34 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     Requires `can_stream(spec, schedule)`.
     """
     layouts = _Layouts(spec, schedule)
-    rows, columns, threads = schedule.rows, schedule.columns, schedule.threads
+    rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
     step_k, stage_k = schedule.step_k, schedule.stage_k
-    stages_of_tile, tiles_of_rows = -(-spec.k // stage_k), -(-spec.n // rows)
+    stages_of_tile, tiles_of_rows = -(-spec.k // stage_k), -(-spec.columns_of_y // rows)
     group = spec.group_size
 
-    def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride, blocks):  # type: ignore[no-untyped-def]
+    def body(  # type: ignore[no-untyped-def]
+        x,
+        weights,
+        scales,
+        correctors,
+        table,
+        table_unscale,
+        scale2,
+        bias,
+        residual,
+        y,
+        m,
+        x_stride,
+        residual_stride,
+        blocks,
+    ):
         (block,) = ll.block_indices()
         x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
+        r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
         decode = decoder(spec, table, threads)
+
+        def zero_sums() -> ll.Tile:
+            return ll.full(0.0, "f32", layout=layouts.sums)
 
         @ll.inline
         def of_rows(view, kind, first_group, row):  # type: ignore[no-untyped-def]
@@ -105,31 +127,35 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             unit = stage * (stage_k // UNIT_K) + step * (step_k // UNIT_K)
             x_units = ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x_units)
             x_tile = ll.transpose(ll.view(x_units, dtype=spec.activation, layout=layouts.x))
-            codes = ll.load_packed(w_view, offsets=[row, unit * UNIT_K], layout=layouts.weights)
             first_group = stage * (stage_k // group) + step * (step_k // group)
             if step_k < group:
                 first_group = unit // (group // UNIT_K)
-            raw = sum_x = ll.full(0.0, "f32", layout=layouts.sums)
-            raw = ll.dot(decode(codes, first_group, row), x_tile, raw)
-            if needs_sum_of_x(spec):
-                sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
-            scale = of_rows(s_view, spec.scale, first_group, row)
-            corrector = of_rows(c_view, spec.corrector, first_group, row) if spec.corrector else None
-            return added(spec, acc, raw, sum_x, scale, corrector, table_unscale)
+            sum_x = zero_sums()
+            results = []
+            for product in range(spec.products):
+                packed_row, part_row = row + product * spec.packed_rows_of_product, row + spec.first_rows[product]
+                codes = ll.load_packed(w_view, offsets=[packed_row, unit * UNIT_K], layout=layouts.weights)
+                raw = ll.dot(decode(codes, first_group, part_row), x_tile, zero_sums())
+                if product == 0 and needs_sum_of_x(spec):
+                    sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
+                scale = of_rows(s_view, spec.scale, first_group, part_row)
+                corrector = of_rows(c_view, spec.corrector, first_group, part_row) if spec.corrector else None
+                results.append(added(spec, acc[product], raw, sum_x, scale, corrector, table_unscale))
+            return tuple(results)
 
         @ll.inline
-        def finish(part, acc, row, column):  # type: ignore[no-untyped-def]
-            tile_rows = acc.layout.reduce([1], keep_dims=True)
-            ll.store_global(finished(spec, acc, scale2, bias, row, tile_rows), y_view, offsets=[row, column])
+        def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
+            result = finished(spec, sums, scale2, bias, r_view, row, column)
+            ll.store_global(result, y_view, offsets=[row, column])
 
-        def total(acc: ll.Tile) -> ll.Tile:
+        def total(acc: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
             """The sums of all slices."""
             if schedule.slices == 1:
                 return acc
-            sliced = ll.view(acc, dtype="f32", layout=layouts.sliced_sums)
-            return ll.sum(ll.convert_layout(sliced, layouts.gathered), 0)
+            sliced = [ll.view(sums, dtype="f32", layout=layouts.sliced_sums) for sums in acc]
+            return tuple(ll.sum(ll.convert_layout(sums, layouts.gathered), 0) for sums in sliced)
 
-        acc = ll.full(0.0, "f32", layout=layouts.sums)
+        acc = tuple(zero_sums() for _ in range(spec.products))
         if not schedule.share_tiles:
             row, column = block % tiles_of_rows * rows, block // tiles_of_rows * columns
             for stage in ll.range(stages_of_tile, stages=schedule.stages, producer=schedule.producer):
@@ -151,13 +177,14 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     number,
                     stages_of_tile,
                     lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
-                    (total(acc),),
+                    total(acc),
                     threads,
                     finish,
                     row,
                     column,
+                    spec.products,
                 )
-                acc = ll.full(0.0, "f32", layout=layouts.sums)
+                acc = tuple(zero_sums() for _ in range(spec.products))
 
     return ll.make_kernel(
         body,
@@ -174,11 +201,11 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
-    step; tables, if any, are one; a warp's rows are whole units."""
+    step; tables, if any, are one; a warp's rows, of gate and of up, are whole units."""
     step_k, group = schedule.step_k, spec.group_size
     return (
         group % (UNIT_K * schedule.units) == 0
         and (step_k % group == 0 or group % step_k == 0)
         and spec.table in ("", "tensor")
-        and 16 * schedule.row_tiles % spec.rows_of_unit == 0
+        and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
     )

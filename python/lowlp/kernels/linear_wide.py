@@ -8,7 +8,7 @@ stages (`linear_shares`), and the loads of a stage are begun some stages ahead.
     segment  the steps of a stage that share a scale
     stage    some steps
     part     64 rows of W for each of 1 to 4 warpgroups, one above the other
-    block    1, 2 or 4 parts, which multiply by the same x
+    block    1, 2 or 4 parts, which multiply by the same x; with gate and up, half of them of each, in pairs
 
 Scales go to one of two places:
 
@@ -34,6 +34,7 @@ from .linear_parts import (
     parameters_of,
     prescale_of_codes,
     streamed_views,
+    view_of_result,
 )
 from .linear_shares import end_tile, share_of
 from .linear_spec import LinearSpec, Schedule
@@ -74,17 +75,42 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     Requires `can_go_wide(spec, schedule)`.
     """
     layouts = _Layouts(schedule)
-    rows, columns, threads = schedule.rows, schedule.columns, schedule.threads
+    rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
     parts, rows_of_part = schedule.row_tiles, 64 * schedule.warpgroups
-    stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.n // rows)
+    stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.columns_of_y // rows)
     segment = min(spec.group_size, schedule.stage_k)
     on_weights = schedule.scales_on == "weights"
 
-    def body(x, weights, scales, correctors, table, table_unscale, scale2, bias, y, m, x_stride, blocks):  # type: ignore[no-untyped-def]
+    def body(  # type: ignore[no-untyped-def]
+        x,
+        weights,
+        scales,
+        correctors,
+        table,
+        table_unscale,
+        scale2,
+        bias,
+        residual,
+        y,
+        m,
+        x_stride,
+        residual_stride,
+        blocks,
+    ):
         (block,) = ll.block_indices()
         share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
         x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
+        r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
         decode = decoder(spec, table, threads)
+
+        def row_of(part: int, row: ll.Scalar) -> ll.Scalar:
+            """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
+            return row + (part // spec.products * rows_of_part + spec.first_rows[part % spec.products])
+
+        def packed_row(part: int, row: ll.Scalar) -> ll.Scalar:
+            """The same in the packed weights."""
+            first = part % spec.products * spec.packed_rows_of_product
+            return row + (part // spec.products * rows_of_part + first)
 
         def zero_sums() -> ll.Tile:
             return ll.full(0.0, "f32", layout=layouts.sums)
@@ -112,9 +138,8 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             x_tile = ll.transpose(ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x))
             results = []
             for part in range(parts):
-                part_row = row + part * rows_of_part
-                codes = ll.load_packed(w_view, offsets=[part_row, unit * UNIT_K], layout=layouts.weights)
-                values = decode(codes, group, part_row)
+                codes = ll.load_packed(w_view, offsets=[packed_row(part, row), unit * UNIT_K], layout=layouts.weights)
+                values = decode(codes, group, row_of(part, row))
                 if factors:
                     scale, zero = factors[part]
                     values = (values if zero is None else values - zero) * scale
@@ -125,7 +150,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         def with_segment(acc, unit, row, column):  # type: ignore[no-untyped-def]
             """The result with what the steps of a segment, from `unit` on, add to it."""
             group = unit // (spec.group_size // UNIT_K)
-            rows_of_parts = [row + part * rows_of_part for part in range(parts)]
+            rows_of_parts = [row_of(part, row) for part in range(parts)]
             factors = [factors_of(group, part_row) for part_row in rows_of_parts] if on_weights else []
             raw = acc if on_weights else tuple(zero_sums() for _ in range(parts))
             for step in range(segment // UNIT_K):
@@ -136,15 +161,14 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             return tuple(ll.fma(scales_of_parts[part], raw[part], acc[part]) for part in range(parts))
 
         @ll.inline
-        def finish(part, acc, row, column):  # type: ignore[no-untyped-def]
-            """Stores a part of the tile that begins at `row` and `column`."""
+        def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
+            """Stores a part of y of the tile that begins at `row` and `column`, of which `sums` has all products."""
             row = row + part * rows_of_part
             if spec.table:
-                acc = acc * table_unscale
+                sums = tuple(acc * table_unscale for acc in sums)
             elif prescale_of_codes(spec) != 1.0:
-                acc = acc * (1.0 / prescale_of_codes(spec))
-            tile_rows = acc.layout.reduce([1], keep_dims=True)
-            result = finished(spec, acc, scale2, bias, row, tile_rows)
+                sums = tuple(acc * (1.0 / prescale_of_codes(spec)) for acc in sums)
+            result = finished(spec, sums, scale2, bias, r_view, row, column, layouts.stored)
             ll.store_global(ll.convert_layout(result, layouts.stored), y_view, offsets=[row, column])
 
         acc = tuple(zero_sums() for _ in range(parts))
@@ -166,6 +190,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     finish,
                     row,
                     column,
+                    spec.products,
                 )
                 acc = tuple(zero_sums() for _ in range(parts))
 
@@ -190,9 +215,11 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
     one, with scales on sums, as their entries fill the range of f16; zero points go on weights, as do scales of the
-    activation type only."""
+    activation type only; gate and up have as many parts."""
     group, stage_k = spec.group_size, schedule.stage_k
     if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
+        return False
+    if schedule.row_tiles % spec.products:
         return False
     if schedule.scales_on == "sums":
         return not spec.zeros and not spec.is_bipolar

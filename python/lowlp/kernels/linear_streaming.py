@@ -67,9 +67,9 @@ class _Layouts:
         # Neighbouring threads store neighbours along N; where there are more threads than sums, some have the same.
         rows = schedule.rows // spec.products
         threads_of_column = min(math.gcd(rows, 64), schedule.threads // schedule.columns)
-        alike = schedule.threads // (threads_of_column * schedule.columns)
+        replicas = schedule.threads // (threads_of_column * schedule.columns)
         stored = local(rows // threads_of_column, 1) * reduce(
-            column_spatial(threads_of_column, schedule.columns, alike), dims=[2]
+            column_spatial(threads_of_column, schedule.columns, replicas), dims=[2]
         )
         self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
         self.rows = self.sums.reduce([1], keep_dims=True)

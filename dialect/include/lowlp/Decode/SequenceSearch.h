@@ -31,8 +31,9 @@ Result<DecodePlan> setOffset(const DecodePlan &plan, const Placement &placement,
                              double offset);
 
 /// The plan for codes u of one bit whose registers hold the numbers of 1 - u,
-/// `-(value - 1)` in place of `value`, at the same cost; proved. Fails for codes
-/// of more bits, with scales on weights, and where not all registers are masks.
+/// `-(value - 1)` in place of `value`, at the same cost; proved. Fails for
+/// codes of more bits, with scales on weights, and where not all registers are
+/// masks.
 Result<DecodePlan> complement(const DecodePlan &plan,
                               const Placement &placement);
 

@@ -28,11 +28,8 @@ from .linear_kernels import gpu_kernel, last_arguments
 
 FORMAT: Final = 1
 
-# What a schedule holds whatever the columns and the depth of the pipeline are.
-_DIVISION: Final = (
-    *("warps", "row_tiles", "slices", "units", "steps", "producer", "blocks_per_sm"),
-    *("warpgroups", "scales_on", "under_way"),
-)
+# What follows the number of rows and the room for stages, and so is no part of a division of the work.
+_NOT_OF_DIVISION: Final = ("columns", "stages", "table_form", "table_copies")
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def _measure(problem: Problem, compiled: tuple[Problem, _Compiled], arch: str) -
         return None
     _, best, found = min(times, key=lambda entry: entry[0])
     kind, n, k, m = problem.key
-    schedule = {name: value for name, value in asdict(best).items() if name in _DIVISION}
+    schedule = {name: value for name, value in asdict(best).items() if name not in _NOT_OF_DIVISION}
     first = times[0][2]
     return {
         "kind": kind,

@@ -323,6 +323,13 @@ def kind_of(spec: LinearSpec) -> str:
     return f"{spec.weight}{correction} g{spec.group_size if spec.groups > 1 else 0} {spec.activation}"
 
 
+def _fills(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
+    """Whether the tiles that are each one block's come to about one for each block that could be resident."""
+    resident = H200.multiprocessors * schedule.blocks_per_sm
+    tiles = -(-spec.n // schedule.rows) * -(-rows // schedule.columns)
+    return schedule.share_tiles or _LEAST_FILLED * resident <= tiles <= resident
+
+
 @functools.lru_cache(maxsize=4096)
 def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
     """The schedule of the nearest shape that was measured for such weights; None where none is near."""
@@ -332,7 +339,8 @@ def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
             continue
         far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
         schedule = _for_products(spec, Schedule(**entry["schedule"]), rows, arch)
-        if far < distance and schedule and schedule.stage_k <= spec.k and entry["arch"] == arch:
+        fits = schedule and schedule.stage_k <= spec.k and _fills(spec, schedule, rows)
+        if far < distance and fits and entry["arch"] == arch:
             best, distance = schedule, far
     return best
 

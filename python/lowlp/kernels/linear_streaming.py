@@ -66,7 +66,7 @@ class _Layouts:
         self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
         # Neighbouring threads store neighbours along N; where there are more threads than sums, some have the same.
         rows = schedule.rows // spec.products
-        threads_of_column = min(math.gcd(rows, 64), schedule.threads // schedule.columns)
+        threads_of_column = math.gcd(rows, schedule.threads // schedule.columns)
         replicas = schedule.threads // (threads_of_column * schedule.columns)
         stored = local(rows // threads_of_column, 1) * reduce(
             column_spatial(threads_of_column, schedule.columns, replicas), dims=[2]

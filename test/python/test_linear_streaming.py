@@ -113,6 +113,33 @@ def test_schedules(schedule: Schedule, target: str) -> None:
     assert error_of(run(kernel, qw, x, 5), x, qw) < ERROR_LIMITS["f16"]
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        PLAIN,
+        BY_PRODUCER,
+        replace(BY_PRODUCER, warps=3, row_tiles=2, slices=2),
+        replace(BY_PRODUCER, warps=1, row_tiles=5, slices=4, columns=16),
+        replace(PLAIN, warps=5, row_tiles=1, slices=2, steps=2),
+        replace(BY_PRODUCER, warps=1, row_tiles=2, slices=8),
+        replace(BY_PRODUCER, warps=7, row_tiles=4, units=2, stages=2),
+    ],
+    ids=named,
+)
+@pytest.mark.parametrize("target", ["sm_90a", WITHOUT_TENSOR_COPIES])
+def test_a_tile_of_a_block(schedule: Schedule, target: str) -> None:
+    """No tile is shared, and rows and columns do not divide; the copies of 448 scales go in pieces."""
+    qw = weights(472, 512, "int4")
+    x = random_x(schedule.columns + 3, 512)
+    schedule = replace(schedule, share_tiles=False)
+    tiles = 2 * -(-472 // schedule.rows)
+    kernel = compiled(schedule, qw, target=target)
+    found = run(kernel, qw, x, tiles)
+    assert error_of(found, x, qw) < ERROR_LIMITS["f16"]
+    # Sums of a row do not depend on the others.
+    assert np.array_equal(run(kernel, qw, x[2:3], tiles // 2), found[2:3])
+
+
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 8, 11, 16, 40])
 @pytest.mark.parametrize("schedule", [PLAIN, replace(BY_PRODUCER, slices=2)], ids=named)
 def test_blocks_share_tiles(schedule: Schedule, blocks: int) -> None:

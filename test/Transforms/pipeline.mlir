@@ -252,3 +252,78 @@ lowlp.kernel @none(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<
   } {lowlp.stages = 3 : i64, lowlp.producer}
   lowlp.return
 }
+
+// -----
+
+!matrices = !lowlp.tile<8x32xf16, column_local(1, 2).local(1, 2).spatial(8, 4).local(1, 2)>
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!row = !lowlp.tile<64xf16, local(2).spatial(32)>
+
+// Neighbours are copied at once, and what two loads read is copied and read once: halves of rows as rows with the swizzle
+// of 128 bytes, words along K, and rows of scales of which the second is known by an exact division. What may be anywhere
+// is copied alone.
+// CHECK-LABEL: lowlp.kernel @neighbours
+// CHECK-SAME: lowlp.pipelines = ["2 stages of 3456 bytes by tensor copies"]
+// CHECK-DAG: %[[X:.*]] = lowlp.alloc_shared : !lowlp.shared<2x2x8x64xf16, local(2, 2, 1, 1).swizzle(local(8, 8), dim=1).local(1, 1, 1, 8)>
+// CHECK-DAG: %[[W:.*]] = lowlp.alloc_shared : !lowlp.shared<2x1x2x128xui32>
+// CHECK-DAG: %[[S:.*]] = lowlp.alloc_shared : !lowlp.shared<2x2x64xf16>
+// CHECK-DAG: %[[T:.*]] = lowlp.alloc_shared : !lowlp.shared<2x64xf16>
+// CHECK: lowlp.first_thread {
+// CHECK: lowlp.copy_tensor %{{.*}} to %[[X]][%{{.*}}] shape [2, 8, 64]
+// CHECK: lowlp.copy_tensor %{{.*}} to %[[W]][%{{.*}}] shape [1, 2, 128]
+// CHECK: lowlp.copy_tensor %{{.*}} to %[[S]][%{{.*}}] shape [2, 64]
+// CHECK: lowlp.copy_tensor %{{.*}} to %[[T]][%{{.*}}] shape [64]
+// CHECK-NOT: copy_tensor
+// CHECK: scf.for
+// CHECK: lowlp.mbarrier_wait
+// CHECK-DAG: lowlp.load_shared %[[X]][%[[PLACE:.*]], %c0, %c0, %c0]
+// CHECK-DAG: lowlp.load_shared %[[X]][%[[PLACE]], %c0, %c0, %c32]
+// CHECK-DAG: lowlp.load_shared %[[X]][%[[PLACE]], %c1, %c0, %c0]
+// CHECK-DAG: lowlp.load_shared %[[X]][%[[PLACE]], %c1, %c0, %c32]
+// CHECK-DAG: lowlp.load_shared %[[W]][%[[PLACE]], %c0, %c0, %c0]
+// CHECK-DAG: lowlp.load_shared %[[W]][%[[PLACE]], %c0, %c1, %c0]
+// CHECK-DAG: lowlp.load_shared %[[S]][%[[PLACE]], %c0, %c0]
+// CHECK-DAG: lowlp.load_shared %[[S]][%[[PLACE]], %c1, %c0]
+// CHECK: lowlp.mbarrier_arrive
+lowlp.kernel @neighbours(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowlp.ptr<ui32> {lowlp.align = 16 : i64},
+    %s: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %n: i32) attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c32 = arith.constant 32 : index
+  %count = arith.index_cast %n : i32 to index
+  %xv = lowlp.view_global %x shape [%count, 8, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x8x64xf16>
+  %wv = lowlp.view_global %w shape [%count, 8, 128] : !lowlp.ptr<ui32> -> !lowlp.global<?x8x128xui32>
+  %sv = lowlp.view_global %s shape [%count, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  scf.for %i = %c0 to %count step %c1 {
+    %narrow = arith.index_castui %i : index to i32
+    %u = arith.index_castui %narrow : i32 to index
+    %even = arith.muli %u, %c2 : index
+    %odd = arith.addi %even, %c1 : index
+    %x00 = lowlp.load_global %xv[%even, %c0, %c0] : !lowlp.global<?x8x64xf16> -> !matrices
+    %w0 = lowlp.load_global %wv[%u, %c0, %c0] : !lowlp.global<?x8x128xui32> -> !words
+    %x01 = lowlp.load_global %xv[%even, %c0, %c32] : !lowlp.global<?x8x64xf16> -> !matrices
+    %w0again = lowlp.load_global %wv[%u, %c0, %c0] : !lowlp.global<?x8x128xui32> -> !words
+    %x10 = lowlp.load_global %xv[%odd, %c0, %c0] : !lowlp.global<?x8x64xf16> -> !matrices
+    %x11 = lowlp.load_global %xv[%odd, %c0, %c32] : !lowlp.global<?x8x64xf16> -> !matrices
+    %w1 = lowlp.load_global %wv[%u, %c1, %c0] : !lowlp.global<?x8x128xui32> -> !words
+    %twice = arith.addi %even, %c2 : index
+    %same = arith.divsi %even, %c2 : index
+    %next = arith.divsi %twice, %c2 : index
+    %other = arith.divsi %odd, %c2 : index
+    %s0 = lowlp.load_global %sv[%same, %c0] : !lowlp.global<?x64xf16> -> !row
+    %s1 = lowlp.load_global %sv[%next, %c0] : !lowlp.global<?x64xf16> -> !row
+    %s2 = lowlp.load_global %sv[%other, %c0] : !lowlp.global<?x64xf16> -> !row
+    lowlp.print_tile "x", %x00 : !matrices
+    lowlp.print_tile "x", %x01 : !matrices
+    lowlp.print_tile "x", %x10 : !matrices
+    lowlp.print_tile "x", %x11 : !matrices
+    lowlp.print_tile "w", %w0 : !words
+    lowlp.print_tile "w", %w0again : !words
+    lowlp.print_tile "w", %w1 : !words
+    lowlp.print_tile "s", %s0 : !row
+    lowlp.print_tile "s", %s1 : !row
+    lowlp.print_tile "s", %s2 : !row
+  } {lowlp.stages = 2 : i64}
+  lowlp.return
+}

@@ -14,6 +14,7 @@ from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
 from lowlp.kernels.linear_spec import Schedule
 from lowlp.kernels.linear_wide import can_go_wide
+from lowlp.packing import find_placement
 
 # Fewer than there are tiles, so that blocks share some; one gets nothing of the smallest problems.
 BLOCKS = 3
@@ -22,6 +23,11 @@ BLOCKS = 3
 def wide(columns: int = 32, **fields: Any) -> Schedule:
     fields = {"stages": 3, "steps": 2, "warpgroups": 1, "row_tiles": 1, "producer": False} | fields
     return Schedule(columns=columns, **fields)
+
+
+def row_tiles(weight: str | None) -> int:
+    """Tiles of 16 rows in a unit, as many as a warp has at least; of tables, those of 4 bits."""
+    return int(find_placement(weight or "lut4", "f16").unit_rows) // 16
 
 
 def run(
@@ -59,9 +65,13 @@ def weights(n: int, k: int, weight: str | None, **options: Any) -> lowlp.Quantiz
 )
 @pytest.mark.parametrize("scales_on", ["sums", "weights"])
 def test_types(weight: str, scales_on: str) -> None:
-    y, wanted, kernel = run(wide(warpgroups=2, scales_on=scales_on), weights(200, 256, weight), 40)
+    tiles = row_tiles(weight)
+    schedule = wide(warpgroups=2, row_tiles=tiles, scales_on=scales_on)
+    y, wanted, kernel = run(schedule, weights(200, 256, weight), 40)
     assert error_of(y, wanted) < 5e-4
-    assert kernel.description.notes["warpgroups"] == {"1": "2 of 2 products by warpgroups, at most 2 under way"}
+    products = 2 * tiles
+    note = f"{products} of {products} products by warpgroups, at most 2 under way"
+    assert kernel.description.notes["warpgroups"] == {"1": note}
     assert any(str(note).startswith("decode ") for note in kernel.description.notes)
 
 
@@ -78,7 +88,8 @@ def test_types(weight: str, scales_on: str) -> None:
 )
 def test_codecs(weight: str | None, options: dict[str, Any]) -> None:
     scales_on = "weights" if weight else "sums"
-    y, wanted, _ = run(wide(scales_on=scales_on), weights(100, 256, weight, **options), 30)
+    schedule = wide(row_tiles=row_tiles(weight), scales_on=scales_on)
+    y, wanted, _ = run(schedule, weights(100, 256, weight, **options), 30)
     assert error_of(y, wanted) < 5e-4
 
 
@@ -102,6 +113,18 @@ def test_schedules(schedule: Schedule) -> None:
     y, wanted, kernel = run(schedule, weights(296, 512, "int4"), schedule.columns + 5)
     assert error_of(y, wanted) < 5e-4
     assert "by tensor copies" in str(kernel.description.notes["pipelines"])
+
+
+@pytest.mark.parametrize("weight", ["int1", "int2", "f3e1m1"])
+@pytest.mark.parametrize(
+    "fields", [{"scales_on": "weights", "under_way": 3, "steps": 4}, {"warpgroups": 3, "producer": True}], ids=str
+)
+def test_rows_of_units(weight: str, fields: dict[str, Any]) -> None:
+    """Warps of 32 and 64 rows, in one part or two; rows of W end within a unit, and blocks share tiles."""
+    for parts in (1, 2):
+        schedule = wide(64, row_tiles=parts * row_tiles(weight), **fields)
+        y, wanted, _ = run(schedule, weights(1160, 512, weight), 70)
+        assert error_of(y, wanted) < 5e-4
 
 
 @pytest.mark.parametrize("group_size", [64, 256, 512])

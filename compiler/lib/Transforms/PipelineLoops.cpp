@@ -29,6 +29,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include <map>
+
 namespace lowlp {
 #define GEN_PASS_DEF_PIPELINELOOPS
 #include "lowlp/Transforms/Passes.h.inc"
@@ -410,8 +412,8 @@ private:
     SmallVector<Value> from;
     for (Value offset : load.getOffsets())
       from.push_back(mapping.lookupOrDefault(offset));
-    SmallVector<Value> to = getOffsets(builder, staged, place);
-    ArrayRef<int64_t> shape = load.getTile().getType().getShape();
+    SmallVector<Value> to = getOffsets(builder, staged, place, {});
+    ArrayRef<int64_t> shape = staged.shape;
     if (loads.byTensorCopies)
       CopyTensorOp::create(builder, loc,
                            mapping.lookupOrDefault(load.getSource()), from,
@@ -421,28 +423,39 @@ private:
                           to, shape, load.getInBounds());
   }
 
-  /// Where the part of a place begins in the ring.
+  /// Where what lies at `position`, along its last dimensions, of a place
+  /// begins in the ring.
   SmallVector<Value> getOffsets(OpBuilder &builder, const StagedLoad &load,
-                                Value place) {
+                                Value place, ArrayRef<int64_t> position) {
     auto rank = cast<SharedType>(load.shared.getType()).getRank();
     SmallVector<Value> offsets(rank, buildIndex(builder, loc, 0));
     offsets.front() = place;
+    for (auto [d, number] : llvm::enumerate(position))
+      offsets[rank - position.size() + d] = buildIndex(builder, loc, number);
     return offsets;
   }
 
-  /// Loads come from the ring; returns the last of them.
+  /// Loads come from the ring; returns the last of them. What several load is
+  /// read once.
   Operation *readPlaces() {
     Operation *last = nullptr;
-    for (StagedLoad &load : loads.staged) {
-      OpBuilder builder(load.load);
-      auto read = LoadSharedOp::create(
-          builder, load.load.getLoc(), load.load.getTile().getType(),
-          load.shared, getOffsets(builder, load, current.place),
-          /*in_bounds=*/true);
-      load.load.replaceAllUsesWith(read.getTile());
-      load.load.erase();
-      if (!last || last->isBeforeInBlock(read))
-        last = read;
+    for (StagedLoad &staged : loads.staged) {
+      std::map<SmallVector<int64_t>, Value> known;
+      for (StagedLoad::Part &part : staged.parts) {
+        Value &read = known[part.position];
+        if (!read) {
+          OpBuilder builder(part.load);
+          read = LoadSharedOp::create(
+              builder, part.load.getLoc(), part.load.getTile().getType(),
+              staged.shared,
+              getOffsets(builder, staged, current.place, part.position),
+              /*in_bounds=*/true);
+        }
+        part.load.replaceAllUsesWith(read);
+        part.load.erase();
+        if (!last || last->isBeforeInBlock(read.getDefiningOp()))
+          last = read.getDefiningOp();
+      }
     }
     return last;
   }

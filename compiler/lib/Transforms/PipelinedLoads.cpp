@@ -1,6 +1,7 @@
 //===- PipelinedLoads.cpp - which loads of a loop get stages --------------===//
 #include "PipelinedLoads.h"
 
+#include "lowlp/Analysis/LinearForm.h"
 #include "lowlp/Analysis/TrailingZeros.h"
 #include "lowlp/Analysis/ViewFormulas.h"
 #include "lowlp/Analysis/WrittenMemory.h"
@@ -17,6 +18,8 @@ static constexpr int64_t kChunkBytes = 16;
 static constexpr int64_t kPlaceBytes = 128;
 /// Of what they copy at once, but for rows, which `lowlp.copy_tensor` divides.
 static constexpr int64_t kMaxExtent = 256;
+static constexpr size_t kMaxRank = 5;
+static constexpr int64_t kSwizzledBytes = 128;
 
 //===----------------------------------------------------------------------===//
 // Rings
@@ -28,9 +31,8 @@ static int64_t getElementBytes(LoadGlobalOp load) {
 
 int64_t StagedLoad::getBytes() const {
   LoadGlobalOp op = load;
-  TileType tile = op.getTile().getType();
-  int64_t bits = *getElementBits(tile.getElementType());
-  for (int64_t extent : tile.getShape())
+  int64_t bits = *getElementBits(op.getTile().getType().getElementType());
+  for (int64_t extent : shape)
     bits *= extent;
   return llvm::divideCeil(bits, 8);
 }
@@ -59,31 +61,31 @@ static bool holdsMatrices(TileType tile) {
 SharedType StagedLoad::getRingType(int64_t numStages) const {
   LoadGlobalOp op = load;
   TileType tile = op.getTile().getType();
-  std::vector<int64_t> shape = {numStages};
+  std::vector<int64_t> places = {numStages};
   // Places that are too small for a tensor copy to begin at the next one are
   // some apart.
   int64_t copies = kPlaceBytes / std::gcd(kPlaceBytes, getBytes());
   if (copies > 1)
-    shape.push_back(copies);
-  llvm::append_range(shape, tile.getShape());
-  size_t rank = shape.size();
+    places.push_back(copies);
+  llvm::append_range(places, shape);
+  size_t rank = places.size();
   int64_t bits = *getElementBits(tile.getElementType());
-  int64_t rowBytes = shape.back() * bits / 8;
+  int64_t rowBytes = places.back() * bits / 8;
   auto make = [&](const SharedLayout &layout) {
     return SharedType::get(op.getContext(), tile.getElementType(), layout);
   };
   bool isSwizzled = holdsMatrices(tile) &&
                     (rowBytes == 32 || rowBytes == 64 || rowBytes == 128);
   if (!isSwizzled)
-    return make(*SharedLayout::plain(Layout::local(shape)));
+    return make(*SharedLayout::plain(Layout::local(places)));
   // PTX ISA, "Shared Memory Matrix Layout".
-  std::vector<int64_t> outer(shape), inner(rank, 1);
+  std::vector<int64_t> outer(places), inner(rank, 1);
   outer[rank - 2] = outer[rank - 1] = 1;
   inner[rank - 1] = kChunkBytes * 8 / bits;
   int64_t logStep = rowBytes == 128 ? 0 : rowBytes == 64 ? 1 : 2;
   return make(*SharedLayout::swizzled(
       Layout::local(outer),
-      Layout::local({shape[rank - 2], shape[rank - 1] / inner[rank - 1]}),
+      Layout::local({places[rank - 2], places[rank - 1] / inner[rank - 1]}),
       /*dim=*/1, logStep, Layout::local(inner)));
 }
 
@@ -126,6 +128,11 @@ static std::optional<StagedLoad> getStagedLoad(LoadGlobalOp load,
     return std::nullopt;
   StagedLoad staged;
   staged.load = load;
+  ArrayRef<int64_t> extents = load.getTile().getType().getShape();
+  size_t rank = load.getOffsets().size();
+  staged.shape.assign(rank - extents.size(), 1);
+  llvm::append_range(staged.shape, extents);
+  staged.parts.push_back({load, SmallVector<int64_t>(rank, 0)});
   llvm::SetVector<Operation *> ops;
   for (Value offset : load.getOffsets())
     if (!collectAddress(offset, loop, ops))
@@ -135,6 +142,104 @@ static std::optional<StagedLoad> getStagedLoad(LoadGlobalOp load,
   staged.isConstant = bool(kernel.getArgAttr(argument.getArgNumber(),
                                              LowlpDialect::kConstantAttrName));
   return staged;
+}
+
+//===----------------------------------------------------------------------===//
+// Neighbours
+//===----------------------------------------------------------------------===//
+
+/// How far behind `first` a copy begins along each dimension of the view they
+/// share; nothing where that is not known.
+static std::optional<SmallVector<int64_t>>
+getDistance(const StagedLoad &first, const StagedLoad &second) {
+  LoadGlobalOp a = first.load, b = second.load;
+  if (a.getSource() != b.getSource() || a.getInBounds() != b.getInBounds() ||
+      a.getTile().getType() != b.getTile().getType())
+    return std::nullopt;
+  SmallVector<int64_t> distance;
+  for (auto [from, to] : llvm::zip_equal(a.getOffsets(), b.getOffsets())) {
+    std::optional<int64_t> along =
+        LinearForm::of(to).minus(LinearForm::of(from));
+    if (!along)
+      return std::nullopt;
+    distance.push_back(*along);
+  }
+  return distance;
+}
+
+/// Whether two copies of such extents may be one along dimension `dim`.
+static bool mayJoin(const StagedLoad &first, const StagedLoad &second,
+                    size_t dim) {
+  if (dim + 1 < first.shape.size())
+    return first.shape[dim] + second.shape[dim] <= kMaxExtent;
+  // Rows of 32, 64 and 128 bytes have a swizzle.
+  LoadGlobalOp load = first.load;
+  return holdsMatrices(load.getTile().getType()) &&
+         first.shape[dim] == second.shape[dim] &&
+         2 * first.shape[dim] * getElementBytes(load) <= kSwizzledBytes;
+}
+
+/// Adds `second` to `first` if the two are one box of the view: the same, or
+/// the second behind the first along dimension `dim` if there is one.
+static bool join(StagedLoad &first, const StagedLoad &second,
+                 std::optional<size_t> dim) {
+  std::optional<SmallVector<int64_t>> distance = getDistance(first, second);
+  if (!distance)
+    return false;
+  for (size_t d = 0; d < first.shape.size(); ++d) {
+    bool fits =
+        d == dim ? (*distance)[d] == first.shape[d] && mayJoin(first, second, d)
+                 : (*distance)[d] == 0 && first.shape[d] == second.shape[d];
+    if (!fits)
+      return false;
+  }
+  if (dim)
+    first.shape[*dim] += second.shape[*dim];
+  for (StagedLoad::Part part : second.parts) {
+    for (auto [position, along] : llvm::zip_equal(part.position, *distance))
+      position += along;
+    first.parts.push_back(std::move(part));
+  }
+  return true;
+}
+
+/// Joins all that lie one behind the other along the dimension `fromLast` from
+/// the last, or that are the same for 0. Returns whether there were any.
+static bool joinAlong(SmallVectorImpl<StagedLoad> &staged, size_t fromLast) {
+  bool joined = false;
+  for (auto *first = staged.begin(); first != staged.end(); ++first) {
+    size_t rank = first->shape.size();
+    std::optional<size_t> dim;
+    if (fromLast > 0)
+      dim = rank - fromLast;
+    for (auto *second = first + 1;
+         rank >= fromLast && second != staged.end();) {
+      bool isOne = join(*first, *second, dim);
+      second = isOne ? staged.erase(second) : second + 1;
+      joined |= isOne;
+    }
+  }
+  return joined;
+}
+
+/// Joins copies of the same part of a view, and of neighbouring ones; what lies
+/// closest in memory first.
+static void joinNeighbours(SmallVectorImpl<StagedLoad> &staged) {
+  joinAlong(staged, 0);
+  while (joinAlong(staged, 1)) {
+  }
+  for (size_t fromLast = 2; fromLast <= kMaxRank; ++fromLast)
+    joinAlong(staged, fromLast);
+}
+
+/// Leaves out dimensions of extent 1 that the loaded tiles do not have.
+static void trim(StagedLoad &staged) {
+  size_t least = staged.load.getTile().getType().getShape().size();
+  while (staged.shape.size() > least && staged.shape.front() == 1) {
+    staged.shape.erase(staged.shape.begin());
+    for (StagedLoad::Part &part : staged.parts)
+      part.position.erase(part.position.begin());
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,7 +262,7 @@ static std::string findObstacle(LoadGlobalOp load) {
   if (!align || align.getInt() % kChunkBytes != 0)
     return pointer + " promises no alignment of 16 bytes";
   int64_t bytes = getElementBytes(load);
-  if (view.getView().getType().getRank() > 5)
+  if (view.getView().getType().getRank() > int64_t(kMaxRank))
     return "the view of " + pointer + " has more than 5 dimensions";
   SmallVector<OpFoldResult> strides = view.getMixedStrides();
   if (!view.isRowMajor() && getConstantIntValue(strides.back()) != 1)
@@ -196,5 +301,8 @@ PipelinedLoads lowlp::findPipelinedLoads(scf::ForOp loop,
       loads.whyNotTensorCopies = findObstacle(staged.load);
       loads.byTensorCopies = loads.whyNotTensorCopies.empty();
     }
+  if (loads.byTensorCopies)
+    joinNeighbours(loads.staged);
+  llvm::for_each(loads.staged, trim);
   return loads;
 }

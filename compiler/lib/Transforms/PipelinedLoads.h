@@ -8,19 +8,31 @@
 
 namespace lowlp {
 
-/// A load of a loop's body that can be made ahead of its iteration.
+/// A load of a loop's body that can be made ahead of its iteration, with those
+/// that read neighbouring parts of the same view.
 struct StagedLoad {
+  /// A load of a part of what is copied, which begins at `position`.
+  struct Part {
+    LoadGlobalOp load;
+    llvm::SmallVector<int64_t> position;
+  };
+
+  /// The one where the copy begins.
   LoadGlobalOp load;
   /// The ops of the body that compute its offsets, in order.
   llvm::SmallVector<mlir::Operation *> addressOps;
   /// No launch before writes what it reads.
   bool isConstant = false;
+  /// What is copied, along the last dimensions of the view, and the loads that
+  /// read it.
+  llvm::SmallVector<int64_t> shape;
+  llvm::SmallVector<Part> parts;
   /// The ring of places, once it is allocated.
   mlir::Value shared;
 
   /// The bytes of one place.
   int64_t getBytes() const;
-  /// The ring's type: places of the load's tile one behind the other, each
+  /// The ring's type: places of what is copied one behind the other, each
   /// where tensor copies may begin, with the swizzle that lets `ldmatrix` read
   /// rows without conflicts where the tile is held as matrices.
   SharedType getRingType(int64_t numStages) const;
@@ -38,7 +50,7 @@ struct PipelinedLoads {
 
 /// The loads of global memory in the body of `loop` whose places depend on the
 /// induction variable and on what is known before the loop only, and that read
-/// what the kernel does not write.
+/// what the kernel does not write. By tensor copies, neighbours are one.
 PipelinedLoads findPipelinedLoads(mlir::scf::ForOp loop, bool hasTensorCopies);
 
 } // namespace lowlp

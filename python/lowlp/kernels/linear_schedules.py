@@ -120,7 +120,8 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     exchange = schedule.rows * schedule.columns * 4 * schedule.slices if schedule.slices > 1 else 0
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
-        exchange = 64 * schedule.warpgroups * schedule.columns * element
+        rows_of_part = 4 * schedule.warpgroups * spec.rows_of_unit
+        exchange = rows_of_part * (schedule.columns * element + 8)
     table = 48 * 1024 if spec.table else 0
     return exchange + table + 2048
 

@@ -7,8 +7,9 @@ stages (`linear_shares`), and the loads of a stage are begun some stages ahead.
     step     64 weights along K, a unit of the packed format
     segment  the steps of a stage that share a scale
     stage    some steps
-    part     64 rows of W for each of 1 to 4 warpgroups, one above the other
-    block    1, 2 or 4 parts, which multiply by the same x; with gate and up, half of them of each, in pairs
+    part     a unit's rows of W for each of the warps of 1 to 4 warpgroups: 16, of few bits 32 or 64
+    block    some parts, which multiply by the same x; with gate and up, half of them of each, in pairs
+    piece    what one product takes: a unit's rows by so much of K that a warp has 16 registers of weights
 
 Scales go to one of two places:
 
@@ -40,31 +41,37 @@ from .linear_shares import end_tile, share_of
 from .linear_spec import LinearSpec, Schedule
 
 _STEPS = UNIT_K // STEP_K
+_TILE_ROWS = 16
 _STORED_ROWS = 8
 _COLUMNS_AT_ONCE = 16
 
 
 class _Layouts:
-    """How the threads of a block hold what a step needs, and the result.
+    """How the threads of a block hold what a product takes, and the result.
 
-    weights  [rows of a part, 64]
-    x        [columns, 64]: all warps the same; only warps that multiply by themselves hold it
+    weights  [rows of a part, K of a piece]; a warp has whole units
+    x        [columns, K of a piece]: all warps the same; only warps that multiply by themselves hold it
     sums     [rows of a part, columns]
     rows     [rows of a part], and
     column   the same registers as [rows of a part, 1]: one number for each row of weights and sums
     stored   as `sums`, with neighbours along N side by side
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         warps = 4 * schedule.warpgroups
-        tiles = schedule.columns // 8
-        self.weights = spatial(warps, 1) * local(1, _STEPS) * A_FRAGMENT
-        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(tiles, _STEPS) * X_FRAGMENT
-        self.sums = spatial(warps, 1) * local(1, tiles) * SUM_FRAGMENT
+        tiles, columns = spec.rows_of_unit // _TILE_ROWS, schedule.columns // 8
+        self.weights = spatial(warps, 1) * local(tiles, _STEPS // tiles) * A_FRAGMENT
+        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, _STEPS // tiles) * X_FRAGMENT
+        self.sums = spatial(warps, 1) * local(tiles, columns) * SUM_FRAGMENT
         self.rows = self.sums.reduce([1])
         self.column = self.sums.reduce([1], keep_dims=True)
         at_once = column_spatial(64 * schedule.warpgroups // _STORED_ROWS, _COLUMNS_AT_ONCE)
-        self.stored = local(1, schedule.columns // _COLUMNS_AT_ONCE) * at_once * local(_STORED_ROWS, 1)
+        self.stored = local(tiles, schedule.columns // _COLUMNS_AT_ONCE) * at_once * local(_STORED_ROWS, 1)
+
+
+def _rows_of_part(spec: LinearSpec, schedule: Schedule) -> int:
+    """The rows of a unit for each warp."""
+    return 4 * schedule.warpgroups * spec.rows_of_unit
 
 
 def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
@@ -74,9 +81,10 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     Requires `can_go_wide(spec, schedule)`.
     """
-    layouts = _Layouts(schedule)
+    layouts = _Layouts(spec, schedule)
     rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
-    parts, rows_of_part = schedule.row_tiles, 64 * schedule.warpgroups
+    pieces, rows_of_part = spec.rows_of_unit // _TILE_ROWS, _rows_of_part(spec, schedule)
+    parts = schedule.rows // rows_of_part
     stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.columns_of_y // rows)
     segment = min(spec.group_size, schedule.stage_k)
     on_weights = schedule.scales_on == "weights"
@@ -135,15 +143,22 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         @ll.inline
         def multiplied(sums, unit, group, row, column, factors):  # type: ignore[no-untyped-def]
             """The sums of all parts with the products of a step, whose weights are scaled if factors are given."""
-            x_tile = ll.transpose(ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x))
-            results = []
-            for part in range(parts):
-                codes = ll.load_packed(w_view, offsets=[packed_row(part, row), unit * UNIT_K], layout=layouts.weights)
-                values = decode(codes, group, row_of(part, row))
-                if factors:
-                    scale, zero = factors[part]
-                    values = (values if zero is None else values - zero) * scale
-                results.append(ll.dot(values, x_tile, sums[part]))
+            results = list(sums)
+            for piece in range(pieces):
+                first_step = piece * (_STEPS // pieces)
+                x_tile = ll.load_global(x_view, offsets=[unit, column, first_step * STEP_K], layout=layouts.x)
+                for part in range(parts):
+                    codes = ll.load_packed(
+                        w_view,
+                        offsets=[packed_row(part, row), unit * UNIT_K],
+                        layout=layouts.weights,
+                        first_step=first_step,
+                    )
+                    values = decode(codes, group, row_of(part, row))
+                    if factors:
+                        scale, zero = factors[part]
+                        values = (values if zero is None else values - zero) * scale
+                    results[part] = ll.dot(values, ll.transpose(x_tile), results[part])
             return tuple(results)
 
         @ll.inline
@@ -213,13 +228,14 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
-    one, with scales on sums, as their entries fill the range of f16; zero points go on weights, as do scales of the
-    activation type only; gate and up have as many parts."""
+    """Whether `wide_kernel` has a program: warps have whole units; groups are whole steps, and stages whole groups or
+    parts of one; tables are one, with scales on sums, as their entries fill the range of f16; zero points go on
+    weights, as do scales of the activation type only; gate and up have as many parts."""
     group, stage_k = spec.group_size, schedule.stage_k
-    if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
+    parts, rest = divmod(schedule.rows, _rows_of_part(spec, schedule))
+    if rest or parts % spec.products:
         return False
-    if schedule.row_tiles % spec.products:
+    if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
         return False
     if schedule.scales_on == "sums":
         return not spec.zeros and not spec.is_bipolar

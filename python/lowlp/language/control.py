@@ -50,8 +50,8 @@ def assume_divisible(value: Scalar, divisor: int) -> Scalar:
 def assume_range(value: Scalar, low: int, high: int) -> Scalar:
     """The same index, which is promised to be at least `low` and less than `high`. The CPU target checks it.
 
-    Where `low` is not negative, `//` and `%` of it become cheaper. Raises KernelTypeError and KernelValueError for
-    other bounds than ints in this order.
+    Where `low` is not negative, `//` and `%` of it become cheaper, most of all below 2^32. Raises KernelTypeError and
+    KernelValueError for other bounds than ints in this order.
     """
     number = as_index("value", value)
     if not is_int(low) or not is_int(high):
@@ -61,6 +61,7 @@ def assume_range(value: Scalar, low: int, high: int) -> Scalar:
     assume((number >= low) & (number < high), f"the number must be at least {low} and less than {high}")
     result = number.like(number.ir_value)
     result._nonnegative = low >= 0
+    result._below = high
     return result
 
 

@@ -18,10 +18,10 @@ lowlp.kernel @product(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_th
   // CHECK: %[[B:.*]] = simt.shared_memory 0
   // CHECK: simt.assert %{{.*}} "a product takes what lies in the shared tile, but the part of b reaches beyond"
   // CHECK: %[[F:.*]]:2 = simt.wgmma_fence of %{{.*}}, %{{.*}} : vector<16xf16>, vector<8xf32>
-  // CHECK: %[[A0:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [0], sizes = [8], strides = [1]}
   // CHECK: %[[POSITION:.*]] = arith.muli %{{.*}}, %c512 : index
   // CHECK: %[[WIDE:.*]] = arith.index_cast %[[POSITION]]
   // CHECK: %[[BYTE:.*]] = arith.muli %[[WIDE]], %c2_i64
+  // CHECK: %[[A0:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [0], sizes = [8], strides = [1]}
   // CHECK: %[[S0:.*]] = simt.wgmma %[[A0]], %[[B]][%[[BYTE]]] swizzle 64 leading 16 stride 512 plus %[[F]]#1 : vector<8xf32>
   // CHECK: %[[A1:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [8], sizes = [8], strides = [1]}
   // CHECK: %[[S1:.*]] = simt.wgmma %[[A1]], %[[B]][%{{.*}}] swizzle 64 leading 16 stride 512 plus %[[S0]] : !simt.sums<vector<8xf32>>
@@ -30,6 +30,42 @@ lowlp.kernel @product(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_th
   lowlp.wgmma_commit
   // CHECK: simt.wgmma_wait 0 takes %[[S1]] : (!simt.sums<vector<8xf32>>) -> vector<8xf32>
   %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
+  lowlp.return
+}
+
+// -----
+
+// Warps of 32 rows: each step is two instructions, which take rows 0 to 15 and 16 to 31 of each warp, and sums of their
+// own. Behind the wait they are one tile.
+!f = !lowlp.tile<128x32xf32, spatial(4, 1).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!a = !lowlp.tile<128x32xf16, spatial(4, 1).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!c = !lowlp.tile<128x16xf32, spatial(4, 1).local(2, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!sums = !lowlp.sums<128x16xf32, spatial(4, 1).local(2, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<16x32xf16, swizzle(local(16, 4), dim=1, log_step=1).local(1, 8)>
+// CHECK-LABEL: gpu.func @parts
+lowlp.kernel @parts(%x: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %f = lowlp.splat %x : f32 -> !f
+  %a = lowlp.cast %f : !f -> !a
+  %c = lowlp.splat %zero : f32 -> !c
+  %b = lowlp.alloc_shared : !b
+  // CHECK: %[[F:.*]]:3 = simt.wgmma_fence of %{{.*}} : vector<32xf16>, vector<8xf32>, vector<8xf32>
+  // CHECK: %[[A00:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [0], sizes = [8], strides = [1]}
+  // CHECK: %[[S00:.*]] = simt.wgmma %[[A00]], %{{.*}}[%c0_i64] {{.*}} plus %[[F]]#1
+  // CHECK: %[[A10:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [16], sizes = [8], strides = [1]}
+  // CHECK: %[[S10:.*]] = simt.wgmma %[[A10]], %{{.*}}[%c0_i64] {{.*}} plus %[[F]]#2
+  // CHECK: %[[A01:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [8], sizes = [8], strides = [1]}
+  // CHECK: %[[S01:.*]] = simt.wgmma %[[A01]], %{{.*}}[%c32_i64] {{.*}} plus %[[S00]]
+  // CHECK: %[[A11:.*]] = vector.extract_strided_slice %[[F]]#0 {offsets = [24], sizes = [8], strides = [1]}
+  // CHECK: %[[S11:.*]] = simt.wgmma %[[A11]], %{{.*}}[%c32_i64] {{.*}} plus %[[S10]]
+  %s = lowlp.wgmma %a, %b[%c0, %c0] plus %c : !c : !a, !b -> !sums
+  lowlp.wgmma_commit
+  // CHECK: %[[D:.*]]:2 = simt.wgmma_wait 0 takes %[[S01]], %[[S11]]
+  // CHECK: vector.extract %[[D]]#0[0]
+  // CHECK: vector.extract %[[D]]#1[7]
+  %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
+  lowlp.print_tile "d", %d : !c
   lowlp.return
 }
 

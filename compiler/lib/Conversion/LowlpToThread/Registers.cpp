@@ -42,9 +42,14 @@ VectorType lowlp::getRegisterType(TileType tile) {
 ThreadTypeConverter::ThreadTypeConverter() {
   addConversion([](Type type) { return type; });
   addConversion([](TileType tile) -> Type { return getRegisterType(tile); });
-  addConversion([](SumsType sums) -> Type {
-    return simt::SumsType::get(sums.getContext(),
-                               getRegisterType(sums.getTile()));
+  // One for each 64 rows of a warpgroup.
+  addConversion([](SumsType sums, SmallVectorImpl<Type> &parts) {
+    VectorType all = getRegisterType(sums.getTile());
+    int64_t size = sums.getLayout().shape()[1] / 2;
+    auto part = VectorType::get({size}, all.getElementType());
+    parts.append(all.getNumElements() / size,
+                 simt::SumsType::get(sums.getContext(), part));
+    return std::optional(success());
   });
   addConversion([](PointerType pointer) -> Type {
     return simt::PtrType::get(pointer.getContext(), simt::MemorySpace::Global);

@@ -1,13 +1,14 @@
 //===- Wgmma.cpp - products of warpgroups ---------------------------------===//
 //
-// A block's product is one instruction for each 32 bytes of K:
+// A block's product is one instruction for each 32 bytes of K and 64 rows of a
+// warpgroup:
 //
 //   %f:2 = simt.wgmma_fence of %a, %c
 //   %s0 = simt.wgmma %f#0[registers of step 0], b + 0 bytes, plus %f#1
 //   %s1 = simt.wgmma %f#0[registers of step 1], b + 32 bytes, plus %s0
 //
-// Sums under way are in the order of the instruction's fragment, from the first
-// product to the wait.
+// Sums under way are a value for each 64 rows, in the order of the
+// instruction's fragment, from the first product to the wait.
 //
 //===----------------------------------------------------------------------===//
 #include "WgmmaPlan.h"
@@ -19,6 +20,7 @@
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -124,38 +126,49 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
       : OpConversionPattern(converter, context), plans(plans) {}
 
   LogicalResult
-  matchAndRewrite(WgmmaOp op, OpAdaptor adaptor,
+  matchAndRewrite(WgmmaOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     const WgmmaPlan &plan = plans.find(op)->second;
-    PartPositions part(rewriter, op, adaptor.getOffsets());
-    part.emitChecks();
-    SmallVector<Value> registers = {adaptor.getA()};
-    Value sums = adaptor.getC();
-    bool isTile = sums && isa<TileType>(op.getC().getType());
+    SmallVector<Value> offsets;
+    for (ValueRange offset : adaptor.getOffsets())
+      offsets.push_back(offset.front());
+    PartPositions positions(rewriter, op, offsets);
+    positions.emitChecks();
+    SmallVector<Value> registers = {adaptor.getA().front()};
+    SmallVector<Value> sums(plan.size());
+    bool isTile = op.getC() && isa<TileType>(op.getC().getType());
     if (isTile)
-      registers.push_back(
-          gatherRegisters(rewriter, loc, sums, plan.sums, kSumsPerRegister));
+      for (const WgmmaPart &part : plan)
+        registers.push_back(gatherRegisters(rewriter, loc,
+                                            adaptor.getC().front(), part.sums,
+                                            kSumsPerRegister));
+    else if (op.getC())
+      llvm::copy(adaptor.getC(), sums.begin());
     auto fence = simt::WgmmaFenceOp::create(
         rewriter, loc, TypeRange(ValueRange(registers)), registers);
     if (isTile)
-      sums = fence.getFenced().back();
+      llvm::copy(fence.getFenced().drop_front(), sums.begin());
     Value a = fence.getFenced().front();
     Type element = cast<VectorType>(a.getType()).getElementType();
-    Type type = getTypeConverter()->convertType(op.getType());
+    SmallVector<Type> types;
+    if (failed(getTypeConverter()->convertType(op.getType(), types)))
+      return failure();
     WgmmaTile tile = op.getTileOfB();
-    for (auto [k, step] : llvm::enumerate(plan.steps)) {
-      Value fragment = gatherRegisters(rewriter, loc, a, step,
-                                       32 / element.getIntOrFloatBitWidth());
-      // With a swizzle, the stride along K does not count.
-      int64_t leading = tile.swizzleBytes ? 16 : tile.leadingBytes;
-      sums = simt::WgmmaOp::create(
-          rewriter, loc, type, fragment, getPackedType(op.getA().getType()),
-          adaptor.getB(), part.getByte(static_cast<int64_t>(k)),
-          getPackedType(op.getB().getType()), tile.swizzleBytes, leading,
-          tile.strideBytes, sums);
+    for (size_t k = 0; k < plan.front().steps.size(); ++k) {
+      Value byte = positions.getByte(static_cast<int64_t>(k));
+      for (auto [part, type, sum] : llvm::zip_equal(plan, types, sums)) {
+        Value fragment = gatherRegisters(rewriter, loc, a, part.steps[k],
+                                         32 / element.getIntOrFloatBitWidth());
+        // With a swizzle, the stride along K does not count.
+        int64_t leading = tile.swizzleBytes ? 16 : tile.leadingBytes;
+        sum = simt::WgmmaOp::create(
+            rewriter, loc, type, fragment, getPackedType(op.getA().getType()),
+            adaptor.getB().front(), byte, getPackedType(op.getB().getType()),
+            tile.swizzleBytes, leading, tile.strideBytes, sum);
+      }
     }
-    rewriter.replaceOp(op, sums);
+    rewriter.replaceOpWithMultiple(op, {sums});
     return success();
   }
 
@@ -186,30 +199,57 @@ struct WgmmaWaitPattern : OpConversionPattern<WgmmaWaitOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(WgmmaWaitOp op, OpAdaptor adaptor,
+  matchAndRewrite(WgmmaWaitOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
-    SmallVector<Type> types =
-        llvm::map_to_vector(op.getTiles().getTypes(), [&](Type type) {
-          return getTypeConverter()->convertType(type);
-        });
-    auto wait = simt::WgmmaWaitOp::create(rewriter, loc, types, op.getNAttr(),
-                                          adaptor.getPending());
+    SmallVector<Value> pending;
+    for (ValueRange sums : adaptor.getPending())
+      llvm::append_range(pending, sums);
+    SmallVector<Type> types = llvm::map_to_vector(pending, [](Value sums) {
+      return Type(cast<simt::SumsType>(sums.getType()).getVector());
+    });
+    auto wait =
+        simt::WgmmaWaitOp::create(rewriter, loc, types, op.getNAttr(), pending);
+    ValueRange rest = wait.getSums();
     SmallVector<Value> tiles;
-    for (auto [sums, tile] : llvm::zip_equal(wait.getSums(), op.getTiles())) {
-      // The instruction's register i is the tile's register order[i].
-      std::optional<SmallVector<int64_t>> order =
-          orderSums(cast<TileType>(tile.getType()).getLayout());
-      if (!order)
+    for (auto [parts, tile] :
+         llvm::zip_equal(adaptor.getPending(), op.getTiles())) {
+      auto orders = orderSums(cast<TileType>(tile.getType()).getLayout());
+      if (!orders)
         return rewriter.notifyMatchFailure(op, "sums of no product");
-      SmallVector<int64_t> inverse(order->size());
-      for (auto [i, index] : llvm::enumerate(*order))
-        inverse[index] = static_cast<int64_t>(i);
       tiles.push_back(
-          gatherRegisters(rewriter, loc, sums, inverse, kSumsPerRegister));
+          makeTile(rewriter, loc, rest.take_front(parts.size()), *orders));
+      rest = rest.drop_front(parts.size());
     }
     rewriter.replaceOp(op, tiles);
     return success();
+  }
+
+private:
+  /// The registers of a tile whose parts are in the order of the instructions.
+  static Value makeTile(OpBuilder &builder, Location loc, ValueRange parts,
+                        ArrayRef<SmallVector<int64_t>> orders) {
+    Value all = parts.front();
+    SmallVector<int64_t> order;
+    for (auto [part, registers] : llvm::zip_equal(parts, orders)) {
+      if (part != parts.front())
+        all = concatenate(builder, loc, all, part);
+      llvm::append_range(order, registers);
+    }
+    // Register i of the parts is the tile's register order[i].
+    SmallVector<int64_t> inverse(order.size());
+    for (auto [i, index] : llvm::enumerate(order))
+      inverse[index] = static_cast<int64_t>(i);
+    return gatherRegisters(builder, loc, all, inverse, kSumsPerRegister);
+  }
+
+  static Value concatenate(OpBuilder &builder, Location loc, Value first,
+                           Value second) {
+    int64_t size = cast<VectorType>(first.getType()).getNumElements() +
+                   cast<VectorType>(second.getType()).getNumElements();
+    return vector::ShuffleOp::create(
+        builder, loc, first, second,
+        llvm::to_vector(llvm::seq<int64_t>(0, size)));
   }
 };
 

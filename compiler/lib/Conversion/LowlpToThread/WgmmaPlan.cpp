@@ -1,13 +1,12 @@
 //===- WgmmaPlan.cpp - the registers of warpgroups' products --------------===//
 //
-// As in DotPlan.cpp, tiles are grids of registers. Warp w has 16 rows, two rows
-// of registers, which begin at row r(w) of the grid of sums; any rows will do,
-// as B is the same for all. With N / 8 columns of registers, an instruction
-// takes
+// As in DotPlan.cpp, tiles are grids of registers. Warp w has some parts of 16
+// rows, two rows of registers, of which part p begins at row r(p, w) of the
+// grid of sums; any rows will do, as B is the same for all. With N / 8 columns
+// of registers, the instructions of a part take
 //
-//   of the sums      (r(w), 0)  (r(w) + 1, 0)  (r(w), 1)  (r(w) + 1, 1)  ...
-//   of a, in step k  (r(w), 2 k)  (r(w) + 1, 2 k)  (r(w), 2 k + 1)
-//                    (r(w) + 1, 2 k + 1)
+//   of the sums      (r, 0)  (r + 1, 0)  (r, 1)  (r + 1, 1)  ...
+//   of a, in step k  (r, 2 k)  (r + 1, 2 k)  (r, 2 k + 1)  (r + 1, 2 k + 1)
 //
 //===----------------------------------------------------------------------===//
 #include "WgmmaPlan.h"
@@ -23,6 +22,7 @@ using namespace lowlp;
 using Place = RegisterGrid::Place;
 
 static constexpr int64_t kRegisterBits = 32;
+static constexpr int64_t kThreadsPerWarp = 32;
 
 static Layout getUnit(int64_t elements) {
   return Layout::spatial({8, 4}) * Layout::local({1, elements});
@@ -34,22 +34,34 @@ static std::optional<RegisterGrid> divideSums(const Layout &layout) {
                              Layout::local({2, 1}) * unit);
 }
 
-/// The first row of registers of a warp.
-static int64_t getFirstRow(const RegisterGrid &sums, int64_t warp) {
-  return sums.outer.evaluate(warp, 0)[0] / 2 * 2;
+/// Where the parts of each warp begin, by part and warp: rows of registers, in
+/// the order in which the warp's threads hold them.
+static SmallVector<SmallVector<int64_t>> getFirstRows(const RegisterGrid &sums,
+                                                      int64_t numWarps) {
+  SmallVector<SmallVector<int64_t>> parts;
+  for (int64_t warp = 0; warp < numWarps; ++warp) {
+    llvm::SmallSetVector<int64_t, 4> rows;
+    for (int64_t index = 0; index < sums.outer.numLocals(); ++index)
+      rows.insert(sums.outer.evaluate(warp, index)[0] / 2 * 2);
+    if (warp == 0)
+      parts.resize(rows.size());
+    if (rows.size() != parts.size())
+      return {};
+    for (auto [part, row] : llvm::zip_equal(parts, rows))
+      part.push_back(row);
+  }
+  return parts;
 }
 
-std::optional<SmallVector<int64_t>> lowlp::orderSums(const Layout &layout) {
-  std::optional<RegisterGrid> sums = divideSums(layout);
-  int64_t columns = layout.shape()[1] / 8;
-  if (!sums || sums->outer.numLocals() != 2 * columns)
-    return std::nullopt;
+/// The registers of the sums of a part.
+static std::optional<SmallVector<int64_t>>
+orderPart(const RegisterGrid &sums, ArrayRef<int64_t> firstRows,
+          int64_t columns) {
   SmallVector<int64_t> order;
   for (int64_t column = 0; column < columns; ++column)
     for (int64_t half : {0, 1}) {
-      std::optional<int64_t> index = sums->find([&](int64_t w) {
-        return Place{getFirstRow(*sums, w) + half, column};
-      });
+      std::optional<int64_t> index = sums.find(
+          [&](int64_t w) { return Place{firstRows[w] + half, column}; });
       if (!index)
         return std::nullopt;
       order.push_back(*index);
@@ -57,15 +69,35 @@ std::optional<SmallVector<int64_t>> lowlp::orderSums(const Layout &layout) {
   return order;
 }
 
-/// The four registers of `a` that step `k` takes.
+std::optional<SmallVector<SmallVector<int64_t>>>
+lowlp::orderSums(const Layout &layout) {
+  std::optional<RegisterGrid> sums = divideSums(layout);
+  if (!sums)
+    return std::nullopt;
+  int64_t columns = layout.shape()[1] / 8;
+  SmallVector<SmallVector<int64_t>> orders;
+  for (ArrayRef<int64_t> rows :
+       getFirstRows(*sums, layout.numThreads() / kThreadsPerWarp)) {
+    std::optional<SmallVector<int64_t>> order = orderPart(*sums, rows, columns);
+    if (!order)
+      return std::nullopt;
+    orders.push_back(std::move(*order));
+  }
+  if (sums->outer.numLocals() !=
+      2 * columns * static_cast<int64_t>(orders.size()))
+    return std::nullopt;
+  return orders;
+}
+
+/// The four registers of `a` that step `k` of a part takes.
 static FailureOr<SmallVector<int64_t, 4>> planStep(WgmmaOp op,
-                                                   const RegisterGrid &sums,
+                                                   ArrayRef<int64_t> firstRows,
                                                    const RegisterGrid &a,
                                                    int64_t k) {
   SmallVector<int64_t, 4> registers;
   for (int64_t r = 0; r < 4; ++r) {
     auto place = [&](int64_t w) {
-      return Place{getFirstRow(sums, w) + r % 2, 2 * k + r / 2};
+      return Place{firstRows[w] + r % 2, 2 * k + r / 2};
     };
     std::optional<int64_t> index = a.find(place);
     if (!index)
@@ -80,15 +112,13 @@ static FailureOr<SmallVector<int64_t, 4>> planStep(WgmmaOp op,
 static FailureOr<WgmmaPlan> plan(WgmmaOp op) {
   TileType typeA = op.getA().getType();
   const Layout &layout = op.getType().getLayout();
-  WgmmaPlan plan;
-  std::optional<SmallVector<int64_t>> order = orderSums(layout);
-  if (!order)
+  std::optional<SmallVector<SmallVector<int64_t>>> orders = orderSums(layout);
+  if (!orders)
     return op.emitOpError("the layout of the sums, '")
            << str(layout) << "', does not give each warp all columns of 16 "
            << "rows in fragments of '"
            << str(Layout::local({2, 1}) * getUnit(2))
            << "', in one order in all warps";
-  plan.sums = *order;
   int64_t elements = kRegisterBits / *getElementBits(typeA.getElementType());
   Layout unit = getUnit(elements),
          fragment = Layout::columnLocal({2, 2}) * unit;
@@ -98,11 +128,19 @@ static FailureOr<WgmmaPlan> plan(WgmmaOp op) {
     return op.emitOpError("the layout of a, '")
            << str(typeA.getLayout()) << "', is not made of fragments of '"
            << str(fragment) << "'";
-  for (int64_t k = 0; k < typeA.getShape()[1] / op.getInstructionK(); ++k) {
-    auto step = planStep(op, *divideSums(layout), *a, k);
-    if (failed(step))
-      return failure();
-    plan.steps.push_back(std::move(*step));
+  WgmmaPlan plan;
+  SmallVector<SmallVector<int64_t>> firstRows =
+      getFirstRows(*divideSums(layout), layout.numThreads() / kThreadsPerWarp);
+  for (auto [order, rows] : llvm::zip_equal(*orders, firstRows)) {
+    WgmmaPart part;
+    part.sums = std::move(order);
+    for (int64_t k = 0; k < typeA.getShape()[1] / op.getInstructionK(); ++k) {
+      auto step = planStep(op, rows, *a, k);
+      if (failed(step))
+        return failure();
+      part.steps.push_back(std::move(*step));
+    }
+    plan.push_back(std::move(part));
   }
   return plan;
 }

@@ -41,6 +41,28 @@ def test_promises_are_checked() -> None:
             launch(body, {"n": ll.i32}, wrong)
 
 
+def test_numbers_of_32_bits_are_divided_as_such() -> None:
+    def quotients(high: int):  # type: ignore[no-untyped-def]
+        def body(y, n):
+            m = ll.assume_range(n, 0, high)
+            parts = (m // 7, m % 7, m // 7 // 5, m // 7 % 5)
+            view = ll.view_global(y, shape=[128])
+            for index, part in enumerate(parts):
+                ll.store_global(ll.full(part, "int32", layout=lowlp.spatial(32)), view, offsets=[32 * index])
+
+        parameters = {"y": ll.pointer("int32"), "n": ll.i64}
+        return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=32)
+
+    for high in (1 << 31, 1 << 40):
+        y = np.zeros((4, 32), np.int32)
+        compiler.compile_cpu(quotients(high))(y, 123456789)
+        assert y[:, 0].tolist() == [123456789 // 7, 123456789 % 7, 123456789 // 35, 123456789 // 7 % 5]
+    narrow, wide = (lowlp.compile(quotients(high), "sm_90a").ptx for high in (1 << 31, 1 << 40))
+    assert "mul.wide.u32" in narrow or "mul.hi.u32" in narrow
+    assert "mul.hi.u64" not in narrow and "mul.hi.s64" not in narrow
+    assert "mul.hi.s64" in wide or "mul.hi.u64" in wide
+
+
 def test_a_promised_divisor_makes_accesses_wide() -> None:
     layout = lowlp.spatial(32).local(8)
 

@@ -4,6 +4,7 @@
 #include "lowlp/IR/Lowlp.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -45,8 +46,17 @@ void LinearForm::add(const LinearForm &other, uint64_t factor) {
     terms[value] += factor * times;
 }
 
-/// Of 32 bits as they are, without a sign.
+/// Of 32 bits as they are, without a sign, or what a loop counts from 0 on up
+/// to such a number.
 static bool isUnsigned32(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || argument != loop.getInductionVar())
+      return false;
+    std::optional<uint64_t> begin = getConstant(loop.getLowerBound());
+    std::optional<uint64_t> end = getConstant(loop.getUpperBound());
+    return begin && end && std::max(*begin, *end) < uint64_t(1) << 32;
+  }
   auto cast = value.getDefiningOp<arith::IndexCastUIOp>();
   return cast && cast.getIn().getType().isInteger(32);
 }

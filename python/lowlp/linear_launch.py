@@ -7,12 +7,13 @@ weights, as a `_PreparedCall`. Later calls compare what it was prepared for, all
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lowlp_runtime.array import is_torch_tensor
-from lowlp_runtime.dependent_launch import no_dependent_launch
+from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.launcher import Launcher
 from lowlp_runtime.stream import current_torch_stream, stream_handle
@@ -92,9 +93,10 @@ def linear_on_gpu(
         added = (*added, residual_address)
         strides = (stride, residual_stride)
         aligned = aligned and is_aligned
-    key = (ordinal, x.dtype, out_dtype, bias_kind, epilogue, residual_kind, k, m, aligned, batch_invariant)
+    early = is_allowed()
+    key = (ordinal, x.dtype, out_dtype, bias_kind, epilogue, residual_kind, k, m, aligned, batch_invariant, early)
     kept: _PreparedCall | None = qw.kept_call(key)
-    prepared = kept or _prepare(qw, x, bias, epilogue, residual, out_dtype, m, aligned, batch_invariant)
+    prepared = kept or _prepare(qw, x, bias, epilogue, residual, out_dtype, m, aligned, batch_invariant, early)
     y = torch.empty((*shape[:-1], prepared.n), dtype=prepared.out, device=prepared.device)
     if m == 0:
         return y
@@ -181,6 +183,7 @@ def _prepare(
     m: int,
     aligned: bool,
     batch_invariant: bool,
+    early: bool,
 ) -> _PreparedCall:
     """Checks what the key of a kept call holds, and finds what such calls need."""
     torch: Any = sys.modules["torch"]
@@ -197,6 +200,8 @@ def _prepare(
     check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
     out = out_dtype or activation
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
+    # `_upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
+    spec = replace(spec, dependent_launch=early)
     arch = arch_of(x.get_device())
     schedule = schedule_for(spec, m, arch, batch_invariant)
     launcher = gpu_kernel(spec, schedule, arch).launcher
@@ -215,7 +220,8 @@ def _types() -> dict[str, Any]:
 
 
 def _upload(array: AnyArray, device: Any) -> Any:
-    """A copy of a host array on `device`, byte for byte."""
+    """A copy of a host array on `device`, byte for byte. It is there when this returns: PyTorch waits for copies from
+    pageable memory."""
     torch: Any = sys.modules["torch"]
     data = np.ascontiguousarray(array).view(np.uint8).reshape(-1).copy()
     # The same names. PyTorch has few unsigned types, and a launch takes signed ones for them.

@@ -99,6 +99,7 @@ def compile_linear(
     bias: str | DType | None = None,
     epilogue: str | None = None,
     residual: str | DType | None = None,
+    dependent_launch: bool = False,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
 
@@ -120,6 +121,9 @@ def compile_linear(
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
     epilogue     as for `linear`; None: none
     residual     type of a residual, [M, columns of y]: 'f16', 'bf16' or 'f32'; or None
+    dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
+                 points, offsets and tables. A kernel with stages then begins while the one before it on the stream
+                 runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
 
     The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, the table and the number
     by which sums are multiplied for it (`table_entries`), scale2, bias, residual, y, m, the row stride of x and that of
@@ -144,6 +148,7 @@ def compile_linear(
             f"table: must be one of {', '.join(SCOPES)} with a weight of 'lut1' to 'lut8', got {table!r} with {found}"
         )
     _check_bool(scale2, "scale2")
+    _check_bool(dependent_launch, "dependent_launch")
     spec = LinearSpec(
         n=rows,
         k=columns,
@@ -160,6 +165,7 @@ def compile_linear(
         epilogue=_epilogue_of(epilogue),
         residual="" if residual is None else dtype_among(residual, "residual", OUTPUTS),
         aligned=True,
+        dependent_launch=bool(dependent_launch),
     )
     if schedule is None:
         schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX, check_arch(target))

@@ -133,6 +133,11 @@ private:
     });
     if (other.wasInterrupted())
       return false;
+    // It would not know what it has to wait for.
+    bool waits =
+        !kernel.getBody().front().getOps<WaitForDependenciesOp>().empty();
+    if (waits && !sinkWait())
+      return false;
     llvm::SetVector<Operation *> ops;
     return collectBefore(ops);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,13 +24,14 @@ SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 def parameters_of(spec: LinearSpec) -> dict[str, ll.Parameter]:
     """The parameters that all kernels for `spec` begin with, by name, as `linear_kernel` says."""
+    constant = functools.partial(ll.pointer, constant=spec.dependent_launch)
     stride = ll.integer(64, divisible_by=8 if spec.aligned else 1)
     return {
         "x": ll.pointer(spec.activation, align=16 if spec.aligned else None),
-        "weights": ll.pointer("uint32", align=16),
-        "scales": ll.pointer(_memory_type(spec.scale), align=16),
-        **({"correctors": ll.pointer(_memory_type(spec.corrector), align=16)} if spec.corrector else {}),
-        **({"table": ll.pointer(spec.activation), "table_unscale": ll.f32} if spec.table else {}),
+        "weights": constant("uint32", align=16),
+        "scales": constant(_memory_type(spec.scale), align=16),
+        **({"correctors": constant(_memory_type(spec.corrector), align=16)} if spec.corrector else {}),
+        **({"table": constant(spec.activation), "table_unscale": ll.f32} if spec.table else {}),
         **({"scale2": ll.f32} if spec.scale2 else {}),
         **({"bias": ll.pointer(spec.bias)} if spec.bias else {}),
         **({"residual": ll.pointer(spec.residual, align=16 if spec.aligned else None)} if spec.residual else {}),

@@ -133,6 +133,8 @@ class LinearSpec:
                   rows are the gate and the others what it is multiplied with; y then has N / 2 columns
     residual      type of what is added to y behind that, [M, columns of y], or ''
     aligned       x and the residual are 16-byte aligned and their row strides multiples of 8 elements: wide loads
+    dependent_launch  the kernel may begin while the launch before it runs (with stages): no launch that may still run
+                  then writes weights, scales, zero points, offsets and tables
     """
 
     n: int
@@ -150,6 +152,7 @@ class LinearSpec:
     epilogue: str = ""
     residual: str = ""
     aligned: bool = False
+    dependent_launch: bool = False
 
     def __post_init__(self) -> None:
         for name in ("n", "k", "group_size"):

@@ -107,10 +107,15 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         residual_stride,
         blocks,
     ):
+        if spec.dependent_launch:
+            ll.launch_dependents()
         (block,) = ll.block_indices()
         x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
         r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
         decode = decoder(spec, table, threads)
+        if spec.dependent_launch:
+            # Tables are there, and weights under way; what other launches write comes behind.
+            ll.wait_for_dependencies()
 
         def zero_sums() -> ll.Tile:
             return ll.full(0.0, "f32", layout=layouts.sums)

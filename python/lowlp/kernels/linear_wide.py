@@ -105,11 +105,16 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         residual_stride,
         blocks,
     ):
+        if spec.dependent_launch:
+            ll.launch_dependents()
         (block,) = ll.block_indices()
         share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
         x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
         r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
         decode = decoder(spec, table, threads)
+        if spec.dependent_launch:
+            # Tables are there, and weights under way; what other launches write comes behind.
+            ll.wait_for_dependencies()
 
         def row_of(part: int, row: ll.Scalar) -> ll.Scalar:
             """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""

@@ -31,6 +31,8 @@ from .control import print_tile as print_tile
 from .control import print_values as print
 from .control_flow import Range as Range
 from .control_flow import Range as range
+from .dependencies import launch_dependents as launch_dependents
+from .dependencies import wait_for_dependencies as wait_for_dependencies
 from .elementwise import absolute as abs
 from .elementwise import clamp as clamp
 from .elementwise import equal as equal

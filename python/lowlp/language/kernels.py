@@ -79,7 +79,7 @@ class Kernel:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters, in order: name, kind, dtype, align, divisible_by."""
+        """The parameters, in order: name, kind, dtype, align, divisible_by, constant."""
         return self._parameters
 
     @property
@@ -152,6 +152,8 @@ class Kernel:
                     entries["lowlp.align"] = ir.IntegerAttr.get(i64, parameter.align)
                 if parameter.divisible_by is not None:
                     entries["lowlp.divisible_by"] = ir.IntegerAttr.get(i64, parameter.divisible_by)
+                if parameter.constant:
+                    entries["lowlp.constant"] = ir.UnitAttr.get()
                 promises.append(ir.DictAttr.get(entries))
             attributes["arg_attrs"] = ir.ArrayAttr.get(promises)
         for key, value in self._schedule.items():

@@ -21,6 +21,7 @@ class Parameter:
     dtype          of a pointer what it points to (`f16`, `int6`); else 'i32', 'i64' or 'f32'
     align          of a pointer: the bytes to which it is aligned, a promise that a launch checks; None promises nothing
     divisible_by   of an integer: a number that divides it, a promise that a launch checks; None promises nothing
+    constant       of a pointer: what it points to is read only, and written by no launch that may still run
     name           how the kernel calls it; '' until a kernel has it
     """
 
@@ -28,6 +29,7 @@ class Parameter:
     dtype: str
     align: int | None = None
     divisible_by: int | None = None
+    constant: bool = False
     name: str = ""
 
     @property
@@ -40,11 +42,14 @@ class Parameter:
         return dataclasses.replace(self, name=name)
 
 
-def pointer(element: str | DType, align: int | None = None) -> Parameter:
+def pointer(element: str | DType, align: int | None = None, constant: bool = False) -> Parameter:
     """A pointer to elements in global memory; those narrower than 8 bits are packed (Tilus, section 6.1).
 
-    element  the element type, 'f16' or 'int6' for example
-    align    bytes to which every argument is aligned, a power of two
+    element   the element type, 'f16' or 'int6' for example
+    align     bytes to which every argument is aligned, a power of two
+    constant  a promise: the kernel only reads it, and no launch that may still run when the kernel begins writes it, as
+              for weights that were there before. Then it may be read before `ll.wait_for_dependencies`. Nothing checks
+              what other launches write; where they do, launch the kernel within `lowlp.no_dependent_launch`
 
     Raises LowlpValueError and LowlpTypeError for anything else.
     """
@@ -55,7 +60,9 @@ def pointer(element: str | DType, align: int | None = None) -> Parameter:
         _positive("align", align)
         if align & (align - 1):
             raise LowlpValueError(f"align: must be a power of two, found {align}")
-    return Parameter("pointer", name, align=align)
+    if not isinstance(constant, bool):
+        raise LowlpTypeError(f"constant: must be a bool, found {constant!r}")
+    return Parameter("pointer", name, align=align, constant=constant)
 
 
 def integer(bits: int, divisible_by: int | None = None) -> Parameter:

@@ -23,6 +23,7 @@
 // CHECK: }
 // CHECK-NEXT: simt.exit
 // CHECK-NEXT: }
+// CHECK: simt.wait_for_dependencies
 // CHECK: simt.mbarrier_wait %[[FULL]]
 // CHECK: simt.mbarrier_arrive %[[EMPTY]][%{{.*}}] by_warp : <shared>
 // CHECK: simt.barrier threads 64
@@ -44,6 +45,7 @@ lowlp.kernel @producer(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.
     lowlp.copy_tensor %v[%c0] to %s[%c0] shape [256] signals %full[%c0]
       : !lowlp.global<256xf16> to !lowlp.shared<256xf16>, !lowlp.mbarriers<1>
   }
+  lowlp.wait_for_dependencies
   lowlp.mbarrier_wait %full[%c0] parity %c0 : !lowlp.mbarriers<1>
   %t = lowlp.load_shared %s[%c0] : !lowlp.shared<256xf16> -> !lowlp.tile<256xf16, spatial(64).local(4)>
   lowlp.mbarrier_arrive %empty[%c0] : !lowlp.mbarriers<1>

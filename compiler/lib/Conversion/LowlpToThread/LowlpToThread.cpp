@@ -194,7 +194,8 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     FailureOr<ConversionPlans> conversions = planConversions(kernels);
     if (failed(dots) || failed(wgmmas) || failed(shared) ||
         failed(tensorMaps) || failed(conversions) ||
-        failed(verifyReductions(kernels)))
+        failed(verifyReductions(kernels)) ||
+        failed(verifyDependencies(kernels)))
       return signalPassFailure();
     WorkspacePlan workspace = planWorkspace(kernels);
     ThreadTypeConverter converter;

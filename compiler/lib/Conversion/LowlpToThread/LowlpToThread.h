@@ -195,6 +195,11 @@ AccessWidths planAccessWidths(mlir::Operation *root);
 /// that is spread over several warps.
 mlir::LogicalResult verifyReductions(mlir::Operation *root);
 
+/// Fails with a diagnostic where a kernel below `root` that waits for the
+/// launch before it touches, in front of that, memory which is not constant;
+/// where it waits in a branch or loop; and where it writes to constants.
+mlir::LogicalResult verifyDependencies(mlir::Operation *root);
+
 /// How each lowlp.convert_layout moves its elements within warps.
 using ConversionPlans = llvm::DenseMap<mlir::Operation *, WarpConversion>;
 

@@ -52,8 +52,6 @@ static Features getRequiredFeatures(Operation *op) {
           [](auto) -> Features { return {Feature::BulkCopyToGlobal}; })
       .Case<simt::CopyTensorOp>(
           [](auto) -> Features { return {Feature::TensorCopy}; })
-      .Case<simt::WaitForDependenciesOp, simt::LaunchDependentsOp>(
-          [](auto) -> Features { return {Feature::GridDependencyControl}; })
       .Case<simt::AtomicRMWOp>([](simt::AtomicRMWOp atomic) -> Features {
         Type element = getElementTypeOrSelf(atomic.getValue());
         if (element.isBF16())

@@ -14,6 +14,7 @@
 #include "Requirements.h"
 
 #include "lowlp/Conversion/Passes.h"
+#include "lowlp/IR/Simt.h"
 #include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -111,6 +112,14 @@ static void hoistAllocas(LLVM::LLVMFuncOp kernel) {
   });
 }
 
+/// Without such launches there is nothing to wait for.
+static void eraseDependencies(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if (isa<simt::WaitForDependenciesOp, simt::LaunchDependentsOp>(op))
+      op->erase();
+  });
+}
+
 namespace {
 
 struct ConvertThreadToNVVM
@@ -129,6 +138,8 @@ struct ConvertThreadToNVVM
         return signalPassFailure();
     if (failed(describeKernels(module)))
       return signalPassFailure();
+    if (!info->getSupport(Feature::GridDependencyControl).isNative())
+      eraseDependencies(module);
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,
                                             "nvptx64-nvidia-cuda", arch);
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>()) {

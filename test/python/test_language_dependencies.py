@@ -1,0 +1,135 @@
+"""`ll.wait_for_dependencies`, `ll.launch_dependents` and constant pointers: what they become, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp import compiler
+from lowlp import language as ll
+from lowlp.errors import CompileError, LowlpTypeError
+from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
+
+ROW = lowlp.spatial(32).local(2)
+
+
+def scaled(w: ll.Pointer, x: ll.Pointer, y: ll.Pointer) -> None:
+    """y = w * x, with w fetched before the wait."""
+    ll.launch_dependents()
+    weights = ll.load_global(ll.view_global(w, shape=[64]), offsets=[0], layout=ROW)
+    ll.wait_for_dependencies()
+    values = ll.load_global(ll.view_global(x, shape=[64]), offsets=[0], layout=ROW)
+    ll.store_global(weights * values, ll.view_global(y, shape=[64]), offsets=[0])
+
+
+def kernel(body: Any = scaled, constant: bool = True) -> ll.Kernel:
+    parameters = {"w": ll.pointer("f16", constant=constant), "x": ll.pointer("f16"), "y": ll.pointer("f16")}
+    return ll.make_kernel(body, name="scaled", parameters=parameters, grid=(1,), num_threads=32)
+
+
+def test_the_kernel_waits_between_constants_and_the_rest() -> None:
+    compiled = lowlp.compile(kernel(), "sm_90a", assemble=False)
+    ptx = compiled.ptx
+    order = [ptx.index(text) for text in ("griddepcontrol.launch_dependents", "ld.global", "griddepcontrol.wait")]
+    assert order == sorted(order)
+    assert ptx.index("ld.global", order[-1]) < ptx.index("st.global")
+    assert compiled.description.dependent_launch
+    assert "lowlp.constant" in compiled.ir("block")
+
+
+def test_the_cpu_target_has_nothing_to_wait_for() -> None:
+    w, x = np.arange(64, dtype=np.float16), np.full(64, 2, np.float16)
+    y = np.empty(64, np.float16)
+    kernel()(w, x, y)
+    np.testing.assert_array_equal(y, 2 * w)
+
+
+def test_older_architectures_do_not_wait() -> None:
+    ptx = lowlp.compile(kernel(), "sm_80", assemble=False).ptx
+    assert "griddepcontrol" not in ptx
+    assert ptx.count("ld.global") == lowlp.compile(kernel(), "sm_90a", assemble=False).ptx.count("ld.global")
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(
+        CompileError, match=r"stands before lowlp.wait_for_dependencies, and touches memory that carries"
+    ):
+        lowlp.compile(kernel(constant=False))
+
+    def writes(w: ll.Pointer, x: ll.Pointer, y: ll.Pointer) -> None:
+        tile = ll.load_global(ll.view_global(x, shape=[64]), offsets=[0], layout=ROW)
+        ll.store_global(tile, ll.view_global(w, shape=[64]), offsets=[0])
+
+    with pytest.raises(CompileError, match=r"may write to parameter 0, which carries lowlp.constant"):
+        lowlp.compile(kernel(writes))
+
+    def in_a_loop(w: ll.Pointer, x: ll.Pointer, y: ll.Pointer) -> None:
+        for _ in ll.range(3):
+            ll.wait_for_dependencies()
+
+    with pytest.raises(CompileError, match=r"must not hold lowlp.wait_for_dependencies"):
+        lowlp.compile(kernel(in_a_loop))
+    with pytest.raises(LowlpTypeError, match="constant: must be a bool, found 1"):
+        ll.pointer("f16", constant=1)  # type: ignore[arg-type]
+    for outside in (ll.wait_for_dependencies, ll.launch_dependents):
+        with pytest.raises(lowlp.LowlpError, match="allowed in a kernel only"):
+            outside()
+
+
+SCHEDULES = {
+    "streamed": Schedule(8, 2, stages=3, row_tiles=2, producer=False),
+    "producer": Schedule(8, 2, stages=3, row_tiles=2),
+    "whole tiles": Schedule(8, 2, stages=3, row_tiles=2, share_tiles=False),
+    "wide": Schedule(32, stages=3, warpgroups=1, row_tiles=2, steps=2),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("weight", ["int4", "lut4"])
+def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
+    """Of the weights and scales of the first stages; x, y and what blocks share come behind, in all warps."""
+    table = "tensor" if weight == "lut4" else ""
+    spec = LinearSpec(1024, 1024, weight, 128, table=table, aligned=True, dependent_launch=True)
+    compiled = lowlp.compile(linear_kernel(spec, SCHEDULES[name]), "sm_90a", assemble=False)
+    assert compiled.description.dependent_launch
+    ptx = compiled.ptx
+    first, *_, last = (part for part in ptx.split("griddepcontrol.wait;"))
+    assert first.count("cp.async.bulk.tensor") >= 2
+    assert ("st.shared" in first) == bool(table)
+    assert "griddepcontrol.launch_dependents" in first
+    assert "st.global" in last
+    assert not any(text in first for text in ("st.global", "red.release", "ld.acquire"))
+    plain = lowlp.compile(
+        linear_kernel(LinearSpec(1024, 1024, weight, 128, table=table, aligned=True), SCHEDULES[name]),
+        "sm_90a",
+        assemble=False,
+    )
+    assert "griddepcontrol" not in plain.ptx
+    assert not plain.description.dependent_launch
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_linear_gives_the_same(name: str, target: str) -> None:
+    """On the CPU target with its checks on."""
+    if target == "sm_80" and SCHEDULES[name].warpgroups:
+        pytest.skip("has no wgmma")
+    rng = np.random.default_rng(2)
+    qw = lowlp.quantize(rng.normal(size=(200, 512)).astype(np.float32), "int4", group_size=128)
+    x = rng.normal(size=(7, 512)).astype(np.float16)
+    results = []
+    for dependent in (False, True):
+        spec = LinearSpec(**{**vars(spec_for(qw, "f16", "f32", aligned=True)), "dependent_launch": dependent})
+        y = np.full((7, 200), np.nan, np.float32)
+        blocks = 3 if SCHEDULES[name].share_tiles else -(-200 // SCHEDULES[name].rows)
+        compiler.compile_cpu(linear_kernel(spec, SCHEDULES[name]), target)(
+            x, *host_operands(qw, "f16"), y, 7, 512, blocks
+        )
+        results.append(y)
+    np.testing.assert_array_equal(*results)
+    assert not np.isnan(results[0]).any()

@@ -200,10 +200,10 @@ def _prepare(
     check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
     out = out_dtype or activation
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
-    # `_upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
-    spec = replace(spec, dependent_launch=early)
     arch = arch_of(x.get_device())
     schedule = schedule_for(spec, m, arch, batch_invariant)
+    # `_upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
+    spec = replace(spec, dependent_launch=early and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, arch).launcher
     last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
     with torch.cuda.device(x.device):

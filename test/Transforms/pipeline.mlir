@@ -217,6 +217,32 @@ lowlp.kernel @may_end(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.p
 // -----
 
 !row = !lowlp.tile<64xf16, spatial(32).local(2)>
+
+// Nor has a kernel that waits for the launch before it further in front: the producer would not.
+// CHECK-LABEL: lowlp.kernel @waits_before
+// CHECK-SAME: lowlp.pipelines = ["2 stages of 128 bytes by tensor copies"]
+// CHECK-NOT: lowlp.producer_warp
+// CHECK: lowlp.wait_for_dependencies
+// CHECK: lowlp.copy_tensor
+lowlp.kernel @waits_before(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.ptr<f16>, %n: i32)
+    attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %count = arith.index_cast %n : i32 to index
+  %xv = lowlp.view_global %x shape [%count, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  %yv = lowlp.view_global %y shape [%count, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  lowlp.wait_for_dependencies
+  lowlp.print "waited"
+  scf.for %i = %c0 to %count step %c1 {
+    %a = lowlp.load_global %xv[%i, %c0] : !lowlp.global<?x64xf16> -> !row
+    lowlp.store_global %a, %yv[%i, %c0] : !row, !lowlp.global<?x64xf16>
+  } {lowlp.stages = 2 : i64, lowlp.producer}
+  lowlp.return
+}
+
+// -----
+
+!row = !lowlp.tile<64xf16, spatial(32).local(2)>
 !bits = !lowlp.tile<64xui4, spatial(32).local(2)>
 
 // What cannot be loaded ahead stays as it is: what the kernel writes, semaphores, places that another load says, parts of

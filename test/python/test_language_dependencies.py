@@ -97,13 +97,14 @@ def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
     spec = LinearSpec(1024, 1024, weight, 128, table=table, aligned=True, dependent_launch=True)
     compiled = lowlp.compile(linear_kernel(spec, SCHEDULES[name]), "sm_90a", assemble=False)
     assert compiled.description.dependent_launch
-    ptx = compiled.ptx
-    first, *_, last = (part for part in ptx.split("griddepcontrol.wait;"))
-    assert first.count("cp.async.bulk.tensor") >= 2
-    assert ("st.shared" in first) == bool(table)
-    assert "griddepcontrol.launch_dependents" in first
-    assert "st.global" in last
-    assert not any(text in first for text in ("st.global", "red.release", "ld.acquire"))
+    thread = compiled.ir("thread")
+    first, *_, last = thread.split("simt.wait_for_dependencies")
+    # The producer, if there is one, stands in front of the others, and has a wait of its own.
+    assert thread.count("simt.wait_for_dependencies") == 1 + SCHEDULES[name].producer
+    assert first.count("simt.copy_tensor") >= 2
+    assert thread.index("simt.launch_dependents") < thread.rindex("simt.wait_for_dependencies")
+    assert "simt.release" not in thread[: -len(last)]
+    assert thread[: -len(last)].count("simt.store") == bool(table)
     plain = lowlp.compile(
         linear_kernel(LinearSpec(1024, 1024, weight, 128, table=table, aligned=True), SCHEDULES[name]),
         "sm_90a",

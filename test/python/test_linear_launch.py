@@ -16,10 +16,9 @@ import pytest
 
 import lowlp
 from lowlp import linear_launch
-from lowlp.compiler import CompiledKernel
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.linear_kernels import gpu_kernel, last_arguments, notes_of
+from lowlp.linear_kernels import last_arguments, notes_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -218,21 +217,24 @@ def test_what_weights_remember_is_bounded(torch: FakeTorch, qw: lowlp.QuantizedT
     assert 0 < len(qw._calls) <= 256
 
 
-def test_the_first_launch_waits_for_what_wrote_the_weights(
-    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor, monkeypatch: pytest.MonkeyPatch
+def test_kernels_start_early_but_for_their_first_call_and_where_that_is_off(
+    torch: FakeTorch, fake_driver: FakeDriver, encoded: list[Any]
 ) -> None:
-    def waiting(spec: Any, schedule: Any, arch: str) -> CompiledKernel:
-        kernel = gpu_kernel(spec, schedule, arch)
-        description = replace(kernel.description, dependent_launch=True)
-        return CompiledKernel(replace(kernel.binary, description=description), arch)
-
-    monkeypatch.setattr(linear_launch, "gpu_kernel", waiting)
-    x = tensor(torch, 3, K)
+    """Where it is off, the kernel is one that waits for nothing by itself."""
+    weights = lowlp.QuantizedTensor(
+        np.zeros((N, 2 * K), np.uint8), dtype="uint4", scales=np.ones((N, 2), np.float16), group_size=K
+    )
+    fake_driver.slots = 7
+    x = tensor(torch, 3, 2 * K)
     for _ in range(3):
-        lowlp.linear(x, qw)
+        lowlp.linear(x, weights)
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 1
     with lowlp.no_dependent_launch():
-        lowlp.linear(x, qw)
-    assert ["early" in launch for launch in fake_driver.launches] == [False, True, True, False]
+        for _ in range(2):
+            lowlp.linear(x, weights)
+    lowlp.linear(x, weights)
+    assert ["early" in launch for launch in fake_driver.launches] == [False, True, True, False, False, True]
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 2
 
 
 @pytest.mark.parametrize("m", [1, 40])

@@ -41,7 +41,8 @@ lowlp.kernel @others_do_not_wait(%y: !lowlp.ptr<f16>) attributes {grid = affine_
   lowlp.producer_warp {
     lowlp.wait_for_dependencies
   }
-  %c = lowlp.full 1.0 : !row
+  %one = arith.constant 1.0 : f16
+  %c = lowlp.splat %one : f16 -> !row
   // expected-error @below {{'lowlp.store_global' op stands before lowlp.wait_for_dependencies}}
   lowlp.store_global %c, %yv[%c0] : !row, !lowlp.global<64xf16>
   lowlp.return
@@ -67,7 +68,8 @@ lowlp.kernel @in_a_branch(%n: i32) attributes {grid = affine_map<(n) -> (n)>, nu
 lowlp.kernel @writes_a_constant(%y: !lowlp.ptr<f16> {lowlp.constant}) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %yv = lowlp.view_global %y shape [64] : !lowlp.ptr<f16> -> !lowlp.global<64xf16>
-  %c = lowlp.full 1.0 : !row
+  %one = arith.constant 1.0 : f16
+  %c = lowlp.splat %one : f16 -> !row
   lowlp.store_global %c, %yv[%c0] : !row, !lowlp.global<64xf16>
   lowlp.return
 }

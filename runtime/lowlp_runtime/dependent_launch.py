@@ -7,9 +7,7 @@ front of it, all of it (PTX ISA, `griddepcontrol`). Its description says that it
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
-from lowlp_runtime.driver import driver
 from lowlp_runtime.module import split_arch
 
 # CUDA programming guide, "Programmatic Dependent Launch": compute capability 9.0. Code for less has no way to wait.
@@ -41,19 +39,3 @@ def code_waits(arch: str) -> bool:
     """Whether code for the architecture, of a kernel that waits by itself, does so."""
     major, minor, _ = split_arch(arch)
     return (major, minor) >= _FIRST_CAPABILITY
-
-
-def launch_config(block: tuple[int, int, int], shared_bytes: int) -> Any:
-    """What cuLaunchKernelEx takes for launches that may start early, but for grid and stream."""
-    cuda = driver()
-    value = cuda.CUlaunchAttributeValue()
-    value.programmaticStreamSerializationAllowed = 1
-    attribute = cuda.CUlaunchAttribute()
-    attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value = value
-    config = cuda.CUlaunchConfig()
-    config.blockDimX, config.blockDimY, config.blockDimZ = block
-    config.sharedMemBytes = shared_bytes
-    config.attrs = [attribute]
-    config.numAttrs = 1
-    return config

@@ -17,10 +17,11 @@ from lowlp_runtime import device as devices
 from lowlp_runtime import device_workspace
 from lowlp_runtime.arguments import ArraysOfLaunch, bind, check_address, check_integer, reader_of
 from lowlp_runtime.binary import KernelBinary
-from lowlp_runtime.dependent_launch import code_waits, is_allowed, launch_config
+from lowlp_runtime.dependent_launch import code_waits, is_allowed
 from lowlp_runtime.description import KernelDescription
-from lowlp_runtime.driver import call, check_status, driver
+from lowlp_runtime.driver import call, check_status
 from lowlp_runtime.grid import evaluate_grid
+from lowlp_runtime.launch_call import LaunchConfig, library
 from lowlp_runtime.module import LoadedKernel, load_in_current_context
 from lowlp_runtime.stream import current_stream, order_after, stream_handle
 from lowlp_runtime.tensor_map import PlacedMap
@@ -51,13 +52,16 @@ class _Memory(threading.local):
     """One thread's memory for the values of a launch and the pointers to them. It is used anew by every launch: the
     driver copies the values before cuLaunchKernel returns."""
 
-    def __init__(self, slots: int, maps: int) -> None:
+    def __init__(self, slots: int, maps: int, block: tuple[int, int, int], shared_bytes: int) -> None:
         self.slots = ctypes.create_string_buffer(_SLOT_BYTES * max(slots, 1))
         base = ctypes.addressof(self.slots)
         addresses = [base + _SLOT_BYTES * slot for slot in range(slots)] + [0] * maps
         self.pointers = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
         self.pointers_address = ctypes.addressof(self.pointers)
-        self.early_config: Any = None  # of launches that may start early, made by the first of them
+        self.config = LaunchConfig(block, shared_bytes)
+        self.config_address = ctypes.addressof(self.config)
+        self.context = ctypes.c_uint64()
+        self.context_address = ctypes.addressof(self.context)
 
 
 class Launcher:
@@ -67,7 +71,6 @@ class Launcher:
         description = binary.description
         self._binary = binary
         self._parameters = description.parameters
-        self._block, self._shared_bytes = description.block, description.shared_bytes
         self._readers = [reader_of(parameter) for parameter in description.parameters]
         self._integers = [place for place, p in enumerate(description.parameters) if p.is_integer]
         self._aligned = [
@@ -77,7 +80,7 @@ class Launcher:
         self._values = struct.Struct(description.argument_struct.format + ("Q" if description.workspace else ""))
         slots = len(description.parameters) + bool(description.workspace)
         self._map_slots = range(slots, slots + len(description.tensor_maps))
-        self._memory = _Memory(slots, len(description.tensor_maps))
+        self._memory = _Memory(slots, len(description.tensor_maps), description.block, description.shared_bytes)
         self._shape_of = functools.lru_cache(maxsize=_KEPT_SHAPES)(functools.partial(_shape_of, description))
         self._functions: dict[int, LoadedKernel] = {}  # by the number of the context
         self._waits_by_itself = description.dependent_launch
@@ -120,8 +123,11 @@ class Launcher:
             return
         if ordinal is None:
             ordinal = self._device_of(values)
-        _, context = driver().cuCtxGetId(None)
-        loaded = self._functions.get(context)
+        memory = self._memory
+        # Fails without a current context, for which no function is kept.
+        failed = library().cuCtxGetId(None, memory.context_address)
+        context = memory.context.value
+        loaded = None if failed else self._functions.get(context)
         if loaded is not None and loaded.device == ordinal and not producer_streams:
             self._launch(loaded, context, shape, values, stream)
             return
@@ -163,22 +169,11 @@ class Launcher:
         return kept
 
     def _call_driver(self, loaded: LoadedKernel, shape: _Shape, stream: int, memory: _Memory) -> None:
-        if self._waits_by_itself and is_allowed() and code_waits(loaded.arch):
-            self._launch_early(loaded, shape, stream, memory)
-            return
-        (status,) = driver().cuLaunchKernel(
-            loaded.function, *shape.grid, *self._block, self._shared_bytes, stream, memory.pointers_address, 0
-        )
-        if status:
-            check_status("cuLaunchKernel", status)
-
-    def _launch_early(self, loaded: LoadedKernel, shape: _Shape, stream: int, memory: _Memory) -> None:
-        config = memory.early_config
-        if config is None:
-            config = memory.early_config = launch_config(self._block, self._shared_bytes)
+        config = memory.config
         config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
         config.hStream = stream
-        (status,) = driver().cuLaunchKernelEx(config, loaded.function, memory.pointers_address, 0)
+        config.numAttrs = self._waits_by_itself and is_allowed() and code_waits(loaded.arch)
+        status = library().cuLaunchKernelEx(memory.config_address, loaded.handle, memory.pointers_address, None)
         if status:
             check_status("cuLaunchKernelEx", status)
 

@@ -20,10 +20,12 @@ _LOG_BYTES = 16 << 10
 
 @dataclass(frozen=True)
 class LoadedKernel:
-    """A kernel's function in one context: what cuLaunchKernel takes, and which code it came from."""
+    """A kernel's function in one context, its handle, which is what cuLaunchKernelEx takes, and which code it came
+    from."""
 
     binary: KernelBinary
     function: Any
+    handle: int
     module: Any
     device: int
     image_kind: str
@@ -130,7 +132,7 @@ def _load(binary: KernelBinary, ordinal: int) -> LoadedKernel:
     if description.shared_bytes + static > _DEFAULT_SHARED_BYTES:
         dynamic = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         call("cuFuncSetAttribute", function, dynamic, description.shared_bytes)
-    return LoadedKernel(binary, function, module, ordinal, kind, arch)
+    return LoadedKernel(binary, function, int(function), module, ordinal, kind, arch)
 
 
 def _load_image(image: bytes, what: str) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from lowlp_runtime import dependent_launch, device, device_workspace, launcher, module
+from lowlp_runtime import device, device_workspace, launcher, module
 from lowlp_runtime import driver as drivers
+from lowlp_runtime.launch_call import LaunchConfig
 
 
 class Result(enum.IntEnum):
@@ -53,11 +54,10 @@ class FakeDriver:
     CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_ACTIVE=1)
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=SimpleNamespace(value=1))
-    CUlaunchAttributeID = SimpleNamespace(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION=6)
-    CUlaunchAttribute = CUlaunchAttributeValue = CUlaunchConfig = SimpleNamespace
     CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2))
 
     def __init__(self, devices: int = 2, static_shared_bytes: int = 0) -> None:
+        self.functions: list[str] = []
         self.devices = devices
         self.static_shared_bytes = static_shared_bytes
         self.reads_workspace = False  # whether kernels have a third parameter
@@ -154,14 +154,15 @@ class FakeDriver:
         self.note("cuLinkDestroy")
         return (OK,)
 
-    def cuModuleGetFunction(self, module: int, name: bytes) -> tuple[Result, str]:
-        return OK, f"function {name.decode()}"
+    def cuModuleGetFunction(self, module: int, name: bytes) -> tuple[Result, int]:
+        self.functions.append(f"function {name.decode()}")
+        return OK, len(self.functions) - 1
 
     def cuFuncGetAttribute(self, attribute: int, function: str) -> tuple[Result, int]:
         return OK, self.static_shared_bytes
 
-    def cuFuncSetAttribute(self, *arguments: Any) -> tuple[Result]:
-        self.note("cuFuncSetAttribute", *arguments)
+    def cuFuncSetAttribute(self, function: int, *rest: Any) -> tuple[Result]:
+        self.note("cuFuncSetAttribute", self.functions[function], *rest)
         return (OK,)
 
     def cuEventCreate(self, flags: int) -> tuple[Result, str]:
@@ -228,26 +229,16 @@ class FakeDriver:
         addresses = (ctypes.c_uint64 * self.slots).from_address(pointers)
         return tuple(ctypes.c_uint64.from_address(address).value for address in addresses)
 
-    def cuLaunchKernelEx(self, config: Any, function: str, pointers: int, extra: int) -> tuple[Result]:
-        (attribute,) = config.attrs
-        assert (config.numAttrs, attribute.id, attribute.value.programmaticStreamSerializationAllowed) == (1, 6, 1)
-        grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
-        block = (config.blockDimX, config.blockDimY, config.blockDimZ)
-        self.cuLaunchKernel(function, *grid, *block, config.sharedMemBytes, config.hStream, pointers, extra)
-        self.launches[-1]["early"] = True
-        return (OK,)
-
-    def cuLaunchKernel(self, function: str, *rest: Any) -> tuple[Result]:
-        *sizes, shared_bytes, stream, pointers, extra = rest
-        assert extra == 0
+    def launch(self, config: LaunchConfig, function: int, pointers: int) -> None:
+        """Notes a launch, and whether it may start early."""
         addresses = (ctypes.c_uint64 * 3).from_address(pointers)
         self.launches.append(
             {
-                "function": function,
-                "grid": tuple(sizes[:3]),
-                "block": tuple(sizes[3:]),
-                "shared_bytes": shared_bytes,
-                "stream": stream,
+                "function": self.functions[function],
+                "grid": (config.gridDimX, config.gridDimY, config.gridDimZ),
+                "block": (config.blockDimX, config.blockDimY, config.blockDimZ),
+                "shared_bytes": config.sharedMemBytes,
+                "stream": config.hStream or 0,
                 "context": self.contexts[-1],
                 "out": ctypes.c_uint64.from_address(addresses[0]).value,
                 "n": ctypes.c_int32.from_address(addresses[1]).value,
@@ -255,7 +246,27 @@ class FakeDriver:
             | ({"workspace": ctypes.c_uint64.from_address(addresses[2]).value} if self.reads_workspace else {})
             | ({"values": self._values(pointers)} if self.slots else {})
         )
-        return (OK,)
+        if config.numAttrs:
+            # cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            assert (config.numAttrs, config.attrs[0].id, config.attrs[0].value) == (1, 6, 1)
+            self.launches[-1]["early"] = True
+
+
+class FakeLibrary:
+    """The driver's library as ctypes shows it: addresses and numbers in, a status out."""
+
+    def __init__(self, fake: FakeDriver) -> None:
+        self.fake = fake
+
+    def cuCtxGetId(self, context: None, place: int) -> int:
+        status, number = self.fake.cuCtxGetId(context)
+        ctypes.c_uint64.from_address(place).value = number or 0
+        return int(status)
+
+    def cuLaunchKernelEx(self, config: int, function: int, pointers: int, extra: None) -> int:
+        assert extra is None
+        self.fake.launch(LaunchConfig.from_address(config), function, pointers)
+        return int(OK)
 
 
 def _forget() -> None:
@@ -271,8 +282,9 @@ def _forget() -> None:
 def fake_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     """The package on a machine with two fake GPUs of compute capability 9.0."""
     fake = FakeDriver()
-    for user in (drivers, device, module, device_workspace, launcher, dependent_launch):
+    for user in (drivers, device, module, device_workspace):
         monkeypatch.setattr(user, "driver", lambda: fake)
+    monkeypatch.setattr(launcher, "library", lambda: FakeLibrary(fake))
     monkeypatch.setattr("lowlp_runtime.stream.driver", lambda: fake)
     monkeypatch.setattr("lowlp_runtime.linkers.driver", lambda: fake)
     _forget()

@@ -12,9 +12,9 @@ SOURCES = "\n".join(path.read_text() for path in Path(lowlp_runtime.__file__).pa
 
 def test_functions_exist() -> None:
     driver = pytest.importorskip("cuda.bindings.driver")
-    names = set(re.findall(r"call\(\s*\"(cu\w+)\"|(?:module|driver\(\))\.(cu\w+)\(", SOURCES))
+    names = set(re.findall(r"call\(\s*\"(cu\w+)\"|(?:module|driver\(\)|library\(\))\.(cu\w+)\(", SOURCES))
     names = {called or attribute for called, attribute in names}
-    assert {"cuLaunchKernel", "cuInit", "cuModuleLoadDataEx", "cuMemsetD8Async"} <= names
+    assert {"cuLaunchKernelEx", "cuInit", "cuModuleLoadDataEx", "cuMemsetD8Async"} <= names
     assert [name for name in sorted(names) if not hasattr(driver, name)] == []
 
 

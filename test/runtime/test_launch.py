@@ -1,4 +1,4 @@
-"""Launches, on a fake driver: what reaches cuLaunchKernel, and what is refused before."""
+"""Launches, on a fake driver: what reaches cuLaunchKernelEx, and what is refused before."""
 
 import ctypes
 from types import SimpleNamespace
@@ -144,12 +144,11 @@ def test_scalars_are_packed_low_bytes_first(
 ) -> None:
     seen = []
 
-    def look(*arguments: Any) -> tuple[int]:
-        pointers = (ctypes.c_void_p * 4).from_address(arguments[9])
-        seen.extend(ctypes.string_at(pointer, 8).hex() for pointer in pointers)
-        return (fake_driver.CUresult.CUDA_SUCCESS,)
+    def look(config: Any, function: int, pointers: int) -> None:
+        slots = (ctypes.c_void_p * 4).from_address(pointers)
+        seen.extend(ctypes.string_at(slot, 8).hex() for slot in slots)
 
-    monkeypatch.setattr(fake_driver, "cuLaunchKernel", look)
+    monkeypatch.setattr(fake_driver, "launch", look)
     kinds = ("i32", "i64", "f32", "f64")
     parameters = tuple(Parameter(f"p{kind}", kind) for kind in kinds)
     scalars = KernelBinary(describe(parameters=parameters, grid=(1, 1, 1)), cubins=kernel.cubins)

@@ -81,14 +81,14 @@ def test_the_map_is_the_last_argument(
     kernel: KernelBinary, encoded: list[Any], fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    original = fake_driver.cuLaunchKernel
+    original = fake_driver.launch
 
-    def look(*arguments: Any) -> Any:
-        pointers = (ctypes.c_void_p * 3).from_address(arguments[9])
-        seen.append(ctypes.string_at(pointers[2], 5))
-        return original(*arguments)
+    def look(config: Any, function: int, pointers: int) -> None:
+        slots = (ctypes.c_void_p * 3).from_address(pointers)
+        seen.append(ctypes.string_at(slots[2], 5))
+        original(config, function, pointers)
 
-    monkeypatch.setattr(fake_driver, "cuLaunchKernel", look)
+    monkeypatch.setattr(fake_driver, "launch", look)
     launch(with_maps(kernel, MAP), [1 << 39, 64])
     assert seen == [b"map 1"] and len(encoded) == 1
 

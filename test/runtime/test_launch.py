@@ -146,7 +146,7 @@ def test_scalars_are_packed_low_bytes_first(
 
     def look(config: Any, function: int, pointers: int) -> None:
         slots = (ctypes.c_void_p * 4).from_address(pointers)
-        seen.extend(ctypes.string_at(slot, 8).hex() for slot in slots)
+        seen.extend(ctypes.string_at(slot or 0, 8).hex() for slot in slots)
 
     monkeypatch.setattr(fake_driver, "launch", look)
     kinds = ("i32", "i64", "f32", "f64")

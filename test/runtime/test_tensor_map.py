@@ -85,7 +85,7 @@ def test_the_map_is_the_last_argument(
 
     def look(config: Any, function: int, pointers: int) -> None:
         slots = (ctypes.c_void_p * 3).from_address(pointers)
-        seen.append(ctypes.string_at(slots[2], 5))
+        seen.append(ctypes.string_at(slots[2] or 0, 5))
         original(config, function, pointers)
 
     monkeypatch.setattr(fake_driver, "launch", look)

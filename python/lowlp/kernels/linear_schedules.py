@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ..dtypes import dtype
 from ..language.control_flow import MAX_STAGES
 from ..targets import target
 from .linear_operands import NUMPY_TYPES
@@ -33,7 +34,7 @@ _FEW: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
 _STREAMED_COLUMNS: Final = 32
 """The most columns of a tile without warpgroups."""
-_LEAST_FILLED: Final = 0.7
+_LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _SLICES: Final = (1, 2, 4, 8, 16)
 
@@ -47,11 +48,11 @@ class Device:
     """What estimates know of a GPU: an H200 (its ceilings as measured by `lowlp bench`)."""
 
     multiprocessors: int = 132
-    bytes_per_us: float = 4.4e6
+    bytes_per_us: float = 4.2e6
     cycles_per_us: float = 1750.0
     tensor_tflops: float = 700.0
     shared_bytes: int = 227 * 1024
-    launch_us: float = 5.0
+    launch_us: float = 5.7
 
 
 H200: Final = Device()
@@ -247,33 +248,37 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     """What the kernel would take, in microseconds, from cold caches."""
     if schedule.warpgroups:
         return _estimated_wide_us(spec, schedule, m, device)
-    tiles_of_rows = -(-spec.n // schedule.rows)
-    tiles = -(-m // schedule.columns) * tiles_of_rows
+    tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
     stages_of_tile = -(-spec.k // schedule.stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
-    stages_of_block = math.ceil(tiles * stages_of_tile / blocks)
-    stages_of_sm = stages_of_block * math.ceil(blocks / device.multiprocessors)
+    blocks_of_sm = math.ceil(blocks / device.multiprocessors)
+    at_once = min(schedule.blocks_per_sm, blocks_of_sm)
+    stages = math.ceil(tiles * stages_of_tile / blocks) * math.ceil(blocks_of_sm / at_once)
 
-    per_group = 2 if spec.corrector else 1
-    weight_bytes = spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group
-    # x comes from the L2 cache for each tile of rows.
-    x_bytes = tiles_of_rows * m * spec.k * 2 * 0.3
-    memory = (weight_bytes + x_bytes + 4 * m * spec.n) / device.bytes_per_us
+    weight_bytes = spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * (2 if spec.corrector else 1)
+    memory = weight_bytes / device.bytes_per_us
 
-    # Of a warp, in a stage; an SM issues four at once, of which dependent ones leave gaps.
-    pairs = schedule.row_tiles * schedule.units * schedule.steps * 16
-    decode = pairs * (_DECODE[spec.bits] + (3 if spec.table else 0))
-    products = schedule.units * schedule.steps * 4 * (schedule.row_tiles + 1) * schedule.columns / 8
-    sums = schedule.row_tiles * schedule.columns / 2 * 3 * schedule.steps
-    instructions = 40 + decode + 1.6 * products + sums + schedule.units * schedule.steps * (schedule.columns / 4 + 4)
-    warps = schedule.warps * schedule.slices
-    resident_warps = warps * min(schedule.blocks_per_sm, math.ceil(blocks / device.multiprocessors))
-    rate = min(2.2, 0.19 * resident_warps)
-    compute = stages_of_sm * instructions * warps / rate / device.cycles_per_us
+    # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, and with sums.
+    sums_of_x = 1 / schedule.row_tiles if _has_offset(spec) else 0
+    decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
+    fragment = 7.7 * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    scaled = schedule.row_tiles * schedule.columns / 2 * max(1, schedule.units * schedule.steps // 2)
+    cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + 0.7 * scaled
+    warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
+    compute = stages * max(warps_of_quarter * cycles, 200 + 1.6 * cycles) / device.cycles_per_us
 
-    shared_tiles = tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0
-    ending = 0.4 + (0.4 if schedule.slices > 1 else 0) + (2.0 if shared_tiles else 0.0)
-    return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
+    are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
+    # They overlap the better, the more one of them outweighs the other.
+    both = (memory**4.6 + compute**4.6) ** (1 / 4.6)
+    return device.launch_us + both + (3.2 if are_shared else 0.0)
+
+
+def _has_offset(spec: LinearSpec) -> bool:
+    """Whether products with ones put sums right: what is stored of signed integers has an offset, but for one bit."""
+    if spec.corrector or spec.is_bipolar:
+        return True
+    is_signed = not spec.table and dtype(spec.weight).is_integer and not spec.weight.startswith("uint")
+    return is_signed and spec.bits > 1
 
 
 def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:

@@ -127,6 +127,14 @@ def test_rows_of_units(weight: str, fields: dict[str, Any]) -> None:
         assert error_of(y, wanted) < 5e-4
 
 
+@pytest.mark.parametrize("weight", ["int1", "int2", "int3"])
+@pytest.mark.parametrize("scales_on", ["sums", "weights"])
+def test_warps_that_share_units(weight: str, scales_on: str) -> None:
+    """A warp has 16 rows of a unit of 32 or 64."""
+    y, wanted, _ = run(wide(warpgroups=2, scales_on=scales_on), weights(200, 256, weight), 40)
+    assert error_of(y, wanted) < 5e-4
+
+
 @pytest.mark.parametrize("group_size", [64, 256, 512])
 @pytest.mark.parametrize("scales_on", ["sums", "weights"])
 def test_groups(group_size: int, scales_on: str) -> None:

@@ -25,7 +25,7 @@ from ..targets import target
 from .linear_operands import NUMPY_TYPES
 from .linear_spec import ROW_TILES, WARPS, LinearSpec, Schedule
 from .linear_streaming import can_stream
-from .linear_wide import can_go_wide
+from .linear_wide import can_go_wide, tiles_of_warp
 
 CLASSES: Final = (16, 32, 64, 128)
 """The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
@@ -121,7 +121,7 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     exchange = schedule.rows * schedule.columns * 4 * schedule.slices if schedule.slices > 1 else 0
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
-        rows_of_part = 4 * schedule.warpgroups * spec.rows_of_unit
+        rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
         exchange = rows_of_part * (schedule.columns * element + 8)
     table = 48 * 1024 if spec.table else 0
     return exchange + table + 2048
@@ -165,7 +165,7 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
     device = device_like(arch)
     drafts = _streamed(spec, rows, device)
     if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
-        drafts = itertools.chain(drafts, _wide(rows, spec.products))
+        drafts = itertools.chain(drafts, _wide(rows, spec.products), _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k <= spec.k
         if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and _fits(spec, draft, device):
@@ -180,13 +180,13 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
         # As few rows as leave no tile for a second wave.
         resident = device.multiprocessors * blocks_per_sm
         tile_rows = -(-spec.n // (resident * unit_rows)) * unit_rows
-        if -(-spec.n // tile_rows) < _LEAST_FILLED * resident:
+        if -(-spec.n // tile_rows) < _LEAST_FILLED * resident and (tile_rows > unit_rows or blocks_per_sm > 1):
             continue
         for warps, slices, units, steps in itertools.product(WARPS, _SLICES, (1, 2), (1, 2)):
             row_tiles = tile_rows // (16 * warps)
             fits = row_tiles in ROW_TILES and row_tiles * 16 * warps == tile_rows
             if fits and warps * slices >= 4 and 6 <= warps * slices * blocks_per_sm <= 16:
-                yield Schedule(
+                whole = Schedule(
                     columns=columns,
                     warps=warps,
                     stages=2,
@@ -197,6 +197,10 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
                     blocks_per_sm=blocks_per_sm,
                     share_tiles=False,
                 )
+                yield whole
+                if columns > _FEW and row_tiles >= 4:
+                    # Two warps for each scheduler have the registers of three.
+                    yield dataclasses.replace(whole, producer=False)
     divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), (1, 2), (1, 2, 3))
     for warps, row_tiles, slices, units, blocks_per_sm in divisions:
         if warps * slices >= 4 and 8 <= warps * slices * blocks_per_sm <= 16:
@@ -223,6 +227,23 @@ def _wide(rows: int, products: int) -> Iterator[Schedule]:
             scales_on=scales_on,
             producer=producer,
             blocks_per_sm=blocks,
+        )
+
+
+def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
+    """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
+    if spec.rows_of_unit < 64:
+        return
+    for steps, scales_on, producer in itertools.product((2, 4), ("sums", "weights"), (True, False)):
+        yield Schedule(
+            columns=rows,
+            stages=2,
+            warpgroups=2,
+            row_tiles=4 * spec.products,
+            steps=steps,
+            scales_on=scales_on,
+            producer=producer,
+            under_way=1 if scales_on == "sums" else 2,
         )
 
 
@@ -282,26 +303,27 @@ def _has_offset(spec: LinearSpec) -> bool:
 
 
 def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
-    """Of a kernel by warpgroups: the tensor cores wait while weights are decoded, the less the more warpgroups."""
-    tiles_of_rows = -(-spec.n // schedule.rows)
-    columns = -(-m // schedule.columns) * schedule.columns
+    """Of a kernel by warpgroups: the tensor cores of an SM make products one after the other, and wait while weights
+    are decoded; coefficients fit what an H200 took."""
+    tiles_of_rows, tiles_of_columns = -(-spec.n // schedule.rows), -(-m // schedule.columns)
     per_group = 2 if spec.corrector else 1
-    weight_bytes = (spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group) * (
-        columns / schedule.columns
-    )
-    x_bytes = tiles_of_rows * columns * spec.k * 2 * 0.3
+    weight_bytes = (spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group) * tiles_of_columns
+    x_bytes = tiles_of_rows * tiles_of_columns * schedule.columns * spec.k * 2 * 0.3
     memory = (weight_bytes + x_bytes + 4 * m * spec.n) / device.bytes_per_us
+
+    decode = _DECODE[spec.bits] + (3 if spec.table else 0)
+    on_weights = schedule.scales_on == "weights"
+    cycles = schedule.columns / 2 + 11 * decode + (7 if on_weights else 3) + (0 if schedule.producer else 4)
+    if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
+        # Warps read what others decode, and branch to their own code.
+        cycles += 8 if spec.bits < 3 else 25
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
-    stages = tiles_of_rows * columns // schedule.columns * -(-spec.k // schedule.stage_k)
-    idle = math.ceil(stages / blocks) * blocks / stages
-    products = 2e-6 * spec.n * spec.k * columns / device.tensor_tflops * idle
-    warps = 4 * schedule.warpgroups * schedule.blocks_per_sm
-    decode = _DECODE[spec.bits] + (3 if spec.table else 0) + (1.5 if schedule.scales_on == "weights" else 0.5)
-    decoding = spec.n * spec.k / 2 * decode * (columns / schedule.columns) * idle
-    decoding /= 62.0 * min(1.0, warps / 16) * device.multiprocessors * device.cycles_per_us
-    waiting = (0.25 if schedule.producer else 0.35) + 0.2 * (schedule.stage_k < 256)
-    shared_tiles = 2.0 if stages % blocks else 0.0
-    return device.launch_us + max(memory, products) + waiting * decoding + 0.2 * min(memory, products) + shared_tiles
+    stages = tiles_of_rows * tiles_of_columns * -(-spec.k // schedule.stage_k)
+    stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
+    products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
+    compute = (products * cycles + 100 * stages_of_sm) / device.cycles_per_us
+    ending = 5.5 if stages % blocks or tiles_of_rows * tiles_of_columns % blocks else 3.0
+    return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,9 +7,9 @@ stages (`linear_shares`), and the loads of a stage are begun some stages ahead.
     step     64 weights along K, a unit of the packed format
     segment  the steps of a stage that share a scale
     stage    some steps
-    part     a unit's rows of W for each of the warps of 1 to 4 warpgroups: 16, of few bits 32 or 64
+    part     16 rows of W for each of the warps of 1 to 4 warpgroups, or 32 or 64 that are a unit of few bits
     block    some parts, which multiply by the same x; with gate and up, half of them of each, in pairs
-    piece    what one product takes: a unit's rows by so much of K that a warp has 16 registers of weights
+    piece    what one product takes: a part's rows by so much of K that a warp has 16 registers of weights
 
 Scales go to one of two places:
 
@@ -49,7 +49,7 @@ _COLUMNS_AT_ONCE = 16
 class _Layouts:
     """How the threads of a block hold what a product takes, and the result.
 
-    weights  [rows of a part, K of a piece]; a warp has whole units
+    weights  [rows of a part, K of a piece]
     x        [columns, K of a piece]: all warps the same; only warps that multiply by themselves hold it
     sums     [rows of a part, columns]
     rows     [rows of a part], and
@@ -59,7 +59,7 @@ class _Layouts:
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         warps = 4 * schedule.warpgroups
-        tiles, columns = spec.rows_of_unit // _TILE_ROWS, schedule.columns // 8
+        tiles, columns = tiles_of_warp(spec, schedule), schedule.columns // 8
         self.weights = spatial(warps, 1) * local(tiles, _STEPS // tiles) * A_FRAGMENT
         self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, _STEPS // tiles) * X_FRAGMENT
         self.sums = spatial(warps, 1) * local(tiles, columns) * SUM_FRAGMENT
@@ -69,9 +69,11 @@ class _Layouts:
         self.stored = local(tiles, schedule.columns // _COLUMNS_AT_ONCE) * at_once * local(_STORED_ROWS, 1)
 
 
-def _rows_of_part(spec: LinearSpec, schedule: Schedule) -> int:
-    """The rows of a unit for each warp."""
-    return 4 * schedule.warpgroups * spec.rows_of_unit
+def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
+    """Tiles of 16 rows that a warp has of a part: those of a unit of the packed format where its rows are whole units;
+    else 1, and the warps of a warpgroup share units, from which each decodes its own rows by code of its own."""
+    tiles = spec.rows_of_unit // _TILE_ROWS
+    return 1 if schedule.row_tiles % tiles else tiles
 
 
 def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
@@ -83,7 +85,8 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """
     layouts = _Layouts(spec, schedule)
     rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
-    pieces, rows_of_part = spec.rows_of_unit // _TILE_ROWS, _rows_of_part(spec, schedule)
+    pieces = tiles_of_warp(spec, schedule)
+    rows_of_part = 64 * schedule.warpgroups * pieces
     parts = schedule.rows // rows_of_part
     stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.columns_of_y // rows)
     segment = min(spec.group_size, schedule.stage_k)
@@ -233,12 +236,11 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether `wide_kernel` has a program: warps have whole units; groups are whole steps, and stages whole groups or
-    parts of one; tables are one, with scales on sums, as their entries fill the range of f16; zero points go on
-    weights, as do scales of the activation type only; gate and up have as many parts."""
+    """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
+    one, with scales on sums, as their entries fill the range of f16; zero points go on weights, as do scales of the
+    activation type only; gate and up have as many parts."""
     group, stage_k = spec.group_size, schedule.stage_k
-    parts, rest = divmod(schedule.rows, _rows_of_part(spec, schedule))
-    if rest or parts % spec.products:
+    if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products:
         return False
     if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
         return False

@@ -322,7 +322,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
     products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
     compute = (products * cycles + 100 * stages_of_sm) / device.cycles_per_us
-    ending = 5.5 if stages % blocks or tiles_of_rows * tiles_of_columns % blocks else 3.0
+    ending = 4.8 if stages % blocks or tiles_of_rows * tiles_of_columns % blocks else 2.3
     return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
 
 

@@ -234,7 +234,9 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
     if spec.rows_of_unit < 64:
         return
-    for steps, scales_on, producer in itertools.product((2, 4), ("sums", "weights"), (True, False)):
+    # The sums of 64 columns leave no room for a second tile of them, nor for what copies need.
+    forms = (("sums", True), ("sums", False), ("weights", True)) if rows == 32 else (("weights", True),)
+    for steps, (scales_on, producer) in itertools.product((2, 4), forms):
         yield Schedule(
             columns=rows,
             stages=2,

@@ -197,10 +197,10 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
                     blocks_per_sm=blocks_per_sm,
                     share_tiles=False,
                 )
-                yield whole
-                if columns > _FEW and row_tiles >= 4:
+                if columns > _FEW and not _fits(spec, whole, device):
                     # Two warps for each scheduler have the registers of three.
-                    yield dataclasses.replace(whole, producer=False)
+                    whole = dataclasses.replace(whole, producer=False)
+                yield whole
     divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), (1, 2), (1, 2, 3))
     for warps, row_tiles, slices, units, blocks_per_sm in divisions:
         if warps * slices >= 4 and 8 <= warps * slices * blocks_per_sm <= 16:

@@ -83,4 +83,4 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
         fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
     elif not schedule.warpgroups:
         del fields["scales_on"], fields["under_way"]
-    return {name: value for name, value in fields.items() if value not in ("auto", 0)}
+    return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

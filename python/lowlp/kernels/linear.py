@@ -27,6 +27,7 @@ reads as zero, whatever the padding of the weights holds.
 from __future__ import annotations
 
 from .. import language as ll
+from ..errors import LowlpValueError
 from ..layouts import Layout, column_local, local, reduce, spatial
 from ..packing import padded_group
 from .linear_parts import (
@@ -45,8 +46,8 @@ from .linear_parts import (
     view_of_result,
 )
 from .linear_spec import LinearSpec, Schedule
-from .linear_streaming import streaming_kernel
-from .linear_wide import wide_kernel
+from .linear_streaming import can_stream, streaming_kernel
+from .linear_wide import can_go_wide, wide_kernel
 
 _UNIT_STEPS = UNIT_K // STEP_K
 
@@ -58,11 +59,14 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     scales [K / group_size, N]; then, where the spec has them, zeros or offsets [K / group_size, N]; table, its entries
     times a power of two, and that power's inverse; scale2; bias [N]; and residual, as y; then y [M, N], or [M, N / 2]
     with gate and up; m; x_stride; with a residual its row stride; and with stages `blocks`, see `streaming_kernel`.
+
+    Raises LowlpValueError for a schedule with stages that no kernel for `spec` has.
     """
-    if schedule.warpgroups:
-        return wide_kernel(spec, schedule)
     if schedule.stages:
-        return streaming_kernel(spec, schedule)
+        has_program, make = (can_go_wide, wide_kernel) if schedule.warpgroups else (can_stream, streaming_kernel)
+        if not has_program(spec, schedule):
+            raise LowlpValueError(f"schedule: no kernel with stages takes {spec} as {schedule} divides it")
+        return make(spec, schedule)
     groups, padded = spec.groups, padded_group(spec.group_size)
 
     warps, rows_of_unit, columns = schedule.warps, spec.rows_of_unit, schedule.columns

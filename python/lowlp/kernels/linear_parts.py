@@ -11,7 +11,7 @@ from ..dtypes import dtype
 from ..layouts import Layout, layout, local, spatial
 from ..packing import padded_group, placement_name
 from .linear_epilogues import applied
-from .linear_spec import LinearSpec, prescale
+from .linear_spec import LinearSpec, Schedule, prescale
 
 UNIT_K = 64
 STEP_K = 16
@@ -79,6 +79,12 @@ def streamed_views(
 def needs_sum_of_x(spec: LinearSpec) -> bool:
     """Whether what the sums hold is put right with the sums of x."""
     return bool(spec.corrector) or spec.is_bipolar
+
+
+def can_leave_parts(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether sums of shared tiles are in the range of results, where f16 is to hold them."""
+    fits = spec.out == "f16" and not spec.table and not spec.scale2 and prescale_of_codes(spec) == 1.0
+    return fits or schedule.parts_type == "f32"
 
 
 def prescale_of_codes(spec: LinearSpec) -> float:

@@ -45,6 +45,7 @@ def end_tile(
     row: ll.Scalar,
     column: ll.Scalar,
     products: int = 1,
+    parts_type: str = "f32",
 ) -> None:
     """What a block does with its sums of a tile, behind stage `number`, the last one that it has of the tile: it
     finishes the tile, alone or with the parts of others, or leaves its part.
@@ -54,6 +55,7 @@ def end_tile(
     finish       stores a part, which has a number, whose sums are complete; called where all threads meet
     row, column  where the tile begins, for `finish`
     products     how many a part is made of
+    parts_type   of sums that are left for another block: 'f32' or 'f16'
     """
     parts_of_tile = range(len(sums) // products)
     tile = number // stages_of_tile
@@ -63,13 +65,16 @@ def end_tile(
             finish(part, sums[part * products : (part + 1) * products], row, column)
     else:
         # As all threads hold it; of each block what it has of its last tile, and of its first.
-        flat = local(sums[0].layout.num_local) * spatial(threads)
-        parts = ll.alloc_global("f32", lambda blocks: (blocks, 2, len(sums), *flat.shape))
+        sums_of_thread = sums[0].layout.num_local
+        flat = local(sums_of_thread) * spatial(threads)
+        if parts_type == "f16":
+            flat = local(sums_of_thread // 2) * spatial(threads) * local(2)
+        parts = ll.alloc_global(parts_type, lambda blocks: (blocks, 2, len(sums), *flat.shape))
         arrived = ll.alloc_global("int32", tiles, zeroed=True)
         if share.end < behind:
             is_last = ll.minimum(number - first, 1)
             for index in range(len(sums)):
-                left = ll.view(sums[index], dtype="f32", layout=flat)
+                left = ll.cast(ll.view(sums[index], dtype="f32", layout=flat), parts_type)
                 ll.store_global(left, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
@@ -82,9 +87,8 @@ def end_tile(
                     whole = ll.view(sums[index], dtype="f32", layout=flat)
                     other, is_last = begin, 0
                     while other < share.block:
-                        whole = whole + ll.load_global(
-                            parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True
-                        )
+                        left = ll.load_global(parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True)
+                        whole = whole + ll.cast(left, "f32")
                         other, is_last = other + 1, 1
                     complete.append(ll.view(whole, dtype="f32", layout=sums[index].layout))
                 finish(part, tuple(complete), row, column)

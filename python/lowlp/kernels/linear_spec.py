@@ -20,11 +20,12 @@ COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))
 ROW_TILES: Final = tuple(range(1, 9))
 MAX_WARPS: Final = 32
+PARTS_TYPES: Final = ("f32", "f16")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a kernel for `linear` divides its work. No result depends on it, and no packed weight.
+    """How a kernel for `linear` divides its work. No packed weight depends on it, and results by roundings at most.
 
     columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32, 64, 128 or 256
     warps          of a block, one above the other along N: 1 to 16
@@ -41,6 +42,8 @@ class Schedule:
     producer       a warp of its own begins the loads
     share_tiles    blocks divide the work evenly, so that a tile may belong to several; else each tile is one block's
     blocks_per_sm  as which the work is divided: 1 to 8
+    parts_type     of sums of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes, which
+                   rounds them, infinite beyond its range; for results of f16 without tables and second scale
 
     With `warpgroups` too, products are made by `wgmma` (`linear_wide`): warps, slices and units do not count, row_tiles
     are of 64 rows and of a warpgroup, and the following count:
@@ -62,6 +65,7 @@ class Schedule:
     producer: bool = True
     share_tiles: bool = True
     blocks_per_sm: int = 1
+    parts_type: str = "f32"
     warpgroups: int = 0
     scales_on: str = "sums"
     under_way: int = 2
@@ -80,6 +84,7 @@ class Schedule:
             ("producer", (False, True)),
             ("share_tiles", (False, True)),
             ("blocks_per_sm", tuple(range(1, 9))),
+            ("parts_type", PARTS_TYPES),
             ("warpgroups", (0, 1, 2, 3, 4)),
             ("scales_on", ("sums", "weights")),
             ("under_way", tuple(range(1, 9))),

@@ -24,6 +24,7 @@ from .linear_parts import (
     X_FRAGMENT,
     added,
     as_f32,
+    can_leave_parts,
     decoder,
     finished,
     needs_sum_of_x,
@@ -188,6 +189,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     row,
                     column,
                     spec.products,
+                    schedule.parts_type,
                 )
                 acc = tuple(zero_sums() for _ in range(spec.products))
 
@@ -213,4 +215,5 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and (step_k % group == 0 or group % step_k == 0)
         and spec.table in ("", "tensor")
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
+        and can_leave_parts(spec, schedule)
     )

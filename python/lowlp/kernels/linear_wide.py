@@ -30,6 +30,7 @@ from .linear_parts import (
     UNIT_K,
     X_FRAGMENT,
     as_f32,
+    can_leave_parts,
     decoder,
     finished,
     parameters_of,
@@ -214,6 +215,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     row,
                     column,
                     spec.products,
+                    schedule.parts_type,
                 )
                 acc = tuple(zero_sums() for _ in range(parts))
 
@@ -240,7 +242,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     one, with scales on sums, as their entries fill the range of f16; zero points go on weights, as do scales of the
     activation type only; gate and up have as many parts."""
     group, stage_k = spec.group_size, schedule.stage_k
-    if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products:
+    if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
     if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
         return False

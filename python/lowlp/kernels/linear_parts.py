@@ -131,7 +131,7 @@ def finished(
     bias, the epilogue and the residual, rounded.
 
     residual  `view_of_result`, or None
-    loaded    how threads hold the residual when they load it; None: as the sums
+    loaded    how threads hold the residual when they load it, of a view [M, columns of y]; None: as the sums
     """
     layout_of_sums = sums[0].layout
     values = []
@@ -145,9 +145,11 @@ def finished(
         values.append(acc)
     result = applied(spec.epilogue, tuple(values))
     if residual is not None:
-        added_tile = ll.load_global(residual, offsets=[row, column], layout=loaded or layout_of_sums)
-        if loaded is not None:
-            added_tile = ll.convert_layout(added_tile, layout_of_sums)
+        if loaded is None:
+            added_tile = ll.load_global(residual, offsets=[row, column], layout=layout_of_sums)
+        else:
+            rows_of_y = ll.load_global(residual, offsets=[column, row], layout=loaded.permute([1, 0]))
+            added_tile = ll.convert_layout(ll.transpose(rows_of_y), layout_of_sums)
         result = result + ll.cast(added_tile, "f32")
     return ll.cast(result, spec.out)
 

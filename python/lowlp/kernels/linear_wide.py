@@ -36,7 +36,6 @@ from .linear_parts import (
     parameters_of,
     prescale_of_codes,
     streamed_views,
-    view_of_result,
 )
 from .linear_shares import end_tile, share_of
 from .linear_spec import LinearSpec, Schedule
@@ -113,8 +112,11 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             ll.launch_dependents()
         (block,) = ll.block_indices()
         share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
-        x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
-        r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
+        x_view, w_view, s_view, c_view, _ = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
+        y_view = ll.view_global(y, shape=[m, spec.columns_of_y])
+        r_view = None
+        if spec.residual:
+            r_view = ll.view_global(residual, shape=[m, spec.columns_of_y], strides=[residual_stride, 1])
         decode = decoder(spec, table, threads)
         if spec.dependent_launch:
             # Tables are there, and weights under way; what other launches write comes behind.
@@ -193,7 +195,8 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             elif prescale_of_codes(spec) != 1.0:
                 sums = tuple(acc * (1.0 / prescale_of_codes(spec)) for acc in sums)
             result = finished(spec, sums, scale2, bias, r_view, row, column, layouts.stored)
-            ll.store_global(ll.convert_layout(result, layouts.stored), y_view, offsets=[row, column])
+            # As rows of y, along which accesses are wide.
+            ll.store_global(ll.transpose(ll.convert_layout(result, layouts.stored)), y_view, offsets=[column, row])
 
         acc = tuple(zero_sums() for _ in range(parts))
         for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):

@@ -28,8 +28,8 @@ from .linear_kernels import gpu_kernel, last_arguments
 
 FORMAT: Final = 1
 
-# What follows the number of rows and the room for stages, and so is no part of a division of the work.
-_NOT_OF_DIVISION: Final = ("columns", "stages", "table_form", "table_copies")
+# What follows the room for stages, and so is no part of a division of the work. Columns are the most of a product.
+_NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@
 // CHECK: %[[FREE:.*]] = arith.select %{{.*}}, %[[C2]], %{{.*}} : index
 // CHECK-NEXT: %[[ROUND:.*]] = arith.select %{{.*}}, %{{.*}}, %[[PARITY]] : index
 // CHECK-NEXT: lowlp.mbarrier_wait %[[EMPTY]][%[[FREE]]] parity %[[ROUND]]
-// CHECK-NEXT: lowlp.fence_async
 // CHECK-NEXT: lowlp.mbarrier_expect_bytes %[[FULL]][%[[FREE]]] bytes 4864
 // CHECK-NEXT: lowlp.copy_tensor %{{.*}}[%[[NEXT]], %[[C0]], %[[C0]]] to %[[X]][%[[FREE]], %[[C0]], %[[C0]]]
 // CHECK-NEXT: lowlp.copy_tensor %{{.*}}[%[[NEXT]], %[[C0]]] to %[[W]][%[[FREE]], %[[C0]]]
@@ -110,9 +109,9 @@ lowlp.kernel @both(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowlp.ptr<
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: scf.for %{{.*}} = %c2 to %{{.*}} iter_args(%[[PLACE:.*]] = %c0, %[[PARITY:.*]] = %c1)
+// CHECK-NEXT: arith.subi
 // CHECK-NEXT: %[[BEFORE:.*]] = arith.xori %[[PARITY]], %c1
 // CHECK-NEXT: lowlp.mbarrier_wait %[[EMPTY:.*]][%[[PLACE]]] parity %[[BEFORE]]
-// CHECK-NEXT: lowlp.fence_async
 // CHECK-NEXT: lowlp.mbarrier_expect_bytes %[[FULL]][%[[PLACE]]] bytes 704
 // CHECK: lowlp.copy_tensor
 // CHECK: lowlp.copy_tensor

@@ -151,3 +151,58 @@ lowlp.kernel @others() attributes {grid = affine_map<() -> (1)>, num_threads = 1
   lowlp.store_shared %d2, %out[%c0, %c0] in_bounds : !sum, !out
   lowlp.return
 }
+
+// -----
+
+!ring = !lowlp.shared<4x16x64xf16, local(4, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>
+!words = !lowlp.shared<4x128x1xf16>
+!row = !lowlp.tile<128x1xf16, spatial(8, 1).local(2, 1).spatial(8, 1).reduce(spatial(1, 1, 4), dims=[2])>
+!a = !lowlp.tile<128x64xf16, spatial(8, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 8), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 8), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<128x16xf32, spatial(8, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Two warpgroups begin the products of an iteration in turn.
+// CHECK-LABEL: lowlp.kernel @turns
+// CHECK: lowlp.give_turn first
+// CHECK-NEXT: scf.for
+// CHECK: lowlp.take_turn
+// CHECK-NEXT: lowlp.wgmma
+// CHECK-NOT: _turn
+// CHECK: lowlp.wgmma %
+// CHECK-NEXT: lowlp.wgmma_commit
+// CHECK-NEXT: lowlp.give_turn
+// CHECK-NOT: _turn
+// WARPS-LABEL: lowlp.kernel @turns
+// WARPS-NOT: _turn
+lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, lowlp.turns = 1 : i64, lowlp.matrix_unit = "warpgroup"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %ring = lowlp.alloc_shared : !ring
+  %words = lowlp.alloc_shared : !words
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<4>
+  %empty = lowlp.alloc_mbarriers arrivals 8 by_warps : !lowlp.mbarriers<4>
+  %s = scf.for %place = %c0 to %c4 step %c1 iter_args(%acc = %zeros) -> (!sum) {
+    lowlp.mbarrier_wait %full[%place] parity %c0 : !lowlp.mbarriers<4>
+    %w0 = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+    %b0 = lowlp.broadcast %w0 : !row -> !a
+    %a0 = lowlp.neg %b0 : !a
+    %x0 = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x
+    %t0 = lowlp.transpose %x0 [1, 0] : !x -> !xt
+    %d0 = lowlp.dot %a0, %t0, %zeros : !a, !xt, !sum
+    %acc0 = lowlp.add %d0, %acc : !sum
+    %w1 = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+    %b1 = lowlp.broadcast %w1 : !row -> !a
+    %a1 = lowlp.add %b1, %b1 : !a
+    %x1 = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x
+    %t1 = lowlp.transpose %x1 [1, 0] : !x -> !xt
+    lowlp.mbarrier_arrive %empty[%place] : !lowlp.mbarriers<4>
+    %d1 = lowlp.dot %a1, %t1, %zeros : !a, !xt, !sum
+    %acc1 = lowlp.add %d1, %acc0 : !sum
+    scf.yield %acc1 : !sum
+  }
+  lowlp.return
+}

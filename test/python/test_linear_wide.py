@@ -105,6 +105,8 @@ def test_codecs(weight: str | None, options: dict[str, Any]) -> None:
         wide(32, steps=4, stages=2),
         wide(32, producer=True),
         wide(32, warpgroups=3),
+        wide(64, warpgroups=2, column_tiles=2, producer=True, scales_on="weights"),
+        wide(32, row_tiles=2, column_tiles=2),
     ],
     ids=str,
 )
@@ -132,6 +134,13 @@ def test_rows_of_units(weight: str, fields: dict[str, Any]) -> None:
 def test_warps_that_share_units(weight: str, scales_on: str) -> None:
     """A warp has 16 rows of a unit of 32 or 64."""
     y, wanted, _ = run(wide(warpgroups=2, scales_on=scales_on), weights(200, 256, weight), 40)
+    assert error_of(y, wanted) < 5e-4
+
+
+@pytest.mark.parametrize("m", [40, 2048, 2500], ids="m{}".format)
+def test_order_of_tiles(m: int) -> None:
+    """Whole tiles in waves behind shared ones, in bands of 2048 columns, of which the last is narrower."""
+    y, wanted, _ = run(wide(256, stages=2, steps=1, column_tiles=2), weights(200, 128, "int4"), m)
     assert error_of(y, wanted) < 5e-4
 
 
@@ -166,6 +175,7 @@ SHIPPED = [
     wide(64, stages=4, warpgroups=4, scales_on="weights"),
     wide(64, stages=3, warpgroups=4, row_tiles=2, scales_on="weights"),
     wide(128, stages=3, warpgroups=2, row_tiles=2, scales_on="weights"),
+    wide(128, stages=2, warpgroups=2, column_tiles=2, scales_on="weights", producer=True),
 ]
 
 

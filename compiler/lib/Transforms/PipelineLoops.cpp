@@ -209,15 +209,16 @@ private:
                                              buildIndex(builder, loc, round)});
     builder.setInsertionPointToStart(all.getBody());
     Value place = all.getRegionIterArg(0), parity = all.getRegionIterArg(1);
+    // Beside the wait, not behind it.
+    IRMapping mapping = mapAddresses(builder, all.getInductionVar());
     Value one = buildIndex(builder, loc, 1);
     // Of a place that nobody has used, the round before counts as done.
     MbarrierWaitOp::create(builder, loc, empty, place,
                            arith::XOrIOp::create(builder, loc, parity, one));
-    FenceAsyncOp::create(builder, loc);
     MbarrierExpectBytesOp::create(builder, loc, full, place,
                                   loads.getStageBytes());
-    copyAll(builder, all.getInductionVar(), place,
-            [](const StagedLoad &) { return true; });
+    for (const StagedLoad &load : loads.staged)
+      copy(builder, load, place, mapping);
     RingPlace next = getNext(builder, {place, parity});
     scf::YieldOp::create(builder, loc, ValueRange{next.place, next.parity});
   }
@@ -382,7 +383,6 @@ private:
       RingPlace free = getFree(builder);
       // Of a place that nobody has used, the round before counts as done.
       MbarrierWaitOp::create(builder, loc, empty, free.place, free.parity);
-      FenceAsyncOp::create(builder, loc);
       MbarrierExpectBytesOp::create(builder, loc, full, free.place,
                                     loads.getStageBytes());
       copyAll(builder, next, free.place,
@@ -401,18 +401,32 @@ private:
   /// Begins the copies of iteration `number` to a place.
   void copyAll(OpBuilder &builder, Value number, Value place,
                function_ref<bool(const StagedLoad &)> isMeant) {
-    IRMapping mapping = before;
-    mapping.map(loop.getInductionVar(), number);
+    IRMapping mapping = mapAddresses(builder, number, isMeant);
     for (const StagedLoad &load : loads.staged)
       if (isMeant(load))
         copy(builder, load, place, mapping);
   }
 
+  /// Computes what the copies of iteration `number` need.
+  IRMapping mapAddresses(
+      OpBuilder &builder, Value number,
+      function_ref<bool(const StagedLoad &)> isMeant = [](const StagedLoad &) {
+        return true;
+      }) {
+    IRMapping mapping = before;
+    mapping.map(loop.getInductionVar(), number);
+    for (const StagedLoad &load : loads.staged) {
+      if (!isMeant(load))
+        continue;
+      for (Operation *op : load.addressOps)
+        if (!mapping.contains(op->getResult(0)))
+          builder.clone(*op, mapping);
+    }
+    return mapping;
+  }
+
   void copy(OpBuilder &builder, const StagedLoad &staged, Value place,
-            IRMapping &mapping) {
-    for (Operation *op : staged.addressOps)
-      if (!mapping.contains(op->getResult(0)))
-        builder.clone(*op, mapping);
+            const IRMapping &mapping) {
     LoadGlobalOp load = staged.load;
     SmallVector<Value> from;
     for (Value offset : load.getOffsets())

@@ -191,8 +191,9 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     DecodePlan plan = *found;
     CodedWeights weights = getWeights(first);
     auto hasOffset = [&] {
-      return llvm::any_of(getRows(plan, weights),
-                          [](const DecodePlan::Row &row) { return row.offset; });
+      return llvm::any_of(
+          getRows(plan, weights),
+          [](const DecodePlan::Row &row) { return row.offset; });
     };
     if (hasOffset())
       if (Result<DecodePlan> other = complement(plan, getPlacement(weights)))

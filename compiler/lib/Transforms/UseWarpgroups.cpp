@@ -16,8 +16,10 @@
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/ScopeExit.h"
 
 namespace lowlp {
 #define GEN_PASS_DEF_USEWARPGROUPS
@@ -286,6 +288,12 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
           << kMostUnderWay << ", but is " << mostUnderWay;
       return signalPassFailure();
     }
+    bool hasProducts = false;
+    auto dropUnused = llvm::make_scope_exit([&] {
+      // Registers are exchanged by warpgroups.
+      if (!hasProducts)
+        kernel->removeAttr(LowlpDialect::kExchangeRegistersAttrName);
+    });
     if (!target->getSupport(Feature::Wgmma).isNative())
       return;
     int64_t numDots = 0;
@@ -298,8 +306,12 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       products.insert(dot);
       blocks.insert(dot->getBlock());
     });
-    for (Block *block : blocks)
+    for (Block *block : blocks) {
       BlockScheduler(*block, products, mostUnderWay).run();
+      if (kernel->hasAttr("lowlp.turns"))
+        takeTurns(*block);
+    }
+    hasProducts = !products.empty();
     numProducts += products.size();
     eraseUnused();
     std::string note = std::to_string(products.size()) + " of " +
@@ -312,9 +324,32 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
   }
 
 private:
+  static constexpr int64_t kThreadsPerWarpgroup = 128;
   static constexpr int64_t kDefaultUnderWay = 2;
   /// What wgmma_wait can tell apart, and the one that was just begun.
   static constexpr int64_t kMostUnderWay = 8;
+
+  /// Lets the warpgroups begin the products of an iteration one after the
+  /// other. The products of one then run beside what another does for its next,
+  /// rather than that all decode at once and multiply at once.
+  static void takeTurns(Block &block) {
+    auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
+    auto kernel = block.getParentOp()->getParentOfType<KernelOp>();
+    if (!loop || loop->getParentOp() != kernel ||
+        kernel.getNumThreads() < 2 * kThreadsPerWarpgroup)
+      return;
+    Location loc = loop.getLoc();
+    OpBuilder builder(loop);
+    GiveTurnOp::create(builder, loc, /*first=*/true);
+    auto products = block.getOps<WgmmaOp>();
+    builder.setInsertionPoint(*products.begin());
+    TakeTurnOp::create(builder, loc);
+    Operation *last = nullptr;
+    for (auto commit : block.getOps<WgmmaCommitOp>())
+      last = commit;
+    builder.setInsertionPointAfter(last);
+    GiveTurnOp::create(builder, loc, /*first=*/false);
+  }
 
   /// Puts a fence before the barrier behind which a product reads what threads
   /// have stored. Fails where there is no barrier in the product's block.

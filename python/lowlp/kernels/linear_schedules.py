@@ -23,15 +23,18 @@ from ..dtypes import dtype
 from ..language.control_flow import MAX_STAGES
 from ..targets import target
 from .linear_operands import NUMPY_TYPES
+from .linear_shares import shared_tiles
 from .linear_spec import ROW_TILES, WARPS, LinearSpec, Schedule
 from .linear_streaming import can_stream
 from .linear_wide import can_go_wide, tiles_of_warp
 
-CLASSES: Final = (16, 32, 64, 128)
+CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
 
 _FEW: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
+_COLUMNS: Final = (8, 16, 32, 64, 128)
+"""Of a product; blocks of many rows take several side by side, or several one after the other."""
 _STREAMED_COLUMNS: Final = 32
 """The most columns of a tile without warpgroups."""
 _LEAST_FILLED: Final = 0.45
@@ -85,8 +88,8 @@ def schedule_for(spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant
 
 def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a") -> Schedule:
     """A division of the work with the columns that m rows need, and as many stages as fit."""
-    widest = CLASSES[-1] if division.warpgroups else _STREAMED_COLUMNS
-    columns = next((columns for columns in (8, *CLASSES) if m <= columns), widest)
+    widest = division.columns if division.warpgroups else _STREAMED_COLUMNS
+    columns = next((columns for columns in _COLUMNS if m <= columns), widest)
     device = device_like(arch)
     if columns < _FEW:
         # As many blocks share the work as for more rows, so that sums are the same.
@@ -111,7 +114,7 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if not schedule.warpgroups:
         groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
-    x = schedule.columns * schedule.stage_k * 2
+    x = schedule.columns_of_block * schedule.stage_k * 2
     scales = groups * max(128 * schedule.row_tiles, schedule.rows * NUMPY_TYPES[spec.scale].itemsize)
     return weights + x + scales * (2 if spec.corrector else 1)
 
@@ -146,18 +149,21 @@ def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Sched
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     """An estimate of what a thread needs: sums of a tile and of a group, fragments, words."""
     if schedule.warpgroups:
-        sums = schedule.row_tiles * schedule.columns // 2 * (2 if schedule.scales_on == "sums" else 1)
+        sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if schedule.scales_on == "sums" else 1)
         return 28 + sums + 8 * schedule.under_way
     sums = schedule.row_tiles * schedule.columns // 2
     return 24 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
 
 
 def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
-    # Registers are given to four warps at a time.
-    threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
-    registers = _registers(spec, schedule)
-    enough = registers <= 240 and registers * threads <= 64 * 1024
-    return enough and _stages(spec, schedule, device) >= (2 if schedule.stage_k >= 256 else 3)
+    if schedule.exchanges_registers:
+        most = {1: 240, 2: 232, 3: 152, 4: 104}[schedule.warpgroups]
+    else:
+        # Registers are given to four warps at a time.
+        threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
+        most = min(240, 64 * 1024 // threads)
+    least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
+    return _registers(spec, schedule) <= most and _stages(spec, schedule, device) >= least
 
 
 def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
@@ -216,10 +222,15 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
 
 
 def _wide(rows: int, products: int) -> Iterator[Schedule]:
-    divisions = itertools.product((2, 3, 4), (1, 2), (2, 4), ("sums", "weights"), (True, False), (1, 2))
-    for warpgroups, row_tiles, steps, scales_on, producer, blocks in divisions:
+    """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
+    if rows < 128:
+        columns_of_block, forms = [(rows, 1)], itertools.product((2, 4), (True, False), (1, 2))
+    else:
+        columns_of_block, forms = [(64, 1), (128, 1), (128, 2)], itertools.product((1, 2, 4, 8), (True,), (1,))
+    divisions = itertools.product((2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block)
+    for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles) in divisions:
         yield Schedule(
-            columns=rows,
+            columns=columns,
             stages=2,
             warpgroups=warpgroups,
             row_tiles=row_tiles * products,
@@ -227,12 +238,13 @@ def _wide(rows: int, products: int) -> Iterator[Schedule]:
             scales_on=scales_on,
             producer=producer,
             blocks_per_sm=blocks,
+            column_tiles=column_tiles,
         )
 
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
-    if spec.rows_of_unit < 64:
+    if spec.rows_of_unit < 64 or rows > 64:
         return
     # The sums of 64 columns leave no room for a second tile of them, nor for what copies need.
     forms = (("sums", True), ("sums", False), ("weights", True)) if rows == 32 else (("weights", True),)
@@ -258,7 +270,7 @@ _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1
 def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
     """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
     none is shared."""
-    tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
+    tiles = -(-m // schedule.columns_of_block) * -(-spec.n // schedule.rows)
     if not schedule.share_tiles:
         return tiles
     resident = multiprocessors * schedule.blocks_per_sm
@@ -270,7 +282,7 @@ def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: in
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
     """What the kernel would take, in microseconds, from cold caches."""
     if schedule.warpgroups:
-        return _estimated_wide_us(spec, schedule, m, device)
+        return (_estimated_wide_us if m <= 64 else _estimated_us_of_many)(spec, schedule, m, device)
     tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
     stages_of_tile = -(-spec.k // schedule.stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
@@ -329,6 +341,37 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
 
 
+def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups for many rows of x, as an H200 took it (ADR 0020): stage by stage, products, and most of
+    the decoding, which is waited for at the end of each; then what shared tiles cost."""
+    rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
+    tiles = -(-m // columns) * -(-spec.n // rows)
+    stages_of_tile = -(-spec.k // stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    shared = shared_tiles(tiles, blocks) if schedule.share_tiles else 0
+    stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
+
+    products = rows * columns * stage_k / 2048
+    decode = _DECODE[spec.bits] + (3 if spec.table else 0) + (1.5 if schedule.scales_on == "weights" else 0.5)
+    decoding = rows * stage_k / 2 * (decode + 1.2) / 100
+    if schedule.scales_on == "sums":
+        decoding += rows * columns / 100 * -(-stage_k // spec.group_size)
+    cycles = max(products + 350 + 1.1 * decoding, 1.3 * decoding, stage_bytes(spec, schedule) / 40)
+    codes = spec.rows_of_unit // (16 * tiles_of_warp(spec, schedule))
+    if codes > 1 and codes * schedule.steps * schedule.row_tiles * spec.bits > 24:
+        # Each warp of a unit has code of its own, more than the cache of instructions holds.
+        cycles *= 1.8
+    compute = stages * cycles / device.cycles_per_us
+
+    per_group = 2 if spec.corrector else 1
+    weight_bytes = spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group
+    memory = (weight_bytes + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
+    ending = (
+        2.0 + rows * columns / 30000 + (2.0 + 3 * rows * columns / 32768 * max(1, blocks / shared) if shared else 0)
+    )
+    return device.launch_us + max(compute, memory) + ending
+
+
 @functools.lru_cache(maxsize=4096)
 def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
     """The candidate that is best by estimate; None where there is none. Small and full numbers of rows count alike."""
@@ -369,7 +412,8 @@ def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
         if entry["kind"] != kind_of(spec) or entry["m"] != rows:
             continue
         far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
-        schedule = _for_products(spec, Schedule(**entry["schedule"]), rows, arch)
+        measured = Schedule(**{"columns": min(rows, _COLUMNS[-1]), **entry["schedule"]})
+        schedule = _for_products(spec, measured, rows, arch)
         fits = schedule and schedule.stage_k <= spec.k and _fills(spec, schedule, rows)
         if far < distance and fits and entry["arch"] == arch:
             best, distance = schedule, far
@@ -386,9 +430,16 @@ def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) ->
     if has_program(measured) or spec.products == 1:
         return measured if has_program(measured) else None
     row_tiles = spec.products * measured.row_tiles
-    for producer, steps in itertools.product((measured.producer, False), (measured.steps, measured.steps // 2)):
+    choices = itertools.product(
+        sorted({measured.column_tiles, 1}, reverse=True),
+        (measured.producer, False),
+        (measured.steps, measured.steps // 2),
+    )
+    for column_tiles, producer, steps in choices:
         if steps and row_tiles in ROW_TILES:
-            wider = dataclasses.replace(measured, row_tiles=row_tiles, steps=steps, producer=producer)
+            wider = dataclasses.replace(
+                measured, row_tiles=row_tiles, column_tiles=column_tiles, steps=steps, producer=producer
+            )
             if has_program(wider) and _fits(spec, for_rows(spec, wider, rows, arch), device_like(arch)):
                 return wider
     return None

@@ -9,10 +9,14 @@ many blocks are resident.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from .. import language as ll
 from ..layouts import local, spatial
+
+# One in so many blocks may be idle on average, rather than that tiles are shared.
+_FEW_IDLE = 16
 
 
 class Share(NamedTuple):
@@ -23,14 +27,104 @@ class Share(NamedTuple):
     shares: ll.Scalar
     begin: ll.Scalar
     end: ll.Scalar
+    in_waves: bool = False
+    """Whether whole tiles follow those that are shared."""
+
+
+@dataclass(frozen=True)
+class Waves:
+    """A share of the first tiles, and behind them whole tiles, each `blocks` tiles from the one before."""
+
+    share: Share
+    blocks: ll.Scalar
+    stages_of_tile: int
+    whole_tiles: ll.Scalar
+
+    @property
+    def count(self) -> ll.Scalar:
+        """How many stages the block has."""
+        return self.share.end - self.share.begin + self.whole_tiles * self.stages_of_tile
+
+    def number_of(self, done: ll.Scalar) -> ll.Scalar:
+        """The stage that comes behind `done` others, counted from the first stage of the first tile."""
+        share, stages = self.share, self.stages_of_tile
+        # 0 in the share, and from 1 on the whole tiles: all are taken from the end, so that only the start differs.
+        tile = ll.maximum(done - (share.end - share.begin) + stages, 0) // stages
+        start = share.total + (share.block - self.blocks) * stages - share.begin
+        number = share.end - 1 - done + ll.minimum(tile, 1) * start + tile * ((self.blocks + 1) * stages)
+        return _small(number)
 
 
 def share_of(block: ll.Scalar, blocks: ll.Scalar, total: ll.Scalar) -> Share:
     """The part of block number `block` of `blocks`; empty for those that get nothing."""
-    shares = ll.minimum(blocks, total)
-    begin = ll.minimum(block, shares) * total // shares
-    end = ll.minimum(block + 1, shares) * total // shares
+    return _cut(block, ll.minimum(blocks, total), total)
+
+
+def _cut(block: ll.Scalar, shares: ll.Scalar, total: ll.Scalar) -> Share:
+    begin = _small(ll.minimum(block, shares) * total) // shares
+    end = _small(ll.minimum(block + 1, shares) * total) // shares
     return Share(block, total, shares, begin, end)
+
+
+def shared_tiles(tiles: int, blocks: int) -> int:
+    """How many tiles are shared where they are divided by `share_in_waves`."""
+    waves, rest = divmod(tiles, blocks)
+    if not rest or _FEW_IDLE * (blocks - rest) <= blocks * (waves + 1):
+        return 0
+    return rest + (blocks if waves else 0)
+
+
+def share_in_waves(block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages_of_tile: int) -> Waves:
+    """The part of a block where tiles are many: blocks take whole tiles, one wave of them after the other. What the
+    last wave lacks, and the one before it, they share; nothing, where the last wave is nearly full."""
+    blocks, tiles = _small(blocks), _small(tiles)
+    waves, rest = tiles // blocks, tiles % blocks
+    # Idle are blocks - rest of the last wave, if there is one.
+    is_uneven = ll.minimum(rest, 1) * ll.minimum(ll.maximum(_FEW_IDLE * (blocks - rest) - blocks * (waves + 1), 0), 1)
+    shared = is_uneven * (rest + ll.minimum(waves, 1) * blocks)
+    whole = _small(ll.maximum(tiles - shared - block + blocks - 1, 0)) // blocks
+    total = _small(shared * stages_of_tile)
+    share = _cut(block, ll.maximum(ll.minimum(blocks, total), 1), total)
+    return Waves(share._replace(in_waves=True), blocks, stages_of_tile, whole)
+
+
+class Grid(NamedTuple):
+    """The order of tiles: `band` columns are taken together, row by row, so that what blocks multiply at about the same
+    time shares weights and x. The last band may have fewer columns. In place of a division by their number, which is
+    known at the launch only, there is a product with 2^`bits` divided by it, rounded up."""
+
+    rows: int
+    columns: ll.Scalar
+    band: int
+    bits: int
+    fewer: ll.Scalar
+    reciprocal: ll.Scalar
+
+    def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
+        """The row and the column of a tile."""
+        first = tile // (self.band * self.rows) * self.band
+        rest = tile - first * self.rows
+        has_fewer = ll.minimum(ll.maximum(first + self.band - self.columns, 0), 1)
+        width = self.band + has_fewer * (self.fewer - self.band)
+        whole = (1 << self.bits) // self.band
+        scaled = rest * (whole + has_fewer * (self.reciprocal - whole))
+        row = ll.assume_range(scaled, 0, 1 << 32) // (1 << self.bits)
+        return row, first + rest - row * width
+
+
+def grid_of(rows: int, columns: ll.Scalar, most: int) -> Grid:
+    """So many tiles, in bands of at most so many columns, a power of two; of fewer where rows are very many."""
+    # Quotients are exact below 2^bits / band, and products below 2^32.
+    band = next(band for band in (most >> halvings for halvings in range(32)) if band <= 1 or rows * band <= 1 << 15)
+    bits = (rows * band * band).bit_length()
+    columns = _small(columns)
+    fewer = ll.maximum((columns - 1) % band + 1, 1)
+    return Grid(rows, columns, band, bits, fewer, ll.ceildiv(1 << bits, fewer))
+
+
+def _small(number: ll.Scalar) -> ll.Scalar:
+    """A number of 0 to 2^31 - 1, as LLVM knows too behind this: then divisions take fewer instructions."""
+    return ll.assume_range(number, 0, 1 << 31) % (1 << 31)
 
 
 @ll.inline
@@ -60,7 +154,10 @@ def end_tile(
     parts_of_tile = range(len(sums) // products)
     tile = number // stages_of_tile
     first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
-    if (number == first) & (share.end >= behind):
+    is_whole = share.end >= behind
+    if share.in_waves:
+        is_whole = is_whole | (number >= share.total)
+    if (number == first) & is_whole:
         for part in parts_of_tile:
             finish(part, sums[part * products : (part + 1) * products], row, column)
     else:
@@ -79,7 +176,7 @@ def end_tile(
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
             # The block that has the tile's first stage.
-            begin = ((first + 1) * share.shares - 1) // share.total
+            begin = _small((first + 1) * share.shares - 1) // share.total
             ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
             for part in parts_of_tile:
                 complete = []

@@ -49,6 +49,7 @@ class Schedule:
     are of 64 rows and of a warpgroup, and the following count:
 
     warpgroups     of a block: 1 to 4
+    column_tiles   of `columns`, side by side, for which a block decodes its weights once: 1 or 2
     scales_on      'sums', or 'weights', which rounds the products of weights and scales
     under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
     """
@@ -69,6 +70,7 @@ class Schedule:
     warpgroups: int = 0
     scales_on: str = "sums"
     under_way: int = 2
+    column_tiles: int = 1
 
     def __post_init__(self) -> None:
         choices = (
@@ -88,6 +90,7 @@ class Schedule:
             ("warpgroups", (0, 1, 2, 3, 4)),
             ("scales_on", ("sums", "weights")),
             ("under_way", tuple(range(1, 9))),
+            ("column_tiles", (1, 2)),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:
@@ -104,9 +107,24 @@ class Schedule:
         return 128 * self.warpgroups or 32 * self.warps * self.slices
 
     @property
+    def exchanges_registers(self) -> bool:
+        """Whether the producer is a warpgroup, whose registers the others get: where a block has an SM of its own."""
+        return self.producer and self.warpgroups > 1 and self.blocks_per_sm == 1
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether warpgroups begin their products in turn: two whose products are long."""
+        return self.warpgroups == 2 and self.columns >= 128
+
+    @property
     def rows(self) -> int:
         """Rows of W, columns of y, that a block with stages takes."""
         return self.row_tiles * (64 * self.warpgroups or 16 * self.warps)
+
+    @property
+    def columns_of_block(self) -> int:
+        """Rows of x that a block takes."""
+        return self.columns * self.column_tiles
 
     @property
     def step_k(self) -> int:

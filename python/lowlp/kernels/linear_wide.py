@@ -8,7 +8,8 @@ stages (`linear_shares`), and the loads of a stage are begun some stages ahead.
     segment  the steps of a stage that share a scale
     stage    some steps
     part     16 rows of W for each of the warps of 1 to 4 warpgroups, or 32 or 64 that are a unit of few bits
-    block    some parts, which multiply by the same x; with gate and up, half of them of each, in pairs
+    block    some parts, one above the other; with gate and up, half of them of each, in pairs. They multiply by the
+             same x, 1 or 2 tiles of columns side by side, for which a part is decoded once
     piece    what one product takes: a part's rows by so much of K that a warp has 16 registers of weights
 
 Scales go to one of two places:
@@ -20,6 +21,8 @@ With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2
 """
 
 from __future__ import annotations
+
+import itertools
 
 from .. import language as ll
 from ..layouts import column_local, column_spatial, local, reduce, spatial
@@ -37,13 +40,15 @@ from .linear_parts import (
     prescale_of_codes,
     streamed_views,
 )
-from .linear_shares import end_tile, share_of
+from .linear_shares import end_tile, grid_of, share_in_waves
 from .linear_spec import LinearSpec, Schedule
 
 _STEPS = UNIT_K // STEP_K
 _TILE_ROWS = 16
 _STORED_ROWS = 8
 _COLUMNS_AT_ONCE = 16
+# Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
+_BAND = 2048
 
 
 class _Layouts:
@@ -87,7 +92,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
     pieces = tiles_of_warp(spec, schedule)
     rows_of_part = 64 * schedule.warpgroups * pieces
-    parts = schedule.rows // rows_of_part
+    parts, column_tiles = schedule.rows // rows_of_part, schedule.column_tiles
+    # Sums are held by part of y, tile of columns, and gate and up.
+    sums_of = list(itertools.product(range(parts // spec.products), range(column_tiles), range(spec.products)))
     stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.columns_of_y // rows)
     segment = min(spec.group_size, schedule.stage_k)
     on_weights = schedule.scales_on == "weights"
@@ -111,7 +118,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         if spec.dependent_launch:
             ll.launch_dependents()
         (block,) = ll.block_indices()
-        share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
+        tiles_of_columns = ll.ceildiv(m, schedule.columns_of_block)
+        work = share_in_waves(block, blocks, tiles_of_columns * tiles_of_rows, stages_of_tile)
+        grid = grid_of(tiles_of_rows, tiles_of_columns, max(1, _BAND // schedule.columns_of_block))
         x_view, w_view, s_view, c_view, _ = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
         y_view = ll.view_global(y, shape=[m, spec.columns_of_y])
         r_view = None
@@ -131,8 +140,8 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             first = part % spec.products * spec.packed_rows_of_product
             return row + (part // spec.products * rows_of_part + first)
 
-        def zero_sums() -> ll.Tile:
-            return ll.full(0.0, "f32", layout=layouts.sums)
+        def zero_sums() -> tuple[ll.Tile, ...]:
+            return tuple(ll.full(0.0, "f32", layout=layouts.sums) for _ in sums_of)
 
         @ll.inline
         def of_rows(view, group, row):  # type: ignore[no-untyped-def]
@@ -157,7 +166,12 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             results = list(sums)
             for piece in range(pieces):
                 first_step = piece * (_STEPS // pieces)
-                x_tile = ll.load_global(x_view, offsets=[unit, column, first_step * STEP_K], layout=layouts.x)
+                x_tiles = [
+                    ll.load_global(
+                        x_view, offsets=[unit, column + tile * columns, first_step * STEP_K], layout=layouts.x
+                    )
+                    for tile in range(column_tiles)
+                ]
                 for part in range(parts):
                     codes = ll.load_packed(
                         w_view,
@@ -169,7 +183,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     if factors:
                         scale, zero = factors[part]
                         values = (values if zero is None else values - zero) * scale
-                    results[part] = ll.dot(values, ll.transpose(x_tile), results[part])
+                    for tile, x_tile in enumerate(x_tiles):
+                        index = sums_of.index((part // spec.products, tile, part % spec.products))
+                        results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
             return tuple(results)
 
         @ll.inline
@@ -178,18 +194,21 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             group = unit // (spec.group_size // UNIT_K)
             rows_of_parts = [row_of(part, row) for part in range(parts)]
             factors = [factors_of(group, part_row) for part_row in rows_of_parts] if on_weights else []
-            raw = acc if on_weights else tuple(zero_sums() for _ in range(parts))
+            raw = acc if on_weights else zero_sums()
             for step in range(segment // UNIT_K):
                 raw = multiplied(raw, unit + step, group, row, column, factors)
             if on_weights:
                 return raw
             scales_of_parts = [as_f32(of_rows(s_view, group, part_row), spec.scale) for part_row in rows_of_parts]
-            return tuple(ll.fma(scales_of_parts[part], raw[part], acc[part]) for part in range(parts))
+            return tuple(
+                ll.fma(scales_of_parts[part * spec.products + product], raw[index], acc[index])
+                for index, (part, _, product) in enumerate(sums_of)
+            )
 
         @ll.inline
         def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
             """Stores a part of y of the tile that begins at `row` and `column`, of which `sums` has all products."""
-            row = row + part * rows_of_part
+            row, column = row + part // column_tiles * rows_of_part, column + part % column_tiles * columns
             if spec.table:
                 sums = tuple(acc * table_unscale for acc in sums)
             elif prescale_of_codes(spec) != 1.0:
@@ -198,20 +217,21 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             # As rows of y, along which accesses are wide.
             ll.store_global(ll.transpose(ll.convert_layout(result, layouts.stored)), y_view, offsets=[column, row])
 
-        acc = tuple(zero_sums() for _ in range(parts))
-        for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):
-            number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
+        acc = zero_sums()
+        for done in ll.range(work.count, stages=schedule.stages, producer=schedule.producer):
+            number = work.number_of(done)
             tile, stage = number // stages_of_tile, number % stages_of_tile
-            row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns
+            row, column = grid.place_of(tile)
+            row, column = row * rows, column * schedule.columns_of_block
             for segment_of_stage in range(schedule.stage_k // segment):
                 unit = stage * (schedule.stage_k // UNIT_K) + segment_of_stage * (segment // UNIT_K)
                 acc = with_segment(acc, unit, row, column)
-            if (stage == 0) | (number == share.begin):
+            if (stage == 0) | (number == work.share.begin):
                 end_tile(
-                    share,
+                    work.share,
                     number,
                     stages_of_tile,
-                    lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
+                    lambda m: (ll.ceildiv(m, schedule.columns_of_block) * tiles_of_rows,),
                     acc,
                     threads,
                     finish,
@@ -220,7 +240,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     spec.products,
                     schedule.parts_type,
                 )
-                acc = tuple(zero_sums() for _ in range(parts))
+                acc = zero_sums()
 
     return ll.make_kernel(
         body,
@@ -236,7 +256,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         table_form=schedule.table_form,
         table_copies=schedule.table_copies,
         matrix_unit="warpgroup",
-        products_under_way=schedule.under_way,
+        products_under_way=min(8, schedule.under_way * column_tiles),
+        exchange_registers=schedule.exchanges_registers,
+        turns=schedule.takes_turns,
     )
 
 

@@ -216,6 +216,8 @@ def make_kernel(
     table_copies: int = 0,
     matrix_unit: str = "warp",
     products_under_way: int = 2,
+    exchange_registers: bool = False,
+    turns: bool = False,
     decode_offsets: str = "auto",
 ) -> Kernel:
     """A kernel whose parameters are chosen by a program.
@@ -227,6 +229,10 @@ def make_kernel(
     matrix_unit         what makes products whose operand b is a transposed load of shared memory, where optimised:
                         'warp', or 'warpgroup' where the architecture has `wgmma`
     products_under_way  of warpgroups at once, 1 to 8: as many operands a are held in registers
+    exchange_registers  a producer is a whole warpgroup, which gives its registers to those that multiply; for blocks
+                        that have an SM of their own
+    turns               warpgroups begin the products of an iteration one after the other, so that one multiplies
+                        beside what another does before and behind
     decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
 
     All else is as for `kernel`.
@@ -260,6 +266,10 @@ def make_kernel(
         schedule["decode_offsets"] = decode_offsets
     if matrix_unit != "warp":
         schedule |= {"matrix_unit": matrix_unit, "products_under_way": products_under_way}
+        if exchange_registers:
+            schedule["exchange_registers"] = 1
+        if turns:
+            schedule["turns"] = 1
     return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)
 
 

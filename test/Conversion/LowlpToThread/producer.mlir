@@ -5,7 +5,7 @@
 // CHECK-LABEL: gpu.func @producer
 // CHECK-SAME: known_block_size = array<i32: 96, 1, 1>
 // CHECK-SAME: lowlp.dependent_launch
-// CHECK-SAME: lowlp.producer_warp
+// CHECK-SAME: lowlp.producer_threads = 32
 // CHECK: simt.mbarrier_init %[[FULL:.*]][%{{.*}}] arrivals 1 : <shared>
 // CHECK: simt.mbarrier_init %[[EMPTY:.*]][%{{.*}}] arrivals 2 by_warps : <shared>
 // CHECK: gpu.barrier
@@ -78,5 +78,44 @@ lowlp.kernel @first_thread() attributes {grid = affine_map<() -> (1)>, num_threa
       lowlp.mbarrier_expect_bytes %full[%i] bytes 64 : !lowlp.mbarriers<2>
     }
   }
+  lowlp.return
+}
+
+// The producer is a warpgroup behind the two of the kernel, which gives them its registers: of 65536, 384 threads begin with
+// 168 each.
+// CHECK-LABEL: gpu.func @exchange_registers
+// CHECK-SAME: known_block_size = array<i32: 384, 1, 1>
+// CHECK-SAME: lowlp.launch_registers = 168
+// CHECK-SAME: lowlp.producer_threads = 128
+// CHECK: arith.cmpi uge, %{{.*}}, %c256 : index
+// CHECK: simt.leave_barriers
+// CHECK-NEXT: simt.set_registers 40{{$}}
+// CHECK-NEXT: arith.cmpi eq, %{{.*}}, %c256 : index
+// CHECK: simt.exit
+// CHECK: simt.set_registers 232 takes
+// CHECK: simt.barrier threads 256
+lowlp.kernel @exchange_registers() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, lowlp.exchange_registers = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
+  lowlp.producer_warp {
+    lowlp.mbarrier_expect_bytes %full[%c0] bytes 64 : !lowlp.mbarriers<1>
+  }
+  lowlp.mbarrier_wait %full[%c0] parity %c0 : !lowlp.mbarriers<1>
+  lowlp.synchronize
+  lowlp.return
+}
+
+// The last of the warpgroups gives the first turn.
+// CHECK-LABEL: gpu.func @turns
+// CHECK: %[[IS_LAST:.*]] = arith.cmpi uge, %{{.*}}, %c128 : index
+// CHECK-NEXT: scf.if %[[IS_LAST]] {
+// CHECK-NEXT: simt.give_turn of 2
+// CHECK-NEXT: }
+// CHECK-NEXT: simt.take_turn of 2
+// CHECK-NEXT: simt.give_turn of 2
+lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64} {
+  lowlp.give_turn first
+  lowlp.take_turn
+  lowlp.give_turn
   lowlp.return
 }

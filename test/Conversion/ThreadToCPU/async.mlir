@@ -43,6 +43,7 @@ module attributes {gpu.container_module} {
       // CHECK: llvm.call @lowlpCpuLeaveBarriers(%[[THREAD]])
       simt.leave_barriers
       // CHECK: llvm.call @lowlpCpuBarrier(%[[THREAD]],
+      simt.set_registers 40
       simt.barrier threads 256
       gpu.return
     }

@@ -24,6 +24,9 @@ module attributes {gpu.container_module} {
         : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
       // CHECK: llvm.call @lowlpCpuWgmmaCommit(%[[THREAD]], %{{.*}})
       simt.wgmma_commit
+      // CHECK-NOT: turn
+      simt.take_turn of 2
+      simt.give_turn of 2
       // CHECK: llvm.call @lowlpCpuWgmmaWait(%[[THREAD]], %{{.*}}, %[[SITE:[0-9]+]])
       // CHECK: llvm.call @lowlpCpuWgmmaTake(%[[THREAD]], %[[U]], %[[SUMS]], %[[SITE]])
       // CHECK: llvm.load %[[SUMS]] : !llvm.ptr -> vector<4xf32>

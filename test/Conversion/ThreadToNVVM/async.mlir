@@ -5,8 +5,9 @@ module attributes {gpu.container_module} {
     // CHECK: llvm.mlir.global external @lowlp_shared_memory() {addr_space = 3 : i32, alignment = 1024 : i64}
     // CHECK-LABEL: llvm.func @all(
     // CHECK-SAME: %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant})
+    // CHECK-SAME: nvvm.maxnreg = 168 : i32
     gpu.func @all(%g: !simt.ptr<global>, %i: i64, %parity: i32, %map: !simt.tensor_map) kernel attributes {
-        known_block_size = array<i32: 32, 1, 1>, lowlp.grid = affine_map<() -> (1)>, lowlp.tensor_maps = [{}]} {
+        known_block_size = array<i32: 32, 1, 1>, lowlp.grid = affine_map<() -> (1)>, lowlp.launch_registers = 168 : i64, lowlp.tensor_maps = [{}]} {
       %s = simt.shared_memory 0 : !simt.ptr<shared>
       // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "mbarrier.init.shared::cta.b64 [$0], $1;", "l,r,~{memory}"
       simt.mbarrier_init %s[%i] arrivals 128 : !simt.ptr<shared>
@@ -50,6 +51,10 @@ module attributes {gpu.container_module} {
       // CHECK: nvvm.barrier id = %[[NUMBER]] number_of_threads = %[[THREADS]]
       simt.leave_barriers
       simt.barrier threads 256
+      // CHECK: nvvm.setmaxregister decrease 40
+      simt.set_registers 40
+      // CHECK: nvvm.setmaxregister increase 232
+      simt.set_registers 232 takes
       gpu.return
     }
   }

@@ -39,6 +39,16 @@ module attributes {gpu.container_module} {
         : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
       // CHECK: "wgmma.commit_group.sync.aligned;", "~{memory}"
       simt.wgmma_commit
+      // Warpgroup w takes its turn at barrier 2 + w, and gives the next one at that of the next.
+      // CHECK: %[[THREAD:.*]] = nvvm.read.ptx.sreg.tid.x
+      // CHECK: %[[GROUP:.*]] = llvm.udiv %[[THREAD]], %{{.*}}
+      // CHECK: %[[OWN:.*]] = llvm.add %[[GROUP]], %{{.*}}
+      // CHECK: llvm.inline_asm {{.*}}"bar.sync $0, $1;", "r,r,~{memory}" %[[OWN]], %
+      simt.take_turn of 3
+      // CHECK: %[[NEXT:.*]] = llvm.urem
+      // CHECK: %[[OTHER:.*]] = llvm.add %[[NEXT]], %{{.*}}
+      // CHECK: llvm.inline_asm {{.*}}"bar.arrive $0, $1;", "r,r,~{memory}" %[[OTHER]], %
+      simt.give_turn of 3
       // CHECK: "wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,0,1,2,3,~{memory}"
       %d = simt.wgmma_wait 0 takes %t2 : (!simt.sums<vector<4xf32>>) -> vector<4xf32>
       // CHECK: "wgmma.wait_group.sync.aligned 1;", "~{memory}"

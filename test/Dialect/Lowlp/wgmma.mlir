@@ -18,6 +18,12 @@ lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 
   %t = lowlp.wgmma %a, %b[%c8, %c0, %c0] plus %s : !sums : !a, !b -> !sums
   // CHECK: lowlp.wgmma_commit
   lowlp.wgmma_commit
+  // CHECK: lowlp.give_turn first{{$}}
+  lowlp.give_turn first
+  // CHECK: lowlp.take_turn{{$}}
+  lowlp.take_turn
+  // CHECK: lowlp.give_turn{{$}}
+  lowlp.give_turn
   // CHECK: %[[U:.*]] = lowlp.wgmma %{{.*}}, %{{.*}}[%{{.*}}] plus %{{.*}} : !lowlp.tile<64x16xf32, {{.*}}> :
   %u = lowlp.wgmma %a, %b[%c0, %c0, %c0] plus %c : !c : !a, !b -> !sums
   lowlp.wgmma_commit

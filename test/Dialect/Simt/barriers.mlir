@@ -26,6 +26,10 @@ func.func @mbarriers(%s: !simt.ptr<shared>, %i: i64, %parity: i32) {
   simt.leave_barriers
   // CHECK: simt.barrier threads 256{{$}}
   simt.barrier threads 256
+  // CHECK: simt.set_registers 40{{$}}
+  simt.set_registers 40
+  // CHECK: simt.set_registers 232 takes{{$}}
+  simt.set_registers 232 takes
   // CHECK: simt.wait_for_dependencies{{$}}
   simt.wait_for_dependencies
   // CHECK: simt.launch_dependents{{$}}

@@ -14,6 +14,10 @@ func.func @products(%a: vector<8xf16>, %c: vector<32xf32>, %p: !simt.ptr<shared>
     : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<32xf32>>
   // CHECK: simt.wgmma_commit
   simt.wgmma_commit
+  // CHECK: simt.take_turn of 2{{$}}
+  simt.take_turn of 2
+  // CHECK: simt.give_turn of 2{{$}}
+  simt.give_turn of 2
   // CHECK: %[[D:.*]] = simt.wgmma_wait 0 takes %[[T]] : (!simt.sums<vector<32xf32>>) -> vector<32xf32>
   %d = simt.wgmma_wait 0 takes %t : (!simt.sums<vector<32xf32>>) -> vector<32xf32>
   // CHECK: return %[[D]]

@@ -201,7 +201,7 @@ struct FirstThreadPattern : OpConversionPattern<FirstThreadOp> {
   }
 };
 
-/// The warp lies behind all others.
+/// Its warp, or warpgroup, lies behind all others.
 struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -209,7 +209,11 @@ struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
   matchAndRewrite(ProducerWarpOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
-    int64_t numWorkers = getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>());
+    auto function = op->getParentOfType<gpu::GPUFuncOp>();
+    int64_t numWorkers = getNumWorkers(function);
+    bool givesRegisters =
+        function->hasAttr(simt::SimtDialect::kLaunchRegistersAttrName);
+    RegisterShares registers = getRegisterShares(numWorkers);
     gpu::BarrierOp::create(rewriter, loc);
     Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
     Value begin = arith::ConstantIndexOp::create(rewriter, loc, numWorkers);
@@ -219,9 +223,15 @@ struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
     auto warp =
         scf::IfOp::create(rewriter, loc, compare(arith::CmpIPredicate::uge),
                           /*withElseRegion=*/false);
+    if (givesRegisters)
+      simt::SetRegistersOp::create(rewriter, loc, registers.worker,
+                                   /*takes=*/true);
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(warp.thenBlock());
     simt::LeaveBarriersOp::create(rewriter, loc);
+    if (givesRegisters)
+      simt::SetRegistersOp::create(rewriter, loc, registers.producer,
+                                   /*takes=*/false);
     auto first =
         scf::IfOp::create(rewriter, loc, compare(arith::CmpIPredicate::eq),
                           /*withElseRegion=*/false);

@@ -99,8 +99,15 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
                       rewriter.getUnitAttr());
     int64_t numThreads = static_cast<int64_t>(op.getNumThreads());
     if (!op.getBody().front().getOps<ProducerWarpOp>().empty()) {
-      function->setAttr(kProducerWarpAttrName, rewriter.getUnitAttr());
-      numThreads += kThreadsPerWarp;
+      bool isWarpgroup = op->hasAttr(LowlpDialect::kExchangeRegistersAttrName);
+      int64_t others = isWarpgroup ? kThreadsPerWarpgroup : kThreadsPerWarp;
+      function->setAttr(kProducerThreadsAttrName,
+                        rewriter.getI64IntegerAttr(others));
+      if (isWarpgroup)
+        function->setAttr(
+            simt::SimtDialect::kLaunchRegistersAttrName,
+            rewriter.getI64IntegerAttr(getRegisterShares(numThreads).launch));
+      numThreads += others;
     }
     int32_t blockSize[] = {static_cast<int32_t>(numThreads), 1, 1};
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));

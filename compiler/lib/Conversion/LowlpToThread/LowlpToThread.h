@@ -103,12 +103,25 @@ mlir::Location getNamedLoc(mlir::Operation *op);
 //===----------------------------------------------------------------------===//
 
 inline constexpr int64_t kThreadsPerWarp = 32;
-/// Of a gpu.func that is launched with a warp more than its tiles have.
-inline constexpr llvm::StringLiteral kProducerWarpAttrName =
-    "lowlp.producer_warp";
+inline constexpr int64_t kThreadsPerWarpgroup = 128;
+/// Of a gpu.func: how many threads it is launched with beside those that hold
+/// tiles. They are the warp, or the warpgroup, that the producer is in.
+inline constexpr llvm::StringLiteral kProducerThreadsAttrName =
+    "lowlp.producer_threads";
 
-/// The threads that hold tiles: all but those of a producer warp.
+/// The threads that hold tiles: all but those of the producer.
 int64_t getNumWorkers(mlir::gpu::GPUFuncOp kernel);
+
+/// How many registers a thread has, all of an SM being the block's.
+struct RegisterShares {
+  /// At the launch, all threads alike.
+  int64_t launch;
+  /// From then on.
+  int64_t producer, worker;
+};
+
+/// The shares of a block with a warpgroup for the producer.
+RegisterShares getRegisterShares(int64_t numWorkers);
 
 /// A barrier of these threads.
 void emitBarrier(mlir::OpBuilder &builder, mlir::Location loc);

@@ -19,6 +19,7 @@
 
 #include "lowlp/IR/Simt.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -253,6 +254,47 @@ private:
   }
 };
 
+static int64_t getNumGroups(Operation *op) {
+  return getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()) /
+         kThreadsPerWarpgroup;
+}
+
+struct TakeTurnPattern : OpConversionPattern<TakeTurnOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TakeTurnOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    simt::TakeTurnOp::create(rewriter, getNamedLoc(op), getNumGroups(op));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct GiveTurnPattern : OpConversionPattern<GiveTurnOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(GiveTurnOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    int64_t numGroups = getNumGroups(op);
+    if (op.getFirst()) {
+      Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
+      Value last = arith::ConstantIndexOp::create(
+          rewriter, loc, (numGroups - 1) * kThreadsPerWarpgroup);
+      Value isLast = arith::CmpIOp::create(
+          rewriter, loc, arith::CmpIPredicate::uge, thread, last);
+      auto branch = scf::IfOp::create(rewriter, loc, isLast,
+                                      /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    simt::GiveTurnOp::create(rewriter, loc, numGroups);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void lowlp::populateWgmmaPatterns(const TypeConverter &converter,
@@ -260,5 +302,6 @@ void lowlp::populateWgmmaPatterns(const TypeConverter &converter,
                                   const WgmmaPlans &plans) {
   MLIRContext *context = patterns.getContext();
   patterns.add<WgmmaPattern>(converter, context, plans);
-  patterns.add<WgmmaCommitPattern, WgmmaWaitPattern>(converter, context);
+  patterns.add<WgmmaCommitPattern, WgmmaWaitPattern, TakeTurnPattern,
+               GiveTurnPattern>(converter, context);
 }

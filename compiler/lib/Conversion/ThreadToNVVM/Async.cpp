@@ -91,6 +91,53 @@ struct LeaveBarriersLowering : ConvertOpToLLVMPattern<simt::LeaveBarriersOp> {
   }
 };
 
+struct SetRegistersLowering : ConvertOpToLLVMPattern<simt::SetRegistersOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::SetRegistersOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    using Action = NVVM::SetMaxRegisterAction;
+    rewriter.replaceOpWithNewOp<NVVM::SetMaxRegisterOp>(
+        op, static_cast<uint32_t>(op.getCount()),
+        op.getTakes() ? Action::increase : Action::decrease);
+    return success();
+  }
+};
+
+/// Behind the barriers of the block each warpgroup has one. In it the warpgroup
+/// meets the one that gives it the turn.
+template <typename Op> struct TurnLowering : ConvertOpToLLVMPattern<Op> {
+  using ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    constexpr int64_t kFirst = 2, kThreads = 128;
+    bool gives = isa<simt::GiveTurnOp>(op);
+    Location loc = op.getLoc();
+    auto i32 = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(
+          rewriter, loc,
+          rewriter.getI32IntegerAttr(static_cast<int32_t>(value)));
+    };
+    Value number =
+        NVVM::ThreadIdXOp::create(rewriter, loc, rewriter.getI32Type());
+    number = LLVM::UDivOp::create(rewriter, loc, number, i32(kThreads));
+    if (gives) {
+      number = LLVM::AddOp::create(rewriter, loc, number, i32(1));
+      number = LLVM::URemOp::create(rewriter, loc, number, i32(op.getGroups()));
+    }
+    number = LLVM::AddOp::create(rewriter, loc, number, i32(kFirst));
+    Assembly ptx(rewriter, loc);
+    std::string barrier = ptx.value32(number);
+    ptx.emit((gives ? "bar.arrive " : "bar.sync ") + barrier + ", " +
+             ptx.number(2 * kThreads) + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct MbarrierInitLowering : ConvertOpToLLVMPattern<simt::MbarrierInitOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -263,7 +310,9 @@ void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
       converter, "fence.proxy.async.shared::cta");
   patterns.add<PlainLowering<simt::CopyBulkCommitOp>>(
       converter, "cp.async.bulk.commit_group");
-  patterns.add<BarrierLowering, LeaveBarriersLowering>(converter);
+  patterns.add<BarrierLowering, LeaveBarriersLowering, SetRegistersLowering,
+               TurnLowering<simt::TakeTurnOp>, TurnLowering<simt::GiveTurnOp>>(
+      converter);
   patterns.add<PlainLowering<simt::WaitForDependenciesOp>>(
       converter, "griddepcontrol.wait");
   patterns.add<PlainLowering<simt::LaunchDependentsOp>>(

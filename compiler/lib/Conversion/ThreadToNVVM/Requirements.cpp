@@ -60,8 +60,9 @@ static Features getRequiredFeatures(Operation *op) {
       })
       .Case<simt::MmaOp>(
           [](simt::MmaOp mma) -> Features { return {getRequiredFeature(mma)}; })
+      // Of the same architectures.
       .Case<simt::WgmmaOp, simt::WgmmaFenceOp, simt::WgmmaCommitOp,
-            simt::WgmmaWaitOp>(
+            simt::WgmmaWaitOp, simt::SetRegistersOp>(
           [](auto) -> Features { return {Feature::Wgmma}; })
       .Case<simt::LdMatrixOp>(
           [](auto) -> Features { return {Feature::LoadMatrix}; })

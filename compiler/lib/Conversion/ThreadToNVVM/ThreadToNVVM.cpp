@@ -86,12 +86,30 @@ static void markTensorMaps(LLVM::LLVMFuncOp kernel, size_t numMaps) {
   }
 }
 
-/// How many tensor maps the description of the kernel names.
-static size_t countTensorMaps(ModuleOp module, StringRef kernel) {
+/// Bounds the registers that threads begin with, if they set that anew.
+static void fixLaunchRegisters(LLVM::LLVMFuncOp kernel,
+                               DictionaryAttr description) {
+  StringRef name = simt::SimtDialect::kLaunchRegistersAttrName;
+  name.consume_front("lowlp.");
+  auto registers = description.getAs<IntegerAttr>(name);
+  if (!registers)
+    return;
+  Builder builder(kernel.getContext());
+  kernel->setAttr(
+      NVVM::NVVMDialect::getMaxnregAttrName(),
+      builder.getI32IntegerAttr(static_cast<int32_t>(registers.getInt())));
+}
+
+/// The description of a kernel; empty for another function.
+static DictionaryAttr findDescription(ModuleOp module, StringRef function) {
   auto kernels = module->getAttrOfType<DictionaryAttr>(kKernelsAttrName);
-  auto description = kernels ? kernels.getAs<DictionaryAttr>(kernel) : nullptr;
-  auto maps =
-      description ? description.getAs<ArrayAttr>("tensor_maps") : nullptr;
+  auto found = kernels ? kernels.getAs<DictionaryAttr>(function) : nullptr;
+  return found ? found : DictionaryAttr::get(module.getContext());
+}
+
+/// How many tensor maps the description of a kernel names.
+static size_t countTensorMaps(DictionaryAttr description) {
+  auto maps = description.getAs<ArrayAttr>("tensor_maps");
   return maps ? maps.size() : 0;
 }
 
@@ -149,8 +167,11 @@ struct ConvertThreadToNVVM
         return signalPassFailure();
       gpuModule.setTargetsAttr(ArrayAttr::get(&getContext(), {target}));
       for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
+        DictionaryAttr description =
+            findDescription(module, function.getName());
         fixBlockSize(function);
-        markTensorMaps(function, countTensorMaps(module, function.getName()));
+        fixLaunchRegisters(function, description);
+        markTensorMaps(function, countTensorMaps(description));
         hoistAllocas(function);
       }
     }

@@ -29,6 +29,8 @@ def LowlpDialect : Dialect {
     static constexpr ::llvm::StringLiteral kConstantAttrName = "lowlp.constant";
     static constexpr ::llvm::StringLiteral kStagesAttrName = "lowlp.stages";
     static constexpr ::llvm::StringLiteral kProducerAttrName = "lowlp.producer";
+    /// Kernel attribute: a producer is a whole warpgroup, which gives its registers to the others.
+    static constexpr ::llvm::StringLiteral kExchangeRegistersAttrName = "lowlp.exchange_registers";
 
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;

@@ -111,4 +111,42 @@ def Lowlp_WgmmaWaitOp : Lowlp_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite
   let hasVerifier = 1;
 }
 
+def Lowlp_TakeTurnOp : Lowlp_Op<"take_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until it is this warpgroup's turn to multiply";
+  let description = [{
+    Between this and `lowlp.give_turn` one warpgroup of the block begins its products, while another does what comes before
+    and behind. Each gives the turn to the next, and the last one to the first; before the first one takes it, a
+    `lowlp.give_turn first` lets it. Results do not depend on it, and the CPU target does nothing.
+
+    ```mlir
+    lowlp.give_turn first
+    scf.for ... {
+      lowlp.take_turn
+      %s = lowlp.wgmma ...
+      lowlp.wgmma_commit
+      lowlp.give_turn
+      %d = lowlp.wgmma_wait 0 takes %s : ...
+    }
+    ```
+
+    Lowers to `simt.take_turn`.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Lowlp_GiveTurnOp : Lowlp_Op<"give_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "let the next warpgroup multiply";
+  let description = [{
+    As `lowlp.take_turn` says; `first` is for the begin.
+
+    ```mlir
+    lowlp.give_turn
+    ```
+
+    Lowers to `simt.give_turn`, with `first` of the last warpgroup alone.
+  }];
+  let arguments = (ins UnitAttr:$first);
+  let assemblyFormat = "(`first` $first^)? attr-dict";
+}
+
 #endif // LOWLP_IR_LOWLPWGMMAOPS_TD

@@ -31,6 +31,22 @@ def Simt_LeaveBarriersOp : Simt_Op<"leave_barriers", [MemoryEffects<[MemRead, Me
   let assemblyFormat = "attr-dict";
 }
 
+def Simt_SetRegistersOp : Simt_Op<"set_registers", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "change how many registers the threads of a warpgroup have";
+  let description = [{
+    All warps of the warpgroup come here together. Registers that one gives back another `takes`, which waits until there
+    are enough (PTX ISA, `setmaxnreg`). The function's attribute `lowlp.launch_registers` says how many a thread begins with.
+    On the CPU target it does nothing.
+
+    ```mlir
+    simt.set_registers 56
+    simt.set_registers 224 takes
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<24>, IntMaxValue<256>]>:$count, UnitAttr:$takes);
+  let assemblyFormat = "$count (`takes` $takes^)? attr-dict";
+}
+
 def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a barrier of those threads that have not left";
   let description = [{

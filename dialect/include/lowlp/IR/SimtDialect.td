@@ -19,6 +19,10 @@ def SimtDialect : Dialect {
     and name where it came from.
   }];
   let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// Attribute of a gpu.func: how many registers its threads begin with, where they set that anew.
+    static constexpr ::llvm::StringLiteral kLaunchRegistersAttrName = "lowlp.launch_registers";
+  }];
 }
 
 class Simt_Op<string mnemonic, list<Trait> traits = []> : Op<SimtDialect, mnemonic, traits>;

@@ -119,4 +119,33 @@ def Simt_WgmmaWaitOp : Simt_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>
   let hasVerifier = 1;
 }
 
+def Simt_TakeTurnOp : Simt_Op<"take_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until it is this warpgroup's turn";
+  let description = [{
+    Of the `groups` first warpgroups of the block, each of which gives the turn to the next, the last one to the first. All
+    their threads come here (PTX ISA, `barrier.sync` of two warpgroups). It changes no result: on the CPU target it does
+    nothing.
+
+    ```mlir
+    simt.take_turn of 2
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<2>, IntMaxValue<8>]>:$groups);
+  let assemblyFormat = "`of` $groups attr-dict";
+}
+
+def Simt_GiveTurnOp : Simt_Op<"give_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "let the next warpgroup take its turn";
+  let description = [{
+    As `simt.take_turn` says. It does not wait (PTX ISA, `barrier.arrive`). Before the first turn is taken the last
+    warpgroup gives it to the first.
+
+    ```mlir
+    simt.give_turn of 2
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<2>, IntMaxValue<8>]>:$groups);
+  let assemblyFormat = "`of` $groups attr-dict";
+}
+
 #endif // LOWLP_IR_SIMTWGMMAOPS_TD

@@ -38,10 +38,11 @@ def inner_loop(listing: list[str]) -> list[str]:
 
 @needs_nvdisasm
 @pytest.mark.parametrize("producer", [False, True])
-def test_the_inner_loop_of_int4(producer: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("share_tiles", [False, True])
+def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Path) -> None:
     """A warp has 64 rows and 64 of K in an iteration: 64 bytes of weights a lane, 64 pairs of them."""
     spec = LinearSpec(n=4096, k=4096, weight="int4", group_size=128, aligned=True)
-    schedule = Schedule(columns=8, warps=2, row_tiles=4, slices=2, stages=3, producer=producer)
+    schedule = Schedule(columns=8, warps=2, row_tiles=4, slices=2, stages=3, producer=producer, share_tiles=share_tiles)
     listing = listing_of(spec, schedule, tmp_path / "kernel.cubin")
     loop = inner_loop(listing)
     count = Counter(loop)
@@ -52,9 +53,10 @@ def test_the_inner_loop_of_int4(producer: bool, tmp_path: Path) -> None:
     pairs = 64
     alu = sum(name.split(".")[0] in ALU for name in loop)
     print(f"{alu / pairs:.3f} instructions of the ALU a pair of weights, {count['LOP3.LUT'] / pairs:.3f} LOP3")
-    # A few of them compute addresses.
-    assert count["LOP3.LUT"] <= pairs
-    assert alu <= MOST_ALU["uint4"] * pairs
+    # A few of them compute addresses, more where the loop holds the end of a tile too.
+    addresses = 10 if share_tiles else 0
+    assert count["LOP3.LUT"] <= pairs + addresses
+    assert alu <= MOST_ALU["uint4"] * pairs + addresses
     assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "BAR"))]
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 

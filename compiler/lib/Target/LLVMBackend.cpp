@@ -62,8 +62,9 @@ void lowlp::optimize(Module &module, TargetMachine &machine,
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager components;
   ModuleAnalysisManager modules;
-  // A program that wants copies of a body writes them; those of a loop of copies
-  // with many stages would be fetched for each launch, and are never hot.
+  // A program that wants copies of a body writes them; those of a loop of
+  // copies with many stages would be fetched for each launch, and are never
+  // hot.
   PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;
   PassBuilder builder(&machine, tuning);

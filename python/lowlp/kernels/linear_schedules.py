@@ -342,8 +342,8 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
 
 
 def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
-    """Of a kernel by warpgroups for many rows of x, as an H200 took it (ADR 0020): stage by stage, products, and most of
-    the decoding, which is waited for at the end of each; then what shared tiles cost."""
+    """Of a kernel by warpgroups for many rows of x, as an H200 took it (ADR 0020): stage by stage, products, and most
+    of the decoding, which is waited for at the end of each; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
     tiles = -(-m // columns) * -(-spec.n // rows)
     stages_of_tile = -(-spec.k // stage_k)

@@ -305,7 +305,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
-    both = (memory**4.6 + compute**4.6) ** (1 / 4.6)
+    both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
     return device.launch_us + both + (3.2 if are_shared else 0.0)
 
 

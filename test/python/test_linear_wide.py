@@ -10,9 +10,10 @@ from packed_products import ACTIVATIONS
 
 import lowlp
 from lowlp import compiler
+from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_spec import Schedule
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_wide import can_go_wide
 from lowlp.packing import find_placement
 
@@ -135,6 +136,15 @@ def test_warps_that_share_units(weight: str, scales_on: str) -> None:
     """A warp has 16 rows of a unit of 32 or 64."""
     y, wanted, _ = run(wide(warpgroups=2, scales_on=scales_on), weights(200, 256, weight), 40)
     assert error_of(y, wanted) < 5e-4
+
+
+def test_columns_side_by_side_are_for_warpgroups() -> None:
+    spec = LinearSpec(128, 512, "int4", 128, aligned=True)
+    linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1))
+    with pytest.raises(LowlpValueError, match=r"schedule: no kernel with stages takes .*column_tiles=2"):
+        linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1, column_tiles=2))
+    with pytest.raises(LowlpValueError, match=r"column_tiles: must be one of 1, 2, got 3"):
+        wide(column_tiles=3)
 
 
 @pytest.mark.parametrize("m", [40, 2048, 2500], ids="m{}".format)

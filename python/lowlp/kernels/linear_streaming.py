@@ -208,7 +208,8 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
-    step; tables, if any, are one; a warp's rows, of gate and of up, are whole units."""
+    step; tables, if any, are one; a warp's rows, of gate and of up, are whole units; a block has one tile of
+    columns."""
     step_k, group = schedule.step_k, spec.group_size
     return (
         group % (UNIT_K * schedule.units) == 0
@@ -216,4 +217,5 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and spec.table in ("", "tensor")
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
         and can_leave_parts(spec, schedule)
+        and schedule.column_tiles == 1
     )

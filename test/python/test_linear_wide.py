@@ -13,6 +13,7 @@ from lowlp import compiler
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_schedules import schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_wide import can_go_wide
 from lowlp.packing import find_placement
@@ -108,6 +109,7 @@ def test_codecs(weight: str | None, options: dict[str, Any]) -> None:
         wide(32, warpgroups=3),
         wide(64, warpgroups=2, column_tiles=2, producer=True, scales_on="weights"),
         wide(32, row_tiles=2, column_tiles=2),
+        wide(16, column_tiles=4),
     ],
     ids=str,
 )
@@ -143,7 +145,7 @@ def test_columns_side_by_side_are_for_warpgroups() -> None:
     linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1))
     with pytest.raises(LowlpValueError, match=r"schedule: no kernel with stages takes .*column_tiles=2"):
         linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1, column_tiles=2))
-    with pytest.raises(LowlpValueError, match=r"column_tiles: must be one of 1, 2, got 3"):
+    with pytest.raises(LowlpValueError, match=r"column_tiles: must be one of 1, 2, 4, got 3"):
         wide(column_tiles=3)
 
 
@@ -195,3 +197,13 @@ def test_no_spills_and_no_waits_of_ptxas(schedule: Schedule) -> None:
     kernel = compiler.compile(linear_kernel(spec, schedule), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()
     assert "remarks on products" not in kernel.report()
+
+
+@pytest.mark.parametrize("m", [100, 300])
+@pytest.mark.parametrize(
+    "fields", [{"epilogue": "silu_mul"}, {"epilogue": "gelu"}, {"epilogue": "gelu_tanh", "residual": "f16"}], ids=str
+)
+def test_what_is_chosen_for_epilogues_does_not_spill(m: int, fields: dict[str, Any]) -> None:
+    spec = LinearSpec(57344, 8192, "int4", 128, aligned=True, **fields)
+    kernel = compiler.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
+    assert "spilled bytes per thread 0" in kernel.report()

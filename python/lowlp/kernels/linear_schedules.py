@@ -150,9 +150,14 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     """An estimate of what a thread needs: sums of a tile and of a group, fragments, words."""
     if schedule.warpgroups:
         sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if schedule.scales_on == "sums" else 1)
-        return 28 + sums + 8 * schedule.under_way
+        return 28 + sums + 8 * schedule.under_way + schedule.columns // 2 * _ending(spec)
     sums = schedule.row_tiles * schedule.columns // 2
     return 24 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
+
+
+def _ending(spec: LinearSpec) -> int:
+    """How many numbers beside each of its sums a thread needs to finish a tile, where it has them all at once."""
+    return (spec.products - 1) + bool(spec.residual) + {"gelu": 2, "gelu_tanh": 1}.get(spec.epilogue, 0)
 
 
 def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
@@ -161,7 +166,7 @@ def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     else:
         # Registers are given to four warps at a time.
         threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
-        most = min(240, 64 * 1024 // threads)
+        most = min(232, 64 * 1024 // threads)
     least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
     return _registers(spec, schedule) <= most and _stages(spec, schedule, device) >= least
 
@@ -171,7 +176,7 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
     device = device_like(arch)
     drafts = _streamed(spec, rows, device)
     if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
-        drafts = itertools.chain(drafts, _wide(rows, spec.products), _wide_by_units(spec, rows))
+        drafts = itertools.chain(drafts, _wide(spec, rows), _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k <= spec.k
         if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and _fits(spec, draft, device):
@@ -221,19 +226,22 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
             )
 
 
-def _wide(rows: int, products: int) -> Iterator[Schedule]:
+def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
     if rows < 128:
         columns_of_block, forms = [(rows, 1)], itertools.product((2, 4), (True, False), (1, 2))
     else:
-        columns_of_block, forms = [(64, 1), (128, 1), (128, 2)], itertools.product((1, 2, 4, 8), (True,), (1,))
+        columns_of_block = [(64, 1), (128, 1), (128, 2)]
+        if _ending(spec):
+            columns_of_block += [(64, 2), (64, 4)]
+        forms = itertools.product((1, 2, 4, 8), (True,), (1,))
     divisions = itertools.product((2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block)
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles) in divisions:
         yield Schedule(
             columns=columns,
             stages=2,
             warpgroups=warpgroups,
-            row_tiles=row_tiles * products,
+            row_tiles=row_tiles * spec.products,
             steps=steps,
             scales_on=scales_on,
             producer=producer,
@@ -421,25 +429,34 @@ def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
 
 
 def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) -> Schedule | None:
-    """What was measured for one product and up to `rows` rows of x, if there is a program. Gate and up may need as many
-    rows each as one product had; then stages are as long, or half as long, with a producer or without, as it fits."""
+    """What was measured for one product without an epilogue and up to `rows` rows of x, if there is a program. Gate and
+    up may need as many rows each as one product had; then, and where finishing a tile takes registers, tiles are
+    narrower, stages as long, or half as long, with a producer or without, as it fits."""
 
     def has_program(schedule: Schedule) -> bool:
         return (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
 
-    if has_program(measured) or spec.products == 1:
-        return measured if has_program(measured) else None
-    row_tiles = spec.products * measured.row_tiles
+    def fits(schedule: Schedule) -> bool:
+        return has_program(schedule) and _fits(spec, for_rows(spec, schedule, rows, arch), device_like(arch))
+
+    ends_at_once = measured.warpgroups and _ending(spec) > spec.products - 1
+    if has_program(measured) and (not ends_at_once or fits(measured)):
+        return measured
+    if spec.products == 1 and not ends_at_once:
+        return None
+    columns, tiles = measured.columns, measured.column_tiles
+    widths = [(columns, tiles), (columns, 1), *([(64, 2 * tiles), (64, tiles)] if columns == 128 else [])]
     choices = itertools.product(
-        sorted({measured.column_tiles, 1}, reverse=True),
+        sorted({measured.row_tiles, spec.products * measured.row_tiles}),
+        widths,
         (measured.producer, False),
         (measured.steps, measured.steps // 2),
     )
-    for column_tiles, producer, steps in choices:
+    for row_tiles, (columns, tiles), producer, steps in choices:
         if steps and row_tiles in ROW_TILES:
-            wider = dataclasses.replace(
-                measured, row_tiles=row_tiles, column_tiles=column_tiles, steps=steps, producer=producer
+            other = dataclasses.replace(
+                measured, row_tiles=row_tiles, columns=columns, column_tiles=tiles, steps=steps, producer=producer
             )
-            if has_program(wider) and _fits(spec, for_rows(spec, wider, rows, arch), device_like(arch)):
-                return wider
+            if fits(other):
+                return other
     return None

@@ -49,7 +49,7 @@ class Schedule:
     are of 64 rows and of a warpgroup, and the following count:
 
     warpgroups     of a block: 1 to 4
-    column_tiles   of `columns`, side by side, for which a block decodes its weights once: 1 or 2
+    column_tiles   of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
     scales_on      'sums', or 'weights', which rounds the products of weights and scales
     under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
     """
@@ -90,7 +90,7 @@ class Schedule:
             ("warpgroups", (0, 1, 2, 3, 4)),
             ("scales_on", ("sums", "weights")),
             ("under_way", tuple(range(1, 9))),
-            ("column_tiles", (1, 2)),
+            ("column_tiles", (1, 2, 4)),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:

@@ -286,6 +286,10 @@ static std::string findObstacle(LoadGlobalOp load) {
            std::to_string(kMaxExtent);
   if (shape.back() * bytes % kChunkBytes != 0)
     return "rows of the part of " + pointer + " are no multiples of 16 bytes";
+  if (shape.back() > kMaxExtent && shape.back() * bytes % kPlaceBytes != 0)
+    return "rows of the part of " + pointer + " have more than " +
+           std::to_string(kMaxExtent) +
+           " elements and are no multiples of 128 bytes";
   return "";
 }
 

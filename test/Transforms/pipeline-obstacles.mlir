@@ -144,3 +144,20 @@ lowlp.kernel @row(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attribu
   } {lowlp.stages = 2 : i64}
   lowlp.return
 }
+
+// -----
+
+// Pieces of a row would not begin at multiples of 128 bytes.
+// CHECK-LABEL: lowlp.kernel @long_row
+// CHECK-SAME: by asynchronous copies: rows of the part of parameter 0 have more than 256 elements and are no multiples of 128 bytes"]
+lowlp.kernel @long_row(%p: !lowlp.ptr<ui8> {lowlp.align = 16 : i64}, %m: i32) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %m : i32 to index
+  %v = lowlp.view_global %p shape [%n, 1024] : !lowlp.ptr<ui8> -> !lowlp.global<?x1024xui8>
+  scf.for %i = %c0 to %n step %c1 {
+    %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x1024xui8> -> !lowlp.tile<1x448xui8, local(1, 14).spatial(1, 32)>
+    lowlp.print_tile "t", %t : !lowlp.tile<1x448xui8, local(1, 14).spatial(1, 32)>
+  } {lowlp.stages = 2 : i64}
+  lowlp.return
+}

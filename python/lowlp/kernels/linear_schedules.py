@@ -160,7 +160,16 @@ def _ending(spec: LinearSpec) -> int:
     return (spec.products - 1) + bool(spec.residual) + {"gelu": 2, "gelu_tanh": 1}.get(spec.epilogue, 0)
 
 
+def _copies_rows(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether tensor copies can bring a stage's scales and zero points: 256 at once, or pieces of 128 bytes."""
+    sizes = [NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind]
+    rows = schedule.rows // spec.products
+    return schedule.warpgroups > 0 or rows <= 256 or all(rows * size % 128 == 0 for size in sizes)
+
+
 def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
+    if not _copies_rows(spec, schedule):
+        return False
     if schedule.exchanges_registers:
         most = {1: 240, 2: 232, 3: 152, 4: 104}[schedule.warpgroups]
     else:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lowlp
+from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear_schedules import CLASSES, blocks_for, candidates, estimated_us, fitted, schedule_for
 from lowlp.kernels.linear_spec import LinearSpec
 from lowlp.kernels.linear_streaming import can_stream
@@ -23,6 +24,20 @@ def test_a_schedule_has_a_program_and_columns_for_the_rows(weight: str, m: int) 
     assert schedule.stages >= 2
     assert (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
     assert schedule.columns >= min(m, 32)
+
+
+@pytest.mark.parametrize("share_tiles", [False, True])
+def test_stages_are_counted_in_31_bits(share_tiles: bool) -> None:
+    """Blocks times stages stay below 2^31, and more stages are refused."""
+    spec = LinearSpec(n=1 << 20, k=1 << 15, weight="int4", group_size=128, aligned=True)
+    schedule = fitted(spec, dataclasses.replace(schedule_for(SPEC, 32), share_tiles=share_tiles))
+    stages = (1 << 20) // schedule.rows * ((1 << 15) // schedule.stage_k)
+    for m in (1, 32, 1024):
+        tiles = -(-m // schedule.columns_of_block)
+        blocks = blocks_for(spec, schedule, m, 132)
+        assert blocks >= 1 and (not share_tiles or blocks * tiles * stages < 1 << 31)
+    with pytest.raises(LowlpValueError, match=r"x: \d+ rows are too many for weights of 1048576 x 32768, .*2147483647"):
+        blocks_for(spec, schedule, 1 << 30, 132)
 
 
 def test_up_to_16_rows_divide_the_work_alike() -> None:

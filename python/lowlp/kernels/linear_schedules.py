@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..dtypes import dtype
+from ..errors import LowlpValueError
 from ..language.control_flow import MAX_STAGES
 from ..targets import target
 from .linear_operands import NUMPY_TYPES
@@ -40,6 +41,7 @@ _STREAMED_COLUMNS: Final = 32
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _SLICES: Final = (1, 2, 4, 8, 16)
+_MOST_STAGES: Final = (1 << 31) - 1
 
 _TUNED = Path(__file__).parent / "tuned"
 # How far, in factors of two of N and K together, a measured shape may be away.
@@ -286,14 +288,22 @@ _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1
 
 def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
     """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
-    none is shared."""
+    none is shared. Raises `LowlpValueError` where kernels, which count stages in 31 bits, cannot count them all."""
     tiles = -(-m // schedule.columns_of_block) * -(-spec.n // schedule.rows)
+    stages = tiles * -(-spec.k // schedule.stage_k)
+    if stages > _MOST_STAGES:
+        raise LowlpValueError(
+            f"x: {m} rows are too many for weights of {spec.n} x {spec.k}, {stages} stages of at most {_MOST_STAGES}; "
+            "multiply them in parts"
+        )
     if not schedule.share_tiles:
         return tiles
     resident = multiprocessors * schedule.blocks_per_sm
-    if 3 * resident <= 4 * tiles <= 4 * resident:
+    # Where shares begin is a product of both.
+    most = max(1, _MOST_STAGES // max(1, stages))
+    if 3 * resident <= 4 * tiles <= 4 * min(resident, most):
         return tiles
-    return min(tiles * -(-spec.k // schedule.stage_k), resident)
+    return min(stages, resident, most)
 
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:

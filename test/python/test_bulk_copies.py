@@ -59,6 +59,8 @@ def make_ring(bug: str = "", *, tensor: bool = False) -> ll.Kernel:
             if bug != "no wait":
                 ll.mbarrier_wait(full, stage, parity=turn + 1 if bug == "wrong parity" else turn)
             acc = acc + ll.cast(ll.load_shared(stages, offsets=[stage, 0, 0], layout=HELD), "f32")
+            # What plain stores wrote takes a fence before a bulk copy may write it.
+            ll.store_shared(ll.full(0.0, "f16", layout=HELD), stages, offsets=[stage, 0, 0])
             ll.mbarrier_arrive(empty, stage)
             if step + STAGES < STEPS:
                 if bug != "no empty wait":
@@ -99,8 +101,8 @@ EXPECTED = {
     r"\d+, whose phase 0 lacks 1 of 1 arrivals, and 1024 bytes came that no arrival announced\)",
     "too few bytes": r"lowlp\.copy_bulk at .*more bytes than announced|was not waited for",
     "too many bytes": r"deadlock: .*whose phase 0 lacks 0 of 1 arrivals and 16 bytes",
-    "no fence": r"lowlp\.copy_bulk at .*missing fence: write of 128 bytes .* by a bulk copy and the read by thread .* "
-    r"at lowlp\.load_shared at .* have no fence_async between them",
+    "no fence": r"lowlp\.copy_bulk at .*missing fence: write of 128 bytes .* by a bulk copy and the write by thread .* "
+    r"at lowlp\.store_shared at .* have no fence_async between them",
     "no synchronize": r"is not there yet for this thread: no barrier lies between|there is no mbarrier at byte offset",
 }
 

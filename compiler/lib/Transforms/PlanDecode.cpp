@@ -190,16 +190,16 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       return;
     DecodePlan plan = *found;
     CodedWeights weights = getWeights(first);
-    auto hasOffset = [&] {
+    auto hasOffset = [&](const DecodePlan &candidate) {
       return llvm::any_of(
-          getRows(plan, weights),
+          getRows(candidate, weights),
           [](const DecodePlan::Row &row) { return row.offset; });
     };
-    if (hasOffset())
-      if (Result<DecodePlan> other = complement(plan, getPlacement(weights)))
-        if (DecodePlan before = std::exchange(plan, *other); hasOffset())
-          plan = before;
-    if (hasOffset() && takesOffsetsOff(first)) {
+    if (hasOffset(plan))
+      if (Result<DecodePlan> other = complement(plan, getPlacement(weights));
+          other && !hasOffset(*other))
+        plan = *other;
+    if (hasOffset(plan) && takesOffsetsOff(first)) {
       Result<DecodePlan> moved =
           setOffset(plan, getPlacement(weights), getShift(weights));
       if (moved)

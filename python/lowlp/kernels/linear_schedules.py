@@ -286,10 +286,20 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
 
 
+def _tiles(spec: LinearSpec, schedule: Schedule, m: int) -> int:
+    """How many tiles y has for m rows of x."""
+    return -(-m // schedule.columns_of_block) * -(-spec.n // schedule.rows)
+
+
+def _weight_bytes(spec: LinearSpec) -> float:
+    """Of the codes, and of scales and zero points as numbers of 16 bits."""
+    return spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * (2 if spec.corrector else 1)
+
+
 def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
     """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
     none is shared. Raises `LowlpValueError` where kernels, which count stages in 31 bits, cannot count them all."""
-    tiles = -(-m // schedule.columns_of_block) * -(-spec.n // schedule.rows)
+    tiles = _tiles(spec, schedule, m)
     stages = tiles * -(-spec.k // schedule.stage_k)
     if stages > _MOST_STAGES:
         raise LowlpValueError(
@@ -310,15 +320,13 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     """What the kernel would take, in microseconds, from cold caches."""
     if schedule.warpgroups:
         return (_estimated_wide_us if m <= 64 else _estimated_us_of_many)(spec, schedule, m, device)
-    tiles = -(-m // schedule.columns) * -(-spec.n // schedule.rows)
-    stages_of_tile = -(-spec.k // schedule.stage_k)
+    tiles, stages_of_tile = _tiles(spec, schedule, m), -(-spec.k // schedule.stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
     blocks_of_sm = math.ceil(blocks / device.multiprocessors)
     at_once = min(schedule.blocks_per_sm, blocks_of_sm)
     stages = math.ceil(tiles * stages_of_tile / blocks) * math.ceil(blocks_of_sm / at_once)
 
-    weight_bytes = spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * (2 if spec.corrector else 1)
-    memory = weight_bytes / device.bytes_per_us
+    memory = _weight_bytes(spec) / device.bytes_per_us
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, and with sums.
     sums_of_x = 1 / schedule.row_tiles if _has_offset(spec) else 0
@@ -348,8 +356,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     """Of a kernel by warpgroups: the tensor cores of an SM make products one after the other, and wait while weights
     are decoded; coefficients fit what an H200 took."""
     tiles_of_rows, tiles_of_columns = -(-spec.n // schedule.rows), -(-m // schedule.columns)
-    per_group = 2 if spec.corrector else 1
-    weight_bytes = (spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group) * tiles_of_columns
+    weight_bytes = _weight_bytes(spec) * tiles_of_columns
     x_bytes = tiles_of_rows * tiles_of_columns * schedule.columns * spec.k * 2 * 0.3
     memory = (weight_bytes + x_bytes + 4 * m * spec.n) / device.bytes_per_us
 
@@ -372,8 +379,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     """Of a kernel by warpgroups for many rows of x, as an H200 took it (ADR 0020): stage by stage, products, and most
     of the decoding, which is waited for at the end of each; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
-    tiles = -(-m // columns) * -(-spec.n // rows)
-    stages_of_tile = -(-spec.k // stage_k)
+    tiles, stages_of_tile = _tiles(spec, schedule, m), -(-spec.k // stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
     shared = shared_tiles(tiles, blocks) if schedule.share_tiles else 0
     stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
@@ -390,9 +396,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
         cycles *= 1.8
     compute = stages * cycles / device.cycles_per_us
 
-    per_group = 2 if spec.corrector else 1
-    weight_bytes = spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * per_group
-    memory = (weight_bytes + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
+    memory = (_weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
     ending = (
         2.0 + rows * columns / 30000 + (2.0 + 3 * rows * columns / 32768 * max(1, blocks / shared) if shared else 0)
     )
@@ -427,8 +431,7 @@ def kind_of(spec: LinearSpec) -> str:
 def _fills(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
     """Whether the tiles that are each one block's come to about one for each block that could be resident."""
     resident = H200.multiprocessors * schedule.blocks_per_sm
-    tiles = -(-spec.n // schedule.rows) * -(-rows // schedule.columns)
-    return schedule.share_tiles or _LEAST_FILLED * resident <= tiles <= resident
+    return schedule.share_tiles or _LEAST_FILLED * resident <= _tiles(spec, schedule, rows) <= resident
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,4 +1,5 @@
-"""Work that blocks share: all stages of all tiles of y^T, cut into ranges of equal length (Stream-K).
+"""Work that blocks share: all stages of all tiles of y^T, cut into ranges of equal length (Stream-K), or whole tiles in
+waves, behind those that are shared.
 
 A block takes its range from the end to the begin. A tile whose stages belong to several blocks is summed by the one of
 highest index, which comes to it last, in the order of the blocks. It waits only for blocks of lower index, which came

@@ -1,7 +1,7 @@
-"""y = x @ w^T at the speed of memory: the work of all tiles, cut into equal ranges of stages.
+"""y = x @ w^T at the speed of memory: a tile for each block, or the work of all tiles in equal ranges of stages.
 
-As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T; blocks
-share all stages of all tiles (`linear_shares`), and the loads of a block's loop are begun some stages ahead.
+As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T; a block
+has all stages of one tile, or blocks share those of all (`linear_shares`). Loads are begun some stages ahead.
 
 In a block, warps lie along N and, as slices, along K; the sums of the slices are added at the end of a tile.
 

@@ -1,8 +1,8 @@
 """y = x @ w^T for many rows of x: by warpgroups, which read x from shared memory.
 
 As in `linear`, weights are operand A and y^T = W X^T: a warpgroup has 64 rows of W, and its weights go from words to
-registers and from there into `wgmma`, with all columns of a block's tile of y^T. The work is cut into equal ranges of
-stages (`linear_shares`), and the loads of a stage are begun some stages ahead.
+registers and from there into `wgmma`, with all columns of a block's tile of y^T. Blocks take whole tiles in waves, and
+share what is left (`linear_shares`); the loads of a stage are begun some stages ahead.
 
     step     64 weights along K, a unit of the packed format
     segment  the steps of a stage that share a scale

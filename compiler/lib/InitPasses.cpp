@@ -18,6 +18,7 @@ void lowlp::registerAllPasses() {
   registerPlanDecode();
   registerPlanMemory();
   registerReinterpretLayouts();
+  registerSinkSelects();
   registerUseWarpgroups();
   registerVectorizeLookups();
   registerPipelines();

@@ -45,6 +45,8 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
 void lowlp::buildToNVVMPipeline(OpPassManager &manager,
                                 const PipelineOptions &options) {
   buildToThreadPipeline(manager, options);
+  if (options.optLevel > 0)
+    manager.addPass(createSinkSelects());
   ConvertThreadToNVVMOptions lowering;
   lowering.arch = options.arch;
   manager.addPass(createConvertThreadToNVVM(lowering));

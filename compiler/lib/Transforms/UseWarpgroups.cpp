@@ -106,12 +106,30 @@ private:
   bool isProduct(Operation *op) const { return products.contains(op); }
 
   /// Loads of shared memory go before the product in front of them, so that
-  /// they arrive while it is begun.
+  /// they arrive while it is begun; so does what says where they load from.
   void hoistLoads() {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
+          llvm::all_of(op.getResultTypes(), llvm::IsaPred<IndexType>))
+        moveUp(op);
     for (Operation &op : llvm::make_early_inc_range(block))
       if (isa<LoadSharedOp>(op))
         if (Operation *target = findEarlier(&op); target != &op)
           op.moveBefore(target);
+  }
+
+  /// Moves an op behind what it needs, or to the begin of the block.
+  void moveUp(Operation &op) {
+    Operation *last = nullptr;
+    for (Value operand : op.getOperands())
+      if (Operation *made = operand.getDefiningOp();
+          made && made->getBlock() == &block &&
+          (!last || last->isBeforeInBlock(made)))
+        last = made;
+    if (last)
+      op.moveAfter(last);
+    else
+      op.moveBefore(&block, block.begin());
   }
 
   /// The product in front of `op`, if all that lies between can stand behind

@@ -284,6 +284,44 @@ def DecomposeBitSlices : Pass<"lowlp-decompose-bit-slices", "::lowlp::KernelOp">
   ];
 }
 
+def SinkSelects : Pass<"lowlp-sink-selects"> {
+  let summary = "let a branch yield what selects of its condition choose";
+  let description = [{
+    Canonicalization turns a result of an `scf.if` that both its regions only pass on into an `arith.select`. Of vectors, such
+    as the sums of a loop that begin anew behind some iterations, a select is an instruction for each register in every
+    iteration. Here it becomes a result of an `scf.if` of its block that has the same condition, where both values are there
+    before the branch and the choice is used behind it only. Numbers, whose selects are cheap, stay as they are, and so
+    does a select without such a branch.
+
+    Guarantees: values are the same. Canonicalization would undo it, so it runs behind the last one that sees `scf`.
+
+    Before:
+
+    ```mlir
+    %sums = arith.select %ends, %zero, %acc : vector<64xf32>
+    scf.if %ends {
+      ...
+    }
+    scf.yield %sums : vector<64xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %sums = scf.if %ends -> (vector<64xf32>) {
+      ...
+      scf.yield %zero : vector<64xf32>
+    } else {
+      scf.yield %acc : vector<64xf32>
+    }
+    scf.yield %sums : vector<64xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSelects", "selects", "selects that became results of a branch">,
+  ];
+}
+
 def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
   let summary = "make products by warpgroups, beside what makes their operands";
   let description = [{

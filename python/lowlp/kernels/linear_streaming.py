@@ -164,7 +164,10 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         acc = tuple(zero_sums() for _ in range(spec.products))
         if not schedule.share_tiles:
             row, column = block % tiles_of_rows * rows, block // tiles_of_rows * columns
-            for stage in ll.range(stages_of_tile, stages=schedule.stages, producer=schedule.producer):
+            # Blocks begin all along K, so that they read different parts of x at a time.
+            first = block % tiles_of_rows * stages_of_tile // tiles_of_rows
+            for done in ll.range(stages_of_tile, stages=schedule.stages, producer=schedule.producer):
+                stage = (first + done) % stages_of_tile
                 for step in range(schedule.steps):
                     acc = with_step(acc, step, row, column, stage)
             finish(0, total(acc), row, column)

@@ -9,8 +9,9 @@
 !xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
-// Two products of a stage, each with sums of its own. The operand of the second is made while the first multiplies; the
-// sums of the first are used behind the wait for it. The stage is given back when both are done.
+// Two products of a stage, each with sums of its own. The operand of the second is loaded before the first product, from a
+// place that the program computes behind it, and made while that multiplies; the sums of the first are used behind the wait
+// for it. The stage is given back when both are done.
 // CHECK-LABEL: lowlp.kernel @sums
 // CHECK-SAME: lowlp.warpgroups = ["2 of 2 products by warpgroups, at most 2 under way"]
 // CHECK: scf.for
@@ -51,7 +52,9 @@ lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128
     %t0 = lowlp.transpose %x0 [1, 0] : !x -> !xt
     %d0 = lowlp.dot %a0, %t0, %zeros : !a, !xt, !sum
     %acc0 = lowlp.add %d0, %acc : !sum
-    %w1 = lowlp.load_shared %words[%place, %c0, %c0] in_bounds : !words -> !row
+    %other = arith.subi %c4, %c1 : index
+    %back = arith.subi %other, %place : index
+    %w1 = lowlp.load_shared %words[%back, %c0, %c0] in_bounds : !words -> !row
     %b1 = lowlp.broadcast %w1 : !row -> !a
     %a1 = lowlp.add %b1, %b1 : !a
     %x1 = lowlp.load_shared %ring[%place, %c0, %c0] in_bounds : !ring -> !x

@@ -13,7 +13,7 @@ from lowlp import compiler
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_schedules import schedule_for
+from lowlp.kernels.linear_schedules import CLASSES, schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_wide import can_go_wide
 from lowlp.packing import find_placement
@@ -181,20 +181,11 @@ def test_without_optimisation() -> None:
         np.testing.assert_allclose(planned.astype(float), plain.astype(float), rtol=2e-3, atol=2e-3)
 
 
-SHIPPED = [
-    wide(32, stages=4, warpgroups=4),
-    wide(64, stages=4, warpgroups=4),
-    wide(64, stages=4, warpgroups=4, scales_on="weights"),
-    wide(64, stages=3, warpgroups=4, row_tiles=2, scales_on="weights"),
-    wide(128, stages=3, warpgroups=2, row_tiles=2, scales_on="weights"),
-    wide(128, stages=2, warpgroups=2, column_tiles=2, scales_on="weights", producer=True),
-]
-
-
-@pytest.mark.parametrize("schedule", SHIPPED, ids=str)
-def test_no_spills_and_no_waits_of_ptxas(schedule: Schedule) -> None:
-    spec = spec_for(weights(512, 512, "int4"), "f16", "f16", aligned=True)
-    kernel = compiler.compile(linear_kernel(spec, schedule), "sm_90a")
+@pytest.mark.parametrize("weight", ["int1", "int3", "int4", "int6", "int8"])
+@pytest.mark.parametrize("m", CLASSES[1:])
+def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) -> None:
+    spec = LinearSpec(57344, 8192, weight, 128, aligned=True)
+    kernel = compiler.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()
     assert "remarks on products" not in kernel.report()
 

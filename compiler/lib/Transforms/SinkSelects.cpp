@@ -36,13 +36,12 @@ static void sinkInto(scf::IfOp branch, ArrayRef<arith::SelectOp> selects,
   for (arith::SelectOp select : selects)
     types.push_back(select.getType());
   rewriter.setInsertionPoint(branch);
-  auto results = scf::IfOp::create(rewriter, branch.getLoc(), types,
-                                   branch.getCondition(),
-                                   /*addThenBlock=*/false,
-                                   /*addElseBlock=*/false);
+  auto results =
+      scf::IfOp::create(rewriter, branch.getLoc(), types, branch.getCondition(),
+                        /*addThenBlock=*/false,
+                        /*addElseBlock=*/false);
   results->setDiscardableAttrs(branch->getDiscardableAttrDictionary());
-  for (auto [to, from] :
-       llvm::zip(results->getRegions(), branch->getRegions()))
+  for (auto [to, from] : llvm::zip(results->getRegions(), branch->getRegions()))
     rewriter.inlineRegionBefore(from, to, to.end());
   if (results.getElseRegion().empty()) {
     OpBuilder::InsertionGuard guard(rewriter);

@@ -109,13 +109,17 @@ private:
   /// they arrive while it is begun; so does what says where they load from.
   void hoistLoads() {
     for (Operation &op : llvm::make_early_inc_range(block))
-      if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
-          llvm::all_of(op.getResultTypes(), llvm::IsaPred<IndexType>))
+      if (isNumber(op))
         moveUp(op);
     for (Operation &op : llvm::make_early_inc_range(block))
       if (isa<LoadSharedOp>(op))
         if (Operation *target = findEarlier(&op); target != &op)
           op.moveBefore(target);
+  }
+
+  static bool isNumber(Operation &op) {
+    return op.getNumResults() == 1 && op.getResult(0).getType().isIndex() &&
+           op.getNumRegions() == 0 && isMemoryEffectFree(&op);
   }
 
   /// Moves an op behind what it needs, or to the begin of the block.

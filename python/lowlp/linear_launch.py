@@ -1,12 +1,16 @@
 """`lowlp.linear` on CUDA tensors.
 
-The first call for a device, types, M and an alignment finds the kernel, uploads the weights and keeps both with the
-weights, as a `_PreparedCall`. Later calls compare what it was prepared for, allocate the result, and launch.
+The first call for a device, types, shapes, row strides and an alignment finds the kernel, uploads the weights and
+keeps both with the weights, as a `_PreparedCall`. Later calls compare what it was prepared for, allocate the result,
+and launch with the addresses of that call.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +19,7 @@ import numpy as np
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import multiprocessors
-from lowlp_runtime.launcher import Launcher
+from lowlp_runtime.prepared_launch import PreparedLaunch
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .compiler import arch_of
@@ -33,22 +37,14 @@ _ALIGN_ELEMENTS = 8
 class _PreparedCall(NamedTuple):
     """What a call needs beside its arguments.
 
-    launcher  of the kernel
-    operands  what the kernel takes between x and the bias, as numbers: the addresses of packed weights, scales ...
-    last      what it takes behind the row stride of x
+    launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows
+    allocate  makes the result
     tensors   keeps the operands alive
-    n         columns of the result
-    out       its type
-    device    where it lies
     """
 
-    launcher: Launcher
-    operands: tuple[int | float, ...]
-    last: tuple[int, ...]
+    launch: PreparedLaunch | None
+    allocate: Callable[[], Any]
     tensors: tuple[Any, ...]
-    n: int
-    out: Any
-    device: Any
 
 
 def linear_on_gpu(
@@ -62,20 +58,17 @@ def linear_on_gpu(
     batch_invariant: bool = False,
 ) -> Any:
     """`lowlp.linear` for a CUDA tensor x; `out_dtype` is a name or None, `epilogue` a name or ''."""
-    torch: Any = sys.modules["torch"]
     ordinal = x.get_device()
     current = current_torch_stream(ordinal)
     if stream is not None and stream_handle(stream) != current:
+        torch: Any = sys.modules["torch"]
         # Also the result, and a copy of x if there is one, are made in the order of that stream.
         with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
             return linear_on_gpu(x, qw, bias, epilogue, residual, out_dtype, None, batch_invariant)
-    shape = x.shape
-    if not shape or not shape[-1]:
-        check_shapes(shape, None, None, qw, epilogue)
     # Rows that are copies live until the launch.
-    address, m, k, stride, aligned, _rows = _rows_of(x)
+    rows, stride = (x, None) if x.is_contiguous() else _rows_of(x)
+    address = places = rows.data_ptr()
     added: tuple[int, ...] = ()
-    strides: tuple[int, ...] = (stride,)
     bias_kind = residual_kind = None
     if bias is not None:
         if not is_torch_tensor(bias):
@@ -86,51 +79,40 @@ def linear_on_gpu(
     if residual is not None:
         if not is_torch_tensor(residual):
             raise _wrong_part("residual", residual, x)
-        if residual.shape != (*shape[:-1], columns_of_y(qw, epilogue)):
-            check_shapes(shape, None, residual.shape, qw, epilogue)
-        residual_kind = (residual.dtype, residual.get_device())
-        residual_address, _, _, residual_stride, is_aligned, _residual_rows = _rows_of(residual)
+        residual_rows, residual_stride = (residual, None) if residual.is_contiguous() else _rows_of(residual)
+        residual_kind = (residual.dtype, residual.get_device(), residual.shape, residual_stride)
+        residual_address = residual_rows.data_ptr()
         added = (*added, residual_address)
-        strides = (stride, residual_stride)
-        aligned = aligned and is_aligned
+        places |= residual_address
     early = is_allowed()
-    key = (ordinal, x.dtype, out_dtype, bias_kind, epilogue, residual_kind, k, m, aligned, batch_invariant, early)
+    aligned = places % ALIGN_BYTES == 0
+    kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
+    key = (ordinal, kind, aligned, batch_invariant, early)
     kept: _PreparedCall | None = qw.kept_call(key)
-    prepared = kept or _prepare(qw, x, bias, epilogue, residual, out_dtype, m, aligned, batch_invariant, early)
-    y = torch.empty((*shape[:-1], prepared.n), dtype=prepared.out, device=prepared.device)
-    if m == 0:
-        return y
-    values = (address, *prepared.operands, *added, y.data_ptr(), m, *strides, *prepared.last)
     if kept is not None:
-        kept.launcher.run(values, ordinal, current)
+        y = kept.allocate()
+        if kept.launch is not None:
+            kept.launch.run((address, *added, y.data_ptr()), ordinal, current)
         return y
-    # What is in front on the stream may have written the packed weights.
-    with no_dependent_launch():
-        prepared.launcher.run(values, ordinal, current)
+    strides = (stride,) if residual is None else (stride, residual_stride)
+    prepared = _prepare(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early)
+    y = prepared.allocate()
+    if prepared.launch is not None:
+        # What is in front on the stream may have written the packed weights.
+        with no_dependent_launch():
+            prepared.launch.run((address, *added, y.data_ptr()), ordinal, current)
     qw.keep_call(key, prepared)
     return y
 
 
-def _rows_of(tensor: Any) -> tuple[int, int, int, int, bool, Any]:
-    """A tensor, whose last dimension is not empty, as rows, a copy where no one stride reaches them: the address, how
-    many rows and columns, the stride in elements, whether both allow wide loads, and what keeps the rows alive."""
-    shape = tensor.shape
-    if len(shape) == 2:
-        rows, (count, columns), (stride, step) = tensor, shape, tensor.stride()
-    elif tensor.is_contiguous():
-        rows, columns, step = tensor, shape[-1], 1
-        count, stride = tensor.numel() // columns, columns
-    else:
-        rows = tensor.reshape(-1, shape[-1])
-        (count, columns), (stride, step) = rows.shape, rows.stride()
-    if step != 1:
-        rows = rows.contiguous()
-        stride = columns
-    if count <= 1:
-        stride = columns
-    address = rows.data_ptr()
-    aligned = stride % _ALIGN_ELEMENTS == 0 and address % ALIGN_BYTES == 0
-    return address, count, columns, stride, aligned, rows
+def _rows_of(tensor: Any) -> tuple[Any, int | None]:
+    """A tensor that is not contiguous as rows, a copy where no one stride reaches them, and that stride in elements;
+    None: the rows lie one behind the other."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    stride, step = rows.stride()
+    if step != 1 or rows.is_contiguous():
+        return rows.contiguous(), None
+    return rows, stride
 
 
 def columns_of_y(qw: QuantizedTensor, epilogue: str) -> int:
@@ -180,12 +162,16 @@ def _prepare(
     epilogue: str,
     residual: Any,
     out_dtype: str | None,
-    m: int,
+    given_strides: tuple[int | None, ...],
     aligned: bool,
     batch_invariant: bool,
     early: bool,
 ) -> _PreparedCall:
-    """Checks what the key of a kept call holds, and finds what such calls need."""
+    """Checks what the key of a kept call holds, and finds what such calls need.
+
+    given_strides  of the rows of x, and of the residual, as `_rows_of` says them
+    aligned        whether both begin where wide loads may
+    """
     torch: Any = sys.modules["torch"]
     types = _types()
     names = {dtype: name for name, dtype in types.items()}
@@ -198,7 +184,12 @@ def _prepare(
             raise _wrong_part(argument, part, x)
         kinds.append("" if part is None else names[part.dtype])
     check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
+    columns = (qw.shape[1], columns_of_y(qw, epilogue))
+    strides = tuple(width if stride is None else stride for stride, width in zip(given_strides, columns, strict=False))
+    aligned = aligned and not any(stride % _ALIGN_ELEMENTS for stride in strides)
+    m = math.prod(x.shape[:-1])
     out = out_dtype or activation
+    allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
     arch = arch_of(x.get_device())
     schedule = schedule_for(spec, m, arch, batch_invariant)
@@ -210,8 +201,32 @@ def _prepare(
         tensors = qw.prepared(
             f"{x.device} {form_of_operands(spec)}", lambda: device_operands(qw, activation, x.device, epilogue)
         )
-    operands = tuple(launcher.read(place, tensor) for place, tensor in enumerate(tensors, 1))
-    return _PreparedCall(launcher, operands, last, tensors, spec.columns_of_y, types[out], x.device)
+    if m == 0:
+        return _PreparedCall(None, allocate, tensors)
+    operands = {place: launcher.read(place, tensor) for place, tensor in enumerate(tensors, 1)}
+    # Behind the addresses of x and the operands come those of bias, residual and result.
+    numbers = dict(enumerate((m, *strides, *last), len(operands) + 2 + len([kind for kind in kinds if kind])))
+    return _PreparedCall(launcher.prepare({**operands, **numbers}), allocate, tensors)
+
+
+def _allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], Any]:
+    """What makes an empty tensor."""
+    torch: Any = sys.modules["torch"]
+    allocate = functools.partial(torch.empty, shape, dtype=dtype, device=device)
+    try:
+        # Less than half of what `torch.empty` costs; PyTorch's own code generator relies on it too. It takes the
+        # current device.
+        on_current_device = torch._C._dynamo.guards._empty_strided_cuda
+        current_device = torch._C._cuda_getDevice
+    except AttributeError:
+        return allocate
+    strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    ordinal = device.index
+
+    def allocate_fast() -> Any:
+        return on_current_device(shape, strides, dtype) if current_device() == ordinal else allocate()
+
+    return allocate_fast
 
 
 def _types() -> dict[str, Any]:

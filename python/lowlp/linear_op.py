@@ -61,21 +61,23 @@ def linear(
     """
     if not isinstance(qw, QuantizedTensor):
         raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}")
-    _check_bool(batch_invariant, "batch_invariant")
+    if batch_invariant is not False:
+        _check_bool(batch_invariant, "batch_invariant")
+        batch_invariant = bool(batch_invariant)
     out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
-    ending = _epilogue_of(epilogue)
+    ending = "" if epilogue is None else _epilogue_of(epilogue)
     if isinstance(x, np.ndarray):
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
-        return _linear_numpy(x, qw, bias, ending, residual, out, bool(batch_invariant))
+        return _linear_numpy(x, qw, bias, ending, residual, out, batch_invariant)
     if is_torch_tensor(x):
         if x.is_cuda:
-            return linear_on_gpu(x, qw, bias, ending, residual, out, stream, bool(batch_invariant))
+            return linear_on_gpu(x, qw, bias, ending, residual, out, stream, batch_invariant)
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
         host_bias = None if bias is None else as_host_array(bias, "bias")
         host_residual = None if residual is None else as_host_array(residual, "residual")
-        y = _linear_numpy(as_host_array(x, "x"), qw, host_bias, ending, host_residual, out, bool(batch_invariant))
+        y = _linear_numpy(as_host_array(x, "x"), qw, host_bias, ending, host_residual, out, batch_invariant)
         return as_torch_tensor(y)
     raise LowlpTypeError(f"x: expected a numpy array or a tensor of PyTorch, got {type(x).__name__}")
 

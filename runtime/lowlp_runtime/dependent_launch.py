@@ -4,7 +4,7 @@ Such a kernel sets itself up and fetches what no kernel writes, such as packed w
 front of it, all of it (PTX ISA, `griddepcontrol`). Its description says that it does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -30,9 +30,8 @@ def no_dependent_launch() -> Iterator[None]:
         _allowed.reset(token)
 
 
-def is_allowed() -> bool:
-    """False within `no_dependent_launch`."""
-    return _allowed.get()
+# False within `no_dependent_launch`. Without a function of its own, since every launch asks.
+is_allowed: Callable[[], bool] = _allowed.get
 
 
 def code_waits(arch: str) -> bool:

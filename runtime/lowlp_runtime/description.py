@@ -1,9 +1,7 @@
 """The frozen description of a kernel: all that a launch needs to know besides the machine code."""
 
-import functools
 import json
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -75,6 +73,11 @@ class Parameter:
     def is_integer(self) -> bool:
         return self.kind in INTEGER_KINDS
 
+    @property
+    def slot_format(self) -> str:
+        """For `struct`: an argument in 8 bytes, its value in the low ones (of a little-endian host)."""
+        return _SLOT_FORMATS[self.kind]
+
 
 @dataclass(frozen=True)
 class KernelDescription:
@@ -124,11 +127,6 @@ class KernelDescription:
         object.__setattr__(self, "workspace", _workspace(self.workspace, self.parameters))
         object.__setattr__(self, "notes", _notes(self.notes))
         object.__setattr__(self, "tensor_maps", _tensor_maps(self.tensor_maps, self.parameters))
-
-    @functools.cached_property
-    def argument_struct(self) -> struct.Struct:
-        """Packs the arguments: 8 bytes for each parameter, its value in the low ones (of a little-endian host)."""
-        return struct.Struct("<" + "".join(_SLOT_FORMATS[parameter.kind] for parameter in self.parameters))
 
     def evaluate_grid(self, values: Mapping[str, int]) -> tuple[int, int, int]:
         """Blocks in x, y, z for these integer arguments, by name; names that the grid does not read are ignored.

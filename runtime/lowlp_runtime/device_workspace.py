@@ -6,10 +6,12 @@ launches get a workspace that belongs to this capture alone: the graph may run a
 long as no two instances of it run at once. It is kept for good, since graphs do not say when they end.
 """
 
+import ctypes
 import threading
 from typing import NamedTuple
 
-from lowlp_runtime.driver import call, driver
+from lowlp_runtime.driver import call, check_status, driver
+from lowlp_runtime.launch_call import library
 from lowlp_runtime.workspace import WorkspaceLayout
 
 # The legacy default stream has two handles, is never destroyed, and cannot be captured.
@@ -53,17 +55,25 @@ def workspace_pointer(layout: WorkspaceLayout, stream: int, context: int) -> int
 def _key_of(stream: int, context: int) -> _Key:
     # A stream that is captured tells no id; its handle says which one it is for as long as the capture lasts.
     capture = _capture_of(stream)
-    return _Key(context, stream if capture else int(call("cuStreamGetId", stream)), capture)
+    return _Key(context, stream if capture else _number_of("cuStreamGetId", stream, ctypes.c_uint64()), capture)
 
 
 def _capture_of(stream: int) -> int:
     """A number of the capture that the stream takes part in; 0 for none."""
     # Asked first because it is cheap, and almost always says no.
     active = driver().CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
-    if call("cuStreamIsCapturing", stream) != active:
+    if _number_of("cuStreamIsCapturing", stream, ctypes.c_int()) != int(active):
         return 0
     status, number, *_ = call("cuStreamGetCaptureInfo", stream)
     return int(number) if status == active else 0
+
+
+def _number_of(name: str, stream: int, place: ctypes.c_int | ctypes.c_uint64) -> int:
+    """What a function of the driver writes to `place` for a stream."""
+    status = getattr(library(), name)(ctypes.c_void_p(stream), ctypes.byref(place))
+    if status:
+        check_status(name, status)
+    return place.value
 
 
 def _replace(old: _Buffer, layout: WorkspaceLayout, key: _Key, stream: int) -> _Buffer:

@@ -1,10 +1,10 @@
-"""The two functions of the driver that every launch calls, by ctypes. cuda-bindings, which makes objects of arguments
+"""Functions of the driver that launches call every time, by ctypes. cuda-bindings, which makes objects of arguments
 and results, takes several microseconds for them."""
 
 import ctypes
 import functools
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowlp_runtime.driver import driver
 
@@ -24,7 +24,7 @@ class _LaunchAttribute(ctypes.Structure):
 
 
 class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig of cuda.h, of launches of one size of blocks.
+    """CUlaunchConfig of cuda.h.
 
     numAttrs  1 for a launch that may start before the one in front has ended, else 0
     """
@@ -42,20 +42,29 @@ class LaunchConfig(ctypes.Structure):
         ("numAttrs", ctypes.c_uint),
     )
 
-    def __init__(self, block: tuple[int, int, int], shared_bytes: int) -> None:
-        early = _LaunchAttribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
-        x, y, z = block
-        super().__init__(
-            blockDimX=x, blockDimY=y, blockDimZ=z, sharedMemBytes=shared_bytes, attrs=ctypes.pointer(early)
-        )
+
+# From hStream on to the end of the configuration, for `struct`: the stream, `EARLY` and the number of attributes.
+STREAM_OFFSET = LaunchConfig.hStream.offset
+STREAM_FORMAT = "<QQI4x"
+_early = _LaunchAttribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
+EARLY = ctypes.addressof(_early)
+
+
+class LaunchLibrary(NamedTuple):
+    """Functions of the driver's library. Arguments are None and objects of ctypes, which are not converted anew."""
+
+    cuLaunchKernelEx: Any
+    cuCtxGetId: Any
+    cuStreamIsCapturing: Any
+    cuStreamGetId: Any
 
 
 @functools.cache
-def library() -> Any:
+def library() -> LaunchLibrary:
     """The driver's library, initialised. Raises `DeviceError` where there is none."""
     driver()
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-    found = ctypes.CDLL(name)
-    found.cuLaunchKernelEx.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    found.cuCtxGetId.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-    return found
+    # A launch waits where the stream's queue is full, and other Python threads go on meanwhile. The others wait for
+    # nothing, and need not give up Python's lock.
+    waits, quick = ctypes.CDLL(name), ctypes.PyDLL(name)
+    return LaunchLibrary(waits.cuLaunchKernelEx, quick.cuCtxGetId, quick.cuStreamIsCapturing, quick.cuStreamGetId)

@@ -49,9 +49,12 @@ def stream_handle(stream: object) -> int:
 def current_torch_stream(ordinal: int) -> int:
     """The handle of PyTorch's current stream on a device. PyTorch is imported already."""
     torch: Any = sys.modules["torch"]
-    # A tenth of what a stream object costs; PyTorch's own code generator relies on it too.
-    read = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    return int(read(ordinal) if read is not None else torch.cuda.current_stream(ordinal).cuda_stream)
+    try:
+        # A tenth of what a stream object costs; PyTorch's own code generator relies on it too.
+        handle: int = torch._C._cuda_getCurrentRawStream(ordinal)
+    except AttributeError:
+        return int(torch.cuda.current_stream(ordinal).cuda_stream)
+    return handle
 
 
 def current_stream(arguments: Iterable[object]) -> int:

@@ -2,26 +2,24 @@
 
     python test/gpu/host_cost.py                          # lowlp.linear; needs lowlp
     python test/gpu/host_cost.py --prepare linear.lowlp   # compiles and saves a kernel; needs lowlp and no GPU
-    python test/gpu/host_cost.py --saved linear.lowlp     # launches it; needs lowlp_runtime and PyTorch only
+    python test/gpu/host_cost.py --saved linear.lowlp     # launches it; needs no compiler
 
-Calls are put on the stream in batches that its queue holds, so none waits for the GPU; the median over batches of the
-mean of a batch is printed, beside what allocating a result and a product of PyTorch cost.
+Beside them stands what allocating a result and a product of PyTorch cost. How it is measured, and why there are two
+numbers, says `lowlp.benchmarks.host_cost`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lowlp.benchmarks.host_cost import host_costs
+
 N = K = 4096
 ROWS = (1, 16)
-CALLS = 200
-BATCHES = 50
 TORCH_TYPES = {
     "f16": "float16",
     "bf16": "bfloat16",
@@ -34,22 +32,20 @@ TORCH_TYPES = {
 }
 
 
-def microseconds(call: Callable[[], object]) -> float:
-    """The median, over batches, of the host's time for a call."""
+def calls_of_torch() -> dict[str, Callable[[], object]]:
+    """What there is to compare with."""
     import torch
 
-    found = []
-    for _ in range(BATCHES + 5):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        found.append(1e6 * (time.perf_counter() - start) / CALLS)
-    torch.cuda.synchronize()
-    return statistics.median(found[5:])  # the first batches load, compile and fill caches
+    dense = torch.zeros(K, N, device="cuda", dtype=torch.float16)
+    calls: dict[str, Callable[[], object]] = {}
+    for m in ROWS:
+        x = torch.randn(m, K, device="cuda").half()
+        calls[f"torch.empty of [{m}, {N}]"] = lambda m=m: torch.empty((m, N), dtype=torch.float16, device="cuda")
+        calls[f"torch matmul M={m}"] = lambda x=x: x @ dense
+    return calls
 
 
-def cost_of_linear(weight: str) -> dict[str, float]:
+def calls_of_linear(weight: str) -> dict[str, Callable[[], object]]:
     """`lowlp.linear` for each number of rows."""
     import numpy as np
     import torch
@@ -58,17 +54,12 @@ def cost_of_linear(weight: str) -> dict[str, float]:
 
     qw = lowlp.quantize(np.random.default_rng(0).normal(size=(N, K)).astype(np.float32), weight, group_size=128)
     bias = torch.zeros(N, device="cuda", dtype=torch.float16)
-    dense = torch.zeros(K, N, device="cuda", dtype=torch.float16)
-    costs = {}
+    calls: dict[str, Callable[[], object]] = {}
     for m in ROWS:
         x = torch.randn(m, K, device="cuda").half()
-        costs[f"linear {weight} M={m}"] = microseconds(lambda x=x: lowlp.linear(x, qw))
-        costs[f"linear {weight} M={m}, with bias"] = microseconds(lambda x=x: lowlp.linear(x, qw, bias=bias))
-        costs[f"torch.empty of [{m}, {N}]"] = microseconds(
-            lambda m=m: torch.empty((m, N), dtype=torch.float16, device="cuda")
-        )
-        costs[f"torch matmul M={m}"] = microseconds(lambda x=x: x @ dense)
-    return costs
+        calls[f"linear {weight} M={m}"] = lambda x=x: lowlp.linear(x, qw)
+        calls[f"linear {weight} M={m}, with bias"] = lambda x=x: lowlp.linear(x, qw, bias=bias)
+    return calls
 
 
 def prepare(path: Path, weight: str) -> None:
@@ -78,14 +69,14 @@ def prepare(path: Path, weight: str) -> None:
     lowlp.compile_linear(n=N, k=K, weight=weight, m=(1, 16)).save(path)
 
 
-def cost_of_saved(path: Path) -> dict[str, float]:
+def calls_of_saved(path: Path) -> dict[str, Callable[[], object]]:
     """A launch of a saved kernel of `linear`, with everything zero."""
     import torch
 
     import lowlp_runtime
 
     kernel = lowlp_runtime.KernelBinary.load(path)
-    costs = {}
+    calls: dict[str, Callable[[], object]] = {}
     for m in ROWS:
         numbers = {"m": m, "x_stride": K}
         arguments: list[Any] = [
@@ -94,12 +85,12 @@ def cost_of_saved(path: Path) -> dict[str, float]:
             else numbers.get(parameter.name, 1)
             for parameter in kernel.description.parameters
         ]
-        costs[f"launch of {path.name} M={m}"] = microseconds(lambda a=arguments: lowlp_runtime.launch(kernel, a))
         addresses = [argument if isinstance(argument, int) else argument.data_ptr() for argument in arguments]
-        costs[f"launch of {path.name} M={m}, by address"] = microseconds(
-            lambda a=addresses: lowlp_runtime.launch(kernel, a, stream=torch.cuda.current_stream().cuda_stream)
+        calls[f"launch of {path.name} M={m}"] = lambda a=arguments: lowlp_runtime.launch(kernel, a)
+        calls[f"launch of {path.name} M={m}, by address"] = lambda a=addresses: lowlp_runtime.launch(
+            kernel, a, stream=torch.cuda.current_stream().cuda_stream
         )
-    return costs
+    return calls
 
 
 def main() -> None:
@@ -114,12 +105,14 @@ def main() -> None:
         return
     import torch
 
-    costs = cost_of_saved(options.saved) if options.saved else cost_of_linear(options.weight)
-    print(f"host, {torch.cuda.get_device_name()}, torch {torch.__version__}: microseconds a call")
+    calls = calls_of_saved(options.saved) if options.saved else calls_of_linear(options.weight)
+    calls |= calls_of_torch()
+    costs = dict(zip(calls, host_costs(list(calls.values())), strict=True))
+    print(f"host, {torch.cuda.get_device_name()}, torch {torch.__version__}: microseconds a call, least and median")
     for name, cost in costs.items():
-        print(f"  {name:<44} {cost:7.2f}")
+        print(f"  {name:<44} {cost.least:7.2f} {cost.median:7.2f}")
     if options.json:
-        options.json.write_text(json.dumps(costs, indent=1) + "\n")
+        options.json.write_text(json.dumps({name: cost._asdict() for name, cost in costs.items()}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

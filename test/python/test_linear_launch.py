@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -112,10 +113,11 @@ def test_rows_of_any_place(
     assert rows_of(tensor(torch, K, address=base)) == (0, 1, K)
     assert rows_of(tensor(torch, 1, K, strides=(999, 1), address=base)) == (0, 1, K)
     assert rows_of(tensor(torch, 2, 3, K, strides=(900, 300, 1), address=base)) == (0, 6, 300)
+    assert rows_of(tensor(torch, 5, K, strides=(0, 1), address=base)) == (0, 5, 0)
     # Copied: steps along K, and rows that no one stride reaches.
     assert rows_of(tensor(torch, 5, K, strides=(300, 2), address=base))[1:] == (5, K)
     assert rows_of(tensor(torch, 2, 3, K, strides=(1000, 300, 1), address=base))[1:] == (6, K)
-    assert all(launch["values"][5] in (K, 300) for launch in fake_driver.launches)
+    assert all(launch["values"][5] in (K, 300, 0) for launch in fake_driver.launches)
 
 
 def test_alignment_selects_the_kernel(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
@@ -158,6 +160,24 @@ def test_devices(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedT
     assert [launch["context"] for launch in fake_driver.launches] == [100, 101, 100, 101]
     assert fake_driver.contexts == [100]
     assert len(fake_driver.named("cuModuleLoadDataEx")) == 2
+
+
+def test_results_are_allocated_without_pytorchs_dispatcher_on_its_current_device(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor
+) -> None:
+    made = []
+
+    def empty_strided(shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> FakeTensor:
+        made.append((shape, strides))
+        return FakeTensor(shape, dtype, GPU, strides)
+
+    torch._C._dynamo = SimpleNamespace(guards=SimpleNamespace(_empty_strided_cuda=empty_strided))
+    torch._C._cuda_getDevice = lambda: 0
+    for device in (GPU, SECOND_GPU) * 2:
+        y = lowlp.linear(tensor(torch, 2, 3, K, device=device), qw, out_dtype="f32")
+        assert (y.shape, y.dtype, y.device) == ((2, 3, N), torch.float32, device)  # type: ignore[attr-defined]
+    assert made == [((2, 3, N), (3 * N, N, 1))] * 2
+    assert len(torch.empty_on) == 2
 
 
 def test_a_thread_without_a_context(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowlp_runtime import device, device_workspace, launcher, module
+from lowlp_runtime import device, device_workspace, launcher, module, prepared_launch
 from lowlp_runtime import driver as drivers
 from lowlp_runtime.launch_call import LaunchConfig
 
@@ -253,19 +253,32 @@ class FakeDriver:
 
 
 class FakeLibrary:
-    """The driver's library as ctypes shows it: addresses and numbers in, a status out."""
+    """The driver's library as ctypes shows it: pointers in, a status out."""
 
     def __init__(self, fake: FakeDriver) -> None:
         self.fake = fake
 
-    def cuCtxGetId(self, context: None, place: int) -> int:
+    def cuCtxGetId(self, context: None, place: Any) -> int:
         status, number = self.fake.cuCtxGetId(context)
-        ctypes.c_uint64.from_address(place).value = number or 0
+        ctypes.cast(place, ctypes.POINTER(ctypes.c_uint64))[0] = number or 0
         return int(status)
 
-    def cuLaunchKernelEx(self, config: int, function: int, pointers: int, extra: None) -> int:
+    def cuStreamIsCapturing(self, stream: ctypes.c_void_p, place: Any) -> int:
+        status, capturing = self.fake.cuStreamIsCapturing(stream.value or 0)
+        ctypes.cast(place, ctypes.POINTER(ctypes.c_int))[0] = capturing
+        return int(status)
+
+    def cuStreamGetId(self, stream: ctypes.c_void_p, place: Any) -> int:
+        status, number = self.fake.cuStreamGetId(stream.value or 0)
+        ctypes.cast(place, ctypes.POINTER(ctypes.c_uint64))[0] = number
+        return int(status)
+
+    def cuLaunchKernelEx(
+        self, config: ctypes.c_void_p, function: ctypes.c_void_p, pointers: ctypes.c_void_p, extra: None
+    ) -> int:
         assert extra is None
-        self.fake.launch(LaunchConfig.from_address(config), function, pointers)
+        assert config.value and pointers.value
+        self.fake.launch(LaunchConfig.from_address(config.value), function.value or 0, pointers.value)
         return int(OK)
 
 
@@ -284,7 +297,8 @@ def fake_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     fake = FakeDriver()
     for user in (drivers, device, module, device_workspace):
         monkeypatch.setattr(user, "driver", lambda: fake)
-    monkeypatch.setattr(launcher, "library", lambda: FakeLibrary(fake))
+    for user in (prepared_launch, device_workspace):
+        monkeypatch.setattr(user, "library", lambda: FakeLibrary(fake))
     monkeypatch.setattr("lowlp_runtime.stream.driver", lambda: fake)
     monkeypatch.setattr("lowlp_runtime.linkers.driver", lambda: fake)
     _forget()

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 import lowlp_runtime
+from lowlp_runtime.launch_call import LaunchLibrary
 
 SOURCES = "\n".join(path.read_text() for path in Path(lowlp_runtime.__file__).parent.glob("*.py"))
 
 
 def test_functions_exist() -> None:
     driver = pytest.importorskip("cuda.bindings.driver")
-    names = set(re.findall(r"call\(\s*\"(cu\w+)\"|(?:module|driver\(\)|library\(\))\.(cu\w+)\(", SOURCES))
-    names = {called or attribute for called, attribute in names}
+    names = set(re.findall(r"call\(\s*\"(cu\w+)\"|(?:module|driver\(\))\.(cu\w+)\(", SOURCES))
+    names = {called or attribute for called, attribute in names} | set(LaunchLibrary._fields)
     assert {"cuLaunchKernelEx", "cuInit", "cuModuleLoadDataEx", "cuMemsetD8Async"} <= names
     assert [name for name in sorted(names) if not hasattr(driver, name)] == []
 

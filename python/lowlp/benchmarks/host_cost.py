@@ -1,23 +1,57 @@
-"""What a cached call of `lowlp.linear` costs the host."""
+"""What calls cost the host: above all a cached call of `lowlp.linear`."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from .cases import GROUP_SIZE, Shape
 from .worker import first_line
 
-_BATCHES: Final = 40
-_CALLS: Final = 50
+_ROUNDS: Final = 40
+_WARM_UPS: Final = 3
+# So many launches fit in a stream's queue, which holds about a thousand: none waits for the GPU.
+_CALLS: Final = 200
+
+
+class HostCost(NamedTuple):
+    """Microseconds of a call, over batches of their mean.
+
+    least   where nothing else disturbed the host
+    median  with what did: others that share its processors and its bus may slow down launches by half for seconds
+    """
+
+    least: float
+    median: float
+
+
+def host_costs(calls: Sequence[Callable[[], object]]) -> list[HostCost]:
+    """The host's time from the start of a call to its return.
+
+    Batches of calls begin with an idle GPU and are short enough for the stream's queue. The calls take turns, batch by
+    batch, so that a host that is slower for a while is so for all of them.
+    """
+    import torch
+
+    times: list[list[float]] = [[] for _ in calls]
+    for round_ in range(_WARM_UPS + _ROUNDS):
+        for call, found in zip(calls, times, strict=True):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(_CALLS):
+                call()
+            if round_ >= _WARM_UPS:
+                found.append((time.perf_counter() - start) / _CALLS * 1e6)
+    torch.cuda.synchronize()
+    return [HostCost(min(found), statistics.median(found)) for found in times]
 
 
 def host_cost_us(shape: Shape, dtype: str, device: Any) -> float | str:
-    """Microseconds from the start of a call of `linear` with one row to its return; or why that cannot be measured.
+    """Microseconds of the host for a cached call of `linear` with one row, the least; or why that cannot be measured.
 
-    The median over batches, each short enough that the driver's queue has room and begun with an idle device. This
-    needs all of lowlp, which compiles the kernel at the first call.
+    This needs all of lowlp, which compiles the kernel at the first call.
     """
     import torch
 
@@ -27,16 +61,8 @@ def host_cost_us(shape: Shape, dtype: str, device: Any) -> float | str:
         weights = torch.randn((shape.n, shape.k), device=device)
         packed = lowlp.quantize(weights, dtype, group_size=GROUP_SIZE)
         x = torch.randn((1, shape.k), device=device, dtype=torch.float16)
-        for _ in range(_CALLS):
-            lowlp.linear(x, packed)
+        lowlp.linear(x, packed)
     except ImportError as error:
         return f"the compiler is not here: {first_line(str(error), 100)}"
-    times = []
-    for _ in range(_BATCHES):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(_CALLS):
-            lowlp.linear(x, packed)
-        times.append((time.perf_counter() - start) / _CALLS * 1e6)
-    torch.cuda.synchronize()
-    return statistics.median(times)
+    (cost,) = host_costs([lambda: lowlp.linear(x, packed)])
+    return cost.least

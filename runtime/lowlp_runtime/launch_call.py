@@ -51,7 +51,7 @@ EARLY = ctypes.addressof(_early)
 
 
 class LaunchLibrary(NamedTuple):
-    """Functions of the driver's library. Arguments are None and objects of ctypes, which are not converted anew."""
+    """Functions of the driver's library. They take None and objects of ctypes, which are not converted anew."""
 
     cuLaunchKernelEx: Any
     cuCtxGetId: Any
@@ -63,8 +63,5 @@ class LaunchLibrary(NamedTuple):
 def library() -> LaunchLibrary:
     """The driver's library, initialised. Raises `DeviceError` where there is none."""
     driver()
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-    # A launch waits where the stream's queue is full, and other Python threads go on meanwhile. The others wait for
-    # nothing, and need not give up Python's lock.
-    waits, quick = ctypes.CDLL(name), ctypes.PyDLL(name)
-    return LaunchLibrary(waits.cuLaunchKernelEx, quick.cuCtxGetId, quick.cuStreamIsCapturing, quick.cuStreamGetId)
+    found = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    return LaunchLibrary(*[getattr(found, name) for name in LaunchLibrary._fields])

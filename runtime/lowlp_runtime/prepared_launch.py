@@ -8,6 +8,7 @@ memory     what the driver reads at a launch, in one block that holds all that s
                       ^ from the stream on to the workspace: written by every launch, at once
 
 A launch takes a block that no other launch uses, or makes one: any number of threads may launch at once.
+Those with a workspace wait for each other, see `lowlp_runtime.device_workspace`.
 """
 
 import ctypes

@@ -72,7 +72,7 @@ def test_maps_of_what_stays_are_made_once(kernel: KernelBinary, gpu: FakeDriver,
 def test_a_launch_within_a_launch_has_memory_of_its_own(
     kernel: KernelBinary, gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a finaliser, or another thread, launches between the writing of values and the launch."""
+    """As where another thread launches between the writing of values and the launch."""
     gpu.slots = 5
     prepared = launcher_of(with_parameters(kernel)).prepare({3: 1000, 1: FAR, 4: 1.0})
     original, inner = gpu.launch, [(6, 8), (2, 4)]

@@ -67,7 +67,7 @@ class Run:
     empty_us          an empty kernel by the same function, or None where none was timed
     read_bytes_per_s  what floors are computed with
     measured_read     bytes per second of a sum over 2 GiB, where that was asked for
-    host_us           host time of a cached call of `linear`, or None
+    host_us           the host's least time for a cached call of `linear`, or None
     notes             what could not be done, in words
     """
 

@@ -117,6 +117,12 @@ def compiler_identity() -> dict[str, str]:
     }
 
 
+def compiler_version() -> str:
+    """lowlp's version and a hash of all that makes its code."""
+    identity = json.dumps(compiler_identity(), sort_keys=True).encode()
+    return f"{__version__}+{hashlib.sha256(identity).hexdigest()[:12]}"
+
+
 def files_below(folder: Path, suffix: str) -> list[Path]:
     """All files of this suffix, in a fixed order. Links are followed: a build tree consists of them."""
     found = []

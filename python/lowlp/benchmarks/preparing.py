@@ -5,8 +5,6 @@ Kernels of one kind and shape differ by their schedule, so numbers of rows with 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -22,7 +20,7 @@ from lowlp import language as ll
 from lowlp_runtime.errors import LowlpError
 
 from ..dtypes import dtype
-from ..kernel_cache import compiler_identity
+from ..kernel_cache import compiler_version
 from ..kernels.linear_operands import host_operands, spec_for
 from ..kernels.linear_schedules import schedule_for
 from ..kernels.linear_spec import LinearSpec, Schedule
@@ -88,19 +86,13 @@ def prepare(
 
 def _open_index(folder: Path, arch: str, multiprocessors: int) -> PreparedKernels:
     """The folder's index, or a new one where it has none or one of another compiler or GPU."""
-    fresh = PreparedKernels(folder, arch, _version(), multiprocessors)
+    fresh = PreparedKernels(folder, arch, compiler_version(), multiprocessors)
     try:
         found = PreparedKernels.load_index(folder)
     except LowlpError:
         return fresh
     is_same = (found.arch, found.version, found.multiprocessors) == (fresh.arch, fresh.version, multiprocessors)
     return found if is_same else fresh
-
-
-def _version() -> str:
-    """lowlp's version and a hash of all that makes its code."""
-    identity = json.dumps(compiler_identity(), sort_keys=True).encode()
-    return f"{lowlp.__version__}+{hashlib.sha256(identity).hexdigest()[:12]}"
 
 
 @lowlp.kernel(grid=(1,), num_threads=32)

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lowlp_runtime.errors import LowlpValueError
+from lowlp_runtime.errors import DeviceError, LowlpValueError
 
 from . import output
 from .bench import progress_bar
 from .output import number_from
 
+if TYPE_CHECKING:
+    from lowlp.tuning.prepared import PreparedProblem
+    from lowlp.tuning.preparing import Problem
+    from lowlp.tuning.table import Table
+
+_ARCH = "sm_90a"
+_CANDIDATES = 16
+_OF_GPU = ("arch", "multiprocessors")
+_OF_PREPARING = ("types", "shapes", "m", "group_size", "candidates", "jobs", *_OF_GPU)
+
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a table
 
-A problem is a kind of weights, a shape and a class of M. Problems that the table has are left out, so an interrupted
-run goes on where it ended. Kernels are compiled in parallel and kept in the cache (`lowlp cache`).
+A problem is a kind of weights, a shape and a class of M. Its candidates are the N best by estimate, and what lowlp's
+own table has for the shape and the class, of any kind. Problems that FILE has are left out, so an interrupted run goes
+on where it ended.
+
+A machine with a GPU and no compiler measures kernels that another one compiled:
+  lowlp tune --prepare out/tune                   # no GPU
+  lowlp tune --kernels out/tune --out h200.json
+It needs lowlp_runtime and PyTorch, and this package's Python files. Both go on where they were interrupted.
 
 examples:
   lowlp tune --out h200.json
@@ -33,48 +53,125 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
         formatter_class=output.HelpFormatter,
     )
-    parser.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
-    parser.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
-    parser.add_argument("--m", metavar="M,...", help="classes of M, by the largest (default: all: 16,32)")
-    parser.add_argument("--group-size", type=number_from(1), default=128, metavar="G", help="of weights (default: 128)")
-    parser.add_argument("--candidates", type=number_from(1), default=16, metavar="N", help="of a problem (default: 16)")
-    parser.add_argument(
-        "--jobs", type=number_from(1), default=0, metavar="N", help="processes (default: all processors)"
-    )
-    parser.add_argument("--out", metavar="FILE", required=True, help="the table, JSON")
+    what = parser.add_argument_group("what is compiled; --kernels takes all of its folder")
+    what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
+    what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
+    what.add_argument("--m", metavar="M,...", help="classes of M, by the largest (default: 16,32,64,128,256,1024)")
+    what.add_argument("--group-size", type=number_from(1), metavar="G", help="of weights (default: 128)")
+    what.add_argument("--candidates", type=number_from(1), metavar="N", help="of a problem, by estimate (default: 16)")
+    what.add_argument("--arch", metavar="ARCH", help="of the GPU that --prepare is for (default: sm_90a)")
+    what.add_argument("--multiprocessors", type=number_from(1), metavar="N", help="of that GPU (default: 132, an H200)")
+    what.add_argument("--jobs", type=number_from(1), default=0, metavar="N", help="processes (default: all processors)")
+    how = parser.add_argument_group("how")
+    steps = how.add_mutually_exclusive_group()
+    steps.add_argument("--prepare", metavar="DIR", help="only compile the kernels into this folder; needs no GPU")
+    steps.add_argument("--kernels", metavar="DIR", help="measure the kernels of this folder, and compile nothing")
+    how.add_argument("--out", metavar="FILE", help="the table, JSON; what it has of other problems stays")
+    how.add_argument(
+        "--anew", action="store_true", help="also measure problems that FILE has, but for those measured with these "
+        "very kernels, so that it too goes on where it ended",
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Carries out the command."""
-    from lowlp.benchmarks.cases import KINDS, SHAPES, parse_kinds, parse_shapes
-    from lowlp.compiler import current_arch
+    """Prepares, measures, or both; 1 where a problem has no candidate that can be measured."""
+    if options.prepare:
+        _refuse(options, ("out", "anew"), "is of measuring, not with --prepare")
+        return _prepare(options, Path(options.prepare))
+    if options.kernels:
+        _refuse(options, _OF_PREPARING, "is of compiling, not with --kernels")
+    else:
+        _refuse(options, _OF_GPU, "is only with --prepare; else of the GPU that is here")
+    if not options.out:
+        raise LowlpValueError("--out: must name a file for the table, got none")
+    return _measure(options)
+
+
+def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if getattr(options, name):
+            raise LowlpValueError(f"--{name.replace('_', '-')}: {why}, got {getattr(options, name)}")
+
+
+def _prepare(options: argparse.Namespace, folder: Path) -> int:
+    from lowlp.benchmarks.preparing import MULTIPROCESSORS
+    from lowlp.compiler import check_arch
+    from lowlp.tuning.preparing import open_folder, prepare
+
+    problems = _problems(options)
+    arch = check_arch(options.arch or _ARCH, "--arch")
+    prepared = open_folder(folder, arch, options.multiprocessors or MULTIPROCESSORS)
+    status = _show(
+        "compile", prepare(prepared, problems, options.candidates or _CANDIDATES, options.jobs), len(problems)
+    )
+    print(f"{len(problems)} problems for {arch} in {folder}")
+    return status
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from lowlp.benchmarks.session import why_not
+    from lowlp.tuning.measuring import measure
+    from lowlp.tuning.prepared import PreparedCandidates
+    from lowlp.tuning.table import Table
+    from lowlp_runtime.device import current_device, device_name
+
+    missing = why_not()
+    if missing:
+        raise DeviceError(f"lowlp tune needs a GPU: {missing}")
+    gpu = current_device()
+    table = Table(Path(options.out), device_name(gpu))
+    if options.kernels:
+        prepared = PreparedCandidates.load(Path(options.kernels))
+        prepared.check_device(gpu)
+        problems = prepared.problems()
+        status = _show("tune", measure(prepared, problems, table, options.anew), len(problems))
+    else:
+        status = _measure_here(options, table, gpu)
+    print(options.out)
+    return status
+
+
+def _measure_here(options: argparse.Namespace, table: Table, gpu: int) -> int:
+    """Measures while it compiles, into a folder that is thrown away: the cache keeps the kernels."""
+    from lowlp.compiler import arch_of
+    from lowlp.tuning.measuring import measure
+    from lowlp.tuning.preparing import open_folder, prepare
+    from lowlp_runtime.device import multiprocessors
+
+    problems = [problem for problem in _problems(options) if options.anew or not table.find(problem.key)]
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = open_folder(Path(folder), arch_of(gpu), multiprocessors(gpu))
+        with closing(prepare(prepared, problems, options.candidates or _CANDIDATES, options.jobs)) as compiled:
+            return _show("tune", measure(prepared, compiled, table, options.anew), len(problems))
+
+
+def _problems(options: argparse.Namespace) -> list[Problem]:
+    from lowlp.benchmarks.cases import GROUP_SIZE, KINDS, SHAPES, parse_kinds, parse_shapes
     from lowlp.kernels.linear_schedules import CLASSES
     from lowlp.kernels.linear_spec import LinearSpec
-    from lowlp.tuning import Problem, tune
+    from lowlp.tuning.preparing import Problem
 
     kinds = parse_kinds(options.types) if options.types else tuple(KINDS.values())
     shapes = parse_shapes(options.shapes) if options.shapes else SHAPES
     rows = _classes(options.m, CLASSES)
+    group_size = options.group_size or GROUP_SIZE
     problems: list[Problem] = []
     for kind in kinds:
         for shape in shapes:
-            if shape.k % options.group_size:
-                raise LowlpValueError(f"--group-size: must divide K = {shape.k}, got {options.group_size}")
+            if shape.k % group_size:
+                raise LowlpValueError(f"--group-size: must divide K = {shape.k}, got {group_size}")
             spec = LinearSpec(
                 n=shape.n,
                 k=shape.k,
                 weight=f"lut{kind.bits}" if kind.table else kind.dtype,
-                group_size=options.group_size,
+                group_size=group_size,
                 zeros="uint8" if kind.zero_bytes else "",
                 table="tensor" if kind.table else "",
                 aligned=True,
             )
             problems.extend(Problem(spec, m) for m in rows)
-    with progress_bar("tuning") as show:
-        tune(problems, Path(options.out), current_arch(), options.candidates, options.jobs, show)
-    print(options.out)
-    return 0
+    return problems
 
 
 def _classes(text: str | None, classes: tuple[int, ...]) -> tuple[int, ...]:
@@ -85,3 +182,17 @@ def _classes(text: str | None, classes: tuple[int, ...]) -> tuple[int, ...]:
         if word not in names:
             raise LowlpValueError(f"--m: must be among {', '.join(names)}, got {word!r}")
     return tuple(dict.fromkeys(names[word] for word in text.split(",")))
+
+
+def _show(what: str, problems: Iterator[PreparedProblem], total: int) -> int:
+    """A progress bar of what is done; 1 where a problem has no kernel, which is said."""
+    without: list[PreparedProblem] = []
+    with progress_bar(what) as show:
+        for number, problem in enumerate(problems, 1):
+            show(number, total, str(problem))
+            if all(candidate.problem for candidate in problem.candidates):
+                without.append(problem)
+    for problem in without:
+        reason = next((candidate.problem for candidate in problem.candidates), "no schedule fits")
+        print(f"lowlp: {problem}: no kernel: {reason}", file=sys.stderr)
+    return 1 if without else 0

@@ -428,10 +428,19 @@ def kind_of(spec: LinearSpec) -> str:
     return f"{spec.weight}{correction} g{spec.group_size if spec.groups > 1 else 0} {spec.activation}"
 
 
-def _fills(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
+def fills(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
     """Whether the tiles that are each one block's come to about one for each block that could be resident."""
     resident = H200.multiprocessors * schedule.blocks_per_sm
     return schedule.share_tiles or _LEAST_FILLED * resident <= _tiles(spec, schedule, rows) <= resident
+
+
+def _of_entry(spec: LinearSpec, entry: dict[str, Any], arch: str) -> Schedule | None:
+    """The schedule of an entry of a table, if it is of this architecture and of use for such weights."""
+    if entry["arch"] != arch:
+        return None
+    measured = Schedule(**{"columns": min(entry["m"], _COLUMNS[-1]), **entry["schedule"]})
+    schedule = _for_products(spec, measured, entry["m"], arch)
+    return schedule if schedule and schedule.stage_k <= spec.k and fills(spec, schedule, entry["m"]) else None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -442,12 +451,21 @@ def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
         if entry["kind"] != kind_of(spec) or entry["m"] != rows:
             continue
         far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
-        measured = Schedule(**{"columns": min(rows, _COLUMNS[-1]), **entry["schedule"]})
-        schedule = _for_products(spec, measured, rows, arch)
-        fits = schedule and schedule.stage_k <= spec.k and _fills(spec, schedule, rows)
-        if far < distance and fits and entry["arch"] == arch:
+        if far < distance and (schedule := _of_entry(spec, entry, arch)):
             best, distance = schedule, far
     return best
+
+
+def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
+    """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
+    others where it fits these."""
+    for entry in _tables():
+        if (entry["n"], entry["k"], entry["m"]) != (spec.n, spec.k, rows):
+            continue
+        if schedule := _of_entry(spec, entry, arch):
+            division = for_rows(spec, schedule, rows, arch)
+            if entry["kind"] == kind_of(spec) or _fits(spec, division, device_like(arch)):
+                yield division
 
 
 def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) -> Schedule | None:

@@ -1,0 +1,330 @@
+"""`lowlp tune` without a GPU: candidates, the folder of their kernels, the table of the fastest."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lowlp.cli import main
+from lowlp.errors import LowlpValueError
+from lowlp.kernels import linear_schedules
+from lowlp.kernels.linear_schedules import CLASSES, kind_of, schedule_for
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.tuning import measuring
+from lowlp.tuning.measuring import measure, merit
+from lowlp.tuning.prepared import Kernel, PreparedCandidates, PreparedProblem
+from lowlp.tuning.preparing import Problem, shortlist
+from lowlp.tuning.table import Table
+from lowlp_runtime import KernelBinary
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = LinearSpec(n=8192, k=8192, weight="int5", group_size=128, aligned=True)
+PREPARE = ["tune", "--types", "int4,nf4", "--shapes", "256x512", "--m", "16", "--candidates", "2", "--jobs", "1"]
+
+
+# --- candidates -------------------------------------------------------------------------------------------------------
+
+
+def entry_for(kind: str, schedule: Schedule, m: int) -> dict[str, Any]:
+    return {"kind": kind, "n": 8192, "k": 8192, "m": m, "arch": "sm_90a", "schedule": dataclasses.asdict(schedule)}
+
+
+def with_table(monkeypatch: pytest.MonkeyPatch, *entries: dict[str, Any]) -> None:
+    monkeypatch.setattr(linear_schedules, "_tables", lambda: list(entries))
+
+
+@pytest.mark.parametrize("m", [16, 64])
+def test_candidates_are_those_of_the_estimate_and_what_other_weights_took(
+    m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = Problem(SPEC, m)
+    with_table(monkeypatch)
+    every = shortlist(problem, 10**6, "sm_90a")
+    best, middle, last = every[:3], every[len(every) // 2], every[-1]
+    of_int6, of_int4 = entry_for("int6 g128 f16", last, m), entry_for("int4 g128 f16", middle, m)
+    far = {**of_int4, "n": 4096}
+    other_class = {**of_int4, "m": 32}
+    with_table(monkeypatch, of_int6, of_int6, entry_for("int4 g128 f16", every[1], m), far, other_class)
+    assert shortlist(problem, 3, "sm_90a") == [*best, last]
+    with_table(monkeypatch, of_int6, of_int4)
+    assert shortlist(problem, 1, "sm_90a") == [best[0], middle, last]
+
+
+def test_what_other_weights_took_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In registers by estimate; what such weights themselves took was compiled."""
+    fitting = shortlist(Problem(SPEC, 16), 1, "sm_90a")[0]
+    large = dataclasses.replace(fitting, columns=16, row_tiles=8, warps=1, slices=16, steps=1, blocks_per_sm=1)
+    for kind, found in ((kind_of(SPEC), 2), ("int6 g128 f16", 1)):
+        with_table(monkeypatch, entry_for(kind, large, 16))
+        assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == found
+    with_table(monkeypatch, {**entry_for(kind_of(SPEC), large, 16), "arch": "sm_80"})
+    assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == 1
+
+
+@pytest.mark.parametrize("m", CLASSES)
+def test_what_the_table_has_is_a_candidate_and_each_is_what_a_table_gives_back(
+    m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = shortlist(Problem(SPEC, m), 100, "sm_90a")
+    assert schedule_for(SPEC, m) in found
+    for schedule in found:
+        with_table(monkeypatch, entry_for(kind_of(SPEC), schedule, m))
+        linear_schedules._measured.cache_clear()
+        assert schedule_for(SPEC, m) == schedule
+    linear_schedules._measured.cache_clear()
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("tune")
+    assert main([*PREPARE, "--prepare", str(found)]) == 0
+    return found
+
+
+def times_of_files(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def test_a_folder_holds_problems_and_machine_code(folder: Path) -> None:
+    prepared = PreparedCandidates.load(folder)
+    assert (prepared.arch, prepared.multiprocessors) == ("sm_90a", 132)
+    table, plain = sorted(prepared.problems(), key=lambda problem: problem.kind, reverse=True)
+    assert (str(plain), str(table)) == ("int4 g128 f16 256x512 M<=16", "lut4 g128 f16 256x512 M<=16")
+    assert table.operands[-2:] == (("float16", (16,)), ("float32", ()))
+    for problem in (plain, table):
+        assert len(problem.candidates) == 2
+        for candidate in problem.candidates:
+            assert [kernel.m for kernel in candidate.kernels] == [1, 16]
+            for kernel in candidate.kernels:
+                binary = prepared.load_kernel(kernel)
+                assert list(binary.cubins) == ["sm_90a"] and not binary.ptx
+                assert len(binary.description.parameters) == 1 + len(problem.operands) + 3 + len(kernel.last)
+
+
+def test_preparing_goes_on_where_it_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = PreparedCandidates.load(folder)
+    before = times_of_files(folder)
+    problem = prepared.problems()[0]
+    lost = problem.candidates[0].kernels[0].file
+    for name in (problem.file, lost):
+        (folder / name).unlink()
+    assert main([*PREPARE, "--prepare", str(folder)]) == 0
+    after = times_of_files(folder)
+    assert {name for name in before if after[name] != before[name]} == {problem.file, lost}
+    assert prepared.problems()[0] == problem
+
+
+def test_what_spills_is_not_compiled_again_and_other_failures_are(folder: Path, tmp_path: Path) -> None:
+    copy = dataclasses.replace(PreparedCandidates.load(folder), folder=tmp_path)
+    copy.save()
+    first, second = copy_of = PreparedCandidates.load(folder).problems()
+    for problem, why in zip(copy_of, ("it spills", "no memory"), strict=True):
+        failed = tuple(dataclasses.replace(candidate, problem=why) for candidate in problem.candidates)
+        copy.save_problem(dataclasses.replace(problem, candidates=failed))
+    assert main([*PREPARE, "--prepare", str(tmp_path)]) == 1
+    found = copy.problems()
+    assert {candidate.problem for candidate in found[0].candidates} == {"it spills"}
+    assert (found[0].key, found[1]) == (first.key, second)
+
+
+def test_a_folder_of_another_architecture_is_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*PREPARE, "--prepare", str(folder), "--arch", "sm_80"]) == 1
+    error = capsys.readouterr().err
+    assert f"--prepare: {folder} has kernels for sm_90a with 132 multiprocessors, by lowlp 0.1.0+" in error
+    assert "and these are for sm_80 with 132 multiprocessors" in error
+    with pytest.raises(LowlpValueError, match=r"has no index.json; make it with `lowlp tune --prepare"):
+        PreparedCandidates.load(tmp_path)
+    (tmp_path / "index.json").write_text("{}")
+    with pytest.raises(LowlpValueError, match="no index of candidates"):
+        PreparedCandidates.load(tmp_path)
+
+
+def test_a_candidate_that_cannot_be_compiled_is_said_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOWLP_ASSEMBLER", "none such")
+    assert main([*PREPARE, "--types", "int4", "--prepare", str(tmp_path)]) == 1
+    assert "lowlp: int4 g128 f16 256x512 M<=16: no kernel: " in (error := capsys.readouterr().err)
+    assert "none such" in error
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels that were timed, each candidate a microsecond less than the one before."""
+    names: list[str] = []
+
+    class FakeOperands:
+        def __init__(self, problem: PreparedProblem) -> None:
+            assert problem.operands[0][0] == "int32"
+
+        def time_us(self, prepared: PreparedCandidates, kernel: Kernel) -> float:
+            assert isinstance(prepared.load_kernel(kernel), KernelBinary)
+            names.append(kernel.file)
+            return 100.0 - (len(names) - 1) // 2
+
+    monkeypatch.setattr(measuring, "Operands", FakeOperands)
+    return names
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text())["entries"]
+    return found
+
+
+def test_the_fastest_is_written_and_other_entries_stay(folder: Path, tmp_path: Path, timed: list[str]) -> None:
+    prepared, path = PreparedCandidates.load(folder), tmp_path / "new" / "table.json"
+    Table(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), {"us": {}})
+    first, second = prepared.problems()
+    # Interrupted behind the first problem; then both, of which one is there.
+    assert list(measure(prepared, [first], Table(path, "a GPU"))) == [first]
+    assert list(measure(prepared, [first, second], Table(path, "a GPU"))) == [first, second]
+    assert len(timed) == 8
+    other, *found = entries(path)
+    assert other == {"kind": "int4 g128 f16", "n": 4096, "k": 4096, "m": 16, "us": {}}
+    for problem, entry in zip((first, second), found, strict=True):
+        assert entry["schedule"] == problem.candidates[1].schedule
+        assert (entry["arch"], entry["candidates"]) == ("sm_90a", 2)
+    assert found[0]["us"] == {"1": 99.0, "16": 99.0} and found[0]["us_of_estimate"] == {"1": 100.0, "16": 100.0}
+
+
+def test_anew_measures_what_other_kernels_were_measured_for(folder: Path, tmp_path: Path, timed: list[str]) -> None:
+    prepared, path = PreparedCandidates.load(folder), tmp_path / "table.json"
+    problems = prepared.problems()
+    for problem in problems:
+        Table(path, "a GPU").put(problem.key, {"us": {}})
+    for anew, count in ((False, 0), (True, 8), (True, 8)):
+        list(measure(prepared, problems, Table(path, "a GPU"), anew))
+        assert len(timed) == count
+    newer = dataclasses.replace(prepared, version="another")
+    list(measure(newer, problems[:1], Table(path, "a GPU"), anew=True))
+    assert len(timed) == 12
+    assert [entry["kind"] for entry in entries(path)] == [problem.kind for problem in problems]
+
+
+def test_what_has_a_problem_is_not_measured(folder: Path, tmp_path: Path, timed: list[str]) -> None:
+    prepared, table = PreparedCandidates.load(folder), Table(tmp_path / "table.json", "a GPU")
+    first, second = prepared.problems()
+    spilling = [dataclasses.replace(candidate, problem="it spills") for candidate in first.candidates]
+    one = dataclasses.replace(first, candidates=(spilling[0], first.candidates[1]))
+    none = dataclasses.replace(second, candidates=(spilling[0],))
+    list(measure(prepared, [one, none], table))
+    assert timed == [kernel.file for kernel in first.candidates[1].kernels]
+    found = table.find(first.key)
+    assert found and found["us"] == found["us_of_estimate"] and not table.find(second.key)
+
+
+def test_a_single_row_counts_twice() -> None:
+    assert merit({1: 10.0, 16: 20.0}) < merit({1: 12.0, 16: 15.0})
+    assert merit({64: 7.0}) == 7.0
+
+
+def test_tables_of_another_gpu_and_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    Table(path, "a GPU").put(("int4", 1, 1, 16), {})
+    with pytest.raises(LowlpValueError, match=r"--out: .* is a table of a GPU, and this GPU is another"):
+        Table(path, "another")
+    path.write_text("[]")
+    with pytest.raises(LowlpValueError, match=r"--out: .* is no table of schedules"):
+        Table(path, "a GPU")
+
+
+@pytest.mark.parametrize(
+    ("capability", "size", "fits"), [((9, 0), 132, True), ((9, 0), 78, False), ((8, 0), 132, False)]
+)
+def test_kernels_are_for_one_gpu(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], size: int, fits: bool
+) -> None:
+    monkeypatch.setattr("lowlp.tuning.prepared.compute_capability", lambda ordinal: capability)
+    monkeypatch.setattr("lowlp.tuning.prepared.multiprocessors", lambda ordinal: size)
+    prepared = PreparedCandidates.load(folder)
+    if fits:
+        prepared.check_device(0)
+        return
+    with pytest.raises(
+        LowlpValueError, match=r"--kernels: .* is for sm_90a with 132 multiprocessors, and this GPU has"
+    ):
+        prepared.check_device(0)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts: dict[str, Callable[..., object]] = {
+        "lowlp.benchmarks.session.why_not": lambda: "",
+        "lowlp_runtime.device.current_device": lambda: 0,
+        "lowlp_runtime.device.device_name": lambda ordinal: "a GPU",
+        "lowlp_runtime.device.multiprocessors": lambda ordinal: 132,
+        "lowlp_runtime.device.compute_capability": lambda ordinal: (9, 0),
+        "lowlp.tuning.prepared.compute_capability": lambda ordinal: (9, 0),
+        "lowlp.tuning.prepared.multiprocessors": lambda ordinal: 132,
+        "lowlp.compiler.compute_capability": lambda ordinal: (9, 0),
+    }
+    for name, fact in facts.items():
+        monkeypatch.setattr(name, fact)
+
+
+def test_two_steps_and_one_write_the_same_table(
+    folder: Path, tmp_path: Path, timed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_gpu(monkeypatch)
+    two, one = tmp_path / "two.json", tmp_path / "one.json"
+    assert main(["tune", "--kernels", str(folder), "--out", str(two)]) == 0
+    timed.clear()
+    assert main([*PREPARE, "--out", str(one)]) == 0
+    assert entries(one) == entries(two) and len(entries(one)) == 2
+    timed.clear()
+    assert main([*PREPARE, "--out", str(one)]) == 0
+    assert not timed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--prepare", "d", "--out", "t"], "--out: is of measuring, not with --prepare, got t"),
+        (["--kernels", "d", "--m", "16", "--out", "t"], "--m: is of compiling, not with --kernels, got 16"),
+        (["--out", "t", "--arch", "sm_80"], "--arch: is only with --prepare; else of the GPU that is here, got sm_80"),
+        (["--kernels", "d"], "--out: must name a file for the table, got none"),
+        (["--prepare", "d", "--m", "17"], "--m: must be among 16, 32, 64, 128, 256, 1024, got '17'"),
+        (["--prepare", "d", "--group-size", "96"], "--group-size: must divide K = 8192, got 96"),
+        (["--prepare", "d", "--arch", "h200"], "--arch: expected an architecture such as 'sm_90a', got 'h200'"),
+        (["--kernels", "d", "--out", "t"], "lowlp tune needs a GPU: there is none"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lowlp_runtime.why_no_device", lambda: "there is none")
+    assert main(["tune", *arguments]) == 1
+    assert capsys.readouterr().err == f"lowlp: error: {error}\n"
+
+
+def test_measuring_needs_no_extension(tmp_path: Path) -> None:
+    """From the sources, where there are no extension modules."""
+    code = (
+        "import sys\nfrom lowlp.tuning import measuring, table\nfrom lowlp.benchmarks import session\n"
+        "from lowlp.cli import main\n"
+        "print([name for name in sys.modules if name in ('lowlp._layout', 'lowlp._mlir', 'torch', 'lowlp.compiler')])"
+    )
+    # Without `site`, which makes the build tree's packages importable.
+    paths = [ROOT / "python", ROOT / "runtime", *(path for path in sys.path if path.endswith("site-packages"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    command = [sys.executable, "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -90,10 +91,12 @@ def prepare(
     count  candidates of a problem by estimate; those that tables have come on top
     jobs   processes; 0: one for each processor
 
-    Yields the problems in order, each when its kernels are there. What is wrong with a kernel goes to its candidate.
+    Yields the problems in order, each when its kernels are there. What is wrong with a kernel goes to its candidate. For
+    the main thread, which alone is interrupted.
     """
-    # The compiler's threads and locks do not survive a fork.
-    pool = ProcessPoolExecutor(jobs or os.cpu_count() or 1, get_context("spawn"))
+    # The compiler's threads and locks do not survive a fork. An interrupt is for this process, which lets the others end.
+    ignore_interrupts = (signal.SIGINT, signal.SIG_IGN)
+    pool = ProcessPoolExecutor(jobs or os.cpu_count() or 1, get_context("spawn"), signal.signal, ignore_interrupts)
     try:
         begun = [_begin(pool, prepared, problem, count) for problem in problems]
         for draft, futures in begun:
@@ -105,7 +108,10 @@ def prepare(
             else:
                 yield draft
     finally:
+        # A second interrupt, while it waits for kernels that are begun, would leave processes that never end.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         pool.shutdown(cancel_futures=True)
+        signal.signal(signal.SIGINT, handler)
 
 
 def _begin(

@@ -131,8 +131,8 @@ class PreparedCandidates:
         capability, size = compute_capability(ordinal), multiprocessors(ordinal)
         if not cubin_runs_on(self.arch, capability) or size != self.multiprocessors:
             raise LowlpValueError(
-                f"--kernels: {self.folder} is for {self.arch} with {self.multiprocessors} multiprocessors, and this GPU "
-                f"has compute capability {capability[0]}.{capability[1]} and {size}; prepare with --arch and "
+                f"--kernels: {self.folder} is for {self.arch} with {self.multiprocessors} multiprocessors, and this "
+                f"GPU has compute capability {capability[0]}.{capability[1]} and {size}; prepare with --arch and "
                 "--multiprocessors"
             )
 

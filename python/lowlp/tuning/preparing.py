@@ -91,10 +91,10 @@ def prepare(
     count  candidates of a problem by estimate; those that tables have come on top
     jobs   processes; 0: one for each processor
 
-    Yields the problems in order, each when its kernels are there. What is wrong with a kernel goes to its candidate. For
-    the main thread, which alone is interrupted.
+    Yields the problems in order, each when its kernels are there. What is wrong with a kernel goes to its candidate.
+    Call it in the main thread, which alone is interrupted.
     """
-    # The compiler's threads and locks do not survive a fork. An interrupt is for this process, which lets the others end.
+    # The compiler's threads and locks do not survive a fork. An interrupt is for this process, which ends the others.
     ignore_interrupts = (signal.SIGINT, signal.SIG_IGN)
     pool = ProcessPoolExecutor(jobs or os.cpu_count() or 1, get_context("spawn"), signal.signal, ignore_interrupts)
     try:

@@ -106,51 +106,40 @@ private:
   bool isProduct(Operation *op) const { return products.contains(op); }
 
   /// Loads of shared memory go before the product in front of them, so that
-  /// they arrive while it is begun; so does what says where they load from.
+  /// they arrive while it is begun.
   void hoistLoads() {
     for (Operation &op : llvm::make_early_inc_range(block))
-      if (isNumber(op))
-        moveUp(op);
-    for (Operation &op : llvm::make_early_inc_range(block))
       if (isa<LoadSharedOp>(op))
-        if (Operation *target = findEarlier(&op); target != &op)
-          op.moveBefore(target);
+        hoist(op);
+  }
+
+  /// Moves an op before the product in front of it, together with the numbers
+  /// that it needs, if all else that lies between can stand behind it.
+  void hoist(Operation &op) {
+    SmallVector<Operation *> moved = {&op};
+    for (Operation *at = op.getPrevNode(); at; at = at->getPrevNode()) {
+      bool isNeeded = llvm::any_of(moved, [&](Operation *other) {
+        return llvm::any_of(other->getOperands(), [&](Value operand) {
+          return operand.getDefiningOp() == at;
+        });
+      });
+      if (isNeeded && !isNumber(*at))
+        return;
+      if (isNeeded) {
+        moved.push_back(at);
+      } else if (isProduct(at)) {
+        for (Operation *other : llvm::reverse(moved))
+          other->moveBefore(at);
+        return;
+      } else if (!isMemoryEffectFree(at) && !isa<LoadSharedOp>(at)) {
+        return;
+      }
+    }
   }
 
   static bool isNumber(Operation &op) {
     return op.getNumResults() == 1 && op.getResult(0).getType().isIndex() &&
            op.getNumRegions() == 0 && isMemoryEffectFree(&op);
-  }
-
-  /// Moves an op behind what it needs, or to the begin of the block.
-  void moveUp(Operation &op) {
-    Operation *last = nullptr;
-    for (Value operand : op.getOperands())
-      if (Operation *made = operand.getDefiningOp();
-          made && made->getBlock() == &block &&
-          (!last || last->isBeforeInBlock(made)))
-        last = made;
-    if (last)
-      op.moveAfter(last);
-    else
-      op.moveBefore(&block, block.begin());
-  }
-
-  /// The product in front of `op`, if all that lies between can stand behind
-  /// it.
-  Operation *findEarlier(Operation *op) const {
-    for (Operation *at = op->getPrevNode(); at; at = at->getPrevNode()) {
-      bool isNeeded = llvm::any_of(op->getOperands(), [&](Value operand) {
-        return operand.getDefiningOp() == at;
-      });
-      if (isNeeded)
-        return op;
-      if (isProduct(at))
-        return at;
-      if (!isMemoryEffectFree(at) && !isa<LoadSharedOp>(at))
-        return op;
-    }
-    return op;
   }
 
   bool isBlocked(Operation *op) const {

@@ -24,7 +24,7 @@ from ..errors import LowlpValueError
 from ..language.control_flow import MAX_STAGES
 from ..targets import target
 from .linear_operands import NUMPY_TYPES
-from .linear_shares import shared_tiles
+from .linear_shares import FEW_IDLE, shared_tiles
 from .linear_spec import ROW_TILES, WARPS, LinearSpec, Schedule
 from .linear_streaming import can_stream
 from .linear_wide import can_go_wide, tiles_of_warp
@@ -152,14 +152,14 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     """An estimate of what a thread needs: sums of a tile and of a group, fragments, words."""
     if schedule.warpgroups:
         sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if schedule.scales_on == "sums" else 1)
-        return 28 + sums + 8 * schedule.under_way + schedule.columns // 2 * _ending(spec)
+        return 28 + sums + 8 * schedule.under_way + spec.bits + schedule.columns // 2 * _ending(spec)
     sums = schedule.row_tiles * schedule.columns // 2
     return 24 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
 
 
 def _ending(spec: LinearSpec) -> int:
     """How many numbers beside each of its sums a thread needs to finish a tile, where it has them all at once."""
-    return (spec.products - 1) + bool(spec.residual) + {"gelu": 2, "gelu_tanh": 1}.get(spec.epilogue, 0)
+    return (spec.products - 1) + bool(spec.residual) + {"gelu": 4, "gelu_tanh": 1}.get(spec.epilogue, 0)
 
 
 def _copies_rows(spec: LinearSpec, schedule: Schedule) -> bool:
@@ -298,7 +298,8 @@ def _weight_bytes(spec: LinearSpec) -> float:
 
 def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
     """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
-    none is shared. Raises `LowlpValueError` where kernels, which count stages in 31 bits, cannot count them all."""
+    none is shared; or a few less, by which tiles are cut into equal parts, so that no block has parts of two. Raises
+    `LowlpValueError` where kernels, which count stages in 31 bits, cannot count them all."""
     tiles = _tiles(spec, schedule, m)
     stages = tiles * -(-spec.k // schedule.stage_k)
     if stages > _MOST_STAGES:
@@ -313,6 +314,9 @@ def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: in
     most = max(1, _MOST_STAGES // max(1, stages))
     if 3 * resident <= 4 * tiles <= 4 * min(resident, most):
         return tiles
+    even = resident // max(1, tiles) * tiles
+    if FEW_IDLE * (resident - even) <= resident:
+        resident = even
     return min(stages, resident, most)
 
 

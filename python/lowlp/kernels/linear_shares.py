@@ -16,8 +16,8 @@ from typing import NamedTuple
 from .. import language as ll
 from ..layouts import local, spatial
 
-# One in so many blocks may be idle on average, rather than that tiles are shared.
-_FEW_IDLE = 16
+FEW_IDLE = 16
+"""One in so many blocks may be idle on average, rather than that tiles are shared, or that a block has parts of two."""
 
 
 class Share(NamedTuple):
@@ -70,7 +70,7 @@ def _cut(block: ll.Scalar, shares: ll.Scalar, total: ll.Scalar) -> Share:
 def shared_tiles(tiles: int, blocks: int) -> int:
     """How many tiles are shared where they are divided by `share_in_waves`."""
     waves, rest = divmod(tiles, blocks)
-    if not rest or _FEW_IDLE * (blocks - rest) <= blocks * (waves + 1):
+    if not rest or FEW_IDLE * (blocks - rest) <= blocks * (waves + 1):
         return 0
     return rest + (blocks if waves else 0)
 
@@ -81,7 +81,7 @@ def share_in_waves(block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages
     blocks, tiles = _small(blocks), _small(tiles)
     waves, rest = tiles // blocks, tiles % blocks
     # Idle are blocks - rest of the last wave, if there is one.
-    is_uneven = ll.minimum(rest, 1) * ll.minimum(ll.maximum(_FEW_IDLE * (blocks - rest) - blocks * (waves + 1), 0), 1)
+    is_uneven = ll.minimum(rest, 1) * ll.minimum(ll.maximum(FEW_IDLE * (blocks - rest) - blocks * (waves + 1), 0), 1)
     shared = is_uneven * (rest + ll.minimum(waves, 1) * blocks)
     whole = _small(ll.maximum(tiles - shared - block + blocks - 1, 0)) // blocks
     total = _small(shared * stages_of_tile)

@@ -143,6 +143,13 @@ class KernelDescription:
         """
         return lay_out(self.workspace, values)
 
+    def shape_parameters(self) -> set[str]:
+        """Names of the parameters that decide grid, workspace and tensor maps; what the others are changes none."""
+        expressions = [*self.grid, *(part.size_bytes for part in self.workspace)]
+        for tensor_map in self.tensor_maps:
+            expressions += [*tensor_map.extents, *tensor_map.strides]
+        return {name for expression in expressions for name in grids.parameters_of(expression)}
+
     def to_json(self) -> dict[str, object]:
         """The description as JSON; `from_json` is its inverse. Tensor maps and dependent launch are fields only of
         kernels that have them."""

@@ -24,10 +24,11 @@ class Launcher:
         parameters = binary.description.parameters
         self._binary = binary
         self._readers = [reader_of(parameter) for parameter in parameters]
-        self._integers = [place for place, parameter in enumerate(parameters) if parameter.is_integer]
-        self._others = [place for place, parameter in enumerate(parameters) if not parameter.is_integer]
+        of_shape = binary.description.shape_parameters()
+        self._of_shape = [place for place, parameter in enumerate(parameters) if parameter.name in of_shape]
+        self._others = [place for place, parameter in enumerate(parameters) if parameter.name not in of_shape]
         self._functions: dict[int, LoadedFunction] = {}
-        self._of_integers = functools.lru_cache(maxsize=_KEPT_SHAPES)(self._prepare_integers)
+        self._for_shape = functools.lru_cache(maxsize=_KEPT_SHAPES)(self._prepare_shape)
 
     @property
     def description(self) -> KernelDescription:
@@ -40,7 +41,7 @@ class Launcher:
         handle = current_stream(bound) if stream is None else stream_handle(stream)
         arrays = ArraysOfLaunch(handle)
         values = [read(value, arrays) for read, value in zip(self._readers, bound, strict=True)]
-        prepared = self._of_integers(*[values[place] for place in self._integers])
+        prepared = self._for_shape(*[values[place] for place in self._of_shape])
         producers = tuple(dict.fromkeys(arrays.producer_streams))
         prepared.run([values[place] for place in self._others], arrays.device, handle, producers)
 
@@ -49,14 +50,15 @@ class Launcher:
         return self._readers[place](value, ArraysOfLaunch(0))
 
     def prepare(self, kept: Mapping[int, int | float]) -> PreparedLaunch:
-        """Launches in which these arguments stay, numbers by place among the parameters, all integers among them.
+        """Launches in which these arguments stay, numbers by place among the parameters; what decides shapes is among
+        them.
 
         Raises `LowlpValueError` for an integer that is out of range and an address that is not aligned, `DeviceError`.
         """
         return PreparedLaunch(self._binary, self._functions, kept)
 
-    def _prepare_integers(self, *integers: int) -> PreparedLaunch:
-        return self.prepare(dict(zip(self._integers, integers, strict=True)))
+    def _prepare_shape(self, *integers: int) -> PreparedLaunch:
+        return self.prepare(dict(zip(self._of_shape, integers, strict=True)))
 
 
 _lock = threading.Lock()

@@ -1,6 +1,6 @@
 """A kernel and those of its arguments that stay from launch to launch: what they decide is made ready once.
 
-shape      grid, workspace and tensor maps, which depend on the integer arguments alone; all of these stay
+shape      grid, workspace and tensor maps; the integer arguments that decide them stay
 functions  of the contexts that the kernel was loaded in
 memory     what the driver reads at a launch, in one block that holds all that stays already:
 
@@ -47,7 +47,7 @@ class PreparedLaunch:
 
     kernel     what is launched
     functions  of the kernel, by the number of the context; added to
-    kept       the arguments that stay, by place among the parameters; all integers are among them
+    kept       the arguments that stay, by place among the parameters; `shape_parameters` are among them
 
     Raises `LowlpValueError` for a number that does not fit its parameter, or gives no grid, workspace or tensor map.
     """
@@ -72,6 +72,9 @@ class PreparedLaunch:
             (at, parameters[place].alignment_bytes - 1, parameters[place])
             for at, place in enumerate(self._others)
             if parameters[place].alignment_bytes > 1
+        ]
+        self._integers = [
+            (at, parameters[place]) for at, place in enumerate(self._others) if parameters[place].is_integer
         ]
         self._grid = evaluate_grid(description.grid, integers)
         self._is_empty = 0 in self._grid
@@ -112,12 +115,14 @@ class PreparedLaunch:
         stream            a handle
         producer_streams  handles of streams whose work must come first
 
-        Does nothing where the grid has no blocks. Raises `LowlpValueError` for an address that is not aligned or has no
-        tensor map, `DeviceError` for what the driver refuses.
+        Does nothing where the grid has no blocks. Raises `LowlpValueError` for an integer out of range, and an address
+        that is not aligned or has no tensor map, `DeviceError` for what the driver refuses.
         """
         for at, mask, parameter in self._aligned:
             if values[at] & mask:  # type: ignore[operator]
                 check_address(parameter, int(values[at]))
+        for at, parameter in self._integers:
+            check_integer(parameter, int(values[at]))
         if self._is_empty:
             return
         if ordinal is None:

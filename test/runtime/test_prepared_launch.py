@@ -108,3 +108,17 @@ def test_memory_is_used_again(kernel: KernelBinary, gpu: FakeDriver) -> None:
         prepared.run((2, 4), 1, 0)
     assert [launch["context"] for launch in gpu.launches] == [100, 101] * 4
     assert len(prepared._blocks) == 1
+
+
+def test_an_integer_that_decides_no_shape_is_a_value_like_others(kernel: KernelBinary, gpu: FakeDriver) -> None:
+    parameters = (*PARAMETERS, Parameter("step", "i32", divisible_by=2))
+    launcher = launcher_of(KernelBinary(describe(parameters=parameters), cubins=kernel.cubins))
+    prepared = launcher.prepare({3: 1000})
+    gpu.slots = 6
+    for step in (2, 4):
+        prepared.run((2, FAR, 4, 1.0, step), 0, 0)
+    assert [launch["values"][5] for launch in gpu.launches] == [2, 4]
+    for step, message in ((2**31, r"step: must be in -2\*\*31"), (3, "step: must be a multiple of 2, got 3")):
+        with pytest.raises(LowlpValueError, match=message):
+            prepared.run((2, FAR, 4, 1.0, step), 0, 0)
+    assert len(gpu.launches) == 2

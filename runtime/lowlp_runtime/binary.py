@@ -17,7 +17,6 @@ import io
 import json
 import os
 import re
-import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from pathlib import Path
 
 from lowlp_runtime.description import FORMAT_VERSION, KernelDescription
 from lowlp_runtime.errors import KernelFileError, LowlpError, LowlpTypeError, LowlpValueError, check_path, os_error
+from lowlp_runtime.whole_file import write_whole
 
 MAGIC = "lowlp-kernel"
 MANIFEST = "manifest.json"
@@ -86,21 +86,9 @@ class KernelBinary:
         """
         check_path(path)
         try:
-            self._write(Path(path))
+            write_whole(Path(path), self.to_bytes())
         except OSError as error:
             raise os_error(error, path) from error
-
-    def _write(self, target: Path) -> None:
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(8)}.tmp")
-        try:
-            with temporary.open("xb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
 
     def to_bytes(self) -> bytes:
         """The bytes of the saved file."""

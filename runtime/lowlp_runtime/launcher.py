@@ -1,4 +1,4 @@
-"""Launching one kernel again and again: how arguments are read and launches prepared is made ready once.
+"""Launching one kernel again and again: how arguments are read is chosen once, and launches are prepared once a shape.
 
 reading  what turns an argument into a number is chosen per parameter (`lowlp_runtime.arguments`)
 shapes   what integer arguments decide is kept for those seen last (`lowlp_runtime.prepared_launch`)

@@ -30,7 +30,7 @@ from lowlp_runtime.stream import order_after
 from lowlp_runtime.tensor_map import PlacedMap
 
 _SLOT_BYTES = 8
-# Of so many tuples of addresses.
+# Tensor maps are kept for so many tuples of addresses.
 _KEPT_MAPS = 64
 
 
@@ -173,7 +173,7 @@ class PreparedLaunch:
     def _device_of(self, values: Sequence[int | float]) -> int:
         """The device of the first address that is not null; without one the current device."""
         parameters = self._kernel.description.parameters
-        found = zip(self._others, values, strict=True)
+        found = [*zip(self._others, values, strict=True), *self._kept.items()]
         addresses = (int(value) for place, value in found if parameters[place].is_pointer)
         address = next(filter(None, addresses), 0)
         return devices.device_of_pointer(address) if address else devices.current_device()

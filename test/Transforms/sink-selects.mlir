@@ -64,3 +64,19 @@ func.func @stay(%ends: i1, %not: i1, %acc: vector<4xf32>, %other: vector<4xf32>,
   %behind = arith.select %ends, %made, %unlike : vector<4xf32>
   return %used, %behind, %small : vector<4xf32>, vector<4xf32>, index
 }
+
+// A select of what another chose by the same condition.
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME: (%[[ENDS:.*]]: i1, %[[A:.*]]: vector<4xf32>, %[[B:.*]]: vector<4xf32>, %[[D:.*]]: vector<4xf32>)
+func.func @chain(%ends: i1, %a: vector<4xf32>, %b: vector<4xf32>, %d: vector<4xf32>) -> (vector<4xf32>, vector<4xf32>) {
+  // CHECK: %[[RESULTS:.*]]:2 = scf.if %[[ENDS]]
+  // CHECK: scf.yield %[[A]], %[[A]] :
+  // CHECK: scf.yield %[[B]], %[[D]] :
+  %first = arith.select %ends, %a, %b : vector<4xf32>
+  scf.if %ends {
+    "test.finish"(%a) : (vector<4xf32>) -> ()
+  }
+  %second = arith.select %ends, %first, %d : vector<4xf32>
+  // CHECK: return %[[RESULTS]]#0, %[[RESULTS]]#1
+  return %first, %second : vector<4xf32>, vector<4xf32>
+}

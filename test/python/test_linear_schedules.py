@@ -8,7 +8,7 @@ import pytest
 import lowlp
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear_schedules import CLASSES, blocks_for, candidates, estimated_us, fitted, schedule_for
-from lowlp.kernels.linear_spec import LinearSpec
+from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_streaming import can_stream
 from lowlp.kernels.linear_wide import can_go_wide
 
@@ -85,3 +85,15 @@ def test_a_row_alone_equals_the_row_in_a_batch(m: int) -> None:
     for row in (0, m - 1):
         alone = lowlp.linear(x[row : row + 1], qw, out_dtype="f32", batch_invariant=batch_invariant)
         assert np.array_equal(alone[0], whole[row])
+
+
+def test_shared_tiles_are_cut_into_equal_parts_where_few_blocks_are_idle_for_that() -> None:
+    schedule = Schedule(64, stages=2, warpgroups=2, row_tiles=1, steps=4)
+    for n, blocks in (
+        (64 * 128, 128),  # two each
+        (43 * 128, 129),  # three each
+        (80 * 128, 132),  # one each would leave 52 idle
+        (132 * 128, 132),
+        (300 * 128, 132),
+    ):
+        assert blocks_for(LinearSpec(n, 8192, "int4", 128, aligned=True), schedule, 64, 132) == blocks

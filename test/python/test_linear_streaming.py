@@ -140,6 +140,20 @@ def test_a_tile_of_a_block(schedule: Schedule, target: str) -> None:
     assert np.array_equal(run(kernel, qw, x[2:3], tiles // 2), found[2:3])
 
 
+@pytest.mark.parametrize("k", [640, 1152])
+@pytest.mark.parametrize("units", [1, 2])
+def test_a_tile_begins_anywhere_along_k(k: int, units: int) -> None:
+    """K is not whole stages of 256 or 512, of which each of 3 tiles begins at another; a row's sums are the same for
+    8 and 16 columns."""
+    schedule = replace(BY_PRODUCER, warps=2, slices=4, units=units, share_tiles=False)
+    qw = weights(3 * schedule.rows, k, "int4")
+    x = random_x(11, k)
+    narrow, wide = (compiled(replace(schedule, columns=columns), qw) for columns in (8, 16))
+    found = run(wide, qw, x, 3)
+    assert error_of(found, x, qw) < ERROR_LIMITS["f16"]
+    assert np.array_equal(run(narrow, qw, x[:8], 3), found[:8])
+
+
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 8, 11, 16, 40])
 @pytest.mark.parametrize("schedule", [PLAIN, replace(BY_PRODUCER, slices=2)], ids=named)
 def test_blocks_share_tiles(schedule: Schedule, blocks: int) -> None:

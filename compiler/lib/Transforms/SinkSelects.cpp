@@ -29,6 +29,17 @@ static bool canYield(scf::IfOp branch, arith::SelectOp select,
          llvm::all_of(select->getUsers(), isBehind);
 }
 
+/// What a select chooses in one region of a branch with its condition. Where
+/// that is another select of the condition, it is what that one chooses.
+static Value getChoice(arith::SelectOp select, bool isTrue) {
+  Value condition = select.getCondition();
+  Value choice;
+  for (; select && select.getCondition() == condition;
+       select = choice.getDefiningOp<arith::SelectOp>())
+    choice = isTrue ? select.getTrueValue() : select.getFalseValue();
+  return choice;
+}
+
 /// Gives `branch` the selects as results, and takes them away.
 static void sinkInto(scf::IfOp branch, ArrayRef<arith::SelectOp> selects,
                      IRRewriter &rewriter) {
@@ -52,8 +63,7 @@ static void sinkInto(scf::IfOp branch, ArrayRef<arith::SelectOp> selects,
   auto yield = [&](scf::YieldOp op, bool isTrue) {
     rewriter.modifyOpInPlace(op, [&] {
       for (arith::SelectOp select : selects)
-        op.getResultsMutable().append(isTrue ? select.getTrueValue()
-                                             : select.getFalseValue());
+        op.getResultsMutable().append(getChoice(select, isTrue));
     });
   };
   yield(results.thenYield(), true);

@@ -125,6 +125,8 @@ def _measure(options: argparse.Namespace) -> int:
         prepared = PreparedCandidates.load(Path(options.kernels))
         prepared.check_device(gpu)
         problems = prepared.problems()
+        if not problems:
+            raise LowlpValueError(f"--kernels: {options.kernels} has no problem that was prepared to its end")
         status = _show("tune", measure(prepared, problems, table, options.anew), len(problems))
     else:
         status = _measure_here(options, table, gpu)

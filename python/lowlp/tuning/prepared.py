@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +12,7 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.device import compute_capability, multiprocessors
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.module import cubin_runs_on
+from lowlp_runtime.whole_file import write_whole
 
 FORMAT: Final = 1
 INDEX: Final = "index.json"
@@ -109,7 +107,7 @@ class PreparedCandidates:
     def save(self) -> None:
         """Writes the index."""
         facts = {"arch": self.arch, "lowlp": self.version, "multiprocessors": self.multiprocessors}
-        write_whole(self.folder / INDEX, json.dumps({"format": FORMAT, **facts}))
+        write_whole(self.folder / INDEX, json.dumps({"format": FORMAT, **facts}).encode())
 
     @staticmethod
     def load(folder: Path) -> PreparedCandidates:
@@ -119,12 +117,11 @@ class PreparedCandidates:
             raise LowlpValueError(f"--kernels: {folder} has no {INDEX}; make it with `lowlp tune --prepare {folder}`")
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            found = PreparedCandidates(folder, data["arch"], data["lowlp"], data["multiprocessors"])
+            if data["format"] != FORMAT:
+                raise ValueError(f"expected format {FORMAT}, got {data['format']!r:.40}")
+            return PreparedCandidates(folder, data["arch"], data["lowlp"], data["multiprocessors"])
         except (ValueError, KeyError, TypeError) as error:
             raise LowlpValueError(f"{path}: no index of candidates: {error!r}") from error
-        if data["format"] != FORMAT:
-            raise LowlpValueError(f"{path}: expected format {FORMAT}, got {data['format']!r:.40}")
-        return found
 
     def check_device(self, ordinal: int) -> None:
         """Raises `LowlpValueError` for a GPU that the kernels are not for."""
@@ -142,7 +139,7 @@ class PreparedCandidates:
 
     def save_problem(self, problem: PreparedProblem) -> None:
         """Writes a problem whose kernels are there."""
-        write_whole(self.folder / problem.file, json.dumps(asdict(problem)))
+        write_whole(self.folder / problem.file, json.dumps(asdict(problem)).encode())
 
     def load_kernel(self, kernel: Kernel) -> KernelBinary:
         """Reads a kernel."""
@@ -152,16 +149,3 @@ class PreparedCandidates:
         """What tells its kernels from those of another compiler, and from other candidates."""
         text = json.dumps([str(self), asdict(problem)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file all at once, so that an interrupted run leaves the one before."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise

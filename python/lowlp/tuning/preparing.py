@@ -110,8 +110,10 @@ def prepare(
     finally:
         # A second interrupt, while it waits for kernels that are begun, would leave processes that never end.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        pool.shutdown(cancel_futures=True)
-        signal.signal(signal.SIGINT, handler)
+        try:
+            pool.shutdown(cancel_futures=True)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
 
 
 def _begin(
@@ -183,10 +185,11 @@ def _compile(spec: LinearSpec, schedule: Schedule, arch: str, path: Path) -> str
         return ""
     try:
         kernel = compile(linear_kernel(spec, schedule), arch, notes=notes_of(spec, schedule, None))
-        facts = [note for note in kernel.description.notes.values() if isinstance(note, dict)]
-        if any(note.get("spilled bytes per thread") for note in facts):
-            return _SPILLS
-        KernelBinary(kernel.description, cubins={arch: kernel.cubin}).save(path)
+        binary = KernelBinary(kernel.description, cubins={arch: kernel.cubin})
     except LowlpError as error:
         return str(error).splitlines()[0]
+    facts = [note for note in kernel.description.notes.values() if isinstance(note, dict)]
+    if any(note.get("spilled bytes per thread") for note in facts):
+        return _SPILLS
+    binary.save(path)
     return ""

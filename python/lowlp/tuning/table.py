@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lowlp_runtime.errors import LowlpValueError
-
-from .prepared import write_whole
+from lowlp_runtime.whole_file import write_whole
 
 FORMAT: Final = 1
 
@@ -26,6 +25,8 @@ class Table:
             return
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
+            if data["format"] != FORMAT:
+                raise ValueError(f"expected format {FORMAT}, got {data['format']!r:.40}")
             found = data["gpu"]
             self._entries = {(entry["kind"], entry["n"], entry["k"], entry["m"]): entry for entry in data["entries"]}
         except (ValueError, KeyError, TypeError) as error:
@@ -43,4 +44,5 @@ class Table:
         lines = ",\n".join("    " + json.dumps(entry) for entry in self._entries.values())
         gpu = json.dumps(self._gpu)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self._path, f'{{\n  "format": {FORMAT},\n  "gpu": {gpu},\n  "entries": [\n{lines}\n  ]\n}}\n')
+        text = f'{{\n  "format": {FORMAT},\n  "gpu": {gpu},\n  "entries": [\n{lines}\n  ]\n}}\n'
+        write_whole(self._path, text.encode())

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from lowlp.cli import main
+from lowlp.cli.tune import _show
 from lowlp.errors import LowlpValueError
 from lowlp.kernels import linear_schedules
 from lowlp.kernels.linear_schedules import CLASSES, kind_of, schedule_for
@@ -260,6 +261,15 @@ def test_kernels_are_for_one_gpu(
         LowlpValueError, match=r"--kernels: .* is for sm_90a with 132 multiprocessors, and this GPU has"
     ):
         prepared.check_device(0)
+
+
+def test_what_did_not_compile_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = PreparedCandidates.load(folder).problems()
+    failed, spilling = (dataclasses.replace(first.candidates[0], problem=why) for why in ("no memory", "it spills"))
+    some = dataclasses.replace(first, candidates=(failed, *first.candidates))
+    assert _show("tune", iter([some, dataclasses.replace(second, candidates=(spilling, *second.candidates))]), 2) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("lowlp: ")]
+    assert said == [f"lowlp: {first}: 1 of 3 candidates did not compile: no memory"]
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

@@ -187,13 +187,21 @@ def _classes(text: str | None, classes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _show(what: str, problems: Iterator[PreparedProblem], total: int) -> int:
-    """A progress bar of what is done; 1 where a problem has no kernel, which is said."""
+    """A progress bar of what is done; 1 where a problem has no kernel. Says so, and what did not compile of others."""
+    from lowlp.tuning.prepared import SPILLS
+
     without: list[PreparedProblem] = []
+    failed: list[tuple[PreparedProblem, list[str]]] = []
     with progress_bar(what) as show:
         for number, problem in enumerate(problems, 1):
             show(number, total, str(problem))
             if all(candidate.problem for candidate in problem.candidates):
                 without.append(problem)
+            elif reasons := [one.problem for one in problem.candidates if one.problem not in ("", SPILLS)]:
+                failed.append((problem, reasons))
+    for problem, reasons in failed:
+        count = f"{len(reasons)} of {len(problem.candidates)}"
+        print(f"lowlp: {problem}: {count} candidates did not compile: {reasons[0]}", file=sys.stderr)
     for problem in without:
         reason = next((candidate.problem for candidate in problem.candidates), "no schedule fits")
         print(f"lowlp: {problem}: no kernel: {reason}", file=sys.stderr)

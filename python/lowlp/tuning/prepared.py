@@ -16,6 +16,8 @@ from lowlp_runtime.whole_file import write_whole
 
 FORMAT: Final = 1
 INDEX: Final = "index.json"
+SPILLS: Final = "it spills"
+"""The problem of a candidate that compiles, and is left out for what it would cost."""
 
 
 @dataclass(frozen=True)

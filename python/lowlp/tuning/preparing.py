@@ -22,11 +22,10 @@ from ..kernels.linear_operands import NUMPY_TYPES
 from ..kernels.linear_schedules import CLASSES, candidates, estimated_us, fills, for_rows, kind_of, measured_for_shape
 from ..kernels.linear_spec import LinearSpec, Schedule
 from ..linear_kernels import last_arguments, notes_of
-from .prepared import INDEX, Candidate, Kernel, PreparedCandidates, PreparedProblem
+from .prepared import INDEX, SPILLS, Candidate, Kernel, PreparedCandidates, PreparedProblem
 
 # What follows the room for stages, and so is no part of a division of the work.
 _NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
-_SPILLS: Final = "it spills"
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _compiled(prepared: PreparedCandidates, draft: PreparedProblem) -> PreparedP
 
 
 def _without_spills(candidate: Candidate) -> Candidate:
-    return replace(candidate, problem="") if candidate.problem == _SPILLS else candidate
+    return replace(candidate, problem="") if candidate.problem == SPILLS else candidate
 
 
 def _with_problem(candidate: Candidate, problem_of: dict[str, str]) -> Candidate:
@@ -190,6 +189,6 @@ def _compile(spec: LinearSpec, schedule: Schedule, arch: str, path: Path) -> str
         return str(error).splitlines()[0]
     facts = [note for note in kernel.description.notes.values() if isinstance(note, dict)]
     if any(note.get("spilled bytes per thread") for note in facts):
-        return _SPILLS
+        return SPILLS
     binary.save(path)
     return ""

@@ -118,10 +118,8 @@ private:
   void hoist(Operation &op) {
     SmallVector<Operation *> moved = {&op};
     for (Operation *at = op.getPrevNode(); at; at = at->getPrevNode()) {
-      bool isNeeded = llvm::any_of(moved, [&](Operation *other) {
-        return llvm::any_of(other->getOperands(), [&](Value operand) {
-          return operand.getDefiningOp() == at;
-        });
+      bool isNeeded = llvm::any_of(at->getUsers(), [&](Operation *user) {
+        return llvm::is_contained(moved, user);
       });
       if (isNeeded && !isNumber(*at))
         return;

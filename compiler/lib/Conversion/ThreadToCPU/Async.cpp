@@ -63,18 +63,6 @@ template <typename Op> struct PlainLowering : ExecutorPattern<Op> {
   StringRef function;
 };
 
-/// One launch at a time runs on the CPU: nobody waits for another.
-template <typename Op> struct NothingLowering : ExecutorPattern<Op> {
-  using ExecutorPattern<Op>::ExecutorPattern;
-
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
 struct MbarrierInitLowering : ExecutorPattern<simt::MbarrierInitOp> {
   using ExecutorPattern::ExecutorPattern;
 
@@ -246,8 +234,9 @@ void lowlp::populateAsyncToCPUPatterns(const LLVMTypeConverter &converter,
            MbarrierArriveLowering, MbarrierWaitLowering, CopyBulkLowering,
            CopyBulkToGlobalLowering, CopyBulkWaitLowering, CopyTensorLowering>(
           converter, calls);
-  patterns.add<NothingLowering<simt::WaitForDependenciesOp>,
-               NothingLowering<simt::LaunchDependentsOp>>(converter, calls);
+  // One launch at a time runs on the CPU: nobody waits for another.
+  patterns.add<DroppedLowering<simt::WaitForDependenciesOp>,
+               DroppedLowering<simt::LaunchDependentsOp>>(converter);
   patterns.add<PlainLowering<simt::CopyAsyncCommitOp>>(
       converter, calls, "lowlpCpuCopyAsyncCommit");
   patterns.add<PlainLowering<simt::FenceMbarrierInitOp>>(

@@ -51,18 +51,6 @@ struct LeaveBarriersLowering : ExecutorPattern<simt::LeaveBarriersOp> {
   }
 };
 
-/// What only makes a GPU faster.
-template <typename Op> struct DroppedLowering : OpConversionPattern<Op> {
-  using OpConversionPattern<Op>::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
 /// The first `width` lanes take part. As on NVIDIA GPUs, that is the member
 /// mask, and lanes are clamped at width - 1, or at 32 - width going up.
 struct ShuffleLowering : ExecutorPattern<gpu::ShuffleOp> {
@@ -112,8 +100,8 @@ void lowlp::populateCollectivesToCPUPatterns(const LLVMTypeConverter &converter,
   patterns
       .add<BarrierLowering<gpu::BarrierOp>, BarrierLowering<simt::BarrierOp>,
            LeaveBarriersLowering, ShuffleLowering>(converter, calls);
+  // These only make a GPU faster.
   patterns.add<DroppedLowering<simt::SetRegistersOp>,
                DroppedLowering<simt::TakeTurnOp>,
-               DroppedLowering<simt::GiveTurnOp>>(converter,
-                                                  patterns.getContext());
+               DroppedLowering<simt::GiveTurnOp>>(converter);
 }

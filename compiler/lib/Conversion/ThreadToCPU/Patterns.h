@@ -20,6 +20,19 @@ struct ExecutorPattern : mlir::ConvertOpToLLVMPattern<SourceOp> {
   ExecutorCalls &calls;
 };
 
+/// For what means nothing on the CPU.
+template <typename SourceOp>
+struct DroppedLowering : mlir::ConvertOpToLLVMPattern<SourceOp> {
+  using mlir::ConvertOpToLLVMPattern<SourceOp>::ConvertOpToLLVMPattern;
+
+  mlir::LogicalResult
+  matchAndRewrite(SourceOp op, typename SourceOp::Adaptor,
+                  mlir::ConversionPatternRewriter &rewriter) const override {
+    rewriter.eraseOp(op);
+    return mlir::success();
+  }
+};
+
 /// Adds the lowerings of kernels, their ends, and the indices of a thread.
 void populateKernelToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,

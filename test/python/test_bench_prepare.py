@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from without_extensions import output_of
 
 import lowlp
 from lowlp.array_ops import NumpyOps
@@ -137,18 +136,12 @@ def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_runs_on_the_gpu_needs_no_extension(tmp_path: Path) -> None:
-    """From the sources, where there are no extension modules: `measuring` but for PyTorch, and the command."""
-    code = (
-        "import sys\nfrom lowlp.benchmarks import measuring, session, tables\n"
-        "from lowlp.benchmarks.peers import NAMES, peer\n[peer(name) for name in NAMES]\nfrom lowlp.cli import main\n"
-        "print([name for name in sys.modules if name in ('lowlp._layout', 'lowlp._mlir', 'torch', 'lowlp.compiler')])"
+    """`measuring` but for PyTorch, and the command."""
+    imports = (
+        "from lowlp.benchmarks import measuring, session, tables\n"
+        "from lowlp.benchmarks.peers import NAMES, peer\n[peer(name) for name in NAMES]\nfrom lowlp.cli import main"
     )
-    # Without `site`, which makes the build tree's packages importable.
-    paths = [ROOT / "python", ROOT / "runtime", *(path for path in sys.path if path.endswith("site-packages"))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    command = [sys.executable, "-S", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert output_of(imports, tmp_path) == ("[]\n", "")
 
 
 # --- the worker -------------------------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpValueError
 
 from ..host_array import AnyArray
+from ..prepared_folder import INDEX, load_index
 from .cases import Shape
 from .saved_weights import SavedWeights
 
 FORMAT: Final = 2
-INDEX: Final = "index.json"
 EMPTY: Final = "empty.lowlp"
 
 
@@ -97,25 +97,20 @@ class PreparedKernels:
     @staticmethod
     def load_index(folder: Path) -> PreparedKernels:
         """Reads the index. Raises `LowlpValueError` where the folder has none of this format, `OSError`."""
-        path = folder / INDEX
-        if not path.is_file():
-            raise LowlpValueError(f"--kernels: {folder} has no {INDEX}; make it with `lowlp bench --prepare {folder}`")
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if data["format"] != FORMAT:
-                raise LowlpValueError(f"{path}: expected format {FORMAT}, got {data['format']!r:.40}")
-            return PreparedKernels(
+        return load_index(
+            folder,
+            "bench",
+            "kernels",
+            FORMAT,
+            lambda data: PreparedKernels(
                 folder,
                 data["arch"],
                 data["lowlp"],
                 data["multiprocessors"],
                 {name: SavedWeights.from_json(weights) for name, weights in data["weights"].items()},
                 [_entry(entry) for entry in data["kernels"]],
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, LowlpValueError):
-                raise
-            raise LowlpValueError(f"{path}: no index of kernels: {error!r}") from error
+            ),
+        )
 
 
 def _entry(data: dict[str, Any]) -> KernelEntry:

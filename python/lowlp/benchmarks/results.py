@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.timing import Timing
+from lowlp_runtime.whole_file import write_whole
 
 from .cases import SHAPES, Shape
 
@@ -120,9 +121,7 @@ class Results:
         rows = [json.dumps(_without_defaults(row), allow_nan=False) for row in self.rows]
         head = json.dumps({"format": FORMAT, "runs": runs}, indent=1, allow_nan=False)
         text = head.removesuffix("\n}") + ',\n "rows": [\n  ' + ",\n  ".join(rows) + "\n ]\n}\n"
-        scratch = path.with_suffix(".part")
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
+        write_whole(path, text.encode())
 
     @staticmethod
     def load(path: Path) -> Results:

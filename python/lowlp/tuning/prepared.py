@@ -14,8 +14,9 @@ from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.module import cubin_runs_on
 from lowlp_runtime.whole_file import write_whole
 
+from ..prepared_folder import INDEX, load_index
+
 FORMAT: Final = 1
-INDEX: Final = "index.json"
 SPILLS: Final = "it spills"
 """The problem of a candidate that compiles, and is left out for what it would cost."""
 
@@ -114,16 +115,13 @@ class PreparedCandidates:
     @staticmethod
     def load(folder: Path) -> PreparedCandidates:
         """Reads the index. Raises `LowlpValueError` where the folder has none of this format, `OSError`."""
-        path = folder / INDEX
-        if not path.is_file():
-            raise LowlpValueError(f"--kernels: {folder} has no {INDEX}; make it with `lowlp tune --prepare {folder}`")
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if data["format"] != FORMAT:
-                raise ValueError(f"expected format {FORMAT}, got {data['format']!r:.40}")
-            return PreparedCandidates(folder, data["arch"], data["lowlp"], data["multiprocessors"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise LowlpValueError(f"{path}: no index of candidates: {error!r}") from error
+        return load_index(
+            folder,
+            "tune",
+            "candidates",
+            FORMAT,
+            lambda data: PreparedCandidates(folder, data["arch"], data["lowlp"], data["multiprocessors"]),
+        )
 
     def check_device(self, ordinal: int) -> None:
         """Raises `LowlpValueError` for a GPU that the kernels are not for."""

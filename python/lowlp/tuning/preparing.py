@@ -22,7 +22,8 @@ from ..kernels.linear_operands import NUMPY_TYPES
 from ..kernels.linear_schedules import CLASSES, candidates, estimated_us, fills, for_rows, kind_of, measured_for_shape
 from ..kernels.linear_spec import LinearSpec, Schedule
 from ..linear_kernels import last_arguments, notes_of
-from .prepared import INDEX, SPILLS, Candidate, Kernel, PreparedCandidates, PreparedProblem
+from ..prepared_folder import INDEX
+from .prepared import SPILLS, Candidate, Kernel, PreparedCandidates, PreparedProblem
 
 # What follows the room for stages, and so is no part of a division of the work.
 _NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")

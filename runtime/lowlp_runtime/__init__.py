@@ -9,7 +9,7 @@ from lowlp_runtime.assemble import AssembledCubin, FunctionResources, assemble_p
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.cache import KernelCache, cache_key
 from lowlp_runtime.dependent_launch import no_dependent_launch
-from lowlp_runtime.description import FORMAT_VERSION, KernelDescription, Parameter
+from lowlp_runtime.description import FORMAT_VERSION, PACKED_FORMAT_VERSION, KernelDescription, Parameter
 from lowlp_runtime.device import compute_capability, cuda_device_count, device_name, why_no_device
 from lowlp_runtime.errors import (
     AssembleError,
@@ -32,6 +32,7 @@ from lowlp_runtime.workspace import WorkspacePart
 
 __all__ = [
     "FORMAT_VERSION",
+    "PACKED_FORMAT_VERSION",
     "AssembleError",
     "AssembledCubin",
     "DeviceArray",

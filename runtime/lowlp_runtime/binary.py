@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lowlp_runtime.description import FORMAT_VERSION, KernelDescription
+from lowlp_runtime.description import FORMAT_VERSION, PACKED_FORMAT_VERSION, KernelDescription
 from lowlp_runtime.errors import KernelFileError, LowlpError, LowlpTypeError, LowlpValueError, check_path, os_error
 from lowlp_runtime.whole_file import write_whole
 
@@ -205,11 +205,23 @@ def _decode(contents: dict[str, bytes], source: str) -> KernelBinary:
             else:
                 raise KernelFileError(f"{source}: entry {name!r} is of no known kind")
         description = KernelDescription.from_json(manifest.get("description"))
+        _check_packed_format(description, source)
         return KernelBinary(description, ptx, cubins, ir)
     except KernelFileError:
         raise
     except (LowlpError, UnicodeDecodeError) as error:
         raise KernelFileError(f"{source}: {error}") from error
+
+
+def _check_packed_format(description: KernelDescription, source: str) -> None:
+    """Refuses a kernel whose notes say that it reads weights as another version of lowlp packed them."""
+    found = description.notes.get("packed format", PACKED_FORMAT_VERSION)
+    if found != PACKED_FORMAT_VERSION:
+        raise KernelFileError(
+            f"{source}: the kernel reads weights of packed format {found!r:.40}; lowlp packs them in format "
+            f"{PACKED_FORMAT_VERSION}: load it with the version that saved it, or compile the kernel again and pack "
+            "its weights anew"
+        )
 
 
 def _decode_manifest(data: bytes | None, source: str) -> dict[str, object]:

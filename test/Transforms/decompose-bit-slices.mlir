@@ -1,8 +1,8 @@
 // RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-decompose-bit-slices))" | FileCheck %s
 
-!words = !lowlp.tile<1x1x384xui32, local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 4)>
-!codes = !lowlp.tile<64x64xui3, local(4, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
-!values = !lowlp.tile<64x64xf16, local(4, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!words = !lowlp.tile<1x1x96xui32, local(1, 1, 3).spatial(1, 1, 32)>
+!codes = !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!values = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !words7 = !lowlp.tile<1x1x224xui32, local(1, 1, 7).spatial(1, 1, 32)>
 !codes7 = !lowlp.tile<16x64xui7, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !values7 = !lowlp.tile<16x64xbf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
@@ -12,75 +12,75 @@
 
 // CHECK-LABEL: lowlp.kernel @pairs
 // CHECK: lowlp.expand_table %{{.*}}, %[[TABLE:.*]] slices [2, 1]
-// CHECK: %[[LOW:.*]] = lowlp.unpack %[[WORDS:.*]] from "lut3.f16" : {{.*}} -> !lowlp.tile<64x64xui2,
-// CHECK-NEXT: %[[HIGH:.*]] = lowlp.unpack %[[WORDS]] from "lut3.f16" bit 2 : {{.*}} -> !lowlp.tile<64x64xui1,
+// CHECK: %[[LOW:.*]] = lowlp.unpack %[[WORDS:.*]] from "lut3.f16" : {{.*}} -> !lowlp.tile<16x64xui2,
+// CHECK-NEXT: %[[HIGH:.*]] = lowlp.unpack %[[WORDS]] from "lut3.f16" bit 2 : {{.*}} -> !lowlp.tile<16x64xui1,
 // CHECK-NOT: ui3
 // CHECK: lowlp.lookup_pairs %[[TABLE]], %[[LOW]], %[[HIGH]]
 lowlp.kernel @pairs(%p: !lowlp.ptr<ui32>, %q: !lowlp.ptr<f16>)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
-  %v = lowlp.view_global %p shape [1, 1, 384] : !lowlp.ptr<ui32> -> !lowlp.global<1x1x384xui32>
-  %w = lowlp.view_global %q shape [64, 64] : !lowlp.ptr<f16> -> !lowlp.global<64x64xf16>
+  %v = lowlp.view_global %p shape [1, 1, 96] : !lowlp.ptr<ui32> -> !lowlp.global<1x1x96xui32>
+  %w = lowlp.view_global %q shape [16, 64] : !lowlp.ptr<f16> -> !lowlp.global<16x64xf16>
   %s = lowlp.alloc_shared : !s8
   %t = lowlp.alloc_shared : !pairs
   lowlp.expand_table %s, %t : !s8, !pairs
   lowlp.synchronize
-  %words = lowlp.load_global %v[%c0, %c0, %c0] : !lowlp.global<1x1x384xui32> -> !words
+  %words = lowlp.load_global %v[%c0, %c0, %c0] : !lowlp.global<1x1x96xui32> -> !words
   %codes = lowlp.unpack %words from "lut3.f16" : !words -> !codes
   %y = lowlp.lookup_pairs %t, %codes : !pairs, !codes -> !values
-  lowlp.store_global %y, %w[%c0, %c0] : !values, !lowlp.global<64x64xf16>
+  lowlp.store_global %y, %w[%c0, %c0] : !values, !lowlp.global<16x64xf16>
   lowlp.return
 }
 
 // A second lookup in the table has no slices; then no lookup has.
 // CHECK-LABEL: lowlp.kernel @shared_table
 // CHECK: lowlp.expand_table %{{.*}}, %{{.*}} : !lowlp.shared<8xf16>
-// CHECK: lowlp.unpack %{{.*}} from "lut3.f16" : {{.*}} -> !lowlp.tile<64x64xui3,
-// CHECK: lowlp.lookup_pairs %{{.*}}, %{{.*}} : !lowlp.shared<64x32x2xf16>, !lowlp.tile<64x64xui3,
+// CHECK: lowlp.unpack %{{.*}} from "lut3.f16" : {{.*}} -> !lowlp.tile<16x64xui3,
+// CHECK: lowlp.lookup_pairs %{{.*}}, %{{.*}} : !lowlp.shared<64x32x2xf16>, !lowlp.tile<16x64xui3,
 lowlp.kernel @shared_table(%p: !lowlp.ptr<ui32>, %q: !lowlp.ptr<f16>, %c: !lowlp.ptr<ui3>)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
-  %v = lowlp.view_global %p shape [1, 1, 384] : !lowlp.ptr<ui32> -> !lowlp.global<1x1x384xui32>
-  %x = lowlp.view_global %c shape [64, 64] : !lowlp.ptr<ui3> -> !lowlp.global<64x64xui3>
-  %w = lowlp.view_global %q shape [64, 64] : !lowlp.ptr<f16> -> !lowlp.global<64x64xf16>
+  %v = lowlp.view_global %p shape [1, 1, 96] : !lowlp.ptr<ui32> -> !lowlp.global<1x1x96xui32>
+  %x = lowlp.view_global %c shape [16, 64] : !lowlp.ptr<ui3> -> !lowlp.global<16x64xui3>
+  %w = lowlp.view_global %q shape [16, 64] : !lowlp.ptr<f16> -> !lowlp.global<16x64xf16>
   %s = lowlp.alloc_shared : !s8
   %t = lowlp.alloc_shared : !pairs
   lowlp.expand_table %s, %t : !s8, !pairs
   lowlp.synchronize
-  %words = lowlp.load_global %v[%c0, %c0, %c0] : !lowlp.global<1x1x384xui32> -> !words
+  %words = lowlp.load_global %v[%c0, %c0, %c0] : !lowlp.global<1x1x96xui32> -> !words
   %codes = lowlp.unpack %words from "lut3.f16" : !words -> !codes
-  %others = lowlp.load_global %x[%c0, %c0] : !lowlp.global<64x64xui3> -> !codes
+  %others = lowlp.load_global %x[%c0, %c0] : !lowlp.global<16x64xui3> -> !codes
   %a = lowlp.lookup_pairs %t, %codes : !pairs, !codes -> !values
   %b = lowlp.lookup_pairs %t, %others : !pairs, !codes -> !values
   %y = lowlp.add %a, %b : !values
-  lowlp.store_global %y, %w[%c0, %c0] : !values, !lowlp.global<64x64xf16>
+  lowlp.store_global %y, %w[%c0, %c0] : !values, !lowlp.global<16x64xf16>
   lowlp.return
 }
 
 // What is stored too stays whole; and so do, for its table's sake, the codes of @other.
 // CHECK-LABEL: lowlp.kernel @other_use
-// CHECK: lowlp.unpack {{.*}} -> !lowlp.tile<64x64xui3,
-// CHECK: lowlp.unpack {{.*}} -> !lowlp.tile<64x64xui3,
+// CHECK: lowlp.unpack {{.*}} -> !lowlp.tile<16x64xui3,
+// CHECK: lowlp.unpack {{.*}} -> !lowlp.tile<16x64xui3,
 lowlp.kernel @other_use(%p: !lowlp.ptr<ui32>, %q: !lowlp.ptr<f16>, %c: !lowlp.ptr<ui3>)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %v = lowlp.view_global %p shape [2, 1, 384] : !lowlp.ptr<ui32> -> !lowlp.global<2x1x384xui32>
-  %x = lowlp.view_global %c shape [64, 64] : !lowlp.ptr<ui3> -> !lowlp.global<64x64xui3>
-  %w = lowlp.view_global %q shape [64, 64] : !lowlp.ptr<f16> -> !lowlp.global<64x64xf16>
+  %v = lowlp.view_global %p shape [2, 1, 96] : !lowlp.ptr<ui32> -> !lowlp.global<2x1x96xui32>
+  %x = lowlp.view_global %c shape [16, 64] : !lowlp.ptr<ui3> -> !lowlp.global<16x64xui3>
+  %w = lowlp.view_global %q shape [16, 64] : !lowlp.ptr<f16> -> !lowlp.global<16x64xf16>
   %s = lowlp.alloc_shared : !s8
   %t = lowlp.alloc_shared : !pairs
   lowlp.expand_table %s, %t : !s8, !pairs
   lowlp.synchronize
-  %words = lowlp.load_global %v[%c0, %c0, %c0] : !lowlp.global<2x1x384xui32> -> !words
-  %more = lowlp.load_global %v[%c1, %c0, %c0] : !lowlp.global<2x1x384xui32> -> !words
+  %words = lowlp.load_global %v[%c0, %c0, %c0] : !lowlp.global<2x1x96xui32> -> !words
+  %more = lowlp.load_global %v[%c1, %c0, %c0] : !lowlp.global<2x1x96xui32> -> !words
   %codes = lowlp.unpack %words from "lut3.f16" : !words -> !codes
   %other = lowlp.unpack %more from "lut3.f16" : !words -> !codes
-  lowlp.store_global %codes, %x[%c0, %c0] : !codes, !lowlp.global<64x64xui3>
+  lowlp.store_global %codes, %x[%c0, %c0] : !codes, !lowlp.global<16x64xui3>
   %a = lowlp.lookup_pairs %t, %codes : !pairs, !codes -> !values
   %b = lowlp.lookup_pairs %t, %other : !pairs, !codes -> !values
   %y = lowlp.add %a, %b : !values
-  lowlp.store_global %y, %w[%c0, %c0] : !values, !lowlp.global<64x64xf16>
+  lowlp.store_global %y, %w[%c0, %c0] : !values, !lowlp.global<16x64xf16>
   lowlp.return
 }
 

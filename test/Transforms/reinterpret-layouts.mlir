@@ -24,19 +24,19 @@ lowlp.kernel @units(%p: !lowlp.ptr<ui32>, %m: i32) attributes {grid = affine_map
 
 // -----
 
-!codes = !lowlp.tile<64x64xui3, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!codes = !lowlp.tile<64x64xui1, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 
 // The four warps of a warpgroup share a unit of 64 rows: each holds the words, and takes a tile of 16 rows of it. K is known
 // at launch.
 // CHECK-LABEL: lowlp.kernel @shared_unit
 // CHECK: %[[K:.*]] = arith.ceildivui %{{.*}}, %{{.*}} : index
-// CHECK: lowlp.view_global %{{.*}} shape [1, %[[K]], 384] : !lowlp.ptr<ui32> -> !lowlp.global<1x?x384xui32>
-// CHECK: lowlp.load_global {{.*}} -> !lowlp.tile<1x1x384xui32, reduce(spatial(1, 1, 1, 4), dims=[3]).local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 4)>
+// CHECK: lowlp.view_global %{{.*}} shape [1, %[[K]], 128] : !lowlp.ptr<ui32> -> !lowlp.global<1x?x128xui32>
+// CHECK: lowlp.load_global {{.*}} -> !lowlp.tile<1x1x128xui32, reduce(spatial(1, 1, 1, 4), dims=[3]).spatial(1, 1, 32).local(1, 1, 4)>
 lowlp.kernel @shared_unit(%p: !lowlp.ptr<ui32>, %k32: i32) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 128 : i64} {
   %k = arith.index_cast %k32 : i32 to index
   %c0 = arith.constant 0 : index
-  %v = lowlp.view_packed %p shape [64, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<64x?xui3, "int3.f16">
-  %a = lowlp.load_packed %v[%c0, %c0] : !lowlp.packed<64x?xui3, "int3.f16"> -> !codes
+  %v = lowlp.view_packed %p shape [64, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<64x?xui1, "int1.f16">
+  %a = lowlp.load_packed %v[%c0, %c0] : !lowlp.packed<64x?xui1, "int1.f16"> -> !codes
   %f = lowlp.cast %a : !codes -> !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
   lowlp.return
 }

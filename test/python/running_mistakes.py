@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,7 +20,7 @@ import lowlp
 from lowlp import language as ll
 from lowlp.cli.device import choose_device
 from lowlp.compiler import compile_cpu
-from lowlp_runtime import assemble_ptx
+from lowlp_runtime import KernelBinary, assemble_ptx
 
 # --- running on the CPU target ----------------------------------------------------------------------------------------
 
@@ -165,6 +166,15 @@ def _(folder: Path) -> object:
         return json.dumps({**json.loads(manifest), "format_version": 99}).encode()
 
     rewrite(path, "manifest.json", newer)
+    return lowlp.load(path)
+
+
+@mistake("a kernel for weights of another packed format")
+def _(folder: Path) -> object:
+    path = save(folder)
+    found = KernelBinary.load(path)
+    older = replace(found.description, notes={**found.description.notes, "packed format": 1})
+    replace(found, description=older).save(path)
     return lowlp.load(path)
 
 

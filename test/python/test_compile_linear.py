@@ -126,8 +126,8 @@ def test_the_notes_say_what_was_decided() -> None:
         n=100, k=96, m=(1, 16), weight="lut3", table="channel", group_size=24, scale_dtype="e4m3", scale2=True
     )
     notes = kernel.description.notes
-    assert notes["packed format"] == 1
-    assert notes["schedule"] == {"columns": 16, "warps": 2}
+    assert notes["packed format"] == 2
+    assert notes["schedule"] == {"columns": 16, "warps": 4}
     plan, floor = notes["plan"], notes["floor"]
     assert plan["placement"] == "lut3.f16"
     assert plan["units"] == "64 rows by 64 weights, groups padded to 32"

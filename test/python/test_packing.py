@@ -12,6 +12,7 @@ from lowlp._layout import Placement
 from numpy.typing import NDArray
 
 import lowlp
+import lowlp_runtime
 from lowlp import packing
 from lowlp.array_ops import ArrayOps, NumpyOps, TorchOps
 from lowlp.array_packing import pack_with, unpack_with
@@ -156,6 +157,10 @@ def test_types_that_differ_by_a_constant_are_stored_alike() -> None:
         stored = [packing.unpack(words, full, 64, 64, f"uint{bits}", "f16") for words in (unsigned, signed)]
         np.testing.assert_array_equal(stored[0][:20], stored[1][:20])
         assert (stored[0][20:] == 0).all() and (stored[1][20:] == 1 << (bits - 1)).all()
+
+
+def test_the_runtime_knows_the_version() -> None:
+    assert lowlp_runtime.PACKED_FORMAT_VERSION == packing.PACKED_FORMAT_VERSION
 
 
 def test_names() -> None:

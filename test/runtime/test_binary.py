@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from saved_kernel import describe
 
-from lowlp_runtime import KernelBinary, KernelFileError, LowlpTypeError, LowlpValueError
+from lowlp_runtime import PACKED_FORMAT_VERSION, KernelBinary, KernelFileError, LowlpTypeError, LowlpValueError
 
 
 def rewritten(kernel: KernelBinary, change: Callable[[dict[str, bytes]], None]) -> bytes:
@@ -129,6 +129,18 @@ def test_foreign_archive() -> None:
 def test_tampering(kernel: KernelBinary, change: Callable[[dict[str, bytes]], None], message: str) -> None:
     with pytest.raises(KernelFileError, match=message):
         KernelBinary.from_bytes(rewritten(kernel, change))
+
+
+def test_kernels_of_another_packed_format() -> None:
+    """Notes may name the format of the weights, and hold anything."""
+    for found, shown in ((1, "1"), (3, "3"), ("2", "'2'"), (["x" * 99], r"\['xxx")):
+        kernel = KernelBinary(describe(notes={"packed format": found}), cubins={"sm_90a": b"x"})
+        with pytest.raises(
+            KernelFileError, match=rf"^f: the kernel reads weights of packed format {shown}.*in format 2: "
+        ):
+            KernelBinary.from_bytes(kernel.to_bytes(), source="f")
+    kernel = KernelBinary(describe(notes={"packed format": PACKED_FORMAT_VERSION}), cubins={"sm_90a": b"x"})
+    assert KernelBinary.from_bytes(kernel.to_bytes()) == kernel
 
 
 def test_unknown_kind_of_entry(kernel: KernelBinary) -> None:

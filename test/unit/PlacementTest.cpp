@@ -61,13 +61,18 @@ TEST(PlacementTest, ContiguousCodesFollowEachOther) {
 }
 
 TEST(PlacementTest, UnitsAndRows) {
+  const Placement &one = **Placement::find("int1.f16");
+  EXPECT_EQ(one.getUnitRows(), 64);
+  EXPECT_EQ(one.getNumSlots(), 64);
+  EXPECT_EQ(one.getNumWords(), 4);
+  EXPECT_EQ(one.getWordsPerAccess(), 4);
+  EXPECT_EQ(one.getRowOfSlot(16), 2);
+  EXPECT_EQ(one.getRowOfSlot(63), 7);
   const Placement &three = **Placement::find("int3.f16");
-  EXPECT_EQ(three.getUnitRows(), 64);
-  EXPECT_EQ(three.getNumSlots(), 64);
-  EXPECT_EQ(three.getNumWords(), 12);
-  EXPECT_EQ(three.getWordsPerAccess(), 4);
-  EXPECT_EQ(three.getRowOfSlot(16), 2);
-  EXPECT_EQ(three.getRowOfSlot(63), 7);
+  EXPECT_EQ(three.getUnitRows(), 16);
+  EXPECT_EQ(three.getNumSlots(), 16);
+  EXPECT_EQ(three.getNumWords(), 3);
+  EXPECT_EQ(three.getWordsPerAccess(), 1);
   const Placement &bytes = **Placement::find("int4.int8");
   EXPECT_EQ(bytes.getNumParts(), 4);
   EXPECT_EQ(bytes.getNumSteps(), 2);
@@ -144,6 +149,6 @@ TEST(PlacementTest, TextThatIsNone) {
 TEST(PlacementTest, FindNamesWhatThereIs) {
   EXPECT_TRUE(Placement::find(getFormat("e3m2"), ComputeType::BF16));
   EXPECT_EQ(Placement::find("int4.f32").error(),
-            "placement: packed format 1 has none named 'int4.f32'; names are "
+            "placement: packed format 2 has none named 'int4.f32'; names are "
             "int6.f16, e3m2.bf16, lut4.f16 and so on");
 }

@@ -8,12 +8,10 @@
 
 using namespace lowlp;
 
-/// Tiles of 16 rows in a unit: enough for whole words in one step.
-static int getRowTiles(int bits) {
-  if (bits == 1 || bits == 3)
-    return 4;
-  return bits == 2 ? 2 : 1;
-}
+/// Tiles of 16 rows in a unit: enough for whole words in one step of few bits.
+/// Those of 3 bits come in words of their own for each tile, as 5 and 7 bits
+/// do, so that no two warps need the same words (ADR 0023).
+static int getRowTiles(int bits) { return bits == 1 ? 4 : bits == 2 ? 2 : 1; }
 
 PlacementDraft::PlacementDraft(const CodeFormat &format, ComputeType compute)
     : format(format), compute(compute), rowTiles(getRowTiles(format.bits)) {

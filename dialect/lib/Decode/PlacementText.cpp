@@ -248,7 +248,7 @@ Result<std::vector<Placement>> lowlp::parsePlacements(std::string_view text) {
 //===----------------------------------------------------------------------===//
 
 static constexpr const char *const kPackedFormat =
-#include "PackedFormat1.inc"
+#include "PackedFormat2.inc"
     ;
 
 const std::vector<Placement> &Placement::all() {

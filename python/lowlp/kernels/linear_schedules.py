@@ -369,7 +369,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     cycles = schedule.columns / 2 + 11 * decode + (7 if on_weights else 3) + (0 if schedule.producer else 4)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # Warps read what others decode, and branch to their own code.
-        cycles += 8 if spec.bits < 3 else 25
+        cycles += 8
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
     stages = tiles_of_rows * tiles_of_columns * -(-spec.k // schedule.stage_k)
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)

@@ -10,7 +10,7 @@ func.func @extent(%v: !lowlp.packed<0x64xsi6, "int6.f16">) { return }
 
 // -----
 
-// expected-error @below {{placement: packed format 1 has none named 'int9.f16'}}
+// expected-error @below {{placement: packed format 2 has none named 'int9.f16'}}
 func.func @placement(%v: !lowlp.packed<16x64xsi6, "int9.f16">) { return }
 
 // -----
@@ -112,21 +112,21 @@ func.func @steps(%p: !lowlp.ptr<ui32>, %i: index) {
 
 // -----
 
-!codes = !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!codes = !lowlp.tile<16x64xui1, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @units(%p: !lowlp.ptr<ui32>, %i: index) {
-  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui3, "int3.f16">
-  // expected-error @below {{takes no units of int3.f16, which are held as local(4, n).column_local(2, 2).spatial(8, 4).local(1, 2), n of the 4 steps}}
-  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui3, "int3.f16"> -> !codes
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui1, "int1.f16">
+  // expected-error @below {{takes no units of int1.f16, which are held as local(4, n).column_local(2, 2).spatial(8, 4).local(1, 2), n of the 4 steps}}
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui1, "int1.f16"> -> !codes
   return
 }
 
 // -----
 
-!codes = !lowlp.tile<1x16x64xui3, local(1, 1, 4).column_local(1, 2, 2).spatial(1, 8, 4).local(1, 1, 2)>
+!codes = !lowlp.tile<1x16x64xui1, local(1, 1, 4).column_local(1, 2, 2).spatial(1, 8, 4).local(1, 1, 2)>
 func.func @tile_rank(%p: !lowlp.ptr<ui32>, %i: index) {
-  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui3, "int3.f16">
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui1, "int1.f16">
   // expected-error @below {{must have 2 dimensions}}
-  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui3, "int3.f16"> -> !codes
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui1, "int1.f16"> -> !codes
   return
 }
 
@@ -135,7 +135,7 @@ func.func @tile_rank(%p: !lowlp.ptr<ui32>, %i: index) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @unpack_placement(%w: !words) {
-  // expected-error @below {{'lowlp.unpack' op placement: packed format 1 has none named 'int4'}}
+  // expected-error @below {{'lowlp.unpack' op placement: packed format 2 has none named 'int4'}}
   %q = lowlp.unpack %w from "int4" : !words -> !codes
   return
 }
@@ -185,7 +185,7 @@ func.func @plan_text(%w: !words) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_placement(%w: !words) {
-  // expected-error @below {{'lowlp.decode' op placement: packed format 1 has none named 'int4.f17'}}
+  // expected-error @below {{'lowlp.decode' op placement: packed format 2 has none named 'int4.f17'}}
   %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f17 sums words 4"]>} : !words -> !halves
   return
 }

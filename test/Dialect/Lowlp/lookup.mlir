@@ -22,12 +22,12 @@ func.func @lookups(%s: !lowlp.shared<8xf16>, %c: !copies, %p: !lowlp.shared<64x4
   return
 }
 
-!words = !lowlp.tile<1x1x384xui32, local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 4)>
-!part = !lowlp.tile<64x64xui1, local(4, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!words = !lowlp.tile<1x1x96xui32, local(1, 1, 3).spatial(1, 1, 32)>
+!part = !lowlp.tile<16x64xui1, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 
 // CHECK-LABEL: func.func @slice
 func.func @slice(%words: !words) {
-  // CHECK: lowlp.unpack %{{.*}} from "lut3.f16" bit 2 : !lowlp.tile<1x1x384xui32, {{.*}}> -> !lowlp.tile<64x64xui1,
+  // CHECK: lowlp.unpack %{{.*}} from "lut3.f16" bit 2 : !lowlp.tile<1x1x96xui32, {{.*}}> -> !lowlp.tile<16x64xui1,
   %high = lowlp.unpack %words from "lut3.f16" bit 2 : !words -> !part
   return
 }

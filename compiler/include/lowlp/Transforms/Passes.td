@@ -264,18 +264,18 @@ def DecomposeBitSlices : Pass<"lowlp-decompose-bit-slices", "::lowlp::KernelOp">
 
     ```mlir
     lowlp.expand_table %plain, %pairs : !lowlp.shared<8xf16>, !lowlp.shared<64x32x2xf16>
-    %codes = lowlp.unpack %words from "lut3.f16" : !words -> !lowlp.tile<64x64xui3, ...>
-    %w = lowlp.lookup_pairs %pairs, %codes : !lowlp.shared<64x32x2xf16>, !lowlp.tile<64x64xui3, ...> -> !values
+    %codes = lowlp.unpack %words from "lut3.f16" : !words -> !lowlp.tile<16x64xui3, ...>
+    %w = lowlp.lookup_pairs %pairs, %codes : !lowlp.shared<64x32x2xf16>, !lowlp.tile<16x64xui3, ...> -> !values
     ```
 
     After:
 
     ```mlir
     lowlp.expand_table %plain, %pairs slices [2, 1] : !lowlp.shared<8xf16>, !lowlp.shared<64x32x2xf16>
-    %low = lowlp.unpack %words from "lut3.f16" : !words -> !lowlp.tile<64x64xui2, ...>
-    %high = lowlp.unpack %words from "lut3.f16" bit 2 : !words -> !lowlp.tile<64x64xui1, ...>
-    %w = lowlp.lookup_pairs %pairs, %low, %high : !lowlp.shared<64x32x2xf16>, !lowlp.tile<64x64xui2, ...>,
-      !lowlp.tile<64x64xui1, ...> -> !values
+    %low = lowlp.unpack %words from "lut3.f16" : !words -> !lowlp.tile<16x64xui2, ...>
+    %high = lowlp.unpack %words from "lut3.f16" bit 2 : !words -> !lowlp.tile<16x64xui1, ...>
+    %w = lowlp.lookup_pairs %pairs, %low, %high : !lowlp.shared<64x32x2xf16>, !lowlp.tile<16x64xui2, ...>,
+      !lowlp.tile<16x64xui1, ...> -> !values
     ```
   }];
   let statistics = [

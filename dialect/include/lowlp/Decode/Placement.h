@@ -42,7 +42,7 @@ struct BitPlace {
 class Placement {
 public:
   /// The version of the packed format that the frozen placements make up.
-  static constexpr int formatVersion = 1;
+  static constexpr int formatVersion = 2;
   static constexpr int unitK = 64;
   static constexpr int lanes = 32;
 

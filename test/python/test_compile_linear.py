@@ -130,9 +130,9 @@ def test_the_notes_say_what_was_decided() -> None:
     assert notes["schedule"] == {"columns": 16, "warps": 4}
     plan, floor = notes["plan"], notes["floor"]
     assert plan["placement"] == "lut3.f16"
-    assert plan["units"] == "64 rows by 64 weights, groups padded to 32"
-    # Rows are padded to 128, groups of 24 to 32.
-    assert (floor["weight bytes"], floor["of these padding"]) == (128 * 128 * 3 // 8, 128 * (128 - 96) * 3 // 8)
+    assert plan["units"] == "16 rows by 64 weights, groups padded to 32"
+    # Rows are padded to 112, groups of 24 to 32.
+    assert (floor["weight bytes"], floor["of these padding"]) == (112 * 128 * 3 // 8, 112 * (128 - 96) * 3 // 8)
     assert floor["scale bytes"] == 100 * 4
     assert "table_unscale" in kernel.ir("block")
     assert "scale2" in kernel.ir("block")

@@ -207,3 +207,31 @@ lowlp.kernel @two_types() attributes {grid = affine_map<() -> (1)>, num_threads 
   %n = lowlp.neg %t : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, reduce(spatial(2, 1, 1), dims=[0], keep_dims=True).spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<32x64xui2, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<32x64xf16, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, reduce(spatial(1, 1, 2), dims=[2]).local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<32x8xf32, spatial(2, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Two warps take the tiles of a unit by the plan of the first, whose rows are those of both.
+// CHECK-LABEL: lowlp.kernel @shared_units
+// CHECK: lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int2.f16 sums words 4", "row 0 exponent [[LOW:.*]]", "row 1 exponent [[HIGH:.*]]", "row 2 exponent [[LOW]]", "row 3 exponent [[HIGH]]",
+// CHECK-SAME: "slot 15 = r{{[0-9]+}}"]>
+// CHECK-NOT: lowlp.unpack
+// CHECK: lowlp.return
+lowlp.kernel @shared_units() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %q = lowlp.unpack %words from "int2.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %d = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %n = lowlp.neg %d : !sum
+  lowlp.return
+}

@@ -140,6 +140,27 @@ def test_warps_that_share_units(weight: str, scales_on: str) -> None:
     assert error_of(y, wanted) < 5e-4
 
 
+@pytest.mark.parametrize(("weight", "level"), [("int1", 0), ("int2", 0), ("lut1", 3), ("lut2", 3)])
+def test_warps_that_share_units_bit_by_bit(weight: str, level: int) -> None:
+    """Without plans, which tables never have, a warp moves its tile's bits to the first tile's too."""
+    table = {"lut": np.array([-1, 3, 0.5, 2][: 2 ** int(weight[-1])], np.float32)} if weight.startswith("lut") else {}
+    qw = weights(200, 256, None if table else weight, **table)
+    y, wanted, _ = run(wide(warpgroups=2), qw, 40, level=level)
+    assert error_of(y, wanted) < 5e-4
+
+
+@pytest.mark.parametrize(("weight", "instruction"), [("int1", "lop3.b32"), ("int2", "add.rn.f16x2")])
+def test_code_of_warps_that_share_units(weight: str, instruction: str) -> None:
+    """All warps have one code: for each instruction of the matrix unit a word that is rotated, and four registers."""
+    spec = LinearSpec(256, 512, weight, 128, aligned=True)
+    ptx = lowlp.compile(linear_kernel(spec, wide(64)), "sm_90a").ptx
+    products = ptx.count("wgmma.mma_async")
+    assert products == 8
+    assert ptx.count("shf.r.wrap.b32") == products
+    assert ptx.count(instruction) == 4 * products
+    assert "brx.idx" not in ptx
+
+
 def test_columns_side_by_side_are_for_warpgroups() -> None:
     spec = LinearSpec(128, 512, "int4", 128, aligned=True)
     linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1))

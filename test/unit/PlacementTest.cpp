@@ -1,5 +1,5 @@
 //===- PlacementTest.cpp - Placements, as data and as text ----------------===//
-#include "lowlp/Decode/Placement.h"
+#include "lowlp/Decode/PackedTile.h"
 
 #include <gtest/gtest.h>
 
@@ -93,6 +93,21 @@ TEST(PlacementTest, CodesGoInAndComeOut) {
                   (7 * slot + 3 * part) & mask)
             << placement.name();
   }
+}
+
+TEST(PlacementTest, TilesOfAUnitLieAlike) {
+  auto find = [](const char *name) {
+    return findTileShift(**Placement::find(name));
+  };
+  EXPECT_EQ(find("int1.f16"), (TileShift{0, 2}));
+  EXPECT_EQ(find("int1.bf16"), (TileShift{0, 2}));
+  EXPECT_EQ(find("int2.f16"), (TileShift{0, 4}));
+  EXPECT_EQ(find("int2.bf16"), (TileShift{0, 4}));
+  EXPECT_EQ(find("lut1.f16"), (TileShift{1, 0}));
+  EXPECT_EQ(find("lut2.bf16"), (TileShift{2, 0}));
+  EXPECT_EQ(find("int4.f16"), (TileShift{0, 0}));
+  EXPECT_EQ(find("int1.int8"), std::nullopt);
+  EXPECT_EQ(find("int2.f8e4m3"), std::nullopt);
 }
 
 TEST(PlacementTest, TextAndBack) {

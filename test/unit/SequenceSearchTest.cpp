@@ -1,5 +1,6 @@
 //===- SequenceSearchTest.cpp - Plans of all placements -------------------===//
 #include "lowlp/Decode/SequenceSearch.h"
+#include "lowlp/Decode/PackedTile.h"
 
 #include <gtest/gtest.h>
 
@@ -212,6 +213,38 @@ TEST(SequenceSearchTest, RatesChooseThePipe) {
   EXPECT_GT(cheap.getCost().fma, 0);
   EXPECT_EQ(dear.getCost().fma, 0);
   EXPECT_GT(dear.getCost().alu, cheap.getCost().alu);
+}
+
+TEST(SequenceSearchTest, OnePlanForEachTileOfAUnit) {
+  for (const char *name : {"int1.f16", "int1.bf16", "int2.f16", "int2.bf16"}) {
+    const Placement &placement = find(name);
+    TileShift shift = *findTileShift(placement);
+    ComputeType compute = placement.getCompute();
+    DecodePlan plan = *planTile(placement, DecodeEnding::Sums, DecodeRates());
+    EXPECT_EQ(plan.slots, getSlotsOfTile(placement, 0));
+    std::vector<uint32_t> words;
+    for (int word = 0; word < placement.getNumWords(); ++word)
+      words.push_back(0x9e3779b9u * (word + 1));
+    for (int tile = 0; tile < placement.getNumRowTiles(); ++tile) {
+      std::vector<uint32_t> moved = words;
+      int amount = tile * shift.bits;
+      for (uint32_t &word : moved)
+        word = word >> amount |
+               static_cast<uint32_t>(uint64_t{word} << (32 - amount));
+      std::vector<uint32_t> found = plan.run(placement, moved);
+      std::vector<int> slots = getSlotsOfTile(placement, tile);
+      for (size_t i = 0; i < slots.size(); ++i)
+        for (int part = 0; part < 2; ++part) {
+          uint8_t code = placement.extract(words.data(), slots[i], part);
+          const DecodePlan::Row &row =
+              plan.rows[placement.getRowOfSlot(slots[i])];
+          EXPECT_EQ(decodeNumber(compute, found[i] >> 16 * part & 0xffff),
+                    (*placement.getFormat().value(code) + row.offset) *
+                        row.getFactor())
+              << name << ", slot " << slots[i];
+        }
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "ProductChains.h"
 
+#include "lowlp/Decode/PackedTile.h"
 #include "lowlp/Decode/SequenceSearch.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <cmath>
+#include <map>
 
 namespace lowlp {
 #define GEN_PASS_DEF_PLANDECODE
@@ -111,6 +113,15 @@ static bool areNormal(ArrayRef<DecodePlan::Row> rows) {
     return std::abs(row.exponent) <= 126 &&
            std::isfinite(static_cast<float>(row.offset));
   });
+}
+
+/// Whether warps share units and move their tile's words to those of the first
+/// tile.
+static bool takesTile(UnpackOp codes, const Placement &placement) {
+  const Layout &layout = codes.getCodes().getType().getLayout();
+  return findTileShift(placement) &&
+         matchPackedTile(layout, placement, static_cast<int>(codes.getStep()))
+             ->areUnitsShared;
 }
 
 /// What an instruction costs: the time for which it takes its pipe, in 128ths
@@ -264,13 +275,16 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     if (!isMeantFor || placement.getFormat().kind == CodeFormat::Kind::Table ||
         !areExact(weights, element))
       return nullptr;
+    bool isOfTile = takesTile(weights.codes, placement);
     auto &known = ending == DecodeEnding::Sums ? plans : scaledPlans;
-    auto found = known.find(placement.name());
+    std::pair key(&placement, isOfTile);
+    auto found = known.find(key);
     if (found == known.end())
-      found = known
-                  .try_emplace(placement.name(),
-                               planDecode(placement, ending, rates))
-                  .first;
+      found =
+          known
+              .try_emplace(key, isOfTile ? planTile(placement, ending, rates)
+                                         : planDecode(placement, ending, rates))
+              .first;
     return found->second ? &*found->second : nullptr;
   }
 
@@ -288,6 +302,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
 
   /// Where offsets are taken off.
   StringRef where;
-  llvm::StringMap<Result<DecodePlan>> plans, scaledPlans;
+  /// By placement, and whether for one of its tiles.
+  std::map<std::pair<const Placement *, bool>, Result<DecodePlan>> plans,
+      scaledPlans;
 };
 } // namespace

@@ -6,9 +6,35 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 using namespace lowlp;
+
+std::vector<int> lowlp::getSlotsOfTile(const Placement &placement, int tile) {
+  std::vector<int> slots(static_cast<size_t>(placement.getNumSteps()) * 4);
+  std::iota(slots.begin(), slots.end(), tile * static_cast<int>(slots.size()));
+  return slots;
+}
+
+std::optional<TileShift> lowlp::findTileShift(const Placement &placement) {
+  if (placement.getNumRowTiles() == 1)
+    return TileShift{0, 0};
+  int slotsOfTile = 4 * placement.getNumSteps();
+  std::optional<TileShift> shift;
+  for (int slot = slotsOfTile; slot < placement.getNumSlots(); ++slot)
+    for (int part = 0; part < placement.getNumParts(); ++part)
+      for (int bit = 0; bit < placement.getFormat().bits; ++bit) {
+        BitPlace place = placement.getPlace(slot, part, bit);
+        BitPlace before = placement.getPlace(slot - slotsOfTile, part, bit);
+        TileShift found{place.word - before.word,
+                        (place.bit - before.bit + 32) % 32};
+        if (shift && !(*shift == found))
+          return std::nullopt;
+        shift = found;
+      }
+  return shift;
+}
 
 std::vector<int> PackedTile::getSlots() const {
   std::set<int> slots;
@@ -31,23 +57,27 @@ static Layout getWordsOfUnit(const Placement &placement) {
          Layout::local({1, 1, width});
 }
 
-/// The layout of the words for a tile of fragments that `tiles` spreads over
-/// warps, if it has one of the two forms.
-static std::optional<Layout> findWords(const Layout &tiles,
-                                       const Placement &placement) {
+/// Finds the layout of the words for a tile of fragments that `tiles` spreads
+/// over warps, if it has one of the two forms.
+static bool findWords(const Layout &tiles, const Placement &placement,
+                      PackedTile &found) {
   int64_t rowTiles = placement.getNumRowTiles();
   int64_t steps = std::min<int64_t>(tiles.shape()[1], placement.getNumSteps());
   Layout words = getWordsOfUnit(placement);
   if (Result<Layout> units =
-          divideRight(tiles, Layout::local({rowTiles, steps})))
-    return *unsqueeze(*units, {2}) * words;
+          divideRight(tiles, Layout::local({rowTiles, steps}))) {
+    found.words = *unsqueeze(*units, {2}) * words;
+    return true;
+  }
   Layout shared = Layout::spatial({rowTiles, 1}) * Layout::local({1, steps});
   if (Result<Layout> units = divideRight(tiles, shared)) {
     Layout copies = *reduce(Layout::spatial({rowTiles, 1, 1}), {0},
                             /*keepDims=*/true);
-    return *unsqueeze(*units, {2}) * copies * words;
+    found.words = *unsqueeze(*units, {2}) * copies * words;
+    found.areUnitsShared = true;
+    return true;
   }
-  return std::nullopt;
+  return false;
 }
 
 namespace {
@@ -89,10 +119,9 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
   if (weights.rank() != 2)
     return fail("must have 2 dimensions");
   Result<Layout> tiles = divideRight(weights, fragment);
-  std::optional<Layout> words;
-  if (tiles && tiles->numThreads() * 32 == weights.numThreads())
-    words = findWords(*tiles, placement);
-  if (!words)
+  PackedTile found;
+  if (!tiles || tiles->numThreads() * 32 != weights.numThreads() ||
+      !findWords(*tiles, placement, found))
     return fail("takes no units of " + placement.name() +
                 ", which are held as " + form + ", n of the " +
                 std::to_string(placement.getNumSteps()) + " steps");
@@ -107,8 +136,6 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
                 std::to_string(firstStep) + " on, and a unit has " +
                 std::to_string(unitSteps));
 
-  PackedTile found;
-  found.words = *words;
   int numWords = placement.getNumWords();
   int width = placement.getWordsPerAccess();
   std::vector<int64_t> index(3);
@@ -116,8 +143,8 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
     // The thread's units, in the order of its words.
     std::map<std::pair<int64_t, int64_t>, int> units;
     std::vector<std::vector<int>> locals;
-    for (int64_t local = 0; local < words->numLocals(); ++local) {
-      words->evaluateInto(thread, local, index.data());
+    for (int64_t local = 0; local < found.words.numLocals(); ++local) {
+      found.words.evaluateInto(thread, local, index.data());
       auto [unit, isNew] =
           units.try_emplace({index[0], index[1]}, locals.size());
       if (isNew)
@@ -129,7 +156,7 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
     bool isFirst = thread == 0;
     if (isFirst)
       found.wordLocals = locals;
-    int offset = 0;
+    int64_t tile = found.areUnitsShared ? thread / 32 % rowTiles : 0;
     for (int64_t local = 0; local < weights.numLocals(); ++local) {
       weights.evaluateInto(thread, local, index.data());
       WeightPlace place(placement, firstStep, index[0], index[1]);
@@ -139,18 +166,12 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
       if (isFirst)
         found.places.push_back({unit->second, place.slot, place.part});
       const PackedTile::Place &first = found.places[local];
-      if (local == 0)
-        offset = place.slot - first.slot;
       if (unit->second != first.unit || place.part != first.part ||
-          place.slot != first.slot + offset)
+          place.slot != first.slot + tile * 4 * unitSteps)
         return fail("takes other weights of a unit in some threads");
     }
     if (locals != found.wordLocals)
       return fail("holds words in another order in some threads");
-    if (thread % 32 == 0)
-      found.slotOffsets.push_back(offset);
-    else if (found.slotOffsets.back() != offset)
-      return fail("takes other weights of a unit in some lanes");
   }
   return found;
 }

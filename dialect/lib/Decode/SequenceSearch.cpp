@@ -10,7 +10,10 @@
 #include "PieceSearch.h"
 #include "TableSearch.h"
 
+#include "lowlp/Decode/PackedTile.h"
+
 #include <algorithm>
+#include <cassert>
 
 using namespace lowlp;
 
@@ -121,5 +124,19 @@ Result<DecodePlan> lowlp::planDecode(const Placement &placement,
     plan = prune(plan, std::move(slots));
   if (Result<bool> proof = plan.prove(placement); !proof)
     return Error{proof.error()};
+  return plan;
+}
+
+Result<DecodePlan> lowlp::planTile(const Placement &placement,
+                                   DecodeEnding ending,
+                                   const DecodeRates &rates) {
+  assert(findTileShift(placement) && "tiles must lie alike");
+  Result<DecodePlan> found =
+      planDecode(placement, ending, rates, getSlotsOfTile(placement, 0));
+  if (!found)
+    return found;
+  DecodePlan plan = *found;
+  for (size_t row = 2; row < plan.rows.size(); ++row)
+    plan.rows[row] = plan.rows[row % 2];
   return plan;
 }

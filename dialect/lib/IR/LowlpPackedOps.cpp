@@ -128,6 +128,14 @@ static LogicalResult verifyRows(DecodeOp op, StringRef name, TileType rows) {
   return success();
 }
 
+/// Whether the rows of all tiles are those of the first.
+static bool haveTilesSameRows(const DecodePlan &plan) {
+  for (size_t row = 2; row < plan.rows.size(); ++row)
+    if (!(plan.rows[row] == plan.rows[row % 2]))
+      return false;
+  return true;
+}
+
 LogicalResult DecodeOp::verify() {
   Result<DecodePlan> plan = DecodePlan::parse(getPlan().getText().str());
   if (!plan)
@@ -154,10 +162,23 @@ LogicalResult DecodeOp::verify() {
     return failure();
   PackedTile tile = *matchPackedTile(getFragments().getType().getLayout(),
                                      **placement, static_cast<int>(getStep()));
-  for (int offset : tile.slotOffsets)
-    for (int slot : tile.getSlots())
-      if (!llvm::is_contained(plan->slots, slot + offset))
-        return emitOpError("the plan does not decode slot ") << slot + offset;
+  // Warps that share units all take the slots of the first tile, or each those
+  // of its own.
+  int numTiles = 1;
+  if (tile.areUnitsShared) {
+    if (!findTileShift(**placement))
+      numTiles = (*placement)->getNumRowTiles();
+    else if (!haveTilesSameRows(*plan))
+      return emitOpError(
+          "the warps share units, so the plan's rows must be the "
+          "same for each tile of 16");
+  }
+  for (int number = 0; number < numTiles; ++number)
+    for (int slot : tile.getSlots()) {
+      slot += getSlotsOfTile(**placement, number).front();
+      if (!llvm::is_contained(plan->slots, slot))
+        return emitOpError("the plan does not decode slot ") << slot;
+    }
   return success();
 }
 

@@ -258,6 +258,16 @@ func.func @plan_slots(%w: !words) {
 
 // -----
 
+!words = !lowlp.tile<1x1x128xui32, reduce(spatial(2, 1, 1), dims=[0], keep_dims=True).spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<32x64xf16, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_rows(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op the warps share units, so the plan's rows must be the same for each tile of 16}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int2.f16 sums words 4", "row 0 exponent -24", "row 1 exponent -22", "row 2 exponent -20", "row 3 exponent -22", "slot 0 = r0"]>} : !words -> !halves
+  return
+}
+
+// -----
+
 func.func @rows_type() {
   // expected-error @below {{'lowlp.row_constants' op the tile must hold f32, but holds 'f16'}}
   %s = lowlp.row_constants [1.0] : !lowlp.tile<16x8xf16, local(2, 1).spatial(8, 4).local(1, 2)>

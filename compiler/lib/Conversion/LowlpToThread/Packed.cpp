@@ -1,9 +1,11 @@
 //===- Packed.cpp - codes and fragments out of packed words ---------------===//
 //
 // A thread's words of a unit become its weights: bit by bit from the placement
-// (lowlp.unpack), or by the steps of a plan (lowlp.decode). Where the warps of
-// a block take different tiles of 16 rows from the same words, each tile has
-// code of its own, and a warp branches to its tile's.
+// (lowlp.unpack), or by the steps of a plan (lowlp.decode). Where warps take
+// different tiles of 16 rows from the same words, they first move these so far
+// that all have the code of the first tile (findTileShift). Only
+// where tiles do not lie alike (codes of 1 and 2 bits for bytes, of 3 bits)
+// each tile has code of its own, and a warp branches to its tile's.
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
@@ -21,47 +23,12 @@
 using namespace mlir;
 using namespace lowlp;
 
-using MakeRegisters = function_ref<Value(OpBuilder &, int slotOffset)>;
-
-/// The registers that `make` builds for the slots of this thread's warp.
-static Value buildByWarp(OpBuilder &builder, Location loc,
-                         const PackedTile &tile, VectorType type,
-                         MakeRegisters make) {
-  llvm::MapVector<int, SmallVector<int64_t>> warpsOfOffset;
-  for (auto [warp, offset] : llvm::enumerate(tile.slotOffsets))
-    warpsOfOffset[offset].push_back(static_cast<int64_t>(warp));
-  if (warpsOfOffset.size() == 1)
-    return make(builder, warpsOfOffset.front().first);
-  Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
-  Value lanes = arith::ConstantIndexOp::create(builder, loc, Placement::lanes);
-  Value warp = arith::DivUIOp::create(builder, loc, thread, lanes);
-  // The last offset's code is also the default.
-  SmallVector<int64_t> cases;
-  SmallVector<int> offsets;
-  for (const auto &[offset, warps] : llvm::drop_end(warpsOfOffset))
-    for (int64_t one : warps) {
-      cases.push_back(one);
-      offsets.push_back(offset);
-    }
-  auto choice =
-      scf::IndexSwitchOp::create(builder, loc, type, warp, cases, cases.size());
-  auto fill = [&](Region &region, int offset) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.createBlock(&region);
-    scf::YieldOp::create(builder, loc, make(builder, offset));
-  };
-  for (auto [region, offset] : llvm::zip(choice.getCaseRegions(), offsets))
-    fill(region, offset);
-  fill(choice.getDefaultRegion(), warpsOfOffset.back().first);
-  return choice.getResult(0);
-}
+using Words = SmallVector<SmallVector<Value>>;
 
 /// The words of each unit that a thread holds.
-static SmallVector<SmallVector<Value>> extractWords(OpBuilder &builder,
-                                                    Location loc,
-                                                    const PackedTile &tile,
-                                                    Value registers) {
-  SmallVector<SmallVector<Value>> units;
+static Words extractWords(OpBuilder &builder, Location loc,
+                          const PackedTile &tile, Value registers) {
+  Words units;
   for (const std::vector<int> &locals : tile.wordLocals) {
     SmallVector<Value> &words = units.emplace_back();
     for (int local : locals)
@@ -69,6 +36,109 @@ static SmallVector<SmallVector<Value>> extractWords(OpBuilder &builder,
                                                 static_cast<int64_t>(local)));
   }
   return units;
+}
+
+namespace {
+/// What the threads of warps that share units make of them: warp w has tile w
+/// mod R of 16 rows.
+class SharedUnits {
+public:
+  SharedUnits(OpBuilder &builder, Location loc, const Placement &placement)
+      : builder(builder), loc(loc), placement(placement) {
+    Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+    Value warp =
+        arith::DivUIOp::create(builder, loc, thread, index(Placement::lanes));
+    tile = arith::RemUIOp::create(builder, loc, warp,
+                                  index(placement.getNumRowTiles()));
+  }
+
+  /// The words as if the warp's tile were the first of its units, of which no
+  /// other weights may be taken.
+  void moveToFirst(Words &units, TileShift shift) {
+    for (SmallVector<Value> &words : units)
+      words = rotate(select(words, shift.words), shift.bits);
+  }
+
+  /// The registers that `make` builds for the slots of the warp's tile, by code
+  /// of its own for each tile.
+  Value branch(VectorType type,
+               function_ref<Value(OpBuilder &, int slotOffset)> make) {
+    int numTiles = placement.getNumRowTiles();
+    auto cases = llvm::to_vector(llvm::seq<int64_t>(1, numTiles));
+    auto choice = scf::IndexSwitchOp::create(builder, loc, type, tile, cases,
+                                             cases.size());
+    auto fill = [&](Region &region, int64_t which) {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.createBlock(&region);
+      int offset = getSlotsOfTile(placement, static_cast<int>(which)).front();
+      scf::YieldOp::create(builder, loc, make(builder, offset));
+    };
+    for (auto [region, which] : llvm::zip(choice.getCaseRegions(), cases))
+      fill(region, which);
+    fill(choice.getDefaultRegion(), 0);
+    return choice.getResult(0);
+  }
+
+private:
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+
+  /// Word i of tile 0, which is word i + t * distance of tile t.
+  SmallVector<Value> select(ArrayRef<Value> words, int distance) {
+    SmallVector<Value> found(words);
+    if (!distance)
+      return found;
+    auto numWords = static_cast<int>(words.size());
+    int last = placement.getNumRowTiles() - 1;
+    for (int which = 1; which <= last; ++which) {
+      Value isIt = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                         tile, index(which));
+      for (int word = 0; word + last * distance < numWords; ++word)
+        found[word] = arith::SelectOp::create(
+            builder, loc, isIt, words[word + which * distance], found[word]);
+    }
+    return found;
+  }
+
+  /// The words t * bits to the right.
+  SmallVector<Value> rotate(SmallVector<Value> words, int bits) {
+    if (!bits)
+      return words;
+    Type word = builder.getI32Type();
+    Value amount = arith::IndexCastOp::create(
+        builder, loc, word,
+        arith::MulIOp::create(builder, loc, tile, index(bits)));
+    for (Value &value : words)
+      value = simt::FunnelShiftOp::create(builder, loc, word, value, value,
+                                          amount, /*right=*/true);
+    return words;
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  const Placement &placement;
+  Value tile;
+};
+} // namespace
+
+/// The registers that `make` builds of the words of this thread's units for the
+/// slots of its warp: those of `tile`, and so many more.
+static Value buildOfWords(
+    OpBuilder &builder, Location loc, const PackedTile &tile,
+    const Placement &placement, Value registers, VectorType type,
+    function_ref<Value(OpBuilder &, const Words &, int slotOffset)> make) {
+  Words words = extractWords(builder, loc, tile, registers);
+  if (!tile.areUnitsShared)
+    return make(builder, words, 0);
+  SharedUnits shared(builder, loc, placement);
+  if (std::optional<TileShift> shift = findTileShift(placement)) {
+    shared.moveToFirst(words, *shift);
+    return make(builder, words, 0);
+  }
+  return shared.branch(type, [&](OpBuilder &inner, int slotOffset) {
+    return make(inner, words, slotOffset);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,14 +158,12 @@ struct UnpackPattern : OpConversionPattern<UnpackOp> {
     const Placement &placement = **Placement::find(op.getPlacement().str());
     PackedTile tile = *matchPackedTile(codes.getLayout(), placement,
                                        static_cast<int>(op.getStep()));
-    Value registers = adaptor.getWords();
-    auto make = [&](OpBuilder &builder, int slotOffset) {
-      SmallVector<SmallVector<Value>> units =
-          extractWords(builder, loc, tile, registers);
+    auto make = [&](OpBuilder &builder, const Words &units, int slotOffset) {
       return unpack(builder, loc, op, placement, tile, slotOffset, units);
     };
-    rewriter.replaceOp(
-        op, buildByWarp(rewriter, loc, tile, getRegisterType(codes), make));
+    rewriter.replaceOp(op, buildOfWords(rewriter, loc, tile, placement,
+                                        adaptor.getWords(),
+                                        getRegisterType(codes), make));
     return success();
   }
 
@@ -293,29 +361,27 @@ struct DecodePattern : OpConversionPattern<DecodeOp> {
       return op.emitOpError(proof.error());
     PackedTile tile = *matchPackedTile(fragments.getLayout(), placement,
                                        static_cast<int>(op.getStep()));
-    Value registers = adaptor.getWords();
     VectorType type = getRegisterType(fragments);
-    auto make = [&](OpBuilder &builder, int slotOffset) {
-      SmallVector<SmallVector<Value>> units =
-          extractWords(builder, loc, tile, registers);
-      SmallVector<SmallVector<Value>> parameters = buildParameters(
-          builder, op, adaptor, plan, placement, tile, slotOffset);
+    auto make = [&](OpBuilder &builder, const Words &units, int slotOffset) {
+      Words parameters = buildParameters(builder, op, adaptor, plan, placement,
+                                         tile, slotOffset);
       return decode(builder, loc, type, plan, tile, slotOffset, units,
                     parameters);
     };
-    rewriter.replaceOp(op, buildByWarp(rewriter, loc, tile, type, make));
+    rewriter.replaceOp(op, buildOfWords(rewriter, loc, tile, placement,
+                                        adaptor.getWords(), type, make));
     return success();
   }
 
 private:
   /// For each unit the parameters of the plan: of each row of slots that the
   /// tile takes the scale and minus the zero, in both halves of a word.
-  static SmallVector<SmallVector<Value>>
-  buildParameters(OpBuilder &builder, DecodeOp op, OpAdaptor adaptor,
-                  const DecodePlan &plan, const Placement &placement,
-                  const PackedTile &tile, int slotOffset) {
-    SmallVector<SmallVector<Value>> parameters(
-        tile.getNumUnits(), SmallVector<Value>(plan.getNumParameters()));
+  static Words buildParameters(OpBuilder &builder, DecodeOp op,
+                               OpAdaptor adaptor, const DecodePlan &plan,
+                               const Placement &placement,
+                               const PackedTile &tile, int slotOffset) {
+    Words parameters(tile.getNumUnits(),
+                     SmallVector<Value>(plan.getNumParameters()));
     if (plan.ending == DecodeEnding::Sums)
       return parameters;
     Location loc = getNamedLoc(op);
@@ -357,7 +423,7 @@ private:
           llvm::find(plan.slots, slot + slotOffset) - plan.slots.begin();
       results.push_back(plan.results[index]);
     }
-    SmallVector<SmallVector<Value>> decoded;
+    Words decoded;
     for (auto [words, ofRows] : llvm::zip_equal(units, parameters))
       decoded.push_back(PlanBuilder(builder, loc, type.getElementType())
                             .run(plan, words, ofRows, results));

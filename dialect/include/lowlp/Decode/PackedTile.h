@@ -5,11 +5,31 @@
 #include "lowlp/Decode/Placement.h"
 #include "lowlp/Layout/Layout.h"
 
+#include <optional>
+#include <vector>
+
 namespace lowlp {
+
+/// How far the bits of a tile of 16 rows are from those of the tile before it:
+/// so many words, and so many bits further on within a word, modulo 32.
+struct TileShift {
+  int words;
+  int bits;
+  bool operator==(const TileShift &other) const {
+    return words == other.words && bits == other.bits;
+  }
+};
+
+/// How the tiles of a unit follow each other, if all do alike: then the words
+/// of tile t, moved back t times as far, are as those of tile 0.
+std::optional<TileShift> findTileShift(const Placement &placement);
+
+/// The slots of a tile of 16 rows of a unit, ascending.
+std::vector<int> getSlotsOfTile(const Placement &placement, int tile);
 
 /// How a tile of weights in registers relates to the words of the units that it
 /// is taken from. The same for all threads, but for the tile of 16 rows where
-/// the warps share a unit.
+/// warps share units.
 struct PackedTile {
   struct Place {
     int unit;
@@ -20,12 +40,13 @@ struct PackedTile {
   /// Holds the words, a tile of shape [units of rows, units of K, 32 words].
   Layout words;
   /// By local index of a weight: the unit, of those that a thread holds words
-  /// of, and the place in it. Slots are those of the first warp.
+  /// of, and the place in it. Slots are those of the first warp, of tile 0
+  /// where warps share units.
   std::vector<Place> places;
   /// By unit and word: the local index in `words`.
   std::vector<std::vector<int>> wordLocals;
-  /// By warp: what is added to the slots of `places`.
-  std::vector<int> slotOffsets;
+  /// Whether warp w takes tile w mod R of its units, not all R tiles.
+  bool areUnitsShared = false;
 
   int getNumUnits() const { return static_cast<int>(wordLocals.size()); }
   /// The slots that the tile takes from every unit, ascending.

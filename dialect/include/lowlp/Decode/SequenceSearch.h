@@ -23,6 +23,12 @@ Result<DecodePlan> planDecode(const Placement &placement, DecodeEnding ending,
                               const DecodeRates &rates,
                               std::vector<int> slots = {});
 
+/// The same for the slots of the first tile of 16 rows, with its rows for those
+/// of all tiles: the plan of warps that take a tile each, after moving their
+/// words as `findTileShift(placement)` says. Requires that it says so.
+Result<DecodePlan> planTile(const Placement &placement, DecodeEnding ending,
+                            const DecodeRates &rates);
+
 /// The plan with products and sums behind it, so that every register holds
 /// `(value + offset) * 2^exponent` with this offset and the exponents of the
 /// plan; proved. Requires `plan` to be proved for the placement. Fails unless

@@ -366,10 +366,10 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
 
     decode = _DECODE[spec.bits] + (3 if spec.table else 0)
     on_weights = schedule.scales_on == "weights"
-    cycles = schedule.columns / 2 + 11 * decode + (7 if on_weights else 3) + (0 if schedule.producer else 4)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
-        # Warps read what others decode, and branch to their own code.
-        cycles += 8
+        # A word that warps share is rotated, for four registers of one tile.
+        decode += 0.25
+    cycles = schedule.columns / 2 + 11 * decode + (7 if on_weights else 3) + (0 if schedule.producer else 4)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
     stages = tiles_of_rows * tiles_of_columns * -(-spec.k // schedule.stage_k)
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
@@ -394,10 +394,6 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     if schedule.scales_on == "sums":
         decoding += rows * columns / 100 * -(-stage_k // spec.group_size)
     cycles = max(products + 350 + 1.1 * decoding, 1.3 * decoding, stage_bytes(spec, schedule) / 40)
-    codes = spec.rows_of_unit // (16 * tiles_of_warp(spec, schedule))
-    if codes > 1 and codes * schedule.steps * schedule.row_tiles * spec.bits > 24:
-        # Each warp of a unit has code of its own, more than the cache of instructions holds.
-        cycles *= 1.8
     compute = stages * cycles / device.cycles_per_us
 
     memory = (_weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us

@@ -76,7 +76,7 @@ class _Layouts:
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
     """Tiles of 16 rows that a warp has of a part: those of a unit of the packed format where its rows are whole units;
-    else 1, and the warps of a warpgroup share units, from which each decodes its own rows by code of its own."""
+    else 1, and the warps of a warpgroup share units, whose words each rotates to where its own rows are decoded."""
     tiles = spec.rows_of_unit // _TILE_ROWS
     return 1 if schedule.row_tiles % tiles else tiles
 

@@ -108,7 +108,11 @@ def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
       {plan = #lowlp.plan<["decode int4.f16 weights words 4", ...]>} : !words -> !fragments
     ```
 
+    Warps that share units, of which each takes a tile of 16 rows, decode by the slots of the first tile where all tiles lie
+    alike, a rotation or some words apart; the plan's rows must then be the same for each tile.
+
     Lowers to the plan's instructions (`simt.lop3`, `simt.prmt`, ...), after running every code through it once more.
+    Warps that share units rotate their words before.
   }];
   let arguments = (ins Lowlp_TileType:$words, Optional<Lowlp_TileType>:$scales, Optional<Lowlp_TileType>:$zeros,
       Lowlp_PlanAttr:$plan, DefaultValuedAttr<I64Attr, "0">:$step);

@@ -118,6 +118,49 @@ lowlp.kernel @chain() attributes {grid = affine_map<() -> (1)>, num_threads = 12
 
 // -----
 
+!out = !lowlp.shared<64x16xf32>
+!table = !lowlp.shared<256x32x2xf16>
+!ring = !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>
+!codes = !lowlp.tile<64x64xui4, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<16x64xf16, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// The second operand is looked up while the first product is made; a store waits.
+// CHECK-LABEL: lowlp.kernel @lookups
+// CHECK: lowlp.lookup_pairs
+// CHECK: lowlp.wgmma
+// CHECK-NEXT: lowlp.wgmma_commit
+// CHECK-NEXT: %[[A1:.*]] = lowlp.lookup_pairs
+// CHECK-NEXT: %[[S1:.*]] = lowlp.wgmma %[[A1]]
+// CHECK-NEXT: lowlp.wgmma_commit
+// CHECK-NEXT: lowlp.wgmma_wait 1{{$}}
+// CHECK-NEXT: lowlp.wgmma_wait 0 takes %[[S1]]
+// CHECK-NEXT: lowlp.store_shared
+lowlp.kernel @lookups(%w: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %one = arith.constant 1.0 : f32
+  %ones = lowlp.splat %one : f32 -> !sum
+  %table = lowlp.alloc_shared : !table
+  %ring = lowlp.alloc_shared : !ring
+  %out = lowlp.alloc_shared : !out
+  %words = lowlp.view_global %w shape [64, 128] : !lowlp.ptr<ui4> -> !lowlp.global<64x128xui4>
+  %k0 = lowlp.load_global %words[%c0, %c0] in_bounds : !lowlp.global<64x128xui4> -> !codes
+  %k1 = lowlp.load_global %words[%c0, %c64] in_bounds : !lowlp.global<64x128xui4> -> !codes
+  %x = lowlp.load_shared %ring[%c0, %c0] in_bounds : !ring -> !x
+  %t = lowlp.transpose %x [1, 0] : !x -> !xt
+  %a0 = lowlp.lookup_pairs %table, %k0 : !table, !codes -> !a
+  %d0 = lowlp.dot %a0, %t, %ones : !a, !xt, !sum
+  %a1 = lowlp.lookup_pairs %table, %k1 : !table, !codes -> !a
+  %d1 = lowlp.dot %a1, %t, %d0 : !a, !xt, !sum
+  lowlp.store_shared %d1, %out[%c0, %c0] in_bounds : !sum, !out
+  lowlp.return
+}
+
+// -----
+
 !plain = !lowlp.shared<16x64xf16>
 !out = !lowlp.shared<64x16xf32>
 !ring = !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>

@@ -12,7 +12,7 @@ import lowlp
 from lowlp import compiler
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_operands import host_operands, spec_for, table_entries
 from lowlp.kernels.linear_schedules import CLASSES, schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_wide import can_go_wide
@@ -27,9 +27,9 @@ def wide(columns: int = 32, **fields: Any) -> Schedule:
     return Schedule(columns=columns, **fields)
 
 
-def row_tiles(weight: str | None) -> int:
-    """Tiles of 16 rows in a unit, as many as a warp has at least; of tables, those of 4 bits."""
-    return int(find_placement(weight or "lut4", "f16").unit_rows) // 16
+def row_tiles(weight: str) -> int:
+    """Tiles of 16 rows in a unit, as many as a warp has at least."""
+    return int(find_placement(weight, "f16").unit_rows) // 16
 
 
 def run(
@@ -84,15 +84,74 @@ def test_types(weight: str, scales_on: str) -> None:
         ("int8", {"zero_point": True}),
         ("uint2", {"zero_point": "float"}),
         ("bipolar3", {}),
-        (None, {"lut": lowlp.nf(4)}),
     ],
     ids=str,
 )
-def test_codecs(weight: str | None, options: dict[str, Any]) -> None:
-    scales_on = "weights" if weight else "sums"
-    schedule = wide(row_tiles=row_tiles(weight), scales_on=scales_on)
+def test_codecs(weight: str, options: dict[str, Any]) -> None:
+    schedule = wide(row_tiles=row_tiles(weight), scales_on="weights")
     y, wanted, _ = run(schedule, weights(100, 256, weight, **options), 30)
     assert error_of(y, wanted) < 5e-4
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4, 6])
+@pytest.mark.parametrize(("activation", "limit"), [("f16", 5e-4), ("bf16", 4e-3)])
+@pytest.mark.parametrize("scales_on", ["sums", "weights"])
+def test_tables(bits: int, activation: str, limit: float, scales_on: str) -> None:
+    schedule = wide(row_tiles=row_tiles(f"lut{bits}"), scales_on=scales_on)
+    qw = weights(130, 256, None, lut=lowlp.nf(bits), scale_dtype=activation)
+    y, wanted, kernel = run(schedule, qw, 30, activation)
+    assert error_of(y, wanted) < limit
+    assert "pairs of" in str(kernel.description.notes["lookups"])
+
+
+def spread(*numbers: float) -> Any:
+    """A table of 16 entries: these, and zeros."""
+    return np.array([*numbers, *[0.0] * (16 - len(numbers))], np.float32)
+
+
+# By the largest entry: it is a power of two, becomes one by rounding, or is next to the ends of f32's range.
+EXTREME_TABLES = [
+    lowlp.nf(4),
+    spread(65535, -65500, 1, 0.25, 2**-9, -3 * 2**-20),
+    spread(1, -(2**-11), 2**-14, 5 * 2**-20, 2**-24, 2**-25, 2**-26, 2**-39),
+    spread(-1.1e30, 1.7e30, 3e25, 1e22, -1e20),
+    spread(-1.1e-33, 1.7e-33, 3e-39, 1e-38),
+    spread(2**-149, -(2**-148), 5 * 2**-149),
+    spread(3.4e38, -1e38, 1e33),
+]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_scaled_entries_of_extreme_tables(activation: str) -> None:
+    """Row by row of an identity: every entry times every scale, as one rounded product; none is infinite."""
+    kind, codes = ACTIVATIONS[activation], np.tile(np.arange(16, dtype=np.uint8), (64, 8))
+    numbers = np.resize([65504, -65504, 65472, 1, 6.1e-5, -6e-5, 2**-24, 0.75], (64, 1))
+    scales = numbers.astype(kind)
+    schedule = wide(scales_on="weights", steps=1)
+    x = np.eye(128, dtype=kind)
+    kernel = None
+    for lut in EXTREME_TABLES:
+        qw = lowlp.QuantizedTensor(codes, lut=lut, scales=scales)
+        spec = spec_for(qw, activation, "f32", aligned=True)
+        kernel = kernel or compiler.compile_cpu(linear_kernel(spec, schedule))
+        y = np.full((128, 64), np.nan, np.float32)
+        kernel(x, *host_operands(qw, activation), y, 128, 128, BLOCKS)
+
+        entries, unscale = table_entries(lut, activation)
+        back = {"f16": 2.0**16, "bf16": 1.0}[activation]
+        small = (entries.astype(np.float64) / back).astype(kind)
+        # f32 does not hold the inverse of what brings its largest numbers to 1.
+        assert np.abs(small).max() <= (2 if activation == "bf16" and np.abs(lut).max() >= 2.0**127 else 1)
+        exact = lut.astype(np.float64) / unscale / back
+        lost = np.abs(small.astype(np.float64) - exact)
+        rounding = np.abs(exact) * {"f16": 2.0**-11, "bf16": 2.0**-8}[activation]
+        assert (lost <= np.maximum(rounding, 2.0**-24 * np.abs(exact).max())).all()
+
+        products = (small.astype(np.float32)[codes] * scales.astype(np.float32)).astype(kind)
+        assert np.isfinite(products.astype(np.float32)).all()
+        with np.errstate(over="ignore"):
+            wanted = products.astype(np.float32) * np.float32(back) * np.float32(unscale)
+        np.testing.assert_array_equal(y.T, wanted)
 
 
 @pytest.mark.parametrize(

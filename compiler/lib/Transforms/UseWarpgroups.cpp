@@ -62,6 +62,14 @@ static bool isZero(Value tile) {
                    matchPattern(splat.getValue(), m_Zero()));
 }
 
+/// Whether an op does no more to memory than read it.
+static bool onlyReads(Operation *op) {
+  if (isMemoryEffectFree(op))
+    return true;
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  return effects && effects.onlyHasEffect<MemoryEffects::Read>();
+}
+
 /// Whether threads write to the shared tile themselves.
 static bool isWrittenByThreads(Value shared) {
   return llvm::any_of(shared.getUsers(), [](Operation *user) {
@@ -129,7 +137,7 @@ private:
         for (Operation *other : llvm::reverse(moved))
           other->moveBefore(at);
         return;
-      } else if (!isMemoryEffectFree(at) && !isa<LoadSharedOp>(at)) {
+      } else if (!onlyReads(at)) {
         return;
       }
     }
@@ -149,11 +157,6 @@ private:
     return blocked;
   }
 
-  /// What may stand among products under way.
-  static bool isHarmless(Operation *op) {
-    return isMemoryEffectFree(op) || isa<LoadSharedOp, LoadGlobalOp>(op);
-  }
-
   void place(Operation *op) {
     if (isa<MbarrierArriveOp>(op) && !pending.empty()) {
       arrivals.push_back(op);
@@ -166,7 +169,8 @@ private:
         return;
       }
       waitForAll();
-    } else if (!isHarmless(op)) {
+    } else if (!onlyReads(op)) {
+      // Others may not stand among products under way.
       waitForAll();
     }
     op->moveBefore(block.getTerminator());

@@ -10,13 +10,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codec import prescale_of
 from ..errors import PaddingWarning
 from ..host_array import AnyArray
 from ..packing import pack, packed_shape, placement_name
 from ..quantized_tensor import QuantizedTensor
 from ..scale_types import SCALE_DTYPES
-from .linear_spec import LinearSpec, check_weight
+from .linear_spec import TABLE_EXPONENT, LinearSpec, check_weight
 
 NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
     **SCALE_DTYPES,
@@ -28,10 +27,9 @@ ALIGN_BYTES: Final = 16
 """Of weights always; of x and its rows where wide loads are to read them."""
 # From this part of the bytes on, padding gets a warning.
 _NOTABLE_PADDING: Final = 1 / 8
-# The largest entry of a rounded table is below two to this power: near the top of f16's range; bf16's is that of f32.
-_TABLE_EXPONENT: Final = {"f16": 15, "bf16": 0}
-# So that the power of two and its inverse are normal numbers of f32.
-_MAX_POWER: Final = 126
+# So that f32 holds the inverse of the power of two.
+_LEAST_POWER: Final = -127
+_MOST_POWER: Final = 149
 
 
 def spec_for(
@@ -100,21 +98,31 @@ def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> t
 def table_entries(lut: AnyArray, activation: str) -> tuple[AnyArray, float]:
     """The entries of tables times a power of two, in the activation type, and the inverse of that power.
 
-    The power makes all entries exact where one does. Otherwise it brings the largest entry, of all tables, next to the
-    top of f16's range, or to 1 in bf16, and entries are rounded to nearest even: none overflows, and those that become
-    subnormal are 2^-28 of the largest or less.
+    The power brings the largest entry, of all tables, to the top of f16's range, to at least 2^15; or in bf16 between
+    1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power makes all of them exact (in bf16:
+    and they span less than 2^126). None overflows, and those that become subnormal are 2^-29 of the largest or less.
+
+    Where scales go on weights, kernels take entries of at most 1 (`linear_parts.decoder`): of f16 entries times 2^-16.
+    What entries far below the largest lose by that is less than 2^-24 of the largest.
     """
-    factor = prescale_of(lut, activation)
-    if factor is None:
-        power = _TABLE_EXPONENT[activation] - int(np.frexp(np.abs(lut.astype(np.float64)).max())[1])
-        factor = 2.0 ** min(max(power, -_MAX_POWER), _MAX_POWER)
-    scaled = lut.astype(np.float64) * factor
-    # float64 -> bfloat16 would round twice in ml_dtypes; float32 has all 24 bits of an entry.
-    entries = scaled.astype(np.float32).astype(NUMPY_TYPES[activation])
+    largest = float(np.abs(lut.astype(np.float64)).max())
+    exponent = TABLE_EXPONENT[activation] - int(np.frexp(largest)[1]) if largest else 0
+    factor = 2.0 ** min(max(exponent, _LEAST_POWER), _MOST_POWER)
+    entries = _rounded(lut, factor, activation)
+    if not np.isfinite(entries.astype(np.float64)).all():
+        # By rounding up; half of it is a power of two then.
+        factor /= 2
+        entries = _rounded(lut, factor, activation)
     # The largest numbers of float32 may not become infinite by rounding up.
     too_large = np.abs(entries.astype(np.float64)) > float(np.finfo(np.float32).max) * factor
     entries = np.where(too_large, np.nextafter(entries, entries.dtype.type(0)), entries)
     return np.ascontiguousarray(entries), 1.0 / factor
+
+
+def _rounded(lut: AnyArray, factor: float, activation: str) -> AnyArray:
+    # float64 -> bfloat16 would round twice in ml_dtypes; float32 has all 24 bits of an entry.
+    with np.errstate(over="ignore"):
+        return (lut.astype(np.float64) * factor).astype(np.float32).astype(NUMPY_TYPES[activation])
 
 
 def _codes_to_pack(codes: NDArray[np.uint8], spec: LinearSpec) -> NDArray[np.uint8]:

@@ -170,10 +170,13 @@ def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
 
 
 def decoder(
-    spec: LinearSpec, table: ll.Pointer | None, threads: int
+    spec: LinearSpec, table: ll.Pointer | None, threads: int, factor_of_table: float = 1.0
 ) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
     """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for
-    a block of `threads`."""
+    a block of `threads`.
+
+    factor_of_table  a power of two by which the entries of a tensor's table are multiplied, rounded in their type
+    """
     entries = 1 << spec.bits
     factor = prescale_of_codes(spec)
 
@@ -187,6 +190,8 @@ def decoder(
     if spec.table == "tensor":
         table_layout = local(-(-entries // threads)) * spatial(threads)
         loaded = ll.load_global(ll.view_global(table, shape=[entries]), offsets=[0], layout=table_layout)
+        if factor_of_table != 1.0:
+            loaded = loaded * factor_of_table
         shared = ll.alloc_shared(spec.activation, table_layout.shape)
         ll.store_shared(loaded, shared, offsets=[0])
         ll.synchronize()

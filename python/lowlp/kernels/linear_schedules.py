@@ -41,6 +41,7 @@ _STREAMED_COLUMNS: Final = 32
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _SLICES: Final = (1, 2, 4, 8, 16)
+_MOST_PAIRED_BITS: Final = 6
 _MOST_STAGES: Final = (1 << 31) - 1
 
 _TUNED = Path(__file__).parent / "tuned"
@@ -128,8 +129,20 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
         exchange = rows_of_part * (schedule.columns * element + 8)
-    table = 48 * 1024 if spec.table else 0
-    return exchange + table + 2048
+    return exchange + table_bytes(spec, schedule) + 2048
+
+
+def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """The most bytes of shared memory that `lowlp-vectorize-lookups` takes for the table of a tensor, in copies: of
+    pairs, 4 bytes for each two codes; or of entries; or the plain table."""
+    if spec.table != "tensor":
+        return 0
+    plain, copies = 2 << spec.bits, schedule.table_copies
+    pairs = 4 << 2 * spec.bits if spec.bits <= _MOST_PAIRED_BITS and schedule.table_form in ("auto", "pair") else 0
+    if copies:
+        return plain + max(pairs, plain) * copies
+    # Where it chooses, it takes no more than a power of two that 48 KiB hold.
+    return plain + min(32 * max(pairs, plain), 32 * 1024)
 
 
 def _stages(spec: LinearSpec, schedule: Schedule, device: Device) -> int:

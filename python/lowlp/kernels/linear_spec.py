@@ -21,6 +21,9 @@ WARPS: Final = tuple(range(1, 17))
 ROW_TILES: Final = tuple(range(1, 9))
 MAX_WARPS: Final = 32
 PARTS_TYPES: Final = ("f32", "f16")
+TABLE_EXPONENT: Final = {"f16": 16, "bf16": 0}
+"""Entries of tables come times a power of two, and are at most two to this power: near the top of f16's range, where
+least is lost; bf16's range is that of f32."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ Scales go to one of two places:
     on sums      acc += s * (w * x of a segment)      a second tile of sums; for few columns
     on weights   acc += (s * w) * x                   s * w is rounded to the activation type; for many
 
+Entries of tables fill the range of f16. With scales on weights they are brought to 1 and less, and the sums back.
+
 With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2) * 2 s.
 """
 
@@ -41,7 +43,7 @@ from .linear_parts import (
     streamed_views,
 )
 from .linear_shares import end_tile, grid_of, share_in_waves
-from .linear_spec import LinearSpec, Schedule
+from .linear_spec import TABLE_EXPONENT, LinearSpec, Schedule
 
 _STEPS = UNIT_K // STEP_K
 _TILE_ROWS = 16
@@ -98,6 +100,8 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.columns_of_y // rows)
     segment = min(spec.group_size, schedule.stage_k)
     on_weights = schedule.scales_on == "weights"
+    # Of tables: no product of a scale and an entry of at most 1 is infinite.
+    unscale_of_weights = 2.0 ** TABLE_EXPONENT[spec.activation] if on_weights and spec.table else 1.0
 
     def body(  # type: ignore[no-untyped-def]
         x,
@@ -126,7 +130,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         r_view = None
         if spec.residual:
             r_view = ll.view_global(residual, shape=[m, spec.columns_of_y], strides=[residual_stride, 1])
-        decode = decoder(spec, table, threads)
+        decode = decoder(spec, table, threads, 1.0 / unscale_of_weights)
         if spec.dependent_launch:
             # Tables are there, and weights under way; what other launches write comes behind.
             ll.wait_for_dependencies()
@@ -210,6 +214,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             """Stores a part of y of the tile that begins at `row` and `column`, of which `sums` has all products."""
             row, column = row + part // column_tiles * rows_of_part, column + part % column_tiles * columns
             if spec.table:
+                if unscale_of_weights != 1.0:
+                    # Both together may be infinite.
+                    sums = tuple(acc * unscale_of_weights for acc in sums)
                 sums = tuple(acc * table_unscale for acc in sums)
             elif prescale_of_codes(spec) != 1.0:
                 sums = tuple(acc * (1.0 / prescale_of_codes(spec)) for acc in sums)
@@ -264,8 +271,8 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
-    one, with scales on sums, as their entries fill the range of f16; zero points go on weights, as do scales of the
-    activation type only; gate and up have as many parts."""
+    one of the tensor; zero points go on weights, as do scales of the activation type only; gate and up have as many
+    parts."""
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
@@ -273,4 +280,4 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.scales_on == "sums":
         return not spec.zeros and not spec.is_bipolar
-    return not spec.table and spec.scale == spec.activation and spec.zeros in ("", "int8", "uint8", spec.activation)
+    return spec.scale == spec.activation and spec.zeros in ("", "int8", "uint8", spec.activation)

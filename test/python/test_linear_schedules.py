@@ -1,13 +1,24 @@
 """Which schedule a product takes, and what must not depend on it."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
 import lowlp
+from lowlp import compiler
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear_schedules import CLASSES, blocks_for, candidates, estimated_us, fitted, schedule_for
+from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_schedules import (
+    CLASSES,
+    blocks_for,
+    candidates,
+    estimated_us,
+    fitted,
+    schedule_for,
+    table_bytes,
+)
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_streaming import can_stream
 from lowlp.kernels.linear_wide import can_go_wide
@@ -24,6 +35,20 @@ def test_a_schedule_has_a_program_and_columns_for_the_rows(weight: str, m: int) 
     assert schedule.stages >= 2
     assert (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
     assert schedule.columns >= min(m, 32)
+
+
+@pytest.mark.parametrize("bits", range(1, 9))
+@pytest.mark.parametrize(("form", "copies"), [("auto", 0), ("pair", 8), ("entry", 4)])
+def test_tables_take_no_more_than_is_counted(bits: int, form: str, copies: int) -> None:
+    """What is left as it is, or chosen in registers, takes the plain table."""
+    spec = LinearSpec(n=256, k=4096, weight=f"lut{bits}", group_size=128, table="tensor", aligned=True)
+    row_tiles = spec.rows_of_unit // 16
+    schedule = Schedule(8, 4, stages=2, row_tiles=row_tiles, table_form=form, table_copies=copies)
+    (note,) = compiler.compile_cpu(linear_kernel(spec, schedule)).description.notes["lookups"].values()
+    found = re.search(r"(\d+) bytes", str(note))
+    assert (int(found[1]) if found else 0) + (2 << bits) <= table_bytes(spec, schedule)
+    assert found or form != "entry" or bits == 1
+    assert table_bytes(dataclasses.replace(spec, table="channel"), schedule) == 0
 
 
 @pytest.mark.parametrize("share_tiles", [False, True])

@@ -99,8 +99,9 @@ def table_entries(lut: AnyArray, activation: str) -> tuple[AnyArray, float]:
     """The entries of tables times a power of two, in the activation type, and the inverse of that power.
 
     The power brings the largest entry, of all tables, to the top of f16's range, to at least 2^15; or in bf16 between
-    1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power makes all of them exact (in bf16:
-    and they span less than 2^126). None overflows, and those that become subnormal are 2^-29 of the largest or less.
+    1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power
+    makes all of them exact (in bf16: and they span less than 2^126). None overflows, and those that become subnormal
+    are 2^-29 of the largest or less.
 
     Where scales go on weights, kernels take entries of at most 1 (`linear_parts.decoder`): of f16 entries times 2^-16.
     What entries far below the largest lose by that is less than 2^-24 of the largest.

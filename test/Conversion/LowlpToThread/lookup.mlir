@@ -134,19 +134,35 @@ lowlp.kernel @few(%p: !lowlp.ptr<ui4>, %q: !lowlp.ptr<f16>)
   lowlp.return
 }
 
-// Four copies of a pair are written at once: 128 stores, in two rounds of 96 threads.
+// Four copies of a pair are written at once: 128 stores, in two rounds of 96 threads. All entries are loaded before.
 // CHECK-LABEL: gpu.func @expand
-// CHECK: scf.for %[[ROUND:.*]] = %c0_i32 to %c2048_i32 step %c1536_i32
-// CHECK: %[[ADDRESS:.*]] = arith.addi %{{.*}}, %[[ROUND]] : i32
-// CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[ADDRESS]], %c2048_i32 : i32
-// CHECK: scf.if %[[EXISTS]]
 // CHECK: %[[A:.*]] = simt.load %{{.*}} align 2 : <shared> -> f16
 // CHECK: %[[B:.*]] = simt.load %{{.*}} align 2 : <shared> -> f16
-// CHECK: vector.from_elements %[[A]], %[[B]], %[[A]], %[[B]], %[[A]], %[[B]], %[[A]], %[[B]] : vector<8xf16>
-// CHECK: simt.store %{{.*}} align 16 : vector<8xf16>, <shared>
+// CHECK: %[[W0:.*]] = vector.from_elements %[[A]], %[[B]], %[[A]], %[[B]], %[[A]], %[[B]], %[[A]], %[[B]] : vector<8xf16>
+// CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %c1536_i32 : i32
+// CHECK-COUNT-2: simt.load %{{.*}} align 2 : <shared> -> f16
+// CHECK: %[[W1:.*]] = vector.from_elements
+// CHECK-NOT: scf.if
+// CHECK: simt.store %[[W0]], %{{.*}} align 16 : vector<8xf16>, <shared>
+// CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[NEXT]], %c2048_i32 : i32
+// CHECK: scf.if %[[EXISTS]]
+// CHECK: simt.store %[[W1]], %{{.*}} align 16 : vector<8xf16>, <shared>
 lowlp.kernel @expand() attributes {grid = affine_map<() -> (1)>, num_threads = 96 : i64} {
   %s = lowlp.alloc_shared : !lowlp.shared<4xf16>
   %e = lowlp.alloc_shared : !lowlp.shared<16x32x2xf16>
   lowlp.expand_table %s, %e : !lowlp.shared<4xf16>, !lowlp.shared<16x32x2xf16>
+  lowlp.return
+}
+
+// Of 32 rounds eight at a time are written, in a loop.
+// CHECK-LABEL: gpu.func @expand_much
+// CHECK: scf.for %[[ROUND:.*]] = %c0_i32 to %c16384_i32 step %c4096_i32
+// CHECK-COUNT-16: simt.load %{{.*}} align 2 : <shared> -> f16
+// CHECK-NOT: scf.if
+// CHECK-COUNT-8: simt.store %{{.*}} align 16 : vector<8xf16>, <shared>
+lowlp.kernel @expand_much() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %s = lowlp.alloc_shared : !lowlp.shared<16xf16>
+  %e = lowlp.alloc_shared : !lowlp.shared<256x16x2xf16>
+  lowlp.expand_table %s, %e : !lowlp.shared<16xf16>, !lowlp.shared<256x16x2xf16>
   lowlp.return
 }

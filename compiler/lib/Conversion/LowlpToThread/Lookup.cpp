@@ -276,33 +276,62 @@ struct ExpandTablePattern : OpConversionPattern<ExpandTableOp> {
     auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
     int64_t bytesPerRound = bytesPerStore * getNumWorkers(kernel);
     int64_t bytes = expanded.getSizeInBytes();
-    Value first = arith::MulIOp::create(rewriter, loc, getThread(rewriter, loc),
-                                        i32(rewriter, loc, bytesPerStore));
-    auto loop = scf::ForOp::create(rewriter, loc, i32(rewriter, loc, 0),
-                                   i32(rewriter, loc, bytes),
-                                   i32(rewriter, loc, bytesPerRound));
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointToStart(loop.getBody());
+    int64_t bytesAtOnce = kRoundsAtOnce * bytesPerRound;
     Value address =
-        arith::AddIOp::create(rewriter, loc, first, loop.getInductionVar());
-    if (bytes % bytesPerRound != 0) {
-      Value exists =
-          arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                                address, i32(rewriter, loc, bytes));
-      auto branch = scf::IfOp::create(rewriter, loc, exists);
-      rewriter.setInsertionPointToStart(branch.thenBlock());
+        arith::MulIOp::create(rewriter, loc, getThread(rewriter, loc),
+                              i32(rewriter, loc, bytesPerStore));
+    if (bytes > bytesAtOnce) {
+      auto loop = scf::ForOp::create(rewriter, loc, i32(rewriter, loc, 0),
+                                     i32(rewriter, loc, bytes),
+                                     i32(rewriter, loc, bytesAtOnce));
+      rewriter.setInsertionPointToStart(loop.getBody());
+      address =
+          arith::AddIOp::create(rewriter, loc, address, loop.getInductionVar());
     }
-    fill(rewriter, loc, op, adaptor, address, bytesPerStore);
+    // All entries are loaded before the first store, so that they arrive
+    // together.
+    struct Round {
+      Value address, words;
+      bool isWhole;
+    };
+    SmallVector<Round> rounds;
+    for (int64_t begin = 0; begin < std::min(bytes, bytesAtOnce);
+         begin += bytesPerRound) {
+      Value at = arith::AddIOp::create(rewriter, loc, address,
+                                       i32(rewriter, loc, begin));
+      bool isWhole = bytes > bytesAtOnce ? bytes % bytesAtOnce == 0
+                                         : begin + bytesPerRound <= bytes;
+      rounds.push_back({at,
+                        getWords(rewriter, loc, op, adaptor, at, bytesPerStore),
+                        isWhole});
+    }
+    for (const Round &round : rounds) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      if (!round.isWhole) {
+        Value exists =
+            arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                                  round.address, i32(rewriter, loc, bytes));
+        auto branch = scf::IfOp::create(rewriter, loc, exists);
+        rewriter.setInsertionPointToStart(branch.thenBlock());
+      }
+      Value offset = arith::ExtUIOp::create(
+          rewriter, loc, rewriter.getI64Type(), round.address);
+      simt::StoreOp::create(rewriter, loc, round.words, adaptor.getExpanded(),
+                            offset, bytesPerStore);
+    }
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  /// Writes the words from the byte `address` on, which are all the same.
-  static void fill(OpBuilder &builder, Location loc, ExpandTableOp op,
-                   OpAdaptor adaptor, Value address, int64_t bytesPerStore) {
-    SharedType expanded = op.getExpanded().getType();
-    Type element = expanded.getElementType();
+  static constexpr int64_t kRoundsAtOnce = 8;
+
+  /// What the words from the byte `address` on hold, which are all the same. Of
+  /// an address behind the table, what some other words hold.
+  static Value getWords(OpBuilder &builder, Location loc, ExpandTableOp op,
+                        OpAdaptor adaptor, Value address,
+                        int64_t bytesPerStore) {
+    Type element = op.getExpanded().getType().getElementType();
     SmallVector<Value> elements;
     for (int64_t half : {0, 1}) {
       Value code = getCode(builder, loc, op, address, half);
@@ -314,11 +343,7 @@ private:
     for (int64_t i = 2; i < bytesPerStore / 2; ++i)
       elements.push_back(elements[i % 2]);
     auto type = VectorType::get({bytesPerStore / 2}, element);
-    Value values = vector::FromElementsOp::create(builder, loc, type, elements);
-    Value offset =
-        arith::ExtUIOp::create(builder, loc, builder.getI64Type(), address);
-    simt::StoreOp::create(builder, loc, values, adaptor.getExpanded(), offset,
-                          bytesPerStore);
+    return vector::FromElementsOp::create(builder, loc, type, elements);
   }
 
   /// The code of which half `half` of the word at `address` holds the value.

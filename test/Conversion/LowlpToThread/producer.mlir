@@ -1,18 +1,19 @@
 // RUN: lowlp-opt %s --lowlp-convert-to-thread --canonicalize --cse | FileCheck %s
 
-// The producer is the warp behind the two of the kernel. All three meet once; from then on barriers are of two. What one
-// thread does is not asked again whether it is the first.
+// The producer is the warp behind the two of the kernel. It makes the mbarriers and begins; the others wait until it has.
+// From then on barriers are of two. What one thread does is not asked again whether it is the first.
 // CHECK-LABEL: gpu.func @producer
 // CHECK-SAME: known_block_size = array<i32: 96, 1, 1>
 // CHECK-SAME: lowlp.dependent_launch
 // CHECK-SAME: lowlp.producer_threads = 32
+// CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c64 : index
+// CHECK: scf.if %[[IS_FIRST]]
 // CHECK: simt.mbarrier_init %[[FULL:.*]][%{{.*}}] arrivals 1 : <shared>
 // CHECK: simt.mbarrier_init %[[EMPTY:.*]][%{{.*}}] arrivals 2 by_warps : <shared>
-// CHECK: gpu.barrier
-// CHECK: %[[IS_PRODUCER:.*]] = arith.cmpi uge, %[[THREAD:.*]], %c64 : index
+// CHECK-NOT: {{gpu|simt}}.barrier
+// CHECK: %[[IS_PRODUCER:.*]] = arith.cmpi uge, %[[THREAD]], %c64 : index
 // CHECK: scf.if %[[IS_PRODUCER]] {
-// CHECK-NEXT: simt.leave_barriers
-// CHECK-NEXT: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[THREAD]], %c64 : index
+// CHECK-NEXT: simt.leave_barriers threads 96
 // CHECK-NEXT: scf.if %[[IS_FIRST]] {
 // CHECK-NEXT: simt.wait_for_dependencies
 // CHECK-NEXT: simt.mbarrier_wait %[[EMPTY]]
@@ -23,6 +24,7 @@
 // CHECK: }
 // CHECK-NEXT: simt.exit
 // CHECK-NEXT: }
+// CHECK-NEXT: simt.barrier threads 96
 // CHECK: simt.wait_for_dependencies
 // CHECK: simt.mbarrier_wait %[[FULL]]
 // CHECK: simt.mbarrier_arrive %[[EMPTY]][%{{.*}}] by_warp : <shared>
@@ -87,11 +89,13 @@ lowlp.kernel @first_thread() attributes {grid = affine_map<() -> (1)>, num_threa
 // CHECK-SAME: known_block_size = array<i32: 384, 1, 1>
 // CHECK-SAME: lowlp.launch_registers = 168
 // CHECK-SAME: lowlp.producer_threads = 128
+// CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c256 : index
 // CHECK: arith.cmpi uge, %{{.*}}, %c256 : index
-// CHECK: simt.leave_barriers
+// CHECK: simt.leave_barriers threads 384
 // CHECK-NEXT: simt.set_registers 40{{$}}
-// CHECK-NEXT: arith.cmpi eq, %{{.*}}, %c256 : index
+// CHECK-NEXT: scf.if %[[IS_FIRST]]
 // CHECK: simt.exit
+// CHECK: simt.barrier threads 384
 // CHECK: simt.set_registers 232 takes
 // CHECK: simt.barrier threads 256
 lowlp.kernel @exchange_registers() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, lowlp.exchange_registers = 1 : i64} {

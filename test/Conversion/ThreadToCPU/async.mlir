@@ -41,7 +41,7 @@ module attributes {gpu.container_module} {
       simt.wait_for_dependencies
       simt.launch_dependents
       // CHECK: llvm.call @lowlpCpuLeaveBarriers(%[[THREAD]])
-      simt.leave_barriers
+      simt.leave_barriers threads 96
       // CHECK: llvm.call @lowlpCpuBarrier(%[[THREAD]],
       simt.set_registers 40
       simt.barrier threads 256

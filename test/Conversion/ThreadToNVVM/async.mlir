@@ -44,12 +44,11 @@ module attributes {gpu.container_module} {
       simt.wait_for_dependencies
       // CHECK: "griddepcontrol.launch_dependents;"
       simt.launch_dependents
-      // Who has left is not counted, and needs no instruction.
-      // CHECK-NOT: leave
+      // CHECK: "barrier.cta.arrive 1, {{.*}};"
       // CHECK: %[[NUMBER:.*]] = llvm.mlir.constant(1 : i32)
       // CHECK: %[[THREADS:.*]] = llvm.mlir.constant(256 : i32)
       // CHECK: nvvm.barrier id = %[[NUMBER]] number_of_threads = %[[THREADS]]
-      simt.leave_barriers
+      simt.leave_barriers threads 96
       simt.barrier threads 256
       // CHECK: nvvm.setmaxregister decrease 40
       simt.set_registers 40

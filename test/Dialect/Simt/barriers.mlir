@@ -22,8 +22,8 @@ func.func @mbarriers(%s: !simt.ptr<shared>, %i: i64, %parity: i32) {
   simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
   // CHECK: simt.fence_async
   simt.fence_async
-  // CHECK: simt.leave_barriers{{$}}
-  simt.leave_barriers
+  // CHECK: simt.leave_barriers threads 96{{$}}
+  simt.leave_barriers threads 96
   // CHECK: simt.barrier threads 256{{$}}
   simt.barrier threads 256
   // CHECK: simt.set_registers 40{{$}}

@@ -38,16 +38,16 @@ SmallVector<Value> lowlp::addChunk(OpBuilder &builder, Location loc,
   return index;
 }
 
-void lowlp::enterFirstThread(OpBuilder &builder, Location loc) {
+void lowlp::enterFirstThread(OpBuilder &builder, Location loc, int64_t first) {
   for (Operation *op = builder.getInsertionBlock()->getParentOp(); op;
        op = op->getParentOp())
     if (isa<FirstThreadOp, ProducerWarpOp>(op) ||
         op->hasAttr(kOneThreadAttrName))
       return;
   Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value number = arith::ConstantIndexOp::create(builder, loc, first);
   Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                        thread, zero);
+                                        thread, number);
   auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElse=*/false);
   builder.setInsertionPointToStart(branch.thenBlock());
 }

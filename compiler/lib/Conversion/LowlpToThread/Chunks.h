@@ -23,7 +23,8 @@ inline constexpr llvm::StringLiteral kOneThreadAttrName = "lowlp.one_thread";
 /// A branch that only the first thread of the block takes, unless the insertion
 /// point is in one that one thread takes already; the insertion point moves
 /// into it.
-void enterFirstThread(mlir::OpBuilder &builder, mlir::Location loc);
+void enterFirstThread(mlir::OpBuilder &builder, mlir::Location loc,
+                      int64_t first = 0);
 
 } // namespace lowlp
 

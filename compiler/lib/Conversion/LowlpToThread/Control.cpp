@@ -201,7 +201,8 @@ struct FirstThreadPattern : OpConversionPattern<FirstThreadOp> {
   }
 };
 
-/// Its warp, or warpgroup, lies behind all others.
+/// Its warp, or warpgroup, lies behind all others. It has made the mbarriers
+/// itself, so it waits for nobody; the others wait until it leaves.
 struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -214,7 +215,7 @@ struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
     bool givesRegisters =
         function->hasAttr(simt::SimtDialect::kLaunchRegistersAttrName);
     RegisterShares registers = getRegisterShares(numWorkers);
-    gpu::BarrierOp::create(rewriter, loc);
+    int64_t numThreads = function.getKnownBlockSize()->front();
     Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
     Value begin = arith::ConstantIndexOp::create(rewriter, loc, numWorkers);
     auto compare = [&](arith::CmpIPredicate predicate) -> Value {
@@ -223,12 +224,13 @@ struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
     auto warp =
         scf::IfOp::create(rewriter, loc, compare(arith::CmpIPredicate::uge),
                           /*withElseRegion=*/false);
+    simt::BarrierOp::create(rewriter, loc, numThreads);
     if (givesRegisters)
       simt::SetRegistersOp::create(rewriter, loc, registers.worker,
                                    /*takes=*/true);
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(warp.thenBlock());
-    simt::LeaveBarriersOp::create(rewriter, loc);
+    simt::LeaveBarriersOp::create(rewriter, loc, numThreads);
     if (givesRegisters)
       simt::SetRegistersOp::create(rewriter, loc, registers.producer,
                                    /*takes=*/false);

@@ -35,7 +35,7 @@ struct AllocMbarriersPattern : OpConversionPattern<AllocMbarriersOp> {
                                               plan.offsetBytes.lookup(op));
     {
       OpBuilder::InsertionGuard guard(rewriter);
-      enterFirstThread(rewriter, loc);
+      enterFirstThread(rewriter, loc, getFirstThread(op));
       for (int64_t i = 0; i < op.getType().getCount(); ++i)
         simt::MbarrierInitOp::create(
             rewriter, loc, base,
@@ -45,6 +45,15 @@ struct AllocMbarriersPattern : OpConversionPattern<AllocMbarriersOp> {
     }
     rewriter.replaceOp(op, base);
     return success();
+  }
+
+  /// The thread that makes the mbarriers: that of a producer that begins
+  /// behind them, which need not wait for the others then.
+  static int64_t getFirstThread(AllocMbarriersOp op) {
+    for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+      if (isa<ProducerWarpOp>(next))
+        return getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>());
+    return 0;
   }
 
   const SharedMemoryPlan &plan;

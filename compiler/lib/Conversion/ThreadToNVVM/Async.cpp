@@ -80,12 +80,15 @@ struct BarrierLowering : ConvertOpToLLVMPattern<simt::BarrierOp> {
   }
 };
 
+/// Behind it the thread may exit, while the barrier counts as many as before.
 struct LeaveBarriersLowering : ConvertOpToLLVMPattern<simt::LeaveBarriersOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
   LogicalResult
   matchAndRewrite(simt::LeaveBarriersOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    ptx.emit("barrier.cta.arrive 1, " + ptx.number(op.getThreads()) + ";");
     rewriter.eraseOp(op);
     return success();
   }

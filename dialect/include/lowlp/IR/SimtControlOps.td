@@ -21,14 +21,16 @@ def Simt_AssertOp : Simt_Op<"assert", [MemoryEffects<[MemWrite]>]> {
 def Simt_LeaveBarriersOp : Simt_Op<"leave_barriers", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "take no part in the barriers of the block any more";
   let description = [{
-    From here on this thread meets no other thread at a barrier; `simt.barrier` says how many do. It costs nothing on a
-    GPU.
+    From here on this thread meets no other thread at a barrier. The next one of the others, a `simt.barrier` of all
+    `threads`, waits until it is here, and shows them what it has done before; it waits for nobody (PTX ISA,
+    `barrier.arrive`). All lanes of a warp come here together.
 
     ```mlir
-    simt.leave_barriers
+    simt.leave_barriers threads 288
     ```
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins I64Attr:$threads);
+  let assemblyFormat = "`threads` $threads attr-dict";
 }
 
 def Simt_SetRegistersOp : Simt_Op<"set_registers", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -50,7 +52,7 @@ def Simt_SetRegistersOp : Simt_Op<"set_registers", [MemoryEffects<[MemRead, MemW
 def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a barrier of those threads that have not left";
   let description = [{
-    `threads` of the block, the first ones, whole warps (PTX ISA, `barrier.sync` with a number of threads).
+    `threads` of the block, the first ones, whole warps, or all of them where some leave (PTX ISA, `barrier.sync` with a number of threads).
 
     ```mlir
     simt.barrier threads 256

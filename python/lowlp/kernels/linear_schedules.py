@@ -168,7 +168,10 @@ def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Sched
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     """An estimate of what a thread needs: sums of a tile and of a group, fragments, words."""
     if schedule.warpgroups:
-        sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if schedule.scales_on == "sums" else 1)
+        on_sums = schedule.scales_on == "sums"
+        sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if on_sums else 1)
+        # Entries under way beside products, where both tiles of sums live.
+        sums += 26 if spec.table and on_sums else 0
         return 28 + sums + 8 * schedule.under_way + spec.bits + schedule.columns // 2 * _ending(spec)
     sums = schedule.row_tiles * schedule.columns // 2
     return 24 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
@@ -280,7 +283,8 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
-    if spec.rows_of_unit < 64 or rows > 64:
+    # 64 columns leave too few registers for the entries of a unit.
+    if spec.rows_of_unit < 64 or rows > (32 if spec.table else 64):
         return
     # The sums of 64 columns leave no room for a second tile of them, nor for what copies need.
     forms = (("sums", True), ("sums", False), ("weights", True)) if rows == 32 else (("weights", True),)

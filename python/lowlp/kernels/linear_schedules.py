@@ -170,8 +170,10 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     if schedule.warpgroups:
         on_sums = schedule.scales_on == "sums"
         sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if on_sums else 1)
-        # Entries under way beside products, where both tiles of sums live.
-        sums += 26 if spec.table and on_sums else 0
+        if spec.table:
+            # Entries under way beside products: of large units and short products, or where both tiles of sums live.
+            large = spec.rows_of_unit > 16 and schedule.columns <= 64
+            sums += 60 if large else 26 if on_sums else 0
         return 28 + sums + 8 * schedule.under_way + spec.bits + schedule.columns // 2 * _ending(spec)
     sums = schedule.row_tiles * schedule.columns // 2
     return 24 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
@@ -283,8 +285,7 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
-    # 64 columns leave too few registers for the entries of a unit.
-    if spec.rows_of_unit < 64 or rows > (32 if spec.table else 64):
+    if spec.rows_of_unit < 64 or rows > 64:
         return
     # The sums of 64 columns leave no room for a second tile of them, nor for what copies need.
     forms = (("sums", True), ("sums", False), ("weights", True)) if rows == 32 else (("weights", True),)

@@ -43,6 +43,10 @@ _LEAST_FILLED: Final = 0.45
 _SLICES: Final = (1, 2, 4, 8, 16)
 _MOST_PAIRED_BITS: Final = 6
 _MOST_STAGES: Final = (1 << 31) - 1
+_STREAMED_STAGES: Final = 3
+"""Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
+_LARGE_RING_BYTES: Final = 160 * 1024
+_LONG_STREAM_BYTES: Final = 100e6
 
 _TUNED = Path(__file__).parent / "tuned"
 # How far, in factors of two of N and K together, a measured shape may be away.
@@ -149,19 +153,28 @@ def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     return plain + min(32 * max(pairs, plain), 32 * 1024)
 
 
-def _stages(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
+def _stages_that_fit(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
     """How many stages fit beside the other blocks of an SM."""
     room = device.shared_bytes // schedule.blocks_per_sm - 1024 - other_bytes(spec, schedule)
     return min(MAX_STAGES - 1, room // stage_bytes(spec, schedule))
 
 
+def _useful_stages(spec: LinearSpec, schedule: Schedule) -> int:
+    """The most stages that are of use: with few rows of x, a ring of 160 KB keeps memory busy."""
+    if schedule.warpgroups:
+        return MAX_STAGES - 1
+    ring_bytes = _STREAMED_STAGES * stage_bytes(spec, schedule) * schedule.blocks_per_sm
+    is_large = ring_bytes > _LARGE_RING_BYTES and _weight_bytes(spec) > _LONG_STREAM_BYTES
+    return _STREAMED_STAGES - is_large
+
+
 def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Schedule:
-    """The schedule with as many stages as fit, with fewer blocks on an SM where not even two do."""
+    """The schedule with as many stages as fit and are of use, with fewer blocks on an SM where not even two do."""
     for blocks in range(schedule.blocks_per_sm, 0, -1):
         fewer = dataclasses.replace(schedule, blocks_per_sm=blocks)
-        stages = _stages(spec, fewer, device)
+        stages = _stages_that_fit(spec, fewer, device)
         if stages >= 2 or blocks == 1:
-            return dataclasses.replace(fewer, stages=max(2, stages))
+            return dataclasses.replace(fewer, stages=max(2, min(stages, _useful_stages(spec, fewer))))
     raise AssertionError("unreachable")
 
 
@@ -201,7 +214,7 @@ def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
         threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
         most = min(232, 64 * 1024 // threads)
     least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
-    return _registers(spec, schedule) <= most and _stages(spec, schedule, device) >= least
+    return _registers(spec, schedule) <= most and _stages_that_fit(spec, schedule, device) >= least
 
 
 def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:

@@ -10,7 +10,7 @@ from .kernel_cache import Once
 from .kernels.linear import linear_kernel
 from .kernels.linear_operands import NUMPY_TYPES, padding_bytes
 from .kernels.linear_parts import UNIT_K
-from .kernels.linear_schedules import blocks_for
+from .kernels.linear_shares import blocks_for
 from .kernels.linear_spec import LinearSpec, Schedule
 from .packing import PACKED_FORMAT_VERSION, padded_group, placement_name
 

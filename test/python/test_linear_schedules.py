@@ -10,15 +10,10 @@ import lowlp
 from lowlp import compiler
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_schedules import (
-    CLASSES,
-    blocks_for,
-    candidates,
-    estimated_us,
-    fitted,
-    schedule_for,
-    table_bytes,
-)
+from lowlp.kernels.linear_estimates import estimated_us
+from lowlp.kernels.linear_fit import fitted, table_bytes
+from lowlp.kernels.linear_schedules import CLASSES, candidates, schedule_for
+from lowlp.kernels.linear_shares import blocks_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_streaming import can_stream
 from lowlp.kernels.linear_wide import can_go_wide

@@ -18,8 +18,9 @@ from lowlp_runtime.errors import LowlpError, LowlpValueError
 from ..compiler import compile
 from ..kernel_cache import compiler_version
 from ..kernels.linear import linear_kernel
+from ..kernels.linear_estimates import estimated_us
 from ..kernels.linear_operands import NUMPY_TYPES
-from ..kernels.linear_schedules import CLASSES, candidates, estimated_us, fills, for_rows, kind_of, measured_for_shape
+from ..kernels.linear_schedules import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
 from ..kernels.linear_spec import LinearSpec, Schedule
 from ..linear_kernels import last_arguments, notes_of
 from ..prepared_folder import INDEX

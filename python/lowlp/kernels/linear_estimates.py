@@ -1,0 +1,98 @@
+"""What a kernel for `linear` takes on a GPU, in us, by coefficients that fit what an H200 took."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ..dtypes import dtype
+from .linear_fit import H200, Device, stage_bytes, weight_bytes
+from .linear_shares import blocks_for, shared_tiles, tiles_of
+from .linear_spec import LinearSpec, Schedule
+from .linear_wide import tiles_of_warp
+
+# Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
+_DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
+
+
+def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
+    """What the kernel would take, in microseconds, from cold caches."""
+    if schedule.warpgroups:
+        return (_estimated_wide_us if m <= 64 else _estimated_us_of_many)(spec, schedule, m, device)
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // schedule.stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    blocks_of_sm = math.ceil(blocks / device.multiprocessors)
+    at_once = min(schedule.blocks_per_sm, blocks_of_sm)
+    stages = math.ceil(tiles * stages_of_tile / blocks) * math.ceil(blocks_of_sm / at_once)
+
+    memory = weight_bytes(spec) / device.bytes_per_us
+
+    # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, and with sums.
+    sums_of_x = 1 / schedule.row_tiles if _has_offset(spec) else 0
+    decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
+    product = 7.7 if schedule.columns <= 16 else 5.8
+    fragment = product * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    scaled = schedule.row_tiles * schedule.columns / 2 * max(1, schedule.units * schedule.steps // 2)
+    cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + 0.7 * scaled
+    warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
+    compute = stages * max(warps_of_quarter * cycles, 200 + 1.6 * cycles) / device.cycles_per_us
+
+    are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
+    # They overlap the better, the more one of them outweighs the other.
+    both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
+    return device.launch_us + both + (3.2 if are_shared else 0.0)
+
+
+def _has_offset(spec: LinearSpec) -> bool:
+    """Whether products with ones put sums right: what is stored of signed integers has an offset, but for one bit."""
+    if spec.corrector or spec.is_bipolar:
+        return True
+    is_signed = not spec.table and dtype(spec.weight).is_integer and not spec.weight.startswith("uint")
+    return is_signed and spec.bits > 1
+
+
+def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups: the tensor cores of an SM make products one after the other, and wait while weights
+    are decoded; coefficients fit what an H200 took."""
+    tiles_of_rows, tiles_of_columns = -(-spec.n // schedule.rows), -(-m // schedule.columns)
+    w_bytes = weight_bytes(spec) * tiles_of_columns
+    x_bytes = tiles_of_rows * tiles_of_columns * schedule.columns * spec.k * 2 * 0.3
+    memory = (w_bytes + x_bytes + 4 * m * spec.n) / device.bytes_per_us
+
+    decode = _DECODE[spec.bits] + (3 if spec.table else 0)
+    on_weights = schedule.scales_on == "weights"
+    if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
+        # A word that warps share is rotated, for four registers of one tile.
+        decode += 0.25
+    cycles = schedule.columns / 2 + 11 * decode + (7 if on_weights else 3) + (0 if schedule.producer else 4)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    stages = tiles_of_rows * tiles_of_columns * -(-spec.k // schedule.stage_k)
+    stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
+    products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
+    compute = (products * cycles + 100 * stages_of_sm) / device.cycles_per_us
+    ending = 4.8 if stages % blocks or tiles_of_rows * tiles_of_columns % blocks else 2.3
+    return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
+
+
+def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups for many rows of x, as an H200 took it (ADR 0020): stage by stage, products, and most
+    of the decoding, which is waited for at the end of each; then what shared tiles cost."""
+    rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    shared = shared_tiles(tiles, blocks) if schedule.share_tiles else 0
+    stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
+
+    products = rows * columns * stage_k / 2048
+    decode = _DECODE[spec.bits] + (3 if spec.table else 0) + (1.5 if schedule.scales_on == "weights" else 0.5)
+    decoding = rows * stage_k / 2 * (decode + 1.2) / 100
+    if schedule.scales_on == "sums":
+        decoding += rows * columns / 100 * -(-stage_k // spec.group_size)
+    cycles = max(products + 350 + 1.1 * decoding, 1.3 * decoding, stage_bytes(spec, schedule) / 40)
+    compute = stages * cycles / device.cycles_per_us
+
+    memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
+    ending = (
+        2.0 + rows * columns / 30000 + (2.0 + 3 * rows * columns / 32768 * max(1, blocks / shared) if shared else 0)
+    )
+    return device.launch_us + max(compute, memory) + ending

@@ -93,6 +93,12 @@ class CompiledKernel:
             raise LowlpValueError(f"level: kernel {self.name!r} holds no IR at level {level!r}; held: {held}")
         return self.binary.ir[level]
 
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of registers that each thread keeps in local memory, as the assembler says; 0 where there is none."""
+        facts = (note for note in self.description.notes.values() if isinstance(note, dict))
+        return sum(int(note.get("spilled bytes per thread", 0)) for note in facts)
+
     def report(self) -> str:
         """What the kernel costs and what was decided, as lines of text."""
         lines = [f"kernel {self.name} for {self.arch}"]

@@ -127,6 +127,13 @@ def test_a_kernel_that_cannot_be_compiled_is_said_to_be_so(
     assert "none such" in capsys.readouterr().err
 
 
+def test_how_many_kernels_spill_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["bench", "--prepare", str(tmp_path), "--types", "int4", "--shapes", "128x128", "--m", "1", "--jobs", "1"]
+    assert main(command) == 0
+    assert capsys.readouterr().out.endswith(", 0 failed, 0 spill registers\n")
+    assert PreparedKernels.load_index(tmp_path).kernels[0].spilled_bytes == 0
+
+
 def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LowlpValueError, match=r"has no index.json; make it with `lowlp bench --prepare"):
         PreparedKernels.load_index(tmp_path)

@@ -10,7 +10,7 @@ from packed_products import ACTIVATIONS
 
 import lowlp
 from lowlp import compiler
-from lowlp.errors import LowlpValueError
+from lowlp.errors import LowlpValueError, ProductWarning
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for, table_entries
 from lowlp.kernels.linear_schedules import CLASSES, schedule_for
@@ -261,13 +261,29 @@ def test_without_optimisation() -> None:
         np.testing.assert_allclose(planned.astype(float), plain.astype(float), rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("weight", ["int1", "int3", "int4", "int6", "int8", "lut4"])
+@pytest.mark.parametrize("weight", ["int1", "int3", "f3e1m1", "int4", "int6", "int8", "lut4"])
 @pytest.mark.parametrize("m", CLASSES[1:])
 def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) -> None:
     spec = LinearSpec(57344, 8192, weight, 128, table="tensor" if weight == "lut4" else "", aligned=True)
     kernel = compiler.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()
     assert "remarks on products" not in kernel.report()
+
+
+@pytest.mark.parametrize(("weight", "n", "k"), [("int1", 10240, 8192), ("int1", 28672, 4096), ("f3e1m1", 28672, 4096)])
+def test_four_warpgroups_have_registers_enough(weight: str, n: int, k: int) -> None:
+    spec = LinearSpec(n, k, weight, 128, aligned=True)
+    schedule = schedule_for(spec, 32)
+    assert schedule.warpgroups == 4
+    assert compiler.compile(linear_kernel(spec, schedule), "sm_90a").spilled_bytes == 0
+
+
+def test_what_spills_is_told() -> None:
+    spec = LinearSpec(768, 512, "int4", 128, aligned=True)
+    schedule = Schedule(128, warpgroups=3, row_tiles=1, column_tiles=2, scales_on="weights", stages=2)
+    with pytest.warns(ProductWarning, match="insufficient register resources"):
+        kernel = compiler.compile(linear_kernel(spec, schedule), "sm_90a")
+    assert kernel.spilled_bytes > 0
 
 
 @pytest.mark.parametrize("m", [100, 300])

@@ -25,7 +25,8 @@ EMPTY: Final = "empty.lowlp"
 class KernelEntry:
     """A kernel for one kind and shape, and the M it is for; or why there is none.
 
-    last  what it takes behind the row stride of x, for each of the M
+    last           what it takes behind the row stride of x, for each of the M
+    spilled_bytes  of registers, for each thread
     """
 
     kind: str
@@ -36,6 +37,7 @@ class KernelEntry:
     last: tuple[tuple[int, ...], ...]
     schedule: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
+    spilled_bytes: int = 0
 
 
 @dataclass

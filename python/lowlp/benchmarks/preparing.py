@@ -194,4 +194,4 @@ def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
         kernel.save(Path(folder, entry.file))
     except LowlpError as error:
         return replace(entry, file="", problem=f"{type(error).__name__}: {error}")
-    return entry
+    return replace(entry, spilled_bytes=kernel.spilled_bytes)

@@ -139,7 +139,12 @@ def _prepare(options: argparse.Namespace, folder: Path, size: int | None) -> int
     failed = [entry for entry in entries if entry.problem]
     for entry in failed:
         print(f"lowlp: {entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {entry.problem}", file=sys.stderr)
-    print(f"{len(entries) - len(failed)} kernels for {arch} in {folder}, {len(failed)} failed")
+    spill = [entry for entry in entries if entry.spilled_bytes]
+    for entry in spill:
+        what = f"{entry.spilled_bytes} bytes of registers of each thread are spilled"
+        print(f"lowlp: {entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {what}", file=sys.stderr)
+    counts = f"{len(failed)} failed, {len(spill)} spill registers"
+    print(f"{len(entries) - len(failed)} kernels for {arch} in {folder}, {counts}")
     return 1 if failed else 0
 
 

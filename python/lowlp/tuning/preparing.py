@@ -189,8 +189,7 @@ def _compile(spec: LinearSpec, schedule: Schedule, arch: str, path: Path) -> str
         binary = KernelBinary(kernel.description, cubins={arch: kernel.cubin})
     except LowlpError as error:
         return str(error).splitlines()[0]
-    facts = [note for note in kernel.description.notes.values() if isinstance(note, dict)]
-    if any(note.get("spilled bytes per thread") for note in facts):
+    if kernel.spilled_bytes:
         return SPILLS
     binary.save(path)
     return ""

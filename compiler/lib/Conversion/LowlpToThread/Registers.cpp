@@ -255,7 +255,7 @@ int64_t lowlp::getNumWorkers(gpu::GPUFuncOp kernel) {
 }
 
 RegisterShares lowlp::getRegisterShares(int64_t numWorkers) {
-  constexpr int64_t kRegisters = 64 * 1024, kLeast = 40;
+  constexpr int64_t kRegisters = 64 * 1024, kLeast = 32;
   auto share = [](int64_t registers, int64_t threads) -> int64_t {
     return std::min<int64_t>(registers / threads / 8 * 8, 248);
   };

@@ -26,11 +26,13 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     stages = math.ceil(tiles * stages_of_tile / blocks) * math.ceil(blocks_of_sm / at_once)
 
     memory = weight_bytes(spec) / device.bytes_per_us
+    # Further tiles of columns find weights in L2, but decode them anew.
+    again = 1 + 0.5 * (-(-m // schedule.columns) - 1)
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, and with sums.
     sums_of_x = 1 / schedule.row_tiles if _has_offset(spec) else 0
     decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
-    product = 7.7 if schedule.columns <= 16 else 5.8
+    product = 7.7 if schedule.columns <= 16 else 6.4
     fragment = product * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     scaled = schedule.row_tiles * schedule.columns / 2 * max(1, schedule.units * schedule.steps // 2)
     cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + 0.7 * scaled
@@ -40,7 +42,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
-    return device.launch_us + both + (3.2 if are_shared else 0.0)
+    return device.launch_us + again * both + (3.2 if are_shared else 0.0)
 
 
 def _has_offset(spec: LinearSpec) -> bool:
@@ -52,26 +54,27 @@ def _has_offset(spec: LinearSpec) -> bool:
 
 
 def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
-    """Of a kernel by warpgroups: the tensor cores of an SM make products one after the other, and wait while weights
-    are decoded; coefficients fit what an H200 took."""
-    tiles_of_rows, tiles_of_columns = -(-spec.n // schedule.rows), -(-m // schedule.columns)
-    w_bytes = weight_bytes(spec) * tiles_of_columns
-    x_bytes = tiles_of_rows * tiles_of_columns * schedule.columns * spec.k * 2 * 0.3
-    memory = (w_bytes + x_bytes + 4 * m * spec.n) / device.bytes_per_us
+    """Of a kernel by warpgroups for few rows of x: the tensor cores of an SM make products one after the other, and
+    wait while weights are decoded, and between stages. Where tiles are shared, each part of one is stored and read."""
+    tiles_of_columns = -(-m // schedule.columns)
+    tiles = -(-spec.n // schedule.rows) * tiles_of_columns
+    memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
 
-    decode = _DECODE[spec.bits] + (3 if spec.table else 0)
-    on_weights = schedule.scales_on == "weights"
+    decode = _DECODE[spec.bits] + (0.7 if spec.table else 0)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
-    cycles = schedule.columns / 2 + 11 * decode + (7 if on_weights else 3) + (0 if schedule.producer else 4)
+    extra = (4 if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else 4)
+    cycles = 0.36 * schedule.columns + 8.8 * decode + 5.7 + extra
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
-    stages = tiles_of_rows * tiles_of_columns * -(-spec.k // schedule.stage_k)
+    stages = tiles * -(-spec.k // schedule.stage_k)
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
     products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
-    compute = (products * cycles + 100 * stages_of_sm) / device.cycles_per_us
-    ending = 4.8 if stages % blocks or tiles_of_rows * tiles_of_columns % blocks else 2.3
-    return device.launch_us + max(memory, compute) + 0.15 * min(memory, compute) + ending
+    compute = (products * cycles + 295 * stages_of_sm) / device.cycles_per_us
+    ending = 0.0
+    if stages % blocks or tiles % blocks:
+        ending = 4.2 + 0.43 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
+    return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
 
 
 def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
@@ -84,15 +87,15 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
 
     products = rows * columns * stage_k / 2048
-    decode = _DECODE[spec.bits] + (3 if spec.table else 0) + (1.5 if schedule.scales_on == "weights" else 0.5)
-    decoding = rows * stage_k / 2 * (decode + 1.2) / 100
+    decode = _DECODE[spec.bits] + (0.7 if spec.table else 0) + (7.4 if schedule.scales_on == "weights" else 6.4)
+    beside = rows * stage_k / 200 * decode
     if schedule.scales_on == "sums":
-        decoding += rows * columns / 100 * -(-stage_k // spec.group_size)
-    cycles = max(products + 350 + 1.1 * decoding, 1.3 * decoding, stage_bytes(spec, schedule) / 40)
+        beside += rows * columns / 100 * -(-stage_k // spec.group_size)
+    cycles = max(1.17 * products + 72 + 0.23 * beside, stage_bytes(spec, schedule) / 63)
     compute = stages * cycles / device.cycles_per_us
 
     memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
-    ending = (
-        2.0 + rows * columns / 30000 + (2.0 + 3 * rows * columns / 32768 * max(1, blocks / shared) if shared else 0)
-    )
-    return device.launch_us + max(compute, memory) + ending
+    ending = rows * columns / 47000
+    if shared:
+        ending += 4.0 + rows * columns / 22800 * max(1, blocks / shared)
+    return device.launch_us - 1.8 + max(compute, memory) + ending

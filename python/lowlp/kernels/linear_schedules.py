@@ -142,7 +142,7 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
 def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
     if rows < 128:
-        columns_of_block, forms = [(rows, 1)], itertools.product((2, 4), (True, False), (1, 2))
+        columns_of_block, forms = [(rows, 1)], itertools.product((2, 4, 8), (True, False), (1, 2))
     else:
         columns_of_block = [(64, 1), (128, 1), (128, 2)]
         if ending_numbers(spec):
@@ -150,6 +150,10 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
         forms = itertools.product((1, 2, 4, 8), (True,), (1,))
     divisions = itertools.product((2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block)
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles) in divisions:
+        is_small = warpgroups == 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
+        if rows < 128 and steps == 8 and not is_small:
+            # The assembler spills registers of so much straight code.
+            continue
         yield Schedule(
             columns=columns,
             stages=2,

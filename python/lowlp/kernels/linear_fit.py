@@ -89,7 +89,7 @@ def _stages_that_fit(spec: LinearSpec, schedule: Schedule, device: Device) -> in
 
 
 def _useful_stages(spec: LinearSpec, schedule: Schedule) -> int:
-    """The most stages that are of use: with few rows of x, a ring of 160 KB keeps memory busy."""
+    """The most stages that are of use: with few rows of x and many weights, fewer of large ones."""
     if schedule.warpgroups:
         return MAX_STAGES - 1
     ring_bytes = _STREAMED_STAGES * stage_bytes(spec, schedule) * schedule.blocks_per_sm
@@ -134,6 +134,7 @@ def _copies_rows(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
+    """Whether an SM has registers and shared memory for the schedule, and tensor copies bring what its stages need."""
     if not _copies_rows(spec, schedule):
         return False
     if schedule.exchanges_registers:

@@ -26,7 +26,6 @@ class Device:
     multiprocessors: int = 132
     bytes_per_us: float = 4.2e6
     cycles_per_us: float = 1750.0
-    tensor_tflops: float = 700.0
     shared_bytes: int = 227 * 1024
     launch_us: float = 5.7
 

@@ -238,6 +238,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateIotaPatterns(converter, patterns);
     populateMathPatterns(converter, patterns);
     populatePackedPatterns(converter, patterns);
+    populateRowConstantsPatterns(converter, patterns);
     populateComparePatterns(converter, patterns);
     populateReducePatterns(converter, patterns);
     populateWarpPatterns(converter, patterns);

@@ -312,6 +312,8 @@ void populateMathPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populatePackedPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
+void populateRowConstantsPatterns(const mlir::TypeConverter &converter,
+                                  mlir::RewritePatternSet &patterns);
 void populateReducePatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 void populateWarpPatterns(const mlir::TypeConverter &converter,

@@ -442,85 +442,9 @@ private:
   }
 };
 
-//===----------------------------------------------------------------------===//
-// Constants by rows
-//===----------------------------------------------------------------------===//
-
-struct RowConstantsPattern : OpConversionPattern<RowConstantsOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(RowConstantsOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = getNamedLoc(op);
-    const Layout &layout = op.getTile().getType().getLayout();
-    ArrayRef<float> values = op.getValues();
-    auto count = static_cast<int64_t>(values.size());
-    auto constant = [&](float value) -> Value {
-      return arith::ConstantOp::create(rewriter, loc,
-                                       rewriter.getF32FloatAttr(value));
-    };
-    Value threadRow;
-    SmallVector<Value> elements;
-    for (int64_t local = 0; local < layout.numLocals(); ++local) {
-      int64_t first = layout.evaluate(0, local)[0] / kRows % count;
-      bool isUniform = true;
-      for (int64_t thread = 1; thread < layout.numThreads(); ++thread)
-        isUniform &=
-            values[layout.evaluate(thread, local)[0] / kRows % count] ==
-            values[first];
-      if (isUniform) {
-        elements.push_back(constant(values[first]));
-        continue;
-      }
-      if (!threadRow)
-        threadRow = buildThreadPart(rewriter, loc, layout, 0);
-      elements.push_back(select(rewriter, loc, threadRow,
-                                layout.evaluate(0, local)[0], values));
-    }
-    rewriter.replaceOp(
-        op,
-        vector::FromElementsOp::create(
-            rewriter, loc, getRegisterType(op.getTile().getType()), elements));
-    return success();
-  }
-
-private:
-  static constexpr int64_t kRows = 8;
-
-  /// The value for the row `threadRow + localRow`.
-  static Value select(OpBuilder &builder, Location loc, Value threadRow,
-                      int64_t localRow, ArrayRef<float> values) {
-    auto integer = [&](int64_t value) -> Value {
-      return arith::ConstantOp::create(builder, loc,
-                                       builder.getI32IntegerAttr(value));
-    };
-    Value row =
-        arith::AddIOp::create(builder, loc, threadRow, integer(localRow));
-    Value part = arith::DivUIOp::create(builder, loc, row, integer(kRows));
-    Value index = arith::RemUIOp::create(
-        builder, loc, part, integer(static_cast<int64_t>(values.size())));
-    Value result;
-    for (auto [number, value] : llvm::enumerate(values)) {
-      Value one = arith::ConstantOp::create(builder, loc,
-                                            builder.getF32FloatAttr(value));
-      if (!result) {
-        result = one;
-        continue;
-      }
-      Value isIt =
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, index,
-                                integer(static_cast<int64_t>(number)));
-      result = arith::SelectOp::create(builder, loc, isIt, one, result);
-    }
-    return result;
-  }
-};
-
 } // namespace
 
 void lowlp::populatePackedPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns) {
-  patterns.add<UnpackPattern, DecodePattern, RowConstantsPattern>(
-      converter, patterns.getContext());
+  patterns.add<UnpackPattern, DecodePattern>(converter, patterns.getContext());
 }

@@ -13,6 +13,7 @@ void lowlp::registerAllPasses() {
   registerConvertThreadToNVVM();
   registerDecomposeBitSlices();
   registerEmitPTX();
+  registerExpandClusters();
   registerExpandExchanges();
   registerPipelineLoops();
   registerPlanDecode();

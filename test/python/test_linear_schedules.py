@@ -13,7 +13,7 @@ from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_estimates import estimated_us
 from lowlp.kernels.linear_fit import fitted, table_bytes
 from lowlp.kernels.linear_schedules import CLASSES, candidates, schedule_for
-from lowlp.kernels.linear_shares import blocks_for
+from lowlp.kernels.linear_shares import blocks_for, tiles_of
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_streaming import can_stream
 from lowlp.kernels.linear_wide import can_go_wide
@@ -50,7 +50,7 @@ def test_tables_take_no_more_than_is_counted(bits: int, form: str, copies: int) 
 def test_stages_are_counted_in_31_bits(share_tiles: bool) -> None:
     """Blocks times stages stay below 2^31, and more stages are refused."""
     spec = LinearSpec(n=1 << 20, k=1 << 15, weight="int4", group_size=128, aligned=True)
-    schedule = fitted(spec, dataclasses.replace(schedule_for(SPEC, 32), share_tiles=share_tiles))
+    schedule = fitted(spec, dataclasses.replace(schedule_for(SPEC, 32), share_tiles=share_tiles, cluster=1))
     stages = (1 << 20) // schedule.rows * ((1 << 15) // schedule.stage_k)
     for m in (1, 32, 1024):
         tiles = -(-m // schedule.columns_of_block)
@@ -117,3 +117,24 @@ def test_shared_tiles_are_cut_into_equal_parts_where_few_blocks_are_idle_for_tha
         (300 * 128, 132),
     ):
         assert blocks_for(LinearSpec(n, 8192, "int4", 128, aligned=True), schedule, 64, 132) == blocks
+
+
+def test_a_cluster_has_a_tile() -> None:
+    schedule = Schedule(64, stages=2, warpgroups=2, row_tiles=1, steps=4, cluster=2)
+    for m, tiles in ((64, 64), (65, 128), (1, 64)):
+        assert blocks_for(SPEC, schedule, m, 132) == tiles
+    with_clusters = [found for found in candidates(SPEC, 64) if found.cluster > 1]
+    assert with_clusters
+    for found in with_clusters:
+        assert 59 <= tiles_of(SPEC, found, 64) * found.cluster <= 132 * found.blocks_per_sm
+    assert not any(found.cluster > 1 for found in candidates(SPEC, 64, "sm_80"))
+    with pytest.raises(LowlpValueError, match="cluster: must be one of 1, 2, 4, 8, got 3"):
+        Schedule(cluster=3)
+
+
+def test_blocks_with_a_tile_each_come_in_several_waves_for_many_rows_only() -> None:
+    def most(rows: int) -> int:
+        whole = [found for found in candidates(SPEC, rows) if found.warpgroups and not found.share_tiles]
+        return max(tiles_of(SPEC, found, rows) // found.blocks_per_sm for found in whole)
+
+    assert most(128) <= 132 < most(1024)

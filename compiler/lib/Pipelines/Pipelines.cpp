@@ -64,6 +64,7 @@ void lowlp::buildToPTXPipeline(OpPassManager &manager,
 
 void lowlp::buildToCPUPipeline(OpPassManager &manager,
                                const PipelineOptions &options) {
+  manager.addNestedPass<KernelOp>(createExpandClusters());
   buildToThreadPipeline(manager, options);
   manager.addPass(createConvertThreadToCPU());
   addCleanup(manager);

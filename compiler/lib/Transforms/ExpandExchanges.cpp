@@ -211,6 +211,17 @@ struct ExpandExchanges : lowlp::impl::ExpandExchangesBase<ExpandExchanges> {
       op.replaceAllUsesWith(expandReduce(builder, op, *split));
       op.erase();
     });
+    kernel.walk([&](ExchangeInClusterOp op) {
+      if (op.getShared())
+        return;
+      // Other blocks write to it when they come here, so no other tile of this
+      // block may have its bytes: it is not scratch.
+      OpBuilder builder(op);
+      Value shared = AllocSharedOp::create(
+          builder, op.getLoc(), op.getNeededShared(), /*offset=*/IntegerAttr(),
+          /*scratch=*/false);
+      op.getSharedMutable().assign(shared);
+    });
     kernel.walk([&](ConvertLayoutOp op) { decisions.push_back(decide(op)); });
     if (decisions.empty())
       return;

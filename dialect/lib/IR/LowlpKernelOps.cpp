@@ -90,6 +90,32 @@ static LogicalResult verifyArgument(KernelOp kernel, unsigned index,
   return success();
 }
 
+int64_t KernelOp::getCluster() {
+  auto cluster =
+      (*this)->getAttrOfType<IntegerAttr>(LowlpDialect::kClusterAttrName);
+  return cluster ? cluster.getInt() : 1;
+}
+
+static LogicalResult verifyCluster(KernelOp kernel) {
+  Attribute cluster = kernel->getAttr(LowlpDialect::kClusterAttrName);
+  if (!cluster)
+    return success();
+  auto blocks = dyn_cast<IntegerAttr>(cluster);
+  if (!blocks || blocks.getInt() < 2 || blocks.getInt() > KernelOp::kMaxCluster)
+    return kernel.emitOpError()
+           << LowlpDialect::kClusterAttrName << " must be a number of 2 to "
+           << KernelOp::kMaxCluster << " blocks, but is " << cluster;
+  AffineMap grid = kernel.getGrid();
+  if (grid.getNumResults() != 1 ||
+      !grid.getResult(0).isMultipleOf(blocks.getInt()))
+    return kernel.emitOpError("with clusters of ")
+           << blocks.getInt()
+           << " blocks: the grid must have one extent, a multiple of it, but "
+              "is "
+           << AffineMapAttr::get(grid);
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   if (getBody().empty())
     return emitOpError("must have a body");
@@ -116,6 +142,8 @@ LogicalResult KernelOp::verify() {
            << numIntegers << " integer parameters, but has "
            << grid.getNumDims() << " dimensions and " << grid.getNumSymbols()
            << " symbols";
+  if (failed(verifyCluster(*this)))
+    return failure();
   for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
     if (failed(verifyArgument(*this, index, type)))
       return failure();

@@ -1,6 +1,8 @@
 //===- LowlpOrderOps.cpp - what blocks of a launch share ------------------===//
 #include "lowlp/IR/Lowlp.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace lowlp;
 
@@ -126,5 +128,68 @@ LogicalResult AllocGlobalOp::verify() {
            << numIntegers << " integer parameters, but has "
            << shape.getNumDims() << " dimensions and " << shape.getNumSymbols()
            << " symbols";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ExchangeInClusterOp
+//===----------------------------------------------------------------------===//
+
+/// Whether every thread holds all of the first dimension, slowest of all it
+/// holds.
+static bool holdsFirstOutermost(const Layout &layout) {
+  auto [begin, end] = layout.modesOf(0);
+  const std::vector<Digit> &locals = layout.localDigits();
+  return end - begin == 1 && !locals.empty() && locals.front().mode == begin;
+}
+
+int64_t ExchangeInClusterOp::getWordsOfPart() {
+  TileType tile = getParts().getType();
+  return tile.getBitsPerThread() / tile.getShape().front() / 32;
+}
+
+int64_t ExchangeInClusterOp::getTakenWords() {
+  TileType tile = getParts().getType();
+  return (tile.getShape().front() - 1) * getWordsOfPart() *
+         tile.getNumThreads();
+}
+
+SharedType ExchangeInClusterOp::getNeededShared() {
+  auto word = IntegerType::get(getContext(), 32, IntegerType::Signed);
+  return SharedType::get(
+      getContext(), word,
+      *SharedLayout::plain(Layout::local({getTakenWords() + 4})));
+}
+
+LogicalResult ExchangeInClusterOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel)
+    return emitOpError("must lie in a lowlp.kernel");
+  TileType tile = getParts().getType();
+  int64_t blocks = kernel.getCluster();
+  if (blocks == 1)
+    return emitOpError("the kernel has no clusters");
+  if ((*this)->getParentOfType<scf::ForOp>() ||
+      (*this)->getParentOfType<scf::WhileOp>())
+    return emitOpError("must not lie in a loop");
+  if (tile.getShape().front() != blocks)
+    return emitOpError("the first dimension must be the ")
+           << blocks << " blocks of the cluster, but is "
+           << tile.getShape().front();
+  if (tile.getRank() < 2 || !holdsFirstOutermost(tile.getLayout()))
+    return emitOpError("each thread must hold all parts, one behind the other, "
+                       "but the tile is ")
+           << tile;
+  if (tile.getBitsPerThread() % (32 * blocks) != 0)
+    return emitOpError("a part must fill words of 32 bits in each thread, but ")
+           << blocks << " parts have " << tile.getBitsPerThread() << " bits";
+  if (tile.getNumThreads() != static_cast<int64_t>(kernel.getNumThreads()))
+    return emitOpError("the tile is held by ")
+           << tile.getNumThreads() << " threads, but the block has "
+           << kernel.getNumThreads();
+  if (getShared() && getShared().getType() != getNeededShared())
+    return emitOpError("must go through ")
+           << getNeededShared() << ", but goes through "
+           << getShared().getType();
   return success();
 }

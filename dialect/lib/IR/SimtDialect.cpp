@@ -53,6 +53,23 @@ LogicalResult SharedMemoryOp::verify() {
   return success();
 }
 
+LogicalResult MapSharedOp::verify() {
+  if (getOwn().getType().getSpace() != MemorySpace::Shared ||
+      getAddress().getType().getSpace() != MemorySpace::Cluster)
+    return emitOpError("maps shared memory to that of the cluster, but maps ")
+           << getOwn().getType() << " to " << getAddress().getType();
+  return success();
+}
+
+LogicalResult StoreAsyncOp::verify() {
+  for (PtrType type : {getBase().getType(), getBarrier().getType()})
+    if (type.getSpace() != MemorySpace::Cluster)
+      return emitOpError("stores to, and arrives in, shared memory of the "
+                         "cluster, but is given ")
+             << type;
+  return success();
+}
+
 LogicalResult LoadOp::verify() { return verifyAlignment(*this, getAlign()); }
 
 LogicalResult StoreOp::verify() { return verifyAlignment(*this, getAlign()); }

@@ -14,6 +14,9 @@ from .linear_wide import tiles_of_warp
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
 
+# What the blocks of a cluster take to exchange their sums.
+_EXCHANGE_US: Final = 1.5
+
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
     """What the kernel would take, in microseconds, from cold caches."""
@@ -66,13 +69,17 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
         decode += 0.25
     extra = (4 if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else 4)
     cycles = 0.36 * schedule.columns + 8.8 * decode + 5.7 + extra
-    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     stages = tiles * -(-spec.k // schedule.stage_k)
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
     products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
-    compute = (products * cycles + 295 * stages_of_sm) / device.cycles_per_us
+    # A loop over the stages of one tile is shorter than one that also ends tiles.
+    is_straight = schedule.cluster > 1 or not schedule.share_tiles
+    compute = (products * cycles + (170 if is_straight else 295) * stages_of_sm) / device.cycles_per_us
     ending = 0.0
-    if stages % blocks or tiles % blocks:
+    if schedule.cluster > 1:
+        ending = _EXCHANGE_US
+    elif stages % blocks or tiles % blocks:
         ending = 4.2 + 0.43 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
     return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
 
@@ -82,19 +89,32 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     of the decoding, which is waited for at the end of each; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
-    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
-    shared = shared_tiles(tiles, blocks) if schedule.share_tiles else 0
-    stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
+    is_straight = schedule.cluster > 1 or not schedule.share_tiles
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
+    shared = 0
+    if is_straight:
+        stages = math.ceil(blocks / device.multiprocessors) * -(-stages_of_tile // schedule.cluster)
+    else:
+        shared = shared_tiles(tiles, blocks)
+        stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
 
     products = rows * columns * stage_k / 2048
     decode = _DECODE[spec.bits] + (0.7 if spec.table else 0) + (7.4 if schedule.scales_on == "weights" else 6.4)
     beside = rows * stage_k / 200 * decode
     if schedule.scales_on == "sums":
         beside += rows * columns / 100 * -(-stage_k // spec.group_size)
-    cycles = max(1.17 * products + 72 + 0.23 * beside, stage_bytes(spec, schedule) / 63)
+    if is_straight:
+        # Over several waves the clock falls.
+        cycles = (0.84 if blocks <= device.multiprocessors else 1.05) * products + 175 + 0.33 * beside
+    else:
+        cycles = 1.17 * products + 72 + 0.23 * beside
+    cycles = max(cycles, stage_bytes(spec, schedule) / 63)
     compute = stages * cycles / device.cycles_per_us
 
     memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
+    if is_straight:
+        exchange = _EXCHANGE_US if schedule.cluster > 1 else 0.0
+        return device.launch_us + 0.7 + max(compute, memory) + 0.06 * min(compute, memory) + exchange
     ending = rows * columns / 47000
     if shared:
         ending += 4.0 + rows * columns / 22800 * max(1, blocks / shared)

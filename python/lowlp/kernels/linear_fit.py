@@ -60,7 +60,10 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
-        exchange = rows_of_part * (schedule.columns * element + 8)
+        exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 8)
+        if schedule.cluster > 1:
+            # What the other blocks of a cluster store here lies apart.
+            exchange += schedule.rows * schedule.columns_of_block * 4 * (schedule.cluster - 1) // schedule.cluster
     table = table_bytes(spec, schedule)
     if table and not schedule.warpgroups:
         # A stage more took up to 1 us longer with 8 columns, and saved 0.6 us at most with 16 (H200).

@@ -36,8 +36,13 @@ _COLUMNS: Final = (8, 16, 32, 64, 128)
 """Of a product; blocks of many rows take several side by side, or several one after the other."""
 _STREAMED_COLUMNS: Final = 32
 """The most columns of a tile without warpgroups."""
+_MANY: Final = 1024
+"""From so many rows on, blocks with a tile each may come in several waves."""
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
+_SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
+"""Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster. Larger ones do not find
+SMs enough (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
 _SLICES: Final = (1, 2, 4, 8, 16)
 
 _TUNED = Path(__file__).parent / "tuned"
@@ -91,7 +96,9 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
     if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
         drafts = itertools.chain(drafts, _wide(spec, rows), _wide_by_units(spec, rows))
     for draft in drafts:
-        is_small = draft.rows <= max(64, spec.n) and draft.stage_k <= spec.k
+        is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
+        if draft.warpgroups and not fills(spec, draft, rows, device.multiprocessors):
+            continue
         if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and fits(spec, draft, device):
             yield fitted(spec, draft, device)
 
@@ -148,9 +155,12 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
         if ending_numbers(spec):
             columns_of_block += [(64, 2), (64, 4)]
         forms = itertools.product((1, 2, 4, 8), (True,), (1,))
-    divisions = itertools.product((2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block)
-    for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles) in divisions:
-        is_small = warpgroups == 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
+    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block, _SHARINGS)
+    for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles), sharing in divisions:
+        share_tiles, cluster = sharing
+        if warpgroups == 1 and (cluster == 1 or not producer):
+            continue
+        is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
         if rows < 128 and steps == 8 and not is_small:
             # The assembler spills registers of so much straight code.
             continue
@@ -164,6 +174,8 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
             producer=producer,
             blocks_per_sm=blocks,
             column_tiles=column_tiles,
+            share_tiles=share_tiles,
+            cluster=cluster,
         )
 
 
@@ -173,7 +185,7 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
         return
     # The sums of 64 columns leave no room for a second tile of them, nor for what copies need.
     forms = (("sums", True), ("sums", False), ("weights", True)) if rows == 32 else (("weights", True),)
-    for steps, (scales_on, producer) in itertools.product((2, 4), forms):
+    for steps, (scales_on, producer), share_tiles in itertools.product((2, 4), forms, (True, False)):
         yield Schedule(
             columns=rows,
             stages=2,
@@ -182,6 +194,7 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
             steps=steps,
             scales_on=scales_on,
             producer=producer,
+            share_tiles=share_tiles,
             under_way=1 if scales_on == "sums" else 2,
         )
 
@@ -211,10 +224,14 @@ def kind_of(spec: LinearSpec) -> str:
     return f"{spec.weight}{correction} g{spec.group_size if spec.groups > 1 else 0} {spec.activation}"
 
 
-def fills(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
-    """Whether the tiles that are each one block's come to about one for each block that could be resident."""
-    resident = H200.multiprocessors * schedule.blocks_per_sm
-    return schedule.share_tiles or _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) <= resident
+def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int = H200.multiprocessors) -> bool:
+    """Whether the tiles that are each one block's, or one cluster's, come to about one block for each that could be
+    resident; or to several for each, where rows are many and blocks are long."""
+    resident = multiprocessors * schedule.blocks_per_sm
+    if schedule.share_tiles and schedule.cluster == 1:
+        return True
+    most = math.inf if rows >= _MANY and schedule.warpgroups else resident
+    return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
 
 
 def _of_entry(spec: LinearSpec, entry: dict[str, Any], arch: str) -> Schedule | None:

@@ -29,9 +29,9 @@ def tiles_of(spec: LinearSpec, schedule: Schedule, m: int) -> int:
 
 
 def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
-    """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
-    none is shared; or a few less, by which tiles are cut into equal parts, so that no block has parts of two. Raises
-    `LowlpValueError` where kernels, which count stages in 31 bits, cannot count them all."""
+    """How many blocks, or clusters, share the work: as many as are resident; or one for each tile, where these come
+    close, so that none is shared; or a few less, by which tiles are cut into equal parts, so that no block has parts of
+    two. Raises `LowlpValueError` where kernels, which count stages in 31 bits, cannot count them all."""
     tiles = tiles_of(spec, schedule, m)
     stages = tiles * -(-spec.k // schedule.stage_k)
     if stages > _MOST_STAGES:
@@ -39,7 +39,7 @@ def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: in
             f"x: {m} rows are too many for weights of {spec.n} x {spec.k}, {stages} stages of at most {_MOST_STAGES}; "
             "multiply them in parts"
         )
-    if not schedule.share_tiles:
+    if not schedule.share_tiles or schedule.cluster > 1:
         return tiles
     resident = multiprocessors * schedule.blocks_per_sm
     # Where shares begin is a product of both.
@@ -85,7 +85,7 @@ class Waves:
         tile = ll.maximum(done - (share.end - share.begin) + stages, 0) // stages
         start = share.total + (share.block - self.blocks) * stages - share.begin
         number = share.end - 1 - done + ll.minimum(tile, 1) * start + tile * ((self.blocks + 1) * stages)
-        return _small(number)
+        return small(number)
 
 
 def share_of(block: ll.Scalar, blocks: ll.Scalar, total: ll.Scalar) -> Share:
@@ -94,8 +94,8 @@ def share_of(block: ll.Scalar, blocks: ll.Scalar, total: ll.Scalar) -> Share:
 
 
 def _cut(block: ll.Scalar, shares: ll.Scalar, total: ll.Scalar) -> Share:
-    begin = _small(ll.minimum(block, shares) * total) // shares
-    end = _small(ll.minimum(block + 1, shares) * total) // shares
+    begin = small(ll.minimum(block, shares) * total) // shares
+    end = small(ll.minimum(block + 1, shares) * total) // shares
     return Share(block, total, shares, begin, end)
 
 
@@ -110,13 +110,13 @@ def shared_tiles(tiles: int, blocks: int) -> int:
 def share_in_waves(block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages_of_tile: int) -> Waves:
     """The part of a block where tiles are many: blocks take whole tiles, one wave of them after the other. What the
     last wave lacks, and the one before it, they share; nothing, where the last wave is nearly full."""
-    blocks, tiles = _small(blocks), _small(tiles)
+    blocks, tiles = small(blocks), small(tiles)
     waves, rest = tiles // blocks, tiles % blocks
     # Idle are blocks - rest of the last wave, if there is one.
     is_uneven = ll.minimum(rest, 1) * ll.minimum(ll.maximum(FEW_IDLE * (blocks - rest) - blocks * (waves + 1), 0), 1)
     shared = is_uneven * (rest + ll.minimum(waves, 1) * blocks)
-    whole = _small(ll.maximum(tiles - shared - block + blocks - 1, 0)) // blocks
-    total = _small(shared * stages_of_tile)
+    whole = small(ll.maximum(tiles - shared - block + blocks - 1, 0)) // blocks
+    total = small(shared * stages_of_tile)
     share = _cut(block, ll.maximum(ll.minimum(blocks, total), 1), total)
     return Waves(share._replace(in_waves=True), blocks, stages_of_tile, whole)
 
@@ -150,12 +150,12 @@ def grid_of(rows: int, columns: ll.Scalar, most: int) -> Grid:
     # Quotients are exact below 2^bits / band, and products below 2^32.
     band = next(band for band in (most >> halvings for halvings in range(32)) if band <= 1 or rows * band <= 1 << 15)
     bits = (rows * band * band).bit_length()
-    columns = _small(columns)
+    columns = small(columns)
     fewer = ll.maximum((columns - 1) % band + 1, 1)
     return Grid(rows, columns, band, bits, fewer, ll.ceildiv(1 << bits, fewer))
 
 
-def _small(number: ll.Scalar) -> ll.Scalar:
+def small(number: ll.Scalar) -> ll.Scalar:
     """A number of 0 to 2^31 - 1, as LLVM knows too behind this: then divisions take fewer instructions."""
     return ll.assume_range(number, 0, 1 << 31) % (1 << 31)
 
@@ -209,7 +209,7 @@ def end_tile(
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
             # The block that has the tile's first stage.
-            begin = _small((first + 1) * share.shares - 1) // share.total
+            begin = small((first + 1) * share.shares - 1) // share.total
             ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
             for part in parts_of_tile:
                 complete = []

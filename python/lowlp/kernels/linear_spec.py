@@ -54,6 +54,8 @@ class Schedule:
     warpgroups     of a block: 1 to 4
     column_tiles   of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
     scales_on      'sums', or 'weights', which rounds the products of weights and scales
+    cluster        of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than 1
+                   share no tiles otherwise, and each finishes 8 columns or more
     under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
     """
 
@@ -74,6 +76,7 @@ class Schedule:
     scales_on: str = "sums"
     under_way: int = 2
     column_tiles: int = 1
+    cluster: int = 1
 
     def __post_init__(self) -> None:
         choices = (
@@ -94,6 +97,7 @@ class Schedule:
             ("scales_on", ("sums", "weights")),
             ("under_way", tuple(range(1, 9))),
             ("column_tiles", (1, 2, 4)),
+            ("cluster", (1, 2, 4, 8)),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:

@@ -2,7 +2,9 @@
 
 As in `linear`, weights are operand A and y^T = W X^T: a warpgroup has 64 rows of W, and its weights go from words to
 registers and from there into `wgmma`, with all columns of a block's tile of y^T. Blocks take whole tiles in waves, and
-share what is left (`linear_shares`); the loads of a stage are begun some stages ahead.
+share what is left (`linear_shares`). Or each block has one tile; or a cluster of blocks has, each block some of its
+stages, and at the end they exchange sums, so that each finishes some columns. The loads of a stage are begun some
+stages ahead.
 
     step     64 weights along K, a unit of the packed format
     segment  the steps of a stage that share a scale
@@ -42,12 +44,11 @@ from .linear_parts import (
     prescale_of_codes,
     streamed_views,
 )
-from .linear_shares import end_tile, grid_of, share_in_waves
+from .linear_shares import end_tile, grid_of, share_in_waves, small
 from .linear_spec import TABLE_EXPONENT, LinearSpec, Schedule
 
 _STEPS = UNIT_K // STEP_K
 _TILE_ROWS = 16
-_STORED_ROWS = 8
 _COLUMNS_AT_ONCE = 16
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 _BAND = 2048
@@ -61,7 +62,10 @@ class _Layouts:
     sums     [rows of a part, columns]
     rows     [rows of a part], and
     column   the same registers as [rows of a part, 1]: one number for each row of weights and sums
-    stored   as `sums`, with neighbours along N side by side
+    given    the same registers as `sums`: [blocks of the cluster, registers of a block's part, threads], and
+    taken    of one block: [registers, threads]
+    ended    of the columns that a block finishes, all of `sums` without clusters, and
+    stored   the same with neighbours along N side by side
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -72,8 +76,14 @@ class _Layouts:
         self.sums = spatial(warps, 1) * local(tiles, columns) * SUM_FRAGMENT
         self.rows = self.sums.reduce([1])
         self.column = self.sums.reduce([1], keep_dims=True)
-        at_once = column_spatial(64 * schedule.warpgroups // _STORED_ROWS, _COLUMNS_AT_ONCE)
-        self.stored = local(tiles, schedule.columns // _COLUMNS_AT_ONCE) * at_once * local(_STORED_ROWS, 1)
+        ended = schedule.columns // schedule.cluster
+        self.ended = spatial(warps, 1) * local(tiles, ended // 8) * SUM_FRAGMENT
+        self.taken = local(self.ended.num_local, 1) * spatial(1, schedule.threads)
+        self.given = local(schedule.cluster, 1, 1) * self.taken.unsqueeze(0)
+        at_once = min(ended, _COLUMNS_AT_ONCE)
+        rows_of_thread = at_once // 2
+        stored = column_spatial(64 * schedule.warpgroups // rows_of_thread, at_once) * local(rows_of_thread, 1)
+        self.stored = local(tiles, ended // at_once) * stored
 
 
 def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
@@ -86,7 +96,8 @@ def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
 def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """The block program for `spec`, whose work is divided as `schedule` says, which has warpgroups.
 
-    Parameters as for `linear_kernel`, and behind them `blocks`: how many are launched to share the work.
+    Parameters as for `linear_kernel`, and behind them `blocks`: how many are launched to share the work, or how many
+    clusters, one for each tile.
 
     Requires `can_go_wide(spec, schedule)`.
     """
@@ -123,7 +134,6 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             ll.launch_dependents()
         (block,) = ll.block_indices()
         tiles_of_columns = ll.ceildiv(m, schedule.columns_of_block)
-        work = share_in_waves(block, blocks, tiles_of_columns * tiles_of_rows, stages_of_tile)
         grid = grid_of(tiles_of_rows, tiles_of_columns, max(1, _BAND // schedule.columns_of_block))
         x_view, w_view, s_view, c_view, _ = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
         y_view = ll.view_global(y, shape=[m, spec.columns_of_y])
@@ -209,10 +219,26 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                 for index, (part, _, product) in enumerate(sums_of)
             )
 
+        def sum_of_cluster(acc: ll.Tile) -> ll.Tile:
+            """Of the columns that this block finishes, the sums of all blocks of the cluster."""
+            taken = ll.exchange_in_cluster(ll.view(acc, dtype="f32", layout=layouts.given))
+            return ll.view(ll.sum(taken, 0), dtype="f32", layout=layouts.ended)
+
+        @ll.inline
+        def with_stage(acc, stage, row, column):  # type: ignore[no-untyped-def]
+            """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
+            for segment_of_stage in range(schedule.stage_k // segment):
+                unit = stage * (schedule.stage_k // UNIT_K) + segment_of_stage * (segment // UNIT_K)
+                acc = with_segment(acc, unit, row, column)
+            return acc
+
         @ll.inline
         def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
             """Stores a part of y of the tile that begins at `row` and `column`, of which `sums` has all products."""
             row, column = row + part // column_tiles * rows_of_part, column + part % column_tiles * columns
+            if schedule.cluster > 1:
+                sums = tuple(sum_of_cluster(acc) for acc in sums)
+                column = column + block % schedule.cluster * (columns // schedule.cluster)
             if spec.table:
                 if unscale_of_weights != 1.0:
                     # Both together may be infinite.
@@ -225,14 +251,25 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             ll.store_global(ll.transpose(ll.convert_layout(result, layouts.stored)), y_view, offsets=[column, row])
 
         acc = zero_sums()
+        if schedule.cluster > 1 or not schedule.share_tiles:
+            number = block % schedule.cluster
+            row, column = grid.place_of(small(block) // schedule.cluster)
+            row, column = row * rows, column * schedule.columns_of_block
+            begin = small(number * stages_of_tile) // schedule.cluster
+            end = small((number + 1) * stages_of_tile) // schedule.cluster
+            for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
+                acc = with_stage(acc, small(begin + done), row, column)
+            for part in range(len(sums_of) // spec.products):
+                finish(part, acc[part * spec.products : (part + 1) * spec.products], row, column)
+            return
+
+        work = share_in_waves(block, blocks, tiles_of_columns * tiles_of_rows, stages_of_tile)
         for done in ll.range(work.count, stages=schedule.stages, producer=schedule.producer):
             number = work.number_of(done)
             tile, stage = number // stages_of_tile, number % stages_of_tile
             row, column = grid.place_of(tile)
             row, column = row * rows, column * schedule.columns_of_block
-            for segment_of_stage in range(schedule.stage_k // segment):
-                unit = stage * (schedule.stage_k // UNIT_K) + segment_of_stage * (segment // UNIT_K)
-                acc = with_segment(acc, unit, row, column)
+            acc = with_stage(acc, stage, row, column)
             if (stage == 0) | (number == work.share.begin):
                 end_tile(
                     work.share,
@@ -258,7 +295,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             "y": ll.pointer(spec.out, align=16),
             "blocks": ll.i32,
         },
-        grid=lambda blocks: (blocks,),
+        grid=lambda blocks: (blocks * schedule.cluster,),
         num_threads=threads,
         table_form=schedule.table_form,
         table_copies=schedule.table_copies,
@@ -266,14 +303,18 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         products_under_way=min(8, schedule.under_way * column_tiles),
         exchange_registers=schedule.exchanges_registers,
         turns=schedule.takes_turns,
+        cluster=schedule.cluster,
     )
 
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
     one of the tensor; zero points go on weights, as do scales of the activation type only; gate and up have as many
-    parts."""
+    parts; what blocks of a cluster finish is 8 columns or more, of parts that have one tile of a warp, so that they are
+    neighbours among its registers."""
     group, stage_k = spec.group_size, schedule.stage_k
+    if schedule.cluster > 1 and (schedule.columns < 8 * schedule.cluster or tiles_of_warp(spec, schedule) > 1):
+        return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
     if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:

@@ -76,6 +76,7 @@ from .mbarriers import mbarrier_expect_bytes as mbarrier_expect_bytes
 from .mbarriers import mbarrier_wait as mbarrier_wait
 from .order import alloc_global as alloc_global
 from .order import atomic_rmw as atomic_rmw
+from .order import exchange_in_cluster as exchange_in_cluster
 from .order import semaphore_acquire as semaphore_acquire
 from .order import semaphore_release as semaphore_release
 from .packed import PackedView as PackedView
@@ -122,13 +123,13 @@ __all__ = [
     "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Mbarriers", "Parameter", "Pointer",
     "Range", "Scalar", "SharedTile", "Sums", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers",
     "alloc_shared", "assume", "assume_divisible", "assume_range", "atomic_rmw", "ballot", "block_indices",
-    "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout", "copy_async", "copy_async_commit", "copy_async_wait",
-    "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "count_leading_zeros",
-    "dot", "equal", "exit", "exp", "exp2", "expand_table", "f32", "fence_async", "full", "funnel_shift",
-    "gather_global", "i32", "i64", "inline", "integer", "iota", "kernel", "load_global", "load_scalar", "load_shared",
-    "log2", "lookup", "lookup_pairs", "make_kernel", "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes",
-    "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount", "print", "print_tile", "range", "rsqrt",
-    "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt", "store_global", "store_shared", "sum",
-    "synchronize", "tanh", "transpose", "view", "view_global", "warp_shuffle", "wgmma", "wgmma_commit", "wgmma_wait",
-    "where",
+    "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout", "copy_async", "copy_async_commit",
+    "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor",
+    "count_leading_zeros", "dot", "equal", "exchange_in_cluster", "exit", "exp", "exp2", "expand_table", "f32",
+    "fence_async", "full", "funnel_shift", "gather_global", "i32", "i64", "inline", "integer", "iota", "kernel",
+    "load_global", "load_scalar", "load_shared", "log2", "lookup", "lookup_pairs", "make_kernel", "max", "maximum",
+    "mbarrier_arrive", "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount",
+    "print", "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",
+    "store_global", "store_shared", "sum", "synchronize", "tanh", "transpose", "view", "view_global", "warp_shuffle",
+    "wgmma", "wgmma_commit", "wgmma_wait", "where",
 ]  # fmt: skip

@@ -29,6 +29,7 @@ TABLE_COPIES: Final = (0, 1, 2, 4, 8, 16, 32)
 MATRIX_UNITS: Final = ("warp", "warpgroup")
 DECODE_OFFSETS: Final = ("auto", "weights", "sums")
 MAX_UNDER_WAY: Final = 8
+MAX_CLUSTER: Final = 8
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -219,6 +220,7 @@ def make_kernel(
     exchange_registers: bool = False,
     turns: bool = False,
     decode_offsets: str = "auto",
+    cluster: int = 1,
 ) -> Kernel:
     """A kernel whose parameters are chosen by a program.
 
@@ -234,6 +236,8 @@ def make_kernel(
     turns               warpgroups begin the products of an iteration one after the other, so that one multiplies
                         beside what another does before and behind
     decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
+    cluster             how many neighbouring blocks run at the same time and may exchange tiles, 1 to 8; the grid then
+                        has one extent, a multiple of it (PTX ISA, "Cluster of Cooperative Thread Arrays")
 
     All else is as for `kernel`.
     """
@@ -257,7 +261,11 @@ def make_kernel(
         raise LowlpValueError(f"products_under_way: must be 1 to {MAX_UNDER_WAY}, got {products_under_way!r}")
     if decode_offsets not in DECODE_OFFSETS:
         raise LowlpValueError(f"decode_offsets: must be one of {', '.join(DECODE_OFFSETS)}, got {decode_offsets!r}")
+    if cluster not in range(1, MAX_CLUSTER + 1):
+        raise LowlpValueError(f"cluster: must be 1 to {MAX_CLUSTER} blocks, got {cluster!r}")
     schedule: dict[str, str | int] = {}
+    if cluster > 1:
+        schedule["cluster"] = cluster
     if table_form != "auto":
         schedule["table_form"] = table_form
     if table_copies:

@@ -69,6 +69,22 @@ def semaphore_release(
     current_trace("ll.semaphore_release").emit("lowlp.semaphore_release", [], operands, attributes)
 
 
+def exchange_in_cluster(parts: Tile) -> Tile:
+    """Gives each block of the cluster its part of a tile (PTX ISA, `mapa` and `st.async`).
+
+    parts  a tile whose first dimension counts the blocks of the cluster, as `make_kernel(cluster=...)` says; each
+           thread holds all parts, one behind the other, as in `local(2, 1).spatial(1, 128)`, in words of 32 bits each
+
+    The result, held alike, has at s what block s of the cluster gave to this one. All blocks of a cluster come here,
+    once. With `ll.sum(..., 0)` behind it each block has its part of the sum of all, in the order of the blocks. Raises
+    KernelTypeError for other arguments.
+    """
+    value = as_tile("parts", parts)
+    trace = current_trace("ll.exchange_in_cluster")
+    operation = trace.emit("lowlp.exchange_in_cluster", [value.ir_value.type], [value.ir_value])
+    return Tile(trace, operation.results[0], value.dtype, value.layout)
+
+
 def atomic_rmw(
     kind: str,
     tile: Tile,

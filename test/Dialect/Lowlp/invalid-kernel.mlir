@@ -146,3 +146,17 @@ lowlp.kernel @blocks(%m: i32 {lowlp.divisible_by = 2 : i64}) attributes {grid = 
 ^next(%offset: index):
   lowlp.return
 }
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op lowlp.cluster must be a number of 2 to 8 blocks, but is 16 : i64}}
+lowlp.kernel @large_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 16)>, num_threads = 32 : i64, lowlp.cluster = 16 : i64} {
+  lowlp.return
+}
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op with clusters of 4 blocks: the grid must have one extent, a multiple of it, but is affine_map<(d0) -> (d0 * 2)>}}
+lowlp.kernel @uneven_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, lowlp.cluster = 4 : i64} {
+  lowlp.return
+}

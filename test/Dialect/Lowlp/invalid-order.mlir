@@ -139,3 +139,68 @@ lowlp.kernel @negative_divisor(%m: i32) attributes {grid = affine_map<(m) -> (m)
   %a = lowlp.alloc_global shape affine_map<(m) -> (m ceildiv -16)> : !lowlp.ptr<f32>
   lowlp.return
 }
+
+// -----
+
+lowlp.kernel @no_cluster() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  // expected-error @below {{'lowlp.exchange_in_cluster' op the kernel has no clusters}}
+  %a = lowlp.exchange_in_cluster %t : !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @parts_of_cluster() attributes {grid = affine_map<() -> (4)>, num_threads = 32 : i64, lowlp.cluster = 4 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  // expected-error @below {{'lowlp.exchange_in_cluster' op the first dimension must be the 4 blocks of the cluster, but is 2}}
+  %a = lowlp.exchange_in_cluster %t : !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @spread_parts() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x16xf32, spatial(2, 16)>
+  // expected-error @below {{'lowlp.exchange_in_cluster' op each thread must hold all parts, one behind the other, but the tile is '!lowlp.tile<2x16xf32, spatial(2, 16)>'}}
+  %a = lowlp.exchange_in_cluster %t : !lowlp.tile<2x16xf32, spatial(2, 16)>
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @part_of_word() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+  %zero = arith.constant 0.0 : f16
+  %t = lowlp.splat %zero : f16 -> !lowlp.tile<2x32xf16, local(2, 1).spatial(1, 32)>
+  // expected-error @below {{'lowlp.exchange_in_cluster' op a part must fill words of 32 bits in each thread, but 2 parts have 32 bits}}
+  %a = lowlp.exchange_in_cluster %t : !lowlp.tile<2x32xf16, local(2, 1).spatial(1, 32)>
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @other_shared() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  %s = lowlp.alloc_shared : !lowlp.shared<64xsi32>
+  // expected-error @below {{'lowlp.exchange_in_cluster' op must go through '!lowlp.shared<36xsi32>', but goes through '!lowlp.shared<64xsi32>'}}
+  %a = lowlp.exchange_in_cluster %t through %s : !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)> through !lowlp.shared<64xsi32>
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @exchange_in_loop() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'lowlp.exchange_in_cluster' op must not lie in a loop}}
+    %a = lowlp.exchange_in_cluster %t : !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  }
+  lowlp.return
+}

@@ -32,3 +32,16 @@ lowlp.kernel @order(%p: !lowlp.ptr<si32>, %m: i32) attributes {grid = affine_map
   lowlp.launch_dependents
   lowlp.return
 }
+
+// CHECK-LABEL: lowlp.kernel @cluster
+// CHECK-SAME: lowlp.cluster = 2
+lowlp.kernel @cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 4)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  %s = lowlp.alloc_shared : !lowlp.shared<36xsi32>
+  // CHECK: lowlp.exchange_in_cluster %{{.*}} : !lowlp.tile<2x32xf32, spatial(1, 32).local(2, 1)>
+  %a = lowlp.exchange_in_cluster %t : !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+  // CHECK: lowlp.exchange_in_cluster %{{.*}} through %{{.*}} : !lowlp.tile<2x32xf32, spatial(1, 32).local(2, 1)> through !lowlp.shared<36xsi32>
+  %b = lowlp.exchange_in_cluster %t through %s : !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)> through !lowlp.shared<36xsi32>
+  lowlp.return
+}

@@ -72,6 +72,22 @@ func.func @copy_wait() {
 
 // -----
 
-// expected-error @below {{expected ::lowlp::simt::MemorySpace to be one of: global, shared}}
+// expected-error @below {{expected ::lowlp::simt::MemorySpace to be one of: global, shared, cluster}}
 func.func private @space(!simt.ptr<constant>)
 // expected-error @above {{failed to parse}}
+
+// -----
+
+func.func @map_shared(%p: !simt.ptr<global>, %block: i32) {
+  // expected-error @below {{'simt.map_shared' op maps shared memory to that of the cluster, but maps '!simt.ptr<global>' to '!simt.ptr<cluster>'}}
+  %q = simt.map_shared %p, %block : !simt.ptr<global> -> !simt.ptr<cluster>
+  return
+}
+
+// -----
+
+func.func @store_async(%p: !simt.ptr<shared>, %q: !simt.ptr<cluster>, %v: vector<2xi32>, %at: i64) {
+  // expected-error @below {{'simt.store_async' op stores to, and arrives in, shared memory of the cluster, but is given '!simt.ptr<shared>'}}
+  simt.store_async %v, %q[%at] arrives %p[%at] : vector<2xi32>, !simt.ptr<cluster>, !simt.ptr<shared>
+  return
+}

@@ -4,6 +4,33 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ExpandClusters : Pass<"lowlp-expand-clusters", "::lowlp::KernelOp"> {
+  let summary = "let the blocks of clusters exchange tiles through global memory";
+  let description = [{
+    For targets without clusters that run blocks side by side: of a `lowlp.exchange_in_cluster` it makes a store to
+    memory that all blocks share, a barrier of the cluster's blocks by semaphores, and a load.
+
+    Guarantees: no `lowlp.exchange_in_cluster` is left, and the kernel has no `lowlp.cluster`. Blocks wait for others of
+    higher index, within their cluster, so that as many blocks as a cluster has must be able to run at a time.
+
+    Before:
+
+    ```mlir
+    %b = lowlp.exchange_in_cluster %a : !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
+    ```
+
+    After, for block `r` of the cluster that begins at block `first` of `n`:
+
+    ```mlir
+    %p = lowlp.alloc_global shape affine_map<() -> (2, n, 32)> : !lowlp.ptr<f32>
+    lowlp.store_global %a, %given[%r, %first, %c0] in_bounds : ...
+    // a barrier of the cluster
+    %b = lowlp.load_global %taken[%block, %c0, %c0] in_bounds : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
   let summary = "carry out by shared memory what warps cannot do alone";
   let description = [{
@@ -14,6 +41,8 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
 
     Through shared memory an element of fewer than 8 bits is a byte, unless both layouts have runs that fill whole
     bytes; of the orders of dimensions and of some paddings the one is taken that costs the fewest passes of the banks.
+
+    A `lowlp.exchange_in_cluster` gets its shared memory, which shares no bytes with other tiles.
 
     Guarantees: every `lowlp.convert_layout` that is left stays within warps, and so does every `lowlp.reduce`. New
     tiles are marked `scratch`, and `lowlp-plan-memory`, which must follow, sets the barrier between the loads of one use

@@ -225,6 +225,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     populateMbarrierPatterns(converter, patterns, *shared);
     populateBulkCopyPatterns(converter, patterns, *tensorMaps);
     populateAtomicPatterns(converter, patterns, widths);
+    populateClusterPatterns(converter, patterns);
     populateSemaphorePatterns(converter, patterns);
     populateWorkspacePatterns(converter, patterns, workspace);
     populateGatherPatterns(converter, patterns, widths);

@@ -26,6 +26,8 @@ void planAtomicWidths(mlir::Operation *root, AccessWidths &widths);
 void populateAtomicPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths);
+void populateClusterPatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
 void populateSemaphorePatterns(const mlir::TypeConverter &converter,
                                mlir::RewritePatternSet &patterns);
 void populateWorkspacePatterns(const mlir::TypeConverter &converter,

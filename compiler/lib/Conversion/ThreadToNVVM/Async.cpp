@@ -13,6 +13,7 @@
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -75,6 +76,22 @@ struct BarrierLowering : ConvertOpToLLVMPattern<simt::BarrierOp> {
     NVVM::BarrierOp::create(rewriter, op.getLoc(), TypeRange(), i32(1),
                             i32(op.getThreads()), NVVM::BarrierReductionAttr(),
                             Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// All warps come here whole. Without an order of memory, for which the arrival
+/// would wait until all stores to global memory are done too.
+struct ClusterBarrierLowering : ConvertOpToLLVMPattern<simt::ClusterBarrierOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::ClusterBarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto aligned = rewriter.getUnitAttr();
+    NVVM::ClusterArriveRelaxedOp::create(rewriter, op.getLoc(), aligned);
+    NVVM::ClusterWaitOp::create(rewriter, op.getLoc(), aligned);
     rewriter.eraseOp(op);
     return success();
   }
@@ -175,6 +192,33 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
                at + ";\n\t}");
     else
       ptx.emit("mbarrier.arrive.shared::cta.b64 _, " + at + ";");
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct StoreAsyncLowering : ConvertOpToLLVMPattern<simt::StoreAsyncOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::StoreAsyncOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Assembly ptx(rewriter, op.getLoc());
+    std::string to = ptx.address(adaptor.getBase(), adaptor.getOffset());
+    std::string barrier =
+        ptx.address(adaptor.getBarrier(), adaptor.getBarrierOffset());
+    int64_t count = op.getValue().getType().getNumElements();
+    SmallVector<std::string> words;
+    for (int64_t i = 0; i < count; ++i)
+      words.push_back(ptx.value32(LLVM::ExtractElementOp::create(
+          rewriter, op.getLoc(), adaptor.getValue(),
+          LLVM::ConstantOp::create(rewriter, op.getLoc(),
+                                   rewriter.getI64IntegerAttr(i)))));
+    std::string text = llvm::join(words, ", ");
+    ptx.emit("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes." +
+             (count > 1 ? "v" + std::to_string(count) + "." : std::string()) +
+             "b32 " + to + ", " + (count > 1 ? "{" + text + "}" : text) + ", " +
+             barrier + ";");
     rewriter.eraseOp(op);
     return success();
   }
@@ -303,7 +347,7 @@ struct CopyTensorLowering : ConvertOpToLLVMPattern<simt::CopyTensorOp> {
 
 void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
                                             RewritePatternSet &patterns) {
-  patterns.add<MbarrierInitLowering, MbarrierArriveLowering,
+  patterns.add<StoreAsyncLowering, MbarrierInitLowering, MbarrierArriveLowering,
                MbarrierWaitLowering, CopyBulkLowering, CopyBulkToGlobalLowering,
                CopyBulkWaitLowering, CopyTensorLowering>(converter);
   patterns.add<PlainLowering<simt::FenceMbarrierInitOp>>(
@@ -313,9 +357,9 @@ void lowlp::populateSimtAsyncToNVVMPatterns(const LLVMTypeConverter &converter,
       converter, "fence.proxy.async.shared::cta");
   patterns.add<PlainLowering<simt::CopyBulkCommitOp>>(
       converter, "cp.async.bulk.commit_group");
-  patterns.add<BarrierLowering, LeaveBarriersLowering, SetRegistersLowering,
-               TurnLowering<simt::TakeTurnOp>, TurnLowering<simt::GiveTurnOp>>(
-      converter);
+  patterns.add<BarrierLowering, ClusterBarrierLowering, LeaveBarriersLowering,
+               SetRegistersLowering, TurnLowering<simt::TakeTurnOp>,
+               TurnLowering<simt::GiveTurnOp>>(converter);
   patterns.add<PlainLowering<simt::WaitForDependenciesOp>>(
       converter, "griddepcontrol.wait");
   patterns.add<PlainLowering<simt::LaunchDependentsOp>>(

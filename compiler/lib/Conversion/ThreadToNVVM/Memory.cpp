@@ -55,6 +55,19 @@ struct SharedMemoryLowering : ConvertOpToLLVMPattern<simt::SharedMemoryOp> {
   }
 };
 
+struct MapSharedLowering : ConvertOpToLLVMPattern<simt::MapSharedOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(simt::MapSharedOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type type = getTypeConverter()->convertType(op.getType());
+    rewriter.replaceOpWithNewOp<NVVM::MapaOp>(op, type, adaptor.getOwn(),
+                                              adaptor.getBlock());
+    return success();
+  }
+};
+
 struct OffsetLowering : ConvertOpToLLVMPattern<simt::OffsetOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -202,7 +215,8 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
 
 void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,
                                              RewritePatternSet &patterns) {
-  patterns.add<SharedMemoryLowering, OffsetLowering, LoadLowering,
-               StoreLowering, CopyAsyncLowering, CopyAsyncCommitLowering,
-               CopyAsyncWaitLowering, AssertLowering>(converter);
+  patterns.add<SharedMemoryLowering, MapSharedLowering, OffsetLowering,
+               LoadLowering, StoreLowering, CopyAsyncLowering,
+               CopyAsyncCommitLowering, CopyAsyncWaitLowering, AssertLowering>(
+      converter);
 }

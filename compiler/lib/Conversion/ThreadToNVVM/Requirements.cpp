@@ -32,6 +32,10 @@ static Feature getRequiredFeature(simt::MmaOp mma) {
 /// What the lowering of `op` cannot do without.
 static Features getRequiredFeatures(Operation *op) {
   return TypeSwitch<Operation *, Features>(op)
+      .Case<simt::ClusterBarrierOp, simt::MapSharedOp>(
+          [](auto) -> Features { return {Feature::Cluster}; })
+      .Case<simt::StoreAsyncOp>(
+          [](auto) -> Features { return {Feature::StoreAsync}; })
       .Case<simt::CopyAsyncOp, simt::CopyAsyncCommitOp, simt::CopyAsyncWaitOp>(
           [](auto) -> Features { return {Feature::CopyAsync}; })
       .Case<simt::MbarrierInitOp, simt::FenceMbarrierInitOp>(

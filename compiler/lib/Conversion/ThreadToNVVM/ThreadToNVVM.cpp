@@ -14,6 +14,7 @@
 #include "Requirements.h"
 
 #include "lowlp/Conversion/Passes.h"
+#include "lowlp/IR/Lowlp.h"
 #include "lowlp/IR/Simt.h"
 #include "lowlp/Target/TargetInfo.h"
 
@@ -100,6 +101,19 @@ static void fixLaunchRegisters(LLVM::LLVMFuncOp kernel,
       builder.getI32IntegerAttr(static_cast<int32_t>(registers.getInt())));
 }
 
+/// Makes clusters of neighbouring blocks (PTX ISA, `.reqnctapercluster`).
+static void fixCluster(LLVM::LLVMFuncOp kernel, DictionaryAttr description) {
+  StringRef name = LowlpDialect::kClusterAttrName;
+  name.consume_front("lowlp.");
+  auto blocks = description.getAs<IntegerAttr>(name);
+  if (!blocks)
+    return;
+  Builder builder(kernel.getContext());
+  kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                  builder.getDenseI32ArrayAttr(
+                      {static_cast<int32_t>(blocks.getInt()), 1, 1}));
+}
+
 /// The description of a kernel; empty for another function.
 static DictionaryAttr findDescription(ModuleOp module, StringRef function) {
   auto kernels = module->getAttrOfType<DictionaryAttr>(kKernelsAttrName);
@@ -171,6 +185,7 @@ struct ConvertThreadToNVVM
             findDescription(module, function.getName());
         fixBlockSize(function);
         fixLaunchRegisters(function, description);
+        fixCluster(function, description);
         markTensorMaps(function, countTensorMaps(description));
         hoistAllocas(function);
       }

@@ -31,6 +31,9 @@ def LowlpDialect : Dialect {
     static constexpr ::llvm::StringLiteral kProducerAttrName = "lowlp.producer";
     /// Kernel attribute: a producer is a whole warpgroup, which gives its registers to the others.
     static constexpr ::llvm::StringLiteral kExchangeRegistersAttrName = "lowlp.exchange_registers";
+    /// Kernel attribute: how many neighbouring blocks are a cluster, 2 to 8 (PTX ISA, "Cluster of Cooperative Thread
+    /// Arrays"). The grid has one extent, a multiple of it.
+    static constexpr ::llvm::StringLiteral kClusterAttrName = "lowlp.cluster";
 
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;

@@ -22,7 +22,8 @@ def Lowlp_KernelOp : Lowlp_Op<"kernel", [
     Parameters are pointers (`!lowlp.ptr`), integers (`i32`, `i64`) and floats (`f32`). `grid` maps the integer
     parameters, in their order, to one to three extents; `num_threads` is the size of a block, a multiple of 32 up
     to 1024. A parameter may carry `lowlp.name`, pointers `lowlp.align` (bytes, a power of two), and integers
-    `lowlp.divisible_by`: promises that the run time checks at launch.
+    `lowlp.divisible_by`: promises that the run time checks at launch. `lowlp.cluster` makes so many neighbouring blocks a
+    cluster, which run at the same time.
 
     ```mlir
     lowlp.kernel @scale(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
@@ -43,6 +44,11 @@ def Lowlp_KernelOp : Lowlp_Op<"kernel", [
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// The most blocks that a cluster of any architecture may have (CUDA C++ Programming Guide, "Thread Block
+    /// Clusters").
+    static constexpr int64_t kMaxCluster = 8;
+    /// How many blocks are a cluster; 1 where there are none.
+    int64_t getCluster();
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     ::mlir::Region *getCallableRegion() { return &getBody(); }

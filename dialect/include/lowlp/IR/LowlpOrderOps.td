@@ -122,4 +122,37 @@ def Lowlp_AllocGlobalOp : Lowlp_Op<"alloc_global"> {
   let hasVerifier = 1;
 }
 
+def Lowlp_ExchangeInClusterOp : Lowlp_Op<"exchange_in_cluster", [
+    MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["parts", "result"]>]> {
+  let summary = "give each block of the cluster its part of a tile";
+  let description = [{
+    The first dimension counts the blocks of the cluster: block r gives part s to block s, and its result has at s what
+    block s gave to r. All blocks of the cluster come here, all threads of each, once: it does not lie in a loop. Every thread
+    holds all parts, one behind the other; a part fills whole words of 32 bits.
+
+    With a sum over the first dimension, each block has its part of the sum of all blocks, in the order of the blocks:
+
+    ```mlir
+    %parts = lowlp.exchange_in_cluster %t : !lowlp.tile<2x64x8xf32, local(2, 1, 1).spatial(1, 64, 1).local(1, 1, 8)>
+    %sum = lowlp.reduce sum %parts dim 0 : ...
+    ```
+
+    Lowers to `simt.store_async` into the shared memory of the other blocks, behind a `simt.cluster_barrier`, and a
+    `simt.mbarrier_wait`. `shared` is the memory for them and the mbarrier, which `lowlp-expand-exchanges` provides. For targets
+    without clusters `lowlp-expand-clusters` makes stores to global memory and semaphores of it.
+  }];
+  let arguments = (ins Lowlp_TileType:$parts, Optional<Lowlp_SharedType>:$shared);
+  let results = (outs Lowlp_TileType:$result);
+  let assemblyFormat = "$parts (`through` $shared^)? attr-dict `:` type($parts) (`through` type($shared)^)?";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Words of 32 bits that a thread holds of a part.
+    int64_t getWordsOfPart();
+    /// Words of all parts but its own, of all threads.
+    int64_t getTakenWords();
+    /// What `shared` is: those words, and 4 for an mbarrier.
+    SharedType getNeededShared();
+  }];
+}
+
 #endif // LOWLP_IR_LOWLPORDEROPS_TD

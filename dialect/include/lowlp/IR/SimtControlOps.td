@@ -62,6 +62,19 @@ def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "`threads` $threads attr-dict";
 }
 
+def Simt_ClusterBarrierOp : Simt_Op<"cluster_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until all blocks of the cluster are here";
+  let description = [{
+    All threads of theirs that have not ended (PTX ISA, `barrier.cluster`). It orders no memory, but that mbarriers behind a
+    `simt.fence_mbarrier_init` are there for all. As `simt.map_shared` it has no lowering to the CPU.
+
+    ```mlir
+    simt.cluster_barrier
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Simt_WaitForDependenciesOp : Simt_Op<"wait_for_dependencies", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait for the launch before this one";
   let description = [{

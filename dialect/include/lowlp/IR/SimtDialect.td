@@ -28,14 +28,18 @@ def SimtDialect : Dialect {
 class Simt_Op<string mnemonic, list<Trait> traits = []> : Op<SimtDialect, mnemonic, traits>;
 
 def Simt_MemorySpace : I32EnumAttr<"MemorySpace", "a memory space of the GPU", [
-    I32EnumAttrCase<"Global", 1, "global">, I32EnumAttrCase<"Shared", 3, "shared">]> {
+    I32EnumAttrCase<"Global", 1, "global">, I32EnumAttrCase<"Shared", 3, "shared">,
+    I32EnumAttrCase<"Cluster", 7, "cluster">]> {
   let cppNamespace = "::lowlp::simt";
 }
 
 def Simt_PtrType : TypeDef<SimtDialect, "Ptr"> {
   let mnemonic = "ptr";
   let summary = "an address in global or shared memory";
-  let description = [{ Untyped; offsets from it count bytes. Example: `!simt.ptr<global>`. }];
+  let description = [{
+    Untyped; offsets from it count bytes. `cluster` is shared memory of any block of the cluster. Example:
+    `!simt.ptr<global>`.
+  }];
   let parameters = (ins EnumParameter<Simt_MemorySpace>:$space);
   let assemblyFormat = "`<` $space `>`";
 }

@@ -20,6 +20,22 @@ def Simt_SharedMemoryOp : Simt_Op<"shared_memory", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Simt_MapSharedOp : Simt_Op<"map_shared", [Pure]> {
+  let summary = "the same place in another block's shared memory";
+  let description = [{
+    Of the block of the cluster that has the number `block` (PTX ISA, `mapa`). Clusters are expanded before the program
+    of one thread for targets without them, the CPU among these, so this op has no lowering there.
+
+    ```mlir
+    %q = simt.map_shared %p, %block : !simt.ptr<shared> -> !simt.ptr<cluster>
+    ```
+  }];
+  let arguments = (ins Simt_PtrType:$own, I32:$block);
+  let results = (outs Simt_PtrType:$address);
+  let assemblyFormat = "$own `,` $block attr-dict `:` type($own) `->` type($address)";
+  let hasVerifier = 1;
+}
+
 def Simt_OffsetOp : Simt_Op<"offset", [Pure, AllTypesMatch<["base", "address"]>]> {
   let summary = "the address a number of bytes past another";
   let description = [{
@@ -68,6 +84,25 @@ def Simt_StoreOp : Simt_Access<"store", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Simt_Data:$value, Simt_PtrType:$base, I64:$offset, I64Attr:$align);
   let assemblyFormat = "$value `,` $base `[` $offset `]` `align` $align attr-dict `:` type($value) `,` type($base)";
+}
+
+def Simt_StoreAsyncOp : Simt_Op<"store_async", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "begin to store words in another block's shared memory";
+  let description = [{
+    1, 2 or 4 words of 32 bits, whose bytes count at an mbarrier of the same block: who waits there for its phase sees
+    them (PTX ISA, `st.async`). As `simt.map_shared` it has no lowering to the CPU.
+
+    ```mlir
+    simt.store_async %v, %p[%offset] arrives %p[%barrier] : vector<4xi32>, !simt.ptr<cluster>, !simt.ptr<cluster>
+    ```
+  }];
+  let arguments = (ins VectorOfLengthAndType<[1, 2, 4], [I32]>:$value, Simt_PtrType:$base, I64:$offset,
+      Simt_PtrType:$barrier, I64:$barrier_offset);
+  let assemblyFormat = [{
+    $value `,` $base `[` $offset `]` `arrives` $barrier `[` $barrier_offset `]` attr-dict `:` type($value) `,` type($base)
+    `,` type($barrier)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // LOWLP_IR_SIMTMEMORYOPS_TD

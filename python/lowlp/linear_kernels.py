@@ -82,5 +82,6 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
     if not schedule.stages:
         fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
     elif not schedule.warpgroups:
-        del fields["scales_on"], fields["under_way"], fields["column_tiles"]
+        for name in ("scales_on", "under_way", "column_tiles", "cluster"):
+            del fields[name]
     return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

@@ -97,8 +97,12 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
         drafts = itertools.chain(drafts, _wide(spec, rows), _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
-        if draft.warpgroups and not fills(spec, draft, rows, device.multiprocessors):
-            continue
+        if draft.warpgroups:
+            # Tiles are shared only where blocks with one each would not do.
+            alone = dataclasses.replace(draft, share_tiles=False)
+            is_shared = draft.share_tiles and draft.cluster == 1
+            if fills(spec, alone, rows, device.multiprocessors) == is_shared:
+                continue
         if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and fits(spec, draft, device):
             yield fitted(spec, draft, device)
 
@@ -158,7 +162,8 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block, _SHARINGS)
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles), sharing in divisions:
         share_tiles, cluster = sharing
-        if warpgroups == 1 and (cluster == 1 or not producer):
+        if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
+            # Nothing multiplies while one alone decodes; that is worth it only for tiles of few sums.
             continue
         is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
         if rows < 128 and steps == 8 and not is_small:

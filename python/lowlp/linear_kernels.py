@@ -32,7 +32,7 @@ def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKerne
 
 
 def last_arguments(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> tuple[int, ...]:
-    """What the kernel takes behind the row stride of x: with stages, the number of blocks that share the work."""
+    """What the kernel takes behind the row stride of x: with stages, the number of blocks or clusters."""
     if not schedule.stages:
         return ()
     return (blocks_for(spec, schedule, m, multiprocessors),)

@@ -15,7 +15,7 @@ from .errors import LowlpTypeError, LowlpValueError
 from .host_array import AnyArray, as_host_array, as_torch_tensor
 from .kernels.linear import linear_kernel
 from .kernels.linear_operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, spec_for
-from .kernels.linear_schedules import schedule_for
+from .kernels.linear_schedules import ANY_ROWS, CLASSES, class_of, schedule_for
 from .kernels.linear_spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, Schedule, check_weight, table_bits
 from .linear_kernels import cpu_kernel, last_arguments, notes_of
 from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
@@ -129,7 +129,8 @@ def compile_linear(
 
     The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, the table and the number
     by which sums are multiplied for it (`table_entries`), scale2, bias, residual, y, m, the row stride of x and that of
-    the residual, and, where its schedule has stages, how many blocks share the work, in this order, without those it
+    the residual, and, where its schedule has stages, how many blocks share the work (of a schedule without shared tiles
+    or with clusters, how many tiles y has: `lowlp.kernels.linear_shares.blocks_for`), in this order, without those it
     does not have; x and the residual are 16-byte aligned and their strides multiples of 8. Weights of gate and up are
     packed apart, each padded to whole units, and lie one behind the other.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
@@ -170,7 +171,10 @@ def compile_linear(
         dependent_launch=bool(dependent_launch),
     )
     if schedule is None:
-        schedule = schedule_for(spec, meant_for[1] if meant_for else _INT32_MAX, check_arch(target))
+        rows_meant = meant_for[1] if meant_for else ANY_ROWS
+        if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
+            rows_meant = ANY_ROWS
+        schedule = schedule_for(spec, rows_meant, check_arch(target))
     return compile(linear_kernel(spec, schedule), target, notes=notes_of(spec, schedule, meant_for))
 
 

@@ -116,14 +116,35 @@ def test_an_exchange_needs_a_cluster_and_parts() -> None:
     with pytest.raises(ll.KernelTypeError, match="parts: "):
         compile_cpu(number)
 
-    @lowlp.kernel(grid=(2,), num_threads=32)
-    def repeated(x: ll.pointer("f32")) -> None:
+    def repeated(x):  # type: ignore[no-untyped-def]
         tile = ll.full(0.0, "f32", layout=lowlp.local(2, 1).spatial(1, 32))
         for _ in ll.range(3):
-            tile = ll.exchange_in_cluster(tile)
+            ll.exchange_in_cluster(tile)
 
-    with pytest.raises(ll.VerificationError, match=r"no clusters|loop"):
-        compile_cpu(repeated)
+    kernel = ll.make_kernel(
+        repeated, name="repeated", parameters={"x": ll.pointer("f32")}, grid=(2,), num_threads=32, cluster=2
+    )
+    with pytest.raises(ll.VerificationError, match="must not lie in a loop"):
+        compile_cpu(kernel)
+
+
+def test_a_cluster_needs_an_architecture_with_clusters_without_an_exchange_too() -> None:
+    def nothing(x):  # type: ignore[no-untyped-def]
+        pass
+
+    kernel = ll.make_kernel(
+        nothing, name="nothing", parameters={"x": ll.pointer("f32")}, grid=(2,), num_threads=32, cluster=2
+    )
+    with pytest.raises(LowlpError, match=r"barrier\.cluster"):
+        lowlp.compile(kernel, "sm_80")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_that_lie_across_windows_of_blocks_end(seed: int) -> None:
+    x = np.random.default_rng(2).integers(0, 9, (11, 7, 7, 1, 64)).astype(np.float32)
+    y = np.zeros_like(x)
+    compile_cpu(exchanging(7, "f32", 1))(x, y, 11, workers=1, seed=seed)
+    np.testing.assert_array_equal(y, wanted_of(x))
 
 
 def test_the_machine_code_stores_to_other_blocks() -> None:

@@ -86,6 +86,7 @@ SCHEDULES = {
     "producer": Schedule(8, 2, stages=3, row_tiles=2),
     "whole tiles": Schedule(8, 2, stages=3, row_tiles=2, share_tiles=False),
     "wide": Schedule(32, stages=3, warpgroups=1, row_tiles=2, steps=2),
+    "cluster": Schedule(32, stages=3, warpgroups=1, row_tiles=2, steps=2, cluster=2),
 }
 
 
@@ -127,7 +128,8 @@ def test_linear_gives_the_same(name: str, target: str) -> None:
     for dependent in (False, True):
         spec = LinearSpec(**{**vars(spec_for(qw, "f16", "f32", aligned=True)), "dependent_launch": dependent})
         y = np.full((7, 200), np.nan, np.float32)
-        blocks = 3 if SCHEDULES[name].share_tiles else -(-200 // SCHEDULES[name].rows)
+        has_tile = SCHEDULES[name].cluster > 1 or not SCHEDULES[name].share_tiles
+        blocks = -(-200 // SCHEDULES[name].rows) if has_tile else 3
         compiler.compile_cpu(linear_kernel(spec, SCHEDULES[name]), target)(
             x, *host_operands(qw, "f16"), y, 7, 512, blocks
         )

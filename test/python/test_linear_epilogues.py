@@ -19,6 +19,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels import linear_epilogues
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_shares import tiles_of
 from lowlp.kernels.linear_spec import EPILOGUES, LinearSpec, Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
@@ -175,6 +176,7 @@ SCHEDULES = {
     "slices": Schedule(16, 1, stages=3, row_tiles=4, slices=2, steps=2),
     "wide": Schedule(32, stages=3, warpgroups=1, row_tiles=1, steps=2, producer=False),
     "two parts": Schedule(32, stages=2, warpgroups=2, row_tiles=2, steps=2, scales_on="weights"),
+    "cluster": Schedule(32, stages=2, warpgroups=2, row_tiles=1, steps=2, cluster=2),
 }
 # Fewer than there are tiles, and no divisor of the stages, so that blocks share some.
 BLOCKS = 3
@@ -197,7 +199,8 @@ def run(
     y = np.full((x.shape[0], spec.columns_of_y), np.nan, TYPES[out])
     strides = [array.strides[0] // array.itemsize for array in (x, residual) if array is not None]
     parts = [part for part in (bias, residual) if part is not None]
-    last = [BLOCKS] if schedule.stages else []
+    blocks = tiles_of(spec, schedule, x.shape[0]) if schedule.cluster > 1 else BLOCKS
+    last = [blocks] if schedule.stages else []
     kernel(x, *host_operands(qw, "f16", epilogue), *parts, y, x.shape[0], *strides, *last)
     return y
 
@@ -208,7 +211,7 @@ def doubled(schedule: Schedule) -> Schedule:
 
 
 @pytest.mark.parametrize(
-    ("name", "epilogue"), list(zip(SCHEDULES, ["relu", "gelu", "silu", "gelu_tanh", "gelu"], strict=True))
+    ("name", "epilogue"), list(zip(SCHEDULES, ["relu", "gelu", "silu", "gelu_tanh", "gelu", "silu"], strict=True))
 )
 def test_an_epilogue_is_a_function_of_the_sums(name: str, epilogue: str) -> None:
     qw = small_weights(Config("int4", 128), 203, 512)

@@ -12,7 +12,7 @@ from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_estimates import estimated_us
 from lowlp.kernels.linear_fit import fitted, table_bytes
-from lowlp.kernels.linear_schedules import CLASSES, candidates, schedule_for
+from lowlp.kernels.linear_schedules import ANY_ROWS, CLASSES, candidates, schedule_for
 from lowlp.kernels.linear_shares import blocks_for, tiles_of
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.kernels.linear_streaming import can_stream
@@ -138,3 +138,14 @@ def test_blocks_with_a_tile_each_come_in_several_waves_for_many_rows_only() -> N
         return max(tiles_of(SPEC, found, rows) // found.blocks_per_sm for found in whole)
 
     assert most(128) <= 132 < most(1024)
+
+
+def test_many_rows_share_tiles_where_a_tile_each_would_leave_much_of_a_wave_idle() -> None:
+    spec = LinearSpec(4096, 4096, "int4", 128, aligned=True)
+    at_most = schedule_for(spec, 1024)
+    assert not at_most.share_tiles
+    for m in (257, 1025):
+        schedule = schedule_for(spec, m)
+        blocks = blocks_for(spec, schedule, m, 132) * schedule.cluster
+        assert schedule.share_tiles and blocks >= 100, m
+    assert schedule_for(spec, ANY_ROWS).share_tiles and schedule_for(spec, ANY_ROWS).cluster == 1

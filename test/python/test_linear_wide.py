@@ -241,6 +241,17 @@ def test_clusters_and_blocks_have_tiles(schedule: Schedule, k: int) -> None:
     assert error_of(y, wanted) < 5e-4
 
 
+@pytest.mark.parametrize(
+    ("weight", "options"),
+    [("uint4", {"zero_point": True}), ("int8", {}), ("int1", {}), (None, {"lut": lowlp.nf(4)})],
+    ids=str,
+)
+def test_clusters_of_codecs(weight: str | None, options: dict[str, Any]) -> None:
+    schedule = wide(32, warpgroups=2, scales_on="weights", cluster=2)
+    y, wanted, _ = run(schedule, weights(200, 512, weight, **options), 40)
+    assert error_of(y, wanted) < 5e-4
+
+
 def test_columns_side_by_side_are_for_warpgroups() -> None:
     spec = LinearSpec(128, 512, "int4", 128, aligned=True)
     linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1))

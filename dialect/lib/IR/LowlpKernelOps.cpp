@@ -100,16 +100,15 @@ static LogicalResult verifyCluster(KernelOp kernel) {
   Attribute cluster = kernel->getAttr(LowlpDialect::kClusterAttrName);
   if (!cluster)
     return success();
-  auto blocks = dyn_cast<IntegerAttr>(cluster);
-  if (!blocks || blocks.getInt() < 2 || blocks.getInt() > KernelOp::kMaxCluster)
+  std::optional<int64_t> blocks = getPromise(cluster);
+  if (!blocks || *blocks < 2 || *blocks > KernelOp::kMaxCluster)
     return kernel.emitOpError()
            << LowlpDialect::kClusterAttrName << " must be a number of 2 to "
            << KernelOp::kMaxCluster << " blocks, but is " << cluster;
   AffineMap grid = kernel.getGrid();
-  if (grid.getNumResults() != 1 ||
-      !grid.getResult(0).isMultipleOf(blocks.getInt()))
+  if (grid.getNumResults() != 1 || !grid.getResult(0).isMultipleOf(*blocks))
     return kernel.emitOpError("with clusters of ")
-           << blocks.getInt()
+           << *blocks
            << " blocks: the grid must have one extent, a multiple of it, but "
               "is "
            << AffineMapAttr::get(grid);

@@ -62,11 +62,9 @@ LogicalResult MapSharedOp::verify() {
 }
 
 LogicalResult StoreAsyncOp::verify() {
-  for (PtrType type : {getBase().getType(), getBarrier().getType()})
-    if (type.getSpace() != MemorySpace::Cluster)
-      return emitOpError("stores to, and arrives in, shared memory of the "
-                         "cluster, but is given ")
-             << type;
+  if (getBase().getType().getSpace() != MemorySpace::Cluster)
+    return emitOpError("stores to shared memory of the cluster, but is given ")
+           << getBase().getType();
   return success();
 }
 

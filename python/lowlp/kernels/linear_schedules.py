@@ -30,6 +30,10 @@ from .linear_wide import can_go_wide
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
 
+ANY_ROWS: Final = (1 << 31) - 1
+"""For kernels that are compiled for any m."""
+_CLEARLY: Final = 0.9
+"""An estimate less than this part of another is believed."""
 _FEW: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
 _COLUMNS: Final = (8, 16, 32, 64, 128)
@@ -67,7 +71,22 @@ def schedule_for(spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant
         return _plain(spec, m)
     if batch_invariant:
         found = dataclasses.replace(found, share_tiles=False)
+    if rows == CLASSES[-1]:
+        found = _sharing_for(spec, found, m, arch)
     return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, arch)
+
+
+def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Schedule:
+    """Of the last class, whose m are many: the division, or the one with shared tiles where that is clearly better by
+    estimate. A tile for each block or cluster may leave much of a wave idle, which shared tiles fill for every m."""
+    shared = dataclasses.replace(division, share_tiles=True, cluster=1)
+    device = device_like(arch)
+    if not division.warpgroups or shared == division:
+        return division
+    if m == ANY_ROWS:
+        return shared
+    us = [estimated_us(spec, fitted(spec, form, device), m, device) for form in (division, shared)]
+    return shared if us[1] < _CLEARLY * us[0] else division
 
 
 def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a") -> Schedule:
@@ -245,7 +264,11 @@ def _of_entry(spec: LinearSpec, entry: dict[str, Any], arch: str) -> Schedule | 
         return None
     measured = Schedule(**{"columns": min(entry["m"], _COLUMNS[-1]), **entry["schedule"]})
     schedule = _for_products(spec, measured, entry["m"], arch)
-    return schedule if schedule and schedule.stage_k <= spec.k and fills(spec, schedule, entry["m"]) else None
+    return (
+        schedule
+        if schedule and schedule.stage_k * schedule.cluster <= spec.k and fills(spec, schedule, entry["m"])
+        else None
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -220,5 +220,5 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and spec.table in ("", "tensor")
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
         and can_leave_parts(spec, schedule)
-        and schedule.column_tiles == 1
+        and schedule.column_tiles == schedule.cluster == 1
     )

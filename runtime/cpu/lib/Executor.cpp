@@ -30,6 +30,10 @@ int64_t chooseWindowSize(int64_t numThreads) {
   return std::min<int64_t>(16, maxStacks / 2 / numThreads);
 }
 
+/// So many blocks may wait for others of their cluster in windows before: of a
+/// cluster of at most 8 one has not started.
+constexpr int64_t maxWaitingOfCluster = 7;
+
 /// The state that the workers of one launch share.
 class Launch {
 public:
@@ -37,7 +41,9 @@ public:
          int64_t numWorkers)
       : schedule(
             BlockOrder(numBlocks, chooseWindowSize(numThreads), config.seed),
-            numBlocks, std::max(numWorkers, chooseWindowSize(numThreads))),
+            numBlocks,
+            std::max(numWorkers,
+                     chooseWindowSize(numThreads) + maxWaitingOfCluster)),
         state(config, schedule) {
     if (!state.memory.isValid())
       schedule.fail(-1, "launch: no memory for the checks of races and "

@@ -13,10 +13,10 @@
 // CHECK: simt.cluster_barrier
 // CHECK: scf.if
 // CHECK: %[[FIRST:.*]] = simt.map_shared %[[OWN]], %c0_i32 : <shared> -> <cluster>
-// CHECK: simt.store_async %{{.*}}, %[[FIRST]][%{{.*}}] arrives %[[FIRST]][%c512_i64] : vector<4xi32>
+// CHECK: simt.store_async %{{.*}}, %[[FIRST]][%{{.*}}] arrives[%c512_i64] : vector<4xi32>
 // CHECK: scf.if
 // CHECK: %[[SECOND:.*]] = simt.map_shared %[[OWN]], %c1_i32 : <shared> -> <cluster>
-// CHECK: simt.store_async %{{.*}}, %[[SECOND]][%{{.*}}] arrives %[[SECOND]][%c512_i64] : vector<4xi32>
+// CHECK: simt.store_async %{{.*}}, %[[SECOND]][%{{.*}}] arrives[%c512_i64] : vector<4xi32>
 // CHECK: simt.mbarrier_wait %[[OWN]][%c512_i64] parity %c0_i32
 // CHECK-COUNT-2: simt.load %[[OWN]][%{{.*}}] align 16 : <shared> -> vector<4xi32>
 // CHECK-NOT: simt.load

@@ -1,6 +1,7 @@
 // RUN: lowlp-opt %s --lowlp-convert-thread-to-nvvm=arch=sm_90 | FileCheck %s
 // RUN: not lowlp-opt %s --lowlp-convert-thread-to-nvvm=arch=sm_89 2>&1 | FileCheck %s --check-prefix=WITHOUT
 
+// WITHOUT: 'gpu.func' op {{.*}}barrier.cluster
 // WITHOUT: 'simt.map_shared' op {{.*}}barrier.cluster
 // WITHOUT: 'simt.store_async' op {{.*}}st.async
 // WITHOUT: 'simt.cluster_barrier' op {{.*}}barrier.cluster
@@ -18,7 +19,7 @@ module attributes {gpu.container_module} {
       // CHECK: %[[TO:.*]] = llvm.getelementptr %[[OTHER]]
       // CHECK: %[[BARRIER:.*]] = llvm.getelementptr %[[OTHER]]
       // CHECK: llvm.inline_asm {{.*}}"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [$0], {$2, $3, $4, $5}, [$1];", "l,l,r,r,r,r,~{memory}" %[[TO]], %[[BARRIER]],
-      simt.store_async %v, %other[%zero] arrives %other[%bytes] : vector<4xi32>, !simt.ptr<cluster>, !simt.ptr<cluster>
+      simt.store_async %v, %other[%zero] arrives [%bytes] : vector<4xi32>, !simt.ptr<cluster>
       // CHECK: nvvm.cluster.arrive.relaxed {aligned}
       // CHECK-NEXT: nvvm.cluster.wait {aligned}
       simt.cluster_barrier

@@ -160,3 +160,10 @@ lowlp.kernel @large_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 1
 lowlp.kernel @uneven_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, lowlp.cluster = 4 : i64} {
   lowlp.return
 }
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op lowlp.cluster must be a number of 2 to 8 blocks, but is 2 : si64}}
+lowlp.kernel @signed_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, lowlp.cluster = 2 : si64} {
+  lowlp.return
+}

@@ -86,8 +86,8 @@ func.func @map_shared(%p: !simt.ptr<global>, %block: i32) {
 
 // -----
 
-func.func @store_async(%p: !simt.ptr<shared>, %q: !simt.ptr<cluster>, %v: vector<2xi32>, %at: i64) {
-  // expected-error @below {{'simt.store_async' op stores to, and arrives in, shared memory of the cluster, but is given '!simt.ptr<shared>'}}
-  simt.store_async %v, %q[%at] arrives %p[%at] : vector<2xi32>, !simt.ptr<cluster>, !simt.ptr<shared>
+func.func @store_async(%p: !simt.ptr<shared>, %v: vector<2xi32>, %at: i64) {
+  // expected-error @below {{'simt.store_async' op stores to shared memory of the cluster, but is given '!simt.ptr<shared>'}}
+  simt.store_async %v, %p[%at] arrives [%at] : vector<2xi32>, !simt.ptr<shared>
   return
 }

@@ -11,7 +11,7 @@ def ExpandClusters : Pass<"lowlp-expand-clusters", "::lowlp::KernelOp"> {
     memory that all blocks share, a barrier of the cluster's blocks by semaphores, and a load.
 
     Guarantees: no `lowlp.exchange_in_cluster` is left, and the kernel has no `lowlp.cluster`. Blocks wait for others of
-    higher index, within their cluster, so that as many blocks as a cluster has must be able to run at a time.
+    higher index, within their cluster, which the CPU executor makes room for.
 
     Before:
 
@@ -22,7 +22,7 @@ def ExpandClusters : Pass<"lowlp-expand-clusters", "::lowlp::KernelOp"> {
     After, for block `r` of the cluster that begins at block `first` of `n`:
 
     ```mlir
-    %p = lowlp.alloc_global shape affine_map<() -> (2, n, 32)> : !lowlp.ptr<f32>
+    %p = lowlp.alloc_global shape affine_map<() -> (n, 2, 32)> : !lowlp.ptr<f32>
     lowlp.store_global %a, %given[%r, %first, %c0] in_bounds : ...
     // a barrier of the cluster
     %b = lowlp.load_global %taken[%block, %c0, %c0] in_bounds : ...

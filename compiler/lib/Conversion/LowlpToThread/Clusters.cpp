@@ -17,6 +17,7 @@
 // memory too.
 //
 //===----------------------------------------------------------------------===//
+#include "Chunks.h"
 #include "Order.h"
 
 #include "lowlp/IR/Simt.h"
@@ -100,14 +101,8 @@ private:
   }
 
   void makeMbarrier() {
-    Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
-    Value isFirst =
-        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, thread,
-                              arith::ConstantIndexOp::create(rewriter, loc, 0));
-    auto branch =
-        scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointToStart(branch.thenBlock());
+    enterFirstThread(rewriter, loc);
     Value offset = constant(takenBytes);
     simt::MbarrierInitOp::create(rewriter, loc, shared, offset, /*arrivals=*/1,
                                  /*by_warps=*/false);
@@ -144,7 +139,7 @@ private:
     for (int64_t i = 0; i < words / width; ++i)
       simt::StoreAsyncOp::create(
           rewriter, loc, slice(part, i * width, width), base,
-          create<arith::AddIOp>(offset, constant(i * planeBytes)), base,
+          create<arith::AddIOp>(offset, constant(i * planeBytes)),
           constant(takenBytes));
   }
 

@@ -205,8 +205,7 @@ struct StoreAsyncLowering : ConvertOpToLLVMPattern<simt::StoreAsyncOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Assembly ptx(rewriter, op.getLoc());
     std::string to = ptx.address(adaptor.getBase(), adaptor.getOffset());
-    std::string barrier =
-        ptx.address(adaptor.getBarrier(), adaptor.getBarrierOffset());
+    std::string barrier = ptx.address(adaptor.getBase(), adaptor.getBarrier());
     int64_t count = op.getValue().getType().getNumElements();
     SmallVector<std::string> words;
     for (int64_t i = 0; i < count; ++i)

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Requirements.h"
 
+#include "lowlp/IR/Lowlp.h"
 #include "lowlp/IR/Simt.h"
 #include "lowlp/Target/TargetInfo.h"
 
@@ -90,7 +91,9 @@ LogicalResult lowlp::verifyRequirements(gpu::GPUModuleOp module,
                                         const TargetInfo &target) {
   LogicalResult result = success();
   for (auto kernel : module.getOps<gpu::GPUFuncOp>())
-    if (failed(verifySharedMemory(kernel, target)))
+    if (failed(verifySharedMemory(kernel, target)) ||
+        (kernel->hasAttr(LowlpDialect::kClusterAttrName) &&
+         failed(target.require(kernel, Feature::Cluster))))
       result = failure();
   module.walk([&](Operation *op) {
     for (Feature feature : getRequiredFeatures(op))

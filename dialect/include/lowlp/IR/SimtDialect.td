@@ -15,7 +15,8 @@ def SimtDialect : Dialect {
   let description = [{
     `simt` is the part of the thread level that upstream dialects lack; it stands next to `gpu`, `scf`, `arith`,
     `math` and `vector`. Every op has two lowerings, side by side: `lowlp-convert-thread-to-nvvm` and
-    `lowlp-convert-thread-to-cpu`. Memory accesses are ops of this dialect so that the CPU target can check each one
+    `lowlp-convert-thread-to-cpu`; but ops of clusters have the first alone, since `lowlp-expand-clusters` leaves none to
+    the CPU. Memory accesses are ops of this dialect so that the CPU target can check each one
     and name where it came from.
   }];
   let useDefaultTypePrinterParser = 1;

@@ -89,19 +89,15 @@ def Simt_StoreOp : Simt_Access<"store", [MemoryEffects<[MemWrite]>]> {
 def Simt_StoreAsyncOp : Simt_Op<"store_async", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "begin to store words in another block's shared memory";
   let description = [{
-    1, 2 or 4 words of 32 bits, whose bytes count at an mbarrier of the same block: who waits there for its phase sees
-    them (PTX ISA, `st.async`). As `simt.map_shared` it has no lowering to the CPU.
+    1, 2 or 4 words of 32 bits, whose bytes count at the mbarrier `barrier` bytes past the same base: who waits there for
+    its phase sees them (PTX ISA, `st.async`). As `simt.map_shared` it has no lowering to the CPU.
 
     ```mlir
-    simt.store_async %v, %p[%offset] arrives %p[%barrier] : vector<4xi32>, !simt.ptr<cluster>, !simt.ptr<cluster>
+    simt.store_async %v, %p[%offset] arrives [%barrier] : vector<4xi32>, !simt.ptr<cluster>
     ```
   }];
-  let arguments = (ins VectorOfLengthAndType<[1, 2, 4], [I32]>:$value, Simt_PtrType:$base, I64:$offset,
-      Simt_PtrType:$barrier, I64:$barrier_offset);
-  let assemblyFormat = [{
-    $value `,` $base `[` $offset `]` `arrives` $barrier `[` $barrier_offset `]` attr-dict `:` type($value) `,` type($base)
-    `,` type($barrier)
-  }];
+  let arguments = (ins VectorOfLengthAndType<[1, 2, 4], [I32]>:$value, Simt_PtrType:$base, I64:$offset, I64:$barrier);
+  let assemblyFormat = "$value `,` $base `[` $offset `]` `arrives` `[` $barrier `]` attr-dict `:` type($value) `,` type($base)";
   let hasVerifier = 1;
 }
 

@@ -30,8 +30,9 @@ def tiles_of(spec: LinearSpec, schedule: Schedule, m: int) -> int:
 
 def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
     """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
-    none is shared; or a few less, by which tiles are cut into equal parts, so that no block has parts of two. Where tiles
-    are not shared, or there are clusters: exactly one block, or cluster, for each tile. Raises `LowlpValueError` where kernels, which count stages in 31 bits, cannot count them all."""
+    none is shared; or a few less, by which tiles are cut into equal parts, so that no block has parts of two. Where
+    tiles are not shared, or there are clusters: exactly one block, or cluster, for each tile. Raises `LowlpValueError`
+    where kernels, which count stages in 31 bits, cannot count them all."""
     tiles = tiles_of(spec, schedule, m)
     stages = tiles * -(-spec.k // schedule.stage_k)
     if max(stages, tiles * schedule.cluster) > _MOST_STAGES:

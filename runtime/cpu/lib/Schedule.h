@@ -9,9 +9,9 @@
 // included. So a program in which blocks wait only for blocks of lower index
 // always comes to an end: all blocks below the lowest unfinished one are done,
 // so nothing keeps that one from running if it has started, and if it has not,
-// those in flight are others of its window, which leave room for it. Blocks of a
-// cluster also wait for others of up to 7 higher indices; so as many more may be
-// in flight.
+// those in flight are others of its window, which leave room for it. Blocks of
+// a cluster also wait for others of up to 7 higher indices; so as many more may
+// be in flight.
 //
 // A worker that can neither start a block nor go on with one sleeps. When all
 // do, and no word that a block waits for has the value it waits for, that is a

@@ -1,4 +1,4 @@
-"""`linear` compiled for sm_80, by `mma.sync` and `cp.async` alone, on whatever GPU there is: the driver takes its PTX."""
+"""`linear` compiled for sm_80, by `mma.sync` and `cp.async` alone, on whatever GPU there is, from its PTX."""
 
 from __future__ import annotations
 

@@ -285,8 +285,8 @@ TEST(CPUSemaphore, waitingForABlockThatCannotStart) {
   };
   expectReport(kernel, 60,
                {"deadlock: no block can go on; block (",
-                "and 8 more blocks; "
-                "44 of 60 blocks have not started: a block may only wait for "
+                "and 15 more blocks; "
+                "37 of 60 blocks have not started: a block may only wait for "
                 "blocks of lower index"});
   expectReport(kernel, 16, {}); // these all fit
 }

@@ -81,7 +81,8 @@ def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Sch
     estimate. A tile for each block or cluster may leave much of a wave idle, which shared tiles fill for every m."""
     shared = dataclasses.replace(division, share_tiles=True, cluster=1)
     device = device_like(arch)
-    if not division.warpgroups or shared == division:
+    if not division.warpgroups or shared == division or m == CLASSES[-1]:
+        # What was measured was so with this many rows.
         return division
     if m == ANY_ROWS:
         return shared

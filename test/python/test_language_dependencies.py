@@ -128,8 +128,7 @@ def test_linear_gives_the_same(name: str, target: str) -> None:
     for dependent in (False, True):
         spec = LinearSpec(**{**vars(spec_for(qw, "f16", "f32", aligned=True)), "dependent_launch": dependent})
         y = np.full((7, 200), np.nan, np.float32)
-        has_tile = SCHEDULES[name].cluster > 1 or not SCHEDULES[name].share_tiles
-        blocks = -(-200 // SCHEDULES[name].rows) if has_tile else 3
+        blocks = -(-200 // SCHEDULES[name].rows) if SCHEDULES[name].has_tile_each else 3
         compiler.compile_cpu(linear_kernel(spec, SCHEDULES[name]), target)(
             x, *host_operands(qw, "f16"), y, 7, 512, blocks
         )

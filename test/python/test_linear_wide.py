@@ -50,8 +50,7 @@ def run(
     assert can_go_wide(spec, schedule)
     kernel = compiler.compile_cpu(linear_kernel(spec, schedule), opt_level=level)
     y = np.full((m, n), np.nan, kind)
-    have_tiles = schedule.cluster > 1 or not schedule.share_tiles
-    blocks = tiles_of(spec, schedule, m) if have_tiles else BLOCKS
+    blocks = tiles_of(spec, schedule, m) if schedule.has_tile_each else BLOCKS
     kernel(x, *host_operands(qw, activation), y, m, k, blocks)
     return y, x.astype(np.float64) @ qw.dequantize().astype(np.float64).T, kernel
 

@@ -73,8 +73,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
     products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
     # A loop over the stages of one tile is shorter than one that also ends tiles.
-    is_straight = schedule.cluster > 1 or not schedule.share_tiles
-    compute = (products * cycles + (170 if is_straight else 295) * stages_of_sm) / device.cycles_per_us
+    compute = (products * cycles + (170 if schedule.has_tile_each else 295) * stages_of_sm) / device.cycles_per_us
     ending = 0.0
     if schedule.cluster > 1:
         ending = _EXCHANGE_US
@@ -88,10 +87,9 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     of the decoding, which is waited for at the end of each; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
-    is_straight = schedule.cluster > 1 or not schedule.share_tiles
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     shared = 0
-    if is_straight:
+    if schedule.has_tile_each:
         stages = math.ceil(blocks / device.multiprocessors) * -(-stages_of_tile // schedule.cluster)
     else:
         shared = shared_tiles(tiles, blocks)
@@ -102,7 +100,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     beside = rows * stage_k / 200 * decode
     if schedule.scales_on == "sums":
         beside += rows * columns / 100 * -(-stage_k // spec.group_size)
-    if is_straight:
+    if schedule.has_tile_each:
         # Over several waves the clock falls.
         cycles = (0.84 if blocks <= device.multiprocessors else 1.05) * products + 175 + 0.33 * beside
     else:
@@ -111,7 +109,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     compute = stages * cycles / device.cycles_per_us
 
     memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
-    if is_straight:
+    if schedule.has_tile_each:
         exchange = _EXCHANGE_US if schedule.cluster > 1 else 0.0
         return device.launch_us + 0.7 + max(compute, memory) + 0.06 * min(compute, memory) + exchange
     ending = rows * columns / 47000

@@ -40,8 +40,6 @@ _COLUMNS: Final = (8, 16, 32, 64, 128)
 """Of a product; blocks of many rows take several side by side, or several one after the other."""
 _STREAMED_COLUMNS: Final = 32
 """The most columns of a tile without warpgroups."""
-_MANY: Final = 1024
-"""From so many rows on, blocks with a tile each may come in several waves."""
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
@@ -120,8 +118,7 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
         if draft.warpgroups:
             # Tiles are shared only where blocks with one each would not do.
             alone = dataclasses.replace(draft, share_tiles=False)
-            is_shared = draft.share_tiles and draft.cluster == 1
-            if fills(spec, alone, rows, device.multiprocessors) == is_shared:
+            if fills(spec, alone, rows, device.multiprocessors) != draft.has_tile_each:
                 continue
         if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and fits(spec, draft, device):
             yield fitted(spec, draft, device)
@@ -251,11 +248,11 @@ def kind_of(spec: LinearSpec) -> str:
 
 def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int = H200.multiprocessors) -> bool:
     """Whether the tiles that are each one block's, or one cluster's, come to about one block for each that could be
-    resident; or to several for each, where rows are many and blocks are long."""
+    resident; or to several for each, in the class of most rows, whose blocks are long."""
     resident = multiprocessors * schedule.blocks_per_sm
-    if schedule.share_tiles and schedule.cluster == 1:
+    if not schedule.has_tile_each:
         return True
-    most = math.inf if rows >= _MANY and schedule.warpgroups else resident
+    most = math.inf if rows >= CLASSES[-1] and schedule.warpgroups else resident
     return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
 
 

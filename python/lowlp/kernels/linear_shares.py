@@ -40,7 +40,7 @@ def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: in
             f"x: {m} rows are too many for weights of {spec.n} x {spec.k}, {stages} stages of at most {_MOST_STAGES}; "
             "multiply them in parts"
         )
-    if not schedule.share_tiles or schedule.cluster > 1:
+    if schedule.has_tile_each:
         return tiles
     resident = multiprocessors * schedule.blocks_per_sm
     # Where shares begin is a product of both.

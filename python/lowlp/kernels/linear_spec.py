@@ -114,6 +114,11 @@ class Schedule:
         return 128 * self.warpgroups or 32 * self.warps * self.slices
 
     @property
+    def has_tile_each(self) -> bool:
+        """Whether each tile is one block's, or one cluster's, so that there are as many of these as tiles."""
+        return self.cluster > 1 or not self.share_tiles
+
+    @property
     def exchanges_registers(self) -> bool:
         """Whether the producer is a warpgroup, whose registers the others get: where a block has an SM of its own."""
         return self.producer and self.warpgroups > 1 and self.blocks_per_sm == 1

@@ -251,7 +251,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             ll.store_global(ll.transpose(ll.convert_layout(result, layouts.stored)), y_view, offsets=[column, row])
 
         acc = zero_sums()
-        if schedule.cluster > 1 or not schedule.share_tiles:
+        if schedule.has_tile_each:
             number = block % schedule.cluster
             row, column = grid.place_of(small(block) // schedule.cluster)
             row, column = row * rows, column * schedule.columns_of_block

@@ -6,7 +6,7 @@ module attributes {gpu.container_module} {
     // CHECK-LABEL: llvm.func @product(
     // CHECK-SAME: %[[THREAD:.*]]: !llvm.ptr,
     gpu.func @product(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-      // CHECK: %[[SUMS:.*]] = llvm.alloca %{{.*}} x i8 {alignment = 16 : i64}
+      // CHECK: %[[SUMS:.*]] = llvm.alloca %{{.*}} x i8 {alignment = 512 : i64}
       // CHECK: llvm.call @lowlpCpuTrackOrder(%[[THREAD]])
       %s = simt.shared_memory 0 : !simt.ptr<shared>
       %a = simt.load %g[%i] align 16 : !simt.ptr<global> -> vector<8xf16>

@@ -99,3 +99,13 @@ def test_kernel_returns_nothing() -> None:
 def test_instructions_need_a_kernel() -> None:
     with pytest.raises(RuntimeError, match=r"ll\.block_indices: allowed in a kernel only, while it is traced"):
         ll.block_indices()
+
+
+def test_blocks_for_which_an_sm_has_registers() -> None:
+    declared: Any = {"name": "nothing", "parameters": {"x": ll.i32}, "grid": (1,), "num_threads": 96}
+    assert ".minnctapersm 3" in lowlp.compile(ll.make_kernel(nothing, **declared, blocks_per_sm=3), "sm_90a").ptx
+    assert ".minnctapersm" not in lowlp.compile(ll.make_kernel(nothing, **declared), "sm_90a").ptx
+    with pytest.raises(ValueError, match="blocks_per_sm: must be 0 to 32, got 33"):
+        ll.make_kernel(nothing, **declared, blocks_per_sm=33)
+    with pytest.raises(ValueError, match="exchange_registers: needs num_threads of whole warpgroups of 128, got 96"):
+        ll.make_kernel(nothing, **declared, exchange_registers=True)

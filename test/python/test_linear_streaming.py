@@ -16,7 +16,7 @@ from lowlp.errors import CpuTargetError, LowlpValueError
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_operands import host_operands, spec_for
 from lowlp.kernels.linear_spec import Schedule
-from lowlp.kernels.linear_streaming import can_stream
+from lowlp.kernels.linear_streaming import can_stream, row_parts
 
 PLAIN = Schedule(columns=8, warps=2, row_tiles=4, stages=3, producer=False)
 BY_PRODUCER = replace(PLAIN, producer=True)
@@ -301,3 +301,20 @@ def test_a_missing_wait_is_found(schedule: Schedule, target: str, name: str, pla
     for seed in range(4):
         with pytest.raises(CpuTargetError, match=text):
             run(kernel, qw, random_x(3, 1024), 1, seed)
+
+
+@pytest.mark.parametrize("m", [3, 16])
+@pytest.mark.parametrize("weight", ["int2", "int4"])
+def test_many_rows_of_a_warp_are_taken_in_parts(weight: str, m: int) -> None:
+    """A warp has 224 rows, whose products of 16 columns do not fit the registers beside their sums: those of parts do.
+    A row has the same result in both forms."""
+    qw, x = weights(451, 1024, weight), random_x(16, 1024)
+    spec = spec_for(qw, "f16", "f32", aligned=True)
+    columns = 8 if m <= 8 else 16
+    schedule = Schedule(columns, 2, stages=2, row_tiles=14, slices=4, share_tiles=False)
+    assert row_parts(spec, schedule) == (1 if columns == 8 else 7)
+    assert schedule.exchanges_registers == (columns == 16)
+    y = run(compiled(schedule, qw, out="f32"), qw, x[:m], 2, kind=np.float32)
+    assert error_of(y, x[:m], qw) < 1e-5
+    other = run(compiled(replace(schedule, columns=24 - columns), qw, out="f32"), qw, x[:3], 2, kind=np.float32)
+    np.testing.assert_array_equal(y[:3], other)

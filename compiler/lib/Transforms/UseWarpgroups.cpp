@@ -284,6 +284,10 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       kernel.emitError() << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
+    // What has warpgroups has instructions that move registers between them.
+    bool hasWarpgroups = target->getSupport(Feature::Wgmma).isNative();
+    if (!hasWarpgroups)
+      kernel->removeAttr(LowlpDialect::kExchangeRegistersAttrName);
     auto unit = kernel->getAttrOfType<StringAttr>("lowlp.matrix_unit");
     if (!unit || unit.getValue() == "warp")
       return;
@@ -307,7 +311,7 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       if (!hasProducts)
         kernel->removeAttr(LowlpDialect::kExchangeRegistersAttrName);
     });
-    if (!target->getSupport(Feature::Wgmma).isNative())
+    if (!hasWarpgroups)
       return;
     int64_t numDots = 0;
     SetVector<Operation *> products;

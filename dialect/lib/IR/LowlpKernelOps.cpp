@@ -115,6 +115,22 @@ static LogicalResult verifyCluster(KernelOp kernel) {
   return success();
 }
 
+/// Of any architecture (CUDA C++ Programming Guide, "Technical Specifications
+/// per Compute Capability").
+static constexpr int64_t kMostBlocksPerSM = 32;
+
+static LogicalResult verifyBlocksPerSM(KernelOp kernel) {
+  Attribute attribute = kernel->getAttr(LowlpDialect::kBlocksPerSMAttrName);
+  if (!attribute)
+    return success();
+  std::optional<int64_t> blocks = getPromise(attribute);
+  if (blocks && *blocks >= 1 && *blocks <= kMostBlocksPerSM)
+    return success();
+  return kernel.emitOpError()
+         << LowlpDialect::kBlocksPerSMAttrName << " must be a number of 1 to "
+         << kMostBlocksPerSM << " blocks, but is " << attribute;
+}
+
 LogicalResult KernelOp::verify() {
   if (getBody().empty())
     return emitOpError("must have a body");
@@ -141,7 +157,7 @@ LogicalResult KernelOp::verify() {
            << numIntegers << " integer parameters, but has "
            << grid.getNumDims() << " dimensions and " << grid.getNumSymbols()
            << " symbols";
-  if (failed(verifyCluster(*this)))
+  if (failed(verifyCluster(*this)) || failed(verifyBlocksPerSM(*this)))
     return failure();
   for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
     if (failed(verifyArgument(*this, index, type)))

@@ -33,7 +33,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     again = 1 + 0.5 * (-(-m // schedule.columns) - 1)
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, and with sums.
-    sums_of_x = 1 / schedule.row_tiles if _has_offset(spec) else 0
+    sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
     decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
     fragment = 7.7 * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     scaled = schedule.row_tiles * schedule.columns / 2 * max(1, schedule.units * schedule.steps // 2)

@@ -10,6 +10,7 @@ from ..language.control_flow import MAX_STAGES
 from ..targets import target
 from .linear_operands import NUMPY_TYPES
 from .linear_spec import LinearSpec, Schedule
+from .linear_streaming import row_parts
 from .linear_wide import tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
@@ -56,7 +57,9 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
 
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers."""
-    exchange = schedule.rows * schedule.columns * 4 * schedule.slices if schedule.slices > 1 else 0
+    exchange = 0
+    if schedule.slices > 1:
+        exchange = schedule.rows // row_parts(spec, schedule) * schedule.columns * 4 * schedule.slices
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
@@ -119,8 +122,15 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
             large = spec.rows_of_unit > 16 and schedule.columns <= 64
             sums += 60 if large else 26 if on_sums else 0
         return 28 + sums + 8 * schedule.under_way + spec.bits + schedule.columns // 2 * ending_numbers(spec)
-    sums = schedule.row_tiles * schedule.columns // 2
-    return 24 + 2 * sums + schedule.columns + schedule.row_tiles * (4 + spec.bits // 2)
+    sums, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
+    tiles_of_part = schedule.row_tiles // parts
+    return (
+        24
+        + sums
+        + sums // parts
+        + schedule.columns * (1 if parts == 1 else schedule.units)
+        + tiles_of_part * (4 + spec.bits // 2)
+    )
 
 
 def ending_numbers(spec: LinearSpec) -> int:
@@ -140,7 +150,7 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     if not _copies_rows(spec, schedule):
         return False
     if schedule.exchanges_registers:
-        most = {1: 240, 2: 232, 3: 152, 4: 104}[schedule.warpgroups]
+        most = {128: 240, 256: 232, 384: 152, 512: 104}[schedule.threads]
     else:
         # Registers are given to four warps at a time.
         threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm

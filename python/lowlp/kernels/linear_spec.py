@@ -18,7 +18,9 @@ OUTPUTS: Final = ("f16", "bf16", "f32")
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))
-ROW_TILES: Final = tuple(range(1, 9))
+_MANY_SUMS: Final = 128
+"""Of two threads."""
+ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
 PARTS_TYPES: Final = ("f32", "f16")
 TABLE_EXPONENT: Final = {"f16": 16, "bf16": 0}
@@ -38,7 +40,7 @@ class Schedule:
     With `stages` the work is streamed (`linear_streaming`), and the following count:
 
     stages         of the loop, which loads so many less one ahead: 2 to 9
-    row_tiles      of 16 rows, of a warp: 1 to 8; whole units of packed weights
+    row_tiles      of 16 rows, of a warp: 1 to 16; whole units of packed weights
     slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
     units          of 64 weights along K, of a slice in a step: 1 or 2
     steps          in a stage: 1, 2, 4 or 8
@@ -120,8 +122,10 @@ class Schedule:
 
     @property
     def exchanges_registers(self) -> bool:
-        """Whether the producer is a warpgroup, whose registers the others get: where a block has an SM of its own."""
-        return self.producer and self.warpgroups > 1 and self.blocks_per_sm == 1
+        """Whether the producer is a warpgroup, whose registers the others get: where a block has an SM of its own, and
+        its threads have many sums."""
+        is_large = self.warpgroups > 1 or (self.threads == 256 and self.row_tiles * self.columns > _MANY_SUMS)
+        return self.producer and is_large and self.blocks_per_sm == 1
 
     @property
     def takes_turns(self) -> bool:

@@ -8,10 +8,12 @@ In a block, warps lie along N and, as slices, along K; the sums of the slices ar
     step   slices x units x 64 weights along K, each slice its own
     stage  some steps
     block  warps x row_tiles x 16 rows of W, in each slice; with gate and up, half of them of each
+    part   of a block's rows, as many for each warp: a step takes them one after the other, with the same x
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from .. import language as ll
@@ -37,10 +39,22 @@ from .linear_spec import LinearSpec, Schedule
 
 _UNIT_STEPS = UNIT_K // STEP_K
 _X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
+_MOST_SUMS = 128
+"""Registers of a thread with the sums of a tile and the products of a step."""
+
+
+def row_parts(spec: LinearSpec, schedule: Schedule) -> int:
+    """How many parts a step takes the rows in: as few whole units each as it takes for the products of a part to have
+    registers beside the sums of all."""
+    sums = schedule.row_tiles * schedule.columns // 2
+    units = max(1, 16 * schedule.row_tiles // (spec.products * spec.rows_of_unit))
+    divisors = [parts for parts in range(1, units + 1) if units % parts == 0]
+    return next((parts for parts in divisors if sums + sums // parts <= _MOST_SUMS), units)
 
 
 class _Layouts:
-    """How the threads of a block hold what a step of one product needs; warps in the order [slices, warps along N].
+    """How the threads of a block hold what one part of a step needs, of one product; warps in the order [slices, warps
+    along N].
 
     weights      [rows, K of a step]
     x_units      [units of a step, columns, 64], and
@@ -55,7 +69,7 @@ class _Layouts:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         warps, slices, units = schedule.warps, schedule.slices, schedule.units
         tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
-        row_tiles = schedule.row_tiles // spec.products
+        row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
         in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, _UNIT_STEPS) * A_FRAGMENT
         self.weights = column_spatial(warps, slices) * in_warp
         in_warp = local(units, 1, 1) * column_local(1, column_tiles, _UNIT_STEPS) * _X_FRAGMENT_OF_UNITS
@@ -66,7 +80,7 @@ class _Layouts:
         self.sums = spatial(slices * warps, 1) * sums
         self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
         # Neighbouring threads store neighbours along N; where there are more threads than sums, some have the same.
-        rows = schedule.rows // spec.products
+        rows = 16 * row_tiles * warps
         threads_of_column = math.gcd(rows, schedule.threads // schedule.columns)
         replicas = schedule.threads // (threads_of_column * schedule.columns)
         stored = local(rows // threads_of_column, 1) * reduce(
@@ -88,6 +102,8 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """
     layouts = _Layouts(spec, schedule)
     rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
+    parts = row_parts(spec, schedule)
+    rows_of_part = rows // parts
     step_k, stage_k = schedule.step_k, schedule.stage_k
     stages_of_tile, tiles_of_rows = -(-spec.k // stage_k), -(-spec.columns_of_y // rows)
     group = spec.group_size
@@ -129,7 +145,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
         @ll.inline
         def with_step(acc, step: int, row, column, stage):  # type: ignore[no-untyped-def]
-            """The result with what a step adds to it."""
+            """The results of all parts and products with what a step adds to it."""
             unit = stage * (stage_k // UNIT_K) + step * (step_k // UNIT_K)
             x_units = ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x_units)
             x_tile = ll.transpose(ll.view(x_units, dtype=spec.activation, layout=layouts.x))
@@ -137,20 +153,23 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             if step_k < group:
                 first_group = unit // (group // UNIT_K)
             sum_x = zero_sums()
-            results = []
-            for product in range(spec.products):
-                packed_row, part_row = row + product * spec.packed_rows_of_product, row + spec.first_rows[product]
+            if needs_sum_of_x(spec):
+                sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
+            results: list[ll.Tile] = []
+            for part, product in itertools.product(range(parts), range(spec.products)):
+                first_row = row + part * rows_of_part
+                packed_row = first_row + product * spec.packed_rows_of_product
+                row_of_scales = first_row + spec.first_rows[product]
                 codes = ll.load_packed(w_view, offsets=[packed_row, unit * UNIT_K], layout=layouts.weights)
-                raw = ll.dot(decode(codes, first_group, part_row), x_tile, zero_sums())
-                if product == 0 and needs_sum_of_x(spec):
-                    sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
-                scale = of_rows(s_view, spec.scale, first_group, part_row)
-                corrector = of_rows(c_view, spec.corrector, first_group, part_row) if spec.corrector else None
-                results.append(added(spec, acc[product], raw, sum_x, scale, corrector, table_unscale))
+                raw = ll.dot(decode(codes, first_group, row_of_scales), x_tile, zero_sums())
+                scale = of_rows(s_view, spec.scale, first_group, row_of_scales)
+                corrector = of_rows(c_view, spec.corrector, first_group, row_of_scales) if spec.corrector else None
+                results.append(added(spec, acc[len(results)], raw, sum_x, scale, corrector, table_unscale))
             return tuple(results)
 
         @ll.inline
         def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
+            row = row + part * rows_of_part
             result = finished(spec, sums, scale2, bias, r_view, row, column)
             ll.store_global(result, y_view, offsets=[row, column])
 
@@ -161,7 +180,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             sliced = [ll.view(sums, dtype="f32", layout=layouts.sliced_sums) for sums in acc]
             return tuple(ll.sum(ll.convert_layout(sums, layouts.gathered), 0) for sums in sliced)
 
-        acc = tuple(zero_sums() for _ in range(spec.products))
+        acc = tuple(zero_sums() for _ in range(parts * spec.products))
         if not schedule.share_tiles:
             row, column = block % tiles_of_rows * rows, block // tiles_of_rows * columns
             # Blocks begin all along K, so that they read different parts of x at a time.
@@ -170,7 +189,9 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                 stage = (first + done) % stages_of_tile
                 for step in range(schedule.steps):
                     acc = with_step(acc, step, row, column, stage)
-            finish(0, total(acc), row, column)
+            sums = total(acc)
+            for part in range(parts):
+                finish(part, sums[part * spec.products : (part + 1) * spec.products], row, column)
             return
 
         share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
@@ -194,7 +215,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                     spec.products,
                     schedule.parts_type,
                 )
-                acc = tuple(zero_sums() for _ in range(spec.products))
+                acc = tuple(zero_sums() for _ in range(parts * spec.products))
 
     return ll.make_kernel(
         body,
@@ -206,6 +227,8 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         decode_offsets="sums" if columns <= 16 else "auto",
         table_form=schedule.table_form,
         table_copies=schedule.table_copies,
+        exchange_registers=schedule.exchanges_registers,
+        blocks_per_sm=schedule.blocks_per_sm,
     )
 
 

@@ -302,6 +302,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         matrix_unit="warpgroup",
         products_under_way=min(8, schedule.under_way * column_tiles),
         exchange_registers=schedule.exchanges_registers,
+        blocks_per_sm=schedule.blocks_per_sm,
         turns=schedule.takes_turns,
         cluster=schedule.cluster,
     )

@@ -30,6 +30,8 @@ MATRIX_UNITS: Final = ("warp", "warpgroup")
 DECODE_OFFSETS: Final = ("auto", "weights", "sums")
 MAX_UNDER_WAY: Final = 8
 MAX_CLUSTER: Final = 8
+MAX_BLOCKS_PER_SM: Final = 32
+THREADS_PER_WARPGROUP: Final = 128
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -218,6 +220,7 @@ def make_kernel(
     matrix_unit: str = "warp",
     products_under_way: int = 2,
     exchange_registers: bool = False,
+    blocks_per_sm: int = 0,
     turns: bool = False,
     decode_offsets: str = "auto",
     cluster: int = 1,
@@ -231,8 +234,10 @@ def make_kernel(
     matrix_unit         what makes products whose operand b is a transposed load of shared memory, where optimised:
                         'warp', or 'warpgroup' where the architecture has `wgmma`
     products_under_way  of warpgroups at once, 1 to 8: as many operands a are held in registers
-    exchange_registers  a producer is a whole warpgroup, which gives its registers to those that multiply; for blocks
-                        that have an SM of their own
+    exchange_registers  a producer is a whole warpgroup, which gives its registers to the others, where the architecture
+                        has `setmaxnreg`; for whole warpgroups in blocks that have an SM of their own
+    blocks_per_sm       for how many blocks at once a multiprocessor has registers, 1 to 32: a thread may use all that
+                        this leaves (PTX ISA, `.minnctapersm`); 0 leaves the choice to the assembler
     turns               warpgroups begin the products of an iteration one after the other, so that one multiplies
                         beside what another does before and behind
     decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
@@ -263,7 +268,11 @@ def make_kernel(
         raise LowlpValueError(f"decode_offsets: must be one of {', '.join(DECODE_OFFSETS)}, got {decode_offsets!r}")
     if cluster not in range(1, MAX_CLUSTER + 1):
         raise LowlpValueError(f"cluster: must be 1 to {MAX_CLUSTER} blocks, got {cluster!r}")
+    if blocks_per_sm not in range(MAX_BLOCKS_PER_SM + 1):
+        raise LowlpValueError(f"blocks_per_sm: must be 0 to {MAX_BLOCKS_PER_SM}, got {blocks_per_sm!r}")
     schedule: dict[str, str | int] = {}
+    if blocks_per_sm:
+        schedule["blocks_per_sm"] = blocks_per_sm
     if cluster > 1:
         schedule["cluster"] = cluster
     if table_form != "auto":
@@ -274,10 +283,14 @@ def make_kernel(
         schedule["decode_offsets"] = decode_offsets
     if matrix_unit != "warp":
         schedule |= {"matrix_unit": matrix_unit, "products_under_way": products_under_way}
-        if exchange_registers:
-            schedule["exchange_registers"] = 1
         if turns:
             schedule["turns"] = 1
+    if exchange_registers:
+        if num_threads % THREADS_PER_WARPGROUP:
+            raise LowlpValueError(
+                f"exchange_registers: needs num_threads of whole warpgroups of {THREADS_PER_WARPGROUP}, got {num_threads}"
+            )
+        schedule["exchange_registers"] = 1
     return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)
 
 

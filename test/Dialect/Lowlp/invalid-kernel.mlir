@@ -167,3 +167,10 @@ lowlp.kernel @uneven_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 
 lowlp.kernel @signed_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, lowlp.cluster = 2 : si64} {
   lowlp.return
 }
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op lowlp.blocks_per_sm must be a number of 1 to 32 blocks, but is 0 : i64}}
+lowlp.kernel @no_blocks() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, lowlp.blocks_per_sm = 0 : i64} {
+  lowlp.return
+}

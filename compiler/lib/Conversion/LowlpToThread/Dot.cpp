@@ -8,13 +8,29 @@
 //   vector.extract_strided_slice a.outer = local(2, 2)          registers 0 2 1
 //   3   vector.shuffle
 //
+// Where a holds one number everywhere, as for sums of b along K, all rows of
+// the result are the same, and the operands change places: registers of b, as
+// they are, are those of an operand a with the columns of b as its rows. An
+// instruction then has 16 of them, of two fragments of c or of two steps, where
+// it had 8.
+//
+//   register of a    0  rows 0-7, k 0-7     1  rows 8-15, k 0-7
+//                    2  rows 0-7, k 8-15    3  rows 8-15, k 8-15
+//   is of b          0, 1 of one fragment   0, 1 of the other
+//
 //===----------------------------------------------------------------------===//
+#include "ColumnSums.h"
 #include "LowlpToThread.h"
 #include "RegisterGrid.h"
 
 #include "lowlp/IR/Simt.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace lowlp;
@@ -47,6 +63,12 @@ struct DotPattern : OpConversionPattern<DotOp> {
   LogicalResult
   matchAndRewrite(DotOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    const SmallVector<DotStep> &steps = plans.find(op)->second;
+    if (ColumnSums sums(op, steps); sums.isWorthwhile()) {
+      rewriter.replaceOp(op, sums.build(rewriter, adaptor.getA(),
+                                        adaptor.getB(), adaptor.getC()));
+      return success();
+    }
     Location loc = getNamedLoc(op);
     auto getMultiplicand = [&](Value tile, ArrayRef<int64_t> registers) {
       Type element = cast<VectorType>(tile.getType()).getElementType();
@@ -55,7 +77,7 @@ struct DotPattern : OpConversionPattern<DotOp> {
     };
     constexpr int64_t kSumsPerRegister = 2;
     Value result = adaptor.getC();
-    for (const DotStep &step : plans.find(op)->second) {
+    for (const DotStep &step : steps) {
       Value c =
           gatherRegisters(rewriter, loc, result, step.c, kSumsPerRegister);
       Value sum = simt::MmaOp::create(

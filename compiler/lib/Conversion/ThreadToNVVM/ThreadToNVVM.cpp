@@ -101,6 +101,23 @@ static void fixLaunchRegisters(LLVM::LLVMFuncOp kernel,
       builder.getI32IntegerAttr(static_cast<int32_t>(registers.getInt())));
 }
 
+/// Lets a thread have the registers that so many blocks leave it. Left alone,
+/// the assembler has heuristics for it, by which it spills or serialises rather
+/// than use what a block that has a multiprocessor of its own may have.
+static void fixBlocksPerSM(LLVM::LLVMFuncOp kernel,
+                           DictionaryAttr description) {
+  StringRef name = LowlpDialect::kBlocksPerSMAttrName;
+  name.consume_front("lowlp.");
+  auto blocks = description.getAs<IntegerAttr>(name);
+  // What threads begin with says so already.
+  if (!blocks || kernel->hasAttr(NVVM::NVVMDialect::getMaxnregAttrName()))
+    return;
+  Builder builder(kernel.getContext());
+  kernel->setAttr(
+      NVVM::NVVMDialect::getMinctasmAttrName(),
+      builder.getI32IntegerAttr(static_cast<int32_t>(blocks.getInt())));
+}
+
 /// Makes clusters of neighbouring blocks (PTX ISA, `.reqnctapercluster`).
 static void fixCluster(LLVM::LLVMFuncOp kernel, DictionaryAttr description) {
   StringRef name = LowlpDialect::kClusterAttrName;
@@ -185,6 +202,7 @@ struct ConvertThreadToNVVM
             findDescription(module, function.getName());
         fixBlockSize(function);
         fixLaunchRegisters(function, description);
+        fixBlocksPerSM(function, description);
         fixCluster(function, description);
         markTensorMaps(function, countTensorMaps(description));
         hoistAllocas(function);

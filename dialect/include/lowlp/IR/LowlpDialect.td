@@ -34,6 +34,8 @@ def LowlpDialect : Dialect {
     /// Kernel attribute: how many neighbouring blocks are a cluster, 2 to 8 (PTX ISA, "Cluster of Cooperative Thread
     /// Arrays"). The grid has one extent, a multiple of it.
     static constexpr ::llvm::StringLiteral kClusterAttrName = "lowlp.cluster";
+    /// Kernel attribute: for how many blocks at once a multiprocessor is to have registers (PTX ISA, `.minnctapersm`).
+    static constexpr ::llvm::StringLiteral kBlocksPerSMAttrName = "lowlp.blocks_per_sm";
 
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;

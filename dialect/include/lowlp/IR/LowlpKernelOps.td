@@ -23,7 +23,8 @@ def Lowlp_KernelOp : Lowlp_Op<"kernel", [
     parameters, in their order, to one to three extents; `num_threads` is the size of a block, a multiple of 32 up
     to 1024. A parameter may carry `lowlp.name`, pointers `lowlp.align` (bytes, a power of two), and integers
     `lowlp.divisible_by`: promises that the run time checks at launch. `lowlp.cluster` makes so many neighbouring blocks a
-    cluster, which run at the same time.
+    cluster, which run at the same time. `lowlp.blocks_per_sm` bounds registers so that a multiprocessor has room for so many
+    blocks, and lets a thread have as many as that leaves: without it the assembler has a bound of its own, for more blocks.
 
     ```mlir
     lowlp.kernel @scale(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)

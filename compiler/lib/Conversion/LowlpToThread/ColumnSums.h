@@ -1,0 +1,51 @@
+//===- ColumnSums.h - products with one number --------------------*- C++
+//-*-===//
+#ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_COLUMNSUMS_H
+#define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_COLUMNSUMS_H
+
+#include "DotPlan.h"
+
+#include <map>
+
+namespace lowlp {
+
+/// A product whose operand a holds one number everywhere.
+class ColumnSums {
+public:
+  ColumnSums(DotOp op, llvm::ArrayRef<DotStep> steps);
+
+  /// Whether the product is such a one, and takes enough instructions fewer
+  /// than as any product to pay for what brings the sums to their threads.
+  bool isWorthwhile();
+
+  /// The product, where threads hold the operands as these vectors.
+  mlir::Value build(mlir::OpBuilder &builder, mlir::Value a, mlir::Value b,
+                    mlir::Value c);
+
+private:
+  /// Registers of b, two for each step, that an element of c takes.
+  using Chain = std::vector<llvm::SmallVector<int64_t, 4>>;
+
+  bool isPair(size_t first) const;
+  mlir::Value multiply(mlir::OpBuilder &builder, mlir::Value number,
+                       mlir::Value b, llvm::ArrayRef<int64_t> registers,
+                       mlir::Value addend) const;
+  std::pair<mlir::Value, mlir::Value> buildPair(mlir::OpBuilder &builder,
+                                                mlir::Value number,
+                                                mlir::Value b,
+                                                size_t first) const;
+  mlir::Value buildOne(mlir::OpBuilder &builder, mlir::Value number,
+                       mlir::Value b, const Chain &chain) const;
+  mlir::Value distribute(mlir::OpBuilder &builder, mlir::Value sum) const;
+
+  DotOp op;
+  mlir::Location loc;
+  /// By registers of c.
+  std::map<llvm::SmallVector<int64_t, 4>, Chain> chainOf;
+  /// Those that differ.
+  std::vector<Chain> chains;
+};
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_COLUMNSUMS_H

@@ -14,9 +14,10 @@ from without_extensions import output_of
 from lowlp.cli import main
 from lowlp.cli.tune import _show
 from lowlp.errors import LowlpValueError
-from lowlp.kernels import linear_schedules
+from lowlp.kernels import linear_schedules, linear_tables
 from lowlp.kernels.linear_schedules import CLASSES, kind_of, schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels.linear_tables import Entry
 from lowlp.tuning import measuring
 from lowlp.tuning.measuring import measure, merit
 from lowlp.tuning.prepared import Kernel, PreparedCandidates, PreparedProblem
@@ -32,12 +33,13 @@ PREPARE = ["tune", "--types", "int4,nf4", "--shapes", "256x512", "--m", "16", "-
 # --- candidates -------------------------------------------------------------------------------------------------------
 
 
-def entry_for(kind: str, schedule: Schedule, m: int) -> dict[str, Any]:
-    return {"kind": kind, "n": 8192, "k": 8192, "m": m, "arch": "sm_90a", "schedule": dataclasses.asdict(schedule)}
+def entry_for(kind: str, schedule: Schedule, m: int) -> Entry:
+    return Entry(kind, 8192, 8192, m, "sm_90a", schedule)
 
 
-def with_table(monkeypatch: pytest.MonkeyPatch, *entries: dict[str, Any]) -> None:
-    monkeypatch.setattr(linear_schedules, "_tables", lambda: list(entries))
+def with_table(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
+    monkeypatch.setattr(linear_tables, "entries", lambda: entries)
+    monkeypatch.setattr(linear_schedules, "entries", lambda: entries)
 
 
 @pytest.mark.parametrize("m", [16, 64])
@@ -49,8 +51,8 @@ def test_candidates_are_those_of_the_estimate_and_what_other_weights_took(
     every = shortlist(problem, 10**6, "sm_90a")
     best, middle, last = every[:3], every[len(every) // 2], every[-1]
     of_int6, of_int4 = entry_for("int6 g128 f16", last, m), entry_for("int4 g128 f16", middle, m)
-    far = {**of_int4, "n": 4096}
-    other_class = {**of_int4, "m": 32}
+    far = dataclasses.replace(of_int4, n=4096)
+    other_class = dataclasses.replace(of_int4, m=32)
     with_table(monkeypatch, of_int6, of_int6, entry_for("int4 g128 f16", every[1], m), far, other_class)
     assert shortlist(problem, 3, "sm_90a") == [*best, last]
     with_table(monkeypatch, of_int6, of_int4)
@@ -64,7 +66,7 @@ def test_what_other_weights_took_must_fit(monkeypatch: pytest.MonkeyPatch) -> No
     for kind, found in ((kind_of(SPEC), 2), ("int6 g128 f16", 1)):
         with_table(monkeypatch, entry_for(kind, large, 16))
         assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == found
-    with_table(monkeypatch, {**entry_for(kind_of(SPEC), large, 16), "arch": "sm_80"})
+    with_table(monkeypatch, dataclasses.replace(entry_for(kind_of(SPEC), large, 16), arch="sm_80"))
     assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == 1
 
 

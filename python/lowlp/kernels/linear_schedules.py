@@ -13,11 +13,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ..targets import target
 from .linear_estimates import estimated_us
@@ -25,6 +23,7 @@ from .linear_fit import H200, Device, device_like, ending_numbers, fits, fitted
 from .linear_shares import tiles_of
 from .linear_spec import ROW_TILES, WARPS, LinearSpec, Schedule
 from .linear_streaming import can_stream
+from .linear_tables import Entry, entries, nearest
 from .linear_wide import can_go_wide
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
@@ -46,10 +45,6 @@ _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 """Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster. Larger ones do not find
 SMs enough (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
 _SLICES: Final = (1, 2, 4, 8, 16)
-
-_TUNED = Path(__file__).parent / "tuned"
-# How far, in factors of two of N and K together, a measured shape may be away.
-_FAR: Final = 2.5
 
 
 def class_of(m: int) -> int:
@@ -235,11 +230,6 @@ def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
 # --- what was measured ------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _tables() -> list[dict[str, Any]]:
-    return [entry for path in sorted(_TUNED.glob("*.json")) for entry in json.loads(path.read_text())["entries"]]
-
-
 def kind_of(spec: LinearSpec) -> str:
     """What a measurement is valid for beside the shape: the type of weights, or its bits of a table, and the group."""
     correction = "z" if spec.corrector else ""
@@ -256,15 +246,12 @@ def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int 
     return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
 
 
-def _of_entry(spec: LinearSpec, entry: dict[str, Any], arch: str) -> Schedule | None:
-    """The schedule of an entry of a table, if it is of this architecture and of use for such weights."""
-    if entry["arch"] != arch:
-        return None
-    measured = Schedule(**{"columns": min(entry["m"], _COLUMNS[-1]), **entry["schedule"]})
-    schedule = _for_products(spec, measured, entry["m"], arch)
+def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
+    """The schedule of an entry of a table, if it is of use for such weights."""
+    schedule = _for_products(spec, entry.schedule, entry.m, entry.arch)
     return (
         schedule
-        if schedule and schedule.stage_k * schedule.cluster <= spec.k and fills(spec, schedule, entry["m"])
+        if schedule and schedule.stage_k * schedule.cluster <= spec.k and fills(spec, schedule, entry.m)
         else None
     )
 
@@ -272,25 +259,19 @@ def _of_entry(spec: LinearSpec, entry: dict[str, Any], arch: str) -> Schedule | 
 @functools.lru_cache(maxsize=4096)
 def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
     """The schedule of the nearest shape that was measured for such weights; None where none is near."""
-    best, distance = None, _FAR
-    for entry in _tables():
-        if entry["kind"] != kind_of(spec) or entry["m"] != rows:
-            continue
-        far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
-        if far < distance and (schedule := _of_entry(spec, entry, arch)):
-            best, distance = schedule, far
-    return best
+    near = nearest(kind_of(spec), spec.n, spec.k, rows, arch)
+    return next((schedule for entry in near if (schedule := _of_entry(spec, entry))), None)
 
 
 def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
     """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
     others where it fits these."""
-    for entry in _tables():
-        if (entry["n"], entry["k"], entry["m"]) != (spec.n, spec.k, rows):
+    for entry in entries():
+        if (entry.n, entry.k, entry.m, entry.arch) != (spec.n, spec.k, rows, arch):
             continue
-        if schedule := _of_entry(spec, entry, arch):
+        if schedule := _of_entry(spec, entry):
             division = for_rows(spec, schedule, rows, arch)
-            if entry["kind"] == kind_of(spec) or fits(spec, division, device_like(arch)):
+            if entry.kind == kind_of(spec) or fits(spec, division, device_like(arch)):
                 yield division
 
 

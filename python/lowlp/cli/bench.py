@@ -119,21 +119,21 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 def _prepare_here(options: argparse.Namespace, folder: Path) -> None:
     """For the GPU of this machine. What cannot be compiled is found again as rows without a time."""
     from lowlp.compiler import current_arch
-    from lowlp_runtime.device import multiprocessors
+    from lowlp_runtime.device import device_name, multiprocessors
 
     options.arch = options.arch or current_arch()
-    _prepare(options, folder, multiprocessors())
+    _prepare(options, folder, multiprocessors(), device_name())
 
 
-def _prepare(options: argparse.Namespace, folder: Path, size: int | None) -> int:
-    """`size` is the number of multiprocessors."""
+def _prepare(options: argparse.Namespace, folder: Path, size: int | None, gpu: str = "") -> int:
+    """`size` is the number of multiprocessors, `gpu` the name of the GPU if it is known."""
     from lowlp.benchmarks.prepared import PreparedKernels
     from lowlp.benchmarks.preparing import MULTIPROCESSORS, prepare
 
     kinds, shapes, rows = _selection(options)
     arch = options.arch or _ARCH
     with progress_bar("compile") as show:
-        for step in prepare(folder, arch, kinds, shapes, rows, options.jobs, size or MULTIPROCESSORS):
+        for step in prepare(folder, arch, kinds, shapes, rows, options.jobs, size or MULTIPROCESSORS, gpu):
             show(*step)
     entries = PreparedKernels.load_index(folder).kernels
     failed = [entry for entry in entries if entry.problem]

@@ -1,8 +1,8 @@
 """Which schedule a kernel for `linear` takes.
 
 `candidates` are the schedules that fit a GPU (`linear_fit`), `estimated_us` says what each would take
-(`linear_estimates`), and `schedule_for` chooses: what was measured for the nearest shape (`tuned/*.json`, which
-`lowlp tune` writes), else the best by estimate.
+(`linear_estimates`), and `schedule_for` chooses: what was measured for the nearest shape (`linear_tables`), else
+the best by estimate.
 
 All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
 differ: so a row's sums are added in one order, whatever the other rows are.
@@ -23,7 +23,7 @@ from .linear_fit import H200, Device, device_like, ending_numbers, fits, fitted
 from .linear_shares import tiles_of
 from .linear_spec import ROW_TILES, WARPS, LinearSpec, Schedule
 from .linear_streaming import can_stream
-from .linear_tables import Entry, entries, nearest
+from .linear_tables import Entry, Table, nearest, tables
 from .linear_wide import can_go_wide
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
@@ -52,14 +52,19 @@ def class_of(m: int) -> int:
     return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
 
 
-def schedule_for(spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant: bool = False) -> Schedule:
+def schedule_for(
+    spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant: bool = False, gpu: str = ""
+) -> Schedule:
     """The schedule for m rows of x on an architecture.
 
     batch_invariant  one division of the work for all m, in which no tile is shared: a row's sums are always added in
                      the order that they have alone
+    gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
+
+    Raises `LowlpValueError` for tables of LOWLP_TUNED that are none.
     """
     rows = _FEW if batch_invariant else class_of(m)
-    found = _measured(spec, rows, arch) or _best(spec, rows, arch)
+    found = _measured(spec, rows, arch, gpu, tables()) or _best(spec, rows, arch)
     if not found:
         return _plain(spec, m)
     if batch_invariant:
@@ -257,16 +262,16 @@ def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
+def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[Table, ...]) -> Schedule | None:
     """The schedule of the nearest shape that was measured for such weights; None where none is near."""
-    near = nearest(kind_of(spec), spec.n, spec.k, rows, arch)
+    near = nearest(among, kind_of(spec), spec.n, spec.k, rows, arch, gpu)
     return next((schedule for entry in near if (schedule := _of_entry(spec, entry))), None)
 
 
 def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
     """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
     others where it fits these."""
-    for entry in entries():
+    for entry in itertools.chain.from_iterable(table.entries for table in tables()):
         if (entry.n, entry.k, entry.m, entry.arch) != (spec.n, spec.k, rows, arch):
             continue
         if schedule := _of_entry(spec, entry):

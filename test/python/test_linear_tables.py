@@ -163,6 +163,82 @@ def test_own_entries_of_another_gpu_do_not_push_shipped_ones_of_this_aside(tmp_p
     assert schedule_for(SPEC, M) == schedule_for(SPEC, M, gpu=H100) == choice(WIDE[-1]) != shipped
 
 
+def not_estimated(spec: LinearSpec) -> Schedule:
+    """A schedule that is not the best by estimate."""
+    estimated = schedule_for(spec, M)
+    return next(found for found in WIDE if choice(found, spec) != estimated)
+
+
+@pytest.mark.usefixtures("nothing_shipped")
+@pytest.mark.parametrize(
+    ("n", "k", "near"),
+    [
+        (8192, 8192, True),
+        (16384, 4096, True),
+        (8192 * 4, 11520, True),  # 2 + 0.49 factors of two away
+        (8192 * 4, 11648, False),  # 2 + 0.51
+        (8192 // 4, 11520, True),
+        (8192 // 4, 11648, False),
+        (8192 * 8, 8192, False),
+        (8192, 1024, False),
+    ],
+)
+def test_a_near_shape_takes_what_was_measured_and_a_far_one_the_estimate(
+    n: int, k: int, near: bool, tmp_path: Path
+) -> None:
+    spec = shape(n, k)
+    estimated, measured = schedule_for(spec, M), not_estimated(spec)
+    lowlp.use_tuned(write(tmp_path / "mine.json", H200, entry(measured)))
+    assert schedule_for(spec, M) == (choice(measured, spec) if near else estimated)
+    assert choice(measured, spec) != estimated
+
+
+@pytest.mark.usefixtures("nothing_shipped")
+def test_of_near_shapes_the_nearest_is_taken(tmp_path: Path) -> None:
+    near, far = WIDE[0], WIDE[-1]
+    lowlp.use_tuned(write(tmp_path / "mine.json", H200, entry(far, shape(16384, 8192)), entry(near, shape(8192, 5120))))
+    assert schedule_for(SPEC, M) == choice(near)
+    assert schedule_for(shape(12288, 5120), M) == choice(near, shape(12288, 5120))
+    assert schedule_for(shape(16384, 6400), M) == choice(far, shape(16384, 6400))
+
+
+@pytest.mark.usefixtures("nothing_shipped")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weight": "uint4"},
+        {"weight": "int3"},
+        {"weight": "uint4", "zeros": "uint8"},
+        {"weight": "lut4", "table": "tensor"},
+        {"group_size": 64},
+        {"group_size": 8192},
+        {"activation": "bf16", "out": "bf16"},
+    ],
+    ids=str,
+)
+def test_kinds_of_weights_are_not_mixed(change: dict[str, Any], tmp_path: Path) -> None:
+    measured = not_estimated(SPEC)
+    other = dataclasses.replace(SPEC, **change)
+    estimated = schedule_for(other, M)
+    lowlp.use_tuned(write(tmp_path / "mine.json", H200, entry(measured)))
+    assert schedule_for(SPEC, M) == choice(measured)
+    assert schedule_for(other, M, gpu=H200) == estimated
+    # What is not of the kind: the type of scales and result, and what follows the sums.
+    assert kind_of(dataclasses.replace(SPEC, scale="bf16", out="f32", bias="f16")) == kind_of(SPEC) != kind_of(other)
+
+
+@pytest.mark.usefixtures("nothing_shipped")
+def test_classes_of_m_and_architectures_are_not_mixed(tmp_path: Path) -> None:
+    measured = not_estimated(SPEC)
+    path = tmp_path / "mine.json"
+    for other in (entry(measured, m=32), entry(measured, m=128), entry(measured, arch="sm_100a")):
+        estimated = schedule_for(SPEC, M)
+        lowlp.use_tuned(write(path, H200, other))
+        assert schedule_for(SPEC, M) == estimated != choice(measured)
+    lowlp.use_tuned(write(path, H200, entry(measured)))
+    assert schedule_for(SPEC, M - 1) == schedule_for(SPEC, M) == choice(measured)
+
+
 # --- what is no table -------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ Kernels of one kind and shape differ by their schedule, so numbers of rows with 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +21,7 @@ from lowlp import language as ll
 from lowlp_runtime.errors import LowlpError
 
 from ..dtypes import dtype
+from ..errors import ProductWarning
 from ..kernel_cache import compiler_version
 from ..kernels.linear_operands import host_operands, spec_for
 from ..kernels.linear_schedules import schedule_for
@@ -184,6 +186,8 @@ def _jobs(
 
 def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
     spec, entry = job.spec, job.entry
+    # The entry says it.
+    warnings.simplefilter("ignore", ProductWarning)
     try:
         kernel = lowlp.compile_linear(
             n=spec.n,
@@ -201,4 +205,4 @@ def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
         kernel.save(Path(folder, entry.file))
     except LowlpError as error:
         return replace(entry, file="", problem=f"{type(error).__name__}: {error}")
-    return replace(entry, spilled_bytes=kernel.spilled_bytes)
+    return replace(entry, spilled_bytes=kernel.spilled_bytes, product_remarks=kernel.product_remarks)

@@ -89,7 +89,7 @@ Value ExecutorCalls::getPlace(ConversionPatternRewriter &rewriter,
   rewriter.setInsertionPointToStart(&kernel.getBody().front());
   Value size = getI32(rewriter, kernel.getLoc(), bytes);
   place = LLVM::AllocaOp::create(rewriter, kernel.getLoc(), pointerType,
-                                 rewriter.getI8Type(), size, /*alignment=*/16);
+                                 rewriter.getI8Type(), size, scratchAlignment);
   return place;
 }
 

@@ -12,7 +12,7 @@ import pytest
 hypothesis.settings.register_profile("lowlp", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("lowlp")
 
-VARIABLES = ("LOWLP_CACHE_DIR", "LOWLP_CACHE_MAX_BYTES", "LOWLP_ASSEMBLER")
+VARIABLES = ("LOWLP_CACHE_DIR", "LOWLP_CACHE_MAX_BYTES", "LOWLP_ASSEMBLER", "LOWLP_TUNED")
 
 
 @pytest.fixture(scope="session", autouse=True)

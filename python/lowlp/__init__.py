@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .compiler import load as load
     from .dtypes import dtype as dtype
     from .errors import LowlpError as LowlpError
+    from .kernels.linear_tables import use_tuned as use_tuned
     from .language import kernel as kernel
     from .layouts import Layout as Layout
     from .layouts import column_local as column_local
@@ -62,6 +63,7 @@ _MODULES = {
     "nf": "tables",
     "linear": "linear_op",
     "compile_linear": "linear_op",
+    "use_tuned": "kernels.linear_tables",
     "compile": "compiler",
     "compile_times": "compilation_times",
     "load": "compiler",

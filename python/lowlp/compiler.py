@@ -96,8 +96,16 @@ class CompiledKernel:
     @property
     def spilled_bytes(self) -> int:
         """Bytes of registers that each thread keeps in local memory, as the assembler says; 0 where there is none."""
+        return self._of_assembler("spilled bytes per thread")
+
+    @property
+    def product_remarks(self) -> int:
+        """How often the assembler made products of warpgroups wait, or one after the other (`ProductWarning`)."""
+        return self._of_assembler("remarks on products")
+
+    def _of_assembler(self, fact: str) -> int:
         facts = (note for note in self.description.notes.values() if isinstance(note, dict))
-        return sum(int(note.get("spilled bytes per thread", 0)) for note in facts)
+        return sum(int(note.get(fact, 0)) for note in facts)
 
     def report(self) -> str:
         """What the kernel costs and what was decided, as lines of text."""

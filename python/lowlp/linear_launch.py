@@ -1,8 +1,8 @@
 """`lowlp.linear` on CUDA tensors.
 
-The first call for a device, types, shapes, row strides and an alignment finds the kernel, uploads the weights and
-keeps both with the weights, as a `_PreparedCall`. Later calls compare what it was prepared for, allocate the result,
-and launch with the addresses of that call.
+The first call for a device, types, shapes, row strides, an alignment and tables of schedules finds the kernel, uploads
+the weights and keeps both with the weights, as a `_PreparedCall`. Later calls compare what it was prepared for,
+allocate the result, and launch with the addresses of that call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
-from lowlp_runtime.device import multiprocessors
+from lowlp_runtime.device import device_name, multiprocessors
 from lowlp_runtime.prepared_launch import PreparedLaunch
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
@@ -28,6 +28,7 @@ from .host_array import AnyArray
 from .kernels.linear_operands import ALIGN_BYTES, form_of_operands, host_operands, spec_for
 from .kernels.linear_schedules import schedule_for
 from .kernels.linear_spec import ACTIVATIONS
+from .kernels.linear_tables import added_tables
 from .linear_kernels import gpu_kernel, last_arguments
 from .quantized_tensor import QuantizedTensor
 
@@ -87,7 +88,7 @@ def linear_on_gpu(
     early = is_allowed()
     aligned = places % ALIGN_BYTES == 0
     kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
-    key = (ordinal, kind, aligned, batch_invariant, early)
+    key = (ordinal, kind, aligned, batch_invariant, early, added_tables())
     kept: _PreparedCall | None = qw.kept_call(key)
     if kept is not None:
         y = kept.allocate()
@@ -192,7 +193,7 @@ def _prepare(
     allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
     arch = arch_of(x.get_device())
-    schedule = schedule_for(spec, m, arch, batch_invariant)
+    schedule = schedule_for(spec, m, arch, batch_invariant, device_name(x.get_device()))
     # `_upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, arch).launcher

@@ -102,6 +102,7 @@ def compile_linear(
     epilogue: str | None = None,
     residual: str | DType | None = None,
     dependent_launch: bool = False,
+    gpu: str | None = None,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
 
@@ -112,7 +113,8 @@ def compile_linear(
     group_size   divides K; None or -1: one group a row
     activation   type of x: 'f16' or 'bf16'
     target       architecture, 'sm_90a' for example
-    schedule     a `lowlp.kernels.linear_spec.Schedule`; None: chosen by m and N. The result does not depend on it
+    schedule     a `lowlp.kernels.linear_spec.Schedule`; None: chosen by m and the shape, by tables of what was measured
+                 (`lowlp.use_tuned`) or by estimate. The result does not depend on it
     out_dtype    'f16', 'bf16' or 'f32'; None: as the activation
     scale_dtype  type of the scales: 'f16', 'bf16', 'f32', 'e8m0' or 'e4m3'
     zeros        with zero points [N, K / group_size]: True for f32, or the name of their type, as `Codec` lists them;
@@ -137,6 +139,8 @@ def compile_linear(
     """
     if schedule is not None and not isinstance(schedule, Schedule):
         raise LowlpTypeError(f"schedule: expected None or a Schedule, got {schedule!r:.40}")
+    if gpu is not None and not isinstance(gpu, str):
+        raise LowlpTypeError(f"gpu: expected None or the name of a GPU, got {gpu!r:.40}")
     rows, columns = _extent(n, "n"), _extent(k, "k")
     meant_for = _rows_meant(m)
     x_type = dtype_among(activation, "activation", ACTIVATIONS)
@@ -174,7 +178,7 @@ def compile_linear(
         rows_meant = meant_for[1] if meant_for else ANY_ROWS
         if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
             rows_meant = ANY_ROWS
-        schedule = schedule_for(spec, rows_meant, check_arch(target))
+        schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
     return compile(linear_kernel(spec, schedule), target, notes=notes_of(spec, schedule, meant_for))
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,14 @@ def _(folder: Path) -> object:
 @mistake("an output type that is not offered")
 def _(folder: Path) -> object:
     return lowlp.linear(X, packed(), out_dtype="f64")
+
+
+@mistake("a table of schedules with a value that is not offered")
+def _(folder: Path) -> object:
+    entry = {"kind": "int4 g128 f16", "n": 16, "k": 128, "m": 16, "arch": "sm_90a", "schedule": {"steps": 3}}
+    path = folder / "mine.json"
+    path.write_text(json.dumps({"format": 1, "gpu": "NVIDIA H200", "entries": [entry]}))
+    return lowlp.use_tuned(path)  # type: ignore[func-returns-value]
 
 
 # --- layouts ----------------------------------------------------------------------------------------------------------

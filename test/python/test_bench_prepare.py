@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,21 @@ from without_extensions import output_of
 
 import lowlp
 from lowlp.array_ops import NumpyOps
-from lowlp.benchmarks.cases import ACTIVATION, KINDS, Shape
+from lowlp.benchmarks.cases import ACTIVATION, KINDS, SHAPES, Shape, parse_rows
 from lowlp.benchmarks.page import page_text, write_report
 from lowlp.benchmarks.peers import NAMES, parse_peers, peer
-from lowlp.benchmarks.prepared import PreparedKernels
-from lowlp.benchmarks.preparing import describe, prepare, sample_of
+from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
+from lowlp.benchmarks.preparing import _jobs, describe, prepare, sample_of
 from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.benchmarks.saved_weights import SavedWeights, find_operands
 from lowlp.benchmarks.timing import Effort, fills_for
 from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, serve, units_of
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
+from lowlp.kernels import linear_tables
 from lowlp.kernels.linear_operands import host_operands, spec_for
+from lowlp.kernels.linear_schedules import for_rows, kind_of, schedule_for
+from lowlp.kernels.linear_spec import Schedule
 from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,11 +132,90 @@ def test_a_kernel_that_cannot_be_compiled_is_said_to_be_so(
     assert "none such" in capsys.readouterr().err
 
 
-def test_how_many_kernels_spill_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["bench", "--prepare", str(tmp_path), "--types", "int4", "--shapes", "128x128", "--m", "1", "--jobs", "1"]
+def test_kernels_that_spill_or_wait_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["bench", "--prepare", str(tmp_path / "kernels"), "--types", "int4", "--m", "1,100", "--jobs", "1"]
+    command += ["--shapes", "768x512"]
     assert main(command) == 0
-    assert capsys.readouterr().out.endswith(", 0 failed, 0 spill registers\n")
-    assert PreparedKernels.load_index(tmp_path).kernels[0].spilled_bytes == 0
+    assert capsys.readouterr().out.endswith(", 0 failed, 0 spill registers, 0 make products wait\n")
+    # Three warpgroups have no registers for 256 columns each.
+    schedule = {"warpgroups": 3, "row_tiles": 1, "column_tiles": 2, "scales_on": "weights", "stages": 2}
+    entry = {"kind": "int4 g128 f16", "n": 768, "k": 512, "m": 128, "arch": "sm_90a", "schedule": schedule}
+    table = tmp_path / "mine.json"
+    table.write_text(json.dumps({"format": 1, "gpu": "a GPU", "entries": [entry]}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOWLP_TUNED", str(table))
+        assert main(command) == 1
+    said = capsys.readouterr()
+    assert said.out.endswith(", 0 failed, 1 spill registers, 1 make products wait\n")
+    (line,) = [line for line in said.err.splitlines() if line.startswith("lowlp: ")]
+    pattern = (
+        r"lowlp: int4 768x512, M = \(100,\): \d+ bytes of registers of each thread are spilled; the assembler makes"
+    )
+    assert re.match(pattern, line)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "counts", "says"),
+    [
+        ({}, 0, "0 failed, 0 spill registers, 0 make products wait", ""),
+        (
+            {"spilled_bytes": 8},
+            1,
+            "0 failed, 1 spill registers, 0 make products wait",
+            "8 bytes of registers of each thread are spilled",
+        ),
+        (
+            {"product_remarks": 2},
+            1,
+            "0 failed, 0 spill registers, 1 make products wait",
+            "the assembler makes products of warpgroups wait, in 2 remarks",
+        ),
+        ({"problem": "no memory"}, 1, "1 failed, 0 spill registers, 0 make products wait", "no memory"),
+    ],
+)
+def test_each_reason_to_fail_is_said(
+    fields: dict[str, Any],
+    status: int,
+    counts: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def prepare(folder: Path, *rest: object) -> Iterator[tuple[int, int, str]]:
+        entry = KernelEntry("int4", 64, 128, (1, 8), "file", ((), ()), **fields)
+        PreparedKernels(folder, "sm_90a", "version", 132, {}, [entry]).save()
+        yield from ()
+
+    monkeypatch.setattr("lowlp.benchmarks.preparing.prepare", prepare)
+    assert main(["bench", "--prepare", str(tmp_path)]) == status
+    said = capsys.readouterr()
+    assert said.out == f"{0 if 'problem' in fields else 1} kernels for sm_90a in {tmp_path}, {counts}\n"
+    assert said.err == (f"lowlp: int4 64x128, M = (1, 8): {says}\n" if says else "")
+    (entry,) = PreparedKernels.load_index(tmp_path).kernels
+    assert entry == dataclasses.replace(entry, **fields)
+
+
+def test_all_that_is_shipped_is_prepared() -> None:
+    """By what `.ci/run` gives to `lowlp bench --prepare`: every entry of the shipped table, and what the class of most
+    rows takes for other numbers of them."""
+    command = re.search(r"bench --prepare \S+ --m (\S+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    assert command
+    rows = parse_rows(command[1])
+    (table,) = linear_tables.tables()
+    prepared: dict[tuple[str, int, int], set[Schedule]] = {}
+    for kind in KINDS.values():
+        sample = spec_for(sample_of(kind), ACTIVATION, ACTIVATION, aligned=True)
+        for shape in SHAPES:
+            jobs = list(_jobs(kind, sample, shape, rows, "sm_90a", 132, ""))
+            spec = jobs[0].spec
+            found = prepared.setdefault((kind_of(spec), shape.n, shape.k), {job.schedule for job in jobs})
+            for m in (1, 16, 300, 1000, 2000, 8192):
+                assert schedule_for(spec, m) in found, f"{spec}, M = {m}"
+            for entry in table.entries:
+                if (entry.kind, entry.n, entry.k) == (kind_of(spec), shape.n, shape.k):
+                    assert for_rows(spec, entry.schedule, entry.m) in found, entry
+    assert set(prepared) == {(entry.kind, entry.n, entry.k) for entry in table.entries}
 
 
 def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ import pytest
 import lowlp
 from lowlp import linear_launch
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels import linear_tables
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.linear_kernels import last_arguments, notes_of
+from lowlp.tuning.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -283,6 +285,38 @@ def test_kernels_with_stages(torch: FakeTorch, fake_driver: FakeDriver, encoded:
     assert first["grid"] == second["grid"] == (blocks, 1, 1)
     assert len(encoded) == 3
     assert x.data_ptr() in [arguments[2] for arguments in encoded]
+
+
+def test_a_table_that_is_added_counts_for_calls_that_were_made_ready(
+    torch: FakeTorch, fake_driver: FakeDriver, encoded: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear_tables, "_added", ())
+    weights = lowlp.QuantizedTensor(
+        np.zeros((N, 2 * K), np.uint8), dtype="uint4", scales=np.ones((N, 2), np.float16), group_size=K
+    )
+    made: list[Schedule] = []
+    kernel_of = linear_launch.gpu_kernel
+
+    def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> Any:
+        made.append(schedule)
+        return kernel_of(spec, schedule, arch)
+
+    monkeypatch.setattr(linear_launch, "gpu_kernel", gpu_kernel)
+    x = tensor(torch, 3, 2 * K)
+    for _ in range(2):
+        lowlp.linear(x, weights)
+    # What was measured on another GPU stands behind.
+    for gpu, warps, slices in (("Fake GPU", 2, 4), ("another", 4, 2)):
+        schedule = {"warps": warps, "stages": 2, "row_tiles": 1, "slices": slices}
+        Table(tmp_path / "mine.json", gpu).put(
+            ("uint4 g128 f16", N, 2 * K, 16), {"arch": "sm_90a", "schedule": schedule}
+        )
+        lowlp.use_tuned((tmp_path / "mine.json").rename(tmp_path / f"{gpu}.json"))
+        for _ in range(2):
+            lowlp.linear(x, weights)
+    assert len(made) == 3 and made[0] != made[1] == made[2]
+    assert (made[1].warps, made[1].slices) == (2, 4)
+    assert len(fake_driver.launches) == 6
 
 
 def test_notes_tell_what_counts_of_a_schedule() -> None:

@@ -292,9 +292,10 @@ def test_without_optimisation() -> None:
         np.testing.assert_allclose(planned.astype(float), plain.astype(float), rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("weight", ["int1", "int3", "f3e1m1", "int4", "int6", "int8", "lut4"])
+@pytest.mark.parametrize("weight", ["int4", "lut4"])
 @pytest.mark.parametrize("m", CLASSES[1:])
 def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) -> None:
+    """Of two kinds; `.ci/run` compiles all that is shipped."""
     spec = LinearSpec(57344, 8192, weight, 128, table="tensor" if weight == "lut4" else "", aligned=True)
     kernel = compiler.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()

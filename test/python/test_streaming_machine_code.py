@@ -1,4 +1,4 @@
-"""The machine code of kernels with stages: what the inner loop is made of, and that nothing is spilled."""
+"""The machine code of kernels with stages: what the inner loop is made of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from test_decode_plans import MOST_ALU
@@ -14,7 +13,6 @@ from test_machine_code import ALU, NVDISASM, OPCODE, needs_nvdisasm
 
 from lowlp import compiler
 from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_schedules import schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 
 FULL_OPCODE = re.compile(OPCODE.pattern.replace("[A-Z0-9]+", "[A-Z0-9.]+"), re.MULTILINE)
@@ -59,26 +57,3 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
     assert alu <= MOST_ALU["uint4"] * pairs + addresses
     assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "BAR"))]
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
-
-
-@pytest.mark.parametrize("m", [1, 16])
-@pytest.mark.parametrize(
-    ("weight", "options"),
-    [
-        ("int2", {}),
-        ("int3", {}),
-        ("int4", {}),
-        ("int8", {}),
-        ("f6e3m2", {}),
-        ("uint4", {"zeros": "uint8"}),
-        ("lut4", {"table": "tensor"}),
-    ],
-    ids=str,
-)
-def test_no_spills(weight: str, options: dict[str, Any], m: int) -> None:
-    """Of the schedules that are chosen for few rows."""
-    spec = LinearSpec(n=4096, k=4096, weight=weight, group_size=128, aligned=True, **options)
-    schedule = schedule_for(spec, m)
-    assert schedule.stages and not schedule.warpgroups
-    kernel = compiler.compile(linear_kernel(spec, schedule), "sm_90a")
-    assert "spilled bytes per thread 0" in kernel.report()

@@ -17,11 +17,12 @@ from lowlp.errors import LowlpValueError
 from lowlp.kernels import linear_schedules
 from lowlp.kernels.linear_schedules import CLASSES, kind_of, schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels.linear_tables import Entry, Table
 from lowlp.tuning import measuring
+from lowlp.tuning import table as written
 from lowlp.tuning.measuring import measure, merit
 from lowlp.tuning.prepared import Kernel, PreparedCandidates, PreparedProblem
 from lowlp.tuning.preparing import Problem, shortlist
-from lowlp.tuning.table import Table
 from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,12 +33,13 @@ PREPARE = ["tune", "--types", "int4,nf4", "--shapes", "256x512", "--m", "16", "-
 # --- candidates -------------------------------------------------------------------------------------------------------
 
 
-def entry_for(kind: str, schedule: Schedule, m: int) -> dict[str, Any]:
-    return {"kind": kind, "n": 8192, "k": 8192, "m": m, "arch": "sm_90a", "schedule": dataclasses.asdict(schedule)}
+def entry_for(kind: str, schedule: Schedule, m: int) -> Entry:
+    return Entry(kind, 8192, 8192, m, "sm_90a", "NVIDIA H200", schedule)
 
 
-def with_table(monkeypatch: pytest.MonkeyPatch, *entries: dict[str, Any]) -> None:
-    monkeypatch.setattr(linear_schedules, "_tables", lambda: list(entries))
+def with_table(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
+    found = (Table(Path("table.json"), entries),)
+    monkeypatch.setattr(linear_schedules, "tables", lambda: found)
 
 
 @pytest.mark.parametrize("m", [16, 64])
@@ -49,8 +51,8 @@ def test_candidates_are_those_of_the_estimate_and_what_other_weights_took(
     every = shortlist(problem, 10**6, "sm_90a")
     best, middle, last = every[:3], every[len(every) // 2], every[-1]
     of_int6, of_int4 = entry_for("int6 g128 f16", last, m), entry_for("int4 g128 f16", middle, m)
-    far = {**of_int4, "n": 4096}
-    other_class = {**of_int4, "m": 32}
+    far = dataclasses.replace(of_int4, n=4096)
+    other_class = dataclasses.replace(of_int4, m=32)
     with_table(monkeypatch, of_int6, of_int6, entry_for("int4 g128 f16", every[1], m), far, other_class)
     assert shortlist(problem, 3, "sm_90a") == [*best, last]
     with_table(monkeypatch, of_int6, of_int4)
@@ -64,7 +66,7 @@ def test_what_other_weights_took_must_fit(monkeypatch: pytest.MonkeyPatch) -> No
     for kind, found in ((kind_of(SPEC), 2), ("int6 g128 f16", 1)):
         with_table(monkeypatch, entry_for(kind, large, 16))
         assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == found
-    with_table(monkeypatch, {**entry_for(kind_of(SPEC), large, 16), "arch": "sm_80"})
+    with_table(monkeypatch, dataclasses.replace(entry_for(kind_of(SPEC), large, 16), arch="sm_80"))
     assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == 1
 
 
@@ -76,9 +78,7 @@ def test_what_the_table_has_is_a_candidate_and_each_is_what_a_table_gives_back(
     assert schedule_for(SPEC, m) in found
     for schedule in found:
         with_table(monkeypatch, entry_for(kind_of(SPEC), schedule, m))
-        linear_schedules._measured.cache_clear()
         assert schedule_for(SPEC, m) == schedule
-    linear_schedules._measured.cache_clear()
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------
@@ -188,11 +188,11 @@ def entries(path: Path) -> list[dict[str, Any]]:
 
 def test_the_fastest_is_written_and_other_entries_stay(folder: Path, tmp_path: Path, timed: list[str]) -> None:
     prepared, path = PreparedCandidates.load(folder), tmp_path / "new" / "table.json"
-    Table(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), {"us": {}})
+    written.Table(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), {"us": {}})
     first, second = prepared.problems()
     # Interrupted behind the first problem; then both, of which one is there.
-    assert list(measure(prepared, [first], Table(path, "a GPU"))) == [first]
-    assert list(measure(prepared, [first, second], Table(path, "a GPU"))) == [first, second]
+    assert list(measure(prepared, [first], written.Table(path, "a GPU"))) == [first]
+    assert list(measure(prepared, [first, second], written.Table(path, "a GPU"))) == [first, second]
     assert len(timed) == 8
     other, *found = entries(path)
     assert other == {"kind": "int4 g128 f16", "n": 4096, "k": 4096, "m": 16, "us": {}}
@@ -206,18 +206,18 @@ def test_anew_measures_what_other_kernels_were_measured_for(folder: Path, tmp_pa
     prepared, path = PreparedCandidates.load(folder), tmp_path / "table.json"
     problems = prepared.problems()
     for problem in problems:
-        Table(path, "a GPU").put(problem.key, {"us": {}})
+        written.Table(path, "a GPU").put(problem.key, {"us": {}})
     for anew, count in ((False, 0), (True, 8), (True, 8)):
-        list(measure(prepared, problems, Table(path, "a GPU"), anew))
+        list(measure(prepared, problems, written.Table(path, "a GPU"), anew))
         assert len(timed) == count
     newer = dataclasses.replace(prepared, version="another")
-    list(measure(newer, problems[:1], Table(path, "a GPU"), anew=True))
+    list(measure(newer, problems[:1], written.Table(path, "a GPU"), anew=True))
     assert len(timed) == 12
     assert [entry["kind"] for entry in entries(path)] == [problem.kind for problem in problems]
 
 
 def test_what_has_a_problem_is_not_measured(folder: Path, tmp_path: Path, timed: list[str]) -> None:
-    prepared, table = PreparedCandidates.load(folder), Table(tmp_path / "table.json", "a GPU")
+    prepared, table = PreparedCandidates.load(folder), written.Table(tmp_path / "table.json", "a GPU")
     first, second = prepared.problems()
     spilling = [dataclasses.replace(candidate, problem="it spills") for candidate in first.candidates]
     one = dataclasses.replace(first, candidates=(spilling[0], first.candidates[1]))
@@ -235,12 +235,12 @@ def test_a_single_row_counts_twice() -> None:
 
 def test_tables_of_another_gpu_and_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
-    Table(path, "a GPU").put(("int4", 1, 1, 16), {})
+    written.Table(path, "a GPU").put(("int4", 1, 1, 16), {})
     with pytest.raises(LowlpValueError, match=r"--out: .* is a table of a GPU, and this GPU is another"):
-        Table(path, "another")
+        written.Table(path, "another")
     path.write_text("[]")
     with pytest.raises(LowlpValueError, match=r"--out: .* is no table of schedules"):
-        Table(path, "a GPU")
+        written.Table(path, "a GPU")
 
 
 @pytest.mark.parametrize(

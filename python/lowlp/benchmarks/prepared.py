@@ -25,8 +25,9 @@ EMPTY: Final = "empty.lowlp"
 class KernelEntry:
     """A kernel for one kind and shape, and the M it is for; or why there is none.
 
-    last           what it takes behind the row stride of x, for each of the M
-    spilled_bytes  of registers, for each thread
+    last             what it takes behind the row stride of x, for each of the M
+    spilled_bytes    of registers, for each thread
+    product_remarks  how often the assembler makes products of warpgroups wait
     """
 
     kind: str
@@ -38,6 +39,17 @@ class KernelEntry:
     schedule: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     spilled_bytes: int = 0
+    product_remarks: int = 0
+
+    @property
+    def slow_code(self) -> str:
+        """What is wrong with a kernel that is right but for its speed; ''."""
+        found = []
+        if self.spilled_bytes:
+            found.append(f"{self.spilled_bytes} bytes of registers of each thread are spilled")
+        if self.product_remarks:
+            found.append(f"the assembler makes products of warpgroups wait, in {self.product_remarks} remarks")
+        return "; ".join(found)
 
 
 @dataclass

@@ -6,6 +6,7 @@ Kernels of one kind and shape differ by their schedule, so numbers of rows with 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +21,7 @@ from lowlp import language as ll
 from lowlp_runtime.errors import LowlpError
 
 from ..dtypes import dtype
+from ..errors import ProductWarning
 from ..kernel_cache import compiler_version
 from ..kernels.linear_operands import host_operands, spec_for
 from ..kernels.linear_schedules import schedule_for
@@ -54,11 +56,13 @@ def prepare(
     rows: Sequence[int],
     jobs: int = 0,
     multiprocessors: int = MULTIPROCESSORS,
+    gpu: str = "",
 ) -> Iterator[tuple[int, int, str]]:
     """Compiles all kernels and writes the folder; what another call put there for other kinds and shapes stays.
 
     jobs             processes; 0: one for each processor
     multiprocessors  of the GPU that will run them
+    gpu              its name, whose measured schedules go before those of others; '': what the architecture has
 
     Yields (done, of how many, what was done last). Raises `LowlpError` where nothing can be compiled; what is wrong
     with one kernel goes to the index.
@@ -67,9 +71,8 @@ def prepare(
     index = _open_index(folder, arch, multiprocessors)
     lowlp.compile(_empty, arch).save(folder / EMPTY)
     specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
-    wanted = [
-        job for kind in kinds for shape in shapes for job in _jobs(kind, specs[kind.name], shape, rows, multiprocessors)
-    ]
+    device = (arch, multiprocessors, gpu)
+    wanted = [job for kind in kinds for shape in shapes for job in _jobs(kind, specs[kind.name], shape, rows, *device)]
     replaced = {(job.entry.kind, job.entry.n, job.entry.k) for job in wanted}
     index.kernels = [entry for entry in index.kernels if (entry.kind, entry.n, entry.k) not in replaced]
     processes = min(jobs or os.cpu_count() or 1, len(wanted)) or 1
@@ -162,12 +165,18 @@ def describe(
 
 
 def _jobs(
-    kind: WeightKind, sample_spec: LinearSpec, shape: Shape, rows: Sequence[int], multiprocessors: int
+    kind: WeightKind,
+    sample_spec: LinearSpec,
+    shape: Shape,
+    rows: Sequence[int],
+    arch: str,
+    multiprocessors: int,
+    gpu: str,
 ) -> Iterator[Job]:
     spec = replace(sample_spec, n=shape.n, k=shape.k)
     by_schedule: dict[Schedule, list[int]] = {}
     for m in rows:
-        by_schedule.setdefault(schedule_for(spec, m), []).append(m)
+        by_schedule.setdefault(schedule_for(spec, m, arch, gpu=gpu), []).append(m)
     for schedule, shared in by_schedule.items():
         file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"
         last = tuple(tuple(last_arguments(spec, schedule, m, multiprocessors)) for m in shared)
@@ -177,6 +186,8 @@ def _jobs(
 
 def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
     spec, entry = job.spec, job.entry
+    # The entry says it.
+    warnings.simplefilter("ignore", ProductWarning)
     try:
         kernel = lowlp.compile_linear(
             n=spec.n,
@@ -194,4 +205,4 @@ def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
         kernel.save(Path(folder, entry.file))
     except LowlpError as error:
         return replace(entry, file="", problem=f"{type(error).__name__}: {error}")
-    return replace(entry, spilled_bytes=kernel.spilled_bytes)
+    return replace(entry, spilled_bytes=kernel.spilled_bytes, product_remarks=kernel.product_remarks)

@@ -31,7 +31,8 @@ _EPILOG = """kinds of weights:
 A machine with a GPU and no compiler measures kernels that another one compiled:
   lowlp bench --prepare out/bench/kernels        # no GPU
   lowlp bench --kernels out/bench/kernels --peers --out r.json
-It needs lowlp_runtime, numpy, ml_dtypes and PyTorch, and this package's Python files.
+It needs lowlp_runtime, numpy, ml_dtypes and PyTorch, and this package's Python files. --prepare fails where a kernel
+cannot be compiled, spills registers, or has products of warpgroups for which the assembler adds waits; it lists them.
 
 examples:
   lowlp bench --peers
@@ -93,7 +94,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prepares, measures or reports; 1 where something has no time."""
+    """Prepares, measures or reports; 1 where something has no time, or is prepared as slow code."""
     if options.peers_only and not options.peers:
         raise LowlpValueError("--peers-only: needs --peers")
     if options.report:
@@ -119,33 +120,36 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 def _prepare_here(options: argparse.Namespace, folder: Path) -> None:
     """For the GPU of this machine. What cannot be compiled is found again as rows without a time."""
     from lowlp.compiler import current_arch
-    from lowlp_runtime.device import multiprocessors
+    from lowlp_runtime.device import device_name, multiprocessors
 
     options.arch = options.arch or current_arch()
-    _prepare(options, folder, multiprocessors())
+    _prepare(options, folder, multiprocessors(), device_name())
 
 
-def _prepare(options: argparse.Namespace, folder: Path, size: int | None) -> int:
-    """`size` is the number of multiprocessors."""
+def _prepare(options: argparse.Namespace, folder: Path, size: int | None, gpu: str = "") -> int:
+    """`size` is the number of multiprocessors, `gpu` the name of the GPU if it is known."""
     from lowlp.benchmarks.prepared import PreparedKernels
     from lowlp.benchmarks.preparing import MULTIPROCESSORS, prepare
 
     kinds, shapes, rows = _selection(options)
     arch = options.arch or _ARCH
     with progress_bar("compile") as show:
-        for step in prepare(folder, arch, kinds, shapes, rows, options.jobs, size or MULTIPROCESSORS):
+        for step in prepare(folder, arch, kinds, shapes, rows, options.jobs, size or MULTIPROCESSORS, gpu):
             show(*step)
     entries = PreparedKernels.load_index(folder).kernels
     failed = [entry for entry in entries if entry.problem]
-    for entry in failed:
-        print(f"lowlp: {entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {entry.problem}", file=sys.stderr)
-    spill = [entry for entry in entries if entry.spilled_bytes]
-    for entry in spill:
-        what = f"{entry.spilled_bytes} bytes of registers of each thread are spilled"
+    slow = [entry for entry in entries if entry.slow_code]
+    for entry in (*failed, *slow):
+        what = entry.problem or entry.slow_code
         print(f"lowlp: {entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {what}", file=sys.stderr)
-    counts = f"{len(failed)} failed, {len(spill)} spill registers"
-    print(f"{len(entries) - len(failed)} kernels for {arch} in {folder}, {counts}")
-    return 1 if failed else 0
+    counts = {
+        "failed": len(failed),
+        "spill registers": sum(entry.spilled_bytes > 0 for entry in slow),
+        "make products wait": sum(entry.product_remarks > 0 for entry in slow),
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counts.items())
+    print(f"{len(entries) - len(failed)} kernels for {arch} in {folder}, {told}")
+    return 1 if failed or slow else 0
 
 
 def _measure(options: argparse.Namespace) -> int:

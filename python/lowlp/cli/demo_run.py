@@ -121,7 +121,7 @@ class Demo:
         y = torch.full((self.rows, n), float("nan"), dtype=activation, device="cuda")
 
         spec = spec_for(self.packed, self.activation, self.activation, aligned=True)
-        last = last_arguments(spec, schedule_for(spec, self.rows), self.rows, multiprocessors())
+        last = last_arguments(spec, schedule_for(spec, self.rows, kernel.arch), self.rows, multiprocessors())
 
         def launch() -> None:
             kernel(x, *parts, y, self.rows, k, *last)

@@ -29,9 +29,13 @@ _OF_PREPARING = ("types", "shapes", "m", "group_size", "candidates", "jobs", *_O
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a table
 
-A problem is a kind of weights, a shape and a class of M. Its candidates are the N best by estimate, and what lowlp's
-own table has for the shape and the class, of any kind. Problems that FILE has are left out, so an interrupted run goes
-on where it ended.
+A problem is a kind of weights, a shape and a class of M. Its candidates are the N best by estimate, and what tables in
+use have for the shape and the class, of any kind. Problems that FILE has are left out, so an interrupted run goes on
+where it ended.
+
+How FILE is used: set LOWLP_TUNED=FILE, or call lowlp.use_tuned("FILE"). LOWLP_TUNED names tables, and folders of them,
+with ':' between, as PATH does. For lowlp.linear, what was measured on the GPU in use goes before what others of its
+architecture took, then the nearest shape counts; of equally near ones that of FILE goes before the shipped one.
 
 A machine with a GPU and no compiler measures kernels that another one compiled:
   lowlp tune --prepare out/tune                   # no GPU
@@ -40,7 +44,8 @@ It needs lowlp_runtime and PyTorch, and this package's Python files. Both go on 
 
 examples:
   lowlp tune --out h200.json
-  lowlp tune --types int4 --shapes 5120x5120 --m 16 --out mine.json"""
+  lowlp tune --types int4 --shapes 5120x5120 --m 16 --out mine.json
+  LOWLP_TUNED=mine.json python serve.py"""
 
 
 def add_parser(commands: Any) -> None:

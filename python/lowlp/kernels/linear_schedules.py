@@ -1,8 +1,8 @@
 """Which schedule a kernel for `linear` takes.
 
 `candidates` are the schedules that fit a GPU (`linear_fit`), `estimated_us` says what each would take
-(`linear_estimates`), and `schedule_for` chooses: what was measured for the nearest shape (`tuned/*.json`, which
-`lowlp tune` writes), else the best by estimate.
+(`linear_estimates`), and `schedule_for` chooses: what was measured for the nearest shape (`linear_tables`), else
+the best by estimate.
 
 All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
 differ: so a row's sums are added in one order, whatever the other rows are.
@@ -13,11 +13,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ..targets import target
 from .linear_estimates import estimated_us
@@ -25,6 +23,7 @@ from .linear_fit import H200, Device, device_like, ending_numbers, fits, fitted
 from .linear_shares import tiles_of
 from .linear_spec import ROW_TILES, WARPS, LinearSpec, Schedule
 from .linear_streaming import can_stream
+from .linear_tables import Entry, Table, nearest, tables
 from .linear_wide import can_go_wide
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
@@ -47,24 +46,25 @@ _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 SMs enough (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
 _SLICES: Final = (1, 2, 4, 8, 16)
 
-_TUNED = Path(__file__).parent / "tuned"
-# How far, in factors of two of N and K together, a measured shape may be away.
-_FAR: Final = 2.5
-
 
 def class_of(m: int) -> int:
     """The class that m rows fall into."""
     return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
 
 
-def schedule_for(spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant: bool = False) -> Schedule:
+def schedule_for(
+    spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant: bool = False, gpu: str = ""
+) -> Schedule:
     """The schedule for m rows of x on an architecture.
 
     batch_invariant  one division of the work for all m, in which no tile is shared: a row's sums are always added in
                      the order that they have alone
+    gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
+
+    Raises `LowlpValueError` for tables of LOWLP_TUNED that are none.
     """
     rows = _FEW if batch_invariant else class_of(m)
-    found = _measured(spec, rows, arch) or _best(spec, rows, arch)
+    found = _measured(spec, rows, arch, gpu, tables()) or _best(spec, rows, arch)
     if not found:
         return _plain(spec, m)
     if batch_invariant:
@@ -235,11 +235,6 @@ def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
 # --- what was measured ------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _tables() -> list[dict[str, Any]]:
-    return [entry for path in sorted(_TUNED.glob("*.json")) for entry in json.loads(path.read_text())["entries"]]
-
-
 def kind_of(spec: LinearSpec) -> str:
     """What a measurement is valid for beside the shape: the type of weights, or its bits of a table, and the group."""
     correction = "z" if spec.corrector else ""
@@ -256,41 +251,32 @@ def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int 
     return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
 
 
-def _of_entry(spec: LinearSpec, entry: dict[str, Any], arch: str) -> Schedule | None:
-    """The schedule of an entry of a table, if it is of this architecture and of use for such weights."""
-    if entry["arch"] != arch:
-        return None
-    measured = Schedule(**{"columns": min(entry["m"], _COLUMNS[-1]), **entry["schedule"]})
-    schedule = _for_products(spec, measured, entry["m"], arch)
+def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
+    """The schedule of an entry of a table, if it is of use for such weights."""
+    schedule = _for_products(spec, entry.schedule, entry.m, entry.arch)
     return (
         schedule
-        if schedule and schedule.stage_k * schedule.cluster <= spec.k and fills(spec, schedule, entry["m"])
+        if schedule and schedule.stage_k * schedule.cluster <= spec.k and fills(spec, schedule, entry.m)
         else None
     )
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
+def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[Table, ...]) -> Schedule | None:
     """The schedule of the nearest shape that was measured for such weights; None where none is near."""
-    best, distance = None, _FAR
-    for entry in _tables():
-        if entry["kind"] != kind_of(spec) or entry["m"] != rows:
-            continue
-        far = abs(math.log2(entry["n"] / spec.n)) + abs(math.log2(entry["k"] / spec.k))
-        if far < distance and (schedule := _of_entry(spec, entry, arch)):
-            best, distance = schedule, far
-    return best
+    near = nearest(among, kind_of(spec), spec.n, spec.k, rows, arch, gpu)
+    return next((schedule for entry in near if (schedule := _of_entry(spec, entry))), None)
 
 
 def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
     """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
     others where it fits these."""
-    for entry in _tables():
-        if (entry["n"], entry["k"], entry["m"]) != (spec.n, spec.k, rows):
+    for entry in itertools.chain.from_iterable(table.entries for table in tables()):
+        if (entry.n, entry.k, entry.m, entry.arch) != (spec.n, spec.k, rows, arch):
             continue
-        if schedule := _of_entry(spec, entry, arch):
+        if schedule := _of_entry(spec, entry):
             division = for_rows(spec, schedule, rows, arch)
-            if entry["kind"] == kind_of(spec) or fits(spec, division, device_like(arch)):
+            if entry.kind == kind_of(spec) or fits(spec, division, device_like(arch)):
                 yield division
 
 

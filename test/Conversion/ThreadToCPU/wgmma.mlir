@@ -6,15 +6,15 @@ module attributes {gpu.container_module} {
     // CHECK-LABEL: llvm.func @product(
     // CHECK-SAME: %[[THREAD:.*]]: !llvm.ptr,
     gpu.func @product(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-      // CHECK: %[[SUMS:.*]] = llvm.alloca %{{.*}} x i8 {alignment = 512 : i64}
+      // CHECK: %[[SUMS:.*]] = llvm.alloca %{{.*}} x i8 {alignment = 16 : i64}
       // CHECK: llvm.call @lowlpCpuTrackOrder(%[[THREAD]])
       %s = simt.shared_memory 0 : !simt.ptr<shared>
       %a = simt.load %g[%i] align 16 : !simt.ptr<global> -> vector<8xf16>
       %c = simt.load %g[%i] align 16 : !simt.ptr<global> -> vector<4xf32>
       // CHECK: llvm.call @lowlpCpuWgmmaFence(%[[THREAD]], %{{.*}})
       %f:2 = simt.wgmma_fence of %a, %c : vector<8xf16>, vector<4xf32>
-      // CHECK: llvm.store %{{.*}}, %[[A:.*]] : vector<8xf16>, !llvm.ptr
-      // CHECK: llvm.store %{{.*}}, %[[SUMS]] : vector<4xf32>, !llvm.ptr
+      // CHECK: llvm.store %{{.*}}, %[[A:.*]] {alignment = 16 : i64} : vector<8xf16>, !llvm.ptr
+      // CHECK: llvm.store %{{.*}}, %[[SUMS]] {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr
       // CHECK: %[[T:.*]] = llvm.call @lowlpCpuWgmma(%[[THREAD]], %{{.*}}, %{{.*}}, %[[A]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[SUMS]], %{{.*}}, %{{.*}}) : {{.*}} -> i64
       %t = simt.wgmma %f#0, %s[%i] swizzle 128 leading 16 stride 1024 plus %f#1 : vector<4xf32>
         : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
@@ -29,7 +29,7 @@ module attributes {gpu.container_module} {
       simt.give_turn of 2
       // CHECK: llvm.call @lowlpCpuWgmmaWait(%[[THREAD]], %{{.*}}, %[[SITE:[0-9]+]])
       // CHECK: llvm.call @lowlpCpuWgmmaTake(%[[THREAD]], %[[U]], %[[SUMS]], %[[SITE]])
-      // CHECK: llvm.load %[[SUMS]] : !llvm.ptr -> vector<4xf32>
+      // CHECK: llvm.load %[[SUMS]] {alignment = 16 : i64} : !llvm.ptr -> vector<4xf32>
       %d = simt.wgmma_wait 0 takes %u : (!simt.sums<vector<4xf32>>) -> vector<4xf32>
       simt.store %d, %g[%i] align 16 : vector<4xf32>, !simt.ptr<global>
       gpu.return

@@ -88,10 +88,8 @@ Value ExecutorCalls::getPlace(ConversionPatternRewriter &rewriter,
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(&kernel.getBody().front());
   Value size = getI32(rewriter, kernel.getLoc(), bytes);
-  // As vectors of so many bytes are, which are stored there at once.
   place = LLVM::AllocaOp::create(rewriter, kernel.getLoc(), pointerType,
-                                 rewriter.getI8Type(), size,
-                                 /*alignment=*/bytes);
+                                 rewriter.getI8Type(), size, scratchAlignment);
   return place;
 }
 

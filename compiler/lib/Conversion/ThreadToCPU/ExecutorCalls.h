@@ -30,6 +30,10 @@ public:
   mlir::Value getText(mlir::ConversionPatternRewriter &rewriter,
                       mlir::Location loc, llvm::StringRef text);
 
+  /// Bytes to which scratch memory is aligned. Vectors of more have more by
+  /// default, so loads and stores of them there must say it.
+  static constexpr unsigned scratchAlignment = 16;
+
   /// The address of scratch memory of 16 bytes, aligned to as many, on the
   /// thread's stack. Scratch of the same `index` is one place for the whole
   /// kernel.

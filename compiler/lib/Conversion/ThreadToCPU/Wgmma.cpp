@@ -21,7 +21,8 @@ struct WgmmaLowering : ExecutorPattern<simt::WgmmaOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto store = [&](Value value, Value place) {
-      LLVM::StoreOp::create(rewriter, loc, value, place);
+      LLVM::StoreOp::create(rewriter, loc, value, place,
+                            ExecutorCalls::scratchAlignment);
       return place;
     };
     Value a = store(adaptor.getA(), calls.getScratch(rewriter, op, 0));
@@ -90,8 +91,9 @@ struct WgmmaWaitLowering : ExecutorPattern<simt::WgmmaWaitOp> {
       Value place = calls.getSumsScratch(rewriter, op);
       calls.call(rewriter, op, "lowlpCpuWgmmaTake", /*resultType=*/{},
                  {pending, place, site});
-      vectors.push_back(
-          LLVM::LoadOp::create(rewriter, loc, sums.getType(), place));
+      vectors.push_back(LLVM::LoadOp::create(rewriter, loc, sums.getType(),
+                                             place,
+                                             ExecutorCalls::scratchAlignment));
     }
     rewriter.replaceOp(op, vectors);
     return success();

@@ -65,8 +65,8 @@ def test_endings(product: Product) -> None:
         schedule = product.schedule(m, ARCH)
         assert not what_differs(gpu_kernel(*product.kernel(m, ARCH)).binary, ARCH, schedule), f"M = {m}: {schedule}"
         assert not product.form or form_of(schedule) == product.form
-        x = random_x(K, max(ROWS), product.activation)[:m]
-        bias = normal(1, product.bias, N) if product.bias else None
+        x = random_x(product.k, max(ROWS), product.activation)[:m]
+        bias = normal(1, product.bias, product.n) if product.bias else None
         residual = normal(2, product.residual, m, columns) if product.residual else None
         added = [part for part in (bias, residual) if part is not None]
         y = multiply(product, x, *added)

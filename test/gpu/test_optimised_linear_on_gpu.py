@@ -19,7 +19,6 @@ from linear_forms import (  # noqa: E402
     FORMS,
     GROUPS,
     KINDS,
-    ROWS,
     Product,
     form_of,
     forms_of,
@@ -41,7 +40,7 @@ CHOSEN += [Product(kind, 2056, 2304) for kind in KINDS]
 
 def check_rows(product: Product) -> None:
     """Every number of rows against float64, and the kernel against its schedule."""
-    x, exact = random_x(product.k, max(ROWS)), exact_product(product)
+    x, exact = random_x(product.k, max(product.rows)), exact_product(product)
     for m in product.rows:
         schedule = product.schedule(m, ARCH)
         assert not what_differs(gpu_kernel(*product.kernel(m, ARCH)).binary, ARCH, schedule), f"M = {m}: {schedule}"
@@ -60,7 +59,7 @@ def test_every_form_of_every_kind(product: Product) -> None:
 @pytest.mark.parametrize("product", CHOSEN, ids=str)
 def test_what_linear_chooses(product: Product) -> None:
     check_rows(product)
-    x = random_x(product.k, max(ROWS))
+    x = random_x(product.k, max(product.rows))
     for m in product.rows:
         assert torch.equal(lowlp.linear(x[:m], product.weights), multiply(product, x[:m])), f"M = {m}"
 

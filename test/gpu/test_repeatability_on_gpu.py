@@ -68,7 +68,7 @@ def all_equal(results: torch.Tensor, wanted: torch.Tensor) -> bool:
 @every_product
 def test_a_hundred_runs(product: Product) -> None:
     for m in product.rows:
-        x = random_x(K, max(product.rows))[:m]
+        x = random_x(product.k, max(product.rows))[:m]
         wanted = multiply(product, x)
         results, run = poisoned(product, RUNS, m), launch_of(product, x)
         wait_first(torch.cuda.current_stream())
@@ -83,7 +83,7 @@ def test_a_hundred_runs(product: Product) -> None:
 @every_product
 def test_replays_of_a_graph(product: Product, switch: Callable[[], AbstractContextManager[None]]) -> None:
     for m in product.rows:
-        x = random_x(K, max(product.rows))[:m]
+        x = random_x(product.k, max(product.rows))[:m]
         wanted = multiply(product, x)
         results, run = poisoned(product, 3, m), launch_of(product, x)
         graph = torch.cuda.CUDAGraph()
@@ -100,7 +100,7 @@ def test_replays_of_a_graph(product: Product, switch: Callable[[], AbstractConte
 def test_two_streams_at_once(product: Product) -> None:
     streams = [torch.cuda.Stream() for _ in range(2)]
     for m in product.rows:
-        x = random_x(K, max(product.rows))[:m]
+        x = random_x(product.k, max(product.rows))[:m]
         wanted = multiply(product, x)
         results, run = poisoned(product, RUNS, m), launch_of(product, x)
         torch.cuda.synchronize()
@@ -113,7 +113,7 @@ def test_two_streams_at_once(product: Product) -> None:
 
 @pytest.mark.parametrize("product", FEW_ROWS, ids=str)
 def test_a_row_alone_and_among_others(product: Product) -> None:
-    x = random_x(K, 16)
+    x = random_x(product.k, 16)
     whole = multiply(product, x)
     for row in range(16):
         assert torch.equal(multiply(product, x[row : row + 1]), whole[row : row + 1]), f"row {row}"

@@ -35,10 +35,16 @@ ENDINGS = (
     {"bias": "f32", "epilogue": "gelu", "residual": "f32"},
     {"bias": "bf16", "epilogue": "silu_mul", "residual": "f16", "out": "f32"},
 )
+# Each ending with every other of these, and with all of the others.
 KINDS = ("int4", "int2", "uint4z", "nf4")
+BF16_KINDS = ("int8", "f6e3m2")
 CHOSEN = [
-    *(Product(kind, N, K, rows=ROWS, **ending) for kind in KINDS for ending in ENDINGS),
-    *(Product(kind, N, K, rows=ROWS, activation="bf16", **ending) for kind in ("int8", "f6e3m2") for ending in ENDINGS),
+    Product(kind, N, K, rows=ROWS, activation=activation, **ending)
+    for number, ending in enumerate(ENDINGS)
+    for kind, activation in [
+        *((kind, "f16") for kind in KINDS[number % 2 :: 2]),
+        *((kind, "bf16") for kind in BF16_KINDS),
+    ]
 ]
 BY_FORM = [
     Product(kind, N, K, form=form, rows=ROWS, bias="f32", epilogue=epilogue, residual="f16")

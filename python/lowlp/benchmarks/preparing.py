@@ -54,11 +54,13 @@ def prepare(
     rows: Sequence[int],
     jobs: int = 0,
     multiprocessors: int = MULTIPROCESSORS,
+    batch_invariant: bool = False,
 ) -> Iterator[tuple[int, int, str]]:
     """Compiles all kernels and writes the folder; what another call put there for other kinds and shapes stays.
 
     jobs             processes; 0: one for each processor
     multiprocessors  of the GPU that will run them
+    batch_invariant  with the schedules of `linear(..., batch_invariant=True)`
 
     Yields (done, of how many, what was done last). Raises `LowlpError` where nothing can be compiled; what is wrong
     with one kernel goes to the index.
@@ -68,7 +70,10 @@ def prepare(
     lowlp.compile(_empty, arch).save(folder / EMPTY)
     specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
     wanted = [
-        job for kind in kinds for shape in shapes for job in _jobs(kind, specs[kind.name], shape, rows, multiprocessors)
+        job
+        for kind in kinds
+        for shape in shapes
+        for job in _jobs(index, kind, replace(specs[kind.name], n=shape.n, k=shape.k), rows, batch_invariant)
     ]
     replaced = {(job.entry.kind, job.entry.n, job.entry.k) for job in wanted}
     index.kernels = [entry for entry in index.kernels if (entry.kind, entry.n, entry.k) not in replaced]
@@ -162,15 +167,15 @@ def describe(
 
 
 def _jobs(
-    kind: WeightKind, sample_spec: LinearSpec, shape: Shape, rows: Sequence[int], multiprocessors: int
+    index: PreparedKernels, kind: WeightKind, spec: LinearSpec, rows: Sequence[int], batch_invariant: bool
 ) -> Iterator[Job]:
-    spec = replace(sample_spec, n=shape.n, k=shape.k)
+    shape = Shape(spec.n, spec.k)
     by_schedule: dict[Schedule, list[int]] = {}
     for m in rows:
-        by_schedule.setdefault(schedule_for(spec, m), []).append(m)
+        by_schedule.setdefault(schedule_for(spec, m, index.arch, batch_invariant), []).append(m)
     for schedule, shared in by_schedule.items():
         file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"
-        last = tuple(tuple(last_arguments(spec, schedule, m, multiprocessors)) for m in shared)
+        last = tuple(tuple(last_arguments(spec, schedule, m, index.multiprocessors)) for m in shared)
         entry = KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, last, asdict(schedule))
         yield Job(spec, schedule, entry)
 

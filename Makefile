@@ -5,7 +5,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup configure build demo test test-lit test-unit test-python bench docs format lint wheel test-wheel clean
+.PHONY: help setup configure build demo test test-lit test-unit test-python bench sanitize docs format lint wheel test-wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
@@ -42,6 +42,10 @@ test-python: build ## run the Python tests
 bench: build ## time the kernels on the GPU, beside other libraries that are installed (ARGS="--quick")
 	@echo "==> lowlp bench"
 	@$(LOWLP) bench --peers $(ARGS)
+
+sanitize: build ## run small products on the GPU under compute-sanitizer (ARGS="--tools memcheck")
+	@echo "==> compute-sanitizer"
+	@$(PYTHON_IN_VENV) test/gpu/sanitize.py $(ARGS)
 
 docs: build ## write the documentation as HTML into build/docs
 	@tools/dev/build-docs.sh

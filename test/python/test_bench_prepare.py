@@ -6,6 +6,8 @@ import dataclasses
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert [step[0] for step in steps] == list(range(1, len(steps) + 1))
     assert all(step[1] == len(steps) for step in steps)
     return found
+
+
+def test_schedules_that_do_not_depend_on_m(tmp_path: Path) -> None:
+    rows = (1, 16, 1024)
+    # A shape where `linear` shares tiles of few rows, and takes warpgroups for many.
+    found = {}
+    for name, batch_invariant in (("chosen", False), ("invariant", True)):
+        steps = prepare(tmp_path / name, "sm_90a", [KINDS["int1"]], [Shape(3584, 4608)], rows, 1, 132, batch_invariant)
+        assert all(done <= total for done, total, _ in steps)
+        kernels = PreparedKernels.load_index(tmp_path / name)
+        found[name] = [kernels.entry("int1", Shape(3584, 4608), m).schedule for m in rows]
+    assert [schedule["share_tiles"] for schedule in found["invariant"]] == [False] * 3
+    assert found["invariant"][1] == found["invariant"][2] != found["chosen"][2]
+    assert found["chosen"][0]["share_tiles"]
+    assert found["chosen"][2]["warpgroups"]
+
+
+def test_batch_invariant_script(tmp_path: Path) -> None:
+    script = ROOT / "benchmarks" / "batch_invariant.py"
+    command = [sys.executable, str(script), "--types", "int4", "--shapes", "256x256", "--m", "1,2", "--prepare"]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("chosen", "invariant"):
+        entry = PreparedKernels.load_index(tmp_path / name).entry("int4", Shape(256, 256), 2)
+        assert (tmp_path / name / entry.file).is_file()
+    # What measures them imports no compiler.
+    imports = f"import runpy; runpy.run_path({str(script)!r})"
+    assert output_of(imports, tmp_path) == ("[]\n", "")
 
 
 # --- weights as data --------------------------------------------------------------------------------------------------

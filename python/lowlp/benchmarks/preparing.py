@@ -57,12 +57,14 @@ def prepare(
     jobs: int = 0,
     multiprocessors: int = MULTIPROCESSORS,
     gpu: str = "",
+    batch_invariant: bool = False,
 ) -> Iterator[tuple[int, int, str]]:
     """Compiles all kernels and writes the folder; what another call put there for other kinds and shapes stays.
 
     jobs             processes; 0: one for each processor
     multiprocessors  of the GPU that will run them
     gpu              its name, whose measured schedules go before those of others; '': what the architecture has
+    batch_invariant  with the schedules of `linear(..., batch_invariant=True)`
 
     Yields (done, of how many, what was done last). Raises `LowlpError` where nothing can be compiled; what is wrong
     with one kernel goes to the index.
@@ -71,8 +73,12 @@ def prepare(
     index = _open_index(folder, arch, multiprocessors)
     lowlp.compile(_empty, arch).save(folder / EMPTY)
     specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
-    device = (arch, multiprocessors, gpu)
-    wanted = [job for kind in kinds for shape in shapes for job in _jobs(kind, specs[kind.name], shape, rows, *device)]
+    wanted = [
+        job
+        for kind in kinds
+        for shape in shapes
+        for job in _jobs(index, kind, replace(specs[kind.name], n=shape.n, k=shape.k), rows, gpu, batch_invariant)
+    ]
     replaced = {(job.entry.kind, job.entry.n, job.entry.k) for job in wanted}
     index.kernels = [entry for entry in index.kernels if (entry.kind, entry.n, entry.k) not in replaced]
     processes = min(jobs or os.cpu_count() or 1, len(wanted)) or 1
@@ -165,21 +171,21 @@ def describe(
 
 
 def _jobs(
+    index: PreparedKernels,
     kind: WeightKind,
-    sample_spec: LinearSpec,
-    shape: Shape,
+    spec: LinearSpec,
     rows: Sequence[int],
-    arch: str,
-    multiprocessors: int,
     gpu: str,
+    batch_invariant: bool,
 ) -> Iterator[Job]:
-    spec = replace(sample_spec, n=shape.n, k=shape.k)
+    shape = Shape(spec.n, spec.k)
     by_schedule: dict[Schedule, list[int]] = {}
     for m in rows:
-        by_schedule.setdefault(schedule_for(spec, m, arch, gpu=gpu), []).append(m)
+        schedule = schedule_for(spec, m, index.arch, batch_invariant, gpu)
+        by_schedule.setdefault(schedule, []).append(m)
     for schedule, shared in by_schedule.items():
         file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"
-        last = tuple(tuple(last_arguments(spec, schedule, m, multiprocessors)) for m in shared)
+        last = tuple(tuple(last_arguments(spec, schedule, m, index.multiprocessors)) for m in shared)
         entry = KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, last, asdict(schedule))
         yield Job(spec, schedule, entry)
 

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 import lowlp
+from lowlp_runtime.module import split_arch
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -31,9 +32,11 @@ class Case:
     def write(self, folder: Path) -> None:
         folder = folder / self.name
         folder.mkdir(parents=True, exist_ok=True)
-        # Machine code is what runs; the texts beside it are several times as large.
+        # Machine code is what runs, unless the GPU is a later one, which takes PTX, if not of an architecture with a
+        # suffix. Texts are several times as large.
         binary = self.kernel.binary
-        replace(binary, ir={}, ptx={} if binary.cubins else binary.ptx).save(folder / "kernel.lowlp")
+        is_for_one_gpu = binary.cubins and all(split_arch(arch)[2] for arch in binary.ptx)
+        replace(binary, ir={}, ptx={} if is_for_one_gpu else binary.ptx).save(folder / "kernel.lowlp")
         arrays: dict[str, np.ndarray] = {
             "wanted": self.wanted.astype(np.float32) if self.wanted.dtype == BF16 else self.wanted
         }

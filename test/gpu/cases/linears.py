@@ -6,6 +6,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from lowlp.linear_kernels import last_arguments
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import linear_matrix as matrix
 from linear_matrix import TYPES, Config
+from test_linear_epilogues import wanted_of
 
 # Few, so that blocks share tiles of small matrices.
 MULTIPROCESSORS = 5
@@ -34,6 +36,11 @@ def compiled(spec: LinearSpec, schedule: Schedule, arch: str) -> Any:
     return lowlp.compile(linear_kernel(spec, schedule), arch)
 
 
+def type_of(array: Any) -> str:
+    """The name of the type of activations, results, a bias or a residual; '' of None."""
+    return "" if array is None else next(kind for kind in TYPES if array.dtype == TYPES[kind])
+
+
 def linear_case(
     name: str,
     qw: lowlp.QuantizedTensor,
@@ -43,26 +50,32 @@ def linear_case(
     out: str = "f32",
     bias: Any = None,
     schedule: Schedule | None = None,
+    epilogue: str = "",
+    residual: Any = None,
 ) -> Case:
     """`linear` of x [M, K], with the schedule for M or another; with a tolerance of 0, x is the identity."""
-    m, (n, k) = x.shape[0], qw.shape
-    activation = next(kind for kind in matrix.ACTIVATIONS if x.dtype == TYPES[kind])
-    bias_type = "" if bias is None else next(kind for kind in TYPES if bias.dtype == TYPES[kind])
-    spec = spec_for(qw, activation, out, bias_type, aligned=k % 8 == 0)
-    schedule = schedule or schedule_for(spec, m)
+    m, k = x.shape
+    activation = type_of(x)
+    spec = spec_for(qw, activation, out, type_of(bias), k % 8 == 0, epilogue, type_of(residual))
+    columns = spec.columns_of_y
+    if residual is not None and columns % 8:
+        spec = replace(spec, aligned=False)
+    schedule = schedule or schedule_for(spec, m, arch)
     kernel = compiled(spec, schedule, arch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PaddingWarning)
-        operands = host_operands(qw, activation)
-    values = [x, *operands, *([] if bias is None else [bias]), np.zeros((m, n), TYPES[out]), m, k]
+        operands = host_operands(qw, activation, epilogue)
+    added = [part for part in (bias, residual) if part is not None]
+    strides = [k] if residual is None else [k, columns]
+    values = [x, *operands, *added, np.zeros((m, columns), TYPES[out]), m, *strides]
     values.extend(last_arguments(spec, schedule, m, MULTIPROCESSORS))
     names = [parameter.name for parameter in kernel.description.parameters]
     with np.errstate(over="ignore"):
         if tolerance == 0.0:
             wanted = qw.dequantize().T.astype(TYPES[out]).astype(np.float32)
         else:
-            wanted = x.astype(np.float64) @ qw.dequantize().astype(np.float64).T + (0 if bias is None else bias)
-    facts = {"codec": str(qw.codec), "shape": [m, n, k]}
+            wanted = wanted_of(x, qw, epilogue or None, *(0.0 if part is None else part for part in (bias, residual)))
+    facts = {"codec": str(qw.codec), "shape": [m, qw.shape[0], k]}
     return Case(name, kernel, dict(zip(names, values, strict=True)), "y", wanted, tolerance, facts)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 import lowlp
 from cases.case import Case
+from lowlp.targets import target
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
@@ -38,7 +39,8 @@ def cases(arch: str) -> Iterator[Case]:
         kernel = lowlp.compile(packed_product(len(codes), 64, 64, weight, activation), arch)
         yield Case(f"plan_{weight}_{activation}", kernel, arguments, "y", wanted, 0.0, {"codec": weight})
 
-    # The same packed words by `mma.sync` with 8 rows of x, and by `wgmma` with 128.
+    # The same packed words by `mma.sync` with 8 rows of x, and by `wgmma`, where there is that, with 128.
+    has_wgmma = target(arch).instructions["wgmma.mma_async"]
     random = np.random.default_rng(5)
     for weight in ("uint1", "uint3", "uint4", "uint6", "uint8", "f6e3m2"):
         codes = random.choice(valid_codes(weight), (512, 1024))
@@ -47,6 +49,8 @@ def cases(arch: str) -> Iterator[Case]:
             ("mma", 8, packed_product(512, 1024, 8, weight, "f16")),
             ("wgmma", 128, warpgroup_product(512, 1024, weight, "f16")),
         ):
+            if name == "wgmma" and not has_wgmma:
+                continue
             x = random.standard_normal((m, 1024)).astype(np.float16)
             wanted = x.astype(np.float64) @ values_of(codes, weight).T
             kernel = lowlp.compile(program, arch)

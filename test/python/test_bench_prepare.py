@@ -54,7 +54,8 @@ def test_schedules_that_do_not_depend_on_m(tmp_path: Path) -> None:
     # A shape where `linear` shares tiles of few rows, and takes warpgroups for many.
     found = {}
     for name, batch_invariant in (("chosen", False), ("invariant", True)):
-        steps = prepare(tmp_path / name, "sm_90a", [KINDS["int1"]], [Shape(3584, 4608)], rows, 1, 132, batch_invariant)
+        kinds, shapes = [KINDS["int1"]], [Shape(3584, 4608)]
+        steps = prepare(tmp_path / name, "sm_90a", kinds, shapes, rows, jobs=1, batch_invariant=batch_invariant)
         assert all(done <= total for done, total, _ in steps)
         kernels = PreparedKernels.load_index(tmp_path / name)
         found[name] = [kernels.entry("int1", Shape(3584, 4608), m).schedule for m in rows]
@@ -233,12 +234,13 @@ def test_all_that_is_shipped_is_prepared() -> None:
     assert command
     rows = parse_rows(command[1])
     (table,) = linear_tables.tables()
+    index = PreparedKernels(Path(), "sm_90a", "", 132)
     prepared: dict[tuple[str, int, int], set[Schedule]] = {}
     for kind in KINDS.values():
         sample = spec_for(sample_of(kind), ACTIVATION, ACTIVATION, aligned=True)
         for shape in SHAPES:
-            jobs = list(_jobs(kind, sample, shape, rows, "sm_90a", 132, ""))
-            spec = jobs[0].spec
+            spec = dataclasses.replace(sample, n=shape.n, k=shape.k)
+            jobs = list(_jobs(index, kind, spec, rows, gpu="", batch_invariant=False))
             found = prepared.setdefault((kind_of(spec), shape.n, shape.k), {job.schedule for job in jobs})
             for m in (1, 16, 300, 1000, 2000, 8192):
                 assert schedule_for(spec, m) in found, f"{spec}, M = {m}"

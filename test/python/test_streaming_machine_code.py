@@ -46,7 +46,7 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
     count = Counter(loop)
     assert count["LDS.128"] == 4
     assert count["LDSM.16.M88.4"] == 2
-    # 4 tiles of rows in 4 steps of K; and two steps at once of the sum of x, of which the offsets of int4 take their part.
+    # 4 tiles of rows in 4 steps of K; and the sum of x, which the offsets of int4 need, of two steps at once.
     assert count["HMMA.16816.F32"] == 4 * 4 + 2
     pairs = 64
     alu = sum(name.split(".")[0] in ALU for name in loop)

@@ -33,7 +33,9 @@ def prepare(
 
     failed = []
     for name, batch_invariant in FORMS.items():
-        for _ in preparing.prepare(folder / name, arch, kinds, shapes, rows, 0, size, batch_invariant):
+        for _ in preparing.prepare(
+            folder / name, arch, kinds, shapes, rows, multiprocessors=size, batch_invariant=batch_invariant
+        ):
             pass
         failed += [entry for entry in PreparedKernels.load_index(folder / name).kernels if entry.problem]
     for entry in failed:

@@ -156,4 +156,8 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
         threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
         most = min(232, 64 * 1024 // threads)
     least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
-    return _registers(spec, schedule) <= most and _stages_that_fit(spec, schedule, device) >= least
+    stages = _stages_that_fit(spec, schedule, device)
+    if row_parts(spec, schedule) > 1:
+        # Of fewer columns rows are taken in fewer parts, which need more room to exchange the sums of slices.
+        stages = min(stages, _stages_that_fit(spec, dataclasses.replace(schedule, columns=8), device))
+    return _registers(spec, schedule) <= most and stages >= least

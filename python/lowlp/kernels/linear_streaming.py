@@ -72,9 +72,9 @@ class _Layouts:
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
         in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, _UNIT_STEPS) * A_FRAGMENT
         self.weights = column_spatial(warps, slices) * in_warp
-        in_warp = local(units, 1, 1) * column_local(1, column_tiles, _UNIT_STEPS) * _X_FRAGMENT_OF_UNITS
+        in_warp = local(units, column_tiles, _UNIT_STEPS) * _X_FRAGMENT_OF_UNITS
         self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
-        in_warp = local(1, units) * column_local(column_tiles, _UNIT_STEPS) * X_FRAGMENT
+        in_warp = local(1, units) * local(column_tiles, _UNIT_STEPS) * X_FRAGMENT
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
         sums = local(row_tiles, column_tiles) * SUM_FRAGMENT
         self.sums = spatial(slices * warps, 1) * sums

@@ -2,22 +2,23 @@
 
 // Sums of b along K are products with one number. Registers of b are operand a then, and the number is operand b.
 
-// One fragment of 8 columns: each instruction takes two of the four steps. Its sums of even and of odd steps, of which all
-// threads of a row have the same, are added, and go to the threads that need them for two columns each.
+// One fragment of 8 columns: each instruction takes two of the four steps, in the order of their registers. Its sums of the
+// first and of the second half of each step, of which all threads of a row have the same, are added, and go to the threads
+// that need them for two columns each.
 !a = !lowlp.tile<32x64xf16, local(2, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !b = !lowlp.tile<64x8xf16, local(4, 1).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !c = !lowlp.tile<32x8xf32, local(2, 1).local(2, 1).spatial(8, 4).local(1, 2)>
 // CHECK-LABEL: gpu.func @one_fragment
 // CHECK-DAG: %[[NUMBER:.*]] = arith.constant dense<1.000000e+00> : vector<4xf16>
 // CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<4xf32>
-// CHECK: %[[FIRST:.*]] = vector.shuffle %[[B:.*]], %[[B]] [0, 1, 4, 5, 2, 3, 6, 7] : vector<16xf16>, vector<16xf16>
+// CHECK: %[[FIRST:.*]] = vector.extract_strided_slice %[[B:.*]] {offsets = [0], sizes = [8], strides = [1]} : vector<16xf16>
 // CHECK: %[[SUM:.*]] = simt.mma %[[FIRST]], %[[NUMBER]], %[[ZEROS]]
-// CHECK: %[[SECOND:.*]] = vector.shuffle %[[B]], %[[B]] [8, 9, 12, 13, 10, 11, 14, 15]
+// CHECK: %[[SECOND:.*]] = vector.extract_strided_slice %[[B]] {offsets = [8], sizes = [8], strides = [1]}
 // CHECK: %[[SUMS:.*]] = simt.mma %[[SECOND]], %[[NUMBER]], %[[SUM]]
 // CHECK-NOT: simt.mma
-// CHECK-DAG: %[[EVEN:.*]] = vector.extract %[[SUMS]][0]
-// CHECK-DAG: %[[ODD:.*]] = vector.extract %[[SUMS]][2]
-// CHECK: %[[ALL:.*]] = arith.addf %[[EVEN]], %[[ODD]] : f32
+// CHECK-DAG: %[[UPPER:.*]] = vector.extract %[[SUMS]][0]
+// CHECK-DAG: %[[LOWER:.*]] = vector.extract %[[SUMS]][2]
+// CHECK: %[[ALL:.*]] = arith.addf %[[UPPER]], %[[LOWER]] : f32
 // CHECK: %[[MOVED:.*]], %{{.*}} = gpu.shuffle xor %[[ALL]], %c4
 // CHECK: %[[LEFT:.*]], %{{.*}} = gpu.shuffle idx %[[ALL]], %[[LANE:.*]], %c32
 // CHECK: %[[RIGHT:.*]], %{{.*}} = gpu.shuffle idx %[[MOVED]], %[[LANE]], %c32
@@ -38,19 +39,17 @@ lowlp.kernel @one_fragment(%px: !lowlp.ptr<f16>, %py: !lowlp.ptr<f32>)
   lowlp.return
 }
 
-// Two fragments: an instruction takes a step of both. Even and odd steps have sums of their own here too, so that those of
-// a column are rounded as beside no other. What the product is added to is added behind it.
-!b2 = !lowlp.tile<64x16xf16, local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
+// Two fragments: each has sums of its own, so that those of a column are rounded as beside no other. What the product is
+// added to is added behind it.
+!b2 = !lowlp.tile<64x16xf16, local(2, 2).local(2, 1).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !c2 = !lowlp.tile<32x16xf32, local(2, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 // CHECK-LABEL: gpu.func @two_fragments
 // CHECK: %[[S0:.*]] = simt.mma %{{.*}}, %[[N:.*]], %[[Z:.*]] : vector<8xf16>, vector<4xf16>, vector<4xf32>
-// CHECK: %[[S1:.*]] = simt.mma %{{.*}}, %[[N]], %[[Z]]
-// CHECK: %[[S2:.*]] = simt.mma %{{.*}}, %[[N]], %[[S0]]
-// CHECK: %[[S3:.*]] = simt.mma %{{.*}}, %[[N]], %[[S1]]
+// CHECK: %[[S1:.*]] = simt.mma %{{.*}}, %[[N]], %[[S0]]
+// CHECK: gpu.shuffle
+// CHECK: %[[S2:.*]] = simt.mma %{{.*}}, %[[N]], %[[Z]]
+// CHECK: simt.mma %{{.*}}, %[[N]], %[[S2]]
 // CHECK-NOT: simt.mma
-// CHECK: %[[BOTH:.*]] = arith.addf %[[S2]], %[[S3]] : vector<4xf32>
-// CHECK-DAG: vector.extract %[[BOTH]][0]
-// CHECK-DAG: vector.extract %[[BOTH]][2]
 // CHECK-COUNT-8: arith.addf %{{.*}}, %{{.*}} : vector<2xf32>
 // CHECK-NOT: arith.addf
 // CHECK: gpu.return

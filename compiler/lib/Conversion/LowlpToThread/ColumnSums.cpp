@@ -6,13 +6,11 @@
 //
 //   register of a    0  rows 0-7, k 0-7     2  rows 0-7, k 8-15
 //                    1  rows 8-15, k 0-7    3  rows 8-15, k 8-15
+//   of b             0, 1  of one step      2, 3  of the next
 //
-// An instruction has 16 rows of a where it has 8 columns of b, so it takes two
-// fragments of columns; or, of the last one, two steps. Even and odd steps have
-// sums of their own in both cases, so that those of a column do not depend on
-// how many others there are.
-//
-// A lane comes to hold the sum of column lane / 4, and needs those of columns
+// As all of k count alike, an instruction takes two steps: rows 0 to 7 have
+// the sums of the first registers of each, rows 8 to 15 those of the second.
+// A lane comes to hold both of column lane / 4, and needs the sums of columns
 // 2 (lane % 4) and 2 (lane % 4) + 1.
 //
 //===----------------------------------------------------------------------===//
@@ -51,24 +49,15 @@ ColumnSums::ColumnSums(DotOp op, ArrayRef<DotStep> steps)
       chains.push_back(chain);
 }
 
-/// Whether a chain is taken together with the one behind it.
-bool ColumnSums::isPair(size_t first) const {
-  return first + 1 < chains.size() &&
-         chains[first].size() == chains[first + 1].size();
-}
-
 bool ColumnSums::isWorthwhile() {
   Type element = op.getB().getType().getElementType();
   if (!op.getA().getDefiningOp<SplatOp>() ||
       !(element.isF16() || element.isBF16()))
     return false;
   size_t many = 0, few = 0;
-  for (size_t i = 0; i < chains.size(); ++i) {
-    many += chains[i].size();
-    bool both = isPair(i);
-    few += both ? chains[i].size() : (chains[i].size() + 1) / 2;
-    if (both)
-      many += chains[++i].size();
+  for (const Chain &chain : chains) {
+    many += chain.size();
+    few += (chain.size() + 1) / 2;
   }
   return many >= few + kLeastSaved;
 }
@@ -76,16 +65,8 @@ bool ColumnSums::isWorthwhile() {
 Value ColumnSums::build(OpBuilder &builder, Value a, Value b, Value c) {
   Value number = gatherRegisters(builder, loc, a, {0, 1}, kPair);
   std::vector<Value> sums;
-  for (size_t i = 0; sums.size() < chains.size(); i = sums.size()) {
-    if (isPair(i)) {
-      auto [first, second] = buildPair(builder, number, b, i);
-      sums.push_back(distribute(builder, first));
-      sums.push_back(distribute(builder, second));
-    } else {
-      sums.push_back(
-          distribute(builder, buildOne(builder, number, b, chains[i])));
-    }
-  }
+  for (const Chain &chain : chains)
+    sums.push_back(distribute(builder, sum(builder, number, b, chain)));
   auto addend = op.getC().getDefiningOp<SplatOp>();
   bool addsToZero = addend && matchPattern(addend.getValue(), m_AnyZeroFloat());
   Value result = c;
@@ -103,57 +84,25 @@ Value ColumnSums::build(OpBuilder &builder, Value a, Value b, Value c) {
   return result;
 }
 
-/// The product of four registers of b, as an operand a, with the number; a
-/// negative one stands for zeros.
-Value ColumnSums::multiply(OpBuilder &builder, Value number, Value b,
-                           ArrayRef<int64_t> registers, Value addend) const {
+/// The sum of column lane / 4, times the number.
+Value ColumnSums::sum(OpBuilder &builder, Value number, Value b,
+                      const Chain &chain) const {
   Type element = cast<VectorType>(b.getType()).getElementType();
-  auto type =
-      VectorType::get(static_cast<int64_t>(registers.size()) * kPair, element);
-  Value rows;
-  if (llvm::all_of(registers, [](int64_t index) { return index >= 0; })) {
-    rows = gatherRegisters(builder, loc, b, registers, kPair);
-  } else {
-    rows = buildZeros(builder, loc, type);
-    for (auto [position, index] : llvm::enumerate(registers))
-      if (index >= 0)
-        rows = vector::InsertStridedSliceOp::create(
-            builder, loc, gatherRegisters(builder, loc, b, {index}, kPair),
-            rows, ArrayRef<int64_t>{static_cast<int64_t>(position) * kPair},
-            ArrayRef<int64_t>{1});
-  }
-  return simt::MmaOp::create(builder, loc, addend.getType(), rows, TypeAttr(),
-                             number, TypeAttr(), addend);
-}
-
-/// Of two fragments of columns, the sums of column lane / 4.
-std::pair<Value, Value> ColumnSums::buildPair(OpBuilder &builder, Value number,
-                                              Value b, size_t first) const {
-  Value zeros =
-      buildZeros(builder, loc, VectorType::get(4, builder.getF32Type()));
-  Value sums[2] = {zeros, zeros};
-  const Chain &one = chains[first], &other = chains[first + 1];
-  for (size_t k = 0; k < one.size(); ++k)
-    sums[k % 2] =
-        multiply(builder, number, b,
-                 {one[k][0], other[k][0], one[k][1], other[k][1]}, sums[k % 2]);
-  Value all = arith::AddFOp::create(builder, loc, sums[0], sums[1]);
-  return {vector::ExtractOp::create(builder, loc, all, 0),
-          vector::ExtractOp::create(builder, loc, all, 2)};
-}
-
-/// Of one fragment of columns, the sum of column lane / 4.
-Value ColumnSums::buildOne(OpBuilder &builder, Value number, Value b,
-                           const Chain &chain) const {
   Value sums =
       buildZeros(builder, loc, VectorType::get(4, builder.getF32Type()));
-  constexpr int64_t kNone = -1;
   for (size_t k = 0; k < chain.size(); k += 2) {
-    bool isLast = k + 1 == chain.size();
-    sums = multiply(builder, number, b,
-                    {chain[k][0], isLast ? kNone : chain[k + 1][0], chain[k][1],
-                     isLast ? kNone : chain[k + 1][1]},
-                    sums);
+    SmallVector<int64_t, 4> registers = chain[k];
+    bool isAlone = k + 1 == chain.size();
+    if (!isAlone)
+      llvm::append_range(registers, chain[k + 1]);
+    Value rows = gatherRegisters(builder, loc, b, registers, kPair);
+    if (isAlone)
+      rows = vector::InsertStridedSliceOp::create(
+          builder, loc, rows,
+          buildZeros(builder, loc, VectorType::get(4 * kPair, element)),
+          ArrayRef<int64_t>{0}, ArrayRef<int64_t>{1});
+    sums = simt::MmaOp::create(builder, loc, sums.getType(), rows, TypeAttr(),
+                               number, TypeAttr(), sums);
   }
   return arith::AddFOp::create(
       builder, loc, vector::ExtractOp::create(builder, loc, sums, 0),

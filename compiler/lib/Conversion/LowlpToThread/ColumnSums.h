@@ -26,16 +26,8 @@ private:
   /// Registers of b, two for each step, that an element of c takes.
   using Chain = std::vector<llvm::SmallVector<int64_t, 4>>;
 
-  bool isPair(size_t first) const;
-  mlir::Value multiply(mlir::OpBuilder &builder, mlir::Value number,
-                       mlir::Value b, llvm::ArrayRef<int64_t> registers,
-                       mlir::Value addend) const;
-  std::pair<mlir::Value, mlir::Value> buildPair(mlir::OpBuilder &builder,
-                                                mlir::Value number,
-                                                mlir::Value b,
-                                                size_t first) const;
-  mlir::Value buildOne(mlir::OpBuilder &builder, mlir::Value number,
-                       mlir::Value b, const Chain &chain) const;
+  mlir::Value sum(mlir::OpBuilder &builder, mlir::Value number, mlir::Value b,
+                  const Chain &chain) const;
   mlir::Value distribute(mlir::OpBuilder &builder, mlir::Value sum) const;
 
   DotOp op;

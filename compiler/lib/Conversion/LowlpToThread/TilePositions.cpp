@@ -148,12 +148,26 @@ void SharedPositions::applySwizzle(MutableArrayRef<Value> element) {
   decides = getDigit(decides, int64_t(1) << swizzle.logStep, swizzle.extent,
                      /*isOutermost=*/false);
   Value &changes = element[swizzle.dim];
+  if (llvm::isPowerOf2_64(swizzle.unit) &&
+      llvm::isPowerOf2_64(swizzle.extent)) {
+    // The digit is some bits of the index.
+    changes = make<arith::XOrIOp>(
+        changes, make<arith::MulIOp>(decides, index(swizzle.unit)));
+    return;
+  }
   Value digit = getDigit(changes, swizzle.unit, swizzle.extent,
                          /*isOutermost=*/false);
   Value difference =
       make<arith::SubIOp>(make<arith::XOrIOp>(digit, decides), digit);
   changes = make<arith::AddIOp>(
       changes, make<arith::MulIOp>(difference, index(swizzle.unit)));
+}
+
+/// Whether an index along a dimension is more than where the tile begins and
+/// where the element lies in it.
+bool SharedPositions::isChanged(int64_t dim) const {
+  return dim == gathered.dim ||
+         (sharedLayout.swizzle() && sharedLayout.swizzle()->dim == dim);
 }
 
 Value SharedPositions::getElementPosition(int64_t i) {
@@ -169,19 +183,28 @@ Value SharedPositions::getElementPosition(int64_t i) {
   if (sharedLayout.swizzle())
     applySwizzle(element);
   // The local index of a layout of one thread is the address: each of its
-  // digits is one of the element's index.
+  // digits is one of the element's index. What is constant is added last, so
+  // that it becomes part of an instruction.
   const Layout &addresses = sharedLayout.layout();
   Value position = index(0);
-  int64_t weight = 1;
+  int64_t weight = 1, constant = 0;
   for (const Digit &digit : llvm::reverse(addresses.localDigits())) {
     const Mode &mode = addresses.modes()[digit.mode];
     bool isOutermost = digit.mode == addresses.modesOf(mode.dim).first;
-    Value value =
-        getDigit(element[mode.dim], mode.stride, mode.extent, isOutermost);
+    Value value;
+    if (isOutermost && mode.stride == 1 && !isChanged(mode.dim)) {
+      value = starts[mode.dim];
+      constant += getPart(parts, mode.dim) * weight;
+    } else {
+      value =
+          getDigit(element[mode.dim], mode.stride, mode.extent, isOutermost);
+    }
     position = make<arith::AddIOp>(position,
                                    make<arith::MulIOp>(value, index(weight)));
     weight *= digit.extent;
   }
+  if (constant)
+    position = make<arith::AddIOp>(position, index(constant));
   return arith::IndexCastOp::create(rewriter, loc, rewriter.getI64Type(),
                                     position);
 }

@@ -118,6 +118,7 @@ private:
   mlir::Value getDigit(mlir::Value value, int64_t unit, int64_t extent,
                        bool isOutermost);
   void applySwizzle(llvm::MutableArrayRef<mlir::Value> index);
+  bool isChanged(int64_t dim) const;
 
   const SharedLayout &sharedLayout;
 };

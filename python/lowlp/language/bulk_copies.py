@@ -8,9 +8,9 @@ from lowlp._mlir import ir
 
 from .mbarriers import Mbarriers, as_mbarrier
 from .scalars import Scalar, describe, is_int
-from .shared import MAX_GROUPS, SharedTile, as_extents, as_offsets, as_shared, check_part
+from .shared import MAX_GROUPS, SharedTile, as_offsets, as_shared, check_part
 from .source import type_error, value_error
-from .tiles import GlobalView
+from .tiles import GlobalView, as_extents
 from .tracing import TracedValue, current_trace
 
 

@@ -129,7 +129,7 @@ def atomic_rmw(
     operands = [operand.ir_value for operand in (value, destination, *starts)]
     results = [value.ir_value.type] if fetch else []
     operation = trace.emit("lowlp.atomic_rmw", results, operands, {"kind": number})
-    return Tile(trace, operation.results[0], value.dtype, value.layout) if fetch else None
+    return Tile(trace, operation.results[0], value.dtype, value.layout, value.choice) if fetch else None
 
 
 def alloc_global(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -114,12 +115,12 @@ def packed_product(n: int, k: int, group: int, stages: int) -> ll.Kernel:
     def body(w: Any, s: Any, x: Any, y: Any, m: Any) -> None:
         bi, bj = ll.block_indices()
         w_view = ll.view_packed(w, shape=[n, k], dtype="int4", placement="int4.f16")
-        s_view = ll.view_global(s, shape=[n, k // group], strides=[1, n])
+        s_view = ll.view_global(s, shape=[k // group, n])
         x_view, y_view = ll.view_global(x, shape=[m, k]), ll.view_global(y, shape=[m, n])
         acc = ll.full(0.0, "f32", shape=[bn, bm])
         for step in ll.range(k // bk, stages=stages):
             codes = ll.load_packed(w_view, offsets=[bi * bn, step * bk], shape=[bn, bk])
-            scales = ll.load_global(s_view, offsets=[bi * bn, step * bk // group], shape=[bn, 1])
+            scales = ll.transpose(ll.load_global(s_view, offsets=[step * bk // group, bi * bn], shape=[1, bn]))
             x_tile = ll.load_global(x_view, offsets=[bj * bm, step * bk], shape=[bm, bk])
             acc = ll.dot(ll.cast(codes, "f16") * scales, ll.transpose(x_tile), acc)
         ll.store_global(ll.cast(ll.transpose(acc), "f16"), y_view, offsets=[bj * bm, bi * bn])
@@ -148,6 +149,69 @@ def test_packed_weights_without_layouts(stages: int, opt_level: int) -> None:
     kernel(pack((codes & 15).astype(np.uint8), group, "int4", "f16"), scales, x, y, m)
     weights = codes.astype(np.float64) * np.repeat(scales.T.astype(np.float64), group, axis=1)
     assert error_of(y, x.astype(np.float64) @ weights.T) < LIMIT
+
+
+# --- what is left of conversions --------------------------------------------------------------------------------------
+
+MEMORY = re.compile(r"^\s+(?:@%p\d+ )?((?:ld|st|cp|ldmatrix|stmatrix|shfl)\.[\w.:]+)", re.MULTILINE)
+
+
+def memory_instructions(ptx: str) -> set[str]:
+    """Those on tiles, and not on parameters, by name."""
+    return {name for name in MEMORY.findall(ptx) if not name.startswith("ld.param") and "commit" not in name}
+
+
+COPIES = {
+    "sm_80": {"cp.async.cg.shared.global", "cp.async.wait_group", "st.shared.v4.b32"},
+    "sm_90a": {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"},
+}
+"""Of 16 bytes; what lies outside of a view is written as zeros."""
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(("transposed", "trans"), [(False, True), (True, False)])
+def test_stages_leave_no_conversion_of_a_product(transposed: bool, trans: bool, target: str) -> None:
+    """Copies of 16 bytes, `ldmatrix`, and in the epilogue the loads of a row and the stores of fragments."""
+    kernel = lowlp.compile(plain_product(3, transposed=transposed), target)
+    assert kernel.description.notes["layouts"] == {"1": "conversions removed: 6, left: 0"}
+    assert "exchanges" not in kernel.description.notes
+    matrices = {"ldmatrix.sync.aligned.m8n8.x4.shared.b16"}
+    if trans:
+        matrices.add("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16")
+    assert memory_instructions(kernel.ptx) == COPIES[target] | matrices | {"ld.global.v2.b32", "st.global.b32"}
+
+
+def test_stages_leave_no_conversion_of_packed_weights() -> None:
+    kernel = lowlp.compile(packed_product(128, 256, 128, 3), "sm_90a")
+    assert kernel.description.notes["layouts"] == {"1": "conversions removed: 5, left: 0"}
+    assert kernel.description.notes["pipelines"] == {"1": "3 stages of 4224 bytes by tensor copies"}
+    assert memory_instructions(kernel.ptx) - COPIES["sm_90a"] - {
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    } == {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ld.shared.v4.b32", "ld.shared.b16", "st.global.b16"}
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_no_banks_meet_twice_in_a_product(transposed: bool, target: str) -> None:
+    a, b = np.ones((64, 128), np.float16), np.ones((64, 128) if transposed else (128, 64), np.float16)
+    c, bias = np.empty((64, 64), np.float16), np.zeros(64, np.float32)
+    kernel = compile_cpu(plain_product(3, transposed=transposed), target)
+    sites = kernel(a, b, bias, c, 64, 64, 128, sites=True)["sites"]
+    shared = [site for site in sites if "shared" in site["site"]]
+    assert len(shared) >= 2
+    assert [site for site in shared if site["extra_passes"]] == []
+
+
+def test_unoptimised_programs_keep_all_conversions() -> None:
+    notes = compile_cpu(plain_product(0), opt_level=0).description.notes
+    assert "layouts" not in notes
+    assert len(notes["exchanges"]) == 6
+
+
+def test_outside_of_stages_a_conversion_may_be_cheaper() -> None:
+    notes = compile_cpu(plain_product(0)).description.notes["layouts"]
+    assert notes["1"] == "conversions removed: 6, left: 1"
+    assert "as a load as needed costs 512, one along memory 128 and the conversion" in notes["2"]
 
 
 # --- other instructions -----------------------------------------------------------------------------------------------

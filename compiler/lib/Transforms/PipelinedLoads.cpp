@@ -45,20 +45,26 @@ int64_t PipelinedLoads::getStageBytes() const {
 }
 
 /// Whether a warp holds the tile in matrices of 8 x 8 elements of 16 bits along
-/// its last dimensions.
+/// its last dimensions, whose rows `ldmatrix` reads along the last one, with or
+/// without `.trans`.
 static bool holdsMatrices(TileType tile) {
   int64_t rank = tile.getRank();
   if (rank < 2 || *getElementBits(tile.getElementType()) != 16)
     return false;
-  std::vector<int64_t> lanes(rank, 1), elements(rank, 1);
-  lanes[rank - 2] = 8;
-  lanes[rank - 1] = 4;
-  elements[rank - 1] = 2;
-  return bool(divideRight(tile.getLayout(),
-                          Layout::spatial(lanes) * Layout::local(elements)));
+  auto dividesBy = [&](int64_t across, int64_t inRegister, auto spatial) {
+    std::vector<int64_t> lanes(rank, 1), elements(rank, 1);
+    lanes[across] = 8;
+    lanes[inRegister] = 4;
+    elements[inRegister] = 2;
+    return bool(divideRight(tile.getLayout(),
+                            spatial(lanes) * Layout::local(elements)));
+  };
+  return dividesBy(rank - 2, rank - 1, Layout::spatial) ||
+         dividesBy(rank - 1, rank - 2, Layout::columnSpatial);
 }
 
-SharedType StagedLoad::getRingType(int64_t numStages) const {
+SharedType StagedLoad::getRingType(int64_t numStages,
+                                   bool byTensorCopies) const {
   LoadGlobalOp op = load;
   TileType tile = op.getTile().getType();
   std::vector<int64_t> places = {numStages};
@@ -74,15 +80,17 @@ SharedType StagedLoad::getRingType(int64_t numStages) const {
   auto make = [&](const SharedLayout &layout) {
     return SharedType::get(op.getContext(), tile.getElementType(), layout);
   };
-  bool isSwizzled = holdsMatrices(tile) &&
-                    (rowBytes == 32 || rowBytes == 64 || rowBytes == 128);
+  // Rows that no tensor copy swizzles may have it where threads copy them.
+  bool hasSwizzle = llvm::isPowerOf2_64(rowBytes) && rowBytes >= 32 &&
+                    (rowBytes <= kSwizzledBytes || !byTensorCopies);
+  bool isSwizzled = hasSwizzle && holdsMatrices(tile);
   if (!isSwizzled)
     return make(*SharedLayout::plain(Layout::local(places)));
   // PTX ISA, "Shared Memory Matrix Layout".
   std::vector<int64_t> outer(places), inner(rank, 1);
   outer[rank - 2] = outer[rank - 1] = 1;
   inner[rank - 1] = kChunkBytes * 8 / bits;
-  int64_t logStep = rowBytes == 128 ? 0 : rowBytes == 64 ? 1 : 2;
+  int64_t logStep = rowBytes >= 128 ? 0 : rowBytes == 64 ? 1 : 2;
   return make(*SharedLayout::swizzled(
       Layout::local(outer),
       Layout::local({places[rank - 2], places[rank - 1] / inner[rank - 1]}),

@@ -62,7 +62,7 @@ def test_packed_units_are_shared_by_warps() -> None:
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def plain_product(stages: int, kind: str = "f16", *, transposed: bool = False) -> ll.Kernel:
+def plain_product(stages: int, kind: str = "f16", *, transposed: bool = False, matrix_unit: str = "warp") -> ll.Kernel:
     """c = (a * b) / 2 + the row `bias`; with `transposed`, b is [N, K]."""
     bm, bn, bk = 64, 64, 64
 
@@ -89,6 +89,7 @@ def plain_product(stages: int, kind: str = "f16", *, transposed: bool = False) -
         parameters=parameters | {"m": ll.i32, "n": size, "k": size},
         grid=lambda m, n, k: (ll.ceildiv(m, bm), ll.ceildiv(n, bn)),
         num_threads=128,
+        matrix_unit=matrix_unit,
     )
 
 
@@ -202,6 +203,13 @@ def test_no_banks_meet_twice_in_a_product(transposed: bool, target: str) -> None
     assert [site for site in shared if site["extra_passes"]] == []
 
 
+def test_warpgroups_find_their_fragments() -> None:
+    kernel = lowlp.compile(plain_product(3, transposed=True, matrix_unit="warpgroup"), "sm_90a")
+    assert "exchanges" not in kernel.description.notes
+    assert "wgmma.mma_async.sync.aligned.m64n64k16" in kernel.ptx
+    assert "mma.sync" not in kernel.ptx
+
+
 def test_unoptimised_programs_keep_all_conversions() -> None:
     notes = compile_cpu(plain_product(0), opt_level=0).description.notes
     assert "layouts" not in notes
@@ -264,6 +272,73 @@ def test_a_named_layout_is_kept_where_it_meets_others(opt_level: int) -> None:
     x, y = np.random.default_rng(4).standard_normal((16, 8)).astype(np.float32), np.empty((16, 8), np.float32)
     compile_cpu(kernel, opt_level=opt_level)(x, y)
     np.testing.assert_array_equal(y, x + x + x)
+
+
+def attention(stages: int) -> ll.Kernel:
+    """softmax(q k^T / 8) v for 64 rows of q and any number of keys: two products, with reductions in between."""
+    rows, keys, width = 64, 32, 64
+
+    def body(q: Any, k: Any, v: Any, o: Any, n: Any) -> None:
+        k_view, v_view = (ll.view_global(pointer, shape=[n, width]) for pointer in (k, v))
+        q_tile = ll.load_global(ll.view_global(q, shape=[rows, width]), offsets=[0, 0], shape=[rows, width])
+        top, total = ll.full(-1e30, "f32", shape=[rows, 1]), ll.full(0.0, "f32", shape=[rows, 1])
+        acc = ll.full(0.0, "f32", shape=[rows, width])
+        for j in ll.range(ll.ceildiv(n, keys), stages=stages):
+            k_tile = ll.load_global(k_view, offsets=[j * keys, 0], shape=[keys, width])
+            v_tile = ll.load_global(v_view, offsets=[j * keys, 0], shape=[keys, width])
+            scores = ll.dot(q_tile, ll.transpose(k_tile), ll.full(0.0, "f32", shape=[rows, keys]))
+            place = ll.iota(1, shape=[1, keys], dtype="int32") + j * keys
+            scores = ll.where(place < n, scores * (1.4426950408889634 / 8), -1e30)
+            new = ll.maximum(top, ll.max(scores, 1, keep_dims=True))
+            powers, scale = ll.exp2(scores - new), ll.exp2(top - new)
+            total = total * scale + ll.sum(powers, 1, keep_dims=True)
+            acc = ll.dot(ll.cast(powers, "f16"), v_tile, acc * scale)
+            top = new
+        ll.store_global(ll.cast(acc / total, "f16"), ll.view_global(o, shape=[rows, width]), offsets=[0, 0])
+
+    halves = ll.pointer("f16", align=16)
+    parameters = {"q": halves, "k": halves, "v": halves, "o": halves, "n": ll.i32}
+    return ll.make_kernel(body, name="attention", parameters=parameters, grid=(1,), num_threads=128)
+
+
+@pytest.mark.parametrize("opt_level", [0, 3])
+def test_attention_without_layouts(opt_level: int) -> None:
+    n = 75
+    q, k, v = (np.random.default_rng(5).standard_normal((rows, 64)).astype(np.float16) for rows in (64, n, n))
+    o = np.full((64, 64), np.nan, np.float16)
+    kernel = compile_cpu(attention(3), opt_level=opt_level)
+    kernel(q, k, v, o, n)
+    scores = q.astype(np.float64) @ k.astype(np.float64).T / 8
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert error_of(o, powers @ v.astype(np.float64) / powers.sum(axis=1, keepdims=True)) < LIMIT
+    if opt_level:
+        notes = kernel.description.notes
+        assert str(notes["layouts"]).endswith("left: 0'}")
+        assert "exchanges" not in notes
+
+
+@pytest.mark.parametrize("opt_level", [0, 3])
+def test_rows_by_index_without_layouts(opt_level: int) -> None:
+    """Gathers and scatters bring the indices to where they are needed; -1 reads zeros and writes nothing."""
+
+    def body(x: Any, numbers: Any, y: Any) -> None:
+        rows = ll.load_global(ll.view_global(numbers, shape=[32, 1]), offsets=[0, 0], shape=[32, 1])
+        view = ll.view_global(x, shape=[40, 64])
+        tile = ll.gather_global(view, rows, dim=0, offsets=[0, 0], shape=[32, 64])
+        ll.scatter_global(tile + 1.0, ll.view_global(y, shape=[40, 64]), rows, dim=0, offsets=[0, 0])
+
+    words = ll.pointer("f32", align=16)
+    parameters = {"x": words, "numbers": ll.pointer("int32", align=16), "y": words}
+    kernel = ll.make_kernel(body, name="rows", parameters=parameters, grid=(1,), num_threads=64)
+    x = np.random.default_rng(6).standard_normal((40, 64)).astype(np.float32)
+    numbers = np.random.default_rng(7).permutation(40)[:32].astype(np.int32)
+    numbers[5] = -1
+    y = np.zeros((40, 64), np.float32)
+    compile_cpu(kernel, opt_level=opt_level)(x, numbers, y)
+    wanted = np.zeros((40, 64), np.float32)
+    kept = numbers[numbers >= 0]
+    wanted[kept] = x[kept] + 1
+    np.testing.assert_array_equal(y, wanted)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -71,12 +71,15 @@ class Fragments(NamedTuple):
     c: Layout
 
 
-def fragments(m: int, n: int, k: int, bits: int, num_threads: int) -> Iterator[Fragments]:
+def fragments(
+    m: int, n: int, k: int, bits: int, num_threads: int, *, by_warpgroups: bool = False
+) -> Iterator[Fragments]:
     """The ways to share a product [m, k] x [k, n] of elements of `bits` bits among warps, best first.
 
     The warps are a grid of rows by columns; each makes its part of the sums, with all of K (PTX ISA, "Matrix Fragments
-    for mma.m16n8k16"). The best grid is one in which a warp needs the fewest rows of a and columns of b. For each grid
-    a may also be held in the order of packed units.
+    for mma.m16n8k16"). The best grid is one in which a warp needs the fewest rows of a and columns of b; by warpgroups
+    one in which each warp has 16 rows, as `lowlp.wgmma` demands. For each grid a may also be held in the order of
+    packed units.
     """
     elements = _REGISTER_BITS // bits
     warps, steps = num_threads // _WARP, k // (8 * elements)
@@ -85,7 +88,12 @@ def fragments(m: int, n: int, k: int, bits: int, num_threads: int) -> Iterator[F
         for rows in range(1, warps + 1)
         if warps % rows == 0 and m % (16 * rows) == 0 and n % (8 * (warps // rows)) == 0
     ]
-    for rows, columns in sorted(grids, key=lambda grid: (m // grid[0] + n // grid[1], -grid[0])):
+
+    def rank(grid: tuple[int, int]) -> tuple[bool, int, int]:
+        of_warpgroups = by_warpgroups and warps % 4 == 0 and grid == (m // 16, 1)
+        return not of_warpgroups, m // grid[0] + n // grid[1], -grid[0]
+
+    for rows, columns in sorted(grids, key=rank):
         grid = spatial(rows, 1, columns)
         tiles = m // 16 // rows
         b = grid.reduce([0]).local(steps, n // 8 // columns)

@@ -262,8 +262,9 @@ def _as_fragments(a: Tile, b: Tile, c: Tile) -> list[Tile]:
     for name, extent, unit in (("M", m, 16), ("N", n, 8), ("K", k, step)):
         if extent % unit:
             raise value_error(f"{name} must be a multiple of {unit} for {a.dtype}, found {extent}; {hint}")
-    num_threads = a.layout.num_threads
-    ways = list(fragments(m, n, k, a.dtype.bits, num_threads))
+    trace = current_trace("ll.dot")
+    num_threads = trace.num_threads
+    ways = list(fragments(m, n, k, a.dtype.bits, num_threads, by_warpgroups=trace.has_warpgroups))
     if not ways:
         raise value_error(
             f"{num_threads // 32} warps cannot share {m} x {n} sums in equal parts of 16 x 8 and their multiples: "

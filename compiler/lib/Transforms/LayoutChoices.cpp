@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace lowlp;
 
-LayoutChoices::LayoutChoices(KernelOp kernel) : kernel(kernel) {
+LayoutChoices::LayoutChoices(KernelOp kernel) {
   kernel.walk([&](scf::ForOp loop) {
     if (loop->hasAttr(LowlpDialect::kStagesAttrName))
       for (const StagedLoad &load : findPipelinedLoads(loop, false).staged)
@@ -217,7 +217,7 @@ bool LayoutChoices::canHold(const Wish &wish) {
   // Stages copy by lines of memory in any case.
   auto load = dyn_cast<LoadGlobalOp>(op);
   auto view = load ? load.getSource().getDefiningOp<ViewGlobalOp>() : nullptr;
-  if (!view || isStaged(load))
+  if (!view || staged.contains(load))
     return true;
   TileType own = load.getTile().getType();
   auto wanted =

@@ -65,13 +65,13 @@ private:
   void passBack(const Wish &wish);
   void passForward(mlir::Value value, const Layout &layout);
   void offer(mlir::Value tile, const Layout &layout);
-  bool isStaged(LoadGlobalOp load) const { return staged.contains(load); }
 
-  KernelOp kernel;
   llvm::DenseSet<mlir::Value> free;
+  /// Loads that go through stages of shared memory.
   llvm::DenseSet<mlir::Operation *> staged;
   std::deque<Wish> backward, forward;
   llvm::DenseMap<mlir::Value, Layout> chosen;
+  /// By node, why it is not held as somebody wished.
   llvm::DenseMap<mlir::Value, std::string> refusals;
 };
 

@@ -358,11 +358,11 @@ lowlp.kernel @neighbours(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowl
 !fragments = !lowlp.tile<16x128xf16, local(1, 16).local(2, 1).column_spatial(4, 8).local(2, 1)>
 
 // Matrices whose elements lie in registers along the rows of memory's other dimension are read by `ldmatrix.trans`, and
-// have the swizzle too; and where threads copy, so have rows that no tensor copy swizzles.
+// have the swizzle too. Rows of more than 128 bytes have panels.
 // CHECK-LABEL: lowlp.kernel @across
-// CHECK: lowlp.alloc_shared : !lowlp.shared<2x16x128xf16>
+// CHECK: lowlp.alloc_shared : !lowlp.shared<2x16x128xf16, local(2, 1, 2).swizzle(local(16, 8), dim=1).local(1, 1, 8)>
 // ASYNC-LABEL: lowlp.kernel @across
-// ASYNC: lowlp.alloc_shared : !lowlp.shared<2x16x128xf16, local(2, 1, 1).swizzle(local(16, 16), dim=1).local(1, 1, 8)>
+// ASYNC: lowlp.alloc_shared : !lowlp.shared<2x16x128xf16, local(2, 1, 2).swizzle(local(16, 8), dim=1).local(1, 1, 8)>
 lowlp.kernel @across(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
     attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index

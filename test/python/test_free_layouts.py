@@ -62,9 +62,17 @@ def test_packed_units_are_shared_by_warps() -> None:
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def plain_product(stages: int, kind: str = "f16", *, transposed: bool = False, matrix_unit: str = "warp") -> ll.Kernel:
+def plain_product(
+    stages: int,
+    kind: str = "f16",
+    *,
+    transposed: bool = False,
+    matrix_unit: str = "warp",
+    bn: int = 64,
+    bk: int = 64,
+) -> ll.Kernel:
     """c = (a * b) / 2 + the row `bias`; with `transposed`, b is [N, K]."""
-    bm, bn, bk = 64, 64, 64
+    bm = 64
 
     def body(a: Any, b: Any, bias: Any, c: Any, m: Any, n: Any, k: Any) -> None:
         bi, bj = ll.block_indices()
@@ -192,12 +200,18 @@ def test_stages_leave_no_conversion_of_packed_weights() -> None:
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("transposed", [False, True])
-def test_no_banks_meet_twice_in_a_product(transposed: bool, target: str) -> None:
-    a, b = np.ones((64, 128), np.float16), np.ones((64, 128) if transposed else (128, 64), np.float16)
-    c, bias = np.empty((64, 64), np.float16), np.zeros(64, np.float32)
-    kernel = compile_cpu(plain_product(3, transposed=transposed), target)
-    sites = kernel(a, b, bias, c, 64, 64, 128, sites=True)["sites"]
+@pytest.mark.parametrize(
+    ("transposed", "bn", "bk"), [(False, 64, 64), (True, 64, 64), (False, 128, 32), (True, 64, 128)]
+)
+def test_no_banks_meet_twice_in_a_product(transposed: bool, bn: int, bk: int, target: str) -> None:
+    """Rows of stages of 64, 128 and 256 bytes, the last in panels."""
+    k = 2 * bk
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((64, k), (k, bn)))
+    c, bias = np.empty((64, bn), np.float16), np.zeros(bn, np.float32)
+    kernel = compile_cpu(plain_product(3, transposed=transposed, bn=bn, bk=bk), target)
+    sites = kernel(a, np.ascontiguousarray(b.T) if transposed else b, bias, c, 64, bn, k, sites=True)["sites"]
+    np.testing.assert_array_equal(c, (a.astype(np.float32) @ b.astype(np.float32) / 2).astype(np.float16))
     shared = [site for site in sites if "shared" in site["site"]]
     assert len(shared) >= 2
     assert [site for site in shared if site["extra_passes"]] == []

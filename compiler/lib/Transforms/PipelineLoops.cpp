@@ -96,9 +96,9 @@ private:
 
   Value allocate(const StagedLoad &load) {
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    return AllocSharedOp::create(
-        builder, loc, load.getRingType(numStages, loads.byTensorCopies),
-        IntegerAttr(), /*scratch=*/false);
+    return AllocSharedOp::create(builder, loc, load.getRingType(numStages),
+                                 IntegerAttr(),
+                                 /*scratch=*/false);
   }
 
   void allocateBarriers() {

@@ -35,7 +35,7 @@ struct StagedLoad {
   /// The ring's type: places of what is copied one behind the other, each
   /// where tensor copies may begin, with the swizzle that lets `ldmatrix` read
   /// rows without conflicts where the tile is held as matrices.
-  SharedType getRingType(int64_t numStages, bool byTensorCopies) const;
+  SharedType getRingType(int64_t numStages) const;
 };
 
 struct PipelinedLoads {

@@ -1,10 +1,11 @@
 """Products of matrices in which no layout is named: C = A * B in f16, and Y = X * W^T with packed weights of 4 bits.
 
-A tile that is made from a shape alone has no layout of its own. The pass `lowlp-infer-layouts` gives it the one that the
-instructions around it need: fragments for tensor cores, which `ldmatrix` loads from swizzled stages, and rows of 16 bytes
-for copies. `matmul.py` is the same product with all of that written by hand.
+A tile that is made from a shape alone has no layout of its own. The pass `lowlp-infer-layouts` gives it the one that
+the instructions around it need: fragments for tensor cores, which `ldmatrix` loads from swizzled stages, and rows of
+16 bytes for copies. `matmul.py` is the same product with all of that written by hand.
 
-    python examples/plain_matmul.py [--packed] [-m M] [-n N] [-k K]    compile, run on the CPU target, compare with float64
+    python examples/plain_matmul.py [--packed] [-m M] [-n N] [-k K]    compile, run on the CPU target, compare with
+                                                                       float64
     python examples/plain_matmul.py [--packed] --mlir                  print the program in the block dialect
 """
 

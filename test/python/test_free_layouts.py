@@ -382,9 +382,13 @@ def test_registers_seen_as_they_are_need_a_name() -> None:
     def shuffle(x, b, m, f):  # type: ignore[no-untyped-def]
         ll.warp_shuffle(ll.full(0.0, "f32", shape=[16, 8]), "xor", 1)  # here
 
+    def exchange(x, b, m, f):  # type: ignore[no-untyped-def]
+        ll.exchange_in_cluster(ll.full(0.0, "f32", shape=[2, 32]))  # here
+
     text = "what the result is depends on the layout, which is left to the compiler here: name it with layout="
     refused(view, ll.KernelValueError, f"tile: {text}")
     refused(shuffle, ll.KernelValueError, f"tile: {text}")
+    refused(exchange, ll.KernelValueError, f"parts: {text}")
 
 
 def test_products_that_no_fragments_fit() -> None:

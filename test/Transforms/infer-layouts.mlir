@@ -287,3 +287,36 @@ lowlp.kernel @without_stages(%px: !lowlp.ptr<si8>) attributes {grid = affine_map
   "test.use"(%a) : (!a) -> ()
   lowlp.return
 }
+
+// -----
+
+!blocked = !lowlp.tile<16x8xf32, spatial(16, 2).local(1, 4)>
+!c = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+!a = !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
+!b = !lowlp.tile<16x8xf16, local(2, 1).column_spatial(4, 8).local(2, 1)>
+
+// What a product gives is carried as it is, though the loop itself has no need of it.
+// CHECK-LABEL: lowlp.kernel @offered
+// CHECK-NOT: lowlp.convert_layout
+// CHECK: scf.for {{.*}} iter_args(%[[LAST:.*]] = %{{.*}}) -> (!lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>)
+lowlp.kernel @offered(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %py: !lowlp.ptr<f32>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %va = lowlp.view_global %pa shape [128, 16] : !lowlp.ptr<f16> -> !lowlp.global<128x16xf16>
+  %vb = lowlp.view_global %pb shape [16, 8] : !lowlp.ptr<f16> -> !lowlp.global<16x8xf16>
+  %vy = lowlp.view_global %py shape [16, 8] : !lowlp.ptr<f32> -> !lowlp.global<16x8xf32>
+  %b = lowlp.load_global %vb[%c0, %c0] : !lowlp.global<16x8xf16> -> !b
+  %none = lowlp.splat %zero : f32 -> !c
+  %init = lowlp.splat %zero {lowlp.free_layout} : f32 -> !blocked
+  %last = scf.for %i = %c0 to %c8 step %c1 iter_args(%before = %init) -> (!blocked) {
+    %a = lowlp.load_global %va[%i, %c0] : !lowlp.global<128x16xf16> -> !a
+    %d = lowlp.dot %a, %b, %none : !a, !b, !c
+    %next = lowlp.convert_layout %d {lowlp.free_layout} : !c -> !blocked
+    scf.yield %next : !blocked
+  }
+  lowlp.store_global %last, %vy[%c0, %c0] : !blocked, !lowlp.global<16x8xf32>
+  lowlp.return
+}

@@ -162,8 +162,15 @@ void LayoutChoices::wishOfUsers(KernelOp kernel) {
     bool isLink = isa<scf::ForOp, scf::IfOp>(op) ||
                   (isa<scf::YieldOp>(op) &&
                    isa<scf::ForOp, scf::IfOp>(op->getParentOp()));
-    if (isLink || isFreeConversion(op))
+    if (isLink)
       return;
+    if (isFreeConversion(op)) {
+      // What makes its tile in one layout offers that one.
+      Value source = getSource(op->getResult(0));
+      if (!isFree(getNode(source)))
+        passForward(op->getResult(0), getOwnLayout(source));
+      return;
+    }
     if (auto named = dyn_cast<ConvertLayoutOp>(op)) {
       offer(named.getSource(), named.getType().getLayout());
       return;

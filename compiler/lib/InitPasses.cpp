@@ -15,6 +15,7 @@ void lowlp::registerAllPasses() {
   registerEmitPTX();
   registerExpandClusters();
   registerExpandExchanges();
+  registerInferLayouts();
   registerPipelineLoops();
   registerPlanDecode();
   registerPlanMemory();

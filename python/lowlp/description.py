@@ -121,7 +121,7 @@ def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
     from ._mlir import ir
 
     decisions: dict[str, object] = {}
-    for name in ("exchanges", "lookups", "pipelines", "warpgroups"):
+    for name in ("layouts", "exchanges", "lookups", "pipelines", "warpgroups"):
         if name in facts:
             texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts[name])]
             decisions[name] = {str(number): text for number, text in enumerate(texts, 1)}

@@ -352,3 +352,45 @@ lowlp.kernel @neighbours(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowl
   } {lowlp.stages = 2 : i64}
   lowlp.return
 }
+
+// -----
+
+!fragments = !lowlp.tile<16x128xf16, local(1, 16).local(2, 1).column_spatial(4, 8).local(2, 1)>
+
+// Matrices whose elements lie in registers along the rows of memory's other dimension are read by `ldmatrix.trans`, and
+// have the swizzle too. Rows of more than 128 bytes have panels.
+// CHECK-LABEL: lowlp.kernel @across
+// CHECK: lowlp.alloc_shared : !lowlp.shared<2x16x128xf16, local(2, 1, 2).swizzle(local(16, 8), dim=1).local(1, 1, 8)>
+// ASYNC-LABEL: lowlp.kernel @across
+// ASYNC: lowlp.alloc_shared : !lowlp.shared<2x16x128xf16, local(2, 1, 2).swizzle(local(16, 8), dim=1).local(1, 1, 8)>
+lowlp.kernel @across(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
+    attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %m : i32 to index
+  %v = lowlp.view_global %x shape [%n, 16, 128] : !lowlp.ptr<f16> -> !lowlp.global<?x16x128xf16>
+  scf.for %i = %c0 to %n step %c1 {
+    %t = lowlp.load_global %v[%i, %c0, %c0] : !lowlp.global<?x16x128xf16> -> !fragments
+    lowlp.print_tile "t", %t : !fragments
+  } {lowlp.stages = 2 : i64}
+  lowlp.return
+}
+
+// -----
+
+!fragments = !lowlp.tile<16x64xf16, local(1, 8).local(2, 1).column_spatial(4, 8).local(2, 1)>
+
+// CHECK-LABEL: lowlp.kernel @across_rows_of_128_bytes
+// CHECK: lowlp.alloc_shared : !lowlp.shared<2x16x64xf16, local(2, 1, 1).swizzle(local(16, 8), dim=1).local(1, 1, 8)>
+lowlp.kernel @across_rows_of_128_bytes(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
+    attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %m : i32 to index
+  %v = lowlp.view_global %x shape [%n, 16, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x16x64xf16>
+  scf.for %i = %c0 to %n step %c1 {
+    %t = lowlp.load_global %v[%i, %c0, %c0] : !lowlp.global<?x16x64xf16> -> !fragments
+    lowlp.print_tile "t", %t : !fragments
+  } {lowlp.stages = 2 : i64}
+  lowlp.return
+}

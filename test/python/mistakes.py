@@ -234,6 +234,23 @@ def _(folder: Path) -> object:
     return traced(body)
 
 
+@mistake("a product too small for the warps that share it, with no layouts named")
+def _(_: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        a, w = ll.full(0.0, "f16", shape=[16, 16]), ll.full(0.0, "f16", shape=[16, 8])
+        ll.dot(a, w, ll.full(0.0, "f32", shape=[16, 8]))
+
+    return kernel(body, num_threads=64).module()
+
+
+@mistake("registers seen as another type, with no layout named")
+def _(_: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        ll.view(ll.full(0.0, "f32", shape=[16, 8]), dtype="int32", layout=ROWS)
+
+    return traced(body)
+
+
 @mistake("tiles of two layouts in a sum")
 def _(folder: Path) -> object:
     def body(x: Any, b: Any, m: Any) -> None:

@@ -20,6 +20,8 @@ static void addCleanup(OpPassManager &manager) {
 
 void lowlp::buildToThreadPipeline(OpPassManager &manager,
                                   const PipelineOptions &options) {
+  if (options.optLevel > 0)
+    manager.addNestedPass<KernelOp>(createInferLayouts());
   manager.addNestedPass<KernelOp>(createReinterpretLayouts());
   if (options.optLevel > 0) {
     PipelineLoopsOptions pipelining;

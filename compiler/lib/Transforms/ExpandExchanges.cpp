@@ -17,6 +17,8 @@
 //   transpose, cast, view
 //
 //===----------------------------------------------------------------------===//
+#include "SourcePlace.h"
+
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/Scratch.h"
@@ -24,7 +26,6 @@
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/Support/Path.h"
 
 namespace lowlp {
 #define GEN_PASS_DEF_EXPANDEXCHANGES
@@ -165,22 +166,6 @@ private:
 
 } // namespace
 
-/// Such as `lowlp.reduce at softmax.py:12`.
-static std::string describePlace(Operation *op, StringRef name) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << name;
-  op->getLoc()->walk([&](Location loc) {
-    auto place = dyn_cast<FileLineColLoc>(loc);
-    if (!place)
-      return WalkResult::advance();
-    os << " at " << llvm::sys::path::filename(place.getFilename().getValue())
-       << ":" << place.getLine();
-    return WalkResult::interrupt();
-  });
-  return text;
-}
-
 static std::string describeShuffles(const WarpConversion &plan) {
   if (!plan.isWithinThreads())
     return std::to_string(plan.rounds.size()) +
@@ -235,7 +220,7 @@ struct ExpandExchanges : lowlp::impl::ExpandExchangesBase<ExpandExchanges> {
     const Layout &source = op.getSource().getType().getLayout();
     const Layout &result = op.getType().getLayout();
     int64_t bits = *getElementBits(op.getType().getElementType());
-    std::string text = describePlace(op, "conversion") + ": ";
+    std::string text = describePlace(op.getLoc(), "conversion") + ": ";
     std::optional<WarpConversion> plan =
         planWarpConversion(source, result, bits);
     if (plan && plan->cost() == 0) {

@@ -19,7 +19,10 @@ static constexpr int64_t kPlaceBytes = 128;
 /// Of what they copy at once, but for rows, which `lowlp.copy_tensor` divides.
 static constexpr int64_t kMaxExtent = 256;
 static constexpr size_t kMaxRank = 5;
+/// What the swizzle of tensor copies covers at most, and after how many rows it
+/// begins anew.
 static constexpr int64_t kSwizzledBytes = 128;
+static constexpr int64_t kSwizzledRows = 8;
 
 //===----------------------------------------------------------------------===//
 // Rings
@@ -44,18 +47,31 @@ int64_t PipelinedLoads::getStageBytes() const {
   return bytes;
 }
 
-/// Whether a warp holds the tile in matrices of 8 x 8 elements of 16 bits along
-/// its last dimensions.
-static bool holdsMatrices(TileType tile) {
+/// Whether a warp holds the tile in matrices of 8 x 8 elements of 16 bits, with
+/// two neighbours along dimension `inRegister`, the last one or that before it,
+/// in a register.
+static bool holdsMatrices(TileType tile, int64_t inRegister) {
   int64_t rank = tile.getRank();
   if (rank < 2 || *getElementBits(tile.getElementType()) != 16)
     return false;
+  int64_t across = 2 * rank - 3 - inRegister;
   std::vector<int64_t> lanes(rank, 1), elements(rank, 1);
-  lanes[rank - 2] = 8;
-  lanes[rank - 1] = 4;
-  elements[rank - 1] = 2;
-  return bool(divideRight(tile.getLayout(),
-                          Layout::spatial(lanes) * Layout::local(elements)));
+  lanes[across] = 8;
+  lanes[inRegister] = 4;
+  elements[inRegister] = 2;
+  Layout threads = across < inRegister ? Layout::spatial(lanes)
+                                       : Layout::columnSpatial(lanes);
+  return bool(divideRight(tile.getLayout(), threads * Layout::local(elements)));
+}
+
+/// Whether `ldmatrix` reads rows of the tile along its last dimension.
+static bool readsRows(TileType tile) {
+  return holdsMatrices(tile, tile.getRank() - 1);
+}
+
+/// Whether `ldmatrix.trans` does.
+static bool readsRowsAcross(TileType tile) {
+  return holdsMatrices(tile, tile.getRank() - 2);
 }
 
 SharedType StagedLoad::getRingType(int64_t numStages) const {
@@ -74,18 +90,24 @@ SharedType StagedLoad::getRingType(int64_t numStages) const {
   auto make = [&](const SharedLayout &layout) {
     return SharedType::get(op.getContext(), tile.getElementType(), layout);
   };
-  bool isSwizzled = holdsMatrices(tile) &&
-                    (rowBytes == 32 || rowBytes == 64 || rowBytes == 128);
+  // Longer rows are cut into panels, each of them whole periods of the swizzle.
+  int64_t panelBytes = std::min(rowBytes, kSwizzledBytes);
+  bool hasPanels =
+      rowBytes % kSwizzledBytes == 0 &&
+      (rowBytes == kSwizzledBytes || places[rank - 2] % kSwizzledRows == 0);
+  bool isSwizzled = (readsRows(tile) || readsRowsAcross(tile)) &&
+                    (rowBytes == 32 || rowBytes == 64 || hasPanels);
   if (!isSwizzled)
     return make(*SharedLayout::plain(Layout::local(places)));
   // PTX ISA, "Shared Memory Matrix Layout".
   std::vector<int64_t> outer(places), inner(rank, 1);
-  outer[rank - 2] = outer[rank - 1] = 1;
+  outer[rank - 2] = 1;
+  outer[rank - 1] = rowBytes / panelBytes;
   inner[rank - 1] = kChunkBytes * 8 / bits;
-  int64_t logStep = rowBytes == 128 ? 0 : rowBytes == 64 ? 1 : 2;
+  int64_t logStep = panelBytes == 128 ? 0 : panelBytes == 64 ? 1 : 2;
   return make(*SharedLayout::swizzled(
       Layout::local(outer),
-      Layout::local({places[rank - 2], places[rank - 1] / inner[rank - 1]}),
+      Layout::local({places[rank - 2], panelBytes / kChunkBytes}),
       /*dim=*/1, logStep, Layout::local(inner)));
 }
 
@@ -174,7 +196,7 @@ static bool mayJoin(const StagedLoad &first, const StagedLoad &second,
     return first.shape[dim] + second.shape[dim] <= kMaxExtent;
   // Rows of 32, 64 and 128 bytes have a swizzle.
   LoadGlobalOp load = first.load;
-  return holdsMatrices(load.getTile().getType()) &&
+  return readsRows(load.getTile().getType()) &&
          first.shape[dim] == second.shape[dim] &&
          2 * first.shape[dim] * getElementBytes(load) <= kSwizzledBytes;
 }

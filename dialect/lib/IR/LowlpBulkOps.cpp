@@ -64,8 +64,13 @@ LogicalResult CopyBulkToGlobalOp::verify() {
 // Tensor copies
 //===----------------------------------------------------------------------===//
 
-/// The layout that a tensor copy writes: boxes of `rows` rows one behind the
-/// other, with a swizzle of `swizzleBytes`, or none for 0.
+/// What a swizzle covers at most of a row; longer rows are cut into panels.
+static constexpr int64_t kPanelBytes = 128;
+/// After how many rows the swizzle of a panel begins anew.
+static constexpr int64_t kPanelRows = 8;
+
+/// The layout that a tensor copy writes: boxes of rows one behind the other,
+/// with a swizzle of `swizzleBytes`, or none for 0.
 static Result<SharedLayout> makeBoxLayout(ArrayRef<int64_t> shape,
                                           int64_t elementBytes,
                                           int64_t swizzleBytes) {
@@ -74,22 +79,23 @@ static Result<SharedLayout> makeBoxLayout(ArrayRef<int64_t> shape,
     return SharedLayout::plain(Layout::local(outer));
   int64_t rank = static_cast<int64_t>(shape.size());
   int64_t chunk = kBulkBytes / elementBytes;
-  outer[rank - 2] = outer[rank - 1] = 1;
+  int64_t columns = swizzleBytes / elementBytes;
+  outer[rank - 2] = 1;
+  outer[rank - 1] = shape[rank - 1] / columns;
   inner[rank - 1] = chunk;
   // The hardware swaps by bits 7 to 9 of the address.
   int64_t logStep = swizzleBytes == 128 ? 0 : swizzleBytes == 64 ? 1 : 2;
   return SharedLayout::swizzled(
-      Layout::local(outer),
-      Layout::local({shape[rank - 2], shape[rank - 1] / chunk}), /*dim=*/1,
-      logStep, Layout::local(inner));
+      Layout::local(outer), Layout::local({shape[rank - 2], columns / chunk}),
+      /*dim=*/1, logStep, Layout::local(inner));
 }
 
 int64_t CopyTensorOp::getSwizzleBytes() {
   SharedType shared = getDestination().getType();
   if (!shared.getLayout().swizzle())
     return 0;
-  return shared.getShape().back() * *getElementBits(shared.getElementType()) /
-         8;
+  int64_t bits = *getElementBits(shared.getElementType());
+  return std::min(shared.getShape().back() * bits / 8, kPanelBytes);
 }
 
 /// PTX ISA, "cp.async.bulk.tensor": extents of a box, and at what multiple of
@@ -102,11 +108,18 @@ std::optional<SmallVector<int64_t>> CopyTensorOp::getBox() {
   if (llvm::any_of(getShape().drop_back(),
                    [](int64_t extent) { return extent > kMaxBoxExtent; }))
     return std::nullopt;
+  int64_t bits = *getElementBits(getSource().getType().getElementType());
+  int64_t panelColumns = kPanelBytes * 8 / bits;
+  if (box.size() >= 2 && getSwizzleBytes() && box.back() > panelColumns) {
+    // A panel of all rows at once.
+    std::fill(box.begin(), box.end() - 2, 1);
+    box.back() = panelColumns;
+    return box;
+  }
   if (box.back() <= kMaxBoxExtent)
     return box;
   // A row in pieces, each a copy of its own.
-  int64_t chunk = kBoxAlignBytes * 8 /
-                  *getElementBits(getSource().getType().getElementType());
+  int64_t chunk = kBoxAlignBytes * 8 / bits;
   int64_t pieces = llvm::divideCeil(box.back(), kMaxBoxExtent);
   while (pieces * chunk <= box.back() && box.back() % (pieces * chunk) != 0)
     ++pieces;
@@ -155,12 +168,17 @@ LogicalResult CopyTensorOp::verify() {
              << layout.str();
     return success();
   }
-  if (*rowBytes != 32 && *rowBytes != 64 && *rowBytes != 128)
-    return emitOpError("rows of a swizzled tile must take 32, 64 or 128 bytes, "
-                       "but take ")
+  if (*rowBytes != 32 && *rowBytes != 64 && *rowBytes % kPanelBytes != 0)
+    return emitOpError("rows of a swizzled tile must take 32, 64 or a multiple "
+                       "of 128 bytes, but take ")
            << *rowBytes;
+  if (int64_t rows = shared.getShape().drop_back().back();
+      *rowBytes > kPanelBytes && rows % kPanelRows != 0)
+    return emitOpError("a swizzled tile with rows of more than 128 bytes must "
+                       "have a multiple of 8 rows, but has ")
+           << rows;
   Result<SharedLayout> wanted =
-      makeBoxLayout(shared.getShape(), bits / 8, *rowBytes);
+      makeBoxLayout(shared.getShape(), bits / 8, getSwizzleBytes());
   if (!wanted || *wanted != layout)
     return emitOpError("a tensor copy of rows of ")
            << *rowBytes << " bytes lays them out as "

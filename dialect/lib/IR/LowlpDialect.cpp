@@ -19,9 +19,18 @@ using namespace lowlp;
 
 #include "lowlp/IR/LowlpDialect.cpp.inc"
 #include "lowlp/IR/LowlpEnums.cpp.inc"
+#include "lowlp/IR/LowlpInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "lowlp/IR/LowlpAttrs.cpp.inc"
+
+SmallVector<OpOperand *> lowlp::getTileOperands(Operation *op) {
+  SmallVector<OpOperand *> tiles;
+  for (OpOperand &operand : op->getOpOperands())
+    if (isa<TileType>(operand.get().getType()))
+      tiles.push_back(&operand);
+  return tiles;
+}
 
 void LowlpDialect::initialize() {
   registerAttributes();

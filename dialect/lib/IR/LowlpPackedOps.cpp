@@ -65,6 +65,18 @@ LogicalResult LoadPackedOp::verify() {
   return verifyPackedTile(*this, tile, placement, getStep());
 }
 
+std::optional<SmallVector<Layout>>
+LoadPackedOp::getOperandLayouts(const Layout &result) {
+  const Placement &placement = getSource().getType().getPlacementOrDie();
+  if (!matchPackedTile(result, placement, static_cast<int>(getStep())))
+    return std::nullopt;
+  return SmallVector<Layout>();
+}
+
+std::optional<Layout> LoadPackedOp::getResultLayout(unsigned, const Layout &) {
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Words
 //===----------------------------------------------------------------------===//

@@ -64,6 +64,20 @@ LogicalResult ReduceOp::verify() {
          << str(actual) << "'";
 }
 
+std::optional<SmallVector<Layout>>
+ReduceOp::getOperandLayouts(const Layout &result) {
+  // More than one layout of the source reduces to the same.
+  if (!(result == getType().getLayout()))
+    return std::nullopt;
+  return SmallVector<Layout>{getSource().getType().getLayout()};
+}
+
+std::optional<Layout> ReduceOp::getResultLayout(unsigned,
+                                                const Layout &operand) {
+  bool keepDims = getType().getRank() == operand.rank();
+  return *reduce(operand, {static_cast<int64_t>(getDim())}, keepDims);
+}
+
 LogicalResult BroadcastOp::verify() {
   TileType source = getSource().getType();
   if (failed(verifySameElements(*this, source, getType())))
@@ -71,6 +85,25 @@ LogicalResult BroadcastOp::verify() {
   Result<std::vector<int64_t>> locals =
       broadcastLocals(source.getLayout(), getType().getLayout());
   return locals ? success() : emitOpError(locals.error());
+}
+
+std::optional<SmallVector<Layout>>
+BroadcastOp::getOperandLayouts(const Layout &result) {
+  ArrayRef<int64_t> shape = getSource().getType().getShape();
+  std::vector<int64_t> missing, ones;
+  for (int64_t dim = 0; dim < result.rank(); ++dim) {
+    int64_t own = dim - result.rank() + static_cast<int64_t>(shape.size());
+    if (own < 0)
+      missing.push_back(dim);
+    if (own < 0 || shape[own] == 1)
+      ones.push_back(dim);
+  }
+  Layout kept = *reduce(result, ones, /*keepDims=*/true);
+  return SmallVector<Layout>{missing.empty() ? kept : *squeeze(kept, missing)};
+}
+
+std::optional<Layout> BroadcastOp::getResultLayout(unsigned, const Layout &) {
+  return std::nullopt;
 }
 
 LogicalResult TransposeOp::verify() {
@@ -85,4 +118,17 @@ LogicalResult TransposeOp::verify() {
            << str(*expected) << "', but is '" << str(getType().getLayout())
            << "'";
   return success();
+}
+
+std::optional<SmallVector<Layout>>
+TransposeOp::getOperandLayouts(const Layout &result) {
+  std::vector<int64_t> back(result.rank());
+  for (auto [k, dim] : llvm::enumerate(getPermutation()))
+    back[dim] = static_cast<int64_t>(k);
+  return SmallVector<Layout>{*permute(result, back)};
+}
+
+std::optional<Layout> TransposeOp::getResultLayout(unsigned,
+                                                   const Layout &operand) {
+  return *permute(operand, getPermutation().vec());
 }

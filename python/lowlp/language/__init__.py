@@ -11,6 +11,8 @@ said with the names below, with operators on scalars and tiles, and with
     for i in ll.range(...)      one loop of the kernel; Python's `range` unrolls
     if, while, and, or, not     traced when the condition is a scalar of the kernel, else Python's own
 
+A tile made from a `shape` in place of a `layout` is held as the instructions around it need it (docs/layouts.md).
+
 Comparisons of tiles give tiles of uint1, which `where` takes; `sum`, `max` and `min` reduce a tile along one dimension.
 
 Scalars are of type index, f32 or bool; see `Scalar`, `Tile`, `GlobalView`, `Range` for what they can do.

@@ -8,9 +8,9 @@ from lowlp._mlir import ir
 
 from .mbarriers import Mbarriers, as_mbarrier
 from .scalars import Scalar, describe, is_int
-from .shared import MAX_GROUPS, SharedTile, as_extents, as_offsets, as_shared, check_part
+from .shared import MAX_GROUPS, SharedTile, as_offsets, as_shared, check_part
 from .source import type_error, value_error
-from .tiles import GlobalView
+from .tiles import GlobalView, as_extents
 from .tracing import TracedValue, current_trace
 
 
@@ -98,14 +98,16 @@ def copy_tensor(
     barriers: Mbarriers,
     index: int | Scalar,
 ) -> None:
-    """Begins a tensor copy of a part of a view to shared memory: one instruction, and zeros outside of the view.
+    """Begins a tensor copy of a part of a view to shared memory: by one instruction, or one for each panel.
 
-    The arguments are those of `copy_bulk`; a launch makes the tensor map. The view, of 1 to 5 dimensions, is of a
-    pointer parameter aligned to 16 bytes; its extents and strides are affine functions of the kernel's integers, the
-    last stride is 1, the others multiples of 16 bytes; elements have 8, 16 or 32 bits. An extent of `shape` is at most
-    256, and `shape` is the shared tile's but for its first dimensions; the offsets along it are 0. The layout is
-    row-major, or for rows of 32, 64 or 128 bytes `lowlp.swizzle(lowlp.local(rows, row bytes // 16), dim=1,
-    log_step=n).local(1, 16 // element bytes)` with n = 2, 1 or 0.
+    What lies outside of the view arrives as zero. The arguments are those of `copy_bulk`; a launch makes the tensor
+    map. The view, of 1 to 5 dimensions, is of a pointer parameter aligned to 16 bytes; its extents and strides are
+    affine functions of the kernel's integers, the last stride is 1, the others multiples of 16 bytes; elements have 8,
+    16 or 32 bits. An extent of `shape` is at most 256, and `shape` is the shared tile's but for its first dimensions;
+    the offsets along it are 0. The layout is row-major, or for rows of 32, 64 or 128 bytes
+    `lowlp.swizzle(lowlp.local(rows, row bytes // 16), dim=1, log_step=n).local(1, 16 // element bytes)` with n = 2, 1
+    or 0; longer rows, of P times 128 bytes, are P panels: `lowlp.local(1, P).swizzle(lowlp.local(rows, 8),
+    dim=1).local(1, 16 // element bytes)` for a multiple of 8 rows.
 
     The mbarrier counts the bytes of the whole part. Needs sm_90. Raises KernelTypeError and KernelValueError for other
     arguments.

@@ -194,15 +194,16 @@ def _traced_branches(
     for index, pair in enumerate(zip(*ends, strict=True)):
         merge.add(index, pair)
     types: list[ir.Type] = []
-    for scope, values in zip(scopes, merge.results_of, strict=True):
+    for number, scope in enumerate(scopes):
         with trace.opened(scope):
+            values = merge.results_of(number)
             types = _types(values)
             trace.emit("scf.yield", operands=[value.ir_value for value in values])
     operation = trace.emit("scf.if", types, operands, regions=2)
     for scope, region in zip(scopes, operation.regions, strict=True):
         scope.block.append_to(region)
     draft.erase()
-    return merge.rebuild(_wrap(merge.results_of[0], operation.results))
+    return merge.rebuild(_wrap(merge.models, operation.results))
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------

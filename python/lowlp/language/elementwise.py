@@ -154,7 +154,7 @@ def where(condition: Tile, a: Any, b: Any) -> Tile:
             if not is_number(value) and not isinstance(value, Scalar):
                 raise type_error(f"{name}: must be a tile or a number, found {describe(value)}")
             require_dtype(name, model, ARITHMETIC_DTYPES)
-            value = splat(name, value, model.dtype, model.layout)
+            value = splat(name, value, model.dtype, model.layout, model.choice)
         tiles.append(value)
     if tiles[0].dtype != tiles[1].dtype:
         raise type_error(f"where: element types must match: {tiles[0].dtype} and {tiles[1].dtype}; cast one of them")

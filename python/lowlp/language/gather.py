@@ -8,11 +8,23 @@ from typing import Final
 from lowlp._mlir import ir
 from lowlp.layouts import Layout
 
+from .free_layouts import Choice
 from .instructions import access, check_rank
 from .scalars import Scalar, as_index, describe, is_int
 from .shared import SharedTile
 from .source import type_error, value_error
-from .tiles import INTEGER_DTYPES, GlobalView, Tile, as_layout, as_tile, emit_tile, require_dtype
+from .tiles import (
+    INTEGER_DTYPES,
+    GlobalView,
+    Tile,
+    as_tile,
+    emit_tile,
+    extended_by,
+    extends,
+    held_as,
+    named_or_default,
+    require_dtype,
+)
 from .tracing import current_trace
 
 _SCALAR_DTYPES: Final = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "f16", "bf16", "f32")
@@ -53,15 +65,17 @@ def load_scalar(source: GlobalView | SharedTile, *, offsets: Sequence[int | Scal
     return Scalar(trace, operation.results[0], kind, nonnegative=kind == "index" and not source.dtype.is_signed)
 
 
-def _indexed(indices: object, dim: object, rank: int, in_bounds: bool) -> tuple[Tile, dict[str, ir.Attribute]]:
-    """The index tile and the attributes that gathers and scatters have."""
-    tile = as_tile("indices", indices)
+def _indexed(indices: object, dim: object, held: Layout, in_bounds: bool) -> tuple[Tile, dict[str, ir.Attribute]]:
+    """The index tile and the attributes that gathers and scatters of tiles held so have."""
+    tile, rank = as_tile("indices", indices), held.rank
     require_dtype("indices", tile, INTEGER_DTYPES)
     if not is_int(dim):
         raise type_error(f"dim: must be an int, found {describe(dim)}")
     number = int(dim)  # type: ignore[call-overload]
     if not -rank <= number < rank:
         raise value_error(f"dim: must be from {-rank} to {rank - 1}, found {number}")
+    if tile.choice is not Choice.NAMED and extends(tile.shape, held.shape):
+        tile = held_as(tile, extended_by(tile.shape, held), Choice.NEEDED)
     i64 = current_trace("indices").type("i64")
     return tile, _promise(in_bounds) | {"dim": ir.IntegerAttr.get(i64, number % rank)}
 
@@ -72,26 +86,29 @@ def gather_global(
     *,
     dim: int,
     offsets: Sequence[int | Scalar],
-    layout: Layout | str,
+    layout: Layout | str | None = None,
+    shape: Sequence[int] | None = None,
     in_bounds: bool = False,
 ) -> Tile:
     """A tile loaded from global memory whose places along one dimension a tile names: rows of an expert, pages.
 
     indices    integers; of the tile's shape, or 1 along dimensions on which they do not depend. With dim=0, element
                (i, j) comes from [offsets[0] + indices[i], offsets[1] + j]. Each thread must hold the indices that it
-               needs: for the layout L of the tile, `L.reduce([1], keep_dims=True)` is one that fits
+               needs: for the layout L of the tile, `L.reduce([1], keep_dims=True)` is one that fits; indices whose
+               layout is left to the compiler are brought there
     dim        the dimension of the tile; -1 is the last
     offsets    as for `load_global`
-    layout     how threads hold the tile, whose shape is the layout's
+    layout     how threads hold the tile, whose shape is the layout's; or, to leave that to the compiler,
+    shape      its extents
     in_bounds  promises that all elements lie in the view; else elements outside are zero, so that -1 reads zeros
 
     Raises VerificationError where a thread lacks an index, KernelTypeError and KernelValueError for other arguments.
     """
     source, starts = access(view, "view", offsets)
-    tile_layout = as_layout("layout", layout)
-    check_rank(tile_layout.rank, source)
-    tile, attributes = _indexed(indices, dim, tile_layout.rank, in_bounds)
-    return emit_tile("lowlp.gather_global", source.dtype, tile_layout, [source, *starts, tile], attributes)
+    held, choice = named_or_default(layout, shape, source.dtype, source.contiguous)
+    check_rank(held.rank, source)
+    tile, attributes = _indexed(indices, dim, held, in_bounds)
+    return emit_tile("lowlp.gather_global", source.dtype, held, [source, *starts, tile], attributes, choice)
 
 
 def scatter_global(
@@ -115,6 +132,6 @@ def scatter_global(
             f"tile: element types must match: the tile holds {value.dtype}, the view {destination.dtype}; use ll.cast"
         )
     check_rank(len(value.shape), destination)
-    held, attributes = _indexed(indices, dim, len(value.shape), in_bounds)
-    operands = [operand.ir_value for operand in (value, destination, *starts, held)]
+    numbers, attributes = _indexed(indices, dim, value.layout, in_bounds)
+    operands = [operand.ir_value for operand in (value, destination, *starts, numbers)]
     current_trace("ll.scatter_global").emit("lowlp.scatter_global", [], operands, attributes)

@@ -8,6 +8,7 @@ from lowlp._mlir import ir
 from lowlp.dtypes import DType
 from lowlp.layouts import Layout
 
+from .free_layouts import Choice, coalesced, fragments
 from .scalars import Scalar, as_index, describe, is_int
 from .source import type_error, value_error
 from .tiles import (
@@ -17,8 +18,11 @@ from .tiles import (
     Tile,
     as_dtype,
     as_layout,
+    as_named_tile,
     as_tile,
     emit_tile,
+    held_as,
+    named_or_default,
     splat,
 )
 from .tracing import current_trace
@@ -71,6 +75,7 @@ def view_global(
     static_strides, dynamic_strides = _extents("strides", strides if strides is not None else [], 0)
     if strides is not None and len(static_strides) != len(static_shape):
         raise value_error(f"strides: expected one for each of the {len(static_shape)} dimensions, found {len(strides)}")
+    unit = static_strides.index(1) if 1 in static_strides else len(static_shape) - 1
     unknown = ir.ShapedType.get_dynamic_size()
     attributes = {
         "staticShape": [unknown if extent is None else extent for extent in static_shape],
@@ -84,7 +89,7 @@ def view_global(
         {name: ir.DenseI64ArrayAttr.get(numbers) for name, numbers in attributes.items() if numbers}
         | {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic_shape), len(dynamic_strides)])},
     )
-    return GlobalView(trace, operation.results[0], source.dtype, static_shape)
+    return GlobalView(trace, operation.results[0], source.dtype, static_shape, unit - len(static_shape))
 
 
 def access(view: object, argument: str, offsets: object) -> tuple[GlobalView, list[Scalar]]:
@@ -105,21 +110,27 @@ def check_rank(tile_rank: int, view: GlobalView) -> None:
 
 
 def load_global(
-    view: GlobalView, *, offsets: Sequence[int | Scalar], layout: Layout | str, in_bounds: bool = False
+    view: GlobalView,
+    *,
+    offsets: Sequence[int | Scalar],
+    layout: Layout | str | None = None,
+    shape: Sequence[int] | None = None,
+    in_bounds: bool = False,
 ) -> Tile:
     """A tile loaded from global memory into registers (Tilus, table 1: LoadGlobal).
 
     offsets    where the tile begins, for each dimension of the view; it lies along the view's last dimensions
-    layout     how threads hold the tile, whose shape is the layout's
+    layout     how threads hold the tile, whose shape is the layout's; or, to leave that to the compiler,
+    shape      its extents
     in_bounds  promises that all of the tile lies in the view; else elements outside are zero
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     source, starts = access(view, "view", offsets)
-    tile_layout = as_layout("layout", layout)
-    check_rank(len(tile_layout.shape), source)
+    held, choice = named_or_default(layout, shape, source.dtype, source.contiguous)
+    check_rank(held.rank, source)
     attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
-    return emit_tile("lowlp.load_global", source.dtype, tile_layout, [source, *starts], attributes)
+    return emit_tile("lowlp.load_global", source.dtype, held, [source, *starts], attributes, choice)
 
 
 def store_global(tile: Tile, view: GlobalView, *, offsets: Sequence[int | Scalar], in_bounds: bool = False) -> None:
@@ -135,17 +146,28 @@ def store_global(tile: Tile, view: GlobalView, *, offsets: Sequence[int | Scalar
             f"tile: element types must match: the tile holds {value.dtype}, the view {destination.dtype}; use ll.cast"
         )
     check_rank(len(value.shape), destination)
+    if value.choice is not Choice.NAMED:
+        dim = max(destination.contiguous, -len(value.shape))
+        held = coalesced(value.shape, value.dtype.bits, value.layout.num_threads, dim)
+        value = held_as(value, held, Choice.DEFAULT)
     attributes: dict[str, ir.Attribute] = {"in_bounds": ir.UnitAttr.get()} if in_bounds else {}
     operands = [operand.ir_value for operand in (value, destination, *starts)]
     current_trace("ll.store_global").emit("lowlp.store_global", [], operands, attributes)
 
 
-def full(value: float | Scalar, dtype: str | DType, *, layout: Layout | str) -> Tile:
+def full(
+    value: float | Scalar,
+    dtype: str | DType,
+    *,
+    layout: Layout | str | None = None,
+    shape: Sequence[int] | None = None,
+) -> Tile:
     """A tile with one value everywhere (Tilus, table 1: AllocateRegister with an initial value).
 
     value   a number; or an f32 scalar for a tile of f32, an index scalar for one of integers, which keeps its low bits
     dtype   'f16', 'bf16', 'f32', 'int16', 'uint16', 'int32' or 'uint32'
-    layout  how threads hold the tile, whose shape is the layout's
+    layout  how threads hold the tile, whose shape is the layout's; or, to leave that to the compiler,
+    shape   its extents
 
     Raises KernelValueError for a number beyond the range of dtype, KernelTypeError and KernelValueError for other
     arguments.
@@ -154,7 +176,7 @@ def full(value: float | Scalar, dtype: str | DType, *, layout: Layout | str) -> 
     element = as_dtype("dtype", dtype)
     if element.name not in ARITHMETIC_DTYPES:
         raise value_error(f"dtype: must be one of {', '.join(ARITHMETIC_DTYPES)}, found {element}; cast the tile after")
-    return splat("value", value, element, as_layout("layout", layout))
+    return splat("value", value, element, *named_or_default(layout, shape, element))
 
 
 def cast(tile: Tile, dtype: str | DType) -> Tile:
@@ -172,7 +194,7 @@ def view(tile: Tile, *, dtype: str | DType, layout: Layout | str) -> Tile:
 
     Raises KernelValueError unless threads, and bits per thread, stay as they are.
     """
-    source = as_tile("tile", tile)
+    source = as_named_tile("tile", tile)
     element, tile_layout = as_dtype("dtype", dtype), as_layout("layout", layout)
     bits = element.bits * tile_layout.num_local
     if bits != source.bits_per_thread:
@@ -199,8 +221,10 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
        the rows, [S M, N], K is cut into S equal slices, and rows s M to (s + 1) M get the product of slice s alone
 
     The layouts must divide by the fragments of mma.sync m16n8k16, of 8-bit types m16n8k32, of uint1 m16n8k256; see
-    `lowlp.dot` in the reference of the dialect. 8-bit floats need sm_89 or newer. Raises KernelTypeError for element
-    types, KernelValueError for shapes that do not fit.
+    `lowlp.dot` in the reference of the dialect. Tiles whose layout is left to the compiler are held as the others need,
+    with the warps in a grid of rows by columns of the sums. 8-bit floats need sm_89 or newer.
+
+    Raises KernelTypeError for element types, KernelValueError for shapes that do not fit.
     """
     tiles = {name: as_tile(name, tile) for name, tile in (("a", a), ("b", b), ("c", c))}
     for name, tile in tiles.items():
@@ -222,4 +246,42 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
     slices = c.shape[0] // m
     if k % slices:
         raise value_error(f"c has rows for {slices} slices of K, which do not divide K = {k}")
+    if any(tile.choice is not Choice.NAMED for tile in (a, b, c)):
+        a, b, c = _as_fragments(a, b, c)
     return emit_tile("lowlp.dot", c.dtype, c.layout, [a, b, c])
+
+
+def _as_fragments(a: Tile, b: Tile, c: Tile) -> list[Tile]:
+    """The operands held as a product needs them: as the user has named, and else as most of them are held already."""
+    tiles = (a, b, c)
+    (m, k), n = a.shape, b.shape[1]
+    step = 8 * (32 // a.dtype.bits)
+    hint = "name the layouts of a, b and c to have it otherwise"
+    if c.shape[0] != m:
+        raise value_error(f"c has rows for {c.shape[0] // m} slices of K: name the layouts of a, b and c")
+    for name, extent, unit in (("M", m, 16), ("N", n, 8), ("K", k, step)):
+        if extent % unit:
+            raise value_error(f"{name} must be a multiple of {unit} for {a.dtype}, found {extent}; {hint}")
+    trace = current_trace("ll.dot")
+    num_threads = trace.num_threads
+    ways = list(fragments(m, n, k, a.dtype.bits, num_threads, by_warpgroups=trace.has_warpgroups))
+    if not ways:
+        raise value_error(
+            f"{num_threads // 32} warps cannot share {m} x {n} sums in equal parts of 16 x 8 and their multiples: "
+            "change the extents or num_threads, or name the layouts of a, b and c"
+        )
+
+    def agreement(way: Sequence[Layout]) -> tuple[bool, int]:
+        """Whether the way has all that the user has named, and how many tiles stay as an instruction needs them."""
+        same = [tile.choice for tile, layout in zip(tiles, way, strict=True) if tile.layout == layout]
+        named = sum(tile.choice is Choice.NAMED for tile in tiles)
+        return same.count(Choice.NAMED) == named, same.count(Choice.NEEDED)
+
+    best = max(ways, key=agreement)
+    for name, tile, layout in zip("abc", tiles, best, strict=True):
+        if tile.choice is Choice.NAMED and tile.layout != layout:
+            raise value_error(
+                f"the layout of {name}, {tile.layout}, is none that the other operands can follow; one that they can "
+                f"is {layout}; or name the layouts of a, b and c"
+            )
+    return [held_as(tile, layout, Choice.NEEDED) for tile, layout in zip(tiles, best, strict=True)]

@@ -132,6 +132,7 @@ class Kernel:
         for parameter, value in zip(self.parameters, block.arguments, strict=True):
             arguments[parameter.name] = _argument(trace, parameter, value)
         trace.parameters, trace.arguments = self.parameters, arguments
+        trace.has_warpgroups = self._schedule.get("matrix_unit") == "warpgroup"
         with activated(trace):
             result = self._function(**arguments)
         if result is not None:

@@ -7,9 +7,9 @@ from typing import Final
 
 from lowlp._mlir import ir
 
-from .shared import SharedTile, as_extents, as_shared
+from .shared import SharedTile, as_shared
 from .source import type_error, value_error
-from .tiles import INTEGER_DTYPES, Tile, as_tile, emit_tile, require_dtype
+from .tiles import INTEGER_DTYPES, Tile, as_extents, as_named_tile, as_tile, emit_tile, require_dtype
 from .tracing import current_trace
 
 _PAIRED_DTYPES: Final = tuple(f"uint{bits}" for bits in range(1, 7))
@@ -61,7 +61,7 @@ def lookup_pairs(table: SharedTile, *slices: Tile) -> Tile:
     _check_halves("table", held)
     if not slices:
         raise value_error("slices: expected at least one tile of codes")
-    tiles = [as_tile(f"slices[{number}]", value) for number, value in enumerate(slices)]
+    tiles = [as_named_tile(f"slices[{number}]", value) for number, value in enumerate(slices)]
     for number, tile in enumerate(tiles):
         require_dtype(f"slices[{number}]", tile, _PAIRED_DTYPES)
     return emit_tile("lowlp.lookup_pairs", held.dtype, tiles[0].layout, [held, *tiles])

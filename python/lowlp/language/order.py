@@ -15,7 +15,7 @@ from .instructions import view_global
 from .scalars import Scalar, as_index, describe, is_int
 from .shared import SharedTile
 from .source import type_error, value_error
-from .tiles import GlobalView, Pointer, Tile, as_dtype, as_tile
+from .tiles import GlobalView, Pointer, Tile, as_dtype, as_named_tile, as_tile
 from .tracing import Trace, current_trace
 
 ATOMIC_KINDS: Final = ("add", "min", "max", "and", "or", "xor", "exchange")
@@ -79,7 +79,7 @@ def exchange_in_cluster(parts: Tile) -> Tile:
     once. With `ll.sum(..., 0)` behind it each block has its part of the sum of all, in the order of the blocks. Raises
     KernelTypeError for other arguments.
     """
-    value = as_tile("parts", parts)
+    value = as_named_tile("parts", parts)
     trace = current_trace("ll.exchange_in_cluster")
     operation = trace.emit("lowlp.exchange_in_cluster", [value.ir_value.type], [value.ir_value])
     return Tile(trace, operation.results[0], value.dtype, value.layout)
@@ -129,7 +129,7 @@ def atomic_rmw(
     operands = [operand.ir_value for operand in (value, destination, *starts)]
     results = [value.ir_value.type] if fetch else []
     operation = trace.emit("lowlp.atomic_rmw", results, operands, {"kind": number})
-    return Tile(trace, operation.results[0], value.dtype, value.layout) if fetch else None
+    return Tile(trace, operation.results[0], value.dtype, value.layout, value.choice) if fetch else None
 
 
 def alloc_global(

@@ -11,10 +11,11 @@ from lowlp.errors import LowlpValueError
 from lowlp.layouts import Layout
 from lowlp.packing import placement_named
 
+from .free_layouts import Choice, packed_units
 from .instructions import _extents
 from .scalars import Scalar, as_index, describe, is_int
 from .source import type_error, value_error
-from .tiles import Pointer, Tile, as_dtype, as_layout, emit_tile
+from .tiles import Pointer, Tile, as_dtype, as_extents, emit_tile, named_or_default
 from .tracing import Trace, TracedValue, current_trace
 
 
@@ -95,7 +96,12 @@ def _row_and_k(offsets: object) -> list[Scalar]:
 
 
 def load_packed(
-    view: PackedView, *, offsets: Sequence[int | Scalar], layout: Layout | str, first_step: int = 0
+    view: PackedView,
+    *,
+    offsets: Sequence[int | Scalar],
+    layout: Layout | str | None = None,
+    shape: Sequence[int] | None = None,
+    first_step: int = 0,
 ) -> Tile:
     """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
 
@@ -103,6 +109,8 @@ def load_packed(
     layout      how threads hold the tile: for a placement of units of R tiles of 16 rows,
                 `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = 4 steps of 16 along K, or fewer;
                 more units in front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
+    shape       its extents instead, whole units of rows and multiples of 64 along K, to leave the layout to the
+                compiler: the warps of the block share the rows
     first_step  the first of a unit's steps that is taken, 0 to 3
 
     Codes outside of the view are those of stored bits zero. Raises VerificationError for a layout that takes no units,
@@ -115,4 +123,22 @@ def load_packed(
     if not is_int(first_step):
         raise type_error(f"first_step: must be an int, found {describe(first_step)}")
     step = ir.IntegerAttr.get(trace.type("i64"), int(first_step))
-    return emit_tile("lowlp.load_packed", view.dtype, as_layout("layout", layout), [view, *starts], {"step": step})
+    held, choice = _units_held(view, layout, shape)
+    return emit_tile("lowlp.load_packed", view.dtype, held, [view, *starts], {"step": step}, choice)
+
+
+def _units_held(view: PackedView, layout: Layout | str | None, shape: object) -> tuple[Layout, Choice]:
+    """The layout that the user has named, or the one in which `dot` takes whole units."""
+    if layout is not None or shape is None:
+        return named_or_default(layout, shape, view.dtype)
+    extents = as_extents("shape", shape)
+    if len(extents) != 2:
+        raise value_error(f"shape: expected 2 extents, rows and K, found {len(extents)}")
+    rows = max(16, view.placement.unit_rows)
+    held = packed_units(extents[0], extents[1], rows // 16, current_trace("ll.load_packed").num_threads)
+    if held is None:
+        raise value_error(
+            f"shape: the placement {view.placement.name} has units of {rows} rows by 64 along K, which do not divide "
+            f"{extents[0]} x {extents[1]}"
+        )
+    return held, Choice.NEEDED

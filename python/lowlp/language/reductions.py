@@ -9,9 +9,20 @@ from lowlp.dtypes import DType
 from lowlp.errors import LowlpError
 from lowlp.layouts import Layout
 
+from .free_layouts import Choice
 from .scalars import describe, is_int
 from .source import type_error, value_error
-from .tiles import COMPUTE_DTYPES, Tile, as_dtype, as_layout, as_tile, emit_tile, repeat, require_dtype
+from .tiles import (
+    COMPUTE_DTYPES,
+    Tile,
+    as_dtype,
+    as_layout,
+    as_tile,
+    emit_tile,
+    named_or_default,
+    repeat,
+    require_dtype,
+)
 from .tracing import current_trace
 
 _KINDS = {"sum": 0, "max": 1, "min": 2}
@@ -27,25 +38,32 @@ def _as_dim(dim: object, rank: int) -> int:
     return number % rank
 
 
-def iota(dim: int, *, layout: Layout | str, dtype: str | DType = "f32") -> Tile:
+def iota(
+    dim: int,
+    *,
+    layout: Layout | str | None = None,
+    shape: Sequence[int] | None = None,
+    dtype: str | DType = "f32",
+) -> Tile:
     """A tile that holds each element's index along one dimension; comparisons with it make masks.
 
     layout  how threads hold the tile; the extent of the dimension is at most 2**24 for f32, 2**31 for integers
+    shape   its extents instead, to leave the layout to the compiler
     dtype   'f32', 'int32' or 'uint32'
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     current_trace("ll.iota")
-    tile_layout = as_layout("layout", layout)
-    number = _as_dim(dim, tile_layout.rank)
     element = as_dtype("dtype", dtype)
+    tile_layout, choice = named_or_default(layout, shape, element)
+    number = _as_dim(dim, tile_layout.rank)
     if element.name not in ("f32", "int32", "uint32"):
         raise value_error(f"dtype: must be one of f32, int32, uint32, found {element}")
     largest = 2**31 if element.is_integer else 2**24
     if tile_layout.shape[number] > largest:
         raise value_error(f"dim: {element} holds indices of extents up to {largest}, found {tile_layout.shape[number]}")
     attributes = {"dim": ir.IntegerAttr.get(current_trace("ll.iota").type("i64"), number)}
-    return emit_tile("lowlp.iota", element, tile_layout, [], attributes)
+    return emit_tile("lowlp.iota", element, tile_layout, [], attributes, choice)
 
 
 def _reduce(name: str, tile: object, dim: object, keep_dims: bool) -> Tile:
@@ -108,7 +126,7 @@ def convert_layout(tile: Tile, layout: Layout | str) -> Tile:
     source, target = as_tile("tile", tile), as_layout("layout", layout)
     if target.shape != source.shape:
         raise value_error(f"layout: must have the shape of the tile, {list(source.shape)}, found {list(target.shape)}")
-    return emit_tile("lowlp.convert_layout", source.dtype, target, [source])
+    return emit_tile("lowlp.convert_layout", source.dtype, target, [source], choice=Choice.NAMED)
 
 
 def transpose(tile: Tile, dims: Sequence[int] | None = None) -> Tile:

@@ -10,9 +10,10 @@ from lowlp.errors import LowlpError
 from lowlp.layouts import Layout
 from lowlp.shared_layouts import SharedLayout, shared_layout
 
+from .free_layouts import Choice, coalesced
 from .scalars import Scalar, as_index, describe, is_int
 from .source import type_error, value_error
-from .tiles import GlobalView, Tile, as_dtype, as_layout, as_tile, emit_tile
+from .tiles import GlobalView, Tile, as_dtype, as_extents, as_tile, emit_tile, held_as, named_or_default
 from .tracing import Trace, TracedValue, current_trace
 
 MAX_GROUPS = 7
@@ -40,15 +41,6 @@ class SharedTile(TracedValue):
     def like(self, value: ir.Value) -> SharedTile:
         """Another value of the same type, of the innermost region."""
         return SharedTile(self._trace, value, self.dtype, self.layout)
-
-
-def as_extents(argument: str, values: object) -> list[int]:
-    """A list of extents. Raises KernelTypeError and KernelValueError for anything else."""
-    if isinstance(values, str) or not isinstance(values, Sequence) or not all(is_int(value) for value in values):
-        raise type_error(f"{argument}: must be a list of ints, found {describe(values)}")
-    if not values or min(values) < 1:
-        raise value_error(f"{argument}: must have extents of at least 1, found {list(values)}")
-    return [int(value) for value in values]
 
 
 def alloc_shared(
@@ -103,21 +95,27 @@ def _promise(in_bounds: bool) -> dict[str, ir.Attribute]:
 
 
 def load_shared(
-    source: SharedTile, *, offsets: Sequence[int | Scalar], layout: Layout | str, in_bounds: bool = False
+    source: SharedTile,
+    *,
+    offsets: Sequence[int | Scalar],
+    layout: Layout | str | None = None,
+    shape: Sequence[int] | None = None,
+    in_bounds: bool = False,
 ) -> Tile:
     """A tile loaded from shared memory into registers (Tilus, table 1: LoadShared).
 
     offsets    where the tile begins, for each dimension of the shared tile; it lies along the last dimensions
-    layout     how threads hold the tile, whose shape is the layout's
+    layout     how threads hold the tile, whose shape is the layout's; or, to leave that to the compiler,
+    shape      its extents
     in_bounds  promises that all of the tile lies in the shared tile; else elements outside are zero
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     shared = as_shared("source", source)
     starts = as_offsets("offsets", offsets, len(shared.shape))
-    held = as_layout("layout", layout)
+    held, choice = named_or_default(layout, shape, shared.dtype)
     _check_rank("layout", len(held.shape), len(shared.shape))
-    return emit_tile("lowlp.load_shared", shared.dtype, held, [shared, *starts], _promise(in_bounds))
+    return emit_tile("lowlp.load_shared", shared.dtype, held, [shared, *starts], _promise(in_bounds), choice)
 
 
 def store_shared(
@@ -135,6 +133,8 @@ def store_shared(
             f"tile: element types must match: the tile holds {value.dtype}, shared memory {shared.dtype}; use ll.cast"
         )
     _check_rank("tile", len(value.shape), len(shared.shape))
+    if value.choice is not Choice.NAMED:
+        value = held_as(value, coalesced(value.shape, value.dtype.bits, value.layout.num_threads), Choice.DEFAULT)
     operands = [operand.ir_value for operand in (value, shared, *starts)]
     current_trace("ll.store_shared").emit("lowlp.store_shared", [], operands, _promise(in_bounds))
 

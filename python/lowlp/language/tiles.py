@@ -11,6 +11,7 @@ from lowlp.dtypes import DType, dtype, named_dtype
 from lowlp.errors import LowlpError
 from lowlp.layouts import Layout, layout
 
+from .free_layouts import FREE_LAYOUT, Choice, coalesced
 from .scalars import Scalar, describe, is_int, is_number
 from .source import type_error, value_error
 from .tracing import Trace, TracedValue, current_trace
@@ -48,14 +49,20 @@ class Pointer(TracedValue):
 
 
 class GlobalView(TracedValue):
-    """A tensor in global memory; `shape` has None for extents that are known at launch."""
+    """A tensor in global memory; `shape` has None for extents that are known at launch.
 
-    __slots__ = ("dtype", "shape")
+    Along `contiguous`, a dimension counted from the last one, -1, neighbours lie side by side.
+    """
 
-    def __init__(self, trace: Trace, value: ir.Value, element: DType, shape: Sequence[int | None]) -> None:
+    __slots__ = ("contiguous", "dtype", "shape")
+
+    def __init__(
+        self, trace: Trace, value: ir.Value, element: DType, shape: Sequence[int | None], contiguous: int = -1
+    ) -> None:
         super().__init__(trace, value)
         self.dtype = element
         self.shape = tuple(shape)
+        self.contiguous = contiguous
 
     @property
     def rank(self) -> int:
@@ -82,14 +89,19 @@ class Tile(TracedValue):
     around); cast others first. Integers of any width have `& | ^ ~ << >>`, those of 16 and 32 bits `//` and `%`,
     which round down as Python's do, and the CPU target reports a division by zero. A tile with extents of 1 is
     repeated along them, where its threads hold what they then need.
+
+    A tile made from a `shape` has a layout that nobody chose; where it meets another, it takes that one's layout.
     """
 
-    __slots__ = ("dtype", "layout")
+    __slots__ = ("choice", "dtype", "layout")
 
-    def __init__(self, trace: Trace, value: ir.Value, element: DType, tile_layout: Layout) -> None:
+    def __init__(
+        self, trace: Trace, value: ir.Value, element: DType, tile_layout: Layout, choice: Choice = Choice.NAMED
+    ) -> None:
         super().__init__(trace, value)
         self.dtype = element
         self.layout = tile_layout
+        self.choice = choice
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,7 +119,7 @@ class Tile(TracedValue):
 
     def like(self, value: ir.Value) -> Tile:
         """Another value of the same type, of the innermost region."""
-        return Tile(self._trace, value, self.dtype, self.layout)
+        return Tile(self._trace, value, self.dtype, self.layout, self.choice)
 
     def __add__(self, other: object) -> Tile:
         return combine(_OPS["+"], "+", self, other)
@@ -238,11 +250,42 @@ def as_layout(argument: str, value: object) -> Layout:
     return result
 
 
+def as_extents(argument: str, values: object) -> list[int]:
+    """A list of extents. Raises KernelTypeError and KernelValueError for anything else."""
+    if isinstance(values, str) or not isinstance(values, Sequence) or not all(is_int(value) for value in values):
+        raise type_error(f"{argument}: must be a list of ints, found {describe(values)}")
+    if not values or min(values) < 1:
+        raise value_error(f"{argument}: must have extents of at least 1, found {list(values)}")
+    return [int(value) for value in values]
+
+
+def named_or_default(layout_of_user: object, shape: object, element: DType, dim: int = -1) -> tuple[Layout, Choice]:
+    """The layout that the user has named; or, where a shape is given instead, one that is coalesced along `dim`."""
+    if (layout_of_user is None) == (shape is None):
+        raise value_error("layout: give a layout, or a shape alone to leave the layout to the compiler")
+    if shape is None:
+        return as_layout("layout", layout_of_user), Choice.NAMED
+    extents = as_extents("shape", shape)
+    num_threads = current_trace("shape").num_threads
+    return coalesced(extents, element.bits, num_threads, max(dim, -len(extents))), Choice.DEFAULT
+
+
 def as_tile(argument: str, value: object) -> Tile:
     """A tile; raises KernelTypeError that names the argument."""
     if not isinstance(value, Tile):
         raise type_error(f"{argument}: must be a tile, found {describe(value)}")
     return value
+
+
+def as_named_tile(argument: str, value: object) -> Tile:
+    """A tile for an instruction that sees registers as they are; raises KernelValueError unless its layout is named."""
+    tile = as_tile(argument, value)
+    if tile.choice is not Choice.NAMED:
+        raise value_error(
+            f"{argument}: what the result is depends on the layout, which is left to the compiler here: name it with "
+            "layout= where the tile is made, or by ll.convert_layout"
+        )
+    return tile
 
 
 def require_dtype(what: str, tile: Tile, allowed: Sequence[str]) -> None:
@@ -268,13 +311,28 @@ def emit_tile(
     tile_layout: Layout,
     operands: Sequence[TracedValue],
     attributes: dict[str, ir.Attribute] | None = None,
+    choice: Choice | None = None,
 ) -> Tile:
-    """Adds an op of the block dialect with one tile as its result."""
+    """Adds an op of the block dialect with one tile as its result.
+
+    choice  who has chosen the layout, where the op gives the tile one; left out, the layout is that of the operands
+    """
     trace = current_trace(name)
+    if choice is None:
+        choice = max((tile.choice for tile in operands if isinstance(tile, Tile)), default=Choice.NAMED)
+    elif choice is not Choice.NAMED:
+        attributes = (attributes or {}) | {FREE_LAYOUT: ir.UnitAttr.get()}
     shape = "x".join(str(extent) for extent in tile_layout.shape)
     result = trace.type(f"!lowlp.tile<{shape}x{element.mlir}, {tile_layout}>")
     values = [operand.ir_value for operand in operands]
-    return Tile(trace, trace.emit(name, [result], values, attributes).results[0], element, tile_layout)
+    return Tile(trace, trace.emit(name, [result], values, attributes).results[0], element, tile_layout, choice)
+
+
+def held_as(tile: Tile, tile_layout: Layout, choice: Choice) -> Tile:
+    """The tile in a layout that somebody else has chosen."""
+    if tile.layout == tile_layout:
+        return tile
+    return emit_tile("lowlp.convert_layout", tile.dtype, tile_layout, [tile], choice=choice)
 
 
 def _check_range(what: str, number: int, element: DType) -> None:
@@ -282,18 +340,19 @@ def _check_range(what: str, number: int, element: DType) -> None:
         raise value_error(f"{what}: {element} holds numbers from {element.min} to {element.max}, found {number}")
 
 
-def _splat_integer(what: str, value: object, element: DType, tile_layout: Layout) -> Tile:
+def _splat_integer(what: str, value: object, element: DType, tile_layout: Layout, choice: Choice) -> Tile:
     trace = current_trace(what)
     if element.bits <= _MAX_CODE_BITS:
         if not is_int(value):
             raise type_error(f"{what}: must be an int for {element}, found {describe(value)}")
         _check_range(what, int(value), element)  # type: ignore[call-overload]
-        return emit_tile("lowlp.cast", element, tile_layout, [_splat_integer(what, value, dtype("int32"), tile_layout)])
+        wide = _splat_integer(what, value, dtype("int32"), tile_layout, choice)
+        return emit_tile("lowlp.cast", element, tile_layout, [wide])
     if isinstance(value, Scalar):
         if value.dtype != "index":
             raise type_error(f"{what}: an index scalar fills tiles of integers, found {value.describe()} for {element}")
         cast = trace.emit("arith.index_cast", [trace.type(f"i{element.bits}")], [value.ir_value])
-        return emit_tile("lowlp.splat", element, tile_layout, [TracedValue(trace, cast.results[0])])
+        return emit_tile("lowlp.splat", element, tile_layout, [TracedValue(trace, cast.results[0])], None, choice)
     if not is_int(value):
         raise type_error(f"{what}: must be an int or an index scalar for {element}, found {describe(value)}")
     number = int(value)  # type: ignore[call-overload]
@@ -301,19 +360,19 @@ def _splat_integer(what: str, value: object, element: DType, tile_layout: Layout
     # The attributes of integers without a sign are read as signed ones.
     bits = number - (1 << element.bits) if number >> (element.bits - 1) > 0 else number
     scalar = TracedValue(trace, trace.constant(f"i{element.bits}", bits), trace.root)
-    return emit_tile("lowlp.splat", element, tile_layout, [scalar])
+    return emit_tile("lowlp.splat", element, tile_layout, [scalar], None, choice)
 
 
-def splat(what: str, value: object, element: DType, tile_layout: Layout) -> Tile:
+def splat(what: str, value: object, element: DType, tile_layout: Layout, choice: Choice = Choice.NAMED) -> Tile:
     """A tile with one number everywhere: a number of Python, an f32 scalar for a tile of f32, or an index scalar for
     one of integers, of which it gets the low bits.
     """
     if element.is_integer:
-        return _splat_integer(what, value, element, tile_layout)
+        return _splat_integer(what, value, element, tile_layout, choice)
     if isinstance(value, Scalar):
         if value.dtype != "f32" or element.name != "f32":
             raise type_error(f"{what}: an f32 scalar fills tiles of f32, found {value.describe()} for {element}")
-        return emit_tile("lowlp.splat", element, tile_layout, [value])
+        return emit_tile("lowlp.splat", element, tile_layout, [value], None, choice)
     if not is_number(value):
         raise type_error(f"{what}: must be a number or an f32 scalar, found {describe(value)}")
     number = float(value)  # type: ignore[arg-type]
@@ -321,27 +380,47 @@ def splat(what: str, value: object, element: DType, tile_layout: Layout) -> Tile
         raise value_error(f"{what}: {number} is beyond the largest {element}, {_LARGEST_FINITE[element.name]}")
     trace = current_trace(what)
     scalar = TracedValue(trace, trace.constant(element.mlir, number), trace.root)
-    return emit_tile("lowlp.splat", element, tile_layout, [scalar])
+    return emit_tile("lowlp.splat", element, tile_layout, [scalar], None, choice)
 
 
-def _extends(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+def extends(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     """True when a tile of the shape is repeated, rather than only laid out anew, to have the shape `to`."""
     matched = zip(reversed(shape), reversed(to), strict=False)
     return shape != to and len(shape) <= len(to) and all(extent in (1, other) for extent, other in matched)
 
 
-def repeat(tile: Tile, tile_layout: Layout) -> Tile:
-    """The tile repeated along its dimensions of extent 1, for `tile_layout`."""
-    return emit_tile("lowlp.broadcast", tile.dtype, tile_layout, [tile])
+def repeat(tile: Tile, tile_layout: Layout, choice: Choice = Choice.NAMED) -> Tile:
+    """The tile repeated along its dimensions of extent 1, for `tile_layout`, which somebody has chosen."""
+    if min(tile.choice, choice) is not Choice.NAMED and extends(tile.shape, tile_layout.shape):
+        tile = held_as(tile, extended_by(tile.shape, tile_layout), choice)
+    result = emit_tile("lowlp.broadcast", tile.dtype, tile_layout, [tile])
+    result.choice = choice
+    return result
+
+
+def extended_by(shape: tuple[int, ...], tile_layout: Layout) -> Layout:
+    """How a tile of the shape is held that is repeated for `tile_layout`, so that nothing moves between threads."""
+    missing = tile_layout.rank - len(shape)
+    ones = [dim + missing for dim, extent in enumerate(shape) if extent == 1]
+    held = tile_layout.reduce([*range(missing), *ones], keep_dims=True)
+    return held.squeeze(list(range(missing))) if missing else held
 
 
 def to_one_layout(symbol: str, tiles: Sequence[Tile]) -> list[Tile]:
-    """The tiles in the layout of the largest, those repeated that have extents of 1 where it has more."""
-    target = max(tiles, key=lambda tile: (tile.layout.num_elements, tile.layout.rank)).layout
+    """The tiles in the layout of the largest, those repeated that have extents of 1 where it has more.
+
+    Of several that are largest it is the one whose layout was chosen; others that were not chosen are converted.
+    """
+    model = max(tiles, key=lambda tile: (tile.layout.num_elements, tile.layout.rank, tile.choice))
+    result = []
     for tile in tiles:
-        if tile.layout != target and not _extends(tile.shape, target.shape):
+        if tile.shape == model.shape and (tile.layout == model.layout or tile.choice is not Choice.NAMED):
+            result.append(held_as(tile, model.layout, model.choice))
+        elif extends(tile.shape, model.shape):
+            result.append(repeat(tile, model.layout, model.choice))
+        else:
             raise type_error(f"{symbol}: layouts must match: {' and '.join(str(other.layout) for other in tiles)}")
-    return [tile if tile.layout == target else repeat(tile, target) for tile in tiles]
+    return result
 
 
 def match_tiles(symbol: str, values: Sequence[object], allowed: Sequence[str]) -> list[Tile]:
@@ -355,7 +434,7 @@ def match_tiles(symbol: str, values: Sequence[object], allowed: Sequence[str]) -
             if not is_number(operand) and not isinstance(operand, Scalar):
                 found = " and ".join(map(describe, values))
                 raise type_error(f"{symbol}: operands must be tiles or numbers, found {found}")
-            operand = splat(symbol, operand, model.dtype, model.layout)
+            operand = splat(symbol, operand, model.dtype, model.layout, model.choice)
         if operand.dtype != model.dtype:
             names = " and ".join(str(tile.dtype) for tile in tiles)
             raise type_error(f"{symbol}: element types must match: {names}; cast one of them")

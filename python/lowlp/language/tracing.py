@@ -36,6 +36,7 @@ class Trace:
         self.grid_rank = grid_rank
         self.parameters: Sequence[Any] = ()  # of the kernel, and
         self.arguments: Mapping[str, object] = {}  # what its function gets for them, by name
+        self.has_warpgroups = False  # whether warpgroups make its products, where they can
         self._scopes = [Scope(block, f"kernel `{name}`")]
         self._prologue_end: ir.Operation | None = None
         self._prologue_length = 0

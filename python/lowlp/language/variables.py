@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .free_layouts import Choice
 from .scalars import Scalar, convert, describe, is_bool, is_number, lift
 from .source import Place, here, type_error
-from .tiles import Tile
+from .tiles import Tile, held_as
 from .tracing import TracedValue, Unassigned
 from .wgmma import Sums
 
@@ -117,8 +118,24 @@ def converted(leaf: Any, model: Carried) -> Carried | None:
     """The leaf as a value of the model's type, or None."""
     if isinstance(model, Scalar):
         return convert(leaf, model.dtype)
+    if is_free_to_follow(leaf, model):
+        moved: Tile = in_layout_of(leaf, model)
+        return moved
     same = isinstance(leaf, type(model)) and (leaf.dtype, leaf.layout) == (model.dtype, model.layout)
     return leaf if same else None
+
+
+def is_free_to_follow(leaf: object, model: object) -> bool:
+    """True for a tile that needs another layout to be of the model's type, where not both layouts are the user's."""
+    if not isinstance(leaf, Tile) or not isinstance(model, Tile) or leaf.layout == model.layout:
+        return False
+    are_alike = (leaf.dtype, leaf.shape) == (model.dtype, model.shape)
+    return are_alike and min(leaf.choice, model.choice) is not Choice.NAMED
+
+
+def in_layout_of(value: Any, model: Carried) -> Any:
+    """A tile in the layout of the model; all else as it is."""
+    return held_as(value, model.layout, model.choice) if isinstance(model, Tile) else value
 
 
 def described(value: Any) -> str:
@@ -136,11 +153,13 @@ def described(value: Any) -> str:
 class Merge:
     """Merges the values that variables have at the ends of two branches.
 
-    The values that need a result of the op are in `results_of[0]` and `results_of[1]`, in the same order for both.
+    The values that need a result of the op are `results_of(0)` and `results_of(1)`, in the same order for both; the
+    results are of the types of `models`.
     """
 
     def __init__(self, variables: Variables, what: str) -> None:
-        self.results_of: tuple[list[Carried], list[Carried]] = ([], [])
+        self.models: list[Carried] = []
+        self._ends: tuple[list[Carried], list[Carried]] = ([], [])
         self._variables = variables
         self._what = what
         self._rebuild: list[Callable[[Sequence[Carried]], object]] = []
@@ -163,15 +182,30 @@ class Merge:
         """The number of the result that stands for both, or the one value that both are."""
         if is_unchanged(*pair):
             return (pair[0],)
-        # Two numbers of Python agree on index, f32 or bool; 1 and 2.0 are both f32.
-        models = sorted(pair, key=lambda end: (not isinstance(end, TracedValue), not isinstance(end, float)))
-        kind = carried(models[0])
-        merged = (None, None) if kind is None else (converted(pair[0], kind), converted(pair[1], kind))
-        if merged[0] is None or merged[1] is None:
+        # Two numbers of Python agree on index, f32 or bool; 1 and 2.0 are both f32. Of layouts the chosen one is kept.
+        models = sorted(
+            pair,
+            key=lambda end: (
+                not isinstance(end, TracedValue),
+                not isinstance(end, float),
+                -end.choice if isinstance(end, Tile) else 0,
+            ),
+        )
+        model = carried(models[0])
+        if model is None:
             raise self._mismatch(index, pair)
-        self.results_of[0].append(merged[0])
-        self.results_of[1].append(merged[1])
-        return len(self.results_of[0]) - 1
+        for end, values in zip(pair, self._ends, strict=True):
+            # A tile that another layout awaits is brought there where its branch ends.
+            value: Any = end if is_free_to_follow(end, model) else converted(end, model)
+            if value is None:
+                raise self._mismatch(index, pair)
+            values.append(value)
+        self.models.append(model)
+        return len(self.models) - 1
+
+    def results_of(self, branch: int) -> list[Carried]:
+        """What the branch yields, converted in the scope that is open."""
+        return [in_layout_of(value, model) for value, model in zip(self._ends[branch], self.models, strict=True)]
 
     def _mismatch(self, index: int, ends: tuple[object, object]) -> Exception:
         name = self._variables.names[index]

@@ -10,7 +10,7 @@ from lowlp.layouts import local, spatial
 
 from .scalars import Scalar, as_index, is_int
 from .source import type_error, value_error
-from .tiles import Tile, as_tile, emit_tile
+from .tiles import Tile, as_named_tile, emit_tile
 from .tracing import current_trace
 
 _WARP: Final = 32
@@ -27,7 +27,7 @@ def warp_shuffle(tile: Tile, mode: str, lane: int | Scalar) -> Tile:
     Raises VerificationError where several threads hold one element, KernelTypeError and KernelValueError for other
     arguments.
     """
-    source = as_tile("tile", tile)
+    source = as_named_tile("tile", tile)
     if mode not in _MODES:
         raise value_error(f"mode: must be one of {', '.join(map(repr, _MODES))}, found {mode!r}")
     if is_int(lane) and not 0 <= int(lane) < _WARP:
@@ -47,7 +47,7 @@ def ballot(condition: Tile) -> Tile:
     A tile of uint32, of shape [warps, n], that all lanes of a warp hold: bit t of element (w, i) is element i of lane t
     of warp w. Raises KernelTypeError for other arguments.
     """
-    source = as_tile("condition", condition)
+    source = as_named_tile("condition", condition)
     if source.dtype != dtype("uint1"):
         raise type_error(f"condition: must be a tile of uint1, found {source.describe()}")
     lanes = spatial(1, _WARP).reduce([1], keep_dims=True)

@@ -14,7 +14,7 @@ from .instructions import sum_dtype
 from .scalars import Scalar, describe, is_int
 from .shared import MAX_GROUPS, SharedTile, as_offsets, as_shared
 from .source import type_error, value_error
-from .tiles import Tile, as_dtype, as_layout, as_tile
+from .tiles import Tile, as_dtype, as_layout, as_named_tile
 from .tracing import Trace, TracedValue, current_trace
 
 
@@ -72,7 +72,7 @@ def wgmma(
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     trace = current_trace("ll.wgmma")
-    as_tile("a", a), as_shared("b", b)
+    as_named_tile("a", a), as_shared("b", b)
     starts = as_offsets("offsets", offsets, len(b.shape))
     sums = sum_dtype(a.dtype, b.dtype)
     if not sums or a.dtype.bits < 8:

@@ -95,6 +95,25 @@ lowlp.kernel @long_row(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
 
 // -----
 
+// Rows of 256 bytes with a swizzle are two panels of 128, one behind the other.
+// CHECK-LABEL: gpu.func @panels
+// CHECK-SAME: box = array<i64: 16, 64>, {{.*}}swizzle = 128
+// CHECK: %[[SECOND:.*]] = arith.constant 2048 : i64
+// CHECK: simt.copy_tensor {{.*}} at[%[[ROW:.*]], %[[COLUMN:.*]]] to %[[S:.*]][%[[AT:.*]]] box [16, 64] element_bytes 2 swizzle 128 signals
+// CHECK: simt.copy_tensor {{.*}} at[%[[ROW]], %{{.*}}] to %[[S]][%[[SECOND]]] box [16, 64] element_bytes 2 swizzle 128 signals
+lowlp.kernel @panels(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %s = lowlp.alloc_shared : !lowlp.shared<16x128xf16, local(1, 2).swizzle(local(16, 8), dim=1).local(1, 8)>
+  %b = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
+  %v = lowlp.view_global %p shape [64, 1024] : !lowlp.ptr<f16> -> !lowlp.global<64x1024xf16>
+  lowlp.copy_tensor %v[%c0, %c0] to %s[%c0, %c0] shape [16, 128] signals %b[%c0]
+    : !lowlp.global<64x1024xf16> to !lowlp.shared<16x128xf16, local(1, 2).swizzle(local(16, 8), dim=1).local(1, 8)>, !lowlp.mbarriers<1>
+  lowlp.return
+}
+
+// -----
+
 // Parts smaller than 128 bytes may lie behind a dimension whose offset is 0.
 // CHECK-LABEL: gpu.func @apart
 // CHECK: simt.copy_tensor

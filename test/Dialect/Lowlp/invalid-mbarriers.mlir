@@ -140,9 +140,27 @@ func.func @tensor_layout(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<16x64xf16, colum
 
 // -----
 
-func.func @tensor_row(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<16x128xf16, swizzle(local(16, 16), dim=1).local(1, 8)>, %b: !lowlp.mbarriers<3>, %i: index) {
+func.func @tensor_row(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<16x96xf16, local(1, 3).swizzle(local(16, 4), dim=1).local(1, 8)>, %b: !lowlp.mbarriers<3>, %i: index) {
+  %v = lowlp.view_global %p shape [64, 96] : !lowlp.ptr<f16> -> !lowlp.global<64x96xf16>
+  // expected-error @below {{'lowlp.copy_tensor' op rows of a swizzled tile must take 32, 64 or a multiple of 128 bytes, but take 192}}
+  lowlp.copy_tensor %v[%i, %i] to %s[%i, %i] shape [16, 96] signals %b[%i] : !lowlp.global<64x96xf16> to !lowlp.shared<16x96xf16, local(1, 3).swizzle(local(16, 4), dim=1).local(1, 8)>, !lowlp.mbarriers<3>
+  return
+}
+
+// -----
+
+func.func @tensor_panel_rows(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<12x128xf16, local(1, 2).swizzle(local(12, 8), dim=1).local(1, 8)>, %b: !lowlp.mbarriers<3>, %i: index) {
   %v = lowlp.view_global %p shape [64, 128] : !lowlp.ptr<f16> -> !lowlp.global<64x128xf16>
-  // expected-error @below {{'lowlp.copy_tensor' op rows of a swizzled tile must take 32, 64 or 128 bytes, but take 256}}
+  // expected-error @below {{'lowlp.copy_tensor' op a swizzled tile with rows of more than 128 bytes must have a multiple of 8 rows, but has 12}}
+  lowlp.copy_tensor %v[%i, %i] to %s[%i, %i] shape [12, 128] signals %b[%i] : !lowlp.global<64x128xf16> to !lowlp.shared<12x128xf16, local(1, 2).swizzle(local(12, 8), dim=1).local(1, 8)>, !lowlp.mbarriers<3>
+  return
+}
+
+// -----
+
+func.func @tensor_panels(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<16x128xf16, swizzle(local(16, 16), dim=1).local(1, 8)>, %b: !lowlp.mbarriers<3>, %i: index) {
+  %v = lowlp.view_global %p shape [64, 128] : !lowlp.ptr<f16> -> !lowlp.global<64x128xf16>
+  // expected-error @below {{'lowlp.copy_tensor' op a tensor copy of rows of 256 bytes lays them out as local(1, 2).swizzle(local(16, 8), dim=1).local(1, 8), but the layout of the shared tile is swizzle(local(16, 16), dim=1).local(1, 8)}}
   lowlp.copy_tensor %v[%i, %i] to %s[%i, %i] shape [16, 128] signals %b[%i] : !lowlp.global<64x128xf16> to !lowlp.shared<16x128xf16, swizzle(local(16, 16), dim=1).local(1, 8)>, !lowlp.mbarriers<3>
   return
 }

@@ -72,6 +72,59 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
   ];
 }
 
+def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
+  let summary = "hold tiles as the ops around them need them";
+  let description = [{
+    A front end that lets its users leave layouts away gives each such tile one that is correct, marks the op with
+    `lowlp.free_layout`, and puts a `lowlp.convert_layout` with the same mark wherever an op needs another: that is the
+    program at `-O0`. This pass chooses the layouts anew, and takes these conversions away.
+
+    A tile is free whose op has the mark, or is one of `LayoutTransferInterface` with free operands only; so are values that
+    loops carry and branches yield. All others keep their layouts: what users named, the operands of `lowlp.dot`, and what
+    an op reads register by register. From their uses layouts spread first back to the tiles of which a tile is made, then
+    forward to those that are made of it; of several the nearest use wins. Forward no layout goes that holds every element
+    more often than the tile does now.
+
+    A conversion is left where two uses need a tile differently; behind a load outside of stages, or before a store, where
+    an access along memory and the conversion cost less than an access in the other layout; and where an op, such as
+    `lowlp.reduce`, cannot give its result the layout that a use needs. A `lowlp.splat` or `lowlp.iota` is made twice
+    instead. The attribute `lowlp.layouts` of the kernel says which conversions are left and why.
+
+    Guarantees: no `lowlp.free_layout` is left, and every layout that a user named. Kernels without the mark stay as they
+    are. Values are the same, but for the order in which `lowlp.reduce` adds, which follows the layout.
+
+    Before:
+
+    ```mlir
+    %init = lowlp.splat %zero {lowlp.free_layout} : f32 -> !blocked
+    %sums = scf.for ... iter_args(%acc = %init) -> (!blocked) {
+      %x = lowlp.load_global %v[%i, %k] {lowlp.free_layout} : !lowlp.global<?x?xf16> -> !coalesced
+      %a = lowlp.convert_layout %x {lowlp.free_layout} : !coalesced -> !fragments_of_a
+      %c = lowlp.convert_layout %acc {lowlp.free_layout} : !blocked -> !fragments_of_c
+      %d = lowlp.dot %a, %b, %c : !fragments_of_a, !fragments_of_b, !fragments_of_c
+      %next = lowlp.convert_layout %d {lowlp.free_layout} : !fragments_of_c -> !blocked
+      scf.yield %next : !blocked
+    } {lowlp.stages = 3 : i64}
+    ```
+
+    After:
+
+    ```mlir
+    %init = lowlp.splat %zero : f32 -> !fragments_of_c
+    %sums = scf.for ... iter_args(%acc = %init) -> (!fragments_of_c) {
+      %a = lowlp.load_global %v[%i, %k] : !lowlp.global<?x?xf16> -> !fragments_of_a
+      %d = lowlp.dot %a, %b, %acc : !fragments_of_a, !fragments_of_b, !fragments_of_c
+      scf.yield %d : !fragments_of_c
+    } {lowlp.stages = 3 : i64}
+    ```
+  }];
+  let statistics = [
+    Statistic<"numTiles", "tiles", "tiles that got another layout">,
+    Statistic<"numRemoved", "conversions-removed", "conversions taken away">,
+    Statistic<"numLeft", "conversions-left", "conversions that are left, or moved">,
+  ];
+}
+
 def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
   let summary = "load ahead what the iterations of a loop need";
   let description = [{

@@ -44,6 +44,15 @@ inline llvm::hash_code hash_value(const SharedLayout &layout) {
 #define GET_TYPEDEF_CLASSES
 #include "lowlp/IR/LowlpTypes.h.inc"
 
+namespace lowlp {
+
+/// The operands of `op` that are tiles, in order.
+llvm::SmallVector<mlir::OpOperand *> getTileOperands(mlir::Operation *op);
+
+} // namespace lowlp
+
+#include "lowlp/IR/LowlpInterfaces.h.inc"
+
 #define GET_OP_CLASSES
 #include "lowlp/IR/LowlpOps.h.inc"
 

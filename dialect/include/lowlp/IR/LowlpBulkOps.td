@@ -98,11 +98,13 @@ def Lowlp_CopyTensorOp : Lowlp_Op<"copy_tensor", [AttrSizedOperandSegments, Memo
     - the view, of 1 to 5 dimensions, is of a pointer that is a parameter aligned to 16 bytes; its extents and strides
       are affine functions of the parameters, the last stride is 1, the others multiples of 16 bytes; elements have 8,
       16 or 32 bits;
-    - an extent of the part is at most 256, but for rows that lie without a swizzle and divide into pieces; its rows take a multiple of 16 bytes, and its last offset in the view is one
+    - an extent of the part is at most 256, but for rows that divide into pieces or panels; its rows take a multiple of 16 bytes, and its last offset in the view is one
       of 16 bytes, positive or not;
     - the part is all of the shared tile but its first dimensions, and lies in it row by row, either without a swizzle
       or with the one of the hardware: rows of B = 32, 64 or 128 bytes and
-      `swizzle(local(R, B / 16), dim=1, log_step=n).local(1, 16 / bytes of an element)` where n is 2, 1 or 0.
+      `swizzle(local(R, B / 16), dim=1, log_step=n).local(1, 16 / bytes of an element)` where n is 2, 1 or 0; or rows of
+      P panels of 128 bytes, a multiple of 8 of them, and `local(1, P).swizzle(local(R, 8), dim=1)` in front, by one
+      instruction for each panel.
 
     The mbarrier counts the bytes of the whole part.
 

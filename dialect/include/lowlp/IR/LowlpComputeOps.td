@@ -4,7 +4,7 @@
 
 include "lowlp/IR/LowlpKernelOps.td"
 
-def Lowlp_SplatOp : Lowlp_Op<"splat", [Pure]> {
+def Lowlp_SplatOp : Lowlp_Op<"splat", [Pure, Lowlp_LayoutTransferInterface]> {
   let summary = "a tile with one value everywhere";
   let description = [{
     Tilus, table 1: AllocateRegister with an initial value, in SSA form. The scalar has the tile's element type, which
@@ -22,7 +22,7 @@ def Lowlp_SplatOp : Lowlp_Op<"splat", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Lowlp_CastOp : Lowlp_Op<"cast", [Pure]> {
+def Lowlp_CastOp : Lowlp_Op<"cast", [Pure, Lowlp_LayoutTransferInterface]> {
   let summary = "convert the elements of a tile";
   let description = [{
     From any element type to any other, the layout staying as it is (Tilus, table 1: Cast). The result is the nearest
@@ -112,7 +112,7 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
 }
 
 class Lowlp_BinaryOp<string mnemonic, string text, string elements = "`f16`, `bf16`, `f32`, `si16`, `ui16`, `si32` or "
-    "`ui32`", string integers = " Integers wrap around."> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+    "`ui32`", string integers = " Integers wrap around."> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = text # " of two tiles, element by element";
   let description = [{
     Both tiles have one type, of }] # elements # [{; a narrower tile is cast first (Tilus, table 1).
@@ -135,7 +135,7 @@ def Lowlp_SubOp : Lowlp_BinaryOp<"sub", "difference">;
 def Lowlp_MulOp : Lowlp_BinaryOp<"mul", "product">;
 def Lowlp_DivOp : Lowlp_BinaryOp<"div", "quotient", "`f16`, `bf16` or `f32`", "">;
 
-def Lowlp_FmaOp : Lowlp_Op<"fma", [Pure, SameOperandsAndResultType]> {
+def Lowlp_FmaOp : Lowlp_Op<"fma", [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = "a product of two tiles and a third, rounded once";
   let description = [{
     `a * b + c`, element by element, on `f16`, `bf16` or `f32`; the product is not rounded before it is added (IEEE 754,
@@ -153,7 +153,7 @@ def Lowlp_FmaOp : Lowlp_Op<"fma", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
-def Lowlp_NegOp : Lowlp_Op<"neg", [Pure, SameOperandsAndResultType]> {
+def Lowlp_NegOp : Lowlp_Op<"neg", [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = "the negative of a tile";
   let description = [{
     Element by element, on `f16`, `bf16`, `f32`, `si16` or `si32` (Tilus, table 1: Neg). Integers wrap around: the

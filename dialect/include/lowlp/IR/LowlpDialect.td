@@ -28,6 +28,9 @@ def LowlpDialect : Dialect {
     static constexpr ::llvm::StringLiteral kDivisibleByAttrName = "lowlp.divisible_by";
     static constexpr ::llvm::StringLiteral kConstantAttrName = "lowlp.constant";
     static constexpr ::llvm::StringLiteral kStagesAttrName = "lowlp.stages";
+    /// Attribute of an op whose result has a layout that nobody named, so that any other will do too: of loads,
+    /// `lowlp.splat`, `lowlp.iota` and `lowlp.convert_layout`. `lowlp-infer-layouts` reads it.
+    static constexpr ::llvm::StringLiteral kFreeLayoutAttrName = "lowlp.free_layout";
     static constexpr ::llvm::StringLiteral kProducerAttrName = "lowlp.producer";
     /// Kernel attribute: a producer is a whole warpgroup, which gives its registers to the others.
     static constexpr ::llvm::StringLiteral kExchangeRegistersAttrName = "lowlp.exchange_registers";

@@ -11,7 +11,7 @@ include "lowlp/IR/LowlpKernelOps.td"
 
 /// `text` ends with what the op lowers to.
 class Lowlp_BitsOp<string mnemonic, string title, string text>
-    : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+    : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = title;
   let description = [{
     Element by element, on integers of any width.
@@ -45,7 +45,7 @@ def Lowlp_ShrOp : Lowlp_BitsOp<"shr", "bits moved to the right", [{
 
     Lowers to `arith.shrsi` or `arith.shrui` on 32 bits.}]>;
 
-def Lowlp_NotOp : Lowlp_Op<"not", [Pure, SameOperandsAndResultType]> {
+def Lowlp_NotOp : Lowlp_Op<"not", [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = "all bits of a tile changed";
   let description = [{
     Element by element, on integers of any width; of `ui1` the other truth value.
@@ -62,7 +62,8 @@ def Lowlp_NotOp : Lowlp_Op<"not", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
-class Lowlp_BitCountOp<string mnemonic, string title, string lowering> : Lowlp_Op<mnemonic, [Pure]> {
+class Lowlp_BitCountOp<string mnemonic, string title, string lowering>
+    : Lowlp_Op<mnemonic, [Pure, Lowlp_LayoutTransferInterface]> {
   let summary = title;
   let description = [{
     Element by element, on integers of any width; the result is a tile of `si32` in the same layout.
@@ -84,7 +85,8 @@ def Lowlp_CountLeadingZerosOp
     : Lowlp_BitCountOp<"count_leading_zeros", "how many bits are clear above the highest one that is set", "math.ctlz">;
 
 def Lowlp_FunnelShiftOp
-    : Lowlp_Op<"funnel_shift", [Pure, AllTypesMatch<["low", "high", "amount", "result"]>]> {
+    : Lowlp_Op<"funnel_shift", [Pure, AllTypesMatch<["low", "high", "amount", "result"]>,
+      Lowlp_LayoutTransferInterface]> {
   let summary = "32 bits out of two words that stand next to each other";
   let description = [{
     Element by element, on `si32` or `ui32`: `high` and `low` are one number of 64 bits. `left` shifts it to the left
@@ -110,7 +112,7 @@ def Lowlp_FunnelShiftOp
 //===----------------------------------------------------------------------===//
 
 class Lowlp_QuotientOp<string mnemonic, string title, string text>
-    : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+    : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = title;
   let description = [{
     Element by element, on integers of 16 or 32 bits.}] # text # [{ The divisor must not be 0: the CPU

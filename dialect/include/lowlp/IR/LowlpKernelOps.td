@@ -4,6 +4,7 @@
 
 include "lowlp/IR/LowlpTypes.td"
 include "lowlp/IR/LowlpAttrs.td"
+include "lowlp/IR/LowlpInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/FunctionInterfaces.td"

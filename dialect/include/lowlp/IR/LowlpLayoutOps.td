@@ -4,7 +4,7 @@
 
 include "lowlp/IR/LowlpKernelOps.td"
 
-def Lowlp_ConvertLayoutOp : Lowlp_Op<"convert_layout", [Pure]> {
+def Lowlp_ConvertLayoutOp : Lowlp_Op<"convert_layout", [Pure, Lowlp_LayoutTransferInterface]> {
   let summary = "hold a tile in another layout";
   let description = [{
     The result has the elements of the source, held as its own layout says. Shape, element type and threads stay. Any

@@ -4,7 +4,7 @@
 
 include "lowlp/IR/LowlpKernelOps.td"
 
-def Lowlp_LookupOp : Lowlp_Op<"lookup", [MemoryEffects<[MemRead]>]> {
+def Lowlp_LookupOp : Lowlp_Op<"lookup", [MemoryEffects<[MemRead]>, Lowlp_LayoutTransferInterface]> {
   let summary = "the entries of a table that a tile of codes names";
   let description = [{
     Element by element: a code c, an integer of any width, becomes entry c of the table, a shared tile of any element

@@ -9,7 +9,7 @@ include "lowlp/IR/LowlpKernelOps.td"
 // Extremes
 //===----------------------------------------------------------------------===//
 
-class Lowlp_ExtremeOp<string mnemonic, string text> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+class Lowlp_ExtremeOp<string mnemonic, string text> : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = "the " # text # " of two tiles, element by element";
   let description = [{
     Both tiles have one type, of `f16`, `bf16` or `f32` elements or of integers of 16 or 32 bits. Exact. Where one
@@ -36,7 +36,7 @@ def Lowlp_MaximumOp : Lowlp_ExtremeOp<"maximum", "larger">;
 
 /// `accuracy` ends with what the op lowers to.
 class Lowlp_FunctionOp<string mnemonic, string text, string accuracy>
-    : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+    : Lowlp_Op<mnemonic, [Pure, SameOperandsAndResultType, Lowlp_LayoutTransferInterface]> {
   let summary = text;
   let description = [{
     Element by element, on `f16`, `bf16` or `f32`.
@@ -96,7 +96,7 @@ def Lowlp_TanhOp : Lowlp_FunctionOp<"tanh", "the hyperbolic tangent", [{
 // Comparisons and choices
 //===----------------------------------------------------------------------===//
 
-def Lowlp_CompareOp : Lowlp_Op<"compare", [Pure, AllTypesMatch<["lhs", "rhs"]>]> {
+def Lowlp_CompareOp : Lowlp_Op<"compare", [Pure, AllTypesMatch<["lhs", "rhs"]>, Lowlp_LayoutTransferInterface]> {
   let summary = "compare two tiles, element by element";
   let description = [{
     The operands hold `f16`, `bf16`, `f32` or integers of 16 or 32 bits; the result holds `ui1` in the same layout, 1
@@ -114,7 +114,8 @@ def Lowlp_CompareOp : Lowlp_Op<"compare", [Pure, AllTypesMatch<["lhs", "rhs"]>]>
   let hasVerifier = 1;
 }
 
-def Lowlp_SelectOp : Lowlp_Op<"select", [Pure, AllTypesMatch<["on_true", "on_false", "result"]>]> {
+def Lowlp_SelectOp : Lowlp_Op<"select", [Pure, AllTypesMatch<["on_true", "on_false", "result"]>,
+    Lowlp_LayoutTransferInterface]> {
   let summary = "choose between two tiles, element by element";
   let description = [{
     The element of the first tile where the condition, a tile of `ui1` in the same layout, is 1, else that of the

@@ -39,7 +39,8 @@ class Lowlp_GlobalAccess<string mnemonic, list<Trait> traits = []> : Lowlp_Op<mn
   let hasVerifier = 1;
 }
 
-def Lowlp_LoadGlobalOp : Lowlp_GlobalAccess<"load_global", [MemoryEffects<[MemRead]>]> {
+def Lowlp_LoadGlobalOp : Lowlp_GlobalAccess<"load_global", [MemoryEffects<[MemRead]>,
+    Lowlp_LayoutTransferInterface]> {
   let summary = "load a tile from global memory into registers";
   let description = [{
     One offset for each dimension of the view; the tile lies along the view's last dimensions (Tilus, table 1:

@@ -30,7 +30,7 @@ def Lowlp_ViewPackedOp : Lowlp_Op<"view_packed", [Pure]> {
   }];
 }
 
-def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>]> {
+def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowlp_LayoutTransfer]> {
   let summary = "load a tile of codes from packed weights";
   let description = [{
     The codes of rows from `row` and of K from `k` on, which are multiples of a unit's rows and of 64 (the CPU target

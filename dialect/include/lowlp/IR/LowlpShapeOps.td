@@ -5,7 +5,7 @@
 include "lowlp/IR/LowlpEnums.td"
 include "lowlp/IR/LowlpKernelOps.td"
 
-def Lowlp_IotaOp : Lowlp_Op<"iota", [Pure]> {
+def Lowlp_IotaOp : Lowlp_Op<"iota", [Pure, Lowlp_LayoutTransferInterface]> {
   let summary = "a tile of the indices of its elements along one dimension";
   let description = [{
     Element (i, j, ...) of the result is its index along the dimension, from 0 on, as an `f32`, `si32` or `ui32`; the
@@ -23,7 +23,7 @@ def Lowlp_IotaOp : Lowlp_Op<"iota", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Lowlp_ReduceOp : Lowlp_Op<"reduce", [Pure]> {
+def Lowlp_ReduceOp : Lowlp_Op<"reduce", [Pure, Lowlp_LayoutTransfer]> {
   let summary = "combine the elements of a tile along one dimension";
   let description = [{
     Sum (`add`), largest (`max`) or smallest (`min`) element; max and min as `lowlp.maximum` and `lowlp.minimum`. The
@@ -52,7 +52,7 @@ def Lowlp_ReduceOp : Lowlp_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Lowlp_BroadcastOp : Lowlp_Op<"broadcast", [Pure]> {
+def Lowlp_BroadcastOp : Lowlp_Op<"broadcast", [Pure, Lowlp_LayoutTransfer]> {
   let summary = "repeat a tile along dimensions";
   let description = [{
     Dimensions are matched from the last one, as in NumPy: each extent of the source is that of the result, or 1, and
@@ -72,7 +72,7 @@ def Lowlp_BroadcastOp : Lowlp_Op<"broadcast", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Lowlp_TransposeOp : Lowlp_Op<"transpose", [Pure]> {
+def Lowlp_TransposeOp : Lowlp_Op<"transpose", [Pure, Lowlp_LayoutTransfer]> {
   let summary = "name the dimensions of a tile in another order";
   let description = [{
     Dimension `k` of the result is dimension `permutation[k]` of the source, in its layout too, so that every element

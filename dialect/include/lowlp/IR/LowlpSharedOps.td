@@ -41,7 +41,8 @@ class Lowlp_SharedAccess<string mnemonic, list<Trait> traits = []> : Lowlp_Op<mn
   let hasVerifier = 1;
 }
 
-def Lowlp_LoadSharedOp : Lowlp_SharedAccess<"load_shared", [MemoryEffects<[MemRead]>]> {
+def Lowlp_LoadSharedOp : Lowlp_SharedAccess<"load_shared", [MemoryEffects<[MemRead]>,
+    Lowlp_LayoutTransferInterface]> {
   let summary = "load a tile from shared memory into registers";
   let description = [{
     One offset for each dimension of the shared tile; the register tile lies along its last dimensions (Tilus, table 1:

@@ -52,7 +52,7 @@ BY_WARPGROUPS = {
 }
 # Addresses, bounds of loops and the like, more where the loop goes over stages of all tiles. Each is less than there
 # are registers in a stage.
-FEW_MORE, MORE_OF_SHARED = 10, 31
+FEW_MORE, MORE_OF_SHARED = 20, 31
 
 
 def loop_of(listing: list[str], product: str) -> list[str]:

@@ -17,7 +17,7 @@ import itertools
 import math
 
 from .. import language as ll
-from ..layouts import column_local, column_spatial, layout, local, reduce, spatial
+from ..layouts import column_spatial, layout, local, reduce, spatial
 from .linear_parts import (
     A_FRAGMENT,
     STEP_K,

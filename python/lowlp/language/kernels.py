@@ -289,7 +289,8 @@ def make_kernel(
     if exchange_registers:
         if num_threads % THREADS_PER_WARPGROUP:
             raise LowlpValueError(
-                f"exchange_registers: needs num_threads of whole warpgroups of {THREADS_PER_WARPGROUP}, got {num_threads}"
+                f"exchange_registers: needs num_threads of whole warpgroups of {THREADS_PER_WARPGROUP}, "
+                f"got {num_threads}"
             )
         schedule["exchange_registers"] = 1
     return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)

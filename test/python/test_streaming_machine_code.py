@@ -13,6 +13,7 @@ from test_machine_code import ALU, NVDISASM, OPCODE, needs_nvdisasm
 
 from lowlp import compiler
 from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_schedules import schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 
 FULL_OPCODE = re.compile(OPCODE.pattern.replace("[A-Z0-9]+", "[A-Z0-9.]+"), re.MULTILINE)
@@ -57,3 +58,13 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
     assert alu <= MOST_ALU["uint4"] * pairs + addresses
     assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "BAR"))]
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100a"])
+@pytest.mark.parametrize(("weight", "n", "k", "m"), [("int2", 57344, 8192, 16), ("int4", 14336, 4096, 32)])
+def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: int, arch: str) -> None:
+    """Of what is best by estimate, on architectures where a producer cannot give its registers away."""
+    spec = LinearSpec(n=n, k=k, weight=weight, group_size=128, aligned=True)
+    schedule = schedule_for(spec, m, arch)
+    assert schedule.stages and not schedule.warpgroups
+    assert compiler.compile(linear_kernel(spec, schedule), arch).spilled_bytes == 0

@@ -14,6 +14,8 @@ from .linear_streaming import row_parts
 from .linear_wide import tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
+_MOST_COLUMNS_OF_PARTS: Final = 16
+"""The assembler spills x of more columns where a step takes rows in parts."""
 _STREAMED_STAGES: Final = 3
 """Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
 _LARGE_RING_BYTES: Final = 160 * 1024
@@ -22,21 +24,31 @@ _LONG_STREAM_BYTES: Final = 100e6
 
 @dataclass(frozen=True)
 class Device:
-    """What estimates know of a GPU: an H200 (its ceilings as measured by `lowlp bench`)."""
+    """What estimates know of a GPU: an H200 (its ceilings as measured by `lowlp bench`).
+
+    gives_registers  a producer can give its registers to other warps (PTX ISA, `setmaxnreg`)
+    """
 
     multiprocessors: int = 132
     bytes_per_us: float = 4.2e6
     cycles_per_us: float = 1750.0
     shared_bytes: int = 227 * 1024
     launch_us: float = 5.7
+    gives_registers: bool = True
 
 
 H200: Final = Device()
 
 
 def device_like(arch: str) -> Device:
-    """An H200 with as much shared memory as the architecture has."""
-    return dataclasses.replace(H200, shared_bytes=target(arch).max_shared_bytes_per_block)
+    """An H200 with as much shared memory as the architecture has, and its instructions."""
+    described = target(arch)
+    return dataclasses.replace(
+        H200,
+        shared_bytes=described.max_shared_bytes_per_block,
+        # The compiler has both where it has either.
+        gives_registers=bool(described.instructions["wgmma.mma_async"]),
+    )
 
 
 def weight_bytes(spec: LinearSpec) -> float:
@@ -149,7 +161,7 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     """Whether an SM has registers and shared memory for the schedule, and tensor copies bring what its stages need."""
     if not _copies_rows(spec, schedule):
         return False
-    if schedule.exchanges_registers:
+    if schedule.exchanges_registers and device.gives_registers:
         most = {128: 240, 256: 232, 384: 152, 512: 104}[schedule.threads]
     else:
         # Registers are given to four warps at a time.
@@ -158,6 +170,8 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
     stages = _stages_that_fit(spec, schedule, device)
     if row_parts(spec, schedule) > 1:
+        if schedule.columns > _MOST_COLUMNS_OF_PARTS:
+            return False
         # Of fewer columns rows are taken in fewer parts, which need more room to exchange the sums of slices.
         stages = min(stages, _stages_that_fit(spec, dataclasses.replace(schedule, columns=8), device))
     return _registers(spec, schedule) <= most and stages >= least

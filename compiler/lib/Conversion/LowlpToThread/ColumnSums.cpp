@@ -32,8 +32,8 @@ using namespace lowlp;
 static constexpr int64_t kWarpThreads = 32;
 /// Elements of 16 bits in a register of a or b, and sums in one of c.
 static constexpr int64_t kPair = 2;
-/// Instructions that distributing the sums of a fragment may cost.
-static constexpr size_t kLeastSaved = 2;
+/// Of a fragment, whose sums take exchanges to come to their threads.
+static constexpr size_t kFewestSteps = 4;
 
 static Value buildZeros(OpBuilder &builder, Location loc, VectorType type) {
   return arith::ConstantOp::create(builder, loc, type,
@@ -54,12 +54,9 @@ bool ColumnSums::isWorthwhile() {
   if (!op.getA().getDefiningOp<SplatOp>() ||
       !(element.isF16() || element.isBF16()))
     return false;
-  size_t many = 0, few = 0;
-  for (const Chain &chain : chains) {
-    many += chain.size();
-    few += (chain.size() + 1) / 2;
-  }
-  return many >= few + kLeastSaved;
+  return llvm::all_of(chains, [](const Chain &chain) {
+    return chain.size() % 2 == 0 && chain.size() >= kFewestSteps;
+  });
 }
 
 Value ColumnSums::build(OpBuilder &builder, Value a, Value b, Value c) {
@@ -87,20 +84,12 @@ Value ColumnSums::build(OpBuilder &builder, Value a, Value b, Value c) {
 /// The sum of column lane / 4, times the number.
 Value ColumnSums::sum(OpBuilder &builder, Value number, Value b,
                       const Chain &chain) const {
-  Type element = cast<VectorType>(b.getType()).getElementType();
   Value sums =
       buildZeros(builder, loc, VectorType::get(4, builder.getF32Type()));
   for (size_t k = 0; k < chain.size(); k += 2) {
     SmallVector<int64_t, 4> registers = chain[k];
-    bool isAlone = k + 1 == chain.size();
-    if (!isAlone)
-      llvm::append_range(registers, chain[k + 1]);
+    llvm::append_range(registers, chain[k + 1]);
     Value rows = gatherRegisters(builder, loc, b, registers, kPair);
-    if (isAlone)
-      rows = vector::InsertStridedSliceOp::create(
-          builder, loc, rows,
-          buildZeros(builder, loc, VectorType::get(4 * kPair, element)),
-          ArrayRef<int64_t>{0}, ArrayRef<int64_t>{1});
     sums = simt::MmaOp::create(builder, loc, sums.getType(), rows, TypeAttr(),
                                number, TypeAttr(), sums);
   }

@@ -14,8 +14,10 @@ class ColumnSums {
 public:
   ColumnSums(DotOp op, llvm::ArrayRef<DotStep> steps);
 
-  /// Whether the product is such a one, and takes enough instructions fewer
-  /// than as any product to pay for what brings the sums to their threads.
+  /// Whether the product is such a one, of an even number of steps, and so many
+  /// that half of the instructions are more than what brings the sums to their
+  /// threads. How many columns there are does not matter, so each column is
+  /// rounded as beside any others.
   bool isWorthwhile();
 
   /// The product, where threads hold the operands as these vectors.

@@ -8,15 +8,7 @@
 //   vector.extract_strided_slice a.outer = local(2, 2)          registers 0 2 1
 //   3   vector.shuffle
 //
-// Where a holds one number everywhere, as for sums of b along K, all rows of
-// the result are the same, and the operands change places: registers of b, as
-// they are, are those of an operand a with the columns of b as its rows. An
-// instruction then has 16 of them, of two fragments of c or of two steps, where
-// it had 8.
-//
-//   register of a    0  rows 0-7, k 0-7     1  rows 8-15, k 0-7
-//                    2  rows 0-7, k 8-15    3  rows 8-15, k 8-15
-//   is of b          0, 1 of one fragment   0, 1 of the other
+// Products with one number are ColumnSums.
 //
 //===----------------------------------------------------------------------===//
 #include "ColumnSums.h"
@@ -25,12 +17,7 @@
 
 #include "lowlp/IR/Simt.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
-
-#include <map>
 
 using namespace mlir;
 using namespace lowlp;

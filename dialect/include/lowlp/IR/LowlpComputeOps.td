@@ -99,7 +99,8 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
     %d = lowlp.dot %a, %b, %c : !lowlp.tile<16x16xf16, ...>, !lowlp.tile<16x8xf16, ...>, !lowlp.tile<16x8xf32, ...>
     ```
 
-    Lowers to `simt.mma`, in increasing order of K.
+    Lowers to `simt.mma`, in increasing order of K; where `a` is a splat and K has four steps of the instruction or more, an even
+    number, to the sums of the first and of the second halves of the steps, to which `c` is added last.
   }];
   let arguments = (ins Lowlp_TileType:$a, Lowlp_TileType:$b, Lowlp_TileType:$c);
   let results = (outs Lowlp_TileType:$result);

@@ -65,6 +65,15 @@ def test_schedules_that_do_not_depend_on_m(tmp_path: Path) -> None:
     assert found["chosen"][2]["warpgroups"]
 
 
+def test_a_folder_has_kernels_of_one_choice_of_schedules(tmp_path: Path) -> None:
+    for kind, batch_invariant, kept in (("int1", False, 1), ("int2", False, 2), ("int4", True, 1)):
+        for _ in prepare(tmp_path, "sm_90a", [KINDS[kind]], [SHAPE], [1], jobs=1, batch_invariant=batch_invariant):
+            pass
+        index = PreparedKernels.load_index(tmp_path)
+        assert len(index.kernels) == kept
+        assert index.batch_invariant == batch_invariant
+
+
 def test_batch_invariant_script(tmp_path: Path) -> None:
     script = ROOT / "benchmarks" / "batch_invariant.py"
     command = [sys.executable, str(script), "--types", "int4", "--shapes", "256x256", "--m", "1,2", "--prepare"]

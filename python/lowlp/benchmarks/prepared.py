@@ -17,7 +17,7 @@ from ..prepared_folder import INDEX, load_index
 from .cases import Shape
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 EMPTY: Final = "empty.lowlp"
 
 
@@ -57,6 +57,8 @@ class PreparedKernels:
     """The index of a folder.
 
     multiprocessors  of the GPU that the kernels divide their work for
+    gpu              its name, by which schedules were chosen, or ''
+    batch_invariant  schedules are those of `linear(..., batch_invariant=True)`
     """
 
     folder: Path
@@ -65,6 +67,8 @@ class PreparedKernels:
     multiprocessors: int
     weights: dict[str, SavedWeights] = field(default_factory=dict)
     kernels: list[KernelEntry] = field(default_factory=list)
+    gpu: str = ""
+    batch_invariant: bool = False
 
     def entry(self, kind: str, shape: Shape, m: int) -> KernelEntry:
         """The kernel for M rows. Raises `LowlpValueError` where there is none, with the reason."""
@@ -103,6 +107,8 @@ class PreparedKernels:
             "arch": self.arch,
             "lowlp": self.version,
             "multiprocessors": self.multiprocessors,
+            "gpu": self.gpu,
+            "batch_invariant": self.batch_invariant,
             "weights": {name: weights.to_json() for name, weights in self.weights.items()},
             "kernels": [vars(entry) for entry in self.kernels],
         }
@@ -123,6 +129,8 @@ class PreparedKernels:
                 data["multiprocessors"],
                 {name: SavedWeights.from_json(weights) for name, weights in data["weights"].items()},
                 [_entry(entry) for entry in data["kernels"]],
+                data["gpu"],
+                data["batch_invariant"],
             ),
         )
 

@@ -70,7 +70,8 @@ def prepare(
     with one kernel goes to the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    index = _open_index(folder, arch, multiprocessors)
+    fresh = PreparedKernels(folder, arch, compiler_version(), multiprocessors, gpu=gpu, batch_invariant=batch_invariant)
+    index = _open_index(fresh)
     lowlp.compile(_empty, arch).save(folder / EMPTY)
     specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
     wanted = [
@@ -93,15 +94,14 @@ def prepare(
     index.save()
 
 
-def _open_index(folder: Path, arch: str, multiprocessors: int) -> PreparedKernels:
-    """The folder's index, or a new one where it has none or one of another compiler or GPU."""
-    fresh = PreparedKernels(folder, arch, compiler_version(), multiprocessors)
+def _open_index(fresh: PreparedKernels) -> PreparedKernels:
+    """The folder's index; or the one given, which is empty, where the folder has none, or one of another compiler, GPU
+    or choice of schedules."""
     try:
-        found = PreparedKernels.load_index(folder)
+        found = PreparedKernels.load_index(fresh.folder)
     except LowlpError:
         return fresh
-    is_same = (found.arch, found.version, found.multiprocessors) == (fresh.arch, fresh.version, multiprocessors)
-    return found if is_same else fresh
+    return found if replace(found, weights={}, kernels=[]) == fresh else fresh
 
 
 @lowlp.kernel(grid=(1,), num_threads=32)

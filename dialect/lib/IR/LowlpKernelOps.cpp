@@ -96,39 +96,37 @@ int64_t KernelOp::getCluster() {
   return cluster ? cluster.getInt() : 1;
 }
 
-static LogicalResult verifyCluster(KernelOp kernel) {
-  Attribute cluster = kernel->getAttr(LowlpDialect::kClusterAttrName);
-  if (!cluster)
-    return success();
-  std::optional<int64_t> blocks = getPromise(cluster);
-  if (!blocks || *blocks < 2 || *blocks > KernelOp::kMaxCluster)
-    return kernel.emitOpError()
-           << LowlpDialect::kClusterAttrName << " must be a number of 2 to "
-           << KernelOp::kMaxCluster << " blocks, but is " << cluster;
-  AffineMap grid = kernel.getGrid();
-  if (grid.getNumResults() != 1 || !grid.getResult(0).isMultipleOf(*blocks))
-    return kernel.emitOpError("with clusters of ")
-           << *blocks
-           << " blocks: the grid must have one extent, a multiple of it, but "
-              "is "
-           << AffineMapAttr::get(grid);
-  return success();
-}
-
 /// Of any architecture (CUDA C++ Programming Guide, "Technical Specifications
 /// per Compute Capability").
 static constexpr int64_t kMostBlocksPerSM = 32;
 
-static LogicalResult verifyBlocksPerSM(KernelOp kernel) {
-  Attribute attribute = kernel->getAttr(LowlpDialect::kBlocksPerSMAttrName);
+/// Whether an attribute of the kernel, if it is there, is a number of blocks.
+static LogicalResult verifyBlocks(KernelOp kernel, StringRef name,
+                                  int64_t least, int64_t most) {
+  Attribute attribute = kernel->getAttr(name);
   if (!attribute)
     return success();
   std::optional<int64_t> blocks = getPromise(attribute);
-  if (blocks && *blocks >= 1 && *blocks <= kMostBlocksPerSM)
+  if (blocks && *blocks >= least && *blocks <= most)
     return success();
   return kernel.emitOpError()
-         << LowlpDialect::kBlocksPerSMAttrName << " must be a number of 1 to "
-         << kMostBlocksPerSM << " blocks, but is " << attribute;
+         << name << " must be a number of " << least << " to " << most
+         << " blocks, but is " << attribute;
+}
+
+static LogicalResult verifyCluster(KernelOp kernel) {
+  if (failed(verifyBlocks(kernel, LowlpDialect::kClusterAttrName, /*least=*/2,
+                          KernelOp::kMaxCluster)))
+    return failure();
+  int64_t blocks = kernel.getCluster();
+  AffineMap grid = kernel.getGrid();
+  if (blocks == 1 ||
+      (grid.getNumResults() == 1 && grid.getResult(0).isMultipleOf(blocks)))
+    return success();
+  return kernel.emitOpError("with clusters of ")
+         << blocks
+         << " blocks: the grid must have one extent, a multiple of it, but is "
+         << AffineMapAttr::get(grid);
 }
 
 LogicalResult KernelOp::verify() {
@@ -157,7 +155,9 @@ LogicalResult KernelOp::verify() {
            << numIntegers << " integer parameters, but has "
            << grid.getNumDims() << " dimensions and " << grid.getNumSymbols()
            << " symbols";
-  if (failed(verifyCluster(*this)) || failed(verifyBlocksPerSM(*this)))
+  if (failed(verifyCluster(*this)) ||
+      failed(verifyBlocks(*this, LowlpDialect::kBlocksPerSMAttrName,
+                          /*least=*/1, kMostBlocksPerSM)))
     return failure();
   for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
     if (failed(verifyArgument(*this, index, type)))

@@ -35,11 +35,6 @@ static constexpr int64_t kPair = 2;
 /// Of a fragment, whose sums take exchanges to come to their threads.
 static constexpr size_t kFewestSteps = 4;
 
-static Value buildZeros(OpBuilder &builder, Location loc, VectorType type) {
-  return arith::ConstantOp::create(builder, loc, type,
-                                   builder.getZeroAttr(type));
-}
-
 ColumnSums::ColumnSums(DotOp op, ArrayRef<DotStep> steps)
     : op(op), loc(getNamedLoc(op)) {
   for (const DotStep &step : steps)
@@ -84,8 +79,9 @@ Value ColumnSums::build(OpBuilder &builder, Value a, Value b, Value c) {
 /// The sum of column lane / 4, times the number.
 Value ColumnSums::sum(OpBuilder &builder, Value number, Value b,
                       const Chain &chain) const {
-  Value sums =
-      buildZeros(builder, loc, VectorType::get(4, builder.getF32Type()));
+  Value sums = arith::ConstantOp::create(
+      builder, loc,
+      builder.getZeroAttr(VectorType::get(4, builder.getF32Type())));
   for (size_t k = 0; k < chain.size(); k += 2) {
     SmallVector<int64_t, 4> registers = chain[k];
     llvm::append_range(registers, chain[k + 1]);

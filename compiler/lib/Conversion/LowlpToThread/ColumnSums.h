@@ -1,5 +1,4 @@
-//===- ColumnSums.h - products with one number --------------------*- C++
-//-*-===//
+//===- ColumnSums.h - products with one number ------------------*- C++ -*-===//
 #ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_COLUMNSUMS_H
 #define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_COLUMNSUMS_H
 

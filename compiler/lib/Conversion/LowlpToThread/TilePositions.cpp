@@ -148,9 +148,8 @@ void SharedPositions::applySwizzle(MutableArrayRef<Value> element) {
   decides = getDigit(decides, int64_t(1) << swizzle.logStep, swizzle.extent,
                      /*isOutermost=*/false);
   Value &changes = element[swizzle.dim];
-  if (llvm::isPowerOf2_64(swizzle.unit) &&
-      llvm::isPowerOf2_64(swizzle.extent)) {
-    // The digit is some bits of the index.
+  if (llvm::isPowerOf2_64(swizzle.unit)) {
+    // As its extent is one, the digit is some bits of the index.
     changes = make<arith::XOrIOp>(
         changes, make<arith::MulIOp>(decides, index(swizzle.unit)));
     return;

@@ -87,48 +87,39 @@ static void markTensorMaps(LLVM::LLVMFuncOp kernel, size_t numMaps) {
   }
 }
 
-/// Bounds the registers that threads begin with, if they set that anew.
-static void fixLaunchRegisters(LLVM::LLVMFuncOp kernel,
-                               DictionaryAttr description) {
-  StringRef name = simt::SimtDialect::kLaunchRegistersAttrName;
+/// The number that the description of a kernel has under the name of an
+/// attribute of the block level, if any.
+static std::optional<int32_t> findNumber(DictionaryAttr description,
+                                         StringRef name) {
   name.consume_front("lowlp.");
-  auto registers = description.getAs<IntegerAttr>(name);
-  if (!registers)
-    return;
-  Builder builder(kernel.getContext());
-  kernel->setAttr(
-      NVVM::NVVMDialect::getMaxnregAttrName(),
-      builder.getI32IntegerAttr(static_cast<int32_t>(registers.getInt())));
+  auto number = description.getAs<IntegerAttr>(name);
+  if (!number)
+    return std::nullopt;
+  return static_cast<int32_t>(number.getInt());
 }
 
-/// Lets a thread have the registers that so many blocks leave it. Left alone,
-/// the assembler has heuristics for it, by which it spills or serialises rather
-/// than use what a block that has a multiprocessor of its own may have.
-static void fixBlocksPerSM(LLVM::LLVMFuncOp kernel,
-                           DictionaryAttr description) {
-  StringRef name = LowlpDialect::kBlocksPerSMAttrName;
-  name.consume_front("lowlp.");
-  auto blocks = description.getAs<IntegerAttr>(name);
-  // What threads begin with says so already.
-  if (!blocks || kernel->hasAttr(NVVM::NVVMDialect::getMaxnregAttrName()))
-    return;
+/// Bounds the registers of threads: to what they begin with, if they set that
+/// anew, or else to what so many blocks leave them. Left alone, the assembler
+/// has heuristics, by which it spills or serialises rather than use what a
+/// block that has a multiprocessor of its own may have.
+static void fixRegisters(LLVM::LLVMFuncOp kernel, DictionaryAttr description) {
   Builder builder(kernel.getContext());
-  kernel->setAttr(
-      NVVM::NVVMDialect::getMinctasmAttrName(),
-      builder.getI32IntegerAttr(static_cast<int32_t>(blocks.getInt())));
+  if (auto registers =
+          findNumber(description, simt::SimtDialect::kLaunchRegistersAttrName))
+    kernel->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
+                    builder.getI32IntegerAttr(*registers));
+  else if (auto blocks =
+               findNumber(description, LowlpDialect::kBlocksPerSMAttrName))
+    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    builder.getI32IntegerAttr(*blocks));
 }
 
 /// Makes clusters of neighbouring blocks (PTX ISA, `.reqnctapercluster`).
 static void fixCluster(LLVM::LLVMFuncOp kernel, DictionaryAttr description) {
-  StringRef name = LowlpDialect::kClusterAttrName;
-  name.consume_front("lowlp.");
-  auto blocks = description.getAs<IntegerAttr>(name);
-  if (!blocks)
-    return;
-  Builder builder(kernel.getContext());
-  kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
-                  builder.getDenseI32ArrayAttr(
-                      {static_cast<int32_t>(blocks.getInt()), 1, 1}));
+  if (auto blocks = findNumber(description, LowlpDialect::kClusterAttrName))
+    kernel->setAttr(
+        NVVM::NVVMDialect::getClusterDimAttrName(),
+        Builder(kernel.getContext()).getDenseI32ArrayAttr({*blocks, 1, 1}));
 }
 
 /// The description of a kernel; empty for another function.
@@ -201,8 +192,7 @@ struct ConvertThreadToNVVM
         DictionaryAttr description =
             findDescription(module, function.getName());
         fixBlockSize(function);
-        fixLaunchRegisters(function, description);
-        fixBlocksPerSM(function, description);
+        fixRegisters(function, description);
         fixCluster(function, description);
         markTensorMaps(function, countTensorMaps(description));
         hoistAllocas(function);

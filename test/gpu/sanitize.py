@@ -85,7 +85,10 @@ def has_cases(folder: Path) -> bool:
 def run_tool(sanitizer: Path, tool: str, folder: Path) -> Finding:
     """Runs all cases of the folder under a tool."""
     program = [sys.executable, HERE / "run_prepared.py", folder, "--once"]
-    command = [sanitizer, "--tool", tool, *program]
+    # A driver that is older than its Python bindings has no answer to some of their questions. That is no error of a
+    # kernel; lowlp_runtime looks at what the driver says to each call.
+    ours = ["--report-api-errors", "no"] if tool == "memcheck" else []
+    command = [sanitizer, "--tool", tool, *ours, *program]
     # Each array is an allocation of its own, so that memcheck sees what is beyond its end.
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     done = subprocess.run(

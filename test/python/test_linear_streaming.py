@@ -313,7 +313,7 @@ def test_many_rows_of_a_warp_are_taken_in_parts(weight: str, m: int) -> None:
     columns = 8 if m <= 8 else 16
     schedule = Schedule(columns, 2, stages=2, row_tiles=14, slices=4, share_tiles=False)
     assert row_parts(spec, schedule) == (1 if columns == 8 else 7)
-    assert schedule.exchanges_registers == (columns == 16)
+    assert schedule.exchanges_registers
     y = run(compiled(schedule, qw, out="f32"), qw, x[:m], 2, kind=np.float32)
     assert error_of(y, x[:m], qw) < 1e-5
     other = run(compiled(replace(schedule, columns=24 - columns), qw, out="f32"), qw, x[:3], 2, kind=np.float32)

@@ -57,12 +57,15 @@ def test_a_line_for_each_tool(tmp_path: Path) -> None:
     (tmp_path / "case").mkdir()
     (tmp_path / "case" / "case.json").write_text("{}")
     fake = tmp_path / "compute-sanitizer"
-    # What comes behind the tool is the program with its folder.
+    # What comes behind the tool and its options is the program with its folder.
     fake.write_text(
         "#!/bin/sh\necho '1 passed, 0 failed'\n"
-        '[ "$1 $5 $6" = "--tool ' + f"{tmp_path} --once" + '" ] || exit 9\n'
-        '[ "$2" = racecheck ] && echo "========= RACECHECK SUMMARY: 4 hazards displayed (0 errors, 4 warnings)" ||\n'
-        '  echo "========= ERROR SUMMARY: $([ "$2" = memcheck ] && echo 0 || echo 2) errors"\n'
+        '[ "$1" = --tool ] || exit 9\n'
+        "tool=$2; shift 2\n"
+        '[ "$tool" = memcheck ] && { [ "$1 $2" = "--report-api-errors no" ] || exit 8; shift 2; }\n'
+        f'[ "$3 $4" = "{tmp_path} --once" ] || exit 7\n'
+        '[ $tool = racecheck ] && echo "========= RACECHECK SUMMARY: 4 hazards displayed (0 errors, 4 warnings)" ||\n'
+        '  echo "========= ERROR SUMMARY: $([ $tool = memcheck ] && echo 0 || echo 2) errors"\n'
     )
     fake.chmod(0o755)
     done = run(tmp_path, "--sanitizer", fake)

@@ -14,6 +14,8 @@ from .linear_wide import tiles_of_warp
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
 
+# What it takes longer to begin where the producer is a warpgroup that gives its registers away.
+_GIVING_US: Final = 0.4
 # What the blocks of a cluster take to exchange their sums.
 _EXCHANGE_US: Final = 1.5
 
@@ -44,7 +46,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
-    return device.launch_us + again * both + (3.2 if are_shared else 0.0)
+    beginning = device.launch_us + (_GIVING_US if schedule.exchanges_registers else 0.0)
+    return beginning + again * both + (3.2 if are_shared else 0.0)
 
 
 def _has_offset(spec: LinearSpec) -> bool:

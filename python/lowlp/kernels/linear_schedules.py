@@ -137,7 +137,7 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
         for warps, slices, units, steps in itertools.product(WARPS, _SLICES, (1, 2), (1, 2)):
             row_tiles = tile_rows // (16 * warps)
             divides = row_tiles in ROW_TILES and row_tiles * 16 * warps == tile_rows
-            if divides and warps * slices >= 4 and 6 <= warps * slices * blocks_per_sm <= 16:
+            if divides and warps * slices >= 4 and warps * slices * blocks_per_sm <= 16:
                 whole = Schedule(
                     columns=columns,
                     warps=warps,

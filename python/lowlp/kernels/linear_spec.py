@@ -18,7 +18,7 @@ OUTPUTS: Final = ("f16", "bf16", "f32")
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))
-_MANY_SUMS: Final = 128
+_MANY_SUMS: Final = 96
 """Of two threads."""
 ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32

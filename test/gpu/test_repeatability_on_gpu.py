@@ -36,6 +36,9 @@ SHARED += [
     if form == "wgmma, shared tiles"
 ]
 CHOSEN = [Product(kind, 3000, K, rows=(*FEW, *MANY)) for kind in KINDS]
+# Their producer gives its registers away where there are 16 rows.
+GIVING = [Product(kind, 14336, 2304, rows=FEW) for kind in ("f3e1m1", "int4", "nf4")]
+CHOSEN += GIVING
 FEW_ROWS = [product for product in SHARED + CHOSEN if product.rows[0] == 1]
 INVARIANT_ROWS = (1, 5, 16, 17, 64, 200, 1024)
 # The last shape is one where `linear` shares tiles of few rows, if it may.
@@ -148,6 +151,7 @@ def test_forms_that_occur() -> None:
     assert all(product.shares_sums(product.rows[0], ARCH, count) for product in SHARED)
     assert not any(product.schedule(m, ARCH).share_tiles for product in INVARIANT for m in product.rows)
     if ARCH == "sm_90a":
+        assert all(product.schedule(16, ARCH).exchanges_registers for product in GIVING)
         chosen = {form_of(product.schedule(m, ARCH)) for product in CHOSEN for m in product.rows}
         assert chosen == {"streaming, a tile each", "wgmma, clusters", "wgmma, a tile each"}
         like_last = Product("int1", 3584, 4608)

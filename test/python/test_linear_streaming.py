@@ -304,16 +304,18 @@ def test_a_missing_wait_is_found(schedule: Schedule, target: str, name: str, pla
 
 
 @pytest.mark.parametrize("m", [3, 16])
-@pytest.mark.parametrize("weight", ["int2", "int4"])
-def test_many_rows_of_a_warp_are_taken_in_parts(weight: str, m: int) -> None:
-    """A warp has 224 rows, whose products of 16 columns do not fit the registers beside their sums: those of parts do.
-    A row has the same result in both forms."""
+@pytest.mark.parametrize(
+    "weight, warps, row_tiles, parts", [("int2", 2, 14, 7), ("int4", 2, 14, 7), ("int3", 4, 7, 1), ("int4", 4, 7, 1)]
+)
+def test_blocks_of_448_rows(weight: str, warps: int, row_tiles: int, parts: int, m: int) -> None:
+    """Of 8 warps, which take the registers that a producer gives away. Where a warp has 224 rows, products of 16 columns
+    do not fit them beside their sums: those of parts do. A row has the same result with 8 columns and with 16."""
     qw, x = weights(451, 1024, weight), random_x(16, 1024)
     spec = spec_for(qw, "f16", "f32", aligned=True)
     columns = 8 if m <= 8 else 16
-    schedule = Schedule(columns, 2, stages=2, row_tiles=14, slices=4, share_tiles=False)
-    assert row_parts(spec, schedule) == (1 if columns == 8 else 7)
-    assert schedule.exchanges_registers
+    schedule = Schedule(columns, warps, stages=2, row_tiles=row_tiles, slices=8 // warps, share_tiles=False)
+    assert row_parts(spec, schedule) == (1 if columns == 8 else parts)
+    assert schedule.exchanges_registers == (row_tiles * columns > 96)
     y = run(compiled(schedule, qw, out="f32"), qw, x[:m], 2, kind=np.float32)
     assert error_of(y, x[:m], qw) < 1e-5
     other = run(compiled(replace(schedule, columns=24 - columns), qw, out="f32"), qw, x[:3], 2, kind=np.float32)

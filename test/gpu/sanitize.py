@@ -9,7 +9,8 @@ compiler; where another machine has compiled them, by
 
 lowlp_runtime, numpy and PyTorch are enough. Ends with status 1 where a tool reports errors, where a result is wrong or
 where the tool did not come to its end, and with 2 where there is no compute-sanitizer. Warnings fail nothing: of those
-of racecheck docs/adr/0024-one-tile-for-a-block-or-a-cluster.md tells. FOLDER/TOOL.log has all that a tool said.
+of racecheck docs/adr/0024-one-tile-for-a-block-or-a-cluster.md tells. Errors that calls of the driver return are not
+counted. FOLDER/TOOL.log has all that a tool said.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def run_tool(sanitizer: Path, tool: str, folder: Path) -> Finding:
     program = [sys.executable, HERE / "run_prepared.py", folder, "--once"]
     # A driver that is older than its Python bindings has no answer to some of their questions. That is no error of a
     # kernel; lowlp_runtime looks at what the driver says to each call.
-    ours = ["--report-api-errors", "no"] if tool == "memcheck" else []
-    command = [sanitizer, "--tool", tool, *ours, *program]
+    options = ["--report-api-errors", "no"] if tool == "memcheck" else []
+    command = [sanitizer, "--tool", tool, *options, *program]
     # Each array is an allocation of its own, so that memcheck sees what is beyond its end.
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     done = subprocess.run(

@@ -183,6 +183,10 @@ class Product:
         return not schedule.has_tile_each and blocks > tiles_of(self.spec, schedule, m)
 
 
+GIVING = [Product(kind, 14336, 2304) for kind in ("f3e1m1", "int4", "nf4")]
+"""On sm_90a `linear` chooses kernels of 8 warps for 16 rows, whose producer gives its registers away."""
+
+
 def products_by_form(n: int, k: int, arch: str) -> list[Product]:
     """Every kind, group and form, without those for which the architecture has too little shared memory."""
     every = [Product(kind, n, k, group, form) for kind in KINDS for group in GROUPS for form in forms_of(arch)]

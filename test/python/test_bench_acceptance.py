@@ -178,9 +178,11 @@ def test_tables_show_what_is_missed_and_what_is_absent() -> None:
     (line,) = [one for one in decode.splitlines() if one.startswith("| int4 | humming int4 |")]
     assert line.split(" | ")[4:6] == ["**0.666 missed** (1.25x)", ABSENT]
     assert "| int2 | torch f16 |  | not measured | not measured |" in prefill
-    assert tables.missed(results) == ["int4 against humming int4, M = 16: 0.667; worst 57344x8192 with 0.667"]
+    assert tables.missed(results) == ["int4 against humming int4, M = 16: 0.666; worst 57344x8192 with 0.666"]
     assert tables.summary(results)[MISSED] == 1
     assert sum(tables.summary(results).values()) == len(cells(results))
+    # 12 kinds have a least, of 3 numbers of rows; one time is there.
+    assert tables.fraction_summary(results) == {ABSENT: 35, MISSED: 1}
     failed = Results([RUN], [row("lowlp", "int4", SMALL, m, None, "wrong") for m in (1, 8)])
     assert tables.problems(failed) == ["lowlp int4 4096x4096, M = 1, 8: wrong"]
 

@@ -8,6 +8,7 @@ import lowlp
 from lowlp import compiler
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
+from lowlp.kernels.linear_schedules import schedule_for
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
 from lowlp.pipelines import passes_of, stages_of
 
@@ -25,6 +26,16 @@ def test_times_of_a_kernel() -> None:
     # Far above what it takes; what is loaded once in a process is not part of it.
     assert times.total_seconds < 2.5
     assert len(str(times).splitlines()) == len(names) + 1
+
+
+@pytest.mark.parametrize("m", [1, 16, 64, 256])
+@pytest.mark.parametrize("weight", ["int4", "int2"])
+def test_times_of_large_products(weight: str, m: int) -> None:
+    """Of the kernels that `linear` chooses, with stages and by warpgroups."""
+    spec = LinearSpec(n=57344, k=8192, weight=weight, group_size=128, aligned=True)
+    kernel = linear_kernel(spec, schedule_for(spec, m))
+    # Others may use the processor.
+    assert min(lowlp.compile_times(kernel).total_seconds for _ in range(2)) < 2.5
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linear_forms import FORMS, GROUPS, KINDS, ROWS, Product, compile_ahead, form_of, forms_of, products_by_form
+from linear_forms import FORMS, GIVING, GROUPS, KINDS, ROWS, Product, compile_ahead, form_of, forms_of, products_by_form
 from linear_forms import what_differs as differences
 from linear_matrix import TYPES
 from test_linear_epilogues import wanted_of
@@ -46,6 +46,13 @@ def test_kernels_show_their_form(form: str) -> None:
     others = [replace(product, form=other).schedule(1, ARCH) for other in FORMS if other != form]
     assert all(differences(kernel, ARCH, other) for other in others)
     assert differences(kernel, ARCH, replace(schedule, stages=9)) == ["stages"]
+
+
+def test_registers_are_given_away() -> None:
+    for product in GIVING:
+        schedules = [product.schedule(m, ARCH) for m in (1, 16)]
+        assert [schedule.exchanges_registers for schedule in schedules] == [False, True]
+        assert form_of(schedules[1]) == "streaming, a tile each"
 
 
 def test_forms_of_architectures() -> None:

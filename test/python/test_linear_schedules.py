@@ -11,7 +11,7 @@ from lowlp import compiler
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import linear_kernel
 from lowlp.kernels.linear_estimates import estimated_us
-from lowlp.kernels.linear_fit import fitted, table_bytes
+from lowlp.kernels.linear_fit import device_like, fitted, table_bytes
 from lowlp.kernels.linear_schedules import ANY_ROWS, CLASSES, candidates, schedule_for
 from lowlp.kernels.linear_shares import blocks_for, tiles_of
 from lowlp.kernels.linear_spec import LinearSpec, Schedule
@@ -93,6 +93,23 @@ def test_candidates_fit_and_more_work_takes_longer(rows: int) -> None:
     for schedule in found:
         assert schedule == fitted(SPEC, schedule)
         assert 0 < estimated_us(SPEC, schedule, rows) < estimated_us(twice, schedule, rows)
+
+
+def test_four_warps_may_have_a_multiprocessor() -> None:
+    spec = LinearSpec(n=57344, k=8192, weight="f6e3m2", group_size=128, aligned=True)
+    divisions = [(s.warps * s.slices, s.row_tiles, s.blocks_per_sm, s.share_tiles) for s in candidates(spec, 16)]
+    assert (4, 7, 1, False) in divisions
+
+
+def test_registers_are_given_away_by_estimate_only_where_an_architecture_can() -> None:
+    schedule = Schedule(16, 4, stages=3, row_tiles=7, slices=2, units=2, share_tiles=False)
+    assert schedule.exchanges_registers
+    hopper, ampere = (estimated_us(SPEC, schedule, 16, device_like(arch)) for arch in ("sm_90a", "sm_80"))
+    assert hopper - ampere == pytest.approx(0.4)
+    alike = dataclasses.replace(schedule, row_tiles=6)
+    assert not alike.exchanges_registers
+    times = [estimated_us(SPEC, alike, 16, device_like(arch)) for arch in ("sm_90a", "sm_80")]
+    assert times[0] == times[1]
 
 
 @pytest.mark.parametrize("m", [3, 16, 17, 40])

@@ -305,17 +305,26 @@ def test_a_missing_wait_is_found(schedule: Schedule, target: str, name: str, pla
 
 @pytest.mark.parametrize("m", [3, 16])
 @pytest.mark.parametrize(
-    "weight, warps, row_tiles, parts", [("int2", 2, 14, 7), ("int4", 2, 14, 7), ("int3", 4, 7, 1), ("int4", 4, 7, 1)]
+    "weight, warps, row_tiles, parts, gives",
+    [
+        ("int2", 2, 14, 7, (True, True)),
+        ("int4", 2, 14, 7, (True, True)),
+        ("int3", 4, 7, 1, (False, True)),
+        ("int4", 4, 7, 1, (False, True)),
+    ],
 )
-def test_blocks_of_448_rows(weight: str, warps: int, row_tiles: int, parts: int, m: int) -> None:
-    """Of 8 warps, which take the registers that a producer gives away. Where a warp has 224 rows, products of 16 columns
-    do not fit them beside their sums: those of parts do. A row has the same result with 8 columns and with 16."""
+def test_blocks_of_448_rows(
+    weight: str, warps: int, row_tiles: int, parts: int, gives: tuple[bool, bool], m: int
+) -> None:
+    """Of 8 warps, which take the registers that a producer gives away where they have many sums. Where a warp has 224
+    rows, products of 16 columns do not fit beside these: those of parts do. A row has the same result with 8 columns
+    and with 16."""
     qw, x = weights(451, 1024, weight), random_x(16, 1024)
     spec = spec_for(qw, "f16", "f32", aligned=True)
     columns = 8 if m <= 8 else 16
     schedule = Schedule(columns, warps, stages=2, row_tiles=row_tiles, slices=8 // warps, share_tiles=False)
     assert row_parts(spec, schedule) == (1 if columns == 8 else parts)
-    assert schedule.exchanges_registers == (row_tiles * columns > 96)
+    assert schedule.exchanges_registers == gives[columns == 16]
     y = run(compiled(schedule, qw, out="f32"), qw, x[:m], 2, kind=np.float32)
     assert error_of(y, x[:m], qw) < 1e-5
     other = run(compiled(replace(schedule, columns=24 - columns), qw, out="f32"), qw, x[:3], 2, kind=np.float32)

@@ -101,6 +101,7 @@ def test_few_rows(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None:
     assert count["HMMA.16816.F32"] == products + cost.has_offset * steps * tiles // 2
     # x: a matrix instruction takes two tiles of 8 x 8 of it, and a load brings four.
     assert count["LDSM.16.M88.4"] == steps * tiles // 2
+    assert sum("SETMAXREG" in name for name in listing) == 2 * schedule.exchanges_registers
     assert not [name for name in loop if name.startswith(("BAR", "WARPSYNC"))]
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..drawing.svg import to_svg
@@ -69,8 +69,7 @@ def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iter
     yield "## What it must reach"
     yield _READING
     yield from tables.acceptance_tables(results)
-    counts = tables.summary(results)
-    yield "Cells: " + ", ".join(f"{counts.get(status, 0)} {status}" for status in (MET, MISSED, INCOMPLETE, ABSENT))
+    yield "Cells: " + _counted(tables.summary(results), (MET, MISSED, INCOMPLETE, ABSENT))
     lines = tables.missed(results)
     if lines:
         yield "### Missed cells"
@@ -80,6 +79,7 @@ def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iter
         yield notes
     yield f"## Fraction of the read bandwidth, N x K = {LARGEST}"
     yield tables.fraction_table(results)
+    yield "Fractions: " + _counted(tables.fraction_summary(results), (MET, MISSED, ABSENT))
     for picture in pictures:
         yield f"![{Path(picture).stem}]({Path(picture).as_posix()})"
     for who in NAMES:
@@ -98,6 +98,11 @@ def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iter
     if problems:
         yield "## What has no time"
         yield "\n".join(f"- {line}" for line in problems)
+
+
+def _counted(counts: Mapping[str, int], statuses: Sequence[str]) -> str:
+    """'109 met, 7 missed'."""
+    return ", ".join(f"{counts.get(status, 0)} {status}" for status in statuses)
 
 
 def _describe(run: Run, number: int, count: int) -> str:

@@ -82,6 +82,15 @@ def summary(results: Results) -> dict[str, int]:
     return counts
 
 
+def fraction_summary(results: Results) -> dict[str, int]:
+    """How many fractions of the floor of which a least is asked for have which status."""
+    counts: dict[str, int] = {}
+    for fraction in fractions(results):
+        if fraction.least is not None:
+            counts[fraction.status] = counts.get(fraction.status, 0) + 1
+    return counts
+
+
 def missed(results: Results) -> list[str]:
     """A line for each missed cell, with its worst shape."""
     lines = []
@@ -90,7 +99,7 @@ def missed(results: Results) -> list[str]:
             worst = min(cell.shapes, key=lambda shape: cell.shapes[shape])
             lines.append(
                 f"{KINDS[cell.requirement.kind].label} against {cell.requirement.text}, M = {cell.m}: "
-                f"{cell.value:.3f}; worst {worst} with {cell.shapes[worst]:.3f}"
+                f"{_down(cell.value or 0.0)}; worst {worst} with {_down(cell.shapes[worst])}"
             )
     return lines
 

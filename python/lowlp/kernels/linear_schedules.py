@@ -224,10 +224,10 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
 @functools.lru_cache(maxsize=4096)
 def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
     """The candidate that is best by estimate; None where there is none. Small and full numbers of rows count alike."""
-    shapes = (1, rows) if rows == _FEW else (rows,)
+    shapes, device = (1, rows) if rows == _FEW else (rows,), device_like(arch)
 
     def cost(schedule: Schedule) -> float:
-        return sum(estimated_us(spec, schedule, m) for m in shapes)
+        return sum(estimated_us(spec, schedule, m, device) for m in shapes)
 
     return min(candidates(spec, rows, arch), key=cost, default=None)
 

@@ -18,8 +18,8 @@ OUTPUTS: Final = ("f16", "bf16", "f32")
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))
-_MANY_SUMS: Final = 96
-"""Of two threads."""
+_MANY_SUMS: Final = 48
+"""Of a thread, of one tile."""
 ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
 PARTS_TYPES: Final = ("f32", "f16")
@@ -124,7 +124,7 @@ class Schedule:
     def exchanges_registers(self) -> bool:
         """Whether the producer is a warpgroup, whose registers the others get: where a block has an SM of its own, and
         its threads have many sums."""
-        is_large = self.warpgroups > 1 or (self.threads == 256 and self.row_tiles * self.columns > _MANY_SUMS)
+        is_large = self.warpgroups > 1 or (self.threads == 256 and self.row_tiles * self.columns // 2 > _MANY_SUMS)
         return self.producer and is_large and self.blocks_per_sm == 1
 
     @property

@@ -19,6 +19,7 @@ from ..compiler import compile
 from ..kernel_cache import compiler_version
 from ..kernels.linear import linear_kernel
 from ..kernels.linear_estimates import estimated_us
+from ..kernels.linear_fit import device_like
 from ..kernels.linear_operands import NUMPY_TYPES
 from ..kernels.linear_schedules import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
 from ..kernels.linear_spec import LinearSpec, Schedule
@@ -51,10 +52,10 @@ class Problem:
 def shortlist(problem: Problem, count: int, arch: str) -> list[Schedule]:
     """The divisions of the work that are worth a measurement, the best by estimate first: the `count` best by estimate,
     and what tables have for the shape."""
-    spec = problem.spec
+    spec, device = problem.spec, device_like(arch)
 
     def cost(schedule: Schedule) -> float:
-        return sum(estimated_us(spec, schedule, m) for m in problem.rows)
+        return sum(estimated_us(spec, schedule, m, device) for m in problem.rows)
 
     def is_given_back(schedule: Schedule) -> bool:
         """By a table that has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from .acceptance import ABSENT, INCOMPLETE, MISSED, Cell, cells, fractions, speedup
@@ -76,30 +77,23 @@ def _factors(cell: Cell) -> str:
 
 def summary(results: Results) -> dict[str, int]:
     """How many cells have which status."""
-    counts: dict[str, int] = {}
-    for cell in cells(results):
-        counts[cell.status] = counts.get(cell.status, 0) + 1
-    return counts
+    return Counter(cell.status for cell in cells(results))
 
 
 def fraction_summary(results: Results) -> dict[str, int]:
     """How many fractions of the floor of which a least is asked for have which status."""
-    counts: dict[str, int] = {}
-    for fraction in fractions(results):
-        if fraction.least is not None:
-            counts[fraction.status] = counts.get(fraction.status, 0) + 1
-    return counts
+    return Counter(fraction.status for fraction in fractions(results) if fraction.least is not None)
 
 
 def missed(results: Results) -> list[str]:
     """A line for each missed cell, with its worst shape."""
     lines = []
     for cell in cells(results):
-        if cell.status == MISSED:
+        if cell.value is not None and cell.status == MISSED:
             worst = min(cell.shapes, key=lambda shape: cell.shapes[shape])
             lines.append(
                 f"{KINDS[cell.requirement.kind].label} against {cell.requirement.text}, M = {cell.m}: "
-                f"{_down(cell.value or 0.0)}; worst {worst} with {_down(cell.shapes[worst])}"
+                f"{_down(cell.value)}; worst {worst} with {_down(cell.shapes[worst])}"
             )
     return lines
 

@@ -46,7 +46,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
-    beginning = device.launch_us + (_GIVING_US if schedule.exchanges_registers and device.gives_registers else 0.0)
+    beginning = device.launch_us + (_GIVING_US if device.exchanges_registers(schedule) else 0.0)
     return beginning + again * both + (3.2 if are_shared else 0.0)
 
 

@@ -36,6 +36,10 @@ class Device:
     launch_us: float = 5.7
     gives_registers: bool = True
 
+    def exchanges_registers(self, schedule: Schedule) -> bool:
+        """Whether a schedule's producer gives its registers away here."""
+        return self.gives_registers and schedule.exchanges_registers
+
 
 H200: Final = Device()
 
@@ -161,8 +165,8 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     """Whether an SM has registers and shared memory for the schedule, and tensor copies bring what its stages need."""
     if not _copies_rows(spec, schedule):
         return False
-    if schedule.exchanges_registers and device.gives_registers:
-        most = {128: 240, 256: 232, 384: 152, 512: 104}[schedule.threads]
+    if device.exchanges_registers(schedule):
+        most = {256: 232, 384: 152, 512: 104}[schedule.threads]
     else:
         # Registers are given to four warps at a time.
         threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm

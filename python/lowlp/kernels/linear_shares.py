@@ -161,6 +161,11 @@ def small(number: ll.Scalar) -> ll.Scalar:
     return ll.assume_range(number, 0, 1 << 31) % (1 << 31)
 
 
+def by_parts(sums: tuple[ll.Tile, ...], products: int) -> list[tuple[int, tuple[ll.Tile, ...]]]:
+    """The numbers of a tile's parts, and the sums of each: those of all its products, one behind the other."""
+    return [(part, sums[part * products : (part + 1) * products]) for part in range(len(sums) // products)]
+
+
 @ll.inline
 def end_tile(
     share: Share,
@@ -185,15 +190,14 @@ def end_tile(
     products     how many a part is made of
     parts_type   of sums that are left for another block: 'f32' or 'f16'
     """
-    parts_of_tile = range(len(sums) // products)
     tile = number // stages_of_tile
     first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
     is_whole = share.end >= behind
     if share.in_waves:
         is_whole = is_whole | (number >= share.total)
     if (number == first) & is_whole:
-        for part in parts_of_tile:
-            finish(part, sums[part * products : (part + 1) * products], row, column)
+        for part, of_part in by_parts(sums, products):
+            finish(part, of_part, row, column)
     else:
         # As all threads hold it; of each block what it has of its last tile, and of its first.
         sums_of_thread = sums[0].layout.num_local
@@ -212,7 +216,7 @@ def end_tile(
             # The block that has the tile's first stage.
             begin = small((first + 1) * share.shares - 1) // share.total
             ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
-            for part in parts_of_tile:
+            for part in range(len(sums) // products):
                 complete = []
                 for index in range(part * products, (part + 1) * products):
                     whole = ll.view(sums[index], dtype="f32", layout=flat)

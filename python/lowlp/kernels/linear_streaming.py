@@ -34,7 +34,7 @@ from .linear_parts import (
     streamed_views,
     view_of_result,
 )
-from .linear_shares import end_tile, share_of
+from .linear_shares import by_parts, end_tile, share_of
 from .linear_spec import LinearSpec, Schedule
 
 _UNIT_STEPS = UNIT_K // STEP_K
@@ -189,9 +189,8 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                 stage = (first + done) % stages_of_tile
                 for step in range(schedule.steps):
                     acc = with_step(acc, step, row, column, stage)
-            sums = total(acc)
-            for part in range(parts):
-                finish(part, sums[part * spec.products : (part + 1) * spec.products], row, column)
+            for part, sums in by_parts(total(acc), spec.products):
+                finish(part, sums, row, column)
             return
 
         share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))

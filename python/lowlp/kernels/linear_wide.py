@@ -44,7 +44,7 @@ from .linear_parts import (
     prescale_of_codes,
     streamed_views,
 )
-from .linear_shares import end_tile, grid_of, share_in_waves, small
+from .linear_shares import by_parts, end_tile, grid_of, share_in_waves, small
 from .linear_spec import TABLE_EXPONENT, LinearSpec, Schedule
 
 _STEPS = UNIT_K // STEP_K
@@ -259,8 +259,8 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             end = small((number + 1) * stages_of_tile) // schedule.cluster
             for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
                 acc = with_stage(acc, small(begin + done), row, column)
-            for part in range(len(sums_of) // spec.products):
-                finish(part, acc[part * spec.products : (part + 1) * spec.products], row, column)
+            for part, sums in by_parts(acc, spec.products):
+                finish(part, sums, row, column)
             return
 
         work = share_in_waves(block, blocks, tiles_of_columns * tiles_of_rows, stages_of_tile)

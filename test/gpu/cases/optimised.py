@@ -16,13 +16,13 @@ from cases.linears import linear_case
 from lowlp.kernels.linear_spec import Schedule
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
-from linear_forms import GROUPS, Product, form_of, forms_of, what_differs
+from linear_forms import GROUPS, Product, form_of, forms_of, weights, what_differs
 from linear_matrix import ERROR_LIMITS
 
 N, K = 200, 640
 ROWS = (1, 16, 40, 130)
 # Of 8 warps, whose producer gives its registers away.
-GIVING = Schedule(16, warps=2, row_tiles=8, slices=4, stages=2, share_tiles=False)
+GIVEN_AWAY = Schedule(16, warps=2, row_tiles=8, slices=4, stages=2, share_tiles=False)
 KINDS = ("int1", "int2", "int3", "int4", "int8", "uint4z", "f6e3m2", "nf4", "lut3")
 
 
@@ -40,7 +40,6 @@ def cases(arch: str) -> Iterator[Case]:
                 assert not what_differs(case.kernel.binary, arch, schedule)
                 yield case
     for kind in ("int2", "int3", "nf4"):
-        product = Product(kind, N, K)
-        x = np.random.default_rng(1).standard_normal((16, K)).astype(np.float16)
-        name = f"{product}_registers_given_away"
-        yield linear_case(name, product.weights, x, arch, ERROR_LIMITS["f16"], "f16", schedule=GIVING)
+        x, qw = np.random.default_rng(1).standard_normal((16, K)).astype(np.float16), weights(kind, N, K)
+        name = f"{kind}_registers_given_away"
+        yield linear_case(name, qw, x, arch, ERROR_LIMITS["f16"], "f16", schedule=GIVEN_AWAY)

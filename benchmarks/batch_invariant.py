@@ -95,7 +95,7 @@ def main() -> int:
             parser.error(f"needs a GPU: {missing}; --prepare does not")
         folder = options.kernels or Path("out/batch_invariant")
         if not options.kernels:
-            from lowlp.compiler import current_arch
+            from lowlp.compiler.compilation import current_arch
             from lowlp_runtime.device import multiprocessors
 
             prepare(folder, current_arch(), *what, multiprocessors())

@@ -14,28 +14,28 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lowlp_runtime import no_dependent_launch as no_dependent_launch
 
-    from .codec import Codec as Codec
-    from .compilation_times import compile_times as compile_times
-    from .compiler import compile as compile
-    from .compiler import load as load
-    from .dtypes import dtype as dtype
+    from .compiler.compilation import compile as compile
+    from .compiler.compilation import load as load
+    from .compiler.compilation_times import compile_times as compile_times
     from .errors import LowlpError as LowlpError
-    from .kernels.linear_tables import use_tuned as use_tuned
     from .language import kernel as kernel
-    from .layouts import Layout as Layout
-    from .layouts import column_local as column_local
-    from .layouts import column_spatial as column_spatial
-    from .layouts import layout as layout
-    from .layouts import local as local
-    from .layouts import reduce as reduce
-    from .layouts import spatial as spatial
-    from .linear_op import compile_linear as compile_linear
-    from .linear_op import linear as linear
-    from .quantization import quantize as quantize
-    from .quantized_tensor import QuantizedTensor as QuantizedTensor
-    from .shared_layouts import SharedLayout as SharedLayout
-    from .shared_layouts import swizzle as swizzle
-    from .tables import nf as nf
+    from .layouts.register_layout import Layout as Layout
+    from .layouts.register_layout import column_local as column_local
+    from .layouts.register_layout import column_spatial as column_spatial
+    from .layouts.register_layout import layout as layout
+    from .layouts.register_layout import local as local
+    from .layouts.register_layout import reduce as reduce
+    from .layouts.register_layout import spatial as spatial
+    from .layouts.shared_layout import SharedLayout as SharedLayout
+    from .layouts.shared_layout import swizzle as swizzle
+    from .numeric.codec import Codec as Codec
+    from .numeric.dtypes import dtype as dtype
+    from .numeric.tables import nf as nf
+    from .ops.linear import compile_linear as compile_linear
+    from .ops.linear import linear as linear
+    from .schedules.measured import use_tuned as use_tuned
+    from .weights.quantize.quantization import quantize as quantize
+    from .weights.quantized_tensor import QuantizedTensor as QuantizedTensor
 
 # Every float of 3 to 8 bits: one sign bit, X >= 1 exponent bits, Y mantissa bits.
 _SMALL_FLOATS = tuple(
@@ -53,27 +53,29 @@ _TYPES = (
 
 # Public name -> the module that defines it.
 _MODULES = {
-    **dict.fromkeys(_TYPES, "dtypes"),
-    "dtype": "dtypes",
-    **dict.fromkeys(("Layout", "layout", "local", "spatial", "column_local", "column_spatial", "reduce"), "layouts"),
-    **dict.fromkeys(("SharedLayout", "swizzle"), "shared_layouts"),
-    "quantize": "quantization",
-    "QuantizedTensor": "quantized_tensor",
-    "Codec": "codec",
-    "nf": "tables",
-    "linear": "linear_op",
-    "compile_linear": "linear_op",
-    "use_tuned": "kernels.linear_tables",
-    "compile": "compiler",
-    "compile_times": "compilation_times",
-    "load": "compiler",
+    **dict.fromkeys(_TYPES, "numeric.dtypes"),
+    "dtype": "numeric.dtypes",
+    **dict.fromkeys(
+        ("Layout", "layout", "local", "spatial", "column_local", "column_spatial", "reduce"), "layouts.register_layout"
+    ),
+    **dict.fromkeys(("SharedLayout", "swizzle"), "layouts.shared_layout"),
+    "quantize": "weights.quantize.quantization",
+    "QuantizedTensor": "weights.quantized_tensor",
+    "Codec": "numeric.codec",
+    "nf": "numeric.tables",
+    "linear": "ops.linear",
+    "compile_linear": "ops.linear",
+    "use_tuned": "schedules.measured",
+    "compile": "compiler.compilation",
+    "compile_times": "compiler.compilation_times",
+    "load": "compiler.compilation",
     "kernel": "language",
     "LowlpError": "errors",
 }
 # Those of `lowlp_runtime`.
 _OF_RUNTIME = ("no_dependent_launch",)
 # Modules that are public as such.
-_SUBMODULES = ("drawing", "errors", "language")
+_SUBMODULES = ("drawing", "errors", "language", "packing", "targets")
 
 __all__ = [*_MODULES, *_OF_RUNTIME, *_SUBMODULES, "__version__"]
 

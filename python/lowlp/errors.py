@@ -21,7 +21,7 @@ from lowlp_runtime.errors import LowlpTypeError as LowlpTypeError
 from lowlp_runtime.errors import LowlpValueError as LowlpValueError
 
 if TYPE_CHECKING:
-    from ._mlir import ir
+    from lowlp._mlir import ir
 
 
 # How a message calls the file that the user has yet to write.

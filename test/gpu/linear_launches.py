@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from lowlp.compiler import current_arch
-from lowlp.kernels.linear_operands import form_of_operands
-from lowlp.linear_kernels import gpu_kernel
-from lowlp.linear_launch import columns_of_y, device_operands
+from lowlp.compiler.compilation import current_arch
+from lowlp.kernels.linear.operands import form_of_operands
+from lowlp.ops.linear_kernels import gpu_kernel
+from lowlp.ops.linear_launch import columns_of_y, device_operands
 from lowlp_runtime import launch
 from lowlp_runtime.device import multiprocessors
 

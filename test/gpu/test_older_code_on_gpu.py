@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_schedules import schedule_for
-from lowlp.linear_kernels import last_arguments
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.ops.linear_kernels import last_arguments
 from lowlp_runtime import launch
 
 torch = pytest.importorskip("torch")

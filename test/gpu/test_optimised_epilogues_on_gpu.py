@@ -19,9 +19,9 @@ from linear_launches import ARCH, TYPES, multiply, random_x, relative_error  # n
 from linear_matrix import ERROR_LIMITS  # noqa: E402
 from test_linear_epilogues import wanted_of  # noqa: E402
 
-from lowlp.kernels.linear_spec import EPILOGUES  # noqa: E402
-from lowlp.linear_kernels import gpu_kernel  # noqa: E402
-from lowlp.linear_launch import columns_of_y  # noqa: E402
+from lowlp.kernels.linear.spec import EPILOGUES  # noqa: E402
+from lowlp.ops.linear_kernels import gpu_kernel  # noqa: E402
+from lowlp.ops.linear_launch import columns_of_y  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiled_ahead")
 

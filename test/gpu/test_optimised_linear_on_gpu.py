@@ -29,7 +29,7 @@ from linear_forms import (  # noqa: E402
 )
 from linear_launches import ARCH, exact_product, multiply, random_x, relative_error  # noqa: E402
 
-from lowlp.linear_kernels import gpu_kernel  # noqa: E402
+from lowlp.ops.linear_kernels import gpu_kernel  # noqa: E402
 from lowlp_runtime.device import multiprocessors  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiled_ahead")

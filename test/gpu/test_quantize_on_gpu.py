@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp.dtypes import all_dtypes
+from lowlp.numeric.dtypes import all_dtypes
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():

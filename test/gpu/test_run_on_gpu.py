@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import kernel_cache
 from lowlp.cli import main
-from lowlp.compiler import current_arch
-from lowlp.kernels.linear_schedules import schedule_for
-from lowlp.kernels.linear_spec import LinearSpec
-from lowlp.linear_kernels import last_arguments
-from lowlp.linear_launch import device_operands
+from lowlp.compiler import kernel_cache
+from lowlp.compiler.compilation import current_arch
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.ops.linear_kernels import last_arguments
+from lowlp.ops.linear_launch import device_operands
 from lowlp_runtime import KernelBinary, assemble_ptx, launch
 from lowlp_runtime.assemble import ASSEMBLERS
 from lowlp_runtime.device import multiprocessors

@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from lowlp.dtypes import DType, all_dtypes
-from lowlp.quantized_tensor import QuantizedTensor
+from lowlp.numeric.dtypes import DType, all_dtypes
+from lowlp.weights.quantized_tensor import QuantizedTensor
 
 CODE_TYPES = [t for t in all_dtypes() if t.bits <= 8]
 SCALES: dict[str, Any] = {

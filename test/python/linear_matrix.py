@@ -16,7 +16,7 @@ from codec_samples import SCALES, finite_codes
 from numpy.typing import NDArray
 
 from lowlp import QuantizedTensor
-from lowlp.dtypes import all_dtypes, dtype
+from lowlp.numeric.dtypes import all_dtypes, dtype
 
 TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
 ERROR_LIMITS = {"f16": 2e-3, "bf16": 1.1e-2}

@@ -183,7 +183,7 @@ def _(folder: Path) -> object:
 
 @mistake("modes that do not cover the tile")
 def _(folder: Path) -> object:
-    from lowlp.layouts import from_modes
+    from lowlp.layouts.register_layout import from_modes
 
     return from_modes([[8], [4]], thread_digits=[(0, 8)], local_digits=[])
 

@@ -19,7 +19,7 @@ from mistakes import copy, kernel, mistake, ran
 import lowlp
 from lowlp import language as ll
 from lowlp.cli.device import choose_device
-from lowlp.compiler import compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 from lowlp_runtime import KernelBinary, assemble_ptx
 
 # --- running on the CPU target ----------------------------------------------------------------------------------------

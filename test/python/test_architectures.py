@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lowlp.compiler import open_program, read_ptx, run_pipeline
+from lowlp.compiler.compilation import open_program, read_ptx, run_pipeline
+from lowlp.compiler.targets import target
 from lowlp.errors import CompileError
-from lowlp.targets import target
 from lowlp_runtime.assemble import assemble_ptx
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -17,7 +17,6 @@ import pytest
 from without_extensions import output_of
 
 import lowlp
-from lowlp.array_ops import NumpyOps
 from lowlp.benchmarks.cases import ACTIVATION, KINDS, SHAPES, Shape, parse_rows
 from lowlp.benchmarks.page import page_text, write_report
 from lowlp.benchmarks.peers import NAMES, parse_peers, peer
@@ -29,10 +28,11 @@ from lowlp.benchmarks.timing import Effort, fills_for
 from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, serve, units_of
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
-from lowlp.kernels import linear_tables
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_schedules import for_rows, kind_of, schedule_for
-from lowlp.kernels.linear_spec import Schedule
+from lowlp.kernels import measured
+from lowlp.kernels.linear.choosing import for_rows, kind_of, schedule_for
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.numeric.array_ops import NumpyOps
 from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -242,7 +242,7 @@ def test_all_that_is_shipped_is_prepared() -> None:
     command = re.search(r"bench --prepare \S+ --m (\S+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
     assert command
     rows = parse_rows(command[1])
-    (table,) = linear_tables.tables()
+    (table,) = measured.tables()
     index = PreparedKernels(Path(), "sm_90a", "", 132)
     prepared: dict[tuple[str, int, int], set[Schedule]] = {}
     for kind in KINDS.values():

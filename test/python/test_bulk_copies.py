@@ -9,7 +9,7 @@ import pytest
 
 import lowlp
 from lowlp import language as ll
-from lowlp.compiler import compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import CpuTargetError, LowlpError
 
 THREADS = 64

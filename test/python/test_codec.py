@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowlp
-from lowlp.codec import COMPUTE_TYPES, Codec, Table, prescale_of
-from lowlp.dtypes import dtype
 from lowlp.errors import LowlpValueError
+from lowlp.numeric.codec import COMPUTE_TYPES, Codec, Table, prescale_of
+from lowlp.numeric.dtypes import dtype
 
 
 def in_type(values: Any, compute: str) -> bool:

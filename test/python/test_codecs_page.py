@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 
 import lowlp
-from lowlp.codec import COMPUTE_TYPES, Codec
-from lowlp.dtypes import all_dtypes
+from lowlp.numeric.codec import COMPUTE_TYPES, Codec
+from lowlp.numeric.dtypes import all_dtypes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "codecs.md").read_text(encoding="utf-8")
 START, END = "<!-- pairs: start -->\n", "<!-- pairs: end -->"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
+from lowlp.compiler.pipelines import passes_of, stages_of
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_schedules import schedule_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.pipelines import passes_of, stages_of
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 SPEC = LinearSpec(n=128, k=256, weight="int6", group_size=128, aligned=True)
 
@@ -60,9 +61,9 @@ def test_stages_make_what_whole_pipelines_make(opt_level: int) -> None:
     compiled = lowlp.compile(kernel, opt_level=opt_level, assemble=False, cache=False)
     for level in ("thread", "nvvm", "ptx"):
         module = kernel.module()
-        compiler.run_pipeline(module, f"lowlp-to-{level}{{arch=sm_90a opt-level={opt_level}}}")
+        compilation.run_pipeline(module, f"lowlp-to-{level}{{arch=sm_90a opt-level={opt_level}}}")
         made = compiled.ptx if level == "ptx" else compiled.ir(level)
-        assert made == (compiler.read_ptx(module) if level == "ptx" else str(module))
+        assert made == (compilation.read_ptx(module) if level == "ptx" else str(module))
 
 
 def test_a_pipeline_that_does_not_continue_another() -> None:

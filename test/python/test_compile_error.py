@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
+from lowlp.compiler import compilation
+from lowlp.compiler.pipelines import name_of, passes_of, split_passes
 from lowlp.errors import CompileError, LowlpValueError
-from lowlp.pipelines import name_of, passes_of, split_passes
 
 ROOT = Path(__file__).resolve().parents[2]
 FIG2 = (ROOT / "examples" / "fig2.mlir").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def lowlp_opt() -> str:
 def refused(monkeypatch: pytest.MonkeyPatch, folder: Path) -> CompileError:
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     with pytest.raises(CompileError) as caught:
-        compiler.run_pipeline(compiler.open_program(FIG2), "lowlp-to-nvvm{arch=sm_12}")
+        compilation.run_pipeline(compilation.open_program(FIG2), "lowlp-to-nvvm{arch=sm_12}")
     return caught.value
 
 
@@ -84,10 +84,10 @@ def test_what_the_verifier_refuses_is_shown_again(tmp_path: Path, lowlp_opt: str
 
 @pytest.mark.parametrize("pipeline", ["lowlp-to-nvvm{arch=sm_12}", "lowlp-to-ptx{arch=sm_12 opt-level=3}"])
 def test_the_failing_pass_is_named(pipeline: str) -> None:
-    module = compiler.open_program(FIG2)
+    module = compilation.open_program(FIG2)
     refused_by = next(name_of(entry) for entry in passes_of(pipeline, module.context) if "arch=sm_12" in entry)
     with pytest.raises(CompileError) as caught:
-        compiler.run_pipeline(module, pipeline)
+        compilation.run_pipeline(module, pipeline)
     assert caught.value.failing_pass == refused_by
     assert f"refused by: {refused_by}\n" in str(caught.value)
 

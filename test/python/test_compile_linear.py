@@ -10,7 +10,8 @@ import pytest
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 BASE: dict[str, Any] = {"n": 64, "k": 128, "weight": "int4", "group_size": 64}
 

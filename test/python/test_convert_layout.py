@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import dtypes, layouts
 from lowlp import language as ll
-from lowlp.compiler import CpuKernel, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile_cpu
+from lowlp.layouts import register_layout
+from lowlp.numeric import dtypes
 
 Random = np.random.Generator
 
@@ -41,7 +42,7 @@ def deal(random: Random, shape: tuple[int, ...], threads: int) -> lowlp.Layout:
     held[0] += [(None, extent) for extent in room]
     for digits in held:
         random.shuffle(digits)  # type: ignore[arg-type]
-    return layouts.from_modes(extents, held[0], held[1])
+    return register_layout.from_modes(extents, held[0], held[1])
 
 
 def moving_kernel(dtype: lowlp.DType, first: lowlp.Layout, second: lowlp.Layout) -> str:

@@ -12,7 +12,7 @@ from lowlp._mlir.passmanager import PassManager
 
 import lowlp
 from lowlp import language as ll
-from lowlp.compiler import CpuKernel, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile_cpu
 from lowlp.errors import CpuTargetError, LowlpValueError
 
 ROW = lowlp.spatial(1, 32)

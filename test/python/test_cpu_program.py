@@ -12,7 +12,7 @@ from lowlp._mlir import ir
 from lowlp._mlir._mlir_libs import _compiler
 from lowlp._mlir.passmanager import PassManager
 
-from lowlp import compiler
+from lowlp.compiler import compilation
 
 ADD = """
 module attributes {gpu.container_module} { gpu.module @kernels {
@@ -89,7 +89,7 @@ def test_module_that_is_not_lowered() -> None:
 def test_bf16_is_moved_as_bits(opt_level: int) -> None:
     """A load that may lie outside is a value that two basic blocks give; a signalling NaN must come through."""
     tile = "!lowlp.tile<64xbf16, local(2).spatial(32)>"
-    kernel = compiler.compile_cpu(
+    kernel = compilation.compile_cpu(
         f"""
         lowlp.kernel @f(%p: !lowlp.ptr<bf16>) attributes {{grid = affine_map<() -> (1)>, num_threads = 32 : i64}} {{
           %from = arith.constant 0 : index

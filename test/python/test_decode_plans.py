@@ -18,10 +18,10 @@ from packed_products import (
 )
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
+from lowlp.compiler import compilation
+from lowlp.compiler.pipelines import name_of, passes_of
 from lowlp.packing import placement_name
-from lowlp.pipelines import name_of, passes_of
 
 INTEGERS = [f"{sign}int{bits}" for bits in range(1, 9) for sign in ("", "u")]
 FLOATS = [f"f{bits}e{x}m{bits - 1 - x}" for bits in range(3, 9) for x in range(1, bits)]
@@ -46,7 +46,7 @@ def every_code(weight: str, activation: str) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(("weight", "activation"), PAIRS, ids=lambda value: value)
 def test_every_code_at_every_place(weight: str, activation: str) -> None:
     codes = every_code(weight, activation)
-    kernel = compiler.compile_cpu(packed_product(len(codes), 64, 64, weight, activation), opt_level=1)
+    kernel = compilation.compile_cpu(packed_product(len(codes), 64, 64, weight, activation), opt_level=1)
     y = np.full((64, len(codes)), np.nan, np.float32)
     kernel(np.eye(64, dtype=ACTIVATIONS[activation]), packed_weights(codes, weight, activation), y, checks=False)
     factor = lowlp.Codec(lowlp.dtype(weight), "channel").prescale(activation)
@@ -70,7 +70,7 @@ def test_without_optimisation(weight: str, activation: str) -> None:
     packed = packed_weights(codes, weight, activation)
     for level in (0, 1):
         y = np.full(expected.shape, np.nan, np.float32)
-        compiler.compile_cpu(program, opt_level=level)(x, packed, y)
+        compilation.compile_cpu(program, opt_level=level)(x, packed, y)
         np.testing.assert_array_equal(y, expected)
 
 
@@ -82,7 +82,7 @@ def test_every_prefix_of_the_pipeline(weight: str) -> None:
     codes, x, expected = exact_inputs(weight, 64, 128, 8, "f16")
     packed = packed_weights(codes, weight, "f16")
     program = packed_product(64, 128, 8, weight, "f16")
-    with compiler.open_program(program).context as context:
+    with compilation.open_program(program).context as context:
         passes = passes_of("lowlp-to-cpu{opt-level=3}", context)
     names = [name_of(entry) for entry in passes]
     assert "lowlp-plan-decode" in names
@@ -91,12 +91,12 @@ def test_every_prefix_of_the_pipeline(weight: str) -> None:
         if length and names[length - 1] not in OPTIONAL:
             continue
         chosen = [entry for at, entry in enumerate(passes) if at < length or names[at] not in OPTIONAL]
-        module = compiler.open_program(program)
-        compiler.run_pipeline(module, ",".join(chosen))
+        module = compilation.open_program(program)
+        compilation.run_pipeline(module, ",".join(chosen))
         texts.add(str(module))
-        description = compiler._only_kernel(compiler.read_kernels(module, compiler_version="", notes={}))
+        description = compilation._only_kernel(compilation.read_kernels(module, compiler_version="", notes={}))
         y = np.full(expected.shape, np.nan, np.float32)
-        compiler.CpuKernel(description, _compiler.CpuProgram(module.operation, 1))(x, packed, y)
+        compilation.CpuKernel(description, _compiler.CpuProgram(module.operation, 1))(x, packed, y)
         np.testing.assert_array_equal(y, expected)
     assert len(texts) >= 3
 
@@ -109,12 +109,12 @@ def test_warps_take_units_or_share_one(weight: str, warps: int) -> None:
     program = packed_product(256, 128, 8, weight, "f16", warps=warps)
     for level in (0, 1):
         y = np.full(expected.shape, np.nan, np.float32)
-        compiler.compile_cpu(program, opt_level=level)(x, packed, y)
+        compilation.compile_cpu(program, opt_level=level)(x, packed, y)
         np.testing.assert_array_equal(y, expected)
 
 
 def test_report_prints_the_plan() -> None:
-    kernel = compiler.compile(packed_product(64, 64, 8, "int6", "f16"), "sm_90a", assemble=False)
+    kernel = compilation.compile(packed_product(64, 64, 8, "int6", "f16"), "sm_90a", assemble=False)
     report = kernel.report()
     assert "decode int6.f16" in report
     assert "instructions per weight" in report
@@ -132,7 +132,7 @@ def test_offsets_between_units_are_reported() -> None:
 
     parameters = {"weights": ll.pointer("uint32"), "y": ll.pointer("f16"), "k": ll.i32}
     program = ll.make_kernel(body, name="between", parameters=parameters, grid=lambda k: (1,), num_threads=32)
-    kernel = compiler.compile_cpu(program)
+    kernel = compilation.compile_cpu(program)
     words, y = np.zeros(2 * 192, np.uint32), np.zeros((16, 64), np.float16)
     kernel(words, y, 64)
     with pytest.raises(lowlp.LowlpError, match="64"):
@@ -172,7 +172,7 @@ def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
         program = ll.make_kernel(
             body, name="wrong", parameters={"weights": ll.pointer(given["weights"])}, grid=lambda: (1,), num_threads=32
         )
-        compiler.open_program(program)
+        compilation.open_program(program)
 
 
 # The most instructions of the ALU a pair of weights, for scales on sums.
@@ -185,7 +185,7 @@ ALU = re.compile(r"^\s+(lop3|and|or|xor|not|prmt|shf\S*|shl|shr|bfe|bfi)\.[bsu]3
 def test_instructions_in_ptx(weight: str) -> None:
     """What two more units add to a straight line of PTX is what the plan says, and no more than it may be."""
     kernels = {
-        units: compiler.compile(unrolled_product(units, weight, "f16"), "sm_90a", assemble=False, cache=False)
+        units: compilation.compile(unrolled_product(units, weight, "f16"), "sm_90a", assemble=False, cache=False)
         for units in (1, 3)
     }
     found = len(ALU.findall(kernels[3].ptx)) - len(ALU.findall(kernels[1].ptx))

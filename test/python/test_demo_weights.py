@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lowlp import demo_weights
+from lowlp.cli import demo_weights
 
 
 def test_weight_has_the_shape_that_is_promised() -> None:

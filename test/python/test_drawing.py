@@ -30,7 +30,7 @@ from lowlp.drawing.picture import Box, Label, Picture
 from lowlp.drawing.placement_bits import bit_owners
 from lowlp.drawing.shared_banks import passes
 from lowlp.errors import LowlpRuntimeError, LowlpValueError
-from lowlp.shared_layouts import shared_layout
+from lowlp.layouts.shared_layout import shared_layout
 
 INT6_B = lowlp.layout("local(2, 1).column_spatial(4, 8).local(2, 1)")
 F16 = lowlp.dtype("f16")

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from lowlp import dtypes
-from lowlp.dtypes import all_dtypes, dtype
+from lowlp.numeric import dtypes
+from lowlp.numeric.dtypes import all_dtypes, dtype
 from lowlp_runtime.errors import LowlpError, LowlpValueError
 
 ORACLES = {

@@ -13,7 +13,7 @@ from refused_kernels import ROWS, refused
 
 import lowlp
 from lowlp import language as ll
-from lowlp.compiler import compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.language.free_layouts import coalesced, fragments, packed_units
 from lowlp.packing import pack
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import compiler, kernel_cache
 from lowlp import language as ll
 from lowlp.cli import main
+from lowlp.compiler import compilation, kernel_cache
 from lowlp.errors import CpuTargetError, LowlpValueError
 from lowlp_runtime import KernelBinary, KernelCache
 from lowlp_runtime import assemble as assemble_module
@@ -46,13 +46,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The architectures for which something is compiled, as it happens."""
     made: list[str] = []
-    build = compiler._build
+    build = compilation._build
 
     def note(source: Any, arch: str, *rest: Any) -> KernelBinary:
         made.append(arch)
         return build(source, arch, *rest)
 
-    monkeypatch.setattr(compiler, "_build", note)
+    monkeypatch.setattr(compilation, "_build", note)
     return made
 
 

@@ -154,7 +154,9 @@ def test_make_kernel_chooses_parameters() -> None:
 
 def test_call_hands_the_kernel_to_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr("lowlp.compiler.launch", lambda kernel, args, **options: calls.append((kernel, args, options)))
+    monkeypatch.setattr(
+        "lowlp.compiler.compilation.launch", lambda kernel, args, **options: calls.append((kernel, args, options))
+    )
     scale(1, 2, stream=3)
     assert calls == [(scale, (1, 2), {"stream": 3})]
 

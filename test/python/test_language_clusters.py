@@ -11,9 +11,9 @@ import pytest
 from lowlp._mlir import ir
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
-from lowlp.compiler import compile_cpu
+from lowlp.compiler import compilation
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import CpuTargetError, LowlpError, LowlpValueError
 
 CLUSTERS, ROUNDS = 3, 3
@@ -74,8 +74,8 @@ def test_levels_agree() -> None:
 
 
 def test_a_missing_barrier_is_found() -> None:
-    module = compiler.open_program(exchanging(2, "f32", 2))
-    compiler.run_pipeline(module, "lowlp.kernel(lowlp-expand-clusters)")
+    module = compilation.open_program(exchanging(2, "f32", 2))
+    compilation.run_pipeline(module, "lowlp.kernel(lowlp-expand-clusters)")
     barriers: list[Any] = []
 
     def visit(operation: Any) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from refused_kernels import refused
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
+from lowlp.compiler import compilation
 from lowlp.errors import CpuTargetError
 
 LANES = lowlp.spatial(32)
@@ -18,7 +18,7 @@ LANES = lowlp.spatial(32)
 
 def launch(body: Any, parameters: dict[str, Any], *arguments: Any, grid: Any = (1,), threads: int = 32) -> None:
     kernel = ll.make_kernel(body, name="kernel", parameters=parameters, grid=grid, num_threads=threads)
-    compiler.compile_cpu(kernel)(*arguments)
+    compilation.compile_cpu(kernel)(*arguments)
 
 
 # --- promises ---------------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_numbers_of_32_bits_are_divided_as_such() -> None:
 
     for high in (1 << 31, 1 << 40):
         y = np.zeros((4, 32), np.int32)
-        compiler.compile_cpu(quotients(high))(y, 123456789)
+        compilation.compile_cpu(quotients(high))(y, 123456789)
         assert y[:, 0].tolist() == [123456789 // 7, 123456789 % 7, 123456789 // 35, 123456789 // 7 % 5]
     narrow, wide = (lowlp.compile(quotients(high), "sm_90a").ptx for high in (1 << 31, 1 << 40))
     assert "mul.wide.u32" in narrow or "mul.hi.u32" in narrow

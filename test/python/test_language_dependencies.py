@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
+from lowlp.compiler import compilation
 from lowlp.errors import CompileError, LowlpTypeError
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 ROW = lowlp.spatial(32).local(2)
 
@@ -129,7 +130,7 @@ def test_linear_gives_the_same(name: str, target: str) -> None:
         spec = LinearSpec(**{**vars(spec_for(qw, "f16", "f32", aligned=True)), "dependent_launch": dependent})
         y = np.full((7, 200), np.nan, np.float32)
         blocks = -(-200 // SCHEDULES[name].rows) if SCHEDULES[name].has_tile_each else 3
-        compiler.compile_cpu(linear_kernel(spec, SCHEDULES[name]), target)(
+        compilation.compile_cpu(linear_kernel(spec, SCHEDULES[name]), target)(
             x, *host_operands(qw, "f16"), y, 7, 512, blocks
         )
         results.append(y)

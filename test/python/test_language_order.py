@@ -13,7 +13,7 @@ import pytest
 
 import lowlp
 from lowlp import language as ll
-from lowlp.compiler import CpuKernel, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile_cpu
 from lowlp.errors import CpuTargetError
 
 BLOCKS, SIZE = 5, 64

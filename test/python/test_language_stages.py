@@ -11,7 +11,7 @@ from refused_kernels import refused
 
 import lowlp
 from lowlp import language as ll
-from lowlp.compiler import compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import LowlpValueError
 
 ROW = lowlp.spatial(32).local(2)

@@ -10,8 +10,8 @@ import pytest
 from refused_kernels import refused
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
+from lowlp.compiler import compilation
 from lowlp.errors import CpuTargetError
 
 random = np.random.default_rng(9)
@@ -115,7 +115,7 @@ gpu.module @m {
 def test_a_ballot_that_not_all_lanes_reach_is_reported(bound: int) -> None:
     # Block programs cannot diverge, thread programs can.
     y = np.zeros(32, np.uint32)
-    kernel = compiler.compile_cpu(BALLOT.replace("BOUND", str(bound)))
+    kernel = compilation.compile_cpu(BALLOT.replace("BOUND", str(bound)))
     if bound == 32:
         kernel(y)
         np.testing.assert_array_equal(y, np.full(32, 2**32 - 1, np.uint32))

@@ -9,7 +9,7 @@ import pytest
 
 import lowlp
 from lowlp import language as ll
-from lowlp.compiler import CpuKernel, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile_cpu
 from lowlp.errors import CpuTargetError
 
 ROWS = lowlp.spatial(8, 8).local(1, 8)

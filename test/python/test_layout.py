@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowlp.layouts import (
+from lowlp.layouts.register_layout import (
     Layout,
     column_local,
     column_spatial,

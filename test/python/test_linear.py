@@ -5,8 +5,8 @@ import pytest
 from linear_matrix import FLOATS, Config
 
 import lowlp
-from lowlp import dtypes
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.numeric import dtypes
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 

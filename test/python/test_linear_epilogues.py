@@ -13,14 +13,15 @@ from linear_matrix import TYPES, Config
 from numpy.typing import NDArray
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
+from lowlp.compiler import compilation
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels import linear_epilogues
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_shares import tiles_of
-from lowlp.kernels.linear_spec import EPILOGUES, LinearSpec, Schedule
+from lowlp.kernels import epilogues
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import EPILOGUES, LinearSpec
+from lowlp.kernels.stream_k import tiles_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
@@ -124,13 +125,13 @@ def test_kinds_of_weights(config: Config, epilogue: str) -> None:
 
 
 def of_f32(name: str, values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What a kernel makes of numbers by a function of `linear_epilogues`."""
+    """What a kernel makes of numbers by a function of `epilogues`."""
     layout = lowlp.local(4).spatial(32)
 
     def body(x, y, n):  # type: ignore[no-untyped-def]
         (block,) = ll.block_indices()
         tile = ll.load_global(ll.view_global(x, shape=[n]), offsets=[block * 128], layout=layout)
-        result = linear_epilogues.applied(name, (tile,))
+        result = epilogues.applied(name, (tile,))
         ll.store_global(result, ll.view_global(y, shape=[n]), offsets=[block * 128])
 
     parameters = {"x": ll.pointer("f32"), "y": ll.pointer("f32"), "n": ll.i32}
@@ -195,7 +196,7 @@ def run(
     names = {TYPES[name]: name for name in TYPES}
     kinds = ["" if part is None else names[part.dtype.type] for part in (bias, residual)]
     spec = spec_for(qw, "f16", out, kinds[0], True, epilogue, kinds[1])
-    kernel = compiler.compile_cpu(linear_kernel(spec, schedule))
+    kernel = compilation.compile_cpu(linear_kernel(spec, schedule))
     y = np.full((x.shape[0], spec.columns_of_y), np.nan, TYPES[out])
     strides = [array.strides[0] // array.itemsize for array in (x, residual) if array is not None]
     parts = [part for part in (bias, residual) if part is not None]

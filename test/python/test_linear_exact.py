@@ -13,11 +13,11 @@ import pytest
 from linear_matrix import COVERING, EXTRAS, PRODUCTS, ROWS, TYPES, Config, relative_error
 
 import lowlp
-from lowlp.compiler import compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import PaddingWarning
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for, table_entries
-from lowlp.kernels.linear_spec import COLUMNS, WARPS, Schedule
+from lowlp.kernels.linear.operands import host_operands, spec_for, table_entries
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import COLUMNS, WARPS, Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 

@@ -12,10 +12,10 @@ from linear_forms import what_differs as differences
 from linear_matrix import TYPES
 from test_linear_epilogues import wanted_of
 
-from lowlp import compiler
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.linear_kernels import gpu_kernel
+from lowlp.compiler import compilation
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.ops.linear_kernels import gpu_kernel
 
 ARCH = "sm_90a"
 H200 = 132
@@ -82,7 +82,7 @@ def test_arguments_on_the_cpu_target(product: Product, m: int) -> None:
         if (kind := getattr(product, name))
     }
     y = np.full((m, spec.columns_of_y), np.nan, TYPES[spec.out])
-    kernel = compiler.compile_cpu(linear_kernel(spec, product.schedule(m, ARCH)), opt_level=0)
+    kernel = compilation.compile_cpu(linear_kernel(spec, product.schedule(m, ARCH)), opt_level=0)
     operands = host_operands(qw, product.activation, product.epilogue)
     kernel(x, *operands, *parts.values(), y, *product.numbers(m, ARCH, 5))
     wanted = wanted_of(x, qw, product.epilogue or None, **parts)

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import linear_launch
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels import linear_tables
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.linear_kernels import last_arguments, notes_of
+from lowlp.kernels import measured
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.ops import linear_launch
+from lowlp.ops.linear_kernels import last_arguments, notes_of
 from lowlp.tuning.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
@@ -290,7 +291,7 @@ def test_kernels_with_stages(torch: FakeTorch, fake_driver: FakeDriver, encoded:
 def test_a_table_that_is_added_counts_for_calls_that_were_made_ready(
     torch: FakeTorch, fake_driver: FakeDriver, encoded: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linear_tables, "_added", ())
+    monkeypatch.setattr(measured, "_added", ())
     weights = lowlp.QuantizedTensor(
         np.zeros((N, 2 * K), np.uint8), dtype="uint4", scales=np.ones((N, 2), np.float16), group_size=K
     )

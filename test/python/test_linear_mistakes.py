@@ -12,12 +12,12 @@ from lowlp._mlir import ir
 from test_linear_streaming import BY_PRODUCER, ERROR_LIMITS, PLAIN, error_of, random_x, run, weights
 
 import lowlp
-from lowlp import compiler, pipelines
+from lowlp.compiler import compilation, pipelines
 from lowlp.errors import CpuTargetError
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import spec_for
-from lowlp.kernels.linear_shares import tiles_of
-from lowlp.kernels.linear_spec import Schedule
+from lowlp.kernels.linear.operands import spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.stream_k import tiles_of
 
 SEEDS = range(3)
 BLOCKS = 3
@@ -43,12 +43,12 @@ WIDE = {
 }
 
 
-def spoiled(schedule: Schedule, qw: lowlp.QuantizedTensor, last: str, edit: Edit) -> compiler.CpuKernel:
+def spoiled(schedule: Schedule, qw: lowlp.QuantizedTensor, last: str, edit: Edit) -> compilation.CpuKernel:
     """The kernel, in which `edit` changes the ops that there are behind the pass `last`."""
-    module = compiler.open_program(linear_kernel(spec_for(qw, "f16", "f16", aligned=True), schedule))
+    module = compilation.open_program(linear_kernel(spec_for(qw, "f16", "f16", aligned=True), schedule))
     passes = pipelines.passes_of("lowlp-to-cpu{arch=sm_90a opt-level=2}", module.context)
     names = [pipelines.name_of(entry) for entry in passes]
-    compiler.run_pipeline(module, ",".join(passes[: names.index(last) + 1]))
+    compilation.run_pipeline(module, ",".join(passes[: names.index(last) + 1]))
     found: Ops = []
 
     def visit(operation: Any) -> Any:
@@ -57,7 +57,7 @@ def spoiled(schedule: Schedule, qw: lowlp.QuantizedTensor, last: str, edit: Edit
 
     module.operation.walk(visit)
     edit(found)
-    return compiler.compile_cpu(module.operation.get_asm(enable_debug_info=True))
+    return compilation.compile_cpu(module.operation.get_asm(enable_debug_info=True))
 
 
 def the(ops: Ops, name: str, place: int) -> Any:

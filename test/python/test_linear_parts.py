@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 SCHEDULES = {
     "streamed": Schedule(8, 2, stages=3, row_tiles=2),
@@ -24,9 +25,9 @@ SCHEDULES = {
 BLOCKS = 5
 
 
-def run(schedule: Schedule, qw: lowlp.QuantizedTensor, x: Any, seed: int = 0) -> tuple[Any, compiler.CpuKernel]:
+def run(schedule: Schedule, qw: lowlp.QuantizedTensor, x: Any, seed: int = 0) -> tuple[Any, compilation.CpuKernel]:
     spec = spec_for(qw, "f16", "f16", aligned=True)
-    kernel = compiler.compile_cpu(linear_kernel(spec, schedule))
+    kernel = compilation.compile_cpu(linear_kernel(spec, schedule))
     (m, k), n = x.shape, qw.shape[0]
     y = np.full((m, n), np.nan, np.float16)
     kernel(x, *host_operands(qw, "f16"), y, m, k, BLOCKS, seed=seed)

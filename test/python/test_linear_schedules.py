@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_estimates import estimated_us
-from lowlp.kernels.linear_fit import device_like, fitted, table_bytes
-from lowlp.kernels.linear_schedules import ANY_ROWS, CLASSES, candidates, schedule_for
-from lowlp.kernels.linear_shares import blocks_for, tiles_of
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.kernels.linear_streaming import can_stream
-from lowlp.kernels.linear_wide import can_go_wide
+from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, candidates, schedule_for
+from lowlp.kernels.linear.estimates import estimated_us
+from lowlp.kernels.linear.fitting import device_like, fitted, table_bytes
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.streaming import can_stream
+from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.stream_k import blocks_for, tiles_of
 
 SPEC = LinearSpec(n=8192, k=8192, weight="int4", group_size=128, aligned=True)
 
@@ -39,7 +40,7 @@ def test_tables_take_no_more_than_is_counted(bits: int, form: str, copies: int) 
     spec = LinearSpec(n=256, k=4096, weight=f"lut{bits}", group_size=128, table="tensor", aligned=True)
     row_tiles = spec.rows_of_unit // 16
     schedule = Schedule(8, 4, stages=2, row_tiles=row_tiles, table_form=form, table_copies=copies)
-    (note,) = compiler.compile_cpu(linear_kernel(spec, schedule)).description.notes["lookups"].values()
+    (note,) = compilation.compile_cpu(linear_kernel(spec, schedule)).description.notes["lookups"].values()
     found = re.search(r"(\d+) bytes", str(note))
     assert (int(found[1]) if found else 0) + (2 << bits) <= table_bytes(spec, schedule)
     assert found or form != "entry" or bits == 1

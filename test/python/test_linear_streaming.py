@@ -11,12 +11,12 @@ from lowlp._mlir import ir
 from packed_products import ACTIVATIONS
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
 from lowlp.errors import CpuTargetError, LowlpValueError
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_spec import Schedule
-from lowlp.kernels.linear_streaming import can_stream, row_parts
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.streaming import can_stream, row_parts
 
 PLAIN = Schedule(columns=8, warps=2, row_tiles=4, stages=3, producer=False)
 BY_PRODUCER = replace(PLAIN, producer=True)
@@ -41,14 +41,14 @@ def compiled(
     target: str = "sm_90a",
     aligned: bool = True,
     out: str | None = None,
-) -> compiler.CpuKernel:
+) -> compilation.CpuKernel:
     spec = spec_for(qw, activation, out or activation, aligned=aligned)
     assert can_stream(spec, schedule)
-    return compiler.compile_cpu(linear_kernel(spec, schedule), target)
+    return compilation.compile_cpu(linear_kernel(spec, schedule), target)
 
 
 def run(
-    kernel: compiler.CpuKernel, qw: lowlp.QuantizedTensor, x: Any, blocks: int, seed: int = 0, kind: Any = None
+    kernel: compilation.CpuKernel, qw: lowlp.QuantizedTensor, x: Any, blocks: int, seed: int = 0, kind: Any = None
 ) -> Any:
     """y, as numbers of `kind` or of x, of `blocks` blocks that share the work."""
     y = np.full((x.shape[0], qw.shape[0]), np.nan, kind or x.dtype)
@@ -58,7 +58,7 @@ def run(
     return y
 
 
-def note_of(kernel: compiler.CpuKernel) -> str:
+def note_of(kernel: compilation.CpuKernel) -> str:
     """What the compiler says of the kernel's loop."""
     pipelines: Any = kernel.description.notes["pipelines"]
     return str(pipelines["1"])
@@ -265,11 +265,11 @@ def test_the_architecture_of_the_cpu_target_is_checked() -> None:
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 
-def without(schedule: Schedule, qw: lowlp.QuantizedTensor, name: str, place: int, target: str) -> compiler.CpuKernel:
+def without(schedule: Schedule, qw: lowlp.QuantizedTensor, name: str, place: int, target: str) -> compilation.CpuKernel:
     """The kernel whose loop has its stages, without the op number `place` among those of a name."""
-    module = compiler.open_program(linear_kernel(spec_for(qw, "f16", "f16", aligned=True), schedule))
+    module = compilation.open_program(linear_kernel(spec_for(qw, "f16", "f16", aligned=True), schedule))
     passes = f"lowlp.kernel(lowlp-reinterpret-layouts,lowlp-pipeline{{arch={target}}})"
-    compiler.run_pipeline(module, passes)
+    compilation.run_pipeline(module, passes)
     found: list[Any] = []
 
     def visit(operation: Any) -> Any:
@@ -279,7 +279,7 @@ def without(schedule: Schedule, qw: lowlp.QuantizedTensor, name: str, place: int
 
     module.operation.walk(visit)
     found[place].erase()
-    return compiler.compile_cpu(module.operation.get_asm(enable_debug_info=True), target)
+    return compilation.compile_cpu(module.operation.get_asm(enable_debug_info=True), target)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import linear_op
 from lowlp.errors import LowlpFileNotFoundError, LowlpTypeError, LowlpValueError
-from lowlp.kernels import linear_tables
-from lowlp.kernels.linear_schedules import candidates, for_rows, kind_of, schedule_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels import measured
+from lowlp.kernels.linear.choosing import candidates, for_rows, kind_of, schedule_for
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.ops import linear as linear_op
 from lowlp.tuning import table as written
 
 SPEC = LinearSpec(n=8192, k=8192, weight="int4", group_size=128, aligned=True)
@@ -29,13 +30,13 @@ H200, H100 = "NVIDIA H200", "NVIDIA H100 80GB HBM3"
 
 @pytest.fixture(autouse=True)
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_tables, "_added", ())
-    monkeypatch.delenv(linear_tables.VARIABLE, raising=False)
+    monkeypatch.setattr(measured, "_added", ())
+    monkeypatch.delenv(measured.VARIABLE, raising=False)
 
 
 @pytest.fixture
 def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_tables, "_shipped", tuple)
+    monkeypatch.setattr(measured, "_shipped", tuple)
 
 
 def entry(schedule: Schedule, spec: LinearSpec = SPEC, m: int = M, arch: str = "sm_90a") -> dict[str, Any]:
@@ -76,7 +77,7 @@ def test_a_table_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None
     assert schedule_for(SPEC, M) == choice(first)
     lowlp.use_tuned(write(tmp_path / "first.json", H200, entry(second)))
     assert schedule_for(SPEC, M) == choice(second)
-    assert len(linear_tables.added_tables()) == 2
+    assert len(measured.added_tables()) == 2
 
 
 def test_a_table_leaves_nearer_shapes_of_others_alone(tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ def test_what_is_no_table_is_refused_by_file_entry_and_key(
         with pytest.raises(LowlpValueError) as error:
             lowlp.use_tuned(path)
         assert str(error.value).startswith(f"{bad}{says}")
-    assert linear_tables.added_tables() == ()
+    assert measured.added_tables() == ()
     monkeypatch.setenv("LOWLP_TUNED", str(bad))
     for _ in range(2):
         with pytest.raises(LowlpValueError) as error:
@@ -307,5 +308,5 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_shipped_table_names_its_gpu() -> None:
-    (shipped,) = linear_tables.tables()
+    (shipped,) = measured.tables()
     assert {one.gpu for one in shipped.entries} == {H200} and len(shipped.entries) == 468

@@ -9,14 +9,15 @@ import pytest
 from packed_products import ACTIVATIONS
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError, ProductWarning
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for, table_entries
-from lowlp.kernels.linear_schedules import CLASSES, schedule_for
-from lowlp.kernels.linear_shares import tiles_of
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.kernels.linear_wide import can_go_wide
+from lowlp.kernels.linear.choosing import CLASSES, schedule_for
+from lowlp.kernels.linear.operands import host_operands, spec_for, table_entries
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.stream_k import tiles_of
 from lowlp.packing import find_placement
 
 # Fewer than there are tiles, so that blocks share some; one gets nothing of the smallest problems.
@@ -41,14 +42,14 @@ def run(
     *,
     aligned: bool = True,
     level: int = 3,
-) -> tuple[Any, Any, compiler.CpuKernel]:
+) -> tuple[Any, Any, compilation.CpuKernel]:
     """y, what float64 gives, and the kernel."""
     kind = ACTIVATIONS[activation]
     n, k = qw.shape
     x = np.random.default_rng(5).normal(size=(m, k)).astype(kind)
     spec = spec_for(qw, activation, activation, aligned=aligned)
     assert can_go_wide(spec, schedule)
-    kernel = compiler.compile_cpu(linear_kernel(spec, schedule), opt_level=level)
+    kernel = compilation.compile_cpu(linear_kernel(spec, schedule), opt_level=level)
     y = np.full((m, n), np.nan, kind)
     blocks = tiles_of(spec, schedule, m) if schedule.has_tile_each else BLOCKS
     kernel(x, *host_operands(qw, activation), y, m, k, blocks)
@@ -135,7 +136,7 @@ def test_scaled_entries_of_extreme_tables(activation: str) -> None:
     for lut in EXTREME_TABLES:
         qw = lowlp.QuantizedTensor(codes, lut=lut, scales=scales)
         spec = spec_for(qw, activation, "f32", aligned=True)
-        kernel = kernel or compiler.compile_cpu(linear_kernel(spec, schedule))
+        kernel = kernel or compilation.compile_cpu(linear_kernel(spec, schedule))
         y = np.full((128, 64), np.nan, np.float32)
         kernel(x, *host_operands(qw, activation), y, 128, 128, BLOCKS)
 
@@ -297,7 +298,7 @@ def test_without_optimisation() -> None:
 def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) -> None:
     """Of two kinds; `.ci/run` compiles all that is shipped."""
     spec = LinearSpec(57344, 8192, weight, 128, table="tensor" if weight == "lut4" else "", aligned=True)
-    kernel = compiler.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
+    kernel = compilation.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()
     assert "remarks on products" not in kernel.report()
 
@@ -307,14 +308,14 @@ def test_four_warpgroups_have_registers_enough(weight: str, n: int, k: int) -> N
     spec = LinearSpec(n, k, weight, 128, aligned=True)
     schedule = schedule_for(spec, 32)
     assert schedule.warpgroups == 4
-    assert compiler.compile(linear_kernel(spec, schedule), "sm_90a").spilled_bytes == 0
+    assert compilation.compile(linear_kernel(spec, schedule), "sm_90a").spilled_bytes == 0
 
 
 def test_what_spills_is_told() -> None:
     spec = LinearSpec(768, 512, "int4", 128, aligned=True)
     schedule = Schedule(128, warpgroups=3, row_tiles=1, column_tiles=2, scales_on="weights", stages=2)
     with pytest.warns(ProductWarning, match="insufficient register resources"):
-        kernel = compiler.compile(linear_kernel(spec, schedule), "sm_90a")
+        kernel = compilation.compile(linear_kernel(spec, schedule), "sm_90a")
     assert kernel.spilled_bytes > 0
 
 
@@ -324,5 +325,5 @@ def test_what_spills_is_told() -> None:
 )
 def test_what_is_chosen_for_epilogues_does_not_spill(m: int, fields: dict[str, Any]) -> None:
     spec = LinearSpec(57344, 8192, "int4", 128, aligned=True, **fields)
-    kernel = compiler.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
+    kernel = compilation.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()

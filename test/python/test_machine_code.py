@@ -15,7 +15,7 @@ from packed_products import unrolled_product
 from test_decode_plans import MOST_ALU
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
 from lowlp.packing import placement_name
 
 ALU = {"LOP3", "PRMT", "SHF", "SEL", "SGXT", "BMSK", "ISETP", "PLOP3"}
@@ -36,7 +36,7 @@ needs_nvdisasm = pytest.mark.skipif(NVDISASM is None, reason="nvdisasm is not th
 
 
 def opcodes(units: int, weight: str, path: Path) -> Counter[str]:
-    path.write_bytes(compiler.compile(unrolled_product(units, weight, "f16"), "sm_90a").cubin)
+    path.write_bytes(compilation.compile(unrolled_product(units, weight, "f16"), "sm_90a").cubin)
     assert NVDISASM
     listing = subprocess.run([NVDISASM, "-c", path], capture_output=True, text=True, check=True).stdout
     return Counter(OPCODE.findall(listing))

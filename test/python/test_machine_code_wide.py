@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from test_machine_code import NVDISASM, OPCODE, needs_nvdisasm
 
-from lowlp import compiler
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.compiler import compilation
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 ALU = {"LOP3", "PRMT", "SHF", "SEL", "SGXT", "BMSK", "PLOP3"}
 FMA = {"HFMA2", "HMUL2", "HADD2"}
@@ -19,7 +20,7 @@ STEPS_OF_K16 = 8  # in two steps of 64
 
 
 def opcodes(spec: LinearSpec, schedule: Schedule, path: Path) -> Counter[str]:
-    path.write_bytes(compiler.compile(linear_kernel(spec, schedule), "sm_90a").cubin)
+    path.write_bytes(compilation.compile(linear_kernel(spec, schedule), "sm_90a").cubin)
     assert NVDISASM
     listing = subprocess.run([NVDISASM, "-c", path], capture_output=True, text=True, check=True).stdout
     return Counter(OPCODE.findall(listing))

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import compiler, layouts
-from lowlp.compiler import compile_cpu
-from lowlp.shared_layouts import SharedLayout, shared_layout
+from lowlp.compiler import compilation
+from lowlp.compiler.compilation import compile_cpu
+from lowlp.layouts import register_layout
+from lowlp.layouts.shared_layout import SharedLayout, shared_layout
 
 Random = np.random.Generator
 
@@ -58,7 +59,7 @@ def random_layout(random: Random, shape: tuple[int, int], warps: int, per_regist
         warp_modes.append((2 * d + swap, warp))
         local_modes.append((2 * d + 1 - swap, local))
     threads: list[tuple[int | None, int]] = [*warp_modes, (None, copies)]
-    outer = layouts.from_modes(extents, threads[:: pick(random, 1, -1)], local_modes[:: pick(random, 1, -1)])
+    outer = register_layout.from_modes(extents, threads[:: pick(random, 1, -1)], local_modes[:: pick(random, 1, -1)])
     return outer * unit
 
 
@@ -124,8 +125,8 @@ def move_text(move: Move) -> str:
 
 
 def thread_text(program: str, arch: str) -> str:
-    module = compiler.open_program(program).operation.clone()
-    compiler.run_pipeline(module, f"lowlp-to-thread{{arch={arch}}}")
+    module = compilation.open_program(program).operation.clone()
+    compilation.run_pipeline(module, f"lowlp-to-thread{{arch={arch}}}")
     return str(module)
 
 

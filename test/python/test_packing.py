@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 import lowlp
 import lowlp_runtime
 from lowlp import packing
-from lowlp.array_ops import ArrayOps, NumpyOps, TorchOps
-from lowlp.array_packing import pack_with, unpack_with
-from lowlp.codec import Table
-from lowlp.dtypes import all_dtypes
 from lowlp.errors import LowlpError, LowlpTypeError, LowlpValueError
+from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
+from lowlp.numeric.codec import Table
+from lowlp.numeric.dtypes import all_dtypes
+from lowlp.weights.array_packing import pack_with, unpack_with
 
 NAMES = Placement.names()
 # (n, k, group_size): padding of rows, of groups, and of the row of groups.

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowlp.dtypes import dtype
-from lowlp.nearest_codes import encode_fast
-from lowlp.quantization import QuantizedTensor, quantize
+from lowlp.numeric.dtypes import dtype
+from lowlp.weights.quantize.nearest_codes import encode_fast
+from lowlp.weights.quantize.quantization import QuantizedTensor, quantize
 from lowlp_runtime import LowlpTypeError, LowlpValueError
 
 SCALE_TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}

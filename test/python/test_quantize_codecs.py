@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowlp
-from lowlp.array_ops import NumpyOps
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.quantization import quantize, quantize_with
+from lowlp.numeric.array_ops import NumpyOps
+from lowlp.weights.quantize.quantization import quantize, quantize_with
 
 
 def gaussian(seed: int, n: int, k: int, spread: float = 0.02, shift: float = 0.0) -> Any:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp.array_ops import TorchOps
-from lowlp.dtypes import all_dtypes
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.quantization import quantize, quantize_with
+from lowlp.numeric.array_ops import TorchOps
+from lowlp.numeric.dtypes import all_dtypes
+from lowlp.weights.quantize.quantization import quantize, quantize_with
 
 torch = pytest.importorskip("torch")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowlp.dtypes import dtype
-from lowlp.quantized_tensor import QuantizedTensor
+from lowlp.numeric.dtypes import dtype
+from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime import LowlpTypeError, LowlpValueError
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 9)]

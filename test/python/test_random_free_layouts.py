@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lowlp import language as ll
-from lowlp.compiler import compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 
 Random = np.random.Generator
 Step = Callable[[Any, list[Any]], Any]

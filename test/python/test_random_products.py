@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import compiler, layouts
+from lowlp.compiler import compilation
+from lowlp.layouts import register_layout
 
 Random = np.random.Generator
 
@@ -80,7 +81,7 @@ def random_product(random: Random) -> Product:
             registers += [(3 * d + 1 - swap, fragment), (3 * d + 2, half)]
         order = random.permutation(len(registers)) if random.random() < 0.5 else [0, 2, 3, 1]
         digits = [warp_modes.get(letter, (None, 1)) for letter in "mnk" if letter in warp_modes]
-        outer = layouts.from_modes(extents, digits, [registers[i] for i in order])
+        outer = register_layout.from_modes(extents, digits, [registers[i] for i in order])
         made[operand] = outer * lowlp.layout(units(elements["a"])[operand])
     return Product(elements, warps, fragments, made)  # type: ignore[arg-type]
 
@@ -137,7 +138,7 @@ def run_product(product: Product, random: Random, seed: int) -> tuple[np.ndarray
     exact_type = np.float64 if product.sums is np.float32 else np.int64
     exact = a.astype(exact_type) @ b.astype(exact_type) + c
     text = product_text(product)
-    compiler.compile_cpu(text)(as_argument(a, types["a"]), as_argument(b, types["b"]), c, seed=seed)
+    compilation.compile_cpu(text)(as_argument(a, types["a"]), as_argument(b, types["b"]), c, seed=seed)
     return c, exact, text
 
 

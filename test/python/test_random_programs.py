@@ -18,7 +18,10 @@ import numpy.typing as npt
 import pytest
 
 import lowlp
-from lowlp import compiler, dtypes, errors, layouts
+from lowlp import errors
+from lowlp.compiler import compilation
+from lowlp.layouts import register_layout
+from lowlp.numeric import dtypes
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator
@@ -159,7 +162,7 @@ def random_layout(random: Random, threads: int, num_local: int, rank: int) -> lo
     ]
     if random.random() < 0.5:
         lists[1].sort(key=lambda digit: digit[0] or 0)
-    return layouts.from_modes(extents, *lists)
+    return register_layout.from_modes(extents, *lists)
 
 
 def _power(n: int, p: int) -> int:
@@ -388,7 +391,7 @@ def check(program: Program, random: Random, seed: int) -> None:
     text, integers = to_mlir(program)
     source, target = make_buffer(random, program.source), make_buffer(random, program.target)
     expected, known = run_model(program, source, target)
-    kernel = compiler.compile_cpu(text, opt_level=int(random.integers(0, 3)))
+    kernel = compilation.compile_cpu(text, opt_level=int(random.integers(0, 3)))
     # Tiles of different blocks and steps may overlap, which is a race that the model allows for.
     arrays = as_argument(program.source, source), as_argument(program.target, target)
     kernel(*arrays, *integers, seed=seed, checks="bounds")
@@ -429,6 +432,6 @@ def test_broken_promise_names_op_line_and_thread(number: int) -> None:
     buffers = [as_argument(view, make_buffer(random, view)) for view in (program.source, program.target)]
     pattern = rf"^lowlp\.load_global at -:{line}:\d+: the access promises in_bounds.*thread \((\d+), 0, 0\)"
     with pytest.raises(errors.CpuTargetError, match=pattern) as raised:
-        compiler.compile_cpu(text)(*buffers, *integers, seed=number)
+        compilation.compile_cpu(text)(*buffers, *integers, seed=number)
     found = re.search(pattern, str(raised.value))
     assert found and int(found[1]) in threads

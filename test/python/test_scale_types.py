@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowlp.dtypes import dtype
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.scale_types import SCALE_DTYPES, mx_scale, round_to_e4m3, round_up, scale_type
+from lowlp.numeric.dtypes import dtype
+from lowlp.numeric.scale_types import SCALE_DTYPES, mx_scale, round_to_e4m3, round_up, scale_type
 
 positive = st.floats(width=32, min_value=2.0**-140, max_value=2.0**120)
 SMALL = {"e8m0": np.arange(0, 255, dtype=np.uint8), "e4m3": np.arange(1, 127, dtype=np.uint8)}

@@ -10,7 +10,7 @@ from packed_products import ACTIVATIONS, packed_weights, scaled_product, valid_c
 from test_decode_plans import PAIRS, every_code
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
 
 # Codes that the activation type holds as they are; of bf16 a few, as each plan is proved on all codes.
 EXACT = [
@@ -40,7 +40,7 @@ def is_planned(kernel: Any) -> bool:
 def test_every_code_at_every_place(weight: str, activation: str) -> None:
     codes = every_code(weight, activation)
     scales = np.random.default_rng(1).uniform(-1, 1, len(codes)).astype(ACTIVATIONS[activation])
-    kernel = compiler.compile_cpu(scaled_product(len(codes), 64, weight, activation), opt_level=1)
+    kernel = compilation.compile_cpu(scaled_product(len(codes), 64, weight, activation), opt_level=1)
     assert is_planned(kernel)
     y = run(kernel, np.eye(64, dtype=ACTIVATIONS[activation]), packed_weights(codes, weight, activation), scales)
     wanted = rounded(values_of(codes, weight) * scales.astype(np.float64)[:, None], activation)
@@ -63,7 +63,7 @@ def test_zero_points(weight: str, zeros: str, activation: str) -> None:
     wanted = x.astype(np.float64) @ rounded(wanted, activation).T
     packed = packed_weights(codes, weight, activation)
     for level in (0, 1):
-        kernel = compiler.compile_cpu(program, opt_level=level)
+        kernel = compilation.compile_cpu(program, opt_level=level)
         # A byte less -4 may need 9 bits, which bf16 has not.
         holds = (weight, zeros, activation) != ("int3", "uint8", "bf16")
         assert is_planned(kernel) == (level == 1 and holds)
@@ -81,7 +81,7 @@ def test_zero_points_that_are_no_integers(activation: str) -> None:
         codes = random.choice(valid_codes(weight), (128, 64))
         packed = packed_weights(codes, weight, activation)
         program = scaled_product(128, 64, weight, activation, zeros=activation)
-        kernels = [compiler.compile_cpu(program, opt_level=level) for level in (0, 1)]
+        kernels = [compilation.compile_cpu(program, opt_level=level) for level in (0, 1)]
         assert [is_planned(kernel) for kernel in kernels] == [False, weight == "uint4"]
         plain, planned = (run(kernel, x, packed, scales, zeros) for kernel in kernels)
         np.testing.assert_array_equal(planned, plain)

@@ -3,8 +3,9 @@
 import re
 
 import lowlp
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 
 def test_additions_that_release_keep_their_order_in_ptx() -> None:

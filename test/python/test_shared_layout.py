@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import lowlp
-from lowlp.shared_layouts import SharedLayout, shared_layout
+from lowlp.layouts.shared_layout import SharedLayout, shared_layout
 from lowlp_runtime.errors import LowlpError, LowlpTypeError, LowlpValueError
 
 STAGES = lowlp.local(3, 1, 1).swizzle(lowlp.local(16, 32), dim=1).local(1, 8)

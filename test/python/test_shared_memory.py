@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp.compiler import compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import CpuTargetError
 
 STAGES = "local(3, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 8)"

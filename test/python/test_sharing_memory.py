@@ -14,10 +14,10 @@ import pytest
 from lowlp._mlir._mlir_libs._compiler import CpuProgram
 
 import lowlp
-from lowlp import compiler
 from lowlp import language as ll
-from lowlp.compiler import compile_cpu
-from lowlp.description import read_kernels
+from lowlp.compiler import compilation
+from lowlp.compiler.compilation import compile_cpu
+from lowlp.compiler.description import read_kernels
 
 Random = np.random.Generator
 SIZE = 128
@@ -182,8 +182,8 @@ def test_without_the_barrier_of_the_compiler_there_is_a_race() -> None:
     statements = [("store", 0, HELD), ("load", 0), ("store", 1, STORED[3]), ("load", 1)]
     text = Program(np.random.default_rng(0), [SIZE, SIZE]).text(statements)
     before, behind = text.rsplit("lowlp.synchronize\n  lowlp.store_shared", 1)  # the barrier before the store to %s1
-    module = compiler.open_program(f"{before}lowlp.store_shared{behind}")
-    compiler.run_pipeline(module, "lowlp.kernel(lowlp-expand-exchanges,lowlp-plan-memory)")
+    module = compilation.open_program(f"{before}lowlp.store_shared{behind}")
+    compilation.run_pipeline(module, "lowlp.kernel(lowlp-expand-exchanges,lowlp-plan-memory)")
     planned = str(module)
     tile = re.findall(r"(%\w+) = lowlp\.alloc_shared at 0 :", planned)[1]
     added = re.search(rf" *lowlp\.synchronize\n( *lowlp\.store_shared %\w+, {tile}\[)", planned)
@@ -194,12 +194,12 @@ def test_without_the_barrier_of_the_compiler_there_is_a_race() -> None:
         run_planned(planned.replace(added[0], added[1]))(x, y)
 
 
-def run_planned(text: str) -> compiler.CpuKernel:
+def run_planned(text: str) -> compilation.CpuKernel:
     """The kernel of a program whose memory is planned already."""
-    module = compiler.open_program(text)
-    compiler.run_pipeline(module, "lowlp-convert-to-thread,canonicalize,cse,lowlp-convert-thread-to-cpu")
+    module = compilation.open_program(text)
+    compilation.run_pipeline(module, "lowlp-convert-to-thread,canonicalize,cse,lowlp-convert-thread-to-cpu")
     (description,) = read_kernels(module, compiler_version="", notes={})
-    return compiler.CpuKernel(description, CpuProgram(module.operation, 2))
+    return compilation.CpuKernel(description, CpuProgram(module.operation, 2))
 
 
 @pytest.mark.parametrize("groups", [0, 1])

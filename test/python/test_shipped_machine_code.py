@@ -11,8 +11,9 @@ import pytest
 from test_machine_code import ALU, needs_nvdisasm
 from test_streaming_machine_code import listing_of
 
-from lowlp.kernels.linear_schedules import schedule_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 FMA = {"HFMA2", "HMUL2", "HADD2"}
 WORDS_OF_LOAD = {"LDS": 1, "LDS.64": 2, "LDS.128": 4}

@@ -11,17 +11,18 @@ import pytest
 from test_decode_plans import MOST_ALU
 from test_machine_code import ALU, NVDISASM, OPCODE, needs_nvdisasm
 
-from lowlp import compiler
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_schedules import schedule_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
+from lowlp.compiler import compilation
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
 
 FULL_OPCODE = re.compile(OPCODE.pattern.replace("[A-Z0-9]+", "[A-Z0-9.]+"), re.MULTILINE)
 
 
 def listing_of(spec: LinearSpec, schedule: Schedule, path: Path) -> list[str]:
     """The instructions, each by its name with all its suffixes."""
-    path.write_bytes(compiler.compile(linear_kernel(spec, schedule), "sm_90a").cubin)
+    path.write_bytes(compilation.compile(linear_kernel(spec, schedule), "sm_90a").cubin)
     assert NVDISASM
     text = subprocess.run([NVDISASM, "-c", path], capture_output=True, text=True, check=True).stdout
     return FULL_OPCODE.findall(text)
@@ -67,4 +68,4 @@ def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: in
     spec = LinearSpec(n=n, k=k, weight=weight, group_size=128, aligned=True)
     schedule = schedule_for(spec, m, arch)
     assert schedule.stages and not schedule.warpgroups
-    assert compiler.compile(linear_kernel(spec, schedule), arch).spilled_bytes == 0
+    assert compilation.compile(linear_kernel(spec, schedule), arch).spilled_bytes == 0

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowlp
-from lowlp.array_ops import NumpyOps
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.nearest_codes import TableEncoder
-from lowlp.tables import table_of
+from lowlp.numeric.array_ops import NumpyOps
+from lowlp.numeric.tables import table_of
+from lowlp.weights.quantize.nearest_codes import TableEncoder
 
 # The constants of bitsandbytes' NF4 (functional.py, get_4bit_type).
 BITSANDBYTES_NF4 = [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lowlp.cli import main
+from lowlp.compiler.targets import target, targets
 from lowlp.errors import LowlpValueError
-from lowlp.targets import target, targets
 from lowlp_runtime.assemble import assemble_ptx
 from lowlp_runtime.errors import AssembleError
 

@@ -14,10 +14,11 @@ from without_extensions import output_of
 from lowlp.cli import main
 from lowlp.cli.tune import _show
 from lowlp.errors import LowlpValueError
-from lowlp.kernels import linear_schedules
-from lowlp.kernels.linear_schedules import CLASSES, kind_of, schedule_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.kernels.linear_tables import Entry, Table
+from lowlp.kernels import choosing
+from lowlp.kernels.linear.choosing import CLASSES, kind_of, schedule_for
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.schedules.measured import Entry, Table
 from lowlp.tuning import measuring
 from lowlp.tuning import table as written
 from lowlp.tuning.measuring import measure, merit
@@ -39,7 +40,7 @@ def entry_for(kind: str, schedule: Schedule, m: int) -> Entry:
 
 def with_table(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
     found = (Table(Path("table.json"), entries),)
-    monkeypatch.setattr(linear_schedules, "tables", lambda: found)
+    monkeypatch.setattr(choosing, "tables", lambda: found)
 
 
 @pytest.mark.parametrize("m", [16, 64])
@@ -282,7 +283,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         "lowlp_runtime.device.compute_capability": lambda ordinal: (9, 0),
         "lowlp.tuning.prepared.compute_capability": lambda ordinal: (9, 0),
         "lowlp.tuning.prepared.multiprocessors": lambda ordinal: 132,
-        "lowlp.compiler.compute_capability": lambda ordinal: (9, 0),
+        "lowlp.compiler.compilation.compute_capability": lambda ordinal: (9, 0),
     }
     for name, fact in facts.items():
         monkeypatch.setattr(name, fact)

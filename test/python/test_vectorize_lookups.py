@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp import compiler, packing
 from lowlp import language as ll
+from lowlp import packing
+from lowlp.compiler import compilation
 
 random = np.random.default_rng(11)
 THREADS = 64
@@ -48,7 +49,7 @@ def stream(bits: int, dtype: str) -> ll.Kernel:
     return make(body, bits, dtype)
 
 
-def run(kernel: compiler.CpuKernel, bits: int, dtype: str, tiles: int = 3) -> dict[str, Any]:
+def run(kernel: compilation.CpuKernel, bits: int, dtype: str, tiles: int = 3) -> dict[str, Any]:
     """Runs a `stream` on random codes and checks it; the counters."""
     codes = random.integers(0, 1 << bits, (tiles * ROWS, COLUMNS))
     packed = np.packbits(codes.reshape(-1, 1) >> np.arange(bits) & 1, bitorder="little")
@@ -59,14 +60,14 @@ def run(kernel: compiler.CpuKernel, bits: int, dtype: str, tiles: int = 3) -> di
     return counters
 
 
-def with_pass(kernel: ll.Kernel, options: str) -> compiler.CpuKernel:
+def with_pass(kernel: ll.Kernel, options: str) -> compilation.CpuKernel:
     """The kernel behind the pass with these options, and no other pass that is optional."""
-    module = compiler.open_program(kernel)
-    compiler.run_pipeline(module, f"lowlp.kernel(lowlp-vectorize-lookups{{{options}}})")
-    return compiler.compile_cpu(str(module), opt_level=0)
+    module = compilation.open_program(kernel)
+    compilation.run_pipeline(module, f"lowlp.kernel(lowlp-vectorize-lookups{{{options}}})")
+    return compilation.compile_cpu(str(module), opt_level=0)
 
 
-def decision(kernel: compiler.CpuKernel) -> str:
+def decision(kernel: compilation.CpuKernel) -> str:
     lookups: Any = kernel.description.notes["lookups"]
     (text,) = lookups.values()
     return str(text).split(": ", 1)[1]
@@ -75,10 +76,10 @@ def decision(kernel: compiler.CpuKernel) -> str:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bits", range(1, 9))
 def test_the_pipeline_chooses(bits: int, dtype: str) -> None:
-    plain = compiler.compile_cpu(stream(bits, dtype), opt_level=0)
+    plain = compilation.compile_cpu(stream(bits, dtype), opt_level=0)
     assert "lookups" not in plain.description.notes
     run(plain, bits, dtype)
-    chosen = compiler.compile_cpu(stream(bits, dtype), opt_level=1)
+    chosen = compilation.compile_cpu(stream(bits, dtype), opt_level=1)
     assert f"of {bits} bit" in decision(chosen)
     run(chosen, bits, dtype)
 
@@ -174,15 +175,15 @@ def test_packed_codes_are_looked_up_by_their_slices(bits: int, dtype: str, steps
     kernel = packed_lookups(bits, dtype, (n, k), steps)
     for opt_level in (0, 2):
         y = np.zeros((n, k), DTYPES[dtype])
-        compiler.compile_cpu(kernel, opt_level=opt_level)(packed, table, y)
+        compilation.compile_cpu(kernel, opt_level=opt_level)(packed, table, y)
         np.testing.assert_array_equal(y, table[codes])
 
 
 @pytest.mark.parametrize(("bits", "slices"), [(3, [2, 1]), (5, [4, 1])])
 def test_tables_of_sliced_codes_follow_the_slices(bits: int, slices: list[int]) -> None:
-    module = compiler.open_program(packed_lookups(bits, "f16", (128, 128), 4))
+    module = compilation.open_program(packed_lookups(bits, "f16", (128, 128), 4))
     passes = "lowlp-reinterpret-layouts,lowlp-vectorize-lookups{form=pair},lowlp-decompose-bit-slices"
-    compiler.run_pipeline(module, f"lowlp.kernel({passes})")
+    compilation.run_pipeline(module, f"lowlp.kernel({passes})")
     text = str(module)
     assert f"slices {slices}" in text
     assert re.search(r"lowlp\.lookup_pairs %\w+, %\w+, %\w+ :", text)

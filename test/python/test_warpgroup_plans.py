@@ -7,7 +7,7 @@ import pytest
 from packed_products import ACTIVATIONS, packed_weights, valid_codes, values_of, warpgroup_product
 
 import lowlp
-from lowlp import compiler
+from lowlp.compiler import compilation
 
 
 @pytest.mark.parametrize("weight", ["uint1", "uint2", "uint3", "int3", "uint4", "int6", "f6e3m2", "int8"])
@@ -20,7 +20,7 @@ def test_warpgroups(weight: str) -> None:
     program = warpgroup_product(128, 128, weight, "f16")
     packed = packed_weights(codes, weight, "f16")
     y = np.full(expected.shape, np.nan, np.float32)
-    kernel = compiler.compile_cpu(program, opt_level=1)
+    kernel = compilation.compile_cpu(program, opt_level=1)
     assert any(str(note).startswith("decode ") for note in kernel.description.notes)
     kernel(x, packed, y)
     np.testing.assert_array_equal(y, expected)
@@ -40,7 +40,7 @@ def test_scaled(weight: str, activation: str) -> None:
     packed = packed_weights(codes, weight, activation)
     y = np.full(expected.shape, np.nan, np.float32)
     for level in (0, 1):
-        kernel = compiler.compile_cpu(program, opt_level=level)
+        kernel = compilation.compile_cpu(program, opt_level=level)
         assert any(str(note).startswith("decode ") for note in kernel.description.notes) == (level == 1)
         kernel(x, packed, y, scales)
         np.testing.assert_array_equal(y, expected)
@@ -49,7 +49,7 @@ def test_scaled(weight: str, activation: str) -> None:
 @pytest.mark.parametrize("weight", ["uint1", "uint3", "int4", "uint4", "uint6", "uint8"])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_no_spills(weight: str, scaled: bool) -> None:
-    kernel = compiler.compile(warpgroup_product(128, 128, weight, "f16", scaled=scaled), "sm_90a")
+    kernel = compilation.compile(warpgroup_product(128, 128, weight, "f16", scaled=scaled), "sm_90a")
     facts = kernel.report()
     assert f"decode {lowlp.packing.placement_name(lowlp.dtype(weight), 'f16')}" in facts
     assert "spilled bytes per thread 0" in facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lowlp import dtypes
-from lowlp.compiler import open_program, run_pipeline
+from lowlp.compiler.compilation import open_program, run_pipeline
+from lowlp.numeric import dtypes
 
 # Elements of which some fill 16 bytes.
 TYPES = [dtype for dtype in dtypes.all_dtypes() if 128 % dtype.bits == 0 and not dtype.name.startswith("bipolar")]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..drawing.picture import EDGE, FAINT, Box, Label, Line, Picture
+from lowlp.drawing.picture import EDGE, FAINT, Box, Label, Line, Picture
 
 COLORS: Final = ("#0969da", "#bf8700", "#1a7f37", "#cf222e", "#8250df", "#57606a")
 _LEFT, _TOP, _WIDTH, _HEIGHT = 60.0, 64.0, 840.0, 300.0

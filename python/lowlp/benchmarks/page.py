@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..drawing.svg import to_svg
+from lowlp.drawing.svg import to_svg
+
 from . import tables
 from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
 from .cases import GROUP_SIZE, SHAPES

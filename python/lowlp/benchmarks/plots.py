@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..drawing.picture import Picture
+from lowlp.drawing.picture import Picture
+
 from .acceptance import fraction, speedup
 from .cases import KINDS, ROWS, WeightKind
 from .charts import COLORS, Series, bars, curves

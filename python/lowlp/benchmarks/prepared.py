@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from lowlp.numeric.host_array import AnyArray
+from lowlp.tuning.prepared_folder import INDEX, load_index
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpValueError
 
-from ..host_array import AnyArray
-from ..prepared_folder import INDEX, load_index
 from .cases import Shape
 from .saved_weights import SavedWeights
 

@@ -18,17 +18,18 @@ import numpy as np
 
 import lowlp
 from lowlp import language as ll
+from lowlp.compiler.compilation.kernel_cache import compiler_version
+from lowlp.errors import ProductWarning
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.numeric.dtypes import dtype
+from lowlp.ops.linear_kernels import last_arguments
+from lowlp.weights.packing import find_placement, pack, padded_group, stored_form
+from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpError
 
-from ..dtypes import dtype
-from ..errors import ProductWarning
-from ..kernel_cache import compiler_version
-from ..kernels.linear_operands import host_operands, spec_for
-from ..kernels.linear_schedules import schedule_for
-from ..kernels.linear_spec import LinearSpec, Schedule
-from ..linear_kernels import last_arguments
-from ..packing import find_placement, pack, padded_group, stored_form
-from ..quantized_tensor import QuantizedTensor
 from .cases import ACTIVATION, GROUP_SIZE, Shape, WeightKind
 from .prepared import EMPTY, KernelEntry, PreparedKernels
 from .saved_weights import SavedPlacement, SavedWeights, find_operands

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from lowlp.numeric.array_ops import TorchOps
+from lowlp.numeric.host_array import AnyArray
 from lowlp_runtime.errors import LowlpValueError
 
-from ..array_ops import TorchOps
-from ..host_array import AnyArray
 from .cases import GROUP_SIZE, Shape
 from .saved_weights import SavedWeights
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from lowlp.numeric.array_ops import ArrayOps
+from lowlp.numeric.host_array import AnyArray
+from lowlp.weights.array_packing import pack_with
 from lowlp_runtime.errors import LowlpValueError
 
-from ..array_ops import ArrayOps
-from ..array_packing import pack_with
-from ..host_array import AnyArray
 from .cases import GROUP_SIZE, Shape
 
 

@@ -14,7 +14,7 @@ from . import output
 from .program_file import KERNEL_HELP, explained, open_file
 
 if TYPE_CHECKING:
-    from lowlp.compiler import BlockProgram
+    from lowlp.compiler.compilation import BlockProgram
 
 DEFAULT_ARCH = "sm_90a"
 EMIT = {
@@ -63,8 +63,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compiles, and writes what was asked for."""
-    from lowlp.compilation_times import compile_times
-    from lowlp.compiler import check_arch
+    from lowlp.compiler.compilation import check_arch
+    from lowlp.compiler.compilation_times import compile_times
     from lowlp.errors import CompileError
 
     arch = check_arch(options.arch, "--arch")
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _text(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> str:
     """The program after the pipeline that ends at `emit`."""
-    from lowlp.compiler import open_program, read_ptx, run_pipeline
+    from lowlp.compiler.compilation import open_program, read_ptx, run_pipeline
 
     module = open_program(program)
     if emit != "block":

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lowlp_runtime
-from lowlp.compiler import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_arch
-from lowlp.demo_weights import load_demo_weight
-from lowlp.dtypes import named_dtype
-from lowlp.host_array import FLOAT_DTYPES
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_schedules import schedule_for
-from lowlp.linear_kernels import last_arguments
-from lowlp.linear_op import CPU_MULTIPROCESSORS, compile_linear
-from lowlp.quantization import quantize
-from lowlp.quantized_tensor import QuantizedTensor
+from lowlp.cli.demo_weights import load_demo_weight
+from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_arch
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.numeric.dtypes import named_dtype
+from lowlp.numeric.host_array import FLOAT_DTYPES
+from lowlp.ops.linear import CPU_MULTIPROCESSORS, compile_linear
+from lowlp.ops.linear_kernels import last_arguments
+from lowlp.weights.quantize.quantization import quantize
+from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.device import multiprocessors
 
 from .device import Device

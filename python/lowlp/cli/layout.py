@@ -13,9 +13,9 @@ from . import output
 
 if TYPE_CHECKING:
     from lowlp.drawing import Picture
-    from lowlp.dtypes import DType
-    from lowlp.layouts import Layout
-    from lowlp.shared_layouts import SharedLayout
+    from lowlp.layouts.register_layout import Layout
+    from lowlp.layouts.shared_layout import SharedLayout
+    from lowlp.numeric.dtypes import DType
 
 # As int6.f16; layouts have brackets.
 _PLACEMENT_NAME = re.compile(r"\w+\.\w+")
@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints facts and drawing, and writes pictures."""
-    from lowlp.dtypes import named_dtype
+    from lowlp.numeric.dtypes import named_dtype
 
     if _PLACEMENT_NAME.fullmatch(options.layout):
         text, picture = _placement(options)
@@ -96,7 +96,7 @@ def _write(picture: Picture, options: argparse.Namespace) -> None:
 
 
 def _registers(text: str, dtype: DType | None, options: argparse.Namespace) -> tuple[str, Picture | None]:
-    from lowlp.layouts import layout
+    from lowlp.layouts.register_layout import layout
 
     found = layout(text)
     facts = [
@@ -132,7 +132,7 @@ def _bits(layout: Layout, dtype: DType) -> list[tuple[str, str]]:
 
 def _shared(text: str, dtype: DType, options: argparse.Namespace) -> tuple[str, Picture | None]:
     from lowlp.drawing import KINDS, access_passes, bank_table, draw_banks
-    from lowlp.shared_layouts import shared_layout
+    from lowlp.layouts.shared_layout import shared_layout
 
     found = shared_layout(text)
     facts = [
@@ -151,7 +151,7 @@ def _shared(text: str, dtype: DType, options: argparse.Namespace) -> tuple[str, 
 
 
 def _placement(options: argparse.Namespace) -> tuple[str, Picture | None]:
-    from lowlp.packing import placement_named
+    from lowlp.weights.packing import placement_named
 
     if options.dtype is not None or options.shared:
         raise LowlpValueError(f"--dtype, --shared: not for placements, got {options.layout}")

@@ -18,7 +18,7 @@ from . import output
 
 if TYPE_CHECKING:
     from lowlp._mlir import ir
-    from lowlp.compiler import BlockProgram
+    from lowlp.compiler.compilation import BlockProgram
     from lowlp.errors import CompileError
     from lowlp.language import Kernel
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from lowlp.dtypes import named_dtype
+from lowlp.numeric.dtypes import named_dtype
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import output
 
 if TYPE_CHECKING:
-    from lowlp.targets import Target
+    from lowlp.compiler.targets import Target
 
 _KIB = 1024
 
@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints both tables."""
-    from lowlp.targets import target, targets
+    from lowlp.compiler.targets import target, targets
 
     chosen = [target(chip) for chip in options.arch] if options.arch else list(targets())
     draw = _markdown if options.markdown else _plain

@@ -101,7 +101,7 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> No
 
 def _prepare(options: argparse.Namespace, folder: Path) -> int:
     from lowlp.benchmarks.preparing import MULTIPROCESSORS
-    from lowlp.compiler import check_arch
+    from lowlp.compiler.compilation import check_arch
     from lowlp.tuning.preparing import open_folder, prepare
 
     problems = _problems(options)
@@ -141,7 +141,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _measure_here(options: argparse.Namespace, table: Table, gpu: int) -> int:
     """Measures while it compiles, into a folder that is thrown away: the cache keeps the kernels."""
-    from lowlp.compiler import arch_of
+    from lowlp.compiler.compilation import arch_of
     from lowlp.tuning.measuring import measure
     from lowlp.tuning.preparing import open_folder, prepare
     from lowlp_runtime.device import multiprocessors
@@ -155,8 +155,8 @@ def _measure_here(options: argparse.Namespace, table: Table, gpu: int) -> int:
 
 def _problems(options: argparse.Namespace) -> list[Problem]:
     from lowlp.benchmarks.cases import GROUP_SIZE, KINDS, SHAPES, parse_kinds, parse_shapes
-    from lowlp.kernels.linear_schedules import CLASSES
-    from lowlp.kernels.linear_spec import LinearSpec
+    from lowlp.kernels.linear.choosing import CLASSES
+    from lowlp.kernels.linear.spec import LinearSpec
     from lowlp.tuning.preparing import Problem
 
     kinds = parse_kinds(options.types) if options.types else tuple(KINDS.values())

@@ -5,8 +5,8 @@ Elements of at most 8 bits are packed low bits first, in the order of their plac
 
 from __future__ import annotations
 
-from lowlp.dtypes import DType
-from lowlp.layouts import Layout
+from lowlp.layouts.register_layout import Layout
+from lowlp.numeric.dtypes import DType
 from lowlp_runtime.errors import LowlpValueError
 
 from .picture import FAINT, MARGIN, Box, Label, Line, Picture, shade

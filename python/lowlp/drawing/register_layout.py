@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from lowlp.layouts import Layout
+from lowlp.layouts.register_layout import Layout
 from lowlp_runtime.errors import LowlpValueError
 
 from .picture import FAINT, MARGIN, Box, Label, Picture, shade

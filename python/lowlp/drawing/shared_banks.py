@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from lowlp.dtypes import DType
-from lowlp.shared_layouts import SharedLayout
+from lowlp.layouts.shared_layout import SharedLayout
+from lowlp.numeric.dtypes import DType
 from lowlp_runtime.errors import LowlpValueError
 
 from .picture import FAINT, MARGIN, Box, Label, Picture, shade

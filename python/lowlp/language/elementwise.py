@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lowlp.dtypes import dtype as dtype_of
+from lowlp.numeric.dtypes import dtype as dtype_of
 
 from . import scalars
 from .scalars import Scalar, describe, is_number

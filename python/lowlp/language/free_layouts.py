@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from lowlp.layouts import Layout, column_local, column_spatial, local, spatial
+from lowlp.layouts.register_layout import Layout, column_local, column_spatial, local, spatial
 
 FREE_LAYOUT: Final = "lowlp.free_layout"
 """The attribute of an op whose result has a layout that nobody named."""

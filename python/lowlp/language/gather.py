@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lowlp._mlir import ir
-from lowlp.layouts import Layout
+from lowlp.layouts.register_layout import Layout
 
 from .free_layouts import Choice
 from .instructions import access, check_rank

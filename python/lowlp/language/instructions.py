@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType
-from lowlp.layouts import Layout
+from lowlp.layouts.register_layout import Layout
+from lowlp.numeric.dtypes import DType
 
 from .free_layouts import Choice, coalesced, fragments
 from .scalars import Scalar, as_index, describe, is_int

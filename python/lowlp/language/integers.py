@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lowlp._mlir import ir
-from lowlp.dtypes import dtype
+from lowlp.numeric.dtypes import dtype
 
 from .source import type_error, value_error
 from .tiles import INTEGER_DTYPES, Tile, as_tile, emit_tile, match_tiles, require_dtype

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, ParamSpec, TypeVar
 
 from lowlp._mlir import ir
-from lowlp.dtypes import dtype
 from lowlp.errors import LowlpError, LowlpTypeError, LowlpValueError
+from lowlp.numeric.dtypes import dtype
 
 from .grid import affine_map, grid_extents
 from .parameters import Parameter, named_parameters
@@ -114,7 +114,7 @@ class Kernel:
         """Compiles the kernel where that is needed, and launches it: see `lowlp.compiler.launch`."""
         if is_tracing():
             raise type_error(f"kernel `{self.name}` cannot be called in a kernel; call a plain function instead")
-        return importlib.import_module("lowlp.compiler").launch(self, args, **options)
+        return importlib.import_module("lowlp.compiler.compilation").launch(self, args, **options)
 
     def __repr__(self) -> str:
         return f"<lowlp kernel {self.name}({', '.join(parameter.name for parameter in self.parameters)})>"

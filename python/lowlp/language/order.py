@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType
 from lowlp.errors import LowlpError
+from lowlp.numeric.dtypes import DType
 
 from .grid import Extent, affine_map
 from .instructions import view_global

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from lowlp._layout import Placement, ScalarFormat, code_format_name
 from lowlp._mlir import ir
-from lowlp.dtypes import DType
 from lowlp.errors import LowlpValueError
-from lowlp.layouts import Layout
-from lowlp.packing import placement_named
+from lowlp.layouts.register_layout import Layout
+from lowlp.numeric.dtypes import DType
+from lowlp.weights.packing import placement_named
 
 from .free_layouts import Choice, packed_units
 from .instructions import _extents

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lowlp.dtypes import DType, dtype, named_dtype
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.numeric.dtypes import DType, dtype, named_dtype
 
 Kind = Literal["pointer", "integer", "float"]
 

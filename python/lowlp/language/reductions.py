@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType
 from lowlp.errors import LowlpError
-from lowlp.layouts import Layout
+from lowlp.layouts.register_layout import Layout
+from lowlp.numeric.dtypes import DType
 
 from .free_layouts import Choice
 from .scalars import describe, is_int

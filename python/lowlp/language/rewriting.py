@@ -23,7 +23,7 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lowlp.kernel_cache import Once
+from lowlp.compiler.kernel_cache import Once
 
 from . import control_flow
 from .source import KernelValueError, Place

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType
 from lowlp.errors import LowlpError
-from lowlp.layouts import Layout
-from lowlp.shared_layouts import SharedLayout, shared_layout
+from lowlp.layouts.register_layout import Layout
+from lowlp.layouts.shared_layout import SharedLayout, shared_layout
+from lowlp.numeric.dtypes import DType
 
 from .free_layouts import Choice, coalesced
 from .scalars import Scalar, as_index, describe, is_int

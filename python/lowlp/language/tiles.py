@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType, dtype, named_dtype
 from lowlp.errors import LowlpError
-from lowlp.layouts import Layout, layout
+from lowlp.layouts.register_layout import Layout, layout
+from lowlp.numeric.dtypes import DType, dtype, named_dtype
 
 from .free_layouts import FREE_LAYOUT, Choice, coalesced
 from .scalars import Scalar, describe, is_int, is_number

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from lowlp._mlir import ir
-from lowlp.dtypes import dtype
-from lowlp.layouts import local, spatial
+from lowlp.layouts.register_layout import local, spatial
+from lowlp.numeric.dtypes import dtype
 
 from .scalars import Scalar, as_index, is_int
 from .source import type_error, value_error

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowlp._mlir import ir
-from lowlp.dtypes import DType
-from lowlp.layouts import Layout
+from lowlp.layouts.register_layout import Layout
+from lowlp.numeric.dtypes import DType
 
 from .instructions import sum_dtype
 from .scalars import Scalar, describe, is_int

@@ -14,7 +14,7 @@ from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.module import cubin_runs_on
 from lowlp_runtime.whole_file import write_whole
 
-from ..prepared_folder import INDEX, load_index
+from .prepared_folder import INDEX, load_index
 
 FORMAT: Final = 1
 SPILLS: Final = "it spills"

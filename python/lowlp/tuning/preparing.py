@@ -12,20 +12,21 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
+from lowlp.compiler.compilation import compile
+from lowlp.compiler.compilation.kernel_cache import compiler_version
+from lowlp.kernels.linear.choosing import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
+from lowlp.kernels.linear.estimates import estimated_us
+from lowlp.kernels.linear.fitting import device_like
+from lowlp.kernels.linear.operands import NUMPY_TYPES
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.ops.linear_kernels import last_arguments, notes_of
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError, LowlpValueError
 
-from ..compiler import compile
-from ..kernel_cache import compiler_version
-from ..kernels.linear import linear_kernel
-from ..kernels.linear_estimates import estimated_us
-from ..kernels.linear_fit import device_like
-from ..kernels.linear_operands import NUMPY_TYPES
-from ..kernels.linear_schedules import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
-from ..kernels.linear_spec import LinearSpec, Schedule
-from ..linear_kernels import last_arguments, notes_of
-from ..prepared_folder import INDEX
 from .prepared import SPILLS, Candidate, Kernel, PreparedCandidates, PreparedProblem
+from .prepared_folder import INDEX
 
 # What follows the room for stages, and so is no part of a division of the work.
 _NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
@@ -33,7 +34,7 @@ _NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
 
 @dataclass(frozen=True)
 class Problem:
-    """One entry of a table: weights, and the largest M of a class (`linear_schedules.CLASSES`)."""
+    """One entry of a table: weights, and the largest M of a class (`choosing.CLASSES`)."""
 
     spec: LinearSpec
     m: int

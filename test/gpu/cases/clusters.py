@@ -12,7 +12,7 @@ import lowlp
 from cases.case import Case
 from cases.linears import linear_case
 from lowlp import language as ll
-from lowlp.kernels.linear_spec import Schedule
+from lowlp.kernels.linear.schedule import Schedule
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from linear_matrix import ERROR_LIMITS

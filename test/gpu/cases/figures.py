@@ -10,7 +10,7 @@ import numpy as np
 
 import lowlp
 from cases.case import EXAMPLES, Case
-from lowlp import compiler
+from lowlp.compiler import compilation
 
 
 def figures_2_and_8(arch: str) -> Iterator[Case]:
@@ -21,7 +21,7 @@ def figures_2_and_8(arch: str) -> Iterator[Case]:
     b = np.packbits(bits.astype(np.uint8).reshape(-1), bitorder="little")
     transform = (EXAMPLES / "transform_b.mlir").read_text()
     transformed = np.zeros(64 * 128 * 96, np.uint8)
-    compiler.compile_cpu(transform)(b, transformed)
+    compilation.compile_cpu(transform)(b, transformed)
     arguments = {"b": b, "transformed_b": np.zeros_like(transformed)}
     yield Case("transform_b", lowlp.compile(transform, arch), arguments, "transformed_b", transformed, 0.0)
 

@@ -15,11 +15,12 @@ import numpy as np
 import lowlp
 from cases.case import Case
 from lowlp.errors import PaddingWarning
-from lowlp.kernels.linear import linear_kernel
-from lowlp.kernels.linear_operands import host_operands, spec_for
-from lowlp.kernels.linear_schedules import schedule_for
-from lowlp.kernels.linear_spec import LinearSpec, Schedule
-from lowlp.linear_kernels import last_arguments
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.ops.linear_kernels import last_arguments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import linear_matrix as matrix

@@ -12,7 +12,7 @@ import numpy as np
 
 import lowlp
 from cases.case import EXAMPLES, Case
-from lowlp.targets import target
+from lowlp.compiler.targets import target
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import small_type_products as products

@@ -13,7 +13,7 @@ import numpy as np
 
 from cases.case import Case
 from cases.linears import linear_case
-from lowlp.kernels.linear_spec import Schedule
+from lowlp.kernels.linear.schedule import Schedule
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from linear_forms import GROUPS, Product, form_of, forms_of, weights, what_differs

@@ -10,7 +10,7 @@ import numpy as np
 
 import lowlp
 from cases.case import Case
-from lowlp.targets import target
+from lowlp.compiler.targets import target
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 

@@ -8,9 +8,8 @@ import importlib.util
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
+from lowlp.benchmarks.cases import WeightKind
 from lowlp_runtime.errors import LowlpValueError
-
-from ..cases import WeightKind
 
 
 class PeerProduct(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..cases import GROUP_SIZE, WeightKind
+from lowlp.benchmarks.cases import GROUP_SIZE, WeightKind
 
 _BITS = (1, 2, 4, 8)
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..cases import GROUP_SIZE, WeightKind
+from lowlp.benchmarks.cases import GROUP_SIZE, WeightKind
 
 
 class _Product:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..cases import WeightKind
+from lowlp.benchmarks.cases import WeightKind
 
 
 class _Product:

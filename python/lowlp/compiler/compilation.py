@@ -1,0 +1,459 @@
+"""From a block program to a kernel that runs: the one way through the compiler for Python.
+
+A program is a `Kernel` of the DSL, or text of the block dialect. The named pipelines of `lowlp-opt` do the work
+(`lowlp-to-ptx`, `lowlp-to-cpu`); this module only feeds them and reads back what they leave.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from lowlp import __version__
+from lowlp.errors import CompileError, LowlpTypeError, LowlpValueError, ProductWarning, from_mlir_error
+from lowlp_runtime.assemble import AssembledCubin, assemble_ptx
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.description import KernelDescription
+from lowlp_runtime.device import compute_capability, current_device
+from lowlp_runtime.launcher import Launcher, launcher_of
+
+from .description import read_kernels
+from .kernel_cache import Once, cached, kernel_key
+from .pipelines import failing_pass, stages_of
+
+if TYPE_CHECKING:
+    from lowlp._mlir import ir
+
+DEFAULT_ARCH = "sm_90a"
+LEVELS = ("block", "thread", "nvvm")
+_UNKNOWN_ARCH = re.compile("unknown architecture '.*")
+_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+
+
+class BlockProgram(Protocol):
+    """What can be compiled: the `Kernel` of the DSL."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+
+    def module(self) -> ir.Module:
+        """A fresh module with the kernel."""
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel for one GPU architecture.
+
+    Made by `lowlp.compile` and `lowlp.compile_linear`, or read by `lowlp.load`. Calling it launches it: see `__call__`.
+    """
+
+    binary: KernelBinary
+    arch: str
+
+    def __repr__(self) -> str:
+        return f"<lowlp compiled kernel {self.name} for {self.arch}>"
+
+    @property
+    def name(self) -> str:
+        """The entry point in the PTX."""
+        return self.binary.description.name
+
+    @property
+    def description(self) -> KernelDescription:
+        """Parameters, grid and block."""
+        return self.binary.description
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text. Raises `LowlpValueError` where a loaded kernel holds none."""
+        if self.arch not in self.binary.ptx:
+            raise LowlpValueError(f"ptx: kernel {self.name!r} holds no PTX for {self.arch}")
+        return self.binary.ptx[self.arch]
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code. Raises `LowlpValueError` where the kernel holds none (it was compiled without ptxas)."""
+        if self.arch not in self.binary.cubins:
+            raise LowlpValueError(f"cubin: kernel {self.name!r} holds no machine code for {self.arch}")
+        return self.binary.cubins[self.arch]
+
+    def ir(self, level: str) -> str:
+        """The program at `level`: 'block', 'thread' or 'nvvm', as MLIR text. Raises `LowlpValueError` for others."""
+        if not isinstance(level, str) or level not in self.binary.ir:
+            held = ", ".join(self.binary.ir) or "none"
+            raise LowlpValueError(f"level: kernel {self.name!r} holds no IR at level {level!r}; held: {held}")
+        return self.binary.ir[level]
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of registers that each thread keeps in local memory, as the assembler says; 0 where there is none."""
+        return self._of_assembler("spilled bytes per thread")
+
+    @property
+    def product_remarks(self) -> int:
+        """How often the assembler made products of warpgroups wait, or one after the other (`ProductWarning`)."""
+        return self._of_assembler("remarks on products")
+
+    def _of_assembler(self, fact: str) -> int:
+        facts = (note for note in self.description.notes.values() if isinstance(note, dict))
+        return sum(int(note.get(fact, 0)) for note in facts)
+
+    def report(self) -> str:
+        """What the kernel costs and what was decided, as lines of text."""
+        lines = [f"kernel {self.name} for {self.arch}"]
+        block = " x ".join(str(extent) for extent in self.description.block if extent > 1) or "1"
+        lines.append(f"  {'threads per block':<26} {block}")
+        for key, value in self.description.notes.items():
+            if isinstance(value, Mapping):
+                lines.append(f"  {key}")
+                lines.extend(f"    {name:<24} {fact}" for name, fact in value.items())
+            else:
+                lines.append(f"  {key:<26} {value}")
+        return "\n".join(lines)
+
+    @property
+    def launcher(self) -> Launcher:
+        """What launches it; one for all kernels of equal content."""
+        return launcher_of(self.binary)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the kernel to one file, which `lowlp.load` and `lowlp_runtime` read, the latter without a compiler.
+
+        Raises `LowlpTypeError` for what is no path, and `LowlpOSError` (an `OSError`) where it cannot be written.
+        """
+        self.binary.save(path)
+
+    def __call__(self, *arguments: object, stream: object = None, **named: object) -> None:
+        """Launches the kernel on a GPU; arguments by position or by name, as `lowlp_runtime.launch` takes them."""
+        if arguments and named:
+            raise LowlpTypeError("arguments: give all by position or all by name")
+        self.launcher(named or arguments, stream)
+
+
+def check_arch(arch: object, argument: str = "target") -> str:
+    """`arch` if it is spelled as an architecture; the compiler then knows it or not.
+
+    Raises `LowlpTypeError` and `LowlpValueError`, which name `argument`.
+    """
+    if not isinstance(arch, str):
+        raise LowlpTypeError(f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}")
+    if not _ARCH.fullmatch(arch):
+        raise LowlpValueError(f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}")
+    return arch
+
+
+def check_opt_level(opt_level: object) -> None:
+    """Raises `LowlpValueError` unless it is a level of optimisation."""
+    if not isinstance(opt_level, int) or isinstance(opt_level, bool) or opt_level not in (0, 1, 2, 3):
+        raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
+
+
+def open_program(program: BlockProgram | str) -> ir.Module:
+    """A fresh module of `program`, in a context of its own when it is text."""
+    if not isinstance(program, str):
+        if not callable(getattr(program, "module", None)):
+            wanted = "a kernel of the DSL or text of the block dialect"
+            raise LowlpTypeError(f"program: expected {wanted}, got {type(program).__name__}")
+        return program.module()
+    _refuse_path(program)
+    from lowlp._mlir import ir
+
+    try:
+        program.encode()
+    except UnicodeEncodeError as error:
+        raise LowlpValueError(f"program: cannot be encoded as UTF-8: {error.reason} at {error.start}") from None
+    with ir.Context() as context:
+        try:
+            return ir.Module.parse(program, context)
+        except ir.MLIRError as error:
+            raise from_mlir_error(error, "parsing the program", source=program) from error
+
+
+def _refuse_path(text: str) -> None:
+    if text.strip() and "\n" not in text and text.endswith((".mlir", ".py", ".lowlp")):
+        way = "lowlp.load(path)" if text.endswith(".lowlp") else "pathlib.Path(path).read_text()"
+        way = "the kernel that it defines" if text.endswith(".py") else way
+        raise LowlpValueError(f"program: expected a kernel or its text, got the name of a file, {text!r}; use {way}")
+
+
+def run_pipeline(module: ir.Module, pipeline: str) -> None:
+    """Runs a named pipeline, such as `lowlp-to-ptx{arch=sm_90a}`, on the module, in place.
+
+    Raises `CompileError`, which carries the diagnostics and the program, so that both can be had again.
+    """
+    from lowlp._mlir import ir
+    from lowlp._mlir.passmanager import PassManager
+
+    source = module.operation.get_asm(enable_debug_info=True)
+    try:
+        PassManager.parse(f"builtin.module({pipeline})", module.context).run(module.operation)
+    except ir.MLIRError as error:
+        refused_by = failing_pass(source, pipeline, module.context) or pipeline.partition("{")[0]
+        raise from_mlir_error(error, "compiling", source, pipeline, refused_by) from error
+
+
+def read_ptx(module: ir.Module) -> str:
+    """The PTX in the `gpu.binary` that `lowlp-to-ptx` left."""
+    from lowlp._mlir.dialects import gpu
+
+    for operation in module.body.operations:
+        if isinstance(operation, gpu.BinaryOp):
+            (entry,) = list(operation.objects)
+            return bytes(gpu.ObjectAttr(entry).object).decode()
+    raise LowlpValueError("program: expected one kernel, found none")
+
+
+def compile(  # noqa: A001
+    program: BlockProgram | str,
+    target: str = DEFAULT_ARCH,
+    *,
+    opt_level: int = 3,
+    assemble: bool = True,
+    assembler: str | None = None,
+    notes: Mapping[str, object] | None = None,
+    cache: bool = True,
+) -> CompiledKernel:
+    """Compiles a block program for a GPU, or finds the kernel that an earlier call with the same arguments made.
+
+    program    a kernel of the DSL, or text of the block dialect with one kernel
+    target     the architecture, 'sm_90a' for example
+    opt_level  0 to 3, of LLVM's optimiser; at 0 the passes that make programs faster are left out too
+    assemble   also make machine code
+    assembler  what makes it: 'ptxas', 'nvjitlink' or 'driver'; None: what LOWLP_ASSEMBLER names, or the first that is
+               there (see `lowlp_runtime.assemble`)
+    notes      JSON that is kept with the kernel
+    cache      False: compile anew, and keep nothing; see `lowlp_runtime.cache` for where kernels are kept
+
+    Raises `CompileError` with the user's source line where the program is wrong, `LowlpValueError` for an argument,
+    `AssembleError` from the assembler. Gives a `ProductWarning` where it makes products of warpgroups wait.
+    """
+    arch = check_arch(target)
+    check_opt_level(opt_level)
+    source = open_program(program)
+    build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes or {})
+    if not cache:
+        return CompiledKernel(build(), arch)
+    text = source.operation.get_asm(enable_debug_info=False)
+    key = kernel_key(text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes)
+    return CompiledKernel(cached(key, build), arch)
+
+
+def _build(
+    source: ir.Module, arch: str, opt_level: int, assemble: bool, assembler: str | None, notes: Mapping[str, object]
+) -> KernelBinary:
+    texts = {"block": str(source)}
+    module = source.operation.clone()
+    ends = (*LEVELS[1:], "ptx")
+    pipelines = [f"lowlp-to-{end}{{arch={arch} opt-level={opt_level}}}" for end in ends]
+    for end, pipeline, stage in zip(ends, pipelines, stages_of(pipelines, module.context), strict=True):
+        _run_stage(module, stage, pipeline, source)
+        if end != "ptx":
+            texts[end] = str(module)
+    ptx = read_ptx(module)
+    description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes))
+    if not assemble:
+        return KernelBinary(description, {arch: ptx}, {}, texts)
+    assembled = assemble_ptx(ptx, arch, assembler=assembler)
+    # Among the notes, so that a saved kernel tells them too.
+    for remark in assembled.product_remarks:
+        warnings.warn(f"kernel {description.name}: {assembled.assembler}: {remark}", ProductWarning, stacklevel=2)
+    resources = _resources(assembled, description)
+    description = replace(description, notes={**description.notes, f"{assembled.assembler} {arch}": resources})
+    return KernelBinary(description, {arch: ptx}, {arch: assembled.cubin}, texts)
+
+
+def _run_stage(module: ir.Module, stage: str, pipeline: str, source: ir.Module) -> None:
+    """Runs a stage of `pipeline` on what the stages before it made of `source`, in place; errors are of the whole."""
+    from lowlp._mlir import ir
+    from lowlp._mlir.passmanager import PassManager
+
+    try:
+        PassManager.parse(f"builtin.module({stage})", module.context).run(module.operation)
+    except ir.MLIRError:
+        try:
+            run_pipeline(source.operation.clone(), pipeline)
+        except CompileError as error:
+            raise _target_error(error) or error from None
+        raise
+
+
+def _target_error(error: CompileError) -> LowlpValueError | None:
+    """What the compiler says of `target`, without the place in the program, which is not at fault; or None."""
+    found = next(filter(None, map(_UNKNOWN_ARCH.search, error.diagnostics)), None)
+    return LowlpValueError(f"target: {found[0]}") if found else None
+
+
+def _resources(assembled: AssembledCubin, description: KernelDescription) -> dict[str, int]:
+    return {
+        "registers per thread": assembled.registers,
+        "spilled bytes per thread": assembled.spill_bytes,
+        "shared bytes per block": assembled.shared_bytes + description.shared_bytes,
+        **({"remarks on products": len(assembled.product_remarks)} if assembled.product_remarks else {}),
+    }
+
+
+def _only_kernel(kernels: Sequence[KernelDescription]) -> KernelDescription:
+    if len(kernels) != 1:
+        names = ", ".join(kernel.name for kernel in kernels) or "none"
+        raise LowlpValueError(f"program: expected one kernel, found {len(kernels)} ({names})")
+    return kernels[0]
+
+
+def load(path: str | os.PathLike[str]) -> CompiledKernel:
+    """The kernel saved at `path`.
+
+    Raises `KernelFileError` for a file that is damaged, of another version or no saved kernel, `LowlpOSError` (an
+    `OSError`, and `FileNotFoundError` where that is the reason) where it cannot be read, `LowlpTypeError` for what is
+    no path.
+    """
+    binary = KernelBinary.load(path)
+    arch = next(iter([*binary.cubins, *binary.ptx]))
+    return CompiledKernel(binary, arch)
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """A kernel compiled for the CPU target: the thread-level program that would become PTX, run and checked here."""
+
+    description: KernelDescription
+    program: Any = field(repr=False)
+
+    def __call__(
+        self,
+        *arguments: object,
+        seed: int = 0,
+        workers: int = 0,
+        checks: bool | str = True,
+        undefined: Collection[str] = (),
+        sites: bool = False,
+        **named: object,
+    ) -> dict[str, Any]:
+        """Runs the kernel on numpy arrays and numbers, and returns what it counted.
+
+        seed       orders blocks and threads; a correct program gives the same result for all
+        workers    operating-system threads; 0: one for each core
+        checks     'bounds' of accesses, as False; with them 'races' or 'uninitialised' reads; or 'all', as True
+        undefined  names of the arrays whose contents mean nothing before the kernel has written them
+        sites      also count by op, at some cost: the item 'sites' is a list of dictionaries with the op's 'site', the
+                   'accesses' of threads, their 'bytes', the 'requests' of warps that they make up, the 'sectors' of 32
+                   bytes that these touch in arrays, and the 'extra_passes' that bank conflicts cost in shared memory
+
+        Raises `CpuTargetError` with op, source line, block and thread where the program does what a GPU forbids.
+        """
+        from .cpu_launch import run
+
+        return run(
+            self.description,
+            self.program,
+            arguments,
+            named,
+            seed=seed,
+            workers=workers,
+            checks=checks,
+            undefined=undefined,
+            sites=sites,
+        )
+
+
+def compile_cpu(
+    program: BlockProgram | str,
+    target: str = DEFAULT_ARCH,
+    *,
+    opt_level: int = 2,
+    notes: Mapping[str, object] | None = None,
+) -> CpuKernel:
+    """Compiles a block program for the CPU target; errors as for `compile`.
+
+    target     the architecture whose thread program is run: without tensor copies, for example, where it has none
+    opt_level  0 to 3, of LLVM's optimiser; at 0 the passes that make programs faster are left out too
+    """
+    from lowlp._mlir._mlir_libs import _compiler
+
+    arch = check_arch(target)
+    try:
+        run_pipeline(module := open_program(program), f"lowlp-to-cpu{{arch={arch} opt-level={opt_level}}}")
+    except CompileError as error:
+        raise _target_error(error) or error from None
+    description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
+    return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
+
+
+_compiled = Once()
+
+
+def is_host_array(value: object) -> bool:
+    """True for numpy arrays, which run on the CPU target."""
+    return isinstance(value, np.ndarray)
+
+
+def launch(
+    program: Any,
+    arguments: Sequence[object],
+    *,
+    stream: object = None,
+    seed: int = 0,
+    checks: bool | str = True,
+    undefined: Collection[str] = (),
+    sites: bool = False,
+) -> dict[str, Any] | None:
+    """Runs a kernel of the DSL where its arrays are: numpy's on the CPU target, CUDA arrays on their GPU.
+
+    `seed`, `checks`, `undefined` and `sites` are the CPU target's: see `CpuKernel.__call__`.
+
+    Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
+    """
+    _check_count(program, arguments)
+    for parameter, value in zip(program.parameters, arguments, strict=True):
+        if parameter.kind != "pointer" and not isinstance(value, int | float | np.number):
+            raise LowlpTypeError(f"{parameter.name}: expected a number, got {type(value).__name__}")
+    arrays = [value for value in arguments if not isinstance(value, int | float | np.number)]
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise LowlpValueError(f"seed: expected an int in 0..2**64 - 1, got {seed!r:.40}")
+    host = [is_host_array(value) for value in arrays]
+    if any(host) and not all(host):
+        other = type(arrays[host.index(False)]).__name__
+        raise LowlpTypeError(
+            f"arguments: arrays must be all of numpy or all on a GPU in one launch, got numpy arrays and {other}"
+        )
+    if all(host) and host:
+        # With locations, which errors of the CPU target name.
+        text = program.module().operation.get_asm(enable_debug_info=True)
+        key = hashlib.sha256(text.encode()).hexdigest()
+        kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
+        counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
+        return counters
+    arch = current_arch()
+    compiled = _compiled.get((program.trace_key(), arch), functools.partial(compile, program, arch))
+    compiled(*arguments, stream=stream)
+    return None
+
+
+def _check_count(program: Any, arguments: Sequence[object]) -> None:
+    names = [parameter.name for parameter in program.parameters]
+    if len(arguments) != len(names):
+        signature = f"{program.name}({', '.join(names)})"
+        raise LowlpTypeError(f"arguments of {signature}: expected {len(names)}, got {len(arguments)}")
+
+
+def current_arch() -> str:
+    """The architecture of the current CUDA device. Raises `DeviceError` where there is none."""
+    return arch_of(current_device())
+
+
+def arch_of(ordinal: int) -> str:
+    """The architecture of a CUDA device. Raises `DeviceError`, or `LowlpValueError` where it is not there."""
+    major, minor = compute_capability(ordinal)
+    suffix = "a" if major in (9, 10, 12) else ""
+    return f"sm_{major}{minor}{suffix}"

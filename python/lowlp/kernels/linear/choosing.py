@@ -1,0 +1,316 @@
+"""Which schedule a kernel for `linear` takes.
+
+`candidates` are the schedules that fit a GPU (`fitting`), `estimated_us` says what each would take
+(`estimates`), and `schedule_for` chooses: what was measured for the nearest shape (`measured`), else
+the best by estimate.
+
+All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
+differ: so a row's sums are added in one order, whatever the other rows are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from lowlp.compiler.compilation.targets import target
+from lowlp.kernels.stream_k import tiles_of
+from lowlp.schedules.measured import Entry, Table, nearest, tables
+
+from .estimates import estimated_us
+from .fitting import H200, Device, device_like, ending_numbers, fits, fitted
+from .schedule import ROW_TILES, WARPS, Schedule
+from .spec import LinearSpec
+from .streaming import can_stream
+from .warpgroups import can_go_wide
+
+CLASSES: Final = (16, 32, 64, 128, 256, 1024)
+"""The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
+
+ANY_ROWS: Final = (1 << 31) - 1
+"""For kernels that are compiled for any m."""
+_CLEARLY: Final = 0.9
+"""An estimate less than this part of another is believed."""
+_FEW: Final = 16
+"""Up to so many rows, columns follow M and nothing else does."""
+_COLUMNS: Final = (8, 16, 32, 64, 128)
+"""Of a product; blocks of many rows take several side by side, or several one after the other."""
+_STREAMED_COLUMNS: Final = 32
+"""The most columns of a tile without warpgroups."""
+_LEAST_FILLED: Final = 0.45
+"""Of the blocks that could be resident, where each has a tile of its own."""
+_SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
+"""Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster. Larger ones do not find
+SMs enough (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
+_SLICES: Final = (1, 2, 4, 8, 16)
+
+
+def class_of(m: int) -> int:
+    """The class that m rows fall into."""
+    return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
+
+
+def schedule_for(
+    spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant: bool = False, gpu: str = ""
+) -> Schedule:
+    """The schedule for m rows of x on an architecture.
+
+    batch_invariant  one division of the work for all m, in which no tile is shared: a row's sums are always added in
+                     the order that they have alone
+    gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
+
+    Raises `LowlpValueError` for tables of LOWLP_TUNED that are none.
+    """
+    rows = _FEW if batch_invariant else class_of(m)
+    found = _measured(spec, rows, arch, gpu, tables()) or _best(spec, rows, arch)
+    if not found:
+        return _plain(spec, m)
+    if batch_invariant:
+        found = dataclasses.replace(found, share_tiles=False)
+    if rows == CLASSES[-1]:
+        found = _sharing_for(spec, found, m, arch)
+    return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, arch)
+
+
+def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Schedule:
+    """Of the last class, whose m are many: the division, or the one with shared tiles where that is clearly better by
+    estimate. A tile for each block or cluster may leave much of a wave idle, which shared tiles fill for every m."""
+    shared = dataclasses.replace(division, share_tiles=True, cluster=1)
+    device = device_like(arch)
+    if not division.warpgroups or shared == division or m == CLASSES[-1]:
+        # What was measured was so with this many rows.
+        return division
+    if m == ANY_ROWS:
+        return shared
+    us = [estimated_us(spec, fitted(spec, form, device), m, device) for form in (division, shared)]
+    return shared if us[1] < _CLEARLY * us[0] else division
+
+
+def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a") -> Schedule:
+    """A division of the work with the columns that m rows need, and as many stages as fit."""
+    widest = division.columns if division.warpgroups else _STREAMED_COLUMNS
+    columns = next((columns for columns in _COLUMNS if m <= columns), widest)
+    device = device_like(arch)
+    if columns < _FEW:
+        # As many blocks share the work as for more rows, so that sums are the same.
+        blocks = fitted(spec, dataclasses.replace(division, columns=_FEW), device).blocks_per_sm
+        division = dataclasses.replace(division, blocks_per_sm=blocks)
+    return fitted(spec, dataclasses.replace(division, columns=min(columns, widest)), device)
+
+
+def _plain(spec: LinearSpec, m: int) -> Schedule:
+    """Of a kernel without stages: as few columns as hold m rows, and as many warps as have units."""
+    units = -(-spec.columns_of_y // spec.rows_of_unit)
+    columns = next((columns for columns in (8, 16) if m <= columns), 32)
+    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= units))
+
+
+def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
+    """The schedules for up to `rows` rows of x, a number of `CLASSES`, that fit the architecture."""
+    device = device_like(arch)
+    drafts = _streamed(spec, rows, device)
+    if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
+        drafts = itertools.chain(drafts, _wide(spec, rows), _wide_by_units(spec, rows))
+    for draft in drafts:
+        is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
+        if draft.warpgroups:
+            # Tiles are shared only where blocks with one each would not do.
+            alone = dataclasses.replace(draft, share_tiles=False)
+            if fills(spec, alone, rows, device.multiprocessors) != draft.has_tile_each:
+                continue
+        if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and fits(spec, draft, device):
+            yield fitted(spec, draft, device)
+
+
+def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
+    """Divisions into tiles that are each one block's, all resident at once; and into tiles that blocks share."""
+    columns = min(rows, _STREAMED_COLUMNS)
+    unit_rows = spec.products * max(16, spec.rows_of_unit)
+    for blocks_per_sm in (1, 2, 3):
+        # As few rows as leave no tile for a second wave.
+        resident = device.multiprocessors * blocks_per_sm
+        tile_rows = -(-spec.n // (resident * unit_rows)) * unit_rows
+        if -(-spec.n // tile_rows) < _LEAST_FILLED * resident and (tile_rows > unit_rows or blocks_per_sm > 1):
+            continue
+        for warps, slices, units, steps in itertools.product(WARPS, _SLICES, (1, 2), (1, 2)):
+            row_tiles = tile_rows // (16 * warps)
+            divides = row_tiles in ROW_TILES and row_tiles * 16 * warps == tile_rows
+            if divides and warps * slices >= 4 and warps * slices * blocks_per_sm <= 16:
+                whole = Schedule(
+                    columns=columns,
+                    warps=warps,
+                    stages=2,
+                    row_tiles=row_tiles,
+                    slices=slices,
+                    units=units,
+                    steps=steps,
+                    blocks_per_sm=blocks_per_sm,
+                    share_tiles=False,
+                )
+                if columns > _FEW and not fits(spec, whole, device):
+                    # Two warps for each scheduler have the registers of three.
+                    whole = dataclasses.replace(whole, producer=False)
+                yield whole
+    divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), (1, 2), (1, 2, 3))
+    for warps, row_tiles, slices, units, blocks_per_sm in divisions:
+        if warps * slices >= 4 and 8 <= warps * slices * blocks_per_sm <= 16:
+            yield Schedule(
+                columns=columns,
+                warps=warps,
+                stages=2,
+                row_tiles=row_tiles * spec.products,
+                slices=slices,
+                units=units,
+                blocks_per_sm=blocks_per_sm,
+            )
+
+
+def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
+    """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
+    if rows < 128:
+        columns_of_block, forms = [(rows, 1)], itertools.product((2, 4, 8), (True, False), (1, 2))
+    else:
+        columns_of_block = [(64, 1), (128, 1), (128, 2)]
+        if ending_numbers(spec):
+            columns_of_block += [(64, 2), (64, 4)]
+        forms = itertools.product((1, 2, 4, 8), (True,), (1,))
+    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block, _SHARINGS)
+    for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles), sharing in divisions:
+        share_tiles, cluster = sharing
+        if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
+            # Nothing multiplies while one alone decodes; that is worth it only for tiles of few sums.
+            continue
+        is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
+        if rows < 128 and steps == 8 and not is_small:
+            # The assembler spills registers of so much straight code.
+            continue
+        yield Schedule(
+            columns=columns,
+            stages=2,
+            warpgroups=warpgroups,
+            row_tiles=row_tiles * spec.products,
+            steps=steps,
+            scales_on=scales_on,
+            producer=producer,
+            blocks_per_sm=blocks,
+            column_tiles=column_tiles,
+            share_tiles=share_tiles,
+            cluster=cluster,
+        )
+
+
+def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
+    """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
+    if spec.rows_of_unit < 64 or rows > 64:
+        return
+    # The sums of 64 columns leave no room for a second tile of them, nor for what copies need.
+    forms = (("sums", True), ("sums", False), ("weights", True)) if rows == 32 else (("weights", True),)
+    for steps, (scales_on, producer), share_tiles in itertools.product((2, 4), forms, (True, False)):
+        yield Schedule(
+            columns=rows,
+            stages=2,
+            warpgroups=2,
+            row_tiles=4 * spec.products,
+            steps=steps,
+            scales_on=scales_on,
+            producer=producer,
+            share_tiles=share_tiles,
+            under_way=1 if scales_on == "sums" else 2,
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
+    """The candidate that is best by estimate; None where there is none. Small and full numbers of rows count alike."""
+    shapes, device = (1, rows) if rows == _FEW else (rows,), device_like(arch)
+
+    def cost(schedule: Schedule) -> float:
+        return sum(estimated_us(spec, schedule, m, device) for m in shapes)
+
+    return min(candidates(spec, rows, arch), key=cost, default=None)
+
+
+# --- what was measured ------------------------------------------------------------------------------------------------
+
+
+def kind_of(spec: LinearSpec) -> str:
+    """What a measurement is valid for beside the shape: the type of weights, or its bits of a table, and the group."""
+    correction = "z" if spec.corrector else ""
+    return f"{spec.weight}{correction} g{spec.group_size if spec.groups > 1 else 0} {spec.activation}"
+
+
+def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int = H200.multiprocessors) -> bool:
+    """Whether the tiles that are each one block's, or one cluster's, come to about one block for each that could be
+    resident; or to several for each, in the class of most rows, whose blocks are long."""
+    resident = multiprocessors * schedule.blocks_per_sm
+    if not schedule.has_tile_each:
+        return True
+    most = math.inf if rows >= CLASSES[-1] and schedule.warpgroups else resident
+    return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
+
+
+def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
+    """The schedule of an entry of a table, if it is of use for such weights."""
+    schedule = _for_products(spec, entry.schedule, entry.m, entry.arch)
+    return (
+        schedule
+        if schedule and schedule.stage_k * schedule.cluster <= spec.k and fills(spec, schedule, entry.m)
+        else None
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[Table, ...]) -> Schedule | None:
+    """The schedule of the nearest shape that was measured for such weights; None where none is near."""
+    near = nearest(among, kind_of(spec), spec.n, spec.k, rows, arch, gpu)
+    return next((schedule for entry in near if (schedule := _of_entry(spec, entry))), None)
+
+
+def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
+    """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
+    others where it fits these."""
+    for entry in itertools.chain.from_iterable(table.entries for table in tables()):
+        if (entry.n, entry.k, entry.m, entry.arch) != (spec.n, spec.k, rows, arch):
+            continue
+        if schedule := _of_entry(spec, entry):
+            division = for_rows(spec, schedule, rows, arch)
+            if entry.kind == kind_of(spec) or fits(spec, division, device_like(arch)):
+                yield division
+
+
+def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) -> Schedule | None:
+    """What was measured for one product without an epilogue and up to `rows` rows of x, if there is a program. Gate and
+    up may need as many rows each as one product had; then, and where finishing a tile takes registers, tiles are
+    narrower, stages as long, or half as long, with a producer or without, as it fits."""
+
+    def has_program(schedule: Schedule) -> bool:
+        return (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
+
+    def is_possible(schedule: Schedule) -> bool:
+        return has_program(schedule) and fits(spec, for_rows(spec, schedule, rows, arch), device_like(arch))
+
+    ends_at_once = measured.warpgroups and ending_numbers(spec) > spec.products - 1
+    if has_program(measured) and (not ends_at_once or is_possible(measured)):
+        return measured
+    if spec.products == 1 and not ends_at_once:
+        return None
+    columns, tiles = measured.columns, measured.column_tiles
+    widths = [(columns, tiles), (columns, 1), *([(64, 2 * tiles), (64, tiles)] if columns == 128 else [])]
+    choices = itertools.product(
+        sorted({measured.row_tiles, spec.products * measured.row_tiles}),
+        widths,
+        (measured.producer, False),
+        (measured.steps, measured.steps // 2),
+    )
+    for row_tiles, (columns, tiles), producer, steps in choices:
+        if steps and row_tiles in ROW_TILES:
+            other = dataclasses.replace(
+                measured, row_tiles=row_tiles, columns=columns, column_tiles=tiles, steps=steps, producer=producer
+            )
+            if is_possible(other):
+                return other
+    return None

@@ -1,0 +1,123 @@
+"""What a kernel for `linear` takes on a GPU, in us, by coefficients that fit what an H200 took."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from lowlp.kernels.stream_k import blocks_for, shared_tiles, tiles_of
+from lowlp.numeric.dtypes import dtype
+
+from .fitting import H200, Device, stage_bytes, weight_bytes
+from .schedule import Schedule
+from .spec import LinearSpec
+from .warpgroups import tiles_of_warp
+
+# Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
+_DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
+
+# What it takes longer to begin where the producer is a warpgroup that gives its registers away.
+_GIVING_US: Final = 0.4
+# What the blocks of a cluster take to exchange their sums.
+_EXCHANGE_US: Final = 1.5
+
+
+def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
+    """What the kernel would take, in microseconds, from cold caches."""
+    if schedule.warpgroups:
+        return (_estimated_wide_us if m <= 64 else _estimated_us_of_many)(spec, schedule, m, device)
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // schedule.stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    blocks_of_sm = math.ceil(blocks / device.multiprocessors)
+    at_once = min(schedule.blocks_per_sm, blocks_of_sm)
+    stages = math.ceil(tiles * stages_of_tile / blocks) * math.ceil(blocks_of_sm / at_once)
+
+    memory = weight_bytes(spec) / device.bytes_per_us
+    # Further tiles of columns find weights in L2, but decode them anew.
+    again = 1 + 0.5 * (-(-m // schedule.columns) - 1)
+
+    # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, and with sums.
+    sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
+    decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
+    fragment = 7.7 * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    scaled = schedule.row_tiles * schedule.columns / 2 * max(1, schedule.units * schedule.steps // 2)
+    cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + 0.7 * scaled
+    warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
+    compute = stages * max(warps_of_quarter * cycles, 200 + 1.6 * cycles) / device.cycles_per_us
+
+    are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
+    # They overlap the better, the more one of them outweighs the other.
+    both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
+    beginning = device.launch_us + (_GIVING_US if device.exchanges_registers(schedule) else 0.0)
+    return beginning + again * both + (3.2 if are_shared else 0.0)
+
+
+def _has_offset(spec: LinearSpec) -> bool:
+    """Whether products with ones put sums right: what is stored of signed integers has an offset, but for one bit."""
+    if spec.corrector or spec.is_bipolar:
+        return True
+    is_signed = not spec.table and dtype(spec.weight).is_integer and not spec.weight.startswith("uint")
+    return is_signed and spec.bits > 1
+
+
+def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups for few rows of x: the tensor cores of an SM make products one after the other, and
+    wait while weights are decoded, and between stages. Where tiles are shared, each part of one is stored and read."""
+    tiles_of_columns = -(-m // schedule.columns)
+    tiles = -(-spec.n // schedule.rows) * tiles_of_columns
+    memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
+
+    decode = _DECODE[spec.bits] + (0.7 if spec.table else 0)
+    if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
+        # A word that warps share is rotated, for four registers of one tile.
+        decode += 0.25
+    extra = (4 if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else 4)
+    cycles = 0.36 * schedule.columns + 8.8 * decode + 5.7 + extra
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
+    stages = tiles * -(-spec.k // schedule.stage_k)
+    stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
+    products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
+    # A loop over the stages of one tile is shorter than one that also ends tiles.
+    compute = (products * cycles + (170 if schedule.has_tile_each else 295) * stages_of_sm) / device.cycles_per_us
+    ending = 0.0
+    if schedule.cluster > 1:
+        ending = _EXCHANGE_US
+    elif stages % blocks or tiles % blocks:
+        ending = 4.2 + 0.43 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
+    return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
+
+
+def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """Of a kernel by warpgroups for many rows of x, as an H200 took it (ADR 0020): stage by stage, products, and most
+    of the decoding, which is waited for at the end of each; then what shared tiles cost."""
+    rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
+    shared = 0
+    if schedule.has_tile_each:
+        stages = math.ceil(blocks / device.multiprocessors) * -(-stages_of_tile // schedule.cluster)
+    else:
+        shared = shared_tiles(tiles, blocks)
+        stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
+
+    products = rows * columns * stage_k / 2048
+    decode = _DECODE[spec.bits] + (0.7 if spec.table else 0) + (7.4 if schedule.scales_on == "weights" else 6.4)
+    beside = rows * stage_k / 200 * decode
+    if schedule.scales_on == "sums":
+        beside += rows * columns / 100 * -(-stage_k // spec.group_size)
+    if schedule.has_tile_each:
+        # Over several waves the clock falls.
+        cycles = (0.84 if blocks <= device.multiprocessors else 1.05) * products + 175 + 0.33 * beside
+    else:
+        cycles = 1.17 * products + 72 + 0.23 * beside
+    cycles = max(cycles, stage_bytes(spec, schedule) / 63)
+    compute = stages * cycles / device.cycles_per_us
+
+    memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
+    if schedule.has_tile_each:
+        exchange = _EXCHANGE_US if schedule.cluster > 1 else 0.0
+        return device.launch_us + 0.7 + max(compute, memory) + 0.06 * min(compute, memory) + exchange
+    ending = rows * columns / 47000
+    if shared:
+        ending += 4.0 + rows * columns / 22800 * max(1, blocks / shared)
+    return device.launch_us - 1.8 + max(compute, memory) + ending

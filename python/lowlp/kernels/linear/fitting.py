@@ -1,0 +1,183 @@
+"""What of a schedule fits an SM: shared memory, stages, registers."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Final
+
+from lowlp.compiler.compilation.targets import target
+from lowlp.language.control_flow import MAX_STAGES
+
+from .operands import NUMPY_TYPES
+from .schedule import Schedule
+from .spec import LinearSpec
+from .streaming import row_parts
+from .warpgroups import tiles_of_warp
+
+_MOST_PAIRED_BITS: Final = 6
+_MOST_COLUMNS_OF_PARTS: Final = 16
+"""The assembler spills x of more columns where a step takes rows in parts."""
+_STREAMED_STAGES: Final = 3
+"""Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
+_LARGE_RING_BYTES: Final = 160 * 1024
+_LONG_STREAM_BYTES: Final = 100e6
+
+
+@dataclass(frozen=True)
+class Device:
+    """What estimates know of a GPU: an H200 (its ceilings as measured by `lowlp bench`).
+
+    gives_registers  a producer can give its registers to other warps (PTX ISA, `setmaxnreg`)
+    """
+
+    multiprocessors: int = 132
+    bytes_per_us: float = 4.2e6
+    cycles_per_us: float = 1750.0
+    shared_bytes: int = 227 * 1024
+    launch_us: float = 5.7
+    gives_registers: bool = True
+
+    def exchanges_registers(self, schedule: Schedule) -> bool:
+        """Whether a schedule's producer gives its registers away here."""
+        return self.gives_registers and schedule.exchanges_registers
+
+
+H200: Final = Device()
+
+
+def device_like(arch: str) -> Device:
+    """An H200 with as much shared memory as the architecture has, and its instructions."""
+    described = target(arch)
+    return dataclasses.replace(
+        H200,
+        shared_bytes=described.max_shared_bytes_per_block,
+        # The compiler has both where it has either.
+        gives_registers=bool(described.instructions["wgmma.mma_async"]),
+    )
+
+
+def weight_bytes(spec: LinearSpec) -> float:
+    """Of the codes, and of scales and zero points as numbers of 16 bits."""
+    return spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * (2 if spec.corrector else 1)
+
+
+def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Bytes of shared memory that a stage takes: weights, x, scales, zero points."""
+    groups = -(-schedule.stage_k // spec.group_size)
+    if not schedule.warpgroups:
+        groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
+    weights = schedule.rows * schedule.stage_k * spec.bits // 8
+    x = schedule.columns_of_block * schedule.stage_k * 2
+    scales = groups * max(128 * schedule.row_tiles, schedule.rows * NUMPY_TYPES[spec.scale].itemsize)
+    return weights + x + scales * (2 if spec.corrector else 1)
+
+
+def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers."""
+    exchange = 0
+    if schedule.slices > 1:
+        exchange = schedule.rows // row_parts(spec, schedule) * schedule.columns * 4 * schedule.slices
+    if schedule.warpgroups:
+        element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
+        rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
+        exchange = rows_of_part * (schedule.columns // schedule.cluster * element + 8)
+        if schedule.cluster > 1:
+            # What the other blocks of a cluster store here lies apart.
+            exchange += schedule.rows * schedule.columns_of_block * 4 * (schedule.cluster - 1) // schedule.cluster
+    table = table_bytes(spec, schedule)
+    if table and not schedule.warpgroups:
+        # A stage more took up to 1 us longer with 8 columns, and saved 0.6 us at most with 16 (H200).
+        table = max(table, 48 * 1024)
+    return exchange + table + 2048
+
+
+def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """The most bytes of shared memory that `lowlp-vectorize-lookups` takes for the table of a tensor, in copies: of
+    pairs, 4 bytes for each two codes; or of entries; or the plain table."""
+    if spec.table != "tensor":
+        return 0
+    plain, copies = 2 << spec.bits, schedule.table_copies
+    pairs = 4 << 2 * spec.bits if spec.bits <= _MOST_PAIRED_BITS and schedule.table_form in ("auto", "pair") else 0
+    if copies:
+        return plain + max(pairs, plain) * copies
+    # Where it chooses, it takes no more than a power of two that 48 KiB hold.
+    return plain + min(32 * max(pairs, plain), 32 * 1024)
+
+
+def _stages_that_fit(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
+    """How many stages fit beside the other blocks of an SM."""
+    room = device.shared_bytes // schedule.blocks_per_sm - 1024 - other_bytes(spec, schedule)
+    return min(MAX_STAGES - 1, room // stage_bytes(spec, schedule))
+
+
+def _useful_stages(spec: LinearSpec, schedule: Schedule) -> int:
+    """The most stages that are of use: with few rows of x and many weights, fewer of large ones."""
+    if schedule.warpgroups:
+        return MAX_STAGES - 1
+    ring_bytes = _STREAMED_STAGES * stage_bytes(spec, schedule) * schedule.blocks_per_sm
+    is_large = ring_bytes > _LARGE_RING_BYTES and weight_bytes(spec) > _LONG_STREAM_BYTES
+    return _STREAMED_STAGES - is_large
+
+
+def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Schedule:
+    """The schedule with as many stages as fit and are of use, with fewer blocks on an SM where not even two do."""
+    for blocks in range(schedule.blocks_per_sm, 0, -1):
+        fewer = dataclasses.replace(schedule, blocks_per_sm=blocks)
+        stages = _stages_that_fit(spec, fewer, device)
+        if stages >= 2 or blocks == 1:
+            return dataclasses.replace(fewer, stages=max(2, min(stages, _useful_stages(spec, fewer))))
+    raise AssertionError("unreachable")
+
+
+def _registers(spec: LinearSpec, schedule: Schedule) -> int:
+    """An estimate of what a thread needs: sums of a tile and of a group, fragments, words."""
+    if schedule.warpgroups:
+        on_sums = schedule.scales_on == "sums"
+        sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if on_sums else 1)
+        if spec.table:
+            # Entries under way beside products: of large units and short products, or where both tiles of sums live.
+            large = spec.rows_of_unit > 16 and schedule.columns <= 64
+            sums += 60 if large else 26 if on_sums else 0
+        return 28 + sums + 8 * schedule.under_way + spec.bits + schedule.columns // 2 * ending_numbers(spec)
+    sums, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
+    tiles_of_part = schedule.row_tiles // parts
+    return (
+        24
+        + sums
+        + sums // parts
+        + schedule.columns * (1 if parts == 1 else schedule.units)
+        + tiles_of_part * (4 + spec.bits // 2)
+    )
+
+
+def ending_numbers(spec: LinearSpec) -> int:
+    """How many numbers beside each of its sums a thread needs to finish a tile, where it has them all at once."""
+    return (spec.products - 1) + bool(spec.residual) + {"gelu": 4, "gelu_tanh": 1}.get(spec.epilogue, 0)
+
+
+def _copies_rows(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether tensor copies can bring a stage's scales and zero points: 256 at once, or pieces of 128 bytes."""
+    sizes = [NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind]
+    rows = schedule.rows // spec.products
+    return schedule.warpgroups > 0 or rows <= 256 or all(rows * size % 128 == 0 for size in sizes)
+
+
+def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
+    """Whether an SM has registers and shared memory for the schedule, and tensor copies bring what its stages need."""
+    if not _copies_rows(spec, schedule):
+        return False
+    if device.exchanges_registers(schedule):
+        most = {256: 232, 384: 152, 512: 104}[schedule.threads]
+    else:
+        # Registers are given to four warps at a time.
+        threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
+        most = min(232, 64 * 1024 // threads)
+    least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
+    stages = _stages_that_fit(spec, schedule, device)
+    if row_parts(spec, schedule) > 1:
+        if schedule.columns > _MOST_COLUMNS_OF_PARTS:
+            return False
+        # Of fewer columns rows are taken in fewer parts, which need more room to exchange the sums of slices.
+        stages = min(stages, _stages_that_fit(spec, dataclasses.replace(schedule, columns=8), device))
+    return _registers(spec, schedule) <= most and stages >= least

@@ -1,0 +1,207 @@
+"""What the kernels for `linear` have in common: fragments, decoding, scaling, and what is done with the sums."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from lowlp import language as ll
+from lowlp.kernels.epilogues import applied
+from lowlp.layouts.register_layout.register_layout import Layout, layout, local, spatial
+from lowlp.numeric.dtypes import dtype
+from lowlp.weights.packing import padded_group, placement_name
+
+from .schedule import Schedule
+from .spec import LinearSpec, prescale
+
+UNIT_K = 64
+STEP_K = 16
+
+# The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
+X_FRAGMENT = layout("local(1, 2).spatial(8, 4).local(1, 2)")
+SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
+
+
+def parameters_of(spec: LinearSpec) -> dict[str, ll.Parameter]:
+    """The parameters that all kernels for `spec` begin with, by name, as `linear_kernel` says."""
+    constant = functools.partial(ll.pointer, constant=spec.dependent_launch)
+    stride = ll.integer(64, divisible_by=8 if spec.aligned else 1)
+    return {
+        "x": ll.pointer(spec.activation, align=16 if spec.aligned else None),
+        "weights": constant("uint32", align=16),
+        "scales": constant(_memory_type(spec.scale), align=16),
+        **({"correctors": constant(_memory_type(spec.corrector), align=16)} if spec.corrector else {}),
+        **({"table": constant(spec.activation), "table_unscale": ll.f32} if spec.table else {}),
+        **({"scale2": ll.f32} if spec.scale2 else {}),
+        **({"bias": ll.pointer(spec.bias)} if spec.bias else {}),
+        **({"residual": ll.pointer(spec.residual, align=16 if spec.aligned else None)} if spec.residual else {}),
+        "y": ll.pointer(spec.out),
+        "m": ll.i32,
+        "x_stride": stride,
+        **({"residual_stride": stride} if spec.residual else {}),
+    }
+
+
+def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
+    """The packed weights: the rows of each product behind those of the one before."""
+    return ll.view_packed(
+        weights,
+        shape=[spec.products * spec.packed_rows_of_product, spec.groups * padded_group(spec.group_size)],
+        dtype=spec.code_type,
+        placement=placement_name(spec.weight, spec.activation),
+    )
+
+
+def view_of_result(spec: LinearSpec, array: ll.Pointer, m: ll.Scalar, stride: ll.Scalar | int) -> Any:
+    """y^T, or the residual as that: rows of y, which are `stride` elements apart, are columns."""
+    return ll.view_global(array, shape=[spec.columns_of_y, m], strides=[1, stride])
+
+
+def streamed_views(
+    spec: LinearSpec,
+    x: ll.Pointer,
+    weights: ll.Pointer,
+    scales: ll.Pointer,
+    correctors: Any,
+    y: ll.Pointer,
+    m: ll.Scalar,
+    x_stride: ll.Scalar,
+) -> tuple[Any, Any, Any, Any, Any]:
+    """How kernels with stages see their parameters, whose groups are whole units: x as [units of K, M, 64], the packed
+    weights, scales and correctors as [groups, N], the scales in place of correctors that are not there, and y^T."""
+    x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
+    w_view = packed_view(spec, weights)
+    s_view = ll.view_global(scales, shape=[spec.groups, spec.n])
+    c_view = ll.view_global(correctors, shape=[spec.groups, spec.n]) if spec.corrector else s_view
+    return x_view, w_view, s_view, c_view, view_of_result(spec, y, m, spec.columns_of_y)
+
+
+def needs_sum_of_x(spec: LinearSpec) -> bool:
+    """Whether what the sums hold is put right with the sums of x."""
+    return bool(spec.corrector) or spec.is_bipolar
+
+
+def can_leave_parts(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether sums of shared tiles are in the range of results, where f16 is to hold them."""
+    fits = spec.out == "f16" and not spec.table and not spec.scale2 and prescale_of_codes(spec) == 1.0
+    return fits or schedule.parts_type == "f32"
+
+
+def prescale_of_codes(spec: LinearSpec) -> float:
+    """The power of two by which codes are multiplied, so that the activation type holds them."""
+    return 1.0 if spec.table else prescale(dtype(spec.weight), spec.activation)
+
+
+def added(
+    spec: LinearSpec,
+    acc: ll.Tile,
+    raw: ll.Tile,
+    sum_x: ll.Tile,
+    scale: ll.Tile,
+    corrector: ll.Tile | None,
+    table_unscale: ll.Scalar | None,
+) -> ll.Tile:
+    """The result `acc` with what a group adds to it: its raw products, its sums of x, and its scales and correctors as
+    f32. For one weight it rounds as `dequantize` does."""
+    factor = prescale_of_codes(spec)
+    if spec.table:
+        raw = raw * table_unscale
+    elif factor != 1.0:
+        raw = raw * (1.0 / factor)
+    if spec.is_bipolar:
+        raw = raw * 2.0 - sum_x * float((1 << spec.bits) - 1)
+    if corrector is not None and spec.offsets:
+        return acc + (scale * raw + corrector * sum_x)
+    if corrector is not None:
+        raw = raw - corrector * sum_x
+    return ll.fma(scale, raw, acc)
+
+
+def finished(
+    spec: LinearSpec,
+    sums: tuple[ll.Tile, ...],
+    scale2: ll.Scalar | None,
+    bias: ll.Pointer | None,
+    residual: Any,
+    row: ll.Scalar,
+    column: ll.Scalar,
+    loaded: Layout | None = None,
+) -> ll.Tile:
+    """A tile of y^T from `row` and `column` on as it is stored: the sums of its products, with the second scale, the
+    bias, the epilogue and the residual, rounded.
+
+    residual  `view_of_result`, or None
+    loaded    how threads hold the residual when they load it, of a view [M, columns of y]; None: as the sums
+    """
+    layout_of_sums = sums[0].layout
+    values = []
+    for first_row, acc in zip(spec.first_rows, sums, strict=True):
+        if spec.scale2:
+            acc = acc * scale2
+        if bias is not None:
+            bias_view = ll.view_global(bias, shape=[spec.n, 1])
+            rows = layout_of_sums.reduce([1], keep_dims=True)
+            acc = acc + as_f32(ll.load_global(bias_view, offsets=[row + first_row, 0], layout=rows), spec.bias)
+        values.append(acc)
+    result = applied(spec.epilogue, tuple(values))
+    if residual is not None:
+        if loaded is None:
+            added_tile = ll.load_global(residual, offsets=[row, column], layout=layout_of_sums)
+        else:
+            rows_of_y = ll.load_global(residual, offsets=[column, row], layout=loaded.permute([1, 0]))
+            added_tile = ll.convert_layout(ll.transpose(rows_of_y), layout_of_sums)
+        result = result + ll.cast(added_tile, "f32")
+    return ll.cast(result, spec.out)
+
+
+def _memory_type(kind: str) -> str:
+    """The type of the elements in memory of scales, zero points and the like."""
+    return {"e8m0": "uint8", "e4m3": "f8e4m3"}.get(kind, kind)
+
+
+def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
+    """Scales, zero points and the like as f32, which holds all of them exactly."""
+    if kind != "e8m0":
+        return ll.cast(tile, "f32")
+    # 2^(e - 127) has e where f32 has its exponent; 2^-127 is half of the least normal number.
+    exponent = ll.cast(tile, "uint32")
+    bits = ll.where(ll.equal(exponent, 0), 1 << 22, exponent << 23)
+    return ll.view(bits, dtype="f32", layout=bits.layout)
+
+
+def decoder(
+    spec: LinearSpec, table: ll.Pointer | None, threads: int, factor_of_table: float = 1.0
+) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
+    """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for
+    a block of `threads`.
+
+    factor_of_table  a power of two by which the entries of a tensor's table are multiplied, rounded in their type
+    """
+    entries = 1 << spec.bits
+    factor = prescale_of_codes(spec)
+
+    def cast(codes: ll.Tile, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        if factor == 1.0:
+            return ll.cast(codes, spec.activation)
+        return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
+
+    if table is None:
+        return cast
+    if spec.table == "tensor":
+        table_layout = local(-(-entries // threads)) * spatial(threads)
+        loaded = ll.load_global(ll.view_global(table, shape=[entries]), offsets=[0], layout=table_layout)
+        if factor_of_table != 1.0:
+            loaded = loaded * factor_of_table
+        shared = ll.alloc_shared(spec.activation, table_layout.shape)
+        ll.store_shared(loaded, shared, offsets=[0])
+        ll.synchronize()
+        return lambda codes, group, row: ll.lookup(shared, codes)
+    tables = spec.groups if spec.table == "group" else 1
+    view = ll.view_global(
+        table,
+        shape=[spec.groups, spec.n, entries],
+        strides=[entries if spec.table == "group" else 0, tables * entries, 1],
+    )
+    return lambda codes, group, row: ll.gather_global(view, codes, dim=-1, offsets=[group, row, 0], layout=codes.layout)

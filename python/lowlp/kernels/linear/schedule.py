@@ -1,0 +1,143 @@
+"""How a kernel for `linear` divides its work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from lowlp.errors import LowlpValueError
+from lowlp.language.control_flow import MAX_STAGES
+from lowlp.language.kernels import TABLE_COPIES, TABLE_FORMS
+
+COLUMNS: Final = (8, 16, 32, 64, 128, 256)
+WARPS: Final = tuple(range(1, 17))
+_MANY_SUMS: Final = 48
+"""Of a thread, of one tile."""
+ROW_TILES: Final = tuple(range(1, 17))
+MAX_WARPS: Final = 32
+PARTS_TYPES: Final = ("f32", "f16")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel for `linear` divides its work. No packed weight depends on it, and results by roundings at most.
+
+    columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32, 64, 128 or 256
+    warps          of a block, one above the other along N: 1 to 16
+    table_form     how codes of a table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
+    table_copies   of that table, for its banks: a power of two up to 32; 0 chooses
+
+    With `stages` the work is streamed (`streaming`), and the following count:
+
+    stages         of the loop, which loads so many less one ahead: 2 to 9
+    row_tiles      of 16 rows, of a warp: 1 to 16; whole units of packed weights
+    slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
+    units          of 64 weights along K, of a slice in a step: 1 or 2
+    steps          in a stage: 1, 2, 4 or 8
+    producer       a warp of its own begins the loads
+    share_tiles    blocks divide the work evenly, so that a tile may belong to several; else each tile is one block's
+    blocks_per_sm  as which the work is divided: 1 to 8
+    parts_type     of sums of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes, which
+                   rounds them, infinite beyond its range; for results of f16 without tables and second scale
+
+    With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps, slices and units do not count, row_tiles
+    are of 64 rows and of a warpgroup, and the following count:
+
+    warpgroups     of a block: 1 to 4
+    column_tiles   of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
+    scales_on      'sums', or 'weights', which rounds the products of weights and scales
+    cluster        of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than 1
+                   share no tiles otherwise, and each finishes 8 columns or more
+    under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
+    """
+
+    columns: int = 8
+    warps: int = 1
+    table_form: str = "auto"
+    table_copies: int = 0
+    stages: int = 0
+    row_tiles: int = 4
+    slices: int = 1
+    units: int = 1
+    steps: int = 1
+    producer: bool = True
+    share_tiles: bool = True
+    blocks_per_sm: int = 1
+    parts_type: str = "f32"
+    warpgroups: int = 0
+    scales_on: str = "sums"
+    under_way: int = 2
+    column_tiles: int = 1
+    cluster: int = 1
+
+    def __post_init__(self) -> None:
+        choices = (
+            ("columns", COLUMNS),
+            ("warps", WARPS),
+            ("table_form", TABLE_FORMS),
+            ("table_copies", TABLE_COPIES),
+            ("stages", (0, *range(2, MAX_STAGES + 1))),
+            ("row_tiles", ROW_TILES),
+            ("slices", (1, 2, 4, 8, 16)),
+            ("units", (1, 2)),
+            ("steps", (1, 2, 4, 8)),
+            ("producer", (False, True)),
+            ("share_tiles", (False, True)),
+            ("blocks_per_sm", tuple(range(1, 9))),
+            ("parts_type", PARTS_TYPES),
+            ("warpgroups", (0, 1, 2, 3, 4)),
+            ("scales_on", ("sums", "weights")),
+            ("under_way", tuple(range(1, 9))),
+            ("column_tiles", (1, 2, 4)),
+            ("cluster", (1, 2, 4, 8)),
+        )
+        for name, allowed in choices:
+            if getattr(self, name) not in allowed:
+                found = getattr(self, name)
+                raise LowlpValueError(f"{name}: must be one of {', '.join(map(str, allowed))}, got {found!r}")
+        if self.warps * self.slices > MAX_WARPS:
+            raise LowlpValueError(
+                f"warps, slices: a block has at most {MAX_WARPS} warps, got {self.warps} x {self.slices}"
+            )
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return 128 * self.warpgroups or 32 * self.warps * self.slices
+
+    @property
+    def has_tile_each(self) -> bool:
+        """Whether each tile is one block's, or one cluster's, so that there are as many of these as tiles."""
+        return self.cluster > 1 or not self.share_tiles
+
+    @property
+    def exchanges_registers(self) -> bool:
+        """Whether the producer is a warpgroup, whose registers the others get: where a block has an SM of its own, and
+        its threads have many sums."""
+        is_large = self.warpgroups > 1 or (self.threads == 256 and self.row_tiles * self.columns // 2 > _MANY_SUMS)
+        return self.producer and is_large and self.blocks_per_sm == 1
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether warpgroups begin their products in turn: two whose products are long."""
+        return self.warpgroups == 2 and self.columns >= 128
+
+    @property
+    def rows(self) -> int:
+        """Rows of W, columns of y, that a block with stages takes."""
+        return self.row_tiles * (64 * self.warpgroups or 16 * self.warps)
+
+    @property
+    def columns_of_block(self) -> int:
+        """Rows of x that a block takes."""
+        return self.columns * self.column_tiles
+
+    @property
+    def step_k(self) -> int:
+        """Weights along K of a step."""
+        return 64 if self.warpgroups else 64 * self.units * self.slices
+
+    @property
+    def stage_k(self) -> int:
+        """Weights along K of a stage."""
+        return self.steps * self.step_k

@@ -1,0 +1,248 @@
+"""y = x @ w^T at the speed of memory: a tile for each block, or the work of all tiles in equal ranges of stages.
+
+As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T; a block
+has all stages of one tile, or blocks share those of all (`stream_k`). Loads are begun some stages ahead.
+
+In a block, warps lie along N and, as slices, along K; the sums of the slices are added at the end of a tile.
+
+    step   slices x units x 64 weights along K, each slice its own
+    stage  some steps
+    block  warps x row_tiles x 16 rows of W, in each slice; with gate and up, half of them of each
+    part   of a block's rows, as many for each warp: a step takes them one after the other, with the same x
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from lowlp import language as ll
+from lowlp.kernels.stream_k import by_parts, end_tile, share_of
+from lowlp.layouts.register_layout.register_layout import column_spatial, layout, local, reduce, spatial
+
+from .parts import (
+    A_FRAGMENT,
+    STEP_K,
+    SUM_FRAGMENT,
+    UNIT_K,
+    X_FRAGMENT,
+    added,
+    as_f32,
+    can_leave_parts,
+    decoder,
+    finished,
+    needs_sum_of_x,
+    parameters_of,
+    streamed_views,
+    view_of_result,
+)
+from .schedule import Schedule
+from .spec import LinearSpec
+
+_UNIT_STEPS = UNIT_K // STEP_K
+_X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
+_MOST_SUMS = 128
+"""Registers of a thread with the sums of a tile and the products of a step."""
+
+
+def row_parts(spec: LinearSpec, schedule: Schedule) -> int:
+    """How many parts a step takes the rows in: as few whole units each as it takes for the products of a part to have
+    registers beside the sums of all."""
+    sums = schedule.row_tiles * schedule.columns // 2
+    units = max(1, 16 * schedule.row_tiles // (spec.products * spec.rows_of_unit))
+    divisors = [parts for parts in range(1, units + 1) if units % parts == 0]
+    return next((parts for parts in divisors if sums + sums // parts <= _MOST_SUMS), units)
+
+
+class _Layouts:
+    """How the threads of a block hold what one part of a step needs, of one product; warps in the order [slices, warps
+    along N].
+
+    weights      [rows, K of a step]
+    x_units      [units of a step, columns, 64], and
+    x            the same registers as [columns, K of a step]; all warps of a slice hold the same
+    sums         [slices x rows, columns]
+    sliced_sums  the same as [slices, rows, columns], and
+    gathered     those with all slices of a sum in one thread
+    rows         [slices x rows, 1]: one number for each row of the sums
+    scales       the same registers as [groups of a step, rows]
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        warps, slices, units = schedule.warps, schedule.slices, schedule.units
+        tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
+        row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
+        in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, _UNIT_STEPS) * A_FRAGMENT
+        self.weights = column_spatial(warps, slices) * in_warp
+        in_warp = local(units, column_tiles, _UNIT_STEPS) * _X_FRAGMENT_OF_UNITS
+        self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
+        in_warp = local(1, units) * local(column_tiles, _UNIT_STEPS) * X_FRAGMENT
+        self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
+        sums = local(row_tiles, column_tiles) * SUM_FRAGMENT
+        self.sums = spatial(slices * warps, 1) * sums
+        self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
+        # Neighbouring threads store neighbours along N; where there are more threads than sums, some have the same.
+        rows = 16 * row_tiles * warps
+        threads_of_column = math.gcd(rows, schedule.threads // schedule.columns)
+        replicas = schedule.threads // (threads_of_column * schedule.columns)
+        stored = local(rows // threads_of_column, 1) * reduce(
+            column_spatial(threads_of_column, schedule.columns, replicas), dims=[2]
+        )
+        self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
+        self.rows = self.sums.reduce([1], keep_dims=True)
+        groups = max(1, schedule.step_k // spec.group_size)
+        alike = reduce(spatial(1, 1, slices // groups), dims=[2])
+        self.scales = spatial(groups, 1) * alike * spatial(1, warps) * sums.reduce([1]).unsqueeze(0)
+
+
+def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program for `spec`, whose work is divided as `schedule` says, which has stages.
+
+    Parameters as for `linear_kernel`, and behind them `blocks`: how many are launched to share the work.
+
+    Requires `can_stream(spec, schedule)`.
+    """
+    layouts = _Layouts(spec, schedule)
+    rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
+    parts = row_parts(spec, schedule)
+    rows_of_part = rows // parts
+    step_k, stage_k = schedule.step_k, schedule.stage_k
+    stages_of_tile, tiles_of_rows = -(-spec.k // stage_k), -(-spec.columns_of_y // rows)
+    group = spec.group_size
+
+    def body(  # type: ignore[no-untyped-def]
+        x,
+        weights,
+        scales,
+        correctors,
+        table,
+        table_unscale,
+        scale2,
+        bias,
+        residual,
+        y,
+        m,
+        x_stride,
+        residual_stride,
+        blocks,
+    ):
+        if spec.dependent_launch:
+            ll.launch_dependents()
+        (block,) = ll.block_indices()
+        x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
+        r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
+        decode = decoder(spec, table, threads)
+        if spec.dependent_launch:
+            # Tables are there, and weights under way; what other launches write comes behind.
+            ll.wait_for_dependencies()
+
+        def zero_sums() -> ll.Tile:
+            return ll.full(0.0, "f32", layout=layouts.sums)
+
+        @ll.inline
+        def of_rows(view, kind, first_group, row):  # type: ignore[no-untyped-def]
+            """Scales and the like of a step, a number for each row of its sums."""
+            tile = ll.load_global(view, offsets=[first_group, row], layout=layouts.scales)
+            return as_f32(ll.view(tile, dtype=tile.dtype, layout=layouts.rows), kind)
+
+        @ll.inline
+        def with_step(acc, step: int, row, column, stage):  # type: ignore[no-untyped-def]
+            """The results of all parts and products with what a step adds to it."""
+            unit = stage * (stage_k // UNIT_K) + step * (step_k // UNIT_K)
+            x_units = ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x_units)
+            x_tile = ll.transpose(ll.view(x_units, dtype=spec.activation, layout=layouts.x))
+            first_group = stage * (stage_k // group) + step * (step_k // group)
+            if step_k < group:
+                first_group = unit // (group // UNIT_K)
+            sum_x = zero_sums()
+            if needs_sum_of_x(spec):
+                sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
+            results: list[ll.Tile] = []
+            for part, product in itertools.product(range(parts), range(spec.products)):
+                first_row = row + part * rows_of_part
+                packed_row = first_row + product * spec.packed_rows_of_product
+                row_of_scales = first_row + spec.first_rows[product]
+                codes = ll.load_packed(w_view, offsets=[packed_row, unit * UNIT_K], layout=layouts.weights)
+                raw = ll.dot(decode(codes, first_group, row_of_scales), x_tile, zero_sums())
+                scale = of_rows(s_view, spec.scale, first_group, row_of_scales)
+                corrector = of_rows(c_view, spec.corrector, first_group, row_of_scales) if spec.corrector else None
+                results.append(added(spec, acc[len(results)], raw, sum_x, scale, corrector, table_unscale))
+            return tuple(results)
+
+        @ll.inline
+        def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
+            row = row + part * rows_of_part
+            result = finished(spec, sums, scale2, bias, r_view, row, column)
+            ll.store_global(result, y_view, offsets=[row, column])
+
+        def total(acc: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
+            """The sums of all slices."""
+            if schedule.slices == 1:
+                return acc
+            sliced = [ll.view(sums, dtype="f32", layout=layouts.sliced_sums) for sums in acc]
+            return tuple(ll.sum(ll.convert_layout(sums, layouts.gathered), 0) for sums in sliced)
+
+        acc = tuple(zero_sums() for _ in range(parts * spec.products))
+        if not schedule.share_tiles:
+            row, column = block % tiles_of_rows * rows, block // tiles_of_rows * columns
+            # Blocks begin all along K, so that they read different parts of x at a time.
+            first = block % tiles_of_rows * stages_of_tile // tiles_of_rows
+            for done in ll.range(stages_of_tile, stages=schedule.stages, producer=schedule.producer):
+                stage = (first + done) % stages_of_tile
+                for step in range(schedule.steps):
+                    acc = with_step(acc, step, row, column, stage)
+            for part, sums in by_parts(total(acc), spec.products):
+                finish(part, sums, row, column)
+            return
+
+        share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
+        for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):
+            number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
+            tile, stage = number // stages_of_tile, number % stages_of_tile
+            row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns
+            for step in range(schedule.steps):
+                acc = with_step(acc, step, row, column, stage)
+            if (stage == 0) | (number == share.begin):
+                end_tile(
+                    share,
+                    number,
+                    stages_of_tile,
+                    lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
+                    total(acc),
+                    threads,
+                    finish,
+                    row,
+                    column,
+                    spec.products,
+                    schedule.parts_type,
+                )
+                acc = tuple(zero_sums() for _ in range(parts * spec.products))
+
+    return ll.make_kernel(
+        body,
+        name=f"linear_{spec.weight}_{spec.activation}",
+        parameters={**parameters_of(spec), "blocks": ll.i32},
+        grid=lambda blocks: (blocks,),
+        num_threads=threads,
+        # Rows of x alone and in a batch, for which columns differ, have the same result.
+        decode_offsets="sums" if columns <= 16 else "auto",
+        table_form=schedule.table_form,
+        table_copies=schedule.table_copies,
+        exchange_registers=schedule.exchanges_registers,
+        blocks_per_sm=schedule.blocks_per_sm,
+    )
+
+
+def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
+    step; tables, if any, are one; a warp's rows, of gate and of up, are whole units; a block has one tile of
+    columns."""
+    step_k, group = schedule.step_k, spec.group_size
+    return (
+        group % (UNIT_K * schedule.units) == 0
+        and (step_k % group == 0 or group % step_k == 0)
+        and spec.table in ("", "tensor")
+        and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
+        and can_leave_parts(spec, schedule)
+        and schedule.column_tiles == schedule.cluster == 1
+    )

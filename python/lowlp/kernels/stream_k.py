@@ -1,0 +1,231 @@
+"""Work that blocks share: all stages of all tiles of y^T, cut into ranges of equal length (Stream-K), or whole tiles in
+waves, behind those that are shared.
+
+A block takes its range from the end to the begin. A tile whose stages belong to several blocks is summed by the one of
+highest index, which comes to it last, in the order of the blocks. It waits only for blocks of lower index, which came
+to the tile first. So the order of sums follows from shape and schedule alone, and the launch makes progress however
+many blocks are resident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lowlp import language as ll
+from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.layouts.register_layout.register_layout import local, spatial
+
+FEW_IDLE: Final = 16
+"""One in so many blocks may be idle on average, rather than that tiles are shared, or that a block has parts of two."""
+_MOST_STAGES: Final = (1 << 31) - 1
+
+
+def tiles_of(spec: LinearSpec, schedule: Schedule, m: int) -> int:
+    """How many tiles y has for m rows of x."""
+    return -(-m // schedule.columns_of_block) * -(-spec.n // schedule.rows)
+
+
+def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
+    """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
+    none is shared; or a few less, by which tiles are cut into equal parts, so that no block has parts of two. Where
+    tiles are not shared, or there are clusters: exactly one block, or cluster, for each tile. Raises `LowlpValueError`
+    where kernels, which count stages in 31 bits, cannot count them all."""
+    tiles = tiles_of(spec, schedule, m)
+    stages = tiles * -(-spec.k // schedule.stage_k)
+    if max(stages, tiles * schedule.cluster) > _MOST_STAGES:
+        raise LowlpValueError(
+            f"x: {m} rows are too many for weights of {spec.n} x {spec.k}, {stages} stages of at most {_MOST_STAGES}; "
+            "multiply them in parts"
+        )
+    if schedule.has_tile_each:
+        return tiles
+    resident = multiprocessors * schedule.blocks_per_sm
+    # Where shares begin is a product of both.
+    most = max(1, _MOST_STAGES // max(1, stages))
+    if 3 * resident <= 4 * tiles <= 4 * min(resident, most):
+        return tiles
+    even = resident // max(1, tiles) * tiles
+    if FEW_IDLE * (resident - even) <= resident:
+        resident = even
+    return min(stages, resident, most)
+
+
+class Share(NamedTuple):
+    """The stages from `begin` up to `end`: the part of `block`, of `total` stages that `shares` blocks have."""
+
+    block: ll.Scalar
+    total: ll.Scalar
+    shares: ll.Scalar
+    begin: ll.Scalar
+    end: ll.Scalar
+    in_waves: bool = False
+    """Whether whole tiles follow those that are shared."""
+
+
+@dataclass(frozen=True)
+class Waves:
+    """A share of the first tiles, and behind them whole tiles, each `blocks` tiles from the one before."""
+
+    share: Share
+    blocks: ll.Scalar
+    stages_of_tile: int
+    whole_tiles: ll.Scalar
+
+    @property
+    def count(self) -> ll.Scalar:
+        """How many stages the block has."""
+        return self.share.end - self.share.begin + self.whole_tiles * self.stages_of_tile
+
+    def number_of(self, done: ll.Scalar) -> ll.Scalar:
+        """The stage that comes behind `done` others, counted from the first stage of the first tile."""
+        share, stages = self.share, self.stages_of_tile
+        # 0 in the share, and from 1 on the whole tiles: all are taken from the end, so that only the start differs.
+        tile = ll.maximum(done - (share.end - share.begin) + stages, 0) // stages
+        start = share.total + (share.block - self.blocks) * stages - share.begin
+        number = share.end - 1 - done + ll.minimum(tile, 1) * start + tile * ((self.blocks + 1) * stages)
+        return small(number)
+
+
+def share_of(block: ll.Scalar, blocks: ll.Scalar, total: ll.Scalar) -> Share:
+    """The part of block number `block` of `blocks`; empty for those that get nothing."""
+    return _cut(block, ll.minimum(blocks, total), total)
+
+
+def _cut(block: ll.Scalar, shares: ll.Scalar, total: ll.Scalar) -> Share:
+    begin = small(ll.minimum(block, shares) * total) // shares
+    end = small(ll.minimum(block + 1, shares) * total) // shares
+    return Share(block, total, shares, begin, end)
+
+
+def shared_tiles(tiles: int, blocks: int) -> int:
+    """How many tiles are shared where they are divided by `share_in_waves`."""
+    waves, rest = divmod(tiles, blocks)
+    if not rest or FEW_IDLE * (blocks - rest) <= blocks * (waves + 1):
+        return 0
+    return rest + (blocks if waves else 0)
+
+
+def share_in_waves(block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages_of_tile: int) -> Waves:
+    """The part of a block where tiles are many: blocks take whole tiles, one wave of them after the other. What the
+    last wave lacks, and the one before it, they share; nothing, where the last wave is nearly full."""
+    blocks, tiles = small(blocks), small(tiles)
+    waves, rest = tiles // blocks, tiles % blocks
+    # Idle are blocks - rest of the last wave, if there is one.
+    is_uneven = ll.minimum(rest, 1) * ll.minimum(ll.maximum(FEW_IDLE * (blocks - rest) - blocks * (waves + 1), 0), 1)
+    shared = is_uneven * (rest + ll.minimum(waves, 1) * blocks)
+    whole = small(ll.maximum(tiles - shared - block + blocks - 1, 0)) // blocks
+    total = small(shared * stages_of_tile)
+    share = _cut(block, ll.maximum(ll.minimum(blocks, total), 1), total)
+    return Waves(share._replace(in_waves=True), blocks, stages_of_tile, whole)
+
+
+class Grid(NamedTuple):
+    """The order of tiles: `band` columns are taken together, row by row, so that what blocks multiply at about the same
+    time shares weights and x. The last band may have fewer columns. In place of a division by their number, which is
+    known at the launch only, there is a product with 2^`bits` divided by it, rounded up."""
+
+    rows: int
+    columns: ll.Scalar
+    band: int
+    bits: int
+    fewer: ll.Scalar
+    reciprocal: ll.Scalar
+
+    def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
+        """The row and the column of a tile."""
+        first = tile // (self.band * self.rows) * self.band
+        rest = tile - first * self.rows
+        has_fewer = ll.minimum(ll.maximum(first + self.band - self.columns, 0), 1)
+        width = self.band + has_fewer * (self.fewer - self.band)
+        whole = (1 << self.bits) // self.band
+        scaled = rest * (whole + has_fewer * (self.reciprocal - whole))
+        row = ll.assume_range(scaled, 0, 1 << 32) // (1 << self.bits)
+        return row, first + rest - row * width
+
+
+def grid_of(rows: int, columns: ll.Scalar, most: int) -> Grid:
+    """So many tiles, in bands of at most so many columns, a power of two; of fewer where rows are very many."""
+    # Quotients are exact below 2^bits / band, and products below 2^32.
+    band = next(band for band in (most >> halvings for halvings in range(32)) if band <= 1 or rows * band <= 1 << 15)
+    bits = (rows * band * band).bit_length()
+    columns = small(columns)
+    fewer = ll.maximum((columns - 1) % band + 1, 1)
+    return Grid(rows, columns, band, bits, fewer, ll.ceildiv(1 << bits, fewer))
+
+
+def small(number: ll.Scalar) -> ll.Scalar:
+    """A number of 0 to 2^31 - 1, as LLVM knows too behind this: then divisions take fewer instructions."""
+    return ll.assume_range(number, 0, 1 << 31) % (1 << 31)
+
+
+def by_parts(sums: tuple[ll.Tile, ...], products: int) -> list[tuple[int, tuple[ll.Tile, ...]]]:
+    """The numbers of a tile's parts, and the sums of each: those of all its products, one behind the other."""
+    return [(part, sums[part * products : (part + 1) * products]) for part in range(len(sums) // products)]
+
+
+@ll.inline
+def end_tile(
+    share: Share,
+    number: ll.Scalar,
+    stages_of_tile: int,
+    tiles: Callable[[object], object],
+    sums: tuple[ll.Tile, ...],
+    threads: int,
+    finish: Callable[[int, tuple[ll.Tile, ...], ll.Scalar, ll.Scalar], None],
+    row: ll.Scalar,
+    column: ll.Scalar,
+    products: int = 1,
+    parts_type: str = "f32",
+) -> None:
+    """What a block does with its sums of a tile, behind stage `number`, the last one that it has of the tile: it
+    finishes the tile, alone or with the parts of others, or leaves its part.
+
+    tiles        how many there are, by the parameter m
+    sums         of the parts of the tile, all held alike: of each part those of all products, one behind the other
+    finish       stores a part, which has a number, whose sums are complete; called where all threads meet
+    row, column  where the tile begins, for `finish`
+    products     how many a part is made of
+    parts_type   of sums that are left for another block: 'f32' or 'f16'
+    """
+    tile = number // stages_of_tile
+    first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
+    is_whole = share.end >= behind
+    if share.in_waves:
+        is_whole = is_whole | (number >= share.total)
+    if (number == first) & is_whole:
+        for part, of_part in by_parts(sums, products):
+            finish(part, of_part, row, column)
+    else:
+        # As all threads hold it; of each block what it has of its last tile, and of its first.
+        sums_of_thread = sums[0].layout.num_local
+        flat = local(sums_of_thread) * spatial(threads)
+        if parts_type == "f16":
+            flat = local(sums_of_thread // 2) * spatial(threads) * local(2)
+        parts = ll.alloc_global(parts_type, lambda blocks: (blocks, 2, len(sums), *flat.shape))
+        arrived = ll.alloc_global("int32", tiles, zeroed=True)
+        if share.end < behind:
+            is_last = ll.minimum(number - first, 1)
+            for index in range(len(sums)):
+                left = ll.cast(ll.view(sums[index], dtype="f32", layout=flat), parts_type)
+                ll.store_global(left, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
+            ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
+        else:
+            # The block that has the tile's first stage.
+            begin = small((first + 1) * share.shares - 1) // share.total
+            ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
+            for part in range(len(sums) // products):
+                complete = []
+                for index in range(part * products, (part + 1) * products):
+                    whole = ll.view(sums[index], dtype="f32", layout=flat)
+                    other, is_last = begin, 0
+                    while other < share.block:
+                        left = ll.load_global(parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True)
+                        whole = whole + ll.cast(left, "f32")
+                        other, is_last = other + 1, 1
+                    complete.append(ll.view(whole, dtype="f32", layout=sums[index].layout))
+                finish(part, tuple(complete), row, column)
+            ll.semaphore_release(arrived, offsets=[tile], value=0)

@@ -1,0 +1,298 @@
+"""`lowlp.linear`: activations times quantised weights, where the activations are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, check_arch, compile
+from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_for
+from lowlp.kernels.linear.operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight, table_bits
+from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
+from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
+from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor
+from lowlp.numeric.scale_types import scale_type
+from lowlp.weights.quantized_tensor import QuantizedTensor, group_size_of
+from lowlp_runtime.array import is_torch_tensor
+
+from .linear_kernels import cpu_kernel, last_arguments, notes_of
+from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
+
+_INT32_MAX = 2**31 - 1
+_BOOLS = (bool, np.bool_)
+# Of the GPU that the CPU target stands for: more than one, so that blocks share tiles there too.
+CPU_MULTIPROCESSORS = 5
+
+
+def linear(
+    x: Any,
+    qw: QuantizedTensor,
+    *,
+    bias: Any = None,
+    epilogue: str | None = None,
+    residual: Any = None,
+    out_dtype: str | DType | None = None,
+    batch_invariant: bool = False,
+    stream: object = None,
+) -> Any:
+    """y = epilogue(x @ w^T + bias) + residual, with w the quantised weights.
+
+    x                [..., K], float16 or bfloat16, any row stride; numpy, or a tensor of PyTorch on the CPU: the CPU
+                     target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one
+    qw               weights [N, K]; packed at their first use on a device, and kept
+    bias             [N], float16, bfloat16 or float32, or None
+    epilogue         None, 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', or 'silu_mul': silu(gate) * up, where the first
+                     N / 2 rows of w are the gate and the others up, as in a merged `gate_up_proj`
+    residual         of the shape of the result, float16, bfloat16 or float32, any row stride, where x is; or None
+    out_dtype        'f16', 'bf16' or 'f32'; None: as x
+    batch_invariant  a row's result does not depend on M: all M take the work in the same parts, none of which is
+                     shared. Up to 16 rows that costs nothing, more take 2 to 6 times as long (docs/performance.md).
+                     Without it that holds among M of 1 to 16, and for any M rows do not depend on what the others hold
+
+    Returns [..., N] of `out_dtype`, or [..., N / 2] with 'silu_mul', in the library of x. Sums are f32, in one fixed
+    order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same launch, and
+    the result is rounded once. Of the sums that it gets, an epilogue is within a relative error of 1e-6 ('gelu_tanh' of
+    less than -3: 1e-5); NaN stays NaN.
+    Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
+    """
+    if not isinstance(qw, QuantizedTensor):
+        raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}")
+    if batch_invariant is not False:
+        _check_bool(batch_invariant, "batch_invariant")
+        batch_invariant = bool(batch_invariant)
+    out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
+    ending = "" if epilogue is None else _epilogue_of(epilogue)
+    if isinstance(x, np.ndarray):
+        if stream is not None:
+            raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
+        return _linear_numpy(x, qw, bias, ending, residual, out, batch_invariant)
+    if is_torch_tensor(x):
+        if x.is_cuda:
+            return linear_on_gpu(x, qw, bias, ending, residual, out, stream, batch_invariant)
+        if stream is not None:
+            raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
+        host_bias = None if bias is None else as_host_array(bias, "bias")
+        host_residual = None if residual is None else as_host_array(residual, "residual")
+        y = _linear_numpy(as_host_array(x, "x"), qw, host_bias, ending, host_residual, out, batch_invariant)
+        return as_torch_tensor(y)
+    raise LowlpTypeError(f"x: expected a numpy array or a tensor of PyTorch, got {type(x).__name__}")
+
+
+def compile_linear(
+    *,
+    n: int,
+    k: int,
+    weight: str | DType,
+    m: tuple[int, int] | None = None,
+    group_size: int | None = 128,
+    activation: str | DType = "f16",
+    target: str = DEFAULT_ARCH,
+    schedule: Schedule | None = None,
+    out_dtype: str | DType | None = None,
+    scale_dtype: str | DType = "f16",
+    zeros: bool | str = False,
+    offsets: bool | str = False,
+    table: str | None = None,
+    scale2: bool = False,
+    bias: str | DType | None = None,
+    epilogue: str | None = None,
+    residual: str | DType | None = None,
+    dependent_launch: bool = False,
+    gpu: str | None = None,
+) -> CompiledKernel:
+    """Compiles the kernel of `linear` ahead of time.
+
+    n, k         the weights' shape [N, K], each up to 2**31 - 1
+    weight       type of the codes, by name or as a `DType`: an integer, bipolar or float of 1 to 8 bits; or 'lut1' to
+                 'lut8', indices of a table
+    m            the least and the largest number of rows it is meant for; the kernel is right for every number
+    group_size   divides K; None or -1: one group a row
+    activation   type of x: 'f16' or 'bf16'
+    target       architecture, 'sm_90a' for example
+    schedule     a `lowlp.kernels.linear.spec.Schedule`; None: chosen by m and the shape, by tables of what was measured
+                 (`lowlp.use_tuned`) or by estimate. The result does not depend on it
+    out_dtype    'f16', 'bf16' or 'f32'; None: as the activation
+    scale_dtype  type of the scales: 'f16', 'bf16', 'f32', 'e8m0' or 'e4m3'
+    zeros        with zero points [N, K / group_size]: True for f32, or the name of their type, as `Codec` lists them;
+                 integers only
+    offsets      with offsets [N, K / group_size]: True for f32, or the name of their type
+    table        'tensor', 'channel' or 'group': how many tables there are; None: one, if the weight is 'lut{b}'
+    scale2       with a second scale of the whole tensor, an f32 number; excludes offsets
+    bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
+    epilogue     as for `linear`; None: none
+    residual     type of a residual, [M, columns of y]: 'f16', 'bf16' or 'f32'; or None
+    dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
+                 points, offsets and tables. A kernel with stages then begins while the one before it on the stream
+                 runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
+
+    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, the table and the number
+    by which sums are multiplied for it (`table_entries`), scale2, bias, residual, y, m, the row stride of x and that of
+    the residual, and, where its schedule has stages, how many blocks share the work (of a schedule without shared tiles
+    or with clusters, how many tiles y has: `lowlp.kernels.stream_k.blocks_for`), in this order, without those it
+    does not have; x and the residual are 16-byte aligned and their strides multiples of 8. Weights of gate and up are
+    packed apart, each padded to whole units, and lie one behind the other.
+    Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
+    """
+    if schedule is not None and not isinstance(schedule, Schedule):
+        raise LowlpTypeError(f"schedule: expected None or a Schedule, got {schedule!r:.40}")
+    if gpu is not None and not isinstance(gpu, str):
+        raise LowlpTypeError(f"gpu: expected None or the name of a GPU, got {gpu!r:.40}")
+    rows, columns = _extent(n, "n"), _extent(k, "k")
+    meant_for = _rows_meant(m)
+    x_type = dtype_among(activation, "activation", ACTIVATIONS)
+    is_table = isinstance(weight, str) and weight.startswith("lut")
+    if is_table and table_bits(str(weight)) is None:
+        raise LowlpValueError(f"weight: tables are 'lut1' to 'lut8', got {weight!r}")
+    found = weight if isinstance(weight, str) and is_table else named_dtype(weight, "weight").name
+    if not is_table:
+        check_weight(named_dtype(weight, "weight"), x_type)
+    if table is not None and (not is_table or table not in SCOPES):
+        raise LowlpValueError(
+            f"table: must be one of {', '.join(SCOPES)} with a weight of 'lut1' to 'lut8', got {table!r} with {found}"
+        )
+    _check_bool(scale2, "scale2")
+    _check_bool(dependent_launch, "dependent_launch")
+    spec = LinearSpec(
+        n=rows,
+        k=columns,
+        weight=found,
+        group_size=group_size_of(columns, group_size),
+        activation=x_type,
+        out=x_type if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS),
+        scale=scale_type(scale_dtype),
+        zeros=_type_of_part(zeros, "zeros", ZERO_TYPES),
+        offsets=_type_of_part(offsets, "offsets", OFFSET_TYPES),
+        table=(table or "tensor") if is_table else "",
+        scale2=bool(scale2),
+        bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
+        epilogue=_epilogue_of(epilogue),
+        residual="" if residual is None else dtype_among(residual, "residual", OUTPUTS),
+        aligned=True,
+        dependent_launch=bool(dependent_launch),
+    )
+    if schedule is None:
+        rows_meant = meant_for[1] if meant_for else ANY_ROWS
+        if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
+            rows_meant = ANY_ROWS
+        schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
+    return compile(linear_kernel(spec, schedule), target, notes=notes_of(spec, schedule, meant_for))
+
+
+def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str:
+    """The type of zero points or offsets, '' without them."""
+    if isinstance(value, bool | np.bool_):
+        return "f32" if value else ""
+    if not isinstance(value, str) or value not in allowed:
+        kind = LowlpValueError if isinstance(value, str) else LowlpTypeError
+        raise kind(f"{argument}: expected a bool or one of {', '.join(allowed)}, got {value!r:.40}")
+    return value
+
+
+def _epilogue_of(value: object) -> str:
+    """The name of an epilogue, '' for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise LowlpTypeError(f"epilogue: expected None or a str, got {value!r:.40}")
+    if value not in EPILOGUES:
+        raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {value!r:.40}")
+    return value
+
+
+def _check_bool(value: object, argument: str) -> None:
+    if not isinstance(value, _BOOLS):
+        raise LowlpTypeError(f"{argument}: expected a bool, got {value!r:.40}")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _extent(value: Any, argument: str) -> int:
+    if not _is_int(value):
+        raise LowlpTypeError(f"{argument}: expected an int, got {value!r:.40}")
+    if not 1 <= value <= _INT32_MAX:
+        raise LowlpValueError(f"{argument}: must be in 1..{_INT32_MAX}, got {value}")
+    return int(value)
+
+
+def _rows_meant(m: Any) -> tuple[int, int] | None:
+    if m is None:
+        return None
+    if not isinstance(m, tuple | list) or not all(map(_is_int, m)):
+        raise LowlpTypeError(f"m: expected None or a pair of ints (least, largest), got {m!r:.40}")
+    if len(m) != 2 or not 0 <= m[0] <= m[1] <= _INT32_MAX:
+        raise LowlpValueError(f"m: expected 0 <= least <= largest <= {_INT32_MAX}, got {m!r:.40}")
+    return int(m[0]), int(m[1])
+
+
+def _type_name(wanted: object) -> str:
+    return next(name for name in OUTPUTS if NUMPY_TYPES[name] == wanted)
+
+
+# --- numpy: the CPU target --------------------------------------------------------------------------------------------
+
+
+def _linear_numpy(
+    x: AnyArray,
+    qw: QuantizedTensor,
+    bias: object,
+    epilogue: str,
+    residual: object,
+    out_dtype: str | None,
+    batch_invariant: bool,
+) -> AnyArray:
+    activation = next((name for name in ACTIVATIONS if x.dtype == NUMPY_TYPES[name]), None)
+    if activation is None:
+        raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
+    bias_type, residual_type = _check_part(bias, "bias"), _check_part(residual, "residual")
+    check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
+    out = out_dtype or activation
+    k = qw.shape[1]
+    n = columns_of_y(qw, epilogue)
+    y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
+    rows, stride, aligned = _rows_of(x, k)
+    if rows.shape[0] == 0:
+        return y
+    parts: list[object] = []
+    strides = [stride]
+    if bias is not None:
+        parts.append(np.require(bias, requirements=["C", "A"]))
+    if isinstance(residual, np.ndarray):
+        residual_rows, residual_stride, is_aligned = _rows_of(residual, n)
+        parts.append(residual_rows)
+        strides.append(residual_stride)
+        aligned = aligned and is_aligned
+    spec = spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type)
+    schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
+    kernel = cpu_kernel(spec, schedule)
+    last = last_arguments(spec, schedule, rows.shape[0], CPU_MULTIPROCESSORS)
+    operands = host_operands(qw, activation, epilogue)
+    kernel(rows, *operands, *parts, y.reshape(-1, n), rows.shape[0], *strides, *last)
+    return y
+
+
+def _check_part(part: object, argument: str) -> str:
+    """The type of a bias or residual, '' without one."""
+    if part is None:
+        return ""
+    if not isinstance(part, np.ndarray) or part.dtype not in [NUMPY_TYPES[name] for name in OUTPUTS]:
+        got = part.dtype if isinstance(part, np.ndarray) else type(part).__name__
+        raise LowlpTypeError(f"{argument}: expected a numpy array of float16, bfloat16 or float32, got {got}")
+    return _type_name(part.dtype)
+
+
+def _rows_of(array: AnyArray, columns: int) -> tuple[AnyArray, int, bool]:
+    """An array [..., columns] as [rows, columns], a copy where no row stride reaches its rows; that stride, in
+    elements; and whether address and stride are aligned for wide loads."""
+    rows = array.reshape(-1, columns)
+    if rows.shape[0] and (rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or not rows.flags.aligned):
+        rows = rows.copy()
+    stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else columns
+    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % ALIGN_BYTES == 0
+    return rows, stride, aligned

@@ -1,0 +1,88 @@
+"""The kernels of `linear`, compiled when first needed and kept; and what each of them tells of itself."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict
+
+from lowlp.compiler.compilation import CompiledKernel, CpuKernel, compile, compile_cpu
+from lowlp.compiler.compilation.kernel_cache import Once
+from lowlp.kernels.linear.operands import NUMPY_TYPES, padding_bytes
+from lowlp.kernels.linear.parts import UNIT_K
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.stream_k import blocks_for
+from lowlp.weights.packing import PACKED_FORMAT_VERSION, padded_group, placement_name
+
+_kernels = Once()
+
+
+def cpu_kernel(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
+    """The kernel for the CPU target."""
+    key = (spec, schedule, "cpu")
+    kernel: CpuKernel = _kernels.get(key, functools.partial(_compile_for_cpu, spec, schedule))
+    return kernel
+
+
+def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
+    """The kernel for an architecture."""
+    key = (spec, schedule, arch)
+    kernel: CompiledKernel = _kernels.get(key, functools.partial(_compile_for_gpu, spec, schedule, arch))
+    return kernel
+
+
+def last_arguments(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> tuple[int, ...]:
+    """What the kernel takes behind the row stride of x: with stages, the number of blocks or clusters."""
+    if not schedule.stages:
+        return ()
+    return (blocks_for(spec, schedule, m, multiprocessors),)
+
+
+def _compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
+    return compile_cpu(linear_kernel(spec, schedule), notes=notes_of(spec, schedule, None))
+
+
+def _compile_for_gpu(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
+    return compile(linear_kernel(spec, schedule), arch, notes=notes_of(spec, schedule, None))
+
+
+def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) -> dict[str, object]:
+    """What is kept with the kernel: its problem, schedule and plan, and the bytes that it cannot do without.
+
+    m  the least and the largest number of rows it is meant for; None: any
+    """
+    weight_bytes, padding = padding_bytes(spec)
+    per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
+    per_column = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
+    units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
+    return {
+        "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
+        "m": list(m) if m else "any",
+        "schedule": _what_counts(schedule),
+        "packed format": PACKED_FORMAT_VERSION,
+        "plan": {
+            "placement": placement_name(spec.weight, spec.activation),
+            "units": f"{units}, groups padded to {padded_group(spec.group_size)}",
+            "scales": "on the f32 sums of a group",
+            "operands": "weights as A, x as B of mma m16n8k16",
+        },
+        "floor": {
+            "weight bytes": weight_bytes,
+            "of these padding": padding,
+            "scale bytes": spec.n * spec.groups * per_group_bytes,
+            "bytes per row of x": 2 * spec.k + per_column * spec.columns_of_y,
+        },
+    }
+
+
+def _what_counts(schedule: Schedule) -> dict[str, object]:
+    """The fields of the schedule that decide something; without stages those of streaming do not, and without
+    warpgroups not theirs."""
+    fields = asdict(schedule)
+    if not schedule.stages:
+        fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
+    elif not schedule.warpgroups:
+        for name in ("scales_on", "under_way", "column_tiles", "cluster"):
+            del fields[name]
+    return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

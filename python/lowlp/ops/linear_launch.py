@@ -1,0 +1,245 @@
+"""`lowlp.linear` on CUDA tensors.
+
+The first call for a device, types, shapes, row strides, an alignment and tables of schedules finds the kernel, uploads
+the weights and keeps both with the weights, as a `_PreparedCall`. Later calls compare what it was prepared for,
+allocate the result, and launch with the addresses of that call.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lowlp.compiler.compilation import arch_of
+from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import ALIGN_BYTES, form_of_operands, host_operands, spec_for
+from lowlp.kernels.linear.spec import ACTIVATIONS
+from lowlp.numeric.host_array import AnyArray
+from lowlp.schedules.measured import added_tables
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
+from lowlp_runtime.device import device_name, multiprocessors
+from lowlp_runtime.prepared_launch import PreparedLaunch
+from lowlp_runtime.stream import current_torch_stream, stream_handle
+
+from .linear_kernels import gpu_kernel, last_arguments
+
+_ALIGN_ELEMENTS = 8
+
+
+class _PreparedCall(NamedTuple):
+    """What a call needs beside its arguments.
+
+    launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows
+    allocate  makes the result
+    tensors   keeps the operands alive
+    """
+
+    launch: PreparedLaunch | None
+    allocate: Callable[[], Any]
+    tensors: tuple[Any, ...]
+
+
+def linear_on_gpu(
+    x: Any,
+    qw: QuantizedTensor,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: str | None,
+    stream: object,
+    batch_invariant: bool = False,
+) -> Any:
+    """`lowlp.linear` for a CUDA tensor x; `out_dtype` is a name or None, `epilogue` a name or ''."""
+    ordinal = x.get_device()
+    current = current_torch_stream(ordinal)
+    if stream is not None and stream_handle(stream) != current:
+        torch: Any = sys.modules["torch"]
+        # Also the result, and a copy of x if there is one, are made in the order of that stream.
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
+            return linear_on_gpu(x, qw, bias, epilogue, residual, out_dtype, None, batch_invariant)
+    # Rows that are copies live until the launch.
+    rows, stride = (x, None) if x.is_contiguous() else _rows_of(x)
+    address = places = rows.data_ptr()
+    added: tuple[int, ...] = ()
+    bias_kind = residual_kind = None
+    if bias is not None:
+        if not is_torch_tensor(bias):
+            raise _wrong_part("bias", bias, x)
+        bias = bias.contiguous()
+        bias_kind = (bias.dtype, bias.get_device(), bias.shape)
+        added = (bias.data_ptr(),)
+    if residual is not None:
+        if not is_torch_tensor(residual):
+            raise _wrong_part("residual", residual, x)
+        residual_rows, residual_stride = (residual, None) if residual.is_contiguous() else _rows_of(residual)
+        residual_kind = (residual.dtype, residual.get_device(), residual.shape, residual_stride)
+        residual_address = residual_rows.data_ptr()
+        added = (*added, residual_address)
+        places |= residual_address
+    early = is_allowed()
+    aligned = places % ALIGN_BYTES == 0
+    kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
+    key = (ordinal, kind, aligned, batch_invariant, early, added_tables())
+    kept: _PreparedCall | None = qw.kept_call(key)
+    if kept is not None:
+        y = kept.allocate()
+        if kept.launch is not None:
+            kept.launch.run((address, *added, y.data_ptr()), ordinal, current)
+        return y
+    strides = (stride,) if residual is None else (stride, residual_stride)
+    prepared = _prepare(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early)
+    y = prepared.allocate()
+    if prepared.launch is not None:
+        # What is in front on the stream may have written the packed weights.
+        with no_dependent_launch():
+            prepared.launch.run((address, *added, y.data_ptr()), ordinal, current)
+    qw.keep_call(key, prepared)
+    return y
+
+
+def _rows_of(tensor: Any) -> tuple[Any, int | None]:
+    """A tensor that is not contiguous as rows, a copy where no one stride reaches them, and that stride in elements;
+    None: the rows lie one behind the other."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    stride, step = rows.stride()
+    if step != 1 or rows.is_contiguous():
+        return rows.contiguous(), None
+    return rows, stride
+
+
+def columns_of_y(qw: QuantizedTensor, epilogue: str) -> int:
+    """Columns of the result: N, or half of it with gate and up."""
+    return qw.shape[0] // (2 if epilogue == "silu_mul" else 1)
+
+
+def check_shapes(
+    x_shape: tuple[int, ...],
+    bias_shape: tuple[int, ...] | None,
+    residual_shape: tuple[int, ...] | None,
+    qw: QuantizedTensor,
+    epilogue: str,
+) -> None:
+    """Raises `LowlpValueError` unless x [..., K], the bias [N] and the residual [..., columns of y] fit the weights,
+    and these the epilogue."""
+    n, k = qw.shape
+    if not x_shape or x_shape[-1] != k:
+        raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(x_shape)}")
+    if epilogue == "silu_mul" and n % 2:
+        raise LowlpValueError(f"epilogue: silu_mul needs an even N, rows of gate and up, got weights of N = {n}")
+    if bias_shape is not None and tuple(bias_shape) != (n,):
+        raise LowlpValueError(f"bias: must have shape ({n},), got {tuple(bias_shape)}")
+    wanted = (*x_shape[:-1], columns_of_y(qw, epilogue))
+    if residual_shape is not None and tuple(residual_shape) != wanted:
+        raise LowlpValueError(
+            f"residual: must have the shape of the result, {tuple(wanted)}, got {tuple(residual_shape)}"
+        )
+
+
+def device_operands(qw: QuantizedTensor, activation: str, device: Any, epilogue: str = "") -> tuple[Any, ...]:
+    """As `host_operands`, with tensors of PyTorch on `device` in place of arrays."""
+    parts = host_operands(qw, activation, epilogue)
+    return tuple(_upload(part, device) if isinstance(part, np.ndarray) else part for part in parts)
+
+
+def _wrong_part(argument: str, part: Any, x: Any) -> LowlpTypeError:
+    return LowlpTypeError(
+        f"{argument}: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {part!r:.80}"
+    )
+
+
+def _prepare(
+    qw: QuantizedTensor,
+    x: Any,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: str | None,
+    given_strides: tuple[int | None, ...],
+    aligned: bool,
+    batch_invariant: bool,
+    early: bool,
+) -> _PreparedCall:
+    """Checks what the key of a kept call holds, and finds what such calls need.
+
+    given_strides  of the rows of x, and of the residual, as `_rows_of` says them
+    aligned        whether both begin where wide loads may
+    """
+    torch: Any = sys.modules["torch"]
+    types = _types()
+    names = {dtype: name for name, dtype in types.items()}
+    activation = names.get(x.dtype)
+    if activation not in ACTIVATIONS:
+        raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
+    kinds = []
+    for argument, part in (("bias", bias), ("residual", residual)):
+        if part is not None and (part.dtype not in names or part.device != x.device):
+            raise _wrong_part(argument, part, x)
+        kinds.append("" if part is None else names[part.dtype])
+    check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
+    columns = (qw.shape[1], columns_of_y(qw, epilogue))
+    strides = tuple(width if stride is None else stride for stride, width in zip(given_strides, columns, strict=False))
+    aligned = aligned and not any(stride % _ALIGN_ELEMENTS for stride in strides)
+    m = math.prod(x.shape[:-1])
+    out = out_dtype or activation
+    allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
+    spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
+    arch = arch_of(x.get_device())
+    schedule = schedule_for(spec, m, arch, batch_invariant, device_name(x.get_device()))
+    # `_upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
+    spec = replace(spec, dependent_launch=early and schedule.stages > 0)
+    launcher = gpu_kernel(spec, schedule, arch).launcher
+    last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
+    with torch.cuda.device(x.device):
+        tensors = qw.prepared(
+            f"{x.device} {form_of_operands(spec)}", lambda: device_operands(qw, activation, x.device, epilogue)
+        )
+    if m == 0:
+        return _PreparedCall(None, allocate, tensors)
+    operands = {place: launcher.read(place, tensor) for place, tensor in enumerate(tensors, 1)}
+    # Behind the addresses of x and the operands come those of bias, residual and result.
+    numbers = dict(enumerate((m, *strides, *last), len(operands) + 2 + len([kind for kind in kinds if kind])))
+    return _PreparedCall(launcher.prepare({**operands, **numbers}), allocate, tensors)
+
+
+def _allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], Any]:
+    """What makes an empty tensor."""
+    torch: Any = sys.modules["torch"]
+    allocate = functools.partial(torch.empty, shape, dtype=dtype, device=device)
+    try:
+        # Less than half of what `torch.empty` costs; PyTorch's own code generator relies on it too. It takes the
+        # current device.
+        on_current_device = torch._C._dynamo.guards._empty_strided_cuda
+        current_device = torch._C._cuda_getDevice
+    except AttributeError:
+        return allocate
+    strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    ordinal = device.index
+
+    def allocate_fast() -> Any:
+        return on_current_device(shape, strides, dtype) if current_device() == ordinal else allocate()
+
+    return allocate_fast
+
+
+def _types() -> dict[str, Any]:
+    torch: Any = sys.modules["torch"]
+    return {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+
+
+def _upload(array: AnyArray, device: Any) -> Any:
+    """A copy of a host array on `device`, byte for byte. It is there when this returns: PyTorch waits for copies from
+    pageable memory."""
+    torch: Any = sys.modules["torch"]
+    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1).copy()
+    # The same names. PyTorch has few unsigned types, and a launch takes signed ones for them.
+    element = getattr(torch, {"uint32": "int32"}.get(array.dtype.name, array.dtype.name))
+    return torch.from_numpy(data).to(device).view(element)

@@ -1,0 +1,1 @@
+"""Which schedule a product takes: tables that were measured."""

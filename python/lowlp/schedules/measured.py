@@ -1,0 +1,188 @@
+"""Tables of schedules that were measured: files as `lowlp tune` writes them.
+
+Three kinds of tables are in use, in this order: those that `use_tuned` added, the last one first; those that the
+environment variable LOWLP_TUNED names, files or folders with ':' between them, as in PATH, each read once; and those
+that are shipped (`tuned/*.json`).
+
+Of what they have for a kind of weights, a class of M and an architecture, entries of the GPU in use go before those of
+other GPUs, near shapes before far ones, and where two are equally near the order of tables decides. So a table of one's
+own is taken for the shapes that it has, and leaves shapes that were measured elsewhere alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from lowlp.compiler.compilation.targets import target
+from lowlp.errors import LowlpError, LowlpValueError
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.tuning.table import FORMAT
+from lowlp_runtime.errors import check_path, os_error
+
+VARIABLE: Final = "LOWLP_TUNED"
+_SHIPPED = Path(__file__).parent / "tuned"
+_FAR: Final = 2.5
+"""How far, in factors of two of N and K together, a measured shape may be away."""
+_MOST_COLUMNS: Final = 128
+"""Of a schedule that names none."""
+
+_lock = threading.Lock()
+_added: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The fastest schedule for a kind of weights (`choosing.kind_of`), a shape and a class of M, on a GPU."""
+
+    kind: str
+    n: int
+    k: int
+    m: int
+    arch: str
+    gpu: str
+    schedule: Schedule
+
+    def distance(self, n: int, k: int) -> float:
+        """From another shape, in factors of two of N and K together."""
+        return abs(math.log2(self.n / n)) + abs(math.log2(self.k / k))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What a file holds. Two that were read apart differ, so that a table may be the key of what was chosen by it."""
+
+    path: Path
+    entries: tuple[Entry, ...]
+
+
+def use_tuned(path: str | os.PathLike[str]) -> None:
+    """Chooses schedules of `linear` and `compile_linear` by a table that `lowlp tune --out` wrote, from now on.
+
+    path  a table, or a folder whose tables, *.json, are taken in the order of their names
+
+    It goes before tables that were added earlier, before those of the environment variable LOWLP_TUNED, and before
+    shipped ones. Of all of them, what was measured on the GPU in use counts most, then how near its shape is, then this
+    order. A path that is given again is read again. Results change by roundings at most.
+    Raises `LowlpTypeError` for what is no path, `OSError` where it cannot be read, and `LowlpValueError`, which names
+    file, entry and key, for a file that is no table, and for a folder without any; then nothing is added.
+    """
+    check_path(path)
+    try:
+        found = _tables_at(Path(path))
+    except OSError as error:
+        raise os_error(error, path) from error
+    if not found:
+        raise LowlpValueError(f"path: expected a table or a folder of tables, *.json, and {path} has none")
+    global _added
+    with _lock:
+        paths = {table.path for table in found}
+        _added = (*found, *(table for table in _added if table.path not in paths))
+
+
+def added_tables() -> tuple[Table, ...]:
+    """What `use_tuned` added: part of the key of whatever is kept and depends on the choice of a schedule."""
+    return _added
+
+
+def tables() -> tuple[Table, ...]:
+    """All tables in use, in their order. Raises `LowlpValueError` where LOWLP_TUNED names what is no table."""
+    return (*_added, *_of_variable(os.environ.get(VARIABLE, "")), *_shipped())
+
+
+def nearest(among: Iterable[Table], kind: str, n: int, k: int, m: int, arch: str, gpu: str = "") -> list[Entry]:
+    """What tables have near a shape for such weights, class of M and architecture, the best first.
+
+    gpu  the name of the GPU in use; '': none is known, and all of the architecture count alike
+    """
+    near = [
+        entry
+        for table in among
+        for entry in table.entries
+        if (entry.kind, entry.m, entry.arch) == (kind, m, arch) and entry.distance(n, k) < _FAR
+    ]
+    return sorted(near, key=lambda entry: (bool(gpu) and entry.gpu != gpu, entry.distance(n, k)))
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _shipped() -> tuple[Table, ...]:
+    return _tables_at(_SHIPPED)
+
+
+@functools.lru_cache(maxsize=8)
+def _of_variable(text: str) -> tuple[Table, ...]:
+    """The tables that a value of LOWLP_TUNED names."""
+    try:
+        return tuple(table for path in text.split(os.pathsep) if path for table in _tables_at(Path(path)))
+    except OSError as error:
+        raise LowlpValueError(f"{VARIABLE}: {error.filename}: {error.strerror}") from error
+    except LowlpValueError as error:
+        raise LowlpValueError(f"{VARIABLE}: {error}") from error
+
+
+def _tables_at(path: Path) -> tuple[Table, ...]:
+    """Of a file or a folder. Raises `OSError`, `LowlpValueError`."""
+    return tuple(map(_load, sorted(path.glob("*.json")) if path.is_dir() else [path]))
+
+
+def _load(path: Path) -> Table:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise LowlpValueError(f"{path}: no table of schedules: {error}") from error
+    if not isinstance(data, dict):
+        raise LowlpValueError(f"{path}: no table of schedules: expected an object, got {_brief(data)}")
+    found = _field(data, "format", int, str(path))
+    if found != FORMAT:
+        raise LowlpValueError(f"{path}: format: expected {FORMAT}, got {found}")
+    gpu = _field(data, "gpu", str, str(path))
+    entries = enumerate(_field(data, "entries", list, str(path)), 1)
+    return Table(path.absolute(), tuple(_entry(entry, gpu, f"{path}: entry {number}") for number, entry in entries))
+
+
+def _entry(data: Any, gpu: str, where: str) -> Entry:
+    if not isinstance(data, dict):
+        raise LowlpValueError(f"{where}: expected an object, got {_brief(data)}")
+    kind, arch = _field(data, "kind", str, where), _field(data, "arch", str, where)
+    n, k, m = (_field(data, name, int, where) for name in ("n", "k", "m"))
+    for name, value in (("n", n), ("k", k), ("m", m)):
+        if value < 1:
+            raise LowlpValueError(f"{where}: {name}: must be at least 1, got {value}")
+    fields = _field(data, "schedule", dict, where)
+    for name in fields:
+        if name not in Schedule.__dataclass_fields__:
+            names = ", ".join(Schedule.__dataclass_fields__)
+            raise LowlpValueError(f"{where}: schedule: has no field {name!r:.40}; known are {names}")
+    try:
+        target(arch)
+    except LowlpError as error:
+        raise LowlpValueError(f"{where}: arch: {str(error).removeprefix('target: ')}") from error
+    try:
+        schedule = Schedule(**{"columns": min(m, _MOST_COLUMNS), **fields})
+    except LowlpError as error:
+        raise LowlpValueError(f"{where}: schedule: {error}") from error
+    return Entry(kind, n, k, m, arch, gpu, schedule)
+
+
+def _field(data: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    if key not in data:
+        raise LowlpValueError(f"{where}: {key}: missing")
+    value = data[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        names = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}
+        raise LowlpValueError(f"{where}: {key}: expected {names[kind]}, got {_brief(value)}")
+    return value
+
+
+def _brief(value: object) -> str:
+    return f"{value!r:.40}"

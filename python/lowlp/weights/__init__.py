@@ -1,0 +1,1 @@
+"""Quantised weights: the tensor, and how its codes are packed."""

@@ -1,0 +1,1 @@
+"""From floats to codes and scales."""

@@ -1,0 +1,318 @@
+"""Quantisation of weights: round to nearest, per group of K.
+
+The scale is rounded to its own type first, and the codes are computed from the rounded scale: they are the best for the
+scale that is stored. Rounding goes up where the nearest scale would leave the largest weight out of range, so within
+the range of the type |w - value| <= scale / 2 for integers.
+
+    integers, zero_point=False   s = max|w| / (2^(b-1) - 1), q = w / s. Unsigned types hold q + 2^(b-1) with zero
+                                 points of 2^(b-1) everywhere; where no weight of the tensor is negative they hold q
+                                 alone, with s = max|w| / (2^b - 1) and no zero points.
+      of one bit                 q is -1 or 0, and the value -s or 0: -s is the weight of largest magnitude, so s may be
+                                 negative
+    integers, zero_point=True    s = (max(w, 0) - min(w, 0)) / (2^b - 1), z = -min(w, 0) / s: integers
+      'float'                    the same, z not rounded to an integer (HQQ): float16 with such scales, else float32
+      'offset'                   o = min(w), rounded down to the type of the scales (e8m0 and e4m3: float32),
+                                 s = (max(w) - o) / (2^b - 1), value s * q + o
+    floats                       s = max|w| / (largest finite value)
+    bipolar                      s = max|w| / (2^b - 1); for bipolar1 the mean of |w|, its least-squares choice
+                                 (XNOR-Net, arXiv 1603.05279, section 3.1)
+    tables                       s = the least with which the table spans the weights: for nf(b) max|w|; the nearest
+                                 entry to w / s, midway between two the lower one
+
+OCP MX's and NVFP4's own scales are those of the publications: `lowlp.scale_types`. Scales of e4m3 are those above over
+a second scale of the tensor, with which the largest is 448 (NVFP4: max|w| / (6 * 448)).
+
+A group of zeros has the scale 1 and dequantises to zeros (in bipolar types, which have no zero: 0, or 2^-127 in e8m0).
+
+On CUDA tensors the same is computed on their GPU, bit for bit, but for bipolar1 and `search`, whose sums each library
+takes in an order of its own.
+"""
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps, row_slices
+from lowlp.numeric.dtypes import DType
+from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.numeric.scale_types import scale_type
+from lowlp.numeric.tables import check_table_shape, table_bits, table_of
+from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
+from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
+from lowlp.weights.quantized_tensor import QuantizedTensor, code_dtype, group_of, table_dtype
+from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+__all__ = ["QuantizedTensor", "quantize"]
+
+T = TypeVar("T")
+_MAX_WORKERS = 8
+_TORCH_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_ZERO_POINTS: dict[object, str] = {True: "zeros", "float": "float zeros", "offset": "offsets"}
+SEARCH_FACTORS = tuple(1 - i / 40 for i in range(21))
+"""What `search=True` tries: 1, 0.975, ..., 0.5 times the scale; of e8m0 scales 1, 2 and 1/2 times."""
+
+
+def quantize(
+    w: object,
+    dtype: str | DType | None = None,
+    group_size: int | Literal["tensor"] | None = 128,
+    zero_point: bool | Literal["float", "offset"] = False,
+    scale_dtype: str | DType = "f16",
+    progress: bool = False,
+    *,
+    lut: object = None,
+    search: bool | Sequence[float] = False,
+) -> QuantizedTensor:
+    """Quantises weights, each group of a row by itself, to nearest with ties to even.
+
+    w            [N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or PyTorch on the CPU, or on
+                 a GPU, which then computes; the result is in host memory
+    dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut
+    group_size   a divisor of K; None or -1: one group a row; 'tensor': one scale for all weights
+    zero_point   integers only, for weights that are not centred at 0: True for an integer zero point a group, 'float'
+                 for one that is not rounded, 'offset' for `s * q + b` (unsigned types)
+    scale_dtype  'f16', 'bf16', 'f32'; 'e8m0', powers of two, as in MXFP4, MXFP6 and MXFP8 with groups of 32; 'e4m3',
+                 with a second scale of the tensor, as in NVFP4 with groups of 16
+    progress     show a bar, where tqdm is installed
+    lut          values of the codes: [2**b], one table a row [N, 2**b], or one a group [N, K / group_size, 2**b], as
+                 `QuantizedTensor` takes them; `lowlp.nf(4)` for example
+    search       True: of the scales that are 1, 0.975, ..., 0.5 times that of the formula (of e8m0 scales 1, 2 and 1/2
+                 times) each group takes the one of least squared error, of equal ones the first; or other positive
+                 factors, with 1 tried before them. Takes as many times as long as there are factors.
+
+    The formulas are at the head of this module. Works in float32 on a few rows at a time, on up to 8 cores. Raises
+    `LowlpTypeError` for other types and `LowlpValueError` for a wrong shape, weights that are NaN or infinite, a group
+    size that does not divide K, zero points with a type that has none, and weights too large for the type of the scale.
+    Scales too small for it become its smallest positive value.
+    """
+    if is_torch_tensor(w) and cast(Any, w).device.type == "cuda":
+        return quantize_with(
+            TorchOps(cast(Any, w).device), w, dtype, group_size, zero_point, scale_dtype, progress, lut, search
+        )
+    ops = NumpyOps(min(os.cpu_count() or 1, _MAX_WORKERS))
+    weights = as_host_array(w, "w")
+    return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search)
+
+
+def quantize_with(
+    ops: ArrayOps,
+    w: Any,
+    dtype: str | DType | None,
+    group_size: int | str | None,
+    zero_point: bool | str,
+    scale_dtype: str | DType,
+    progress: bool,
+    lut: object,
+    search: bool | Sequence[float],
+) -> QuantizedTensor:
+    """`quantize` in the array library of w."""
+    table = None if lut is None else table_of(lut)
+    found = code_dtype("int6" if dtype is None else dtype) if table is None else table_dtype(dtype, table_bits(table))
+    n, k = _shape_of(w)
+    size, group = group_of(k, group_size)
+    if table is not None:
+        check_table_shape(table, n, k // size)
+    scale = scale_type(scale_dtype)
+    method = _method(found, zero_point, table)
+    job = _Job(ops, w, size, progress)
+    extremes = job.extremes(found.name == "bipolar1")
+    if method == "symmetric" and not found.is_signed and extremes.low.min() >= 0:
+        method = "magnitudes"
+    if group == "tensor" and (table is None or table.ndim == 1):
+        extremes = extremes.of_tensor()
+    rule = ScaleRule(method, found, scale, table, group == "tensor")
+    encoder = _encoder(ops, rule)
+    scale2 = rule.scale2(extremes)
+    factors = _search_factors(search, scale)
+    chosen = rule.choose(extremes, scale2)
+    if factors:
+        best = job.best_factors(rule, encoder, extremes, scale2, factors)
+        chosen = rule.choose(extremes.shrunk(best, method != "offsets"), scale2)
+    return QuantizedTensor(
+        job.codes(encoder, chosen),
+        dtype=found,
+        scales=chosen.scales,
+        zeros=chosen.zeros,
+        offsets=chosen.offsets,
+        group_size=None if group == "channel" else group,
+        scale2=scale2,
+        lut=table,
+    )
+
+
+def _shape_of(w: Any) -> tuple[int, int]:
+    is_float = w.dtype in FLOAT_DTYPES.values() or w.dtype == np.float64
+    if is_torch_tensor(w):
+        is_float = str(w.dtype).removeprefix("torch.") in _TORCH_FLOATS
+    if not is_float:
+        raise LowlpTypeError(f"w: expected float16, bfloat16, float32 or float64, got {w.dtype}")
+    if w.ndim != 2 or 0 in w.shape:
+        raise LowlpValueError(f"w: expected shape [N, K] with N, K >= 1, got {list(w.shape)}")
+    return int(w.shape[0]), int(w.shape[1])
+
+
+def _method(dtype: DType, zero_point: object, table: AnyArray | None) -> str:
+    """The method of `ScaleRule`; 'magnitudes' is chosen later, by the weights."""
+    if isinstance(zero_point, bool | np.bool_):
+        zero_point = bool(zero_point)
+    elif not isinstance(zero_point, str) or zero_point not in ("float", "offset"):
+        raise LowlpTypeError(f"zero_point: expected a bool, got {zero_point!r:.40}; or 'float' or 'offset'")
+    if zero_point and (table is not None or not dtype.is_integer):
+        what = f"a lut of {1 << dtype.bits} values" if table is not None else f"dtype {dtype.name}"
+        raise LowlpValueError(f"zero_point: allowed for integer types only, got {what}")
+    if zero_point == "offset" and dtype.is_signed:
+        raise LowlpValueError(f"zero_point: 'offset' is allowed for unsigned types only, got dtype {dtype.name}")
+    if zero_point:
+        return _ZERO_POINTS[zero_point]
+    if table is not None:
+        return "table"
+    return "symmetric" if dtype.is_integer else "type"
+
+
+def _encoder(ops: ArrayOps, rule: ScaleRule) -> Encoder:
+    if rule.table is not None:
+        return TableEncoder(ops, rule.table)
+    if rule.method == "type":
+        return TypeEncoder(ops, rule.dtype)
+    half = 1 << (rule.dtype.bits - 1)
+    low, high = (-half, half - 1) if rule.dtype.is_signed else (0, 2 * half - 1)
+    if rule.method == "symmetric" and half > 1:
+        # As far down as up.
+        low += 1
+    return IntegerEncoder(ops, rule.dtype, low, high, whole_shift=rule.method != "float zeros")
+
+
+def _search_factors(search: object, scale: str) -> tuple[float, ...]:
+    """The factors to try, 1 first; none without a search."""
+    if isinstance(search, bool | np.bool_):
+        default = (1.0, 2.0, 0.5) if scale == "e8m0" else SEARCH_FACTORS
+        return default if search else ()
+    try:
+        factors = tuple(float(factor) for factor in cast(Iterable[float], search))
+    except (TypeError, ValueError):
+        raise LowlpTypeError(f"search: expected a bool or a sequence of numbers, got {search!r:.40}") from None
+    for factor in factors:
+        if not 0 < factor < math.inf:
+            raise LowlpValueError(f"search: factors must be positive and finite, got {factor}")
+    return (1.0, *(factor for factor in factors if factor != 1.0))
+
+
+class _Job:
+    """One matrix, worked on a few rows at a time."""
+
+    def __init__(self, ops: ArrayOps, w: Any, size: int, progress: bool) -> None:
+        self._ops, self._w, self._size, self._progress = ops, w, size, progress
+        self._n, self._k = (int(extent) for extent in w.shape)
+        self._parts = row_slices(self._n, self._k, ops.block_elements)
+
+    def extremes(self, with_mean: bool) -> Extremes:
+        """Of each group, [N, groups]. Raises `LowlpValueError` for a weight that is not finite."""
+        shape = (self._n, self._k // self._size)
+        low, high = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        mean = np.empty(shape, np.float32) if with_mean else None
+
+        def work(rows: slice) -> None:
+            block = self._block(rows)
+            low[rows], high[rows] = self._ops.extremes(block, 2)
+            if not np.isfinite(low[rows].min()) or not np.isfinite(high[rows].max()):
+                self._refuse(rows, self._ops.host(block))
+            if mean is not None:
+                mean[rows] = self._ops.mean_magnitude(block, 2)
+
+        self._run(work, "scales")
+        return Extremes(low, high, mean)
+
+    def codes(self, encoder: Encoder, chosen: GroupScales) -> NDArray[np.uint8]:
+        """The codes [N, K]."""
+        codes = np.empty((self._n, self._k), np.uint8)
+
+        def work(rows: slice) -> None:
+            self._ops.store(self._encoded(rows, encoder, chosen.of_rows(rows)), codes[rows])
+
+        self._run(work, "codes")
+        return codes
+
+    def best_factors(
+        self,
+        rule: ScaleRule,
+        encoder: Encoder,
+        extremes: Extremes,
+        scale2: np.float32 | None,
+        factors: Sequence[float],
+    ) -> NDArray[np.float32]:
+        """The factor of least squared error, for each scale."""
+        best = np.ones((self._n, self._k // self._size), np.float32)
+        least = np.full(best.shape, np.inf, np.float32)
+        for factor in factors:
+            chosen = rule.choose(extremes.shrunk(factor, rule.method != "offsets"), scale2)
+            errors = np.empty(best.shape, np.float32)
+
+            def work(rows: slice, chosen: GroupScales = chosen, errors: NDArray[np.float32] = errors) -> None:
+                part = chosen.of_rows(rows)
+                values = encoder.values(self._encoded(rows, encoder, part), rows)
+                if part.zeros is not None:
+                    values -= self._spread(part.zeros)
+                with np.errstate(over="ignore"):
+                    values *= self._spread(part.steps)
+                    if part.offsets is not None:
+                        values += self._spread(part.offsets)
+                    values -= self._block(rows)
+                errors[rows] = self._ops.squares(values, 2)
+
+            self._run(work, f"scale x {factor:g}")
+            if rule.tensor:
+                errors[...] = errors.sum(dtype=np.float64)
+            better = errors < least
+            best[better], least[better] = factor, errors[better]
+        return best[:1, :1] if rule.tensor and extremes.low.shape == (1, 1) else best
+
+    def _encoded(self, rows: slice, encoder: Encoder, part: GroupScales) -> Any:
+        """The codes of these rows, by their scales."""
+        block = self._block(rows)
+        if part.offsets is not None:
+            block -= self._spread(part.offsets)
+        # A quotient beyond float32 is infinite, and has the outermost code as any other beyond the range.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            block /= self._spread(part.steps)
+        return encoder.encode(block, rows, None if part.zeros is None else self._spread(part.zeros))
+
+    def _block(self, rows: slice) -> Any:
+        return self._ops.floats(self._w, rows).reshape(rows.stop - rows.start, -1, self._size)
+
+    def _spread(self, array: AnyArray) -> Any:
+        """What groups of some rows have, where the weights are: float32 [rows, groups, 1] or [1, 1, 1]."""
+        return self._ops.put(array.astype(np.float32)[:, :, None])
+
+    def _refuse(self, rows: slice, block: AnyArray) -> None:
+        flat = block.reshape(block.shape[0], -1)
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(flat))[0])
+        found = float(self._w[row + rows.start, column])
+        raise LowlpValueError(f"w: must be finite in float32, got {found} at [{row + rows.start}, {column}]")
+
+    def _run(self, work: Callable[[slice], None], name: str) -> None:
+        """`work` on all blocks, with a bar where it is asked for."""
+        if self._ops.workers == 1 or len(self._parts) == 1:
+            for rows in self._shown(self._parts, name):
+                work(rows)
+            return
+        with ThreadPoolExecutor(self._ops.workers) as pool:
+            for _ in self._shown(pool.map(work, self._parts), name):
+                pass
+
+    def _shown(self, blocks: Iterable[T], name: str) -> Iterable[T]:
+        if not self._progress:
+            return blocks
+        try:
+            tqdm = import_module("tqdm.auto").tqdm
+        except ImportError:
+            return blocks
+        shown = tqdm(blocks, desc=f"quantize: {name}", unit="block", total=len(self._parts), file=sys.stderr)
+        return cast(Iterable[T], shown)

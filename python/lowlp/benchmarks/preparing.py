@@ -18,7 +18,7 @@ import numpy as np
 
 import lowlp
 from lowlp import language as ll
-from lowlp.compiler.compilation.kernel_cache import compiler_version
+from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import ProductWarning
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operands import host_operands, spec_for

@@ -97,7 +97,7 @@ def _text(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> 
 
 
 def _machine_code(program: BlockProgram | str, arch: str, options: argparse.Namespace) -> bytes:
-    from lowlp import compiler
+    from lowlp.compiler import compilation
 
-    kernel = compiler.compile(program, arch, opt_level=options.opt_level, assembler=options.assembler)
+    kernel = compilation.compile(program, arch, opt_level=options.opt_level, assembler=options.assembler)
     return kernel.binary.to_bytes() if options.emit == "lowlp" else kernel.cubin

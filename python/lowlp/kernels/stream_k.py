@@ -17,7 +17,7 @@ from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.layouts.register_layout.register_layout import local, spatial
+from lowlp.layouts.register_layout import local, spatial
 
 FEW_IDLE: Final = 16
 """One in so many blocks may be idle on average, rather than that tiles are shared, or that a block has parts of two."""

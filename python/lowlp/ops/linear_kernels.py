@@ -6,7 +6,7 @@ import functools
 from dataclasses import asdict
 
 from lowlp.compiler.compilation import CompiledKernel, CpuKernel, compile, compile_cpu
-from lowlp.compiler.compilation.kernel_cache import Once
+from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padding_bytes
 from lowlp.kernels.linear.parts import UNIT_K
 from lowlp.kernels.linear.plain import linear_kernel

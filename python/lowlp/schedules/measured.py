@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from lowlp.compiler.compilation.targets import target
+from lowlp.compiler.targets import target
 from lowlp.errors import LowlpError, LowlpValueError
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.tuning.table import FORMAT

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lowlp.compiler.compilation import compile
-from lowlp.compiler.compilation.kernel_cache import compiler_version
+from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.kernels.linear.choosing import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.fitting import device_like

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from lowlp.compiler.compilation.targets import target
+from lowlp.compiler.targets import target
 from lowlp.kernels.stream_k import tiles_of
 from lowlp.schedules.measured import Entry, Table, nearest, tables
 

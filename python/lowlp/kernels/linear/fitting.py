@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Final
 
-from lowlp.compiler.compilation.targets import target
+from lowlp.compiler.targets import target
 from lowlp.language.control_flow import MAX_STAGES
 
 from .operands import NUMPY_TYPES

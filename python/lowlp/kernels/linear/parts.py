@@ -8,7 +8,7 @@ from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.epilogues import applied
-from lowlp.layouts.register_layout.register_layout import Layout, layout, local, spatial
+from lowlp.layouts.register_layout import Layout, layout, local, spatial
 from lowlp.numeric.dtypes import dtype
 from lowlp.weights.packing import padded_group, placement_name
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
-from lowlp.layouts.register_layout.register_layout import Layout, column_local, local, reduce, spatial
+from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp.weights.packing import padded_group
 
 from .parts import (

@@ -18,7 +18,7 @@ import math
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import by_parts, end_tile, share_of
-from lowlp.layouts.register_layout.register_layout import column_spatial, layout, local, reduce, spatial
+from lowlp.layouts.register_layout import column_spatial, layout, local, reduce, spatial
 
 from .parts import (
     A_FRAGMENT,

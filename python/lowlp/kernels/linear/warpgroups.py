@@ -30,7 +30,7 @@ import itertools
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import by_parts, end_tile, grid_of, share_in_waves, small
-from lowlp.layouts.register_layout.register_layout import column_local, column_spatial, local, reduce, spatial
+from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 
 from .parts import (
     A_FRAGMENT,

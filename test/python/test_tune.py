@@ -14,7 +14,7 @@ from without_extensions import output_of
 from lowlp.cli import main
 from lowlp.cli.tune import _show
 from lowlp.errors import LowlpValueError
-from lowlp.kernels import choosing
+from lowlp.kernels.linear import choosing
 from lowlp.kernels.linear.choosing import CLASSES, kind_of, schedule_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec

@@ -71,7 +71,7 @@ def run(m: int, n: int, k: int, splits: int, seed: int) -> float:
     codes = random_codes(k, n, DTYPE.name)
     c = np.full((m, n), np.nan, np.float16)
     packed, _ = transform(codes, DTYPE.name)
-    kernel = lowlp.compiler.compile_cpu(make_matmul(n, k, splits))
+    kernel = lowlp.compile_cpu(make_matmul(n, k, splits))
     counters = kernel(a, packed, c, m, seed=seed)
     again = np.empty_like(c)
     kernel(a, packed, again, m, seed=seed + 1)

@@ -14,12 +14,13 @@ import numpy as np
 
 import lowlp
 from lowlp import language as ll
+from lowlp.numeric.dtypes import all_dtypes
 
 BK, BN = 16, 8
 # All types of which 4 numbers fill bytes, and that f16 holds with room for sums.
 DTYPES = [
     dtype.name
-    for dtype in lowlp.dtypes.all_dtypes()
+    for dtype in all_dtypes()
     if dtype.bits in (2, 4, 6, 8) and not dtype.name.startswith("bipolar")
     if not dtype.is_float or dtype.exponent_bits <= 4
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lowlp_runtime import no_dependent_launch as no_dependent_launch
 
     from .compiler.compilation import compile as compile
+    from .compiler.compilation import compile_cpu as compile_cpu
     from .compiler.compilation import load as load
     from .compiler.compilation_times import compile_times as compile_times
     from .errors import LowlpError as LowlpError
@@ -67,6 +68,7 @@ _MODULES = {
     "compile_linear": "ops.linear",
     "use_tuned": "schedules.measured",
     "compile": "compiler.compilation",
+    "compile_cpu": "compiler.compilation",
     "compile_times": "compiler.compilation_times",
     "load": "compiler.compilation",
     "kernel": "language",
@@ -75,7 +77,7 @@ _MODULES = {
 # Those of `lowlp_runtime`.
 _OF_RUNTIME = ("no_dependent_launch",)
 # Modules that are public as such.
-_SUBMODULES = ("drawing", "errors", "language", "packing", "targets")
+_SUBMODULES = ("compiler", "drawing", "errors", "language", "packing", "targets")
 
 __all__ = [*_MODULES, *_OF_RUNTIME, *_SUBMODULES, "__version__"]
 

@@ -211,7 +211,7 @@ def test_sums_across_warps_in_a_loop() -> None:
     x = numbers((9, 64))
     for seed in range(4):
         y = np.zeros(9, np.float32)
-        lowlp.compiler.compile_cpu(total)(x, y, seed=seed)
+        lowlp.compile_cpu(total)(x, y, seed=seed)
         assert np.array_equal(y, x.sum(axis=1))
 
 

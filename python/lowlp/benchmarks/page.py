@@ -19,15 +19,15 @@ from .results import Results, Run
 
 _METHOD = f"""\
 Weights in groups of {GROUP_SIZE} with f16 scales, f16 activations and results. Codes, scales and activations are random
-over the whole tensors. A time is the median over repeats of one call's time on the device, from event to event, after a
-buffer of 256 MiB was read, so that caches are cold and clean. One function times all libraries. Before that the result,
-in memory filled with NaN, is compared with float64: ours may be off by 2e-3 (relative Frobenius), a peer's by 1e-2 of
-the meaning of its own weights. What fails has no time."""
+over the whole tensors. A time is the median over repeats of one call's time on the device, from event to event. Each
+repeat starts with a cold, clean L2: a buffer of 256 MiB is read first. One function times all libraries. A result is
+first compared with float64, in memory that was filled with NaN: ours may be off by 2e-3 (relative Frobenius), a peer's by
+1e-2 of the meaning of its own weights. What fails has no time."""
 
 _READING = f"""\
 A number is the geometric mean over the {len(SHAPES)} shapes of required time / our time, rounded down, and is met at 1
-or more. Behind it, in brackets, is the speed over the rival that is required; at 0.87x a time may be 15 % longer, at
-0.833x 20 %. Required time of a shape = max(rival / factor, empty kernel + {OVER_FLOOR} x floor), with floor = max(bytes
+or more. The speed over the rival that is required follows in brackets; at 0.87x a time may be 15 % longer, at 0.833x
+20 %. Required time of a shape = max(rival / factor, empty kernel + {OVER_FLOOR} x floor), with floor = max(bytes
 / read bandwidth, 2MNK / {FLOP_PER_S / 1e12:.0f} TFLOP/s)."""
 
 
@@ -76,7 +76,7 @@ def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iter
         yield "### Missed cells"
         yield "\n".join(f"- {line}" for line in lines)
     if notes:
-        yield "### What limits them, and what was tried"
+        yield "### What limits them"
         yield notes
     yield f"## Fraction of the read bandwidth, N x K = {LARGEST}"
     yield tables.fraction_table(results)

@@ -1,0 +1,187 @@
+//===- Codec.h - What the codes of a tensor mean ----------------*- C++ -*-===//
+//
+// A codec says what a code of 1 to 16 bits stands for, as data:
+//
+//   value = (s * (q - z)) * s2   or   (s * q) + b
+//
+// where q is a number of a scalar format, or an entry T[code] of a table; s, z
+// and b are shared by a group of weights of a row, and s2 by all weights. Its
+// text names every field and is read back:
+//
+//   int6 g128 f16                       one scale for 128 weights of a row
+//   uint4 channel bf16 zeros:uint8      one for a row, with zero points
+//   f4e2m1 g16 e4m3 scale2              scales in two levels
+//   lut2:f32[-1, 0, 0.5, 1] tensor f16  a table, by its entries
+//   lut4:f16:group g64 f32              a table for each group
+//   int6                                codes alone, without scales
+//
+// A new codec is one of these with other fields; no code is needed for it.
+// Fields of vectors (a code for several weights) and of planes (sums of
+// separate bits) have their place, and are refused as reserved.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LOWLP_NUMERIC_CODEC_H
+#define LOWLP_NUMERIC_CODEC_H
+
+#include "lowlp/Numeric/ScalarFormat.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lowlp {
+
+/// The types of scales, zero points, offsets and entries of tables.
+enum class PartType { F16, BF16, F32, E8M0, E4M3, Int8, UInt8, Int16 };
+
+/// f16, e8m0, int8 and so on.
+std::string_view getName(PartType type);
+
+/// The types that each part may have, in the order in which messages list them.
+const std::vector<PartType> &getScaleTypes();
+const std::vector<PartType> &getZeroTypes();
+const std::vector<PartType> &getOffsetTypes();
+const std::vector<PartType> &getTableTypes();
+
+/// What has a table of its own.
+enum class TableScope { Tensor, Channel, Group };
+std::string_view getName(TableScope scope);
+const std::vector<TableScope> &getTableScopes();
+
+/// The table of a codec; made by `create`, so that an invalid one cannot be.
+struct CodecTable {
+  /// Of a code, 1 to 16.
+  int bits;
+  PartType element;
+  TableScope scope;
+  /// Of the one table of a tensor, 2^bits finite values by code; none where
+  /// they come with the weights.
+  std::optional<std::vector<float>> entries;
+
+  static Result<CodecTable>
+  create(int64_t bits, std::string_view element, std::string_view scope,
+         std::optional<std::vector<float>> entries = std::nullopt);
+  /// `lut4:f32:tensor`, `lut3:f16:group`; with entries `lut1:f16[-1, 1]`.
+  std::string str() const;
+  bool operator==(const CodecTable &other) const;
+};
+
+/// What the bits of a code are.
+struct CodecField {
+  enum class Kind {
+    /// A number of a scalar format: an integer, a float, bipolar bits.
+    Number,
+    /// An index of a table.
+    Table,
+    /// An index of a codebook of vectors. Reserved.
+    Vectors,
+    /// Planes of bits that are multiplied apart. Reserved.
+    Planes
+  };
+  static constexpr int maxBits = 16;
+
+  Kind kind = Kind::Number;
+  /// Of the kind Number.
+  std::optional<ScalarFormat> number;
+  /// Of the kind Table.
+  std::optional<CodecTable> table;
+  /// Weights that a code stands for, side by side along K.
+  int valuesPerCode = 1;
+
+  static CodecField of(const ScalarFormat &number) {
+    return {Kind::Number, number, std::nullopt};
+  }
+  static CodecField of(CodecTable table) {
+    return {Kind::Table, std::nullopt, std::move(table)};
+  }
+  /// Requires: the kind Number or Table.
+  int getBits() const { return number ? number->bits : table->bits; }
+  std::string str() const;
+  bool operator==(const CodecField &other) const {
+    return kind == other.kind && number == other.number &&
+           table == other.table && valuesPerCode == other.valuesPerCode;
+  }
+};
+
+/// Which weights share a scale.
+struct CodecGroup {
+  enum class Kind { Size, Channel, Tensor };
+  Kind kind = Kind::Channel;
+  /// Weights of a row; of the kind Size.
+  int64_t size = 0;
+
+  static CodecGroup of(int64_t size) { return {Kind::Size, size}; }
+  /// `g128`, `channel`, `tensor`.
+  std::string str() const;
+  bool operator==(const CodecGroup &other) const {
+    return kind == other.kind && size == other.size;
+  }
+};
+
+/// A codec; immutable, and made by its factories, so that an invalid one cannot
+/// be.
+class Codec {
+public:
+  /// The types of the parts, by name; without zero points or offsets none.
+  struct Parts {
+    std::string scale = "f16";
+    std::optional<std::string> zeros;
+    std::optional<std::string> offsets;
+    /// Whether there is a second scale, of all weights.
+    bool scale2 = false;
+  };
+
+  /// Fails for fields that do not go together, with what is allowed.
+  static Result<Codec> create(CodecField field, CodecGroup group,
+                              const Parts &parts);
+  /// Codes alone: no scales, and one group a row.
+  static Result<Codec> codesAlone(CodecField field);
+  /// Reads what `str` writes.
+  static Result<Codec> parse(std::string_view text);
+
+  const CodecField &getField() const { return field; }
+  const CodecGroup &getGroup() const { return group; }
+  int getBits() const { return field.getBits(); }
+  std::optional<PartType> getScale() const { return scale; }
+  std::optional<PartType> getZeros() const { return zeros; }
+  std::optional<PartType> getOffsets() const { return offsets; }
+  /// 0 without scales, 2 with a second one, else 1.
+  int getScaleLevels() const { return scale ? 1 + scale2 : 0; }
+
+  /// The text of all fields.
+  std::string str() const { return str(field.str()); }
+  /// The same, with the code written as `code`.
+  std::string str(std::string_view code) const;
+
+  /// The form in which one kernel serves all codecs that differ by its
+  /// arguments: tables without entries, of f32, and rows of `k` weights with
+  /// one scale as a channel.
+  Codec forKernel(int64_t k) const;
+
+  /// A hash that agrees with ==, the same in every process.
+  size_t hash() const;
+  bool operator==(const Codec &other) const {
+    return field == other.field && group == other.group &&
+           scale == other.scale && zeros == other.zeros &&
+           offsets == other.offsets && scale2 == other.scale2;
+  }
+  bool operator!=(const Codec &other) const { return !(*this == other); }
+
+private:
+  Codec(CodecField field, CodecGroup group)
+      : field(std::move(field)), group(group) {}
+
+  CodecField field;
+  CodecGroup group;
+  std::optional<PartType> scale, zeros, offsets;
+  bool scale2 = false;
+};
+
+} // namespace lowlp
+
+template <> struct std::hash<lowlp::Codec> {
+  size_t operator()(const lowlp::Codec &codec) const { return codec.hash(); }
+};
+
+#endif // LOWLP_NUMERIC_CODEC_H

@@ -1,0 +1,208 @@
+//===- Codec.cpp - What the codes of a tensor mean ------------------------===//
+#include "lowlp/Numeric/Codec.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+std::string_view lowlp::getName(PartType type) {
+  static constexpr std::array<std::string_view, 8> names = {
+      "f16", "bf16", "f32", "e8m0", "e4m3", "int8", "uint8", "int16"};
+  return names[static_cast<size_t>(type)];
+}
+
+std::string_view lowlp::getName(TableScope scope) {
+  static constexpr std::array<std::string_view, 3> names = {"tensor", "channel",
+                                                            "group"};
+  return names[static_cast<size_t>(scope)];
+}
+
+const std::vector<PartType> &lowlp::getScaleTypes() {
+  static const std::vector<PartType> types = {PartType::F16, PartType::BF16,
+                                              PartType::F32, PartType::E8M0,
+                                              PartType::E4M3};
+  return types;
+}
+
+const std::vector<PartType> &lowlp::getZeroTypes() {
+  static const std::vector<PartType> types = {PartType::Int8,  PartType::UInt8,
+                                              PartType::Int16, PartType::F16,
+                                              PartType::BF16,  PartType::F32};
+  return types;
+}
+
+const std::vector<PartType> &lowlp::getOffsetTypes() {
+  static const std::vector<PartType> types = {PartType::F16, PartType::BF16,
+                                              PartType::F32};
+  return types;
+}
+
+const std::vector<PartType> &lowlp::getTableTypes() {
+  static const std::vector<PartType> types = {PartType::F16, PartType::F32};
+  return types;
+}
+
+const std::vector<TableScope> &lowlp::getTableScopes() {
+  static const std::vector<TableScope> scopes = {
+      TableScope::Tensor, TableScope::Channel, TableScope::Group};
+  return scopes;
+}
+
+/// The one of `allowed` with this name; fails with their names.
+template <typename T>
+static Result<T> findName(std::string_view part, std::string_view name,
+                          const std::vector<T> &allowed) {
+  std::string names;
+  for (T one : allowed) {
+    if (getName(one) == name)
+      return one;
+    names += (names.empty() ? "" : ", ") + std::string(getName(one));
+  }
+  return Error{std::string(part) + ": must be one of " + names + ", got '" +
+               std::string(name) + "'"};
+}
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+Result<CodecTable>
+CodecTable::create(int64_t bits, std::string_view element,
+                   std::string_view scope,
+                   std::optional<std::vector<float>> entries) {
+  if (bits < 1 || bits > CodecField::maxBits)
+    return Error{"bits: must be in 1.." + std::to_string(CodecField::maxBits) +
+                 ", got " + std::to_string(bits)};
+  Result<PartType> type = findName("element", element, getTableTypes());
+  if (!type)
+    return Error{type.error()};
+  Result<TableScope> found = findName("scope", scope, getTableScopes());
+  if (!found)
+    return Error{found.error()};
+  if (entries) {
+    if (*found != TableScope::Tensor)
+      return Error{"entries: given for the scope 'tensor' only, got the scope '" +
+                   std::string(scope) + "'"};
+    size_t count = size_t(1) << bits;
+    if (entries->size() != count)
+      return Error{"entries: expected " + std::to_string(count) + " of " +
+                   std::to_string(bits) + " bits, got " +
+                   std::to_string(entries->size())};
+    for (float &entry : *entries) {
+      if (!std::isfinite(entry))
+        return Error{"entries: must be finite"};
+      // Equal tables have one form: -0 is 0.
+      entry += 0.0f;
+    }
+  }
+  return CodecTable{static_cast<int>(bits), *type, *found, std::move(entries)};
+}
+
+bool CodecTable::operator==(const CodecTable &other) const {
+  return bits == other.bits && element == other.element &&
+         scope == other.scope && entries == other.entries;
+}
+
+std::string CodecGroup::str() const {
+  switch (kind) {
+  case Kind::Size:
+    return "g" + std::to_string(size);
+  case Kind::Channel:
+    return "channel";
+  case Kind::Tensor:
+    return "tensor";
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Codecs
+//===----------------------------------------------------------------------===//
+
+/// Fails for a field that no codec has.
+static Result<bool> checkField(const CodecField &field) {
+  if (field.kind == CodecField::Kind::Vectors || field.valuesPerCode != 1)
+    return Error{"fields of vectors are reserved; a code stands for one "
+                 "weight, a number or an entry of a table"};
+  if (field.kind == CodecField::Kind::Planes)
+    return Error{"fields of planes are reserved; bipolar{b} is the type "
+                 "whose bits are signs"};
+  if (field.number && !field.number->hasCodes())
+    return Error{"dtype: " + field.number->name() + " has " +
+                 std::to_string(field.number->bits) +
+                 " bits; a code has 1.." +
+                 std::to_string(ScalarFormat::maxCodeBits)};
+  return true;
+}
+
+Result<Codec> Codec::create(CodecField field, CodecGroup group,
+                            const Parts &parts) {
+  if (Result<bool> good = checkField(field); !good)
+    return Error{good.error()};
+  if (group.kind == CodecGroup::Kind::Size && group.size < 1)
+    return Error{"group: must be a positive int, 'channel' or 'tensor', got " +
+                 std::to_string(group.size)};
+  Codec codec(std::move(field), group);
+  Result<PartType> type = findName("scale", parts.scale, getScaleTypes());
+  if (!type)
+    return Error{type.error()};
+  codec.scale = *type;
+  if (parts.zeros) {
+    Result<PartType> zeros = findName("zeros", *parts.zeros, getZeroTypes());
+    if (!zeros)
+      return Error{zeros.error()};
+    codec.zeros = *zeros;
+  }
+  if (parts.offsets) {
+    Result<PartType> offsets =
+        findName("offsets", *parts.offsets, getOffsetTypes());
+    if (!offsets)
+      return Error{offsets.error()};
+    codec.offsets = *offsets;
+  }
+  codec.scale2 = parts.scale2;
+  if (codec.zeros && codec.offsets)
+    return Error{"zeros, offsets: at most one of them may be given, got both"};
+  const std::optional<ScalarFormat> &number = codec.field.number;
+  if (codec.zeros && !(number && number->isInteger()))
+    return Error{"zeros: allowed for integer types only, got dtype " +
+                 (number ? number->name()
+                         : std::to_string(codec.getBits()) + "-bit table") +
+                 "; use offsets"};
+  if (codec.scale2 && codec.offsets)
+    return Error{
+        "scale2, offsets: at most one of them may be given, got both"};
+  return codec;
+}
+
+Result<Codec> Codec::codesAlone(CodecField field) {
+  if (Result<bool> good = checkField(field); !good)
+    return Error{good.error()};
+  return Codec(std::move(field), CodecGroup());
+}
+
+Codec Codec::forKernel(int64_t k) const {
+  Codec form = *this;
+  if (form.field.table) {
+    form.field.table->entries = std::nullopt;
+    form.field.table->element = PartType::F32;
+  }
+  if (group.kind == CodecGroup::Kind::Tensor || group.size == k)
+    form.group = CodecGroup();
+  return form;
+}
+
+size_t Codec::hash() const {
+  // FNV-1a, of the text.
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char letter : str())
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  return static_cast<size_t>(hash);
+}

@@ -1,0 +1,198 @@
+//===- CodecText.cpp - Codecs as text -------------------------------------===//
+//
+//   codec   ::= code (group scale ("zeros:" type | "offsets:" type)? "scale2"?)?
+//   code    ::= scalar | "lut" bits ":" element (":" scope | "[" entries "]")
+//   group   ::= "g" size | "channel" | "tensor"
+//
+// Words are separated by one space. Entries are the shortest decimals that give
+// the same float back.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/Numeric/Codec.h"
+
+#include <array>
+#include <charconv>
+
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+static std::string printFloat(float value) {
+  std::array<char, 32> text;
+  auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end};
+}
+
+std::string CodecTable::str() const {
+  std::string text = "lut" + std::to_string(bits) + ":" +
+                     std::string(getName(element));
+  if (!entries)
+    return text + ":" + std::string(getName(scope));
+  for (size_t code = 0; code < entries->size(); ++code)
+    text += (code ? ", " : "[") + printFloat((*entries)[code]);
+  return text + "]";
+}
+
+std::string CodecField::str() const {
+  return number ? number->name() : table->str();
+}
+
+std::string Codec::str(std::string_view code) const {
+  std::string text(code);
+  if (!scale)
+    return text;
+  text += " " + group.str() + " " + std::string(getName(*scale));
+  if (zeros)
+    text += " zeros:" + std::string(getName(*zeros));
+  if (offsets)
+    text += " offsets:" + std::string(getName(*offsets));
+  return scale2 ? text + " scale2" : text;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static bool consume(std::string_view &text, std::string_view prefix) {
+  if (text.substr(0, prefix.size()) != prefix)
+    return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+/// Takes a number off the front.
+template <typename T>
+static std::optional<T> consumeNumber(std::string_view &text) {
+  T value;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc())
+    return std::nullopt;
+  text.remove_prefix(end - text.data());
+  return value;
+}
+
+/// Reads the entries in front of `]`.
+static std::optional<std::vector<float>> parseEntries(std::string_view text) {
+  std::vector<float> entries;
+  do {
+    while (consume(text, " "))
+      ;
+    std::optional<float> entry = consumeNumber<float>(text);
+    if (!entry)
+      return std::nullopt;
+    entries.push_back(*entry);
+  } while (consume(text, ","));
+  if (text != "]")
+    return std::nullopt;
+  return entries;
+}
+
+/// Reads what follows `lut`: 4:f32:tensor.
+static Result<CodecField> parseTable(std::string_view text) {
+  std::string whole = "lut" + std::string(text);
+  auto fail = [&]() -> Result<CodecField> {
+    return Error{"expected a table such as lut4:f32:tensor or "
+                 "lut1:f16[-1, 1], got '" +
+                 whole + "'"};
+  };
+  std::optional<int64_t> bits = consumeNumber<int64_t>(text);
+  if (!bits || !consume(text, ":"))
+    return fail();
+  std::string_view element = text.substr(0, text.find_first_of(":["));
+  text.remove_prefix(element.size());
+  Result<CodecTable> table = Error{""};
+  if (consume(text, "[")) {
+    std::optional<std::vector<float>> entries = parseEntries(text);
+    if (!entries)
+      return fail();
+    table = CodecTable::create(*bits, element, "tensor", std::move(entries));
+  } else {
+    if (!consume(text, ":"))
+      return fail();
+    table = CodecTable::create(*bits, element, text);
+  }
+  if (!table)
+    return Error{table.error()};
+  return CodecField::of(*std::move(table));
+}
+
+static Result<CodecField> parseField(std::string_view text) {
+  for (auto [name, kind] :
+       {std::pair("vectors", CodecField::Kind::Vectors),
+        std::pair("planes", CodecField::Kind::Planes)})
+    if (text.substr(0, std::string_view(name).size()) == name) {
+      CodecField field;
+      field.kind = kind;
+      return field;
+    }
+  if (consume(text, "lut"))
+    return parseTable(text);
+  Result<ScalarFormat> number = ScalarFormat::parse(text);
+  if (!number)
+    return Error{number.error()};
+  return CodecField::of(*number);
+}
+
+static Result<CodecGroup> parseGroup(std::string_view text) {
+  if (text == "channel")
+    return CodecGroup{CodecGroup::Kind::Channel};
+  if (text == "tensor")
+    return CodecGroup{CodecGroup::Kind::Tensor};
+  std::string_view rest = text;
+  if (consume(rest, "g"))
+    if (std::optional<int64_t> size = consumeNumber<int64_t>(rest);
+        size && rest.empty())
+      return CodecGroup::of(*size);
+  return Error{"expected a group such as g128, 'channel' or 'tensor', "
+               "got '" +
+               std::string(text) + "'"};
+}
+
+/// Takes the next word off the text, up to a space outside of brackets.
+static std::string_view consumeWord(std::string_view &text) {
+  size_t end = 0;
+  for (int depth = 0; end < text.size() && (depth || text[end] != ' '); ++end)
+    depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
+  std::string_view word = text.substr(0, end);
+  text.remove_prefix(end);
+  consume(text, " ");
+  return word;
+}
+
+static Result<Codec> parseCodec(std::string_view text) {
+  std::string_view rest = text;
+  Result<CodecField> field = parseField(consumeWord(rest));
+  if (!field)
+    return Error{field.error()};
+  if (rest.empty())
+    return Codec::codesAlone(*std::move(field));
+  Result<CodecGroup> group = parseGroup(consumeWord(rest));
+  if (!group)
+    return Error{group.error()};
+  Codec::Parts parts;
+  parts.scale = std::string(consumeWord(rest));
+  std::string_view word = consumeWord(rest);
+  if (consume(word, "zeros:")) {
+    parts.zeros = std::string(word);
+    word = consumeWord(rest);
+  }
+  if (consume(word, "offsets:")) {
+    parts.offsets = std::string(word);
+    word = consumeWord(rest);
+  }
+  parts.scale2 = consume(word, "scale2");
+  if (!word.empty() || !rest.empty())
+    return Error{"expected 'int4 g128 f16', then zeros:TYPE or "
+                 "offsets:TYPE and scale2 as there are any, got '" +
+                 std::string(text) + "'"};
+  return Codec::create(*std::move(field), *group, parts);
+}
+
+Result<Codec> Codec::parse(std::string_view text) {
+  Result<Codec> codec = parseCodec(text);
+  return codec ? codec : Error{"codec: " + codec.error()};
+}

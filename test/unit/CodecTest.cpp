@@ -1,0 +1,134 @@
+//===- CodecTest.cpp - Codecs: text, equality and what is refused ---------===//
+#include "lowlp/Numeric/Codec.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace lowlp;
+
+static Codec codec(const std::string &text) {
+  Result<Codec> parsed = Codec::parse(text);
+  EXPECT_TRUE(parsed) << parsed.error();
+  return *parsed;
+}
+
+static const char *const kTexts[] = {
+    "int6",
+    "lut9:f16:tensor",
+    "int6 g128 f16",
+    "uint4 channel bf16 zeros:uint8",
+    "uint3 tensor f16 offsets:f32",
+    "f4e2m1 g16 e4m3 scale2",
+    "bipolar2 g32 e8m0",
+    "lut2:f32[-1, 0, 0.33333334, 1e-30] g64 f16",
+    "lut16:f16:group g64 f32",
+    "lut3:f16:channel channel f16"};
+
+TEST(Codec, TextIsReadBack) {
+  for (const char *text : kTexts)
+    EXPECT_EQ(codec(text).str(), text);
+}
+
+TEST(Codec, IsEqualAndHashedByItsFields) {
+  for (const char *one : kTexts)
+    for (const char *other : kTexts) {
+      EXPECT_EQ(codec(one) == codec(other), one == other);
+      EXPECT_EQ(codec(one).hash() == codec(other).hash(), one == other);
+    }
+}
+
+TEST(Codec, FieldsOfAText) {
+  Codec found = codec("uint4 g32 e4m3 zeros:int8 scale2");
+  EXPECT_EQ(found.getBits(), 4);
+  EXPECT_EQ(found.getField().number->name(), "uint4");
+  EXPECT_EQ(found.getGroup(), CodecGroup::of(32));
+  EXPECT_EQ(found.getScale(), PartType::E4M3);
+  EXPECT_EQ(found.getZeros(), PartType::Int8);
+  EXPECT_EQ(found.getOffsets(), std::nullopt);
+  EXPECT_EQ(found.getScaleLevels(), 2);
+  EXPECT_EQ(codec("int4 g32 f16").getScaleLevels(), 1);
+  EXPECT_EQ(codec("int4").getScaleLevels(), 0);
+}
+
+// Signed powers of two in 4 bits, +-2^0 .. +-2^-7, are a codec by their
+// entries.
+TEST(Codec, NewCodecIsData) {
+  std::vector<float> entries;
+  for (int code = 0; code < 16; ++code)
+    entries.push_back(std::ldexp(code < 8 ? 1.0f : -1.0f, -(code % 8)));
+  Codec made = *Codec::create(
+      CodecField::of(*CodecTable::create(4, "f16", "tensor", entries)),
+      CodecGroup::of(128), {});
+  EXPECT_EQ(codec(made.str()), made);
+  EXPECT_EQ(made.str("lut4:f16:powers"), "lut4:f16:powers g128 f16");
+  EXPECT_EQ(made.forKernel(4096).str(), "lut4:f32:tensor g128 f16");
+}
+
+TEST(Codec, EqualTablesHaveOneForm) {
+  EXPECT_EQ(codec("lut1:f32[-0, 1] g4 f16"), codec("lut1:f32[0, 1] g4 f16"));
+  EXPECT_NE(codec("lut1:f32[0, 1] g4 f16"), codec("lut1:f16[0, 1] g4 f16"));
+}
+
+TEST(Codec, FormForAKernel) {
+  EXPECT_EQ(codec("int4 tensor f16").forKernel(64).str(), "int4 channel f16");
+  EXPECT_EQ(codec("int4 g64 f16").forKernel(64).str(), "int4 channel f16");
+  EXPECT_EQ(codec("int4 g64 f16").forKernel(128).str(), "int4 g64 f16");
+  EXPECT_EQ(codec("lut2:f16:group g64 f16").forKernel(128).str(),
+            "lut2:f32:group g64 f16");
+}
+
+TEST(Codec, SaysWhatIsRefused) {
+  const std::pair<const char *, const char *> refused[] = {
+      {"vectors8x256 g64 f16",
+       "codec: fields of vectors are reserved; a code stands for one weight, a "
+       "number or an entry of a table"},
+      {"planes2 g64 f16", "codec: fields of planes are reserved; bipolar{b} is "
+                          "the type whose bits are signs"},
+      {"f16 g64 f16", "codec: dtype: f16 has 16 bits; a code has 1..8"},
+      {"int4 g0 f16", "codec: group: must be a positive int, 'channel' or "
+                      "'tensor', got 0"},
+      {"int4 row f16", "codec: expected a group such as g128, 'channel' or "
+                       "'tensor', got 'row'"},
+      {"int4 g64 f64",
+       "codec: scale: must be one of f16, bf16, f32, e8m0, e4m3, got 'f64'"},
+      {"int4 g64 f16 zeros:int32", "codec: zeros: must be one of int8, uint8, "
+                                   "int16, f16, bf16, f32, got 'int32'"},
+      {"int4 g64 f16 offsets:int8",
+       "codec: offsets: must be one of f16, bf16, f32, got 'int8'"},
+      {"int4 g64 f16 zeros:f16 offsets:f16",
+       "codec: zeros, offsets: at most one of them may be given, got both"},
+      {"int4 g64 f16 offsets:f16 scale2",
+       "codec: scale2, offsets: at most one of them may be given, got both"},
+      {"lut2:f16:group g64 f16 zeros:int8",
+       "codec: zeros: allowed for integer types only, got dtype 2-bit table; "
+       "use offsets"},
+      {"f4e2m1 g64 f16 zeros:int8", "codec: zeros: allowed for integer types "
+                                    "only, got dtype f4e2m1; use offsets"},
+      {"int4 g64 f16 and", "codec: expected 'int4 g128 f16', then zeros:TYPE "
+                           "or offsets:TYPE and scale2 as there are any, got "
+                           "'int4 g64 f16 and'"},
+      {"lut0:f16:group", "codec: bits: must be in 1..16, got 0"},
+      {"lut2:bf16:group",
+       "codec: element: must be one of f16, f32, got 'bf16'"},
+      {"lut2:f16:row",
+       "codec: scope: must be one of tensor, channel, group, got 'row'"},
+      {"lut2:f16[1, 2]", "codec: entries: expected 4 of 2 bits, got 2"},
+      {"lut1:f16[1, x]", "codec: expected a table such as lut4:f32:tensor or "
+                         "lut1:f16[-1, 1], got 'lut1:f16[1, x]'"},
+      {"lut1:f16[1, inf]", "codec: entries: must be finite"}};
+  for (auto [text, message] : refused) {
+    Result<Codec> parsed = Codec::parse(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error(), message);
+  }
+  EXPECT_EQ(CodecTable::create(1, "f16", "group", {{0, 1}}).error(),
+            "entries: given for the scope 'tensor' only, got the scope "
+            "'group'");
+  CodecField pair = CodecField::of(*ScalarFormat::parse("int4"));
+  pair.valuesPerCode = 2;
+  EXPECT_EQ(Codec::codesAlone(pair).error(),
+            "fields of vectors are reserved; a code stands for one weight, a "
+            "number or an entry of a table");
+}

@@ -21,8 +21,8 @@ _METHOD = f"""\
 Weights in groups of {GROUP_SIZE} with f16 scales, f16 activations and results. Codes, scales and activations are random
 over the whole tensors. A time is the median over repeats of one call's time on the device, from event to event. Each
 repeat starts with a cold, clean L2: a buffer of 256 MiB is read first. One function times all libraries. A result is
-first compared with float64, in memory that was filled with NaN: ours may be off by 2e-3 (relative Frobenius), a peer's by
-1e-2 of the meaning of its own weights. What fails has no time."""
+first compared with float64, in memory that was filled with NaN: ours may be off by 2e-3 (relative Frobenius), a
+peer's by 1e-2 of the meaning of its own weights. What fails has no time."""
 
 _READING = f"""\
 A number is the geometric mean over the {len(SHAPES)} shapes of required time / our time, rounded down, and is met at 1

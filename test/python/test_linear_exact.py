@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import linear_matrix as matrix
 import ml_dtypes
 import numpy as np
 import pytest
-from linear_matrix import COVERING, EXTRAS, PRODUCTS, ROWS, TYPES, Config, relative_error
+from codec_samples import EXTRAS as EXTRAS_OF_CODECS
+from codec_samples import SCALES
+from linear_matrix import COVERING, EXTRAS, PRODUCTS, ROWS, TYPES, Config, is_offered, relative_error
 
 import lowlp
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import PaddingWarning
+from lowlp.kernels.linear.choosing import CLASSES, candidates, schedule_for
 from lowlp.kernels.linear.operands import host_operands, spec_for, table_entries
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import COLUMNS, WARPS, Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.streaming import can_stream
+from lowlp.kernels.linear.warpgroups import can_go_wide, can_scale_weights
+from lowlp.ops.linear_kernels import last_arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
@@ -73,6 +81,93 @@ def test_no_result_depends_on_the_schedule() -> None:
         results.append(y.tobytes())
     assert len(set(results)) == 1
     assert relative_error(np.frombuffer(results[0], np.float32).reshape(37, 130), x, qw) <= 1e-5
+
+
+# --- every form of kernel with every form of scale -------------------------------------------------------------------
+
+FORMS = {
+    "plain": Schedule(16, 1),
+    "streamed": Schedule(32, warps=1, row_tiles=4, slices=2, stages=2, producer=False),
+    **{
+        f"{tiles}, scales on {where}": Schedule(
+            32, stages=2, warpgroups=1, row_tiles=4, steps=2, producer=False, scales_on=where, **fields
+        )
+        for where in ("sums", "weights")
+        for tiles, fields in {"shared": {}, "a tile each": {"share_tiles": False}}.items()
+    },
+}
+
+
+def extras_of(form: str) -> list[str]:
+    """What kernels of a form take beside scales."""
+    if not FORMS[form].warpgroups:
+        return EXTRAS_OF_CODECS
+    return ["", "integer zeros"] if FORMS[form].scales_on == "weights" else ["", "scale2"]
+
+
+def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTensor]:
+    """Of the weights with such extras that a form of kernel takes, one at random."""
+    rng = np.random.default_rng([list(FORMS).index(form), EXTRAS_OF_CODECS.index(extra)])
+    schedule = FORMS[form]
+    for _ in range(100):
+        code, scale, activation = (str(rng.choice(list(among))) for among in (matrix.CODES, SCALES, matrix.ACTIVATIONS))
+        scale = activation if schedule.scales_on == "weights" else scale
+        if is_offered(code, activation, "zeros" if "zeros" in extra else ""):
+            config = Config(code, 64, activation, extra, scale)
+            qw = config.weights(70, 128, seed=int(rng.integers(100)))
+            spec = spec_for(qw, activation, activation, aligned=True)
+            has_program = can_go_wide if schedule.warpgroups else can_stream
+            if not schedule.stages or has_program(spec, schedule):
+                return config, spec, qw
+    raise AssertionError("no kernel of this form")
+
+
+@pytest.mark.parametrize(("form", "extra"), [(form, extra) for form in FORMS for extra in extras_of(form)])
+def test_the_identity_in_every_form_of_kernel(form: str, extra: str) -> None:
+    config, spec, qw = drawn(form, extra)
+    schedule, kind = FORMS[form], TYPES[config.activation]
+    kernel = compile_cpu(linear_kernel(spec, schedule))
+    last = last_arguments(spec, schedule, 128, 2)
+    y = np.full((128, 70), np.nan, kind)
+    kernel(np.eye(128, dtype=kind), *host_operands(qw, config.activation), y, 128, 128, *last)
+    np.testing.assert_array_equal(y.T, qw.dequantize().astype(kind), err_msg=str(config))
+
+
+@pytest.mark.parametrize("activation", matrix.ACTIVATIONS)
+@pytest.mark.parametrize("extra", ["float zeros", "scale2"])
+def test_the_identity_by_the_schedule_of_many_rows(extra: str, activation: str) -> None:
+    """512 x 512, where scales go on weights from 65 rows on if that is exact."""
+    qw = Config("uint4", 64, activation, extra, activation).weights(512, 512, seed=3)
+    y = lowlp.linear(np.eye(65, 512, dtype=TYPES[activation]), qw)
+    np.testing.assert_array_equal(y.T, qw.dequantize()[:, :65].astype(y.dtype))
+
+
+@pytest.mark.parametrize(
+    ("weight", "activation", "fields", "exact"),
+    [
+        ("uint4", "f16", {"zeros": "uint8"}, True),
+        ("int8", "f16", {"zeros": "uint8"}, True),
+        ("uint8", "bf16", {"zeros": "uint8"}, True),
+        ("int8", "bf16", {"zeros": "uint8"}, False),
+        ("uint4", "f16", {"zeros": "f16"}, False),
+        ("int4", "f16", {"scale2": True}, False),
+        ("f6e5m0", "f16", {}, False),
+        ("f6e5m0", "bf16", {}, True),
+        ("int4", "f16", {"scale": "bf16"}, False),
+    ],
+)
+def test_scales_go_on_weights_where_that_is_exact(weight: str, activation: str, fields: Any, exact: bool) -> None:
+    spec = LinearSpec(512, 512, weight, 128, activation, **{"scale": activation, **fields})
+    assert can_scale_weights(spec) == exact
+    divisions = [division for rows in CLASSES[1:] for division in candidates(spec, rows)]
+    assert any(division.scales_on == "weights" for division in divisions) == exact
+
+
+def test_few_rows_of_f32_have_exact_weights() -> None:
+    spec = LinearSpec(4096, 4096, "uint4", 128, zeros="uint8", aligned=True)
+    chosen = {out: [schedule_for(replace(spec, out=out), m) for m in (64, 128)] for out in ("f16", "f32")}
+    rounds = {out: [bool(one.warpgroups) for one in found] for out, found in chosen.items()}
+    assert rounds == {"f16": [True, True], "f32": [False, True]}
 
 
 # --- tables whose values the activation type does not hold ------------------------------------------------------------

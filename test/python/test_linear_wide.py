@@ -85,7 +85,6 @@ def test_types(weight: str, scales_on: str) -> None:
     [
         ("uint4", {"zero_point": True}),
         ("int8", {"zero_point": True}),
-        ("uint2", {"zero_point": "float"}),
         ("bipolar3", {}),
     ],
     ids=str,

@@ -41,6 +41,8 @@ _COLUMNS: Final = (8, 16, 32, 64, 128)
 """Of a product; blocks of many rows take several side by side, or several one after the other."""
 _STREAMED_COLUMNS: Final = 32
 """The most columns of a tile without warpgroups."""
+_EXACT_ROWS: Final = 64
+"""Up to so many rows, weights are not rounded for results of f32."""
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
@@ -122,8 +124,16 @@ def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Sc
             alone = dataclasses.replace(draft, share_tiles=False)
             if fills(spec, alone, rows, device.multiprocessors) != draft.has_tile_each:
                 continue
-        if is_small and (can_go_wide if draft.warpgroups else can_stream)(spec, draft) and fits(spec, draft, device):
+        if is_small and _has_program(spec, draft, rows) and fits(spec, draft, device):
             yield fitted(spec, draft, device)
+
+
+def _has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
+    """Whether there is a kernel with stages, and with weights as exact as `rows` rows of x are promised to have."""
+    if not schedule.warpgroups:
+        return can_stream(spec, schedule)
+    rounds_weights = schedule.scales_on == "weights" and spec.out == "f32"
+    return can_go_wide(spec, schedule) and not (rounds_weights and rows <= _EXACT_ROWS)
 
 
 def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
@@ -287,14 +297,13 @@ def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) ->
     up may need as many rows each as one product had; then, and where finishing a tile takes registers, tiles are
     narrower, stages as long, or half as long, with a producer or without, as it fits."""
 
-    def has_program(schedule: Schedule) -> bool:
-        return (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
-
     def is_possible(schedule: Schedule) -> bool:
-        return has_program(schedule) and fits(spec, for_rows(spec, schedule, rows, arch), device_like(arch))
+        return _has_program(spec, schedule, rows) and fits(
+            spec, for_rows(spec, schedule, rows, arch), device_like(arch)
+        )
 
     ends_at_once = measured.warpgroups and ending_numbers(spec) > spec.products - 1
-    if has_program(measured) and (not ends_at_once or is_possible(measured)):
+    if _has_program(spec, measured, rows) and (not ends_at_once or is_possible(measured)):
         return measured
     if spec.products == 1 and not ends_at_once:
         return None

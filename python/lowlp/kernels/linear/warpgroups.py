@@ -28,9 +28,13 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+
 from lowlp import language as ll
 from lowlp.kernels.stream_k import by_parts, end_tile, grid_of, share_in_waves, small
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
+from lowlp.numeric.codec import prescale_of
+from lowlp.numeric.dtypes import dtype
 
 from .parts import (
     A_FRAGMENT,
@@ -312,9 +316,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
-    one of the tensor; zero points go on weights, as do scales of the activation type only; gate and up have as many
-    parts; what blocks of a cluster finish is 8 columns or more, of parts that have one tile of a warp, so that they are
-    neighbours among its registers."""
+    one of the tensor; zero points go on weights, and scales only where that is exact (`can_scale_weights`); gate and up
+    have as many parts; what blocks of a cluster finish is 8 columns or more, of parts that have one tile of a warp, so
+    that they are neighbours among its registers."""
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.cluster > 1 and (schedule.columns < 8 * schedule.cluster or tiles_of_warp(spec, schedule) > 1):
         return False
@@ -324,4 +328,18 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.scales_on == "sums":
         return not spec.zeros and not spec.is_bipolar
-    return spec.scale == spec.activation and spec.zeros in ("", "int8", "uint8", spec.activation)
+    return can_scale_weights(spec)
+
+
+def can_scale_weights(spec: LinearSpec) -> bool:
+    """Whether (q - z) * s in the activation type is `dequantize()` rounded once: the type holds s and every q - z, and
+    nothing multiplies the product later, neither a second scale nor the inverse of `prescale_of_codes`."""
+    if spec.scale != spec.activation or spec.scale2 or prescale_of_codes(spec) != 1.0:
+        return False
+    if not spec.zeros:
+        return True
+    if spec.zeros not in ("int8", "uint8"):
+        return False
+    code, zero = dtype(spec.weight), np.iinfo(spec.zeros)
+    differences = np.arange(code.min - zero.max, code.max - zero.min + 1, dtype=np.float64)
+    return prescale_of(differences, spec.activation) == 1.0

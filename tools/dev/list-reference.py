@@ -67,8 +67,8 @@ def pass_rows() -> list[tuple[str, str]]:
     rows = []
     for source in sorted((ROOT / "compiler" / "include").glob("**/Passes.td")):
         records = records_of(source)
-        for key in records["!instanceof"].get("PassBase", []):
-            rows.append((link(records[key]["argument"], source), records[key]["summary"]))
+        passes = [records[key] for key in records["!instanceof"].get("PassBase", [])]
+        rows += [(link(record["argument"], source), record["summary"]) for record in passes]
     return rows
 
 
@@ -102,7 +102,8 @@ def page() -> str:
                 lines += [f"## The dialect `{name}`: {title}\n", *table(rows), ""]
     lines += ["## Passes\n", *table(pass_rows()), ""]
     lines += ["## Python: `lowlp`\n", *table(python_rows("lowlp", "lowlp.")), ""]
-    lines += ["## Python: `lowlp.language`, the language of kernels\n", *table(python_rows("lowlp.language", "ll.")), ""]
+    lines += ["## Python: `lowlp.language`, the language of kernels\n"]
+    lines += [*table(python_rows("lowlp.language", "ll.")), ""]
     lines += ["## Python: `lowlp_runtime`, without a compiler\n", *table(python_rows("lowlp_runtime", "")), ""]
     return "\n".join(lines)
 

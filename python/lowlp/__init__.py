@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from .ops.linear import compile_linear as compile_linear
     from .ops.linear import linear as linear
     from .schedules.measured import use_tuned as use_tuned
+    from .weights.concatenation import concat as concat
+    from .weights.packing import pack as pack
+    from .weights.packing import unpack as unpack
     from .weights.quantize.quantization import quantize as quantize
     from .weights.quantized_tensor import QuantizedTensor as QuantizedTensor
 
@@ -62,6 +65,8 @@ _MODULES = {
     **dict.fromkeys(("SharedLayout", "swizzle"), "layouts.shared_layout"),
     "quantize": "weights.quantize.quantization",
     "QuantizedTensor": "weights.quantized_tensor",
+    "concat": "weights.concatenation",
+    **dict.fromkeys(("pack", "unpack"), "weights.packing"),
     "Codec": "numeric.codec",
     "nf": "numeric.tables",
     "linear": "ops.linear",

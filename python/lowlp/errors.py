@@ -6,6 +6,7 @@ import linecache
 import os
 import re
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 from lowlp_runtime.errors import AssembleError as AssembleError
@@ -26,10 +27,15 @@ if TYPE_CHECKING:
 
 # How a message calls the file that the user has yet to write.
 _PROGRAM_FILE = "PROGRAM.mlir"
+_PACKAGES = ("lowlp", "lowlp_runtime")
 
 
 class PaddingWarning(UserWarning):
     """Packed weights take notably more bytes than their codes, because kernels want other groups."""
+
+
+class RepackWarning(UserWarning):
+    """Weights are packed for another type of activations than they are used with: repacked, and kept twice."""
 
 
 class ProductWarning(UserWarning):
@@ -99,6 +105,14 @@ class CompileError(LowlpValueError):
 
 class CpuTargetError(LowlpRuntimeError):
     """What the CPU target reports of a running kernel: an access out of bounds, a race, a divergent barrier."""
+
+
+def frames_to_user() -> int:
+    """The `stacklevel` by which a warning of the caller points at the line outside of lowlp that led to it."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 _FILE_LINE = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+)(:(?P<column>\d+))?')

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from lowlp.compiler.compilation import current_arch
-from lowlp.kernels.linear.operands import form_of_operands
 from lowlp.ops.linear_kernels import gpu_kernel
 from lowlp.ops.linear_launch import columns_of_y, device_operands
 from lowlp_runtime import launch
@@ -30,10 +29,7 @@ TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 def operands_of(product: Product, device: torch.device) -> tuple[Any, ...]:
     """What a kernel takes of the weights, on the GPU; the same that `lowlp.linear` keeps."""
-    qw, activation, epilogue = product.weights, product.activation, product.epilogue
-    place = f"{device} {form_of_operands(product.spec)}"
-    operands: tuple[Any, ...] = qw.prepared(place, lambda: device_operands(qw, activation, device, epilogue))
-    return operands
+    return device_operands(product.weights, product.activation, device, product.epilogue)
 
 
 @functools.lru_cache(maxsize=8)

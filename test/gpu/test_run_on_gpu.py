@@ -55,7 +55,7 @@ def test_code_of_every_assembler_runs(assembler: str) -> None:
     packed = lowlp.quantize(weight, "int5", group_size=64)
     x = torch.randn(4, 64, dtype=torch.float16, device="cuda")
     wanted = lowlp.linear(x, packed)
-    parts = packed.prepared(f"{x.device} f16", lambda: pytest.fail("the weights are on the device by now"))
+    parts = device_operands(packed, "f16", x.device)
     y = torch.empty_like(wanted)
     binary = KernelBinary(kernel.description, cubins={kernel.arch: assembled.cubin})
     launch(binary, [x, *parts, y, 4, 64, *last])

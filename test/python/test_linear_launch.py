@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -237,7 +238,9 @@ def test_weights_go_when_nobody_holds_them(torch: FakeTorch) -> None:
 def test_what_weights_remember_is_bounded(torch: FakeTorch, qw: lowlp.QuantizedTensor) -> None:
     for m in range(1, 300):
         lowlp.linear(tensor(torch, m, K), qw)
-    assert 0 < len(qw._calls) <= 256
+    assert 0 < len(linear_launch._kept.of(qw).calls) <= 256
+    copied = pickle.loads(pickle.dumps(qw))
+    assert copied == qw and not linear_launch._kept.of(copied).calls
 
 
 def test_kernels_start_early_but_for_their_first_call_and_where_that_is_off(

@@ -81,14 +81,15 @@ def test_nbytes_and_repr(lut: Any, table_bytes: int) -> None:
     q = lowlp.QuantizedTensor(
         np.zeros((2, 8), np.uint8), lut=lut, scales=np.ones((1, 1), np.float16), group_size="tensor"
     )
-    assert q.nbytes == 8 + 2 + table_bytes
+    assert q.nbytes == q.packed.nbytes + 2 + table_bytes
     assert q.dtype.name == "uint4"
     assert repr(q) == (
-        f"QuantizedTensor(lut {list(lut.shape)}, shape=(2, 8), group_size='tensor', scales=float16, nbytes={q.nbytes})"
+        f"QuantizedTensor(lut {list(lut.shape)}, shape=(2, 8), group_size='tensor', scales=float16, family=f16, "
+        f"nbytes={q.nbytes})"
     )
     q = lowlp.QuantizedTensor(np.zeros((2, 8), np.uint8), dtype="uint4", scales=np.ones((2, 1), np.float16), scale2=2)
-    assert q.nbytes == 8 + 4 + 4
-    assert "scales=float16, scale2, nbytes=16" in repr(q)
+    assert q.nbytes == q.packed.nbytes + 4 + 4
+    assert "scales=float16, scale2, family=f16" in repr(q)
 
 
 def test_tables_are_read_only_and_lists_become_float32() -> None:

@@ -1,5 +1,6 @@
 """QuantizedTensor: exact meaning of the codes, and every refusal."""
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowlp.numeric.dtypes import dtype
+from lowlp.weights.packing import packed_shape, placement_name
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime import LowlpTypeError, LowlpValueError
 
@@ -110,16 +112,23 @@ def test_large_rows_cross_the_block_size() -> None:
     np.testing.assert_array_equal(q.dequantize(), recomputed(q))
 
 
-@pytest.mark.parametrize(("name", "code_bytes"), [("int1", 3), ("uint3", 8), ("int6", 15), ("f8e4m3", 20)])
-def test_nbytes(name: str, code_bytes: int) -> None:
-    assert make(name, 0, 2, 2, 5, np.float16, None).nbytes == code_bytes + 8
-    assert make(name, 0, 2, 2, 5, np.float32, "offsets").nbytes == code_bytes + 16 + 16
+def word_bytes(q: QuantizedTensor) -> int:
+    return 4 * math.prod(packed_shape(*q.shape, q.group_size, placement_name(q.dtype, "f16")))
+
+
+@pytest.mark.parametrize("name", ["int1", "uint3", "int6", "f8e4m3"])
+def test_nbytes(name: str) -> None:
+    plain, offset = make(name, 0, 2, 2, 5, np.float16, None), make(name, 0, 2, 2, 5, np.float32, "offsets")
+    assert plain.nbytes == plain.packed.nbytes + 8 == word_bytes(plain) + 8
+    assert offset.nbytes == word_bytes(offset) + 16 + 16
 
 
 def test_properties() -> None:
     q = make("int6", 0, 3, 2, 8, np.float16, "integer zeros")
     assert (q.shape, q.bits, q.group_size, q.dtype.name, q.offsets) == ((3, 16), 6, 8, "int6", None)
-    assert repr(q) == "QuantizedTensor(int6, shape=(3, 16), group_size=8, scales=float16, zeros, nbytes=60)"
+    assert (
+        repr(q) == "QuantizedTensor(int6, shape=(3, 16), group_size=8, scales=float16, zeros, family=f16, nbytes=792)"
+    )
     for part in (q.codes, q.scales, q.zeros):
         assert part is not None
         with pytest.raises(ValueError, match="read-only"):

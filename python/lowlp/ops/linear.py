@@ -9,7 +9,7 @@ import numpy as np
 from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, check_arch, compile
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_for
-from lowlp.kernels.linear.operands import ALIGN_BYTES, NUMPY_TYPES, host_operands, spec_for
+from lowlp.kernels.linear.operands import ALIGN_BYTES, NUMPY_TYPES, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight, table_bits
@@ -17,7 +17,8 @@ from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor
 from lowlp.numeric.scale_types import scale_type
-from lowlp.weights.quantized_tensor import QuantizedTensor, group_size_of
+from lowlp.weights.meaning import group_size_of
+from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
 from .linear_kernels import cpu_kernel, last_arguments, notes_of
@@ -44,7 +45,8 @@ def linear(
 
     x                [..., K], float16 or bfloat16, any row stride; numpy, or a tensor of PyTorch on the CPU: the CPU
                      target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one
-    qw               weights [N, K]; packed at their first use on a device, and kept
+    qw               weights [N, K]; uploaded at their first use on a GPU, and kept there as long as `qw` lives. Of
+                     another family than the activations they are repacked once, with a warning
     bias             [N], float16, bfloat16 or float32, or None
     epilogue         None, 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', or 'silu_mul': silu(gate) * up, where the first
                      N / 2 rows of w are the gate and the others up, as in a merged `gate_up_proj`
@@ -272,7 +274,8 @@ def _linear_numpy(
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     kernel = cpu_kernel(spec, schedule)
     last = last_arguments(spec, schedule, rows.shape[0], CPU_MULTIPROCESSORS)
-    operands = host_operands(qw, activation, epilogue)
+    kept_as = f"cpu {form_of_operands(spec)}"
+    operands = qw.derived(kept_as, lambda: host_operands(qw, activation, epilogue))
     kernel(rows, *operands, *parts, y.reshape(-1, n), rows.shape[0], *strides, *last)
     return y
 

@@ -1,8 +1,8 @@
 """`lowlp.linear` on CUDA tensors.
 
 The first call for a device, types, shapes, row strides, an alignment and tables of schedules finds the kernel, uploads
-the weights and keeps both with the weights, as a `_PreparedCall`. Later calls compare what it was prepared for,
-allocate the result, and launch with the addresses of that call.
+the weights and keeps both as long as the weights live, as a `_PreparedCall`. Later calls compare what it was prepared
+for, allocate the result, and launch with the addresses of that call.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from lowlp_runtime.device import device_name, multiprocessors
 from lowlp_runtime.prepared_launch import PreparedLaunch
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
+from .kept import KeptFor
 from .linear_kernels import gpu_kernel, last_arguments
 
 _ALIGN_ELEMENTS = 8
@@ -46,6 +48,21 @@ class _PreparedCall(NamedTuple):
     launch: PreparedLaunch | None
     allocate: Callable[[], Any]
     tensors: tuple[Any, ...]
+
+
+class _KeptForWeights:
+    """Of one tensor: the prepared calls, by what they were prepared for; and the operands on devices, by device and
+    form."""
+
+    def __init__(self) -> None:
+        self.calls: dict[object, _PreparedCall] = {}
+        self.operands: dict[str, tuple[Any, ...]] = {}
+        self.lock = threading.Lock()
+
+
+_kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights)
+# Kinds of calls that are kept for a tensor; they differ by M above all.
+_MAX_CALLS = 256
 
 
 def linear_on_gpu(
@@ -89,7 +106,8 @@ def linear_on_gpu(
     aligned = places % ALIGN_BYTES == 0
     kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
     key = (ordinal, kind, aligned, batch_invariant, early, added_tables())
-    kept: _PreparedCall | None = qw.kept_call(key)
+    calls = _kept.of(qw).calls
+    kept = calls.get(key)
     if kept is not None:
         y = kept.allocate()
         if kept.launch is not None:
@@ -102,7 +120,9 @@ def linear_on_gpu(
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
             prepared.launch.run((address, *added, y.data_ptr()), ordinal, current)
-    qw.keep_call(key, prepared)
+    if len(calls) >= _MAX_CALLS:
+        calls.clear()
+    calls[key] = prepared
     return y
 
 
@@ -145,9 +165,17 @@ def check_shapes(
 
 
 def device_operands(qw: QuantizedTensor, activation: str, device: Any, epilogue: str = "") -> tuple[Any, ...]:
-    """As `host_operands`, with tensors of PyTorch on `device` in place of arrays."""
-    parts = host_operands(qw, activation, epilogue)
-    return tuple(_upload(part, device) if isinstance(part, np.ndarray) else part for part in parts)
+    """As `host_operands`, with tensors of PyTorch on `device` in place of arrays: uploaded at the first use, and kept
+    as long as `qw` lives."""
+    kept = _kept.of(qw)
+    key = f"{device} {form_of_operands(spec_for(qw, activation, activation, epilogue=epilogue))}"
+    with kept.lock:
+        if key not in kept.operands:
+            parts = host_operands(qw, activation, epilogue)
+            kept.operands[key] = tuple(
+                _upload(part, device) if isinstance(part, np.ndarray) else part for part in parts
+            )
+        return kept.operands[key]
 
 
 def _wrong_part(argument: str, part: Any, x: Any) -> LowlpTypeError:
@@ -199,9 +227,7 @@ def _prepare(
     launcher = gpu_kernel(spec, schedule, arch).launcher
     last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
     with torch.cuda.device(x.device):
-        tensors = qw.prepared(
-            f"{x.device} {form_of_operands(spec)}", lambda: device_operands(qw, activation, x.device, epilogue)
-        )
+        tensors = device_operands(qw, activation, x.device, epilogue)
     if m == 0:
         return _PreparedCall(None, allocate, tensors)
     operands = {place: launcher.read(place, tensor) for place, tensor in enumerate(tensors, 1)}

@@ -1,4 +1,4 @@
-"""`QuantizedTensor`: codes, how a code becomes a value, and the scales of its groups.
+"""`QuantizedTensor`: packed codes, how a code becomes a value, and the scales of its groups.
 
     value[n, k] = scale[n, g] * (q[n, k] - zero[n, g])        g = k // group_size
     value[n, k] = (scale[n, g] * q[n, k]) + offset[n, g]
@@ -9,74 +9,32 @@ for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are those of M
 HQQ; scale2 is that of NVFP4.
 """
 
-import math
+from __future__ import annotations
+
 import threading
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lowlp.numeric.codec import MAX_CODE_BITS, Codec, Table, prescale_of
-from lowlp.numeric.dtypes import DType, named_dtype
-from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
-from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.numeric.tables import TABLE_TYPES, check_table_shape, table_bits, table_of
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
-
-T = TypeVar("T")
-# Kinds of calls that weights remember; they differ by M above all.
-_MAX_CALLS = 256
-
-# Elements that are worked on at a time: few enough to stay in a core's cache as float32.
-BLOCK_ELEMENTS = 1 << 18
-_NAMES = {kind: name for name, kind in SCALE_DTYPES.items()}
-
-
-def code_dtype(value: "str | DType") -> DType:
-    """The type of that name, or the type itself. Raises `LowlpValueError` where its codes exceed 8 bits."""
-    found = named_dtype(value, "dtype")
-    if found.bits > MAX_CODE_BITS:
-        raise LowlpValueError(f"dtype: {found.name} has {found.bits} bits; a code has 1..{MAX_CODE_BITS}")
-    return found
-
-
-def table_dtype(value: "str | DType | None", bits: int) -> DType:
-    """The type of the codes of a table: unsigned integers. Raises `LowlpValueError` where `value` names another one."""
-    found = named_dtype(f"uint{bits}" if value is None else value, "dtype")
-    if found.name != f"uint{bits}":
-        raise LowlpValueError(
-            f"dtype: must be None or uint{bits} with a lut of {1 << bits} values, got {found.name}; the lut gives the "
-            "values"
-        )
-    return found
-
-
-def group_size_of(k: int, group_size: int | None) -> int:
-    """`group_size` as a number: None and -1 mean all of K. Raises where K is no multiple of it."""
-    if group_size is None or (group_size == -1 and not isinstance(group_size, bool)):
-        return k
-    if not isinstance(group_size, int | np.integer) or isinstance(group_size, bool):
-        raise LowlpTypeError(f"group_size: expected an int, or None for a whole row, got {group_size!r}")
-    if group_size < 1 or k % group_size:
-        raise LowlpValueError(f"group_size: must divide K = {k} (or be None or -1 for a whole row), got {group_size}")
-    return int(group_size)
-
-
-def group_of(k: int, group_size: int | str | None) -> tuple[int, int | Literal["channel", "tensor"]]:
-    """The weights of a row that share a scale, and the group as a `Codec` names it. Raises as `group_size_of`."""
-    if isinstance(group_size, str):
-        if group_size != "tensor":
-            raise LowlpTypeError(
-                f"group_size: expected an int, or None for a whole row, got {group_size!r}; the one name is 'tensor'"
-            )
-        return k, "tensor"
-    size = group_size_of(k, group_size)
-    return size, "channel" if group_size is None or group_size == -1 else size
+from lowlp.errors import RepackWarning, frames_to_user
+from lowlp.numeric.codec import Codec, prescale_of
+from lowlp.numeric.dtypes import DType
+from lowlp.numeric.host_array import AnyArray
+from lowlp.numeric.tables import table_of
+from lowlp.weights.boundaries import cut_of, units_before
+from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
+from lowlp.weights.dequantize import values_of_words
+from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
+from lowlp.weights.meaning import Meaning, code_type, meaning_of, read_only, shape_of_words
+from lowlp.weights.stored_arrays import arguments_of, stored_arrays
+from lowlp.weights.words import Words, WordsForm, repacked_apart
 
 
 class QuantizedTensor:
-    """Weights [N, K] (PyTorch's out_features, in_features) held as codes of 1 to 8 bits.
+    """Weights [N, K] (PyTorch's out_features, in_features) held as packed codes of 1 to 8 bits.
 
     codes       uint8 [N, K]: the low b bits of each, the others 0; two's complement if the type is signed
     dtype       name or `DType` of the codes ('uint4', 'int6', 'f6e3m2', 'bipolar2', ...); with `lut` None or 'uint{b}'
@@ -90,124 +48,213 @@ class QuantizedTensor:
     scale2      optional, a finite number, or an array or tensor of one, rounded to float32: multiplies all weights
     lut         optional, values of the codes, finite float16 or float32: [2**b], one table a row [N, 2**b], or one a
                 group [N, K / group_size, 2**b]; a list of numbers becomes float32
+    activation  the family: for activations of which type the codes are packed, 'f16', 'bf16', 's8' or 'e4m3'. None:
+                'f16', or 'bf16' for floats with more exponent bits than f16 has. `lowlp.linear` takes f16 and bf16
 
-    Arrays are numpy's or PyTorch's on the CPU. They are kept without a copy where possible, and read-only: do not
-    change them afterwards. Raises `LowlpTypeError` for other types of arguments or elements and `LowlpValueError`
-    for a wrong shape, a code of more than b bits or one that means NaN or infinity, and scales, zeros, offsets or
-    tables that are not finite.
+    Arrays are numpy's or PyTorch's on the CPU. Codes are packed at once, some rows at a time, and not kept; the others
+    are kept without a copy where possible, and read-only: do not change them afterwards. Tensors are equal where codec,
+    shape, family and all arrays are, bit for bit; pickles and copies hold these and nothing else. `from_packed` takes
+    words that are packed, `from_arrays` what `to_arrays` gave. `qw[a:b]` and `qw[a:b, c:d]` are slices along N and K
+    between units.
+
+    Raises `LowlpTypeError` for other types of arguments or elements and `LowlpValueError` for a wrong shape, a code of
+    more than b bits or one that means NaN or infinity, scales, zeros, offsets or tables that are not finite, and codes
+    that the packed format does not have for that family.
     """
+
+    __slots__ = ("__weakref__", "_codec", "_derived", "_form", "_lock", "_meaning", "_others", "_words")
 
     def __init__(
         self,
         codes: object,
         *,
-        dtype: "str | DType | None" = None,
+        dtype: str | DType | None = None,
         scales: object,
         zeros: object = None,
         offsets: object = None,
         group_size: int | Literal["tensor"] | None = None,
         scale2: object = None,
         lut: object = None,
+        activation: object = None,
     ) -> None:
-        self._lut = None if lut is None else _read_only(table_of(lut))
-        if self._lut is not None:
-            self._dtype = table_dtype(dtype, table_bits(self._lut))
-        elif dtype is None:
-            raise LowlpTypeError("dtype: expected a name such as 'int6' or a DType, or a lut instead, got None")
-        else:
-            self._dtype = code_dtype(dtype)
-        self._codes = _codes(codes, self._dtype)
-        n, k = self._codes.shape
-        self._group_size, group = group_of(k, group_size)
-        expected = Expected((n, k // self._group_size), "[N, K / group_size]")
-        if group == "tensor":
-            expected = Expected((1, 1), "[1, 1] with group_size='tensor'")
-        if self._lut is not None:
-            check_table_shape(self._lut, n, k // self._group_size)
-        self._scales = _per_group(scales, "scales", expected)
-        self._zeros = None if zeros is None else _per_group(zeros, "zeros", expected)
-        self._offsets = None if offsets is None else _per_group(offsets, "offsets", expected)
-        self._scale2 = None if scale2 is None else _scale2(scale2)
-        self._codec = Codec(
-            self._dtype if self._lut is None else _table(self._lut),
-            group,
-            _type_name(self._scales),
-            None if self._zeros is None else _type_name(self._zeros),
-            None if self._offsets is None else _type_name(self._offsets),
-            self._scale2 is not None,
+        array = checked_codes(codes, code_type(dtype, None if lut is None else table_of(lut)))
+        n, k = array.shape
+        meaning = meaning_of(
+            n,
+            k,
+            dtype=dtype,
+            scales=scales,
+            zeros=zeros,
+            offsets=offsets,
+            group_size=group_size,
+            scale2=scale2,
+            lut=lut,
         )
-        # Reentrant: what a GPU needs is made from what the host needs.
+        form = WordsForm(n, k, meaning.group_size, meaning.code, family_for(meaning.code, activation))
+        may_lack_number = lut is None and codes_without_number(meaning.dtype).size
+
+        def read(rows: slice) -> Any:
+            if may_lack_number:
+                refuse_codes_without_number(array[rows], meaning.dtype, rows.start)
+            return array[rows]
+
+        self._hold(form, meaning, form.pack_from(read))
+
+    @classmethod
+    def from_packed(
+        cls,
+        packed: object,
+        shape: Sequence[int],
+        *,
+        dtype: str | DType | None = None,
+        scales: object,
+        zeros: object = None,
+        offsets: object = None,
+        group_size: int | Literal["tensor"] | None = None,
+        scale2: object = None,
+        lut: object = None,
+        activation: object = None,
+    ) -> QuantizedTensor:
+        """Weights whose codes are packed, as `lowlp.pack` and `packed` have them.
+
+        packed  uint32 in the shape of `lowlp.packing.packed_shape`, in the packed format's version of this library,
+                with zeros as padding; kept without a copy where it begins at 16 bytes
+        shape   (N, K)
+
+        The other arguments, and errors, are those of `QuantizedTensor`; `activation` is the family for which they are
+        packed.
+        """
+        n, k = shape_of_words(shape)
+        meaning = meaning_of(
+            n,
+            k,
+            dtype=dtype,
+            scales=scales,
+            zeros=zeros,
+            offsets=offsets,
+            group_size=group_size,
+            scale2=scale2,
+            lut=lut,
+        )
+        form = WordsForm(n, k, meaning.group_size, meaning.code, family_for(meaning.code, activation))
+        return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, lut is not None))
+
+    @classmethod
+    def of_trusted_words(cls, words: Words, form: WordsForm, **parts: Any) -> QuantizedTensor:
+        """As `from_packed` with the other arguments `parts`, for words of this form that hold numbers only; for the
+        library itself."""
+        return cls.of_parts(form, meaning_of(form.n, form.k, **parts), words)
+
+    @classmethod
+    def of_parts(cls, form: WordsForm, meaning: Meaning, words: Words) -> QuantizedTensor:
+        """The tensor of parts that are known to fit each other; for the library itself."""
+        found = cls.__new__(cls)
+        found._hold(form, meaning, words)
+        return found
+
+    def _hold(self, form: WordsForm, meaning: Meaning, words: Words) -> None:
+        view = words.view()
+        view.setflags(write=False)
+        self._form, self._meaning, self._words, self._codec = form, meaning, view, meaning.codec
+        # Reentrant: what is derived from words of another family makes these first.
         self._lock = threading.RLock()
-        self._prepared: dict[str, Any] = {}
-        self._calls: dict[object, Any] = {}
+        self._others: dict[str, Words] = {}
+        self._derived: dict[str, tuple[Any, ...]] = {}
 
     @property
     def codec(self) -> Codec:
-        """What the codes mean, without the weights: equal for tensors that one kernel serves."""
+        """What the codes mean, without the weights: equal for tensors that one kernel serves; hashable."""
         return self._codec
 
     @property
+    def form(self) -> WordsForm:
+        """What the packed words depend on; for the library itself."""
+        return self._form
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the codes mean, with the arrays; for the library itself."""
+        return self._meaning
+
+    @property
+    def family(self) -> str:
+        """For activations of which type the words are placed: 'f16', 'bf16', 's8' or 'e4m3'."""
+        return self._form.family
+
+    @property
+    def packed(self) -> Words:
+        """The packed words of the family, uint32, read-only (docs/packed-format.md). Of slices along K a view."""
+        return self._words
+
+    @property
     def codes(self) -> NDArray[np.uint8]:
-        """uint8 [N, K], read-only."""
-        return self._codes
+        """uint8 [N, K], read-only: unpacked at every use, and not kept."""
+        return read_only(self._form.codes(self._words, slice(0, self._form.n)))
 
     @property
     def scales(self) -> AnyArray:
         """[N, K / group_size], or [1, 1] for the whole tensor; read-only."""
-        return self._scales
+        return self._meaning.scales
 
     @property
     def zeros(self) -> AnyArray | None:
         """Of the shape of scales, integers or floats, read-only; None without zero points."""
-        return self._zeros
+        return self._meaning.zeros
 
     @property
     def offsets(self) -> AnyArray | None:
         """Of the shape of scales, floats, read-only; None without offsets."""
-        return self._offsets
+        return self._meaning.offsets
 
     @property
     def scale2(self) -> np.float32 | None:
         """The second scale, of the whole tensor; None without one."""
-        return self._scale2
+        return self._meaning.scale2
 
     @property
     def lut(self) -> AnyArray | None:
         """[2**b], [N, 2**b] or [N, K / group_size, 2**b], float16 or float32, read-only; None without tables."""
-        return self._lut
+        return self._meaning.lut
 
     @property
     def shape(self) -> tuple[int, int]:
         """(N, K)."""
-        n, k = self._codes.shape
-        return n, k
+        return self._form.n, self._form.k
 
     @property
     def dtype(self) -> DType:
         """The type of the codes; with a table, which gives them another meaning, 'uint{b}'."""
-        return self._dtype
+        return self._meaning.dtype
 
     @property
     def bits(self) -> int:
         """Bits of a code."""
-        return int(self._dtype.bits)
+        return int(self._meaning.dtype.bits)
 
     @property
     def group_size(self) -> int:
         """Weights of a row that share a scale; K for one group a row or one in all."""
-        return self._group_size
+        return self._meaning.group_size
 
     @property
     def nbytes(self) -> int:
-        """Bytes with the codes packed at b bits, and scales, zeros, offsets and tables as they are."""
-        extras = (self._scales, self._zeros, self._offsets, self._scale2, self._lut)
-        return (self._codes.size * self.bits + 7) // 8 + sum(part.nbytes for part in extras if part is not None)
+        """Bytes of host memory that these weights keep: the packed words, padding included, scales, zeros, offsets,
+        scale2 and tables; and, after products that needed them, words of another family, words of gate and up packed
+        apart, and what the CPU target keeps in the order of its kernels. Copies on a GPU, as large, are not counted;
+        of a slice its part is, whoever owns the memory."""
+        own = [self._words, *(array for _, array in self._meaning.arrays())]
+        others = list(self._others.values())
+        for parts in self._derived.values():
+            for part in parts:
+                if isinstance(part, np.ndarray) and not any(np.may_share_memory(part, known) for known in own + others):
+                    others.append(part)
+        return sum(array.nbytes for array in own + others)
 
     def prescale(self, compute: str | DType) -> float | None:
         """As `Codec.prescale`, over all tables of this tensor where there are several."""
-        if self._lut is None:
+        if self.lut is None:
             return self._codec.prescale(compute)
-        return prescale_of(self._lut, compute)
+        return prescale_of(self.lut, compute)
 
     def dequantize(self) -> NDArray[np.float32]:
         """The exact meaning of the weights, float32 [N, K].
@@ -215,176 +262,107 @@ class QuantizedTensor:
         Computed in float32, rounding after each step, in this order: `s * (q - z)`, or `(s * q) + b`; with a second
         scale `s2 * (s * (q - z))`.
         """
-        n, k = self.shape
-        result = np.empty((n, k), np.float32)
-        table = self._values()
-        groups = k // self._group_size
-        rows = max(1, BLOCK_ELEMENTS // k)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, n, rows):
-                part = slice(start, min(start + rows, n))
-                values = result[part]
-                # Codes were checked to index the table; 'clip' spares numpy its own check.
-                np.take(table, self._places(part), out=values, mode="clip")
-                grouped = values.reshape(values.shape[0], groups, self._group_size)
-                if self._zeros is not None:
-                    grouped -= self._spread(self._zeros, part)
-                grouped *= self._spread(self._scales, part)
-                if self._scale2 is not None:
-                    grouped *= self._scale2
-                if self._offsets is not None:
-                    grouped += self._spread(self._offsets, part)
-        return result
+        return values_of_words(self._form, self._words, self._meaning)
 
-    def _values(self) -> NDArray[np.float32]:
-        """The unscaled values by code, of all tables one after the other."""
-        if self._lut is not None:
-            return self._lut.astype(np.float32).reshape(-1)
-        return np.ascontiguousarray(self._dtype.decode(np.arange(1 << self.bits, dtype=np.uint8)), np.float32)
+    def pack_for(self, activation: object) -> QuantizedTensor:
+        """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like
+        shared; this tensor where it is of that family. Raises as `QuantizedTensor` for `activation`."""
+        family = family_for(self._form.code, family_named(activation))
+        if family == self.family:
+            return self
+        form = self._form_in(family)
+        words = self._others.get(family)
+        return self.of_parts(form, self._meaning, self._form.repacked(self._words, family) if words is None else words)
 
-    def _places(self, part: slice) -> NDArray[Any]:
-        """Where in `_values` the values of these rows are."""
-        codes = self._codes[part]
-        if self._lut is None or self._lut.ndim == 1:
-            return codes
-        tables_per_row = 1 if self._lut.ndim == 2 else self._lut.shape[1]
-        first = np.arange(part.start * tables_per_row, part.stop * tables_per_row, dtype=np.intp) << self.bits
-        grouped = codes.reshape(codes.shape[0], tables_per_row, -1)
-        return (grouped + first.reshape(-1, tables_per_row, 1)).reshape(codes.shape)
-
-    def _spread(self, array: AnyArray, part: slice) -> NDArray[np.float32]:
-        """What groups have, for these rows: float32 [rows, groups, 1], or [1, 1, 1] for the whole tensor."""
-        rows = array if self._codec.group == "tensor" else array[part]
-        return rows.astype(np.float32)[:, :, None]
-
-    def prepared(self, key: str, make: Callable[[], T]) -> T:
-        """What a kernel needs of these weights on one device, made by `make` at the first call with `key` and kept."""
+    def packed_for(self, family: str) -> Words:
+        """The words in a family. Those of another one are made at the first use, with a `lowlp.errors.RepackWarning`
+        that names their bytes, and kept."""
+        if are_placed_alike(self._form.code, self.family, family):
+            return self._words
         with self._lock:
-            if key not in self._prepared:
-                self._prepared[key] = make()
-            value: T = self._prepared[key]
-        return value
+            if family not in self._others:
+                made = self._form.repacked(self._words, family)
+                made.setflags(write=False)
+                self._others[family] = made
+                warnings.warn(
+                    f"qw: packed for {self.family} and used with {FAMILIES[family]} activations: repacked once, and "
+                    f"{made.nbytes} more bytes are kept; quantize with activation={family!r}, or use "
+                    f"qw.pack_for({family!r})",
+                    RepackWarning,
+                    stacklevel=frames_to_user(),
+                )
+            return self._others[family]
 
-    def kept_call(self, key: object) -> Any:
-        """What `keep_call` kept for `key`, or None."""
-        return self._calls.get(key)
+    def packed_apart(self, family: str, parts: int) -> Words:
+        """The words of `parts` equal ranges of rows in a family, each padded to whole units; not kept."""
+        return repacked_apart(self._form, self._words, family, parts)
 
-    def keep_call(self, key: object, call: T) -> T:
-        """Keeps with these weights what `linear` found out for one kind of calls, and returns it."""
-        if len(self._calls) >= _MAX_CALLS:
-            self._calls.clear()
-        self._calls[key] = call
-        return call
+    def derived(self, key: str, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Arrays and numbers of the host made from these weights by `make` at the first use of `key`, and kept: counted
+        by `nbytes`, left out of copies and pickles."""
+        with self._lock:
+            if key not in self._derived:
+                self._derived[key] = make()
+            return self._derived[key]
+
+    def to_arrays(self) -> tuple[dict[str, AnyArray], str]:
+        """A flat dict of contiguous arrays and a header of JSON text, for files such as those of safetensors:
+
+            arrays, header = qw.to_arrays()
+            safetensors.numpy.save_file(arrays, path, metadata={"lowlp": header})
+
+        Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2' and 'lut'; bfloat16 is stored
+        as uint16, and scales of 8 bits as uint8. The header has versions of its own and of the packed format.
+        """
+        return stored_arrays(self._words, self.shape, self.family, self._meaning)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, object], header: str) -> QuantizedTensor:
+        """The tensor that `to_arrays` gave. Arrays are numpy's or PyTorch's on the CPU, and kept without a copy where
+        possible. Raises `LowlpTypeError` and `LowlpValueError` for a header or packed format of another version, by its
+        number, and for arrays that are missing, unknown, or of other types and shapes than the header says."""
+        return cls.from_packed(**arguments_of(arrays, header))
+
+    def __getitem__(self, index: object) -> QuantizedTensor:
+        """Rows `qw[a:b]`, and columns `qw[a:b, c:d]`: between units of the packed format along N, and between units and
+        groups along K; or up to the tensor's own ends. Words are views. Raises `LowlpValueError`, which names the next
+        boundaries, for other places."""
+        rows, columns = cut_of(index, self._form, self._meaning)
+        meaning = self._meaning if rows == slice(0, self._form.n) else self._meaning.of_rows(rows)
+        if columns != slice(0, self._form.k):
+            meaning = meaning.of_columns(columns)
+        form = self._form.of(rows.stop - rows.start, columns.stop - columns.start, meaning.group_size)
+        first = units_before(columns.start, self._form, self._meaning)
+        words = self._words[self._form.units(rows), first : first + form.shape[1]]
+        return self.of_parts(form, meaning, words)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, QuantizedTensor):
+            return NotImplemented
+        if self is other:
+            return True
+        if (self._codec, self.shape, self.family) != (other._codec, other.shape, other.family):
+            return False
+        if not np.array_equal(self._words, other._words):
+            return False
+        pairs = zip(self._meaning.arrays(), other._meaning.arrays(), strict=True)
+        return all(one.tobytes() == another.tobytes() for (_, one), (_, another) in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self._codec, self.shape, self.family))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return QuantizedTensor.from_arrays, self.to_arrays()
+
+    def _form_in(self, family: str) -> WordsForm:
+        return WordsForm(*self.shape, self.group_size, self._form.code, family)
 
     def __repr__(self) -> str:
-        parts = (("zeros", self._zeros), ("offsets", self._offsets), ("scale2", self._scale2))
+        parts = (("zeros", self.zeros), ("offsets", self.offsets), ("scale2", self.scale2))
         more = "".join(f", {name}" for name, part in parts if part is not None)
-        group = "tensor" if self._codec.group == "tensor" else self._group_size
-        code = self._dtype.name if self._lut is None else f"lut {list(self._lut.shape)}"
+        group = "tensor" if self._codec.group == "tensor" else self.group_size
+        code = self.dtype.name if self.lut is None else f"lut {list(self.lut.shape)}"
         return (
             f"QuantizedTensor({code}, shape={self.shape}, group_size={group!r}, "
-            f"scales={self._scales.dtype.name}{more}, nbytes={self.nbytes})"
+            f"scales={self.scales.dtype.name}{more}, family={self.family}, nbytes={self.nbytes})"
         )
-
-
-class Expected(NamedTuple):
-    """The shape that scales, zeros and offsets must have, and how errors say it."""
-
-    shape: tuple[int, int]
-    text: str
-
-
-def _read_only(array: AnyArray) -> AnyArray:
-    view = np.ascontiguousarray(array).view()
-    view.setflags(write=False)
-    return view
-
-
-def _type_name(array: AnyArray) -> str:
-    return _NAMES.get(array.dtype, array.dtype.name)
-
-
-def _table(lut: AnyArray) -> Table:
-    element = next(name for name, kind in TABLE_TYPES.items() if kind == lut.dtype)
-    if lut.ndim > 1:
-        return Table(table_bits(lut), element, "channel" if lut.ndim == 2 else "group")
-    # The sum makes -0 a 0, so that equal tables print alike.
-    return Table(table_bits(lut), element, "tensor", tuple((lut.astype(float) + 0.0).tolist()))
-
-
-def _scale2(value: object) -> np.float32:
-    if isinstance(value, bool | np.bool_ | str | list | tuple):
-        raise LowlpTypeError(f"scale2: expected a number, got {value!r:.40}")
-    array = np.asarray(value) if isinstance(value, float | int) else as_host_array(value, "scale2")
-    if array.dtype.kind not in "fiu" and array.dtype != FLOAT_DTYPES["bf16"]:
-        raise LowlpTypeError(f"scale2: expected a number, got elements of {array.dtype}")
-    if array.size != 1:
-        raise LowlpValueError(f"scale2: expected one number for the whole tensor, got shape {list(array.shape)}")
-    with np.errstate(over="ignore"):
-        number = array.reshape(()).astype(np.float32)[()]
-    if not math.isfinite(number):
-        raise LowlpValueError(f"scale2: must be finite in float32, got {array.reshape(())[()]}")
-    return np.float32(number)
-
-
-def _codes(codes: object, dtype: DType) -> NDArray[np.uint8]:
-    array = as_host_array(codes, "codes")
-    if array.dtype != np.uint8:
-        raise LowlpTypeError(f"codes: expected uint8 (the low {dtype.bits} bits), got {array.dtype}")
-    if array.ndim != 2 or 0 in array.shape:
-        raise LowlpValueError(f"codes: expected shape [N, K] with N, K >= 1, got {list(array.shape)}")
-    largest = int(array.max())
-    if largest >= 1 << dtype.bits:
-        mask = (1 << dtype.bits) - 1
-        raise LowlpValueError(
-            f"codes: must be in 0..{mask} for {dtype.name}, got {largest}; mask with `& {mask:#x}` to keep the low bits"
-        )
-    every = np.arange(1 << dtype.bits, dtype=np.uint8)
-    refused = every[~np.isfinite(dtype.decode(every))]
-    if refused.size:
-        # The refused codes are few: compare with each, a block of rows at a time.
-        rows = max(1, BLOCK_ELEMENTS // array.shape[1])
-        for start in range(0, array.shape[0], rows):
-            for code in refused:
-                found = np.argwhere(array[start : start + rows] == code)
-                if found.size:
-                    row, column = int(found[0][0]) + start, int(found[0][1])
-                    raise LowlpValueError(
-                        f"codes: [{row}, {column}] is {int(code):#x}, NaN or infinity in {dtype.name}"
-                    )
-    return _read_only(array)
-
-
-def _per_group(value: object, name: str, expected: Expected) -> AnyArray:
-    """Scales, zeros or offsets, checked."""
-    array = as_host_array(value, name)
-    is_integer = name == "zeros" and array.dtype.kind in "iu"
-    if not is_integer and array.dtype not in (SCALE_DTYPES if name == "scales" else FLOAT_DTYPES).values():
-        allowed = {
-            "scales": "float16, bfloat16, float32, float8_e8m0fnu or float8_e4m3fn",
-            "zeros": "float16, bfloat16 or float32 or an integer type",
-            "offsets": "float16, bfloat16 or float32",
-        }[name]
-        hint = "; a view of bytes as one of the last two makes them scales" * (
-            name == "scales" and array.dtype == np.uint8
-        )
-        raise LowlpTypeError(f"{name}: expected elements of {allowed}, got {array.dtype}{hint}")
-    if array.shape != expected.shape:
-        raise LowlpValueError(
-            f"{name}: expected shape {expected.text} = {list(expected.shape)}, got {list(array.shape)}"
-        )
-    if not is_integer:
-        _check_finite(array, name)
-    elif array.dtype.itemsize > 1:
-        low, high = int(array.min()), int(array.max())
-        if low < -(2**15) or high >= 2**15:
-            raise LowlpValueError(f"{name}: must be in -32768..32767, got {low if low < -(2**15) else high}")
-        array = array.astype(np.int16)
-    return _read_only(array)
-
-
-def _check_finite(array: Any, name: str) -> None:
-    finite = np.isfinite(array)
-    if not finite.all():
-        row, group = (int(index) for index in np.argwhere(~finite)[0])
-        raise LowlpValueError(f"{name}: must be finite, got {float(array[row, group])} at [{row}, {group}]")

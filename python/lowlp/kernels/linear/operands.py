@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lowlp.errors import PaddingWarning
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.weights.packing import pack, packed_shape, placement_name
+from lowlp.weights.packing import packed_shape, placement_name
 from lowlp.weights.quantized_tensor import QuantizedTensor
 
 from .spec import TABLE_EXPONENT, LinearSpec, check_weight
@@ -73,27 +73,24 @@ def form_of_operands(spec: LinearSpec) -> str:
 
 def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> tuple[AnyArray | float, ...]:
     """Packed weights, scales, zeros or offsets, the table and its inverse factor, scale2: what a kernel takes between x
-    and the bias, without what these weights do not have. Made once and kept.
+    and the bias, without what these weights do not have. The packed weights are those that `qw` holds where it is of
+    the family of the activations.
 
-    With gate and up whose rows are no whole units, the packed weights are those of gate, and behind them those of up.
+    With gate and up whose rows are no whole units, the packed weights are those of gate, and after them those of up.
     """
     spec = spec_for(qw, activation, activation, epilogue=epilogue)
-
-    def make() -> tuple[AnyArray | float, ...]:
-        packed = pack(_codes_to_pack(qw.codes, spec), qw.group_size, spec.weight, activation)
-        _warn_of_padding(spec)
-        parts: list[AnyArray | float] = [packed, _per_row(qw, qw.scales)]
-        corrector = qw.zeros if qw.zeros is not None else qw.offsets
-        if corrector is not None:
-            parts.append(_per_row(qw, corrector))
-        if qw.lut is not None:
-            parts.extend(table_entries(qw.lut, activation))
-        if qw.scale2 is not None:
-            parts.append(float(qw.scale2))
-        return tuple(parts)
-
-    parts: tuple[AnyArray | float, ...] = qw.prepared(f"host {form_of_operands(spec)}", make)
-    return parts
+    _warn_of_padding(spec)
+    is_apart = spec.products * spec.packed_rows_of_product > spec.n
+    packed = qw.packed_apart(activation, spec.products) if is_apart else qw.packed_for(activation)
+    parts: list[AnyArray | float] = [np.ascontiguousarray(packed), _per_row(qw, qw.scales)]
+    corrector = qw.zeros if qw.zeros is not None else qw.offsets
+    if corrector is not None:
+        parts.append(_per_row(qw, corrector))
+    if qw.lut is not None:
+        parts.extend(table_entries(qw.lut, activation))
+    if qw.scale2 is not None:
+        parts.append(float(qw.scale2))
+    return tuple(parts)
 
 
 def table_entries(lut: AnyArray, activation: str) -> tuple[AnyArray, float]:
@@ -125,16 +122,6 @@ def _rounded(lut: AnyArray, factor: float, activation: str) -> AnyArray:
     # float64 -> bfloat16 would round twice in ml_dtypes; float32 has all 24 bits of an entry.
     with np.errstate(over="ignore"):
         return (lut.astype(np.float64) * factor).astype(np.float32).astype(NUMPY_TYPES[activation])
-
-
-def _codes_to_pack(codes: NDArray[np.uint8], spec: LinearSpec) -> NDArray[np.uint8]:
-    """The codes, with zeros behind those of each product where they fill no units."""
-    rows = spec.packed_rows_of_product
-    if rows * spec.products == spec.n:
-        return codes
-    apart = np.zeros((spec.products, rows, spec.k), np.uint8)
-    apart[:, : spec.columns_of_y] = codes.reshape(spec.products, spec.columns_of_y, spec.k)
-    return apart.reshape(-1, spec.k)
 
 
 def padding_bytes(spec: LinearSpec) -> tuple[int, int]:

@@ -39,14 +39,17 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps, row_slices
+from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.tables import check_table_shape, table_bits, table_of
+from lowlp.weights.families import family_for
+from lowlp.weights.meaning import code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
-from lowlp.weights.quantized_tensor import QuantizedTensor, code_dtype, group_of, table_dtype
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp.weights.words import Words, WordsForm, empty_words
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -70,6 +73,7 @@ def quantize(
     *,
     lut: object = None,
     search: bool | Sequence[float] = False,
+    activation: object = None,
 ) -> QuantizedTensor:
     """Quantises weights, each group of a row by itself, to nearest with ties to even.
 
@@ -87,19 +91,31 @@ def quantize(
     search       True: of the scales that are 1, 0.975, ..., 0.5 times that of the formula (of e8m0 scales 1, 2 and 1/2
                  times) each group takes the one of least squared error, of equal ones the first; or other positive
                  factors, with 1 tried before them. Takes as many times as long as there are factors.
+    activation   the family: for activations of which type the codes are packed, as `QuantizedTensor` has it; None:
+                 'f16'
 
-    The formulas are at the head of this module. Works in float32 on a few rows at a time, on up to 8 cores. Raises
+    The formulas are at the head of this module. Works in float32 on a few rows at a time, on up to 8 cores, and packs
+    these before it takes the next ones. Raises
     `LowlpTypeError` for other types and `LowlpValueError` for a wrong shape, weights that are NaN or infinite, a group
     size that does not divide K, zero points with a type that has none, and weights too large for the type of the scale.
     Scales too small for it become its smallest positive value.
     """
     if is_torch_tensor(w) and cast(Any, w).device.type == "cuda":
         return quantize_with(
-            TorchOps(cast(Any, w).device), w, dtype, group_size, zero_point, scale_dtype, progress, lut, search
+            TorchOps(cast(Any, w).device),
+            w,
+            dtype,
+            group_size,
+            zero_point,
+            scale_dtype,
+            progress,
+            lut,
+            search,
+            activation,
         )
     ops = NumpyOps(min(os.cpu_count() or 1, _MAX_WORKERS))
     weights = as_host_array(w, "w")
-    return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search)
+    return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search, activation)
 
 
 def quantize_with(
@@ -112,6 +128,7 @@ def quantize_with(
     progress: bool,
     lut: object,
     search: bool | Sequence[float],
+    activation: object = None,
 ) -> QuantizedTensor:
     """`quantize` in the array library of w."""
     table = None if lut is None else table_of(lut)
@@ -121,8 +138,10 @@ def quantize_with(
     if table is not None:
         check_table_shape(table, n, k // size)
     scale = scale_type(scale_dtype)
+    code = found if table is None else table_code(table)
+    form = WordsForm(n, k, size, code, family_for(code, activation))
     method = _method(found, zero_point, table)
-    job = _Job(ops, w, size, progress)
+    job = _Job(ops, w, form, progress)
     extremes = job.extremes(found.name == "bipolar1")
     if method == "symmetric" and not found.is_signed and extremes.low.min() >= 0:
         method = "magnitudes"
@@ -136,8 +155,9 @@ def quantize_with(
     if factors:
         best = job.best_factors(rule, encoder, extremes, scale2, factors)
         chosen = rule.choose(extremes.shrunk(best, method != "offsets"), scale2)
-    return QuantizedTensor(
-        job.codes(encoder, chosen),
+    return QuantizedTensor.of_trusted_words(
+        job.words(encoder, chosen),
+        form,
         dtype=found,
         scales=chosen.scales,
         zeros=chosen.zeros,
@@ -206,12 +226,12 @@ def _search_factors(search: object, scale: str) -> tuple[float, ...]:
 
 
 class _Job:
-    """One matrix, worked on a few rows at a time."""
+    """One matrix, worked on a few rows at a time: whole units of the words that are made of it."""
 
-    def __init__(self, ops: ArrayOps, w: Any, size: int, progress: bool) -> None:
-        self._ops, self._w, self._size, self._progress = ops, w, size, progress
-        self._n, self._k = (int(extent) for extent in w.shape)
-        self._parts = row_slices(self._n, self._k, ops.block_elements)
+    def __init__(self, ops: ArrayOps, w: Any, form: WordsForm, progress: bool) -> None:
+        self._ops, self._w, self._form, self._progress = ops, w, form, progress
+        self._n, self._k, self._size = form.n, form.k, form.group_size
+        self._parts = form.bands(ops.block_elements)
 
     def extremes(self, with_mean: bool) -> Extremes:
         """Of each group, [N, groups]. Raises `LowlpValueError` for a weight that is not finite."""
@@ -230,15 +250,20 @@ class _Job:
         self._run(work, "scales")
         return Extremes(low, high, mean)
 
-    def codes(self, encoder: Encoder, chosen: GroupScales) -> NDArray[np.uint8]:
-        """The codes [N, K]."""
-        codes = np.empty((self._n, self._k), np.uint8)
+    def words(self, encoder: Encoder, chosen: GroupScales) -> Words:
+        """The packed codes."""
+        words = empty_words(self._form.shape)
 
         def work(rows: slice) -> None:
-            self._ops.store(self._encoded(rows, encoder, chosen.of_rows(rows)), codes[rows])
+            codes = self._encoded(rows, encoder, chosen.of_rows(rows)).reshape(-1, self._k)
+            packed = self._form.packed(codes, num_threads=1)
+            if isinstance(packed, np.ndarray):
+                words[self._form.units(rows)] = packed
+            else:
+                self._ops.store(packed, words[self._form.units(rows)])
 
         self._run(work, "codes")
-        return codes
+        return words
 
     def best_factors(
         self,

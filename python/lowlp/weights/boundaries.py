@@ -1,0 +1,75 @@
+"""Where packed weights may be cut: between units along N, and between units and groups along K."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lowlp.weights.meaning import Meaning
+from lowlp.weights.packing import padded_group
+from lowlp.weights.words import WordsForm
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+
+def cut_of(index: object, form: WordsForm, meaning: Meaning) -> tuple[slice, slice]:
+    """The rows and columns that `qw[index]` means. Raises `LowlpTypeError` for what are no slices, and
+    `LowlpValueError` for none or a step, and inside of a unit, naming the boundaries next to it."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not 1 <= len(parts) <= 2 or not all(isinstance(part, slice) for part in parts):
+        raise LowlpTypeError(f"index: expected qw[a:b] or qw[a:b, c:d], got {index!r:.60}")
+    rows, columns = parts[0], parts[1] if len(parts) == 2 else slice(None)
+    return (
+        _range(rows, form.n, form.unit_rows, "rows", f"units of {form.unit_rows} rows"),
+        _range(columns, form.k, columns_between_cuts(form, meaning), "columns", _name_of_columns(form, meaning)),
+    )
+
+
+def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:
+    """The distance in weights of the places along K where a row may be cut."""
+    unit_k = int(form.placement.unit_k)
+    if not isinstance(meaning.group, int):
+        return unit_k
+    padded = padded_group(meaning.group_size)
+    return math.lcm(padded, unit_k) // padded * meaning.group_size
+
+
+def units_before(column: int, form: WordsForm, meaning: Meaning) -> int:
+    """The units along K in front of a column at which a row may be cut."""
+    if not column:
+        return 0
+    return form.of(1, column, meaning.group_size if isinstance(meaning.group, int) else column).shape[1]
+
+
+def check_end(rows: int, form: WordsForm, name: str) -> None:
+    """Raises `LowlpValueError`, which names `name`, unless these rows are whole units."""
+    if rows % form.unit_rows:
+        raise LowlpValueError(
+            f"{name}: must end between units of {form.unit_rows} rows, since others follow, got {rows} rows; the next "
+            f"{_next_to(rows, form.unit_rows, None)}"
+        )
+
+
+def _name_of_columns(form: WordsForm, meaning: Meaning) -> str:
+    units = f"units of {form.placement.unit_k} weights"
+    return f"{units} and groups of {meaning.group_size}" if isinstance(meaning.group, int) else units
+
+
+def _range(part: Any, extent: int, step: int, argument: str, what: str) -> slice:
+    if part.step not in (None, 1):
+        raise LowlpValueError(f"{argument}: expected a slice without a step, got one of {part.step}")
+    try:
+        start, stop, _ = part.indices(extent)
+    except TypeError:
+        raise LowlpTypeError(f"{argument}: expected a slice of ints, got {part!r:.60}") from None
+    if start >= stop:
+        raise LowlpValueError(f"{argument}: expected at least one, got {part.start}:{part.stop} of {extent}")
+    for end in (start, stop):
+        if end % step and end != extent:
+            raise LowlpValueError(f"{argument}: {end} is not between {what}; the next {_next_to(end, step, extent)}")
+    return slice(start, stop)
+
+
+def _next_to(place: int, step: int, extent: int | None) -> str:
+    below = place // step * step
+    above = below + step if extent is None else min(below + step, extent)
+    return f"boundaries are {below} and {above}"

@@ -1,0 +1,57 @@
+"""`lowlp.concat`: weights one below the other, as merged projections and tensor parallelism want them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from lowlp.weights.boundaries import check_end
+from lowlp.weights.meaning import read_only
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp.weights.words import empty_words
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+
+def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
+    """Weights along N, [N1 + N2 + ..., K]: a merged q, k and v projection, for example. Words are copied.
+
+    tensors  of one codec, K and family. All but the last end between units: their N is a multiple of 16, of 2 bits 32,
+             of 1 bit 64. What there is one of for a whole tensor (scale2, a table, the scale of group_size='tensor') is
+             the same in all
+
+    Raises `LowlpTypeError` and `LowlpValueError`, which name the tensor and what differs, or the next boundaries.
+    """
+    if not isinstance(tensors, Sequence) or not all(isinstance(tensor, QuantizedTensor) for tensor in tensors):
+        raise LowlpTypeError(f"tensors: expected a list of QuantizedTensor, got {tensors!r:.60}")
+    if not tensors:
+        raise LowlpValueError("tensors: expected at least one, got none")
+    first, *others = tensors
+    for number, other in enumerate(others, 1):
+        _check_alike(first, other, f"tensors[{number}]")
+    for number, tensor in enumerate(tensors[:-1]):
+        check_end(tensor.shape[0], tensor.form, f"tensors[{number}]")
+    form = first.form.of(sum(tensor.shape[0] for tensor in tensors))
+    words = empty_words(form.shape)
+    np.concatenate([tensor.packed for tensor in tensors], out=words)
+    joined: dict[str, Any] = {}
+    for name, array in first.meaning.arrays():
+        if first.meaning.is_by_row(name, array):
+            joined[name] = read_only(np.concatenate([getattr(tensor, name) for tensor in tensors]))
+    return QuantizedTensor.of_parts(form, replace(first.meaning, **cast(Any, joined)), words)
+
+
+def _check_alike(first: QuantizedTensor, other: QuantizedTensor, name: str) -> None:
+    for what, wanted, found in (
+        ("codec", first.codec, other.codec),
+        ("K", first.shape[1], other.shape[1]),
+        ("family", first.family, other.family),
+    ):
+        if wanted != found:
+            raise LowlpValueError(f"{name}: must have the {what} of the first, {wanted}, got {found}")
+    for part, array in first.meaning.arrays():
+        found = getattr(other, part)
+        if not first.meaning.is_by_row(part, array) and array.tobytes() != np.asarray(found).tobytes():
+            raise LowlpValueError(f"{name}: must have the {part} of the first, since all rows share it")

@@ -1,0 +1,123 @@
+"""Quantised weights as a flat dict of arrays and a header of JSON text, version 1: what files hold.
+
+    packed    uint32, the words (docs/packed-format.md)
+    scales    of the shape of `QuantizedTensor.scales`; so zeros and offsets
+    scale2    float32 [1]
+    lut       of the shape of `QuantizedTensor.lut`
+
+Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
+uint16, e8m0 and e4m3 as uint8; the header names the types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from lowlp.numeric.codec import ZERO_TYPES
+from lowlp.numeric.host_array import AnyArray, as_host_array
+from lowlp.numeric.scale_types import SCALE_DTYPES
+from lowlp.numeric.tables import TABLE_TYPES
+from lowlp.weights.meaning import Meaning, shape_of_words
+from lowlp.weights.packing import PACKED_FORMAT_VERSION
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+VERSION: Final = 1
+_KIND: Final = "lowlp.QuantizedTensor"
+_STORED_AS: Final[dict[str, np.dtype[Any]]] = {
+    "bf16": np.dtype(np.uint16),
+    "e8m0": np.dtype(np.uint8),
+    "e4m3": np.dtype(np.uint8),
+}
+_TYPES: Final[dict[str, np.dtype[Any]]] = {
+    **{name: np.dtype(name) for name in ZERO_TYPES if "int" in name},
+    **SCALE_DTYPES,
+}
+_FIELDS: Final = ("shape", "family", "dtype", "group", "scales", "zeros", "offsets", "scale2", "lut")
+
+
+def stored_arrays(
+    words: AnyArray, shape: tuple[int, int], family: str, meaning: Meaning
+) -> tuple[dict[str, AnyArray], str]:
+    """The arrays, contiguous and without copies where possible, and the header."""
+    codec = meaning.codec
+    table = codec.table
+    types = {"scales": codec.scale, "zeros": codec.zeros, "offsets": codec.offsets}
+    arrays = {"packed": np.ascontiguousarray(words)}
+    for name, array in meaning.arrays():
+        stored: np.dtype[Any] = _STORED_AS.get(types.get(name) or "", array.dtype)
+        arrays[name] = np.ascontiguousarray(array).view(stored)
+    header = {
+        "kind": _KIND,
+        "version": VERSION,
+        "packed_format": PACKED_FORMAT_VERSION,
+        "shape": list(shape),
+        "family": family,
+        "dtype": meaning.dtype.name,
+        "group": meaning.group,
+        **types,
+        "scale2": codec.scale2,
+        "lut": None if table is None else table.element,
+    }
+    return arrays, json.dumps(header)
+
+
+def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
+    """What `QuantizedTensor.from_packed` takes, from what `stored_arrays` gave. Raises `LowlpTypeError` and
+    `LowlpValueError`, which name `header` or the array."""
+    fields = _fields_of(header)
+    if not isinstance(arrays, Mapping):
+        raise LowlpTypeError(f"arrays: expected a dict of arrays, got {type(arrays).__name__}")
+    types = {"packed": "uint32", **{name: fields[name] for name in ("scales", "zeros", "offsets", "lut")}}
+    types["scale2"] = "f32" if fields["scale2"] else None
+    wanted = {name: kind for name, kind in types.items() if kind is not None}
+    if set(wanted) != set(arrays):
+        raise LowlpValueError(
+            f"arrays: expected {', '.join(sorted(wanted))}, got {', '.join(sorted(map(str, arrays)))}"
+        )
+    found = {name: _read(arrays[name], name, kind) for name, kind in wanted.items()}
+    if "scale2" in found and found["scale2"].shape != (1,):
+        raise LowlpValueError(f"scale2: expected shape [1], got {list(found['scale2'].shape)}")
+    group = fields["group"]
+    return {
+        **found,
+        "shape": shape_of_words(fields["shape"]),
+        "dtype": fields["dtype"],
+        "group_size": None if group == "channel" else group,
+        "activation": fields["family"],
+    }
+
+
+def _fields_of(header: str) -> dict[str, Any]:
+    """The header's fields, all there and of a version that is known."""
+    if not isinstance(header, str):
+        raise LowlpTypeError(f"header: expected a str of JSON, got {type(header).__name__}")
+    try:
+        fields = json.loads(header)
+    except ValueError as error:
+        raise LowlpValueError(f"header: no JSON: {error}") from None
+    if not isinstance(fields, dict) or fields.get("kind") != _KIND:
+        raise LowlpValueError(f"header: expected an object whose kind is {_KIND!r}, got {header[:60]!r}")
+    for name, known in (("version", VERSION), ("packed_format", PACKED_FORMAT_VERSION)):
+        if fields.get(name) != known:
+            raise LowlpValueError(f"header: {name} {fields.get(name)!r} is not known; this lowlp reads {known}")
+    missing = [name for name in _FIELDS if name not in fields]
+    if missing:
+        raise LowlpValueError(f"header: lacks {', '.join(missing)}")
+    for name, allowed in (("scales", SCALE_DTYPES), ("zeros", _TYPES), ("offsets", _TYPES), ("lut", TABLE_TYPES)):
+        if fields[name] not in allowed and (fields[name] is not None or name == "scales"):
+            raise LowlpValueError(f"header: {name} must be one of {', '.join(allowed)}, got {fields[name]!r}")
+    return fields
+
+
+def _read(value: object, name: str, kind: str) -> AnyArray:
+    """An array of the file in the type that the header names."""
+    array = as_host_array(value, name)
+    meant = np.dtype(np.uint32) if name == "packed" else _TYPES[kind]
+    stored = _STORED_AS.get(kind, meant)
+    if array.dtype != stored:
+        raise LowlpTypeError(f"{name}: expected {stored} for {kind}, got {array.dtype}")
+    return array.view(meant)

@@ -1,0 +1,124 @@
+"""Packed words of a matrix, made and read a band of rows at a time.
+
+A band is a number of whole units, so that its words are a slice of all words: neither the codes nor the values of a
+whole matrix need to exist at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowlp.numeric.codec import Table
+from lowlp.numeric.dtypes import DType
+from lowlp.weights.families import FAMILIES, are_placed_alike
+from lowlp.weights.packing import find_placement, pack, packed_shape, unpack
+
+Words = NDArray[np.uint32]
+Codes = NDArray[np.uint8]
+
+# Codes of a band that is packed by all processors: a few megabytes.
+BAND_ELEMENTS = 1 << 22
+# Words begin at a line of a cache; kernels need 16 bytes.
+_ALIGN_BYTES = 64
+
+
+@dataclass(frozen=True)
+class WordsForm:
+    """What packed words depend on.
+
+    n, k        the weights' shape [N, K]
+    group_size  weights of a row that share a scale; K where a row, or all, share one
+    code        type or table of the codes
+    family      for which compute type they are placed, one of `FAMILIES`
+    """
+
+    n: int
+    k: int
+    group_size: int
+    code: DType | Table
+    family: str
+
+    @cached_property
+    def placement(self) -> Any:
+        """The placement of the packed format."""
+        return find_placement(self.code, FAMILIES[self.family])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the words."""
+        return packed_shape(self.n, self.k, self.group_size, self.placement)
+
+    @property
+    def unit_rows(self) -> int:
+        """Rows of a unit."""
+        return int(self.placement.unit_rows)
+
+    def of(self, n: int, k: int | None = None, group_size: int | None = None) -> WordsForm:
+        """The same for another shape."""
+        return replace(self, n=n, k=k or self.k, group_size=group_size or self.group_size)
+
+    def bands(self, elements: int) -> Sequence[slice]:
+        """All rows, in bands of whole units with at most so many weights, or of one unit."""
+        rows = max(1, elements // (self.k * self.unit_rows)) * self.unit_rows
+        return [slice(start, min(start + rows, self.n)) for start in range(0, self.n, rows)]
+
+    def units(self, rows: slice) -> slice:
+        """The units along N that hold some rows."""
+        return slice(rows.start // self.unit_rows, -(-rows.stop // self.unit_rows))
+
+    def codes(self, words: Words, rows: slice, num_threads: int = 0) -> Codes:
+        """The codes, uint8 [rows, K], of some rows."""
+        units = self.units(rows)
+        first = units.start * self.unit_rows
+        n = rows.stop - first
+        found: Codes = unpack(
+            words[units], n, self.k, self.group_size, self.code, FAMILIES[self.family], num_threads=num_threads
+        )
+        return found[rows.start - first :]
+
+    def packed(self, codes: Any, num_threads: int = 0) -> Any:
+        """The words of a band of codes, where the codes are: in numpy, or on a GPU."""
+        return pack(codes, self.group_size, self.code, FAMILIES[self.family], num_threads=num_threads)
+
+    def pack_from(self, read: Callable[[slice], Any], out: Words | None = None) -> Words:
+        """The words of all rows, a band at a time; `read` gives the codes of a band."""
+        words = empty_words(self.shape) if out is None else out
+        for rows in self.bands(BAND_ELEMENTS):
+            words[self.units(rows)] = self.packed(read(rows))
+        return words
+
+    def repacked(self, words: Words, family: str) -> Words:
+        """The words of these weights in another family; the same array where both place every bit alike."""
+        if are_placed_alike(self.code, self.family, family):
+            return words
+        return replace(self, family=family).pack_from(lambda rows: self.codes(words, rows))
+
+
+def empty_words(shape: Sequence[int]) -> Words:
+    """uint32 of this shape, uninitialised, which begin at a line of a cache."""
+    count = math.prod(shape)
+    memory = np.empty(4 * count + _ALIGN_BYTES, np.uint8)
+    skipped = -memory.ctypes.data % _ALIGN_BYTES
+    return memory[skipped : skipped + 4 * count].view(np.uint32).reshape(shape)
+
+
+def repacked_apart(form: WordsForm, words: Words, family: str, parts: int) -> Words:
+    """The words of `parts` equal ranges of rows, each padded to whole units, one after the other, in a family."""
+    part = replace(form, n=form.n // parts, family=family)
+    units, *rest = part.shape
+    apart = empty_words((parts * units, *rest))
+    for number in range(parts):
+        first = number * part.n
+
+        def read(rows: slice, first: int = first) -> Codes:
+            return form.codes(words, slice(first + rows.start, first + rows.stop))
+
+        part.pack_from(read, apart[number * units : (number + 1) * units])
+    return apart

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .compiler.compilation import load as load
     from .compiler.compilation_times import compile_times as compile_times
     from .errors import LowlpError as LowlpError
+    from .kernels.linear.measured import use_tuned as use_tuned
     from .language import kernel as kernel
     from .layouts.register_layout import Layout as Layout
     from .layouts.register_layout import column_local as column_local
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from .numeric.tables import nf as nf
     from .ops.linear import compile_linear as compile_linear
     from .ops.linear import linear as linear
-    from .schedules.measured import use_tuned as use_tuned
     from .weights.concatenation import concat as concat
     from .weights.packing import pack as pack
     from .weights.packing import unpack as unpack
@@ -71,7 +71,7 @@ _MODULES = {
     "nf": "numeric.tables",
     "linear": "ops.linear",
     "compile_linear": "ops.linear",
-    "use_tuned": "schedules.measured",
+    "use_tuned": "kernels.linear.measured",
     "compile": "compiler.compilation",
     "compile_cpu": "compiler.compilation",
     "compile_times": "compiler.compilation_times",

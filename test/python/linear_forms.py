@@ -21,11 +21,12 @@ import numpy as np
 import lowlp
 from lowlp.compiler.targets import target
 from lowlp.kernels.linear.choosing import for_rows, schedule_for
-from lowlp.kernels.linear.fitting import device_like, fits, fitted
+from lowlp.kernels.linear.fitting import fits, fitted
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.stream_k import tiles_of
+from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.ops.linear_kernels import gpu_kernel, last_arguments
+from lowlp.schedules.device import device_like
 from lowlp_runtime import KernelBinary
 
 PLAIN_TYPES = (*(f"int{bits}" for bits in range(1, 9)), "f6e3m2", "f3e1m1", "f5e2m2", "f4e2m1")

@@ -28,11 +28,11 @@ from lowlp.benchmarks.timing import Effort, fills_for
 from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, serve, units_of
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.choosing import for_rows, kind_of, schedule_for
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.numeric.array_ops import NumpyOps
-from lowlp.schedules import measured
 from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]

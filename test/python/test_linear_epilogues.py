@@ -21,7 +21,7 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import EPILOGUES, LinearSpec
-from lowlp.kernels.stream_k import tiles_of
+from lowlp.kernels.linear.tiles import tiles_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 

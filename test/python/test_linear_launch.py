@@ -18,11 +18,11 @@ import pytest
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops import linear_launch
 from lowlp.ops.linear_kernels import last_arguments, notes_of
-from lowlp.schedules import measured
 from lowlp.tuning.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))

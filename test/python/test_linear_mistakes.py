@@ -17,7 +17,7 @@ from lowlp.errors import CpuTargetError
 from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.stream_k import tiles_of
+from lowlp.kernels.linear.tiles import tiles_of
 
 SEEDS = range(3)
 BLOCKS = 3

@@ -11,13 +11,14 @@ from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, candidates, schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
-from lowlp.kernels.linear.fitting import device_like, fitted, table_bytes
+from lowlp.kernels.linear.fitting import fitted, table_bytes
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.streaming import can_stream
+from lowlp.kernels.linear.tiles import blocks_for, tiles_of
 from lowlp.kernels.linear.warpgroups import can_go_wide
-from lowlp.kernels.stream_k import blocks_for, tiles_of
+from lowlp.schedules.device import device_like
 
 SPEC = LinearSpec(n=8192, k=8192, weight="int4", group_size=128, aligned=True)
 

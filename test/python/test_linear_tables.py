@@ -14,11 +14,11 @@ import pytest
 
 import lowlp
 from lowlp.errors import LowlpFileNotFoundError, LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.choosing import candidates, for_rows, kind_of, schedule_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops import linear as linear_op
-from lowlp.schedules import measured
 from lowlp.tuning import table as written
 
 SPEC = LinearSpec(n=8192, k=8192, weight="int4", group_size=128, aligned=True)

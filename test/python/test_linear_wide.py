@@ -16,8 +16,8 @@ from lowlp.kernels.linear.operands import host_operands, spec_for, table_entries
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.kernels.linear.warpgroups import can_go_wide
-from lowlp.kernels.stream_k import tiles_of
 from lowlp.packing import find_placement
 
 # Fewer than there are tiles, so that blocks share some; one gets nothing of the smallest problems.

@@ -16,9 +16,9 @@ from lowlp.cli.tune import _show
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import choosing
 from lowlp.kernels.linear.choosing import CLASSES, kind_of, schedule_for
+from lowlp.kernels.linear.measured import Entry, Table
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.schedules.measured import Entry, Table
 from lowlp.tuning import measuring
 from lowlp.tuning import table as written
 from lowlp.tuning.measuring import measure, merit
@@ -36,6 +36,10 @@ PREPARE = ["tune", "--types", "int4,nf4", "--shapes", "256x512", "--m", "16", "-
 
 def entry_for(kind: str, schedule: Schedule, m: int) -> Entry:
     return Entry(kind, 8192, 8192, m, "sm_90a", "NVIDIA H200", schedule)
+
+
+EMPTY: dict[str, Any] = {"arch": "sm_90a", "schedule": {}, "us": {}}
+"""What an entry needs that a test does not read."""
 
 
 def with_table(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
@@ -189,14 +193,14 @@ def entries(path: Path) -> list[dict[str, Any]]:
 
 def test_the_fastest_is_written_and_other_entries_stay(folder: Path, tmp_path: Path, timed: list[str]) -> None:
     prepared, path = PreparedCandidates.load(folder), tmp_path / "new" / "table.json"
-    written.Table(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), {"us": {}})
+    written.Table(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), EMPTY)
     first, second = prepared.problems()
     # Interrupted behind the first problem; then both, of which one is there.
     assert list(measure(prepared, [first], written.Table(path, "a GPU"))) == [first]
     assert list(measure(prepared, [first, second], written.Table(path, "a GPU"))) == [first, second]
     assert len(timed) == 8
     other, *found = entries(path)
-    assert other == {"kind": "int4 g128 f16", "n": 4096, "k": 4096, "m": 16, "us": {}}
+    assert other == {"kind": "int4 g128 f16", "n": 4096, "k": 4096, "m": 16, **EMPTY}
     for problem, entry in zip((first, second), found, strict=True):
         assert entry["schedule"] == problem.candidates[1].schedule
         assert (entry["arch"], entry["candidates"]) == ("sm_90a", 2)
@@ -207,7 +211,7 @@ def test_anew_measures_what_other_kernels_were_measured_for(folder: Path, tmp_pa
     prepared, path = PreparedCandidates.load(folder), tmp_path / "table.json"
     problems = prepared.problems()
     for problem in problems:
-        written.Table(path, "a GPU").put(problem.key, {"us": {}})
+        written.Table(path, "a GPU").put(problem.key, EMPTY)
     for anew, count in ((False, 0), (True, 8), (True, 8)):
         list(measure(prepared, problems, written.Table(path, "a GPU"), anew))
         assert len(timed) == count
@@ -236,11 +240,11 @@ def test_a_single_row_counts_twice() -> None:
 
 def test_tables_of_another_gpu_and_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
-    written.Table(path, "a GPU").put(("int4", 1, 1, 16), {})
+    written.Table(path, "a GPU").put(("int4", 1, 1, 16), EMPTY)
     with pytest.raises(LowlpValueError, match=r"--out: .* is a table of a GPU, and this GPU is another"):
         written.Table(path, "another")
     path.write_text("[]")
-    with pytest.raises(LowlpValueError, match=r"--out: .* is no table of schedules"):
+    with pytest.raises(LowlpValueError, match=r"--out: .*: no table of schedules"):
         written.Table(path, "a GPU")
 
 

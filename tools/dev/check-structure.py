@@ -1,4 +1,5 @@
-"""Checks that keep the tree readable: file sizes, names, pass descriptions, nothing left open, one version.
+"""Checks that keep the tree readable: sizes of files and functions, names, pass descriptions, nothing left open, one
+version.
 
     python tools/dev/check-structure.py
 
@@ -7,6 +8,7 @@ Prints every finding and ends with status 1 if one of them is an error.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -19,6 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE_SUFFIXES = {".cpp", ".h", ".td", ".py", ".cu", ".cmake", ".sh"}
 MAX_LINES = 800
 MANY_LINES = 500
+MANY_LINES_OF_FUNCTION = 60
+# What begins a block of C++ and is no function.
+NO_FUNCTION = re.compile(r"(if|for|while|switch|else|do|namespace|extern|class|struct|enum|union)\b")
 VAGUE_FOLDERS = {"utils", "util", "helpers", "common", "misc"}
 LEFT_OPEN = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b|raise NotImplemented" r"Error")
 TABLEGEN = Path("/usr/lib/llvm-22/bin/llvm-tblgen")
@@ -38,6 +43,41 @@ def check_sizes(files: list[Path]) -> Iterator[tuple[str, str]]:
                 yield "error", f"{path}: {lines} lines; at most {MAX_LINES}, split it by topic"
             elif lines > MANY_LINES:
                 yield "warning", f"{path}: {lines} lines; better below {MANY_LINES}"
+
+
+def check_functions(files: list[Path]) -> Iterator[tuple[str, str]]:
+    """Lines of each function, with those inside of it and without its docstring."""
+    sizes_of = {".py": python_functions, ".cpp": cpp_functions, ".h": cpp_functions}
+    for path in files:
+        # Tests list what they check.
+        if path.suffix in sizes_of and path.parts[0] != "test":
+            for name, first, lines in sizes_of[path.suffix]((ROOT / path).read_text()):
+                if lines > MANY_LINES_OF_FUNCTION:
+                    yield "warning", f"{path}:{first}: {name}: {lines} lines; better below {MANY_LINES_OF_FUNCTION}"
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int, int]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            has_docstring = ast.get_docstring(node) is not None and len(node.body) > 1
+            begin = node.body[1].lineno if has_docstring else node.lineno
+            yield node.name, node.lineno, (node.end_lineno or begin) - begin + 1
+
+
+def cpp_functions(text: str) -> Iterator[tuple[str, int, int]]:
+    """As clang-format writes them: in a namespace, which does not indent, or in a class. Arguments may take lines."""
+    lines = text.splitlines()
+    indents = [len(line) - len(line.lstrip()) for line in lines]
+    for opening, line in enumerate(lines):
+        if not line.endswith("{") or ")" not in line:
+            continue
+        first = opening
+        while first and indents[first] >= 4 and lines[first - 1].endswith((",", "(")):
+            first -= 1
+        head, indent = lines[first].strip(), indents[first]
+        if indent <= 2 and not NO_FUNCTION.match(head):
+            ends = (at for at in range(opening, len(lines)) if lines[at].startswith(" " * indent + "}"))
+            yield head.partition("(")[0].split()[-1], first + 1, next(ends, opening) - first + 1
 
 
 def check_names(files: list[Path]) -> Iterator[tuple[str, str]]:
@@ -88,7 +128,7 @@ def check_version(files: list[Path]) -> Iterator[tuple[str, str]]:
 
 def main() -> int:
     files = tracked_files()
-    checks = (check_sizes, check_names, check_left_open, check_passes, check_version)
+    checks = (check_sizes, check_functions, check_names, check_left_open, check_passes, check_version)
     findings = [finding for check in checks for finding in check(files)]
     for severity, text in findings:
         print(f"{severity}: {text}")

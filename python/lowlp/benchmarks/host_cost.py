@@ -56,13 +56,14 @@ def host_cost_us(shape: Shape, dtype: str, device: Any) -> float | str:
     import torch
 
     try:
-        import lowlp
+        from lowlp.ops.linear import linear
+        from lowlp.weights.quantize.quantization import quantize
 
         weights = torch.randn((shape.n, shape.k), device=device)
-        packed = lowlp.quantize(weights, dtype, group_size=GROUP_SIZE)
+        packed = quantize(weights, dtype, group_size=GROUP_SIZE)
         x = torch.randn((1, shape.k), device=device, dtype=torch.float16)
-        lowlp.linear(x, packed)
+        linear(x, packed)
     except ImportError as error:
         return f"the compiler is not here: {first_line(str(error), 100)}"
-    (cost,) = host_costs([lambda: lowlp.linear(x, packed)])
+    (cost,) = host_costs([lambda: linear(x, packed)])
     return cost.least

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-import lowlp
 from lowlp import language as ll
+from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import ProductWarning
 from lowlp.kernels.linear.choosing import schedule_for
@@ -25,8 +25,11 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
+from lowlp.numeric.tables import nf
+from lowlp.ops.linear import compile_linear
 from lowlp.ops.linear_kernels import last_arguments
 from lowlp.weights.packing import find_placement, pack, padded_group, stored_form
+from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpError
 
@@ -73,7 +76,7 @@ def prepare(
     folder.mkdir(parents=True, exist_ok=True)
     fresh = PreparedKernels(folder, arch, compiler_version(), multiprocessors, gpu=gpu, batch_invariant=batch_invariant)
     index = _open_index(fresh)
-    lowlp.compile(_empty, arch).save(folder / EMPTY)
+    compile(_empty, arch).save(folder / EMPTY)
     specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
     wanted = [
         job
@@ -105,7 +108,7 @@ def _open_index(fresh: PreparedKernels) -> PreparedKernels:
     return found if replace(found, weights={}, kernels=[]) == fresh else fresh
 
 
-@lowlp.kernel(grid=(1,), num_threads=32)
+@ll.kernel(grid=(1,), num_threads=32)
 def _empty(m: ll.i32) -> None:  # type: ignore[valid-type]
     pass
 
@@ -114,8 +117,8 @@ def sample_of(kind: WeightKind) -> QuantizedTensor:
     """A few weights of this kind, as `quantize` makes them for a user."""
     weights = np.random.default_rng(kind.bits).normal(size=(_SAMPLE.n, _SAMPLE.k)).astype(np.float32)
     if kind.table:
-        return lowlp.quantize(weights, lut=lowlp.nf(kind.bits), group_size=GROUP_SIZE)
-    return lowlp.quantize(weights, kind.dtype, group_size=GROUP_SIZE, zero_point=bool(kind.zero_bytes))
+        return quantize(weights, lut=nf(kind.bits), group_size=GROUP_SIZE)
+    return quantize(weights, kind.dtype, group_size=GROUP_SIZE, zero_point=bool(kind.zero_bytes))
 
 
 def _describe(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) -> LinearSpec:
@@ -196,7 +199,7 @@ def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
     # The entry says it.
     warnings.simplefilter("ignore", ProductWarning)
     try:
-        kernel = lowlp.compile_linear(
+        kernel = compile_linear(
             n=spec.n,
             k=spec.k,
             weight=spec.weight,

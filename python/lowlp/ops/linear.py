@@ -135,7 +135,7 @@ def compile_linear(
     The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, the table and the number
     by which sums are multiplied for it (`table_entries`), scale2, bias, residual, y, m, the row stride of x and that of
     the residual, and, where its schedule has stages, how many blocks share the work (of a schedule without shared tiles
-    or with clusters, how many tiles y has: `lowlp.kernels.stream_k.blocks_for`), in this order, without those it
+    or with clusters, how many tiles y has: `lowlp.kernels.linear.tiles.blocks_for`), in this order, without those it
     does not have; x and the residual are 16-byte aligned and their strides multiples of 8. Weights of gate and up are
     packed apart, each padded to whole units, and lie one behind the other.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.

@@ -12,7 +12,7 @@ from lowlp.kernels.linear.parts import UNIT_K
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.stream_k import blocks_for
+from lowlp.kernels.linear.tiles import blocks_for
 from lowlp.weights.packing import PACKED_FORMAT_VERSION, padded_group, placement_name
 
 _kernels = Once()

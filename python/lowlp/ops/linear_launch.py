@@ -20,10 +20,10 @@ import numpy as np
 from lowlp.compiler.compilation import arch_of
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.measured import added_tables
 from lowlp.kernels.linear.operands import ALIGN_BYTES, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.spec import ACTIVATIONS
 from lowlp.numeric.host_array import AnyArray
-from lowlp.schedules.measured import added_tables
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch

@@ -16,12 +16,12 @@ from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.kernels.linear.choosing import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
 from lowlp.kernels.linear.estimates import estimated_us
-from lowlp.kernels.linear.fitting import device_like
 from lowlp.kernels.linear.operands import NUMPY_TYPES
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops.linear_kernels import last_arguments, notes_of
+from lowlp.schedules.device import device_like
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError, LowlpValueError
 

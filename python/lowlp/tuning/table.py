@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from lowlp.schedules.table_file import read_table, write_table
 from lowlp_runtime.errors import LowlpValueError
-from lowlp_runtime.whole_file import write_whole
 
-FORMAT: Final = 1
+Key = tuple[str, int, int, int]
+"""What tells problems apart: kind of weights, N, K, and the largest M of a class."""
 
 
 class Table:
-    """A JSON file; read if it is there, and written after each change.
+    """A file; read if it is there, and written after each change.
 
     Raises `LowlpValueError` for a table of another GPU and for another file.
     """
 
     def __init__(self, path: Path, gpu: str) -> None:
         self._path, self._gpu = path, gpu
-        self._entries: dict[tuple[str, int, int, int], dict[str, Any]] = {}
+        self._entries: dict[Key, dict[str, Any]] = {}
         if not path.exists():
             return
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if data["format"] != FORMAT:
-                raise ValueError(f"expected format {FORMAT}, got {data['format']!r:.40}")
-            found = data["gpu"]
-            self._entries = {(entry["kind"], entry["n"], entry["k"], entry["m"]): entry for entry in data["entries"]}
-        except (ValueError, KeyError, TypeError) as error:
-            raise LowlpValueError(f"--out: {path} is no table of schedules: {error!r}") from error
+            found, entries = read_table(path)
+        except LowlpValueError as error:
+            raise LowlpValueError(f"--out: {error}") from error
         if found != gpu:
             raise LowlpValueError(f"--out: {path} is a table of {found}, and this GPU is {gpu}")
+        self._entries = {(entry["kind"], entry["n"], entry["k"], entry["m"]): entry for entry in entries}
 
-    def find(self, key: tuple[str, int, int, int]) -> dict[str, Any] | None:
-        """The entry of a problem: kind of weights, N, K, and the largest M of a class."""
+    def find(self, key: Key) -> dict[str, Any] | None:
+        """The entry of a problem."""
         return self._entries.get(key)
 
-    def put(self, key: tuple[str, int, int, int], facts: dict[str, Any]) -> None:
+    def put(self, key: Key, facts: dict[str, Any]) -> None:
         """Writes an entry, in the place of one that is there."""
         self._entries[key] = {**dict(zip(("kind", "n", "k", "m"), key, strict=True)), **facts}
-        lines = ",\n".join("    " + json.dumps(entry) for entry in self._entries.values())
-        gpu = json.dumps(self._gpu)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        text = f'{{\n  "format": {FORMAT},\n  "gpu": {gpu},\n  "entries": [\n{lines}\n  ]\n}}\n'
-        write_whole(self._path, text.encode())
+        write_table(self._path, self._gpu, self._entries.values())

@@ -18,14 +18,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from lowlp.compiler.targets import target
-from lowlp.kernels.stream_k import tiles_of
-from lowlp.schedules.measured import Entry, Table, nearest, tables
+from lowlp.schedules.device import H200, Device, device_like
 
 from .estimates import estimated_us
-from .fitting import H200, Device, device_like, ending_numbers, fits, fitted
+from .fitting import ending_numbers, fits, fitted
+from .measured import Entry, Table, nearest, tables
 from .schedule import ROW_TILES, WARPS, Schedule
 from .spec import LinearSpec
 from .streaming import can_stream
+from .tiles import tiles_of
 from .warpgroups import can_go_wide
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)

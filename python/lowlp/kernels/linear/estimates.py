@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from lowlp.kernels.stream_k import blocks_for, shared_tiles, tiles_of
+from lowlp.kernels.stream_k import shared_tiles
 from lowlp.numeric.dtypes import dtype
+from lowlp.schedules.device import H200, Device
 
-from .fitting import H200, Device, stage_bytes, weight_bytes
+from .fitting import exchanges_registers, stage_bytes, weight_bytes
 from .schedule import Schedule
 from .spec import LinearSpec
+from .tiles import blocks_for, tiles_of
 from .warpgroups import tiles_of_warp
 
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
@@ -48,7 +50,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
-    beginning = device.launch_us + (_GIVING_US if device.exchanges_registers(schedule) else 0.0)
+    beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     return beginning + again * both + (3.2 if are_shared else 0.0)
 
 

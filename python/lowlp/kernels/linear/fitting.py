@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Final
 
-from lowlp.compiler.targets import target
 from lowlp.language.control_flow import MAX_STAGES
+from lowlp.schedules.device import H200, Device
 
 from .operands import NUMPY_TYPES
 from .schedule import Schedule
@@ -22,39 +21,6 @@ _STREAMED_STAGES: Final = 3
 """Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
 _LARGE_RING_BYTES: Final = 160 * 1024
 _LONG_STREAM_BYTES: Final = 100e6
-
-
-@dataclass(frozen=True)
-class Device:
-    """What estimates know of a GPU: an H200 (its ceilings as measured by `lowlp bench`).
-
-    gives_registers  a producer can give its registers to other warps (PTX ISA, `setmaxnreg`)
-    """
-
-    multiprocessors: int = 132
-    bytes_per_us: float = 4.2e6
-    cycles_per_us: float = 1750.0
-    shared_bytes: int = 227 * 1024
-    launch_us: float = 5.7
-    gives_registers: bool = True
-
-    def exchanges_registers(self, schedule: Schedule) -> bool:
-        """Whether a schedule's producer gives its registers away here."""
-        return self.gives_registers and schedule.exchanges_registers
-
-
-H200: Final = Device()
-
-
-def device_like(arch: str) -> Device:
-    """An H200 with as much shared memory as the architecture has, and its instructions."""
-    described = target(arch)
-    return dataclasses.replace(
-        H200,
-        shared_bytes=described.max_shared_bytes_per_block,
-        # The compiler has both where it has either.
-        gives_registers=bool(described.instructions["wgmma.mma_async"]),
-    )
 
 
 def weight_bytes(spec: LinearSpec) -> float:
@@ -163,11 +129,16 @@ def _copies_rows(spec: LinearSpec, schedule: Schedule) -> bool:
     return schedule.warpgroups > 0 or rows <= 256 or all(rows * size % 128 == 0 for size in sizes)
 
 
+def exchanges_registers(schedule: Schedule, device: Device) -> bool:
+    """Whether a schedule's producer gives its registers away on a device."""
+    return device.gives_registers and schedule.exchanges_registers
+
+
 def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     """Whether an SM has registers and shared memory for the schedule, and tensor copies bring what its stages need."""
     if not _copies_rows(spec, schedule):
         return False
-    if device.exchanges_registers(schedule):
+    if exchanges_registers(schedule, device):
         most = {256: 232, 384: 152, 512: 104}[schedule.threads]
     else:
         # Registers are given to four warps at a time.

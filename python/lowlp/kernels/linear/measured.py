@@ -12,7 +12,6 @@ own is taken for the shapes that it has, and leaves shapes that were measured el
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
 import threading
@@ -23,12 +22,12 @@ from typing import Any, Final
 
 from lowlp.compiler.targets import target
 from lowlp.errors import LowlpError, LowlpValueError
-from lowlp.kernels.linear.schedule import Schedule
-from lowlp.tuning.table import FORMAT
+from lowlp.schedules.table_file import SHIPPED, place_of, read_table
 from lowlp_runtime.errors import check_path, os_error
 
+from .schedule import Schedule
+
 VARIABLE: Final = "LOWLP_TUNED"
-_SHIPPED = Path(__file__).parent / "tuned"
 _FAR: Final = 2.5
 """How far, in factors of two of N and K together, a measured shape may be away."""
 _MOST_COLUMNS: Final = 128
@@ -116,7 +115,7 @@ def nearest(among: Iterable[Table], kind: str, n: int, k: int, m: int, arch: str
 
 @functools.cache
 def _shipped() -> tuple[Table, ...]:
-    return _tables_at(_SHIPPED)
+    return _tables_at(SHIPPED)
 
 
 @functools.lru_cache(maxsize=8)
@@ -136,53 +135,23 @@ def _tables_at(path: Path) -> tuple[Table, ...]:
 
 
 def _load(path: Path) -> Table:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise LowlpValueError(f"{path}: no table of schedules: {error}") from error
-    if not isinstance(data, dict):
-        raise LowlpValueError(f"{path}: no table of schedules: expected an object, got {_brief(data)}")
-    found = _field(data, "format", int, str(path))
-    if found != FORMAT:
-        raise LowlpValueError(f"{path}: format: expected {FORMAT}, got {found}")
-    gpu = _field(data, "gpu", str, str(path))
-    entries = enumerate(_field(data, "entries", list, str(path)), 1)
-    return Table(path.absolute(), tuple(_entry(entry, gpu, f"{path}: entry {number}") for number, entry in entries))
+    gpu, entries = read_table(path)
+    found = (_entry(entry, gpu, place_of(path, number)) for number, entry in enumerate(entries, 1))
+    return Table(path.absolute(), tuple(found))
 
 
-def _entry(data: Any, gpu: str, where: str) -> Entry:
-    if not isinstance(data, dict):
-        raise LowlpValueError(f"{where}: expected an object, got {_brief(data)}")
-    kind, arch = _field(data, "kind", str, where), _field(data, "arch", str, where)
-    n, k, m = (_field(data, name, int, where) for name in ("n", "k", "m"))
-    for name, value in (("n", n), ("k", k), ("m", m)):
-        if value < 1:
-            raise LowlpValueError(f"{where}: {name}: must be at least 1, got {value}")
-    fields = _field(data, "schedule", dict, where)
+def _entry(data: dict[str, Any], gpu: str, where: str) -> Entry:
+    fields = data["schedule"]
     for name in fields:
         if name not in Schedule.__dataclass_fields__:
             names = ", ".join(Schedule.__dataclass_fields__)
             raise LowlpValueError(f"{where}: schedule: has no field {name!r:.40}; known are {names}")
     try:
-        target(arch)
+        target(data["arch"])
     except LowlpError as error:
         raise LowlpValueError(f"{where}: arch: {str(error).removeprefix('target: ')}") from error
     try:
-        schedule = Schedule(**{"columns": min(m, _MOST_COLUMNS), **fields})
+        schedule = Schedule(**{"columns": min(data["m"], _MOST_COLUMNS), **fields})
     except LowlpError as error:
         raise LowlpValueError(f"{where}: schedule: {error}") from error
-    return Entry(kind, n, k, m, arch, gpu, schedule)
-
-
-def _field(data: dict[str, Any], key: str, kind: type, where: str) -> Any:
-    if key not in data:
-        raise LowlpValueError(f"{where}: {key}: missing")
-    value = data[key]
-    if not isinstance(value, kind) or isinstance(value, bool):
-        names = {int: "a whole number", str: "a text", list: "a list", dict: "an object"}
-        raise LowlpValueError(f"{where}: {key}: expected {names[kind]}, got {_brief(value)}")
-    return value
-
-
-def _brief(value: object) -> str:
-    return f"{value!r:.40}"
+    return Entry(data["kind"], data["n"], data["k"], data["m"], data["arch"], gpu, schedule)

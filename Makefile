@@ -37,7 +37,7 @@ test-unit: build ## run the C++ unit tests
 	@tools/dev/run-tests.sh unit
 
 test-python: build ## run the Python tests
-	@tools/dev/run-tests.sh python
+	@tools/dev/run-tests.sh python gpu
 
 bench: build ## time the kernels on the GPU, beside other libraries that are installed (ARGS="--quick")
 	@echo "==> lowlp bench"

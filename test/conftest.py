@@ -17,9 +17,12 @@ VARIABLES = ("LOWLP_CACHE_DIR", "LOWLP_CACHE_MAX_BYTES", "LOWLP_ASSEMBLER", "LOW
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A folder of this run, also for the processes that tests start; settings of the user do not count."""
+    """A folder of this run, also for the processes that tests start, and shared by those that divide the tests among
+    themselves (pytest-xdist); settings of the user do not count."""
     before = {name: os.environ.pop(name, None) for name in VARIABLES}
-    os.environ["LOWLP_CACHE_DIR"] = str(tmp_path_factory.mktemp("kernel-cache"))
+    of_process = tmp_path_factory.getbasetemp()
+    of_run = of_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_process
+    os.environ["LOWLP_CACHE_DIR"] = str(of_run / "kernel-cache")
     yield
     for name, value in before.items():
         os.environ.pop(name, None)

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Runs the tests of a finished build, all stages even if one fails, and ends with the result of each.
-#   tools/dev/run-tests.sh [lit] [unit] [python]      (default: all three, in this order)
+#   tools/dev/run-tests.sh [lit] [unit] [python] [gpu]      (default: all, in this order)
+# lit, unit and python take all processors; gpu has one process, since its tests share a device.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
-[ $# -gt 0 ] || set -- lit unit python
+[ $# -gt 0 ] || set -- lit unit python gpu
+processors=$(nproc)
 failed=0
 report=()
 
@@ -24,12 +26,14 @@ stage() {
 for wanted in "$@"; do
   case "$wanted" in
     lit) stage lit '^ *(Passed|Failed) *:|Testing Time' /usr/lib/llvm-22/bin/lit --succinct --verbose build/test ;;
-    unit) stage unit 'tests (passed|failed)' ctest --test-dir build --output-on-failure --no-tests=error ;;
+    unit)
+      stage unit 'tests (passed|failed)' ctest --test-dir build --output-on-failure --no-tests=error -j "$processors" ;;
     python)
       [ ${#report[@]} = 0 ] || printf '%s\n' "==> so far" "${report[@]}"
-      stage python '^=+ .* =+$' .venv/bin/python -m pytest
+      stage python '^=+ .* =+$' .venv/bin/python -m pytest -n "$processors" --dist worksteal test/python test/runtime
       ;;
-    *) echo "error: unknown stage '$wanted'; allowed: lit, unit, python" >&2; exit 2 ;;
+    gpu) stage gpu '^=+ .* =+$' .venv/bin/python -m pytest -r fE test/gpu ;;
+    *) echo "error: unknown stage '$wanted'; allowed: lit, unit, python, gpu" >&2; exit 2 ;;
   esac
 done
 [ $failed = 0 ] || printf '%s\n' "==> failed" "${report[@]}"

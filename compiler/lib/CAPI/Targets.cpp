@@ -1,6 +1,7 @@
 //===- Targets.cpp - the table of architectures for callers in C ----------===//
 #include "lowlp-c/Lowlp.h"
 
+#include "lowlp/Target/RegisterShares.h"
 #include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/CAPI/Support.h"
@@ -20,6 +21,13 @@ static void writeTarget(llvm::json::OStream &json, const TargetInfo &target) {
     json.attribute("bit_lanes_per_sm", target.bitLanesPerSM);
     json.attribute("half_pair_lanes_per_sm", target.halfPairLanesPerSM);
     json.attribute("conversion_lanes_per_sm", target.conversionLanesPerSM);
+    json.attributeObject("worker_registers", [&] {
+      // The compiler hands registers on where it makes warpgroups.
+      if (!target.getSupport(Feature::Wgmma).isAbsent())
+        for (int64_t numWorkers : {128, 256, 384, 512})
+          json.attribute(std::to_string(numWorkers),
+                         getRegisterShares(numWorkers).worker);
+    });
     json.attributeObject("instructions", [&] {
       for (Feature feature : getAllFeatures())
         json.attribute(getInstruction(feature),

@@ -25,6 +25,8 @@ class Target:
     bit_lanes_per_sm            the same of LOP3, PRMT and shifts
     half_pair_lanes_per_sm      the same of multiply-adds of f16x2 and bf16x2, pairs of results
     conversion_lanes_per_sm     the same of conversions of two f32 to f16x2
+    worker_registers            registers of a thread, by how many threads a block has beside a producer's warpgroup that
+                                gives its own away; empty where the compiler does not let it
     instructions                how many machine instructions carry out one of PTX: 0 where it is absent, 1 where it
                                 is native, more where ptxas emulates it; by its name, such as 'cp.async'
     """
@@ -39,6 +41,7 @@ class Target:
     bit_lanes_per_sm: int
     half_pair_lanes_per_sm: int
     conversion_lanes_per_sm: int
+    worker_registers: Mapping[int, int] = field(hash=False)
     instructions: Mapping[str, int] = field(hash=False)
 
 
@@ -48,7 +51,10 @@ def targets() -> tuple[Target, ...]:
     from lowlp._mlir._mlir_libs import _compiler
 
     rows = json.loads(_compiler.describe_targets())
-    return tuple(Target(**{**row, "instructions": MappingProxyType(row["instructions"])}) for row in rows)
+    for row in rows:
+        row["instructions"] = MappingProxyType(row["instructions"])
+        row["worker_registers"] = MappingProxyType({int(key): value for key, value in row["worker_registers"].items()})
+    return tuple(Target(**row) for row in rows)
 
 
 def target(chip: str) -> Target:

@@ -8,6 +8,7 @@
 #include "LowlpToThread.h"
 
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/RegisterShares.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

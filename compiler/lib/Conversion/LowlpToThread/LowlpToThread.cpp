@@ -14,6 +14,7 @@
 #include "lowlp/Analysis/WrittenMemory.h"
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
+#include "lowlp/Target/RegisterShares.h"
 #include "lowlp/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

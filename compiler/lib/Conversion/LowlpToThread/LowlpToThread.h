@@ -112,17 +112,6 @@ inline constexpr llvm::StringLiteral kProducerThreadsAttrName =
 /// The threads that hold tiles: all but those of the producer.
 int64_t getNumWorkers(mlir::gpu::GPUFuncOp kernel);
 
-/// How many registers a thread has, all of an SM being the block's.
-struct RegisterShares {
-  /// At the launch, all threads alike.
-  int64_t launch;
-  /// From then on.
-  int64_t producer, worker;
-};
-
-/// The shares of a block with a warpgroup for the producer.
-RegisterShares getRegisterShares(int64_t numWorkers);
-
 /// A barrier of these threads.
 void emitBarrier(mlir::OpBuilder &builder, mlir::Location loc);
 

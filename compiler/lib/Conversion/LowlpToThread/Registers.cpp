@@ -254,17 +254,6 @@ int64_t lowlp::getNumWorkers(gpu::GPUFuncOp kernel) {
   return others ? numThreads - others.getInt() : numThreads;
 }
 
-RegisterShares lowlp::getRegisterShares(int64_t numWorkers) {
-  constexpr int64_t kRegisters = 64 * 1024, kLeast = 32;
-  auto share = [](int64_t registers, int64_t threads) -> int64_t {
-    return std::min<int64_t>(registers / threads / 8 * 8, 248);
-  };
-  int64_t numThreads = numWorkers + kThreadsPerWarpgroup;
-  int64_t launch = share(kRegisters, numThreads);
-  int64_t rest = launch * numThreads - kLeast * kThreadsPerWarpgroup;
-  return {launch, kLeast, share(rest, numWorkers)};
-}
-
 void lowlp::emitBarrier(OpBuilder &builder, Location loc) {
   auto kernel = builder.getInsertionBlock()
                     ->getParent()

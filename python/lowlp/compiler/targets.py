@@ -25,8 +25,8 @@ class Target:
     bit_lanes_per_sm            the same of LOP3, PRMT and shifts
     half_pair_lanes_per_sm      the same of multiply-adds of f16x2 and bf16x2, pairs of results
     conversion_lanes_per_sm     the same of conversions of two f32 to f16x2
-    worker_registers            registers of a thread, by how many threads a block has beside a producer's warpgroup that
-                                gives its own away; empty where the compiler does not let it
+    worker_registers            registers of a thread by how many threads a block has beside the producer's warpgroup,
+                                which gives its own away; empty where the architecture cannot
     instructions                how many machine instructions carry out one of PTX: 0 where it is absent, 1 where it
                                 is native, more where ptxas emulates it; by its name, such as 'cp.async'
     """

@@ -11,28 +11,35 @@ from lowlp.compiler.targets import target
 
 @dataclass(frozen=True)
 class Device:
-    """What estimates know of a GPU: an H200 (its ceilings as measured by `lowlp bench`).
+    """What estimates know of a GPU: an H200 unless said otherwise (its ceilings as `lowlp bench` measured them).
 
-    gives_registers  a producer can give its registers to other warps (PTX ISA, `setmaxnreg`)
+    What the architecture decides is the compiler's to say, see `lowlp.targets.Target`.
     """
 
+    arch: str = "sm_90a"
     multiprocessors: int = 132
     bytes_per_us: float = 4.2e6
     cycles_per_us: float = 1750.0
-    shared_bytes: int = 227 * 1024
     launch_us: float = 5.7
-    gives_registers: bool = True
+
+    @property
+    def shared_bytes(self) -> int:
+        """The most shared memory that a block may have."""
+        return target(self.arch).max_shared_bytes_per_block
+
+    @property
+    def gives_registers(self) -> bool:
+        """Whether a producer can give its registers to other warps (PTX ISA, `setmaxnreg`)."""
+        return bool(target(self.arch).worker_registers)
+
+    def worker_registers(self, threads: int) -> int:
+        """Registers of each of so many threads, 128 to 512, beside a producer's warpgroup that gives its own away."""
+        return target(self.arch).worker_registers[threads]
 
 
 H200: Final = Device()
 
 
 def device_like(arch: str) -> Device:
-    """An H200 with as much shared memory as the architecture has, and its instructions."""
-    described = target(arch)
-    return dataclasses.replace(
-        H200,
-        shared_bytes=described.max_shared_bytes_per_block,
-        # The compiler has both where it has either.
-        gives_registers=bool(described.instructions["wgmma.mma_async"]),
-    )
+    """An H200 of another architecture."""
+    return dataclasses.replace(H200, arch=arch)

@@ -19,6 +19,8 @@ _MOST_COLUMNS_OF_PARTS: Final = 16
 """The assembler spills x of more columns where a step takes rows in parts."""
 _STREAMED_STAGES: Final = 3
 """Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
+_NARROW_MARGIN: Final = 8
+"""Registers to spare of three and four warpgroups, whose need `_registers` puts too low by less than a step."""
 _LARGE_RING_BYTES: Final = 160 * 1024
 _LONG_STREAM_BYTES: Final = 100e6
 
@@ -139,7 +141,7 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     if not _copies_rows(spec, schedule):
         return False
     if exchanges_registers(schedule, device):
-        most = {256: 232, 384: 152, 512: 104}[schedule.threads]
+        most = device.worker_registers(schedule.threads) - (_NARROW_MARGIN if schedule.warpgroups > 2 else 0)
     else:
         # Registers are given to four warps at a time.
         threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm

@@ -108,6 +108,62 @@ toList(const std::vector<std::pair<std::string, LowlpSiteTraffic>> &sites) {
   return list;
 }
 
+/// Text of the compiler as Python's, with U+FFFD for what is not UTF-8.
+nb::object toPython(const std::string &text) {
+  return nb::steal(PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+std::string toString(MlirStringRef text) { return {text.data, text.length}; }
+
+/// Collects what passes say in a context, from `start` to `stop`.
+class Remarks {
+public:
+  explicit Remarks(MlirContext context) : context(context) {}
+  Remarks(const Remarks &) = delete;
+  ~Remarks() { stop(); }
+
+  void start() {
+    lowlpContextSetRemarkCallback(context, append, this);
+    isOn = true;
+  }
+
+  void stop() {
+    if (isOn)
+      lowlpContextSetRemarkCallback(context, nullptr, nullptr);
+    isOn = false;
+  }
+
+  nb::list get() const {
+    nb::list list;
+    for (const Remark &remark : remarks)
+      list.append(nb::make_tuple(
+          remark.declined, toPython(remark.pass), toPython(remark.what),
+          toPython(remark.kernel), toPython(remark.op), toPython(remark.text),
+          toPython(remark.file), remark.line));
+    return list;
+  }
+
+private:
+  struct Remark {
+    bool declined;
+    std::string pass, what, kernel, op, text, file;
+    uint32_t line;
+  };
+
+  /// Touches no Python object: passes may run without its lock.
+  static void append(const LowlpRemark *remark, void *to) {
+    static_cast<Remarks *>(to)->remarks.push_back(
+        {remark->declined != 0, toString(remark->pass), toString(remark->what),
+         toString(remark->kernel), toString(remark->op), toString(remark->text),
+         toString(remark->file), remark->line});
+  }
+
+  MlirContext context;
+  std::vector<Remark> remarks;
+  bool isOn = false;
+};
+
 class CpuProgram {
 public:
   CpuProgram(MlirOperation module, int optLevel) {
@@ -194,6 +250,17 @@ NB_MODULE(_compiler, m) {
   m.attr("CHECK_BOUNDS") = uint32_t(LowlpCheckBounds);
   m.attr("CHECK_RACES") = uint32_t(LowlpCheckRaces);
   m.attr("CHECK_UNINITIALISED") = uint32_t(LowlpCheckUninitialised);
+  nb::class_<Remarks>(
+      m, "Remarks",
+      "What passes say of what they did in a context, and did not and why, "
+      "between `start` and `stop`. The context must live as long.")
+      .def(nb::init<MlirContext>(), nb::arg("context"), nb::keep_alive<1, 2>())
+      .def("start", &Remarks::start)
+      .def("stop", &Remarks::stop)
+      .def("get", &Remarks::get,
+           "A tuple for each remark: whether the pass declined, the pass, what "
+           "it did or declined, the kernel, the op, the reason or which, and "
+           "file and line, '' and 0 where they are not known.");
   nb::class_<CpuProgram>(
       m, "CpuProgram",
       "The kernels of one module, compiled for this host. `module_op` is a "

@@ -1,4 +1,5 @@
 // RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-decompose-bit-slices))" | FileCheck %s
+// RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-decompose-bit-slices))" --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !words = !lowlp.tile<1x1x96xui32, local(1, 1, 3).spatial(1, 1, 32)>
 !codes = !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
@@ -33,6 +34,7 @@ lowlp.kernel @pairs(%p: !lowlp.ptr<ui32>, %q: !lowlp.ptr<f16>)
 }
 
 // A second lookup in the table has no slices; then no lookup has.
+// REMARK: [Missed] slices | Category:lowlp-decompose-bit-slices | Function=shared_table | Op=lowlp.unpack, Reason="the table of a lowlp.lookup_pairs cannot be looked up by slices"
 // CHECK-LABEL: lowlp.kernel @shared_table
 // CHECK: lowlp.expand_table %{{.*}}, %{{.*}} : !lowlp.shared<8xf16>
 // CHECK: lowlp.unpack %{{.*}} from "lut3.f16" : {{.*}} -> !lowlp.tile<16x64xui3,
@@ -58,6 +60,7 @@ lowlp.kernel @shared_table(%p: !lowlp.ptr<ui32>, %q: !lowlp.ptr<f16>, %c: !lowlp
 }
 
 // What is stored too stays whole; and so do, for its table's sake, the codes of @other.
+// REMARK: Function=other_use | Op=lowlp.unpack, Reason="lowlp.store_global takes whole codes"
 // CHECK-LABEL: lowlp.kernel @other_use
 // CHECK: lowlp.unpack {{.*}} -> !lowlp.tile<16x64xui3,
 // CHECK: lowlp.unpack {{.*}} -> !lowlp.tile<16x64xui3,

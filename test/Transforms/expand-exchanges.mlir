@@ -1,4 +1,5 @@
 // RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-expand-exchanges))" | FileCheck %s
+// RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-expand-exchanges))" --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !rows = !lowlp.tile<16x8xf32, spatial(8, 4).local(2, 2)>
 !columns = !lowlp.tile<16x8xf32, spatial(8, 4).column_local(2, 2)>
@@ -10,6 +11,7 @@
 !by_column = !lowlp.tile<32x32xf32, local(1, 32).spatial(32, 1)>
 
 // The kernel says how each conversion is carried out: the cheapest way.
+// REMARK: [Missed] registers | Category:lowlp-expand-exchanges | Function=ways | Op=lowlp.convert_layout, Reason="shuffles cost more: shared memory, 4608 bytes, 64 passes of the banks, cost 376; not 31 shuffles, cost 5983"
 // CHECK-LABEL: lowlp.kernel @ways
 // CHECK-SAME: "conversion at expand-exchanges.mlir:[[#@LINE+18]]: nothing"
 // CHECK-SAME: "conversion at expand-exchanges.mlir:[[#@LINE+18]]: choices between registers, cost 3; not shared memory,
@@ -37,6 +39,7 @@ lowlp.kernel @ways(%p: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (1)>
 }
 
 // Numbers of 5 bits fill no whole bytes: they become bytes on the way.
+// REMARK: Function=narrow | Op=lowlp.convert_layout, Reason="elements pass between warps: shared memory, 64 bytes, 4 passes of the banks, cost 64"
 // CHECK-LABEL: lowlp.kernel @narrow
 // CHECK: lowlp.view %{{.*}} : !lowlp.tile<2x32x!lowlp.float<e2m2>, spatial(2, 32)> -> !lowlp.tile<2x32xui5, spatial(2, 32)>
 // CHECK: lowlp.cast %{{.*}} -> !lowlp.tile<2x32xui8, spatial(2, 32)>

@@ -1,4 +1,5 @@
 // RUN: lowlp-opt %s --split-input-file --allow-unregistered-dialect --lowlp-infer-layouts | FileCheck %s
+// RUN: lowlp-opt %s --split-input-file --allow-unregistered-dialect --lowlp-infer-layouts --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !rows_a = !lowlp.tile<16x32xf16, spatial(8, 4).local(2, 8)>
 !rows_b = !lowlp.tile<32x8xf16, spatial(32, 1).local(1, 8)>
@@ -144,6 +145,7 @@ lowlp.kernel @branches(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %py: !lowlp.p
 
 // Where the same tile is stored along both of its dimensions, one of the two converts; and a reduction cannot give its
 // result the layout that the user named.
+// REMARK: [Missed] layout | Category:lowlp-infer-layouts | Function=left | Op=lowlp.store_global, Reason="converts from local(8, 1).spatial(8, 16).local(1, 4) to local(1, 8).column_spatial(16, 8).local(4, 1), as a store as held costs more"
 // CHECK-LABEL: lowlp.kernel @left
 // CHECK-SAME: lowlp.layouts = ["conversions removed: 1, left: 1", "lowlp.store_global at {{.*}}: converts from local(8, 1).spatial(8, 16).local(1, 4) to local(1, 8).column_spatial(16, 8).local(4, 1), as a store as held costs more"]
 // CHECK: %[[X:.*]] = lowlp.load_global

@@ -1,4 +1,5 @@
 // RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-plan-memory))" | FileCheck %s
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-plan-memory))" --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !tile = !lowlp.tile<32xf32, spatial(32)>
 !small = !lowlp.shared<32xf32>
@@ -161,6 +162,8 @@ lowlp.kernel @copies(%p: !lowlp.ptr<f32>, %flag: i32) attributes {grid = affine_
 !s = !lowlp.shared<32xf32>
 
 // A tile that a loop carries goes ways that are not followed; and an offset that is there stays.
+// REMARK: [Missed] sharing | Category:lowlp-plan-memory | Function=pinned | Op=lowlp.alloc_shared, Reason="scf.for uses the tile in a way that does not say when its life ends"
+// REMARK: Function=product | Op=lowlp.alloc_shared, Reason="lowlp.wgmma uses the tile in a way that does not say when its life ends"
 // CHECK-LABEL: lowlp.kernel @pinned
 // CHECK-SAME: lowlp.unshared_bytes = 384 : i64
 // CHECK-DAG: lowlp.alloc_shared at 160

@@ -1,4 +1,5 @@
 // RUN: lowlp-opt %s --allow-unregistered-dialect --lowlp-sink-selects | FileCheck %s
+// RUN: lowlp-opt %s --allow-unregistered-dialect --lowlp-sink-selects --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // The sums of a tile begin anew where a tile ends: the branch that is there
 // anyway yields them.
@@ -48,6 +49,7 @@ func.func @with_results(%ends: i1, %acc: vector<4xf32>, %other: vector<4xf32>) -
 
 // What the branch itself uses, what comes of it or behind it, another
 // condition, numbers.
+// REMARK-COUNT-2: [Missed] branch | Category:lowlp-sink-selects | Function=stay | Op=arith.select, Reason="the choice is used before the branch of its condition ends, or one of its values is made after the branch begins"
 // CHECK-LABEL: func.func @stay
 func.func @stay(%ends: i1, %not: i1, %acc: vector<4xf32>, %other: vector<4xf32>, %i: index, %j: index)
     -> (vector<4xf32>, vector<4xf32>, index) {

@@ -1,5 +1,6 @@
 // RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-use-warpgroups))" | FileCheck %s
 // RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-use-warpgroups{arch=sm_80}))" | FileCheck %s --check-prefix=WARPS
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-use-warpgroups))" --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !ring = !lowlp.shared<4x16x64xf16, local(4, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>
 !words = !lowlp.shared<4x64x1xf16>
@@ -170,6 +171,9 @@ lowlp.kernel @lookups(%w: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}) attributes {
 !sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
 // Rows that no descriptor describes, x that is no shared tile, and stores with no barrier behind them: by warps.
+// REMARK: [Missed] warpgroups | Category:lowlp-use-warpgroups | Function=others | Op=lowlp.dot, Reason="the shared layout of operand b is none that a matrix descriptor describes"
+// REMARK: Op=lowlp.dot, Reason="operand b is not loaded from shared memory in the block of the product"
+// REMARK: Op=lowlp.dot, Reason="threads store operand b, and no barrier of the product's block stands between"
 // CHECK-LABEL: lowlp.kernel @others
 // CHECK-SAME: lowlp.warpgroups = ["0 of 3 products by warpgroups
 // CHECK-COUNT-3: lowlp.dot

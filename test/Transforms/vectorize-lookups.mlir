@@ -3,6 +3,7 @@
 // RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-vectorize-lookups{form=entry}))" | FileCheck %s --check-prefix=ENTRY
 // RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-vectorize-lookups{form=pair}))" | FileCheck %s --check-prefix=PAIR
 // RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-vectorize-lookups{form=register}))" | FileCheck %s --check-prefix=REGISTER
+// RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-vectorize-lookups))" --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !ui1 = !lowlp.tile<64xui1, spatial(32).local(2)>
 !ui4 = !lowlp.tile<64xui4, spatial(32).local(2)>
@@ -154,6 +155,7 @@ lowlp.kernel @refilled(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.
 }
 
 // A table that is written again stays.
+// REMARK: [Missed] table | Category:lowlp-vectorize-lookups | Function=again | Op=lowlp.lookup, Reason="the table is written again behind the first lookup"
 // CHECK-LABEL: lowlp.kernel @again
 // CHECK-SAME: left as it is: the table is written again behind the first lookup
 // CHECK-NOT: lowlp.expand_table
@@ -208,6 +210,7 @@ lowlp.kernel @copied(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.pt
   lowlp.return
 }
 
+// REMARK: Function=under_way | Op=lowlp.lookup, Reason="the copy into the table has not arrived before the first lookup"
 // CHECK-LABEL: lowlp.kernel @under_way
 // CHECK-SAME: left as it is: the copy into the table has not arrived before the first lookup
 // CHECK-NOT: lowlp.expand_table
@@ -233,6 +236,7 @@ lowlp.kernel @under_way(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp
   lowlp.return
 }
 
+// REMARK: Function=never_written | Op=lowlp.lookup, Reason="nothing writes the table"
 // CHECK-LABEL: lowlp.kernel @never_written
 // CHECK-SAME: left as it is: nothing writes the table
 lowlp.kernel @never_written(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}, %n: i32)
@@ -250,6 +254,7 @@ lowlp.kernel @never_written(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !l
 }
 
 // What a select gives may be any table.
+// REMARK: Function=selected | Op=lowlp.lookup, Reason="other ops use the table"
 // CHECK-LABEL: lowlp.kernel @selected
 // CHECK-SAME: left as it is: other ops use the table
 lowlp.kernel @selected(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}, %n: i32)
@@ -386,6 +391,8 @@ lowlp.kernel @odd(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<u
 }
 
 // Another type of entries, and codes that have none: nothing is decided.
+// REMARK: Function=others | Op=lowlp.lookup, Reason="the table has not an entry for every code"
+// REMARK: Function=others | Op=lowlp.lookup, Reason="the table holds neither f16 nor bf16"
 // CHECK-LABEL: lowlp.kernel @others
 // CHECK-NOT: lowlp.lookups
 // CHECK-NOT: lowlp.expand_table

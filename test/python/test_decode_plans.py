@@ -115,9 +115,10 @@ def test_warps_take_units_or_share_one(weight: str, warps: int) -> None:
 
 def test_report_prints_the_plan() -> None:
     kernel = compilation.compile(packed_product(64, 64, 8, "int6", "f16"), "sm_90a", assemble=False)
-    report = kernel.report()
-    assert "decode int6.f16" in report
-    assert "instructions per weight" in report
+    for report in (kernel.report(), kernel.report(verbose=True)):
+        assert "decode int6.f16" in report
+        assert "instructions per weight" in report
+    assert "lop3" not in kernel.report()
     assert "lop3" in report
     assert "exponent -24" in report
 

@@ -54,6 +54,25 @@ def test_without_stages_and_unoptimised() -> None:
         np.testing.assert_array_equal(y, x.sum(axis=0))
 
 
+def test_a_loop_behind_one_with_a_producer() -> None:
+    """It has mbarriers of its own, which the producer's warp makes too."""
+
+    def body(x: Any, y: Any, m: Any) -> None:
+        view = ll.view_global(x, shape=[m, 64])
+        acc = ll.full(0.0, "f16", layout=ROW)
+        for row in ll.range(m, stages=3, producer=True):
+            acc = acc + ll.load_global(view, offsets=[row, 0], layout=ROW)
+        for row in ll.range(m, stages=2):
+            acc = acc + ll.load_global(view, offsets=[row, 0], layout=ROW)
+        ll.store_global(acc, ll.view_global(y, shape=[64]), offsets=[0])
+
+    parameters = {"x": ll.pointer("f16", align=16), "y": ll.pointer("f16"), "m": ll.i32}
+    kernel = compile_cpu(ll.make_kernel(body, name="two", parameters=parameters, grid=(1,), num_threads=32), "sm_90a")
+    x, y = np.ones((5, 64), np.float16), np.full(64, np.nan, np.float16)
+    kernel(x, y, 5)
+    np.testing.assert_array_equal(y, 10)
+
+
 def test_the_producer_is_a_warp_more() -> None:
     for producer, threads in ((False, 32), (True, 64)):
         kernel = lowlp.compile(sum_of_rows(3, producer), "sm_90a")

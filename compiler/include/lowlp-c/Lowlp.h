@@ -24,6 +24,29 @@ MLIR_CAPI_EXPORTED void lowlpRegisterAllDialects(MlirDialectRegistry registry);
 /// Makes the passes and pipelines of lowlp known by name in this process.
 MLIR_CAPI_EXPORTED void lowlpRegisterAllPasses(void);
 
+/// What a pass says of an op: that it has done something, or that it has not
+/// and why. Texts are valid during the call that gets it, and UTF-8 only as far
+/// as the program's names are.
+typedef struct LowlpRemark {
+  /// Whether the pass left the op without `what`; else it has it.
+  int32_t declined;
+  MlirStringRef pass, what, kernel, op;
+  /// The reason, or which it got.
+  MlirStringRef text;
+  /// Where the op was written; empty and 0 where that is not known.
+  MlirStringRef file;
+  uint32_t line;
+} LowlpRemark;
+
+typedef void (*LowlpRemarkCallback)(const LowlpRemark *remark, void *userData);
+
+/// Passes to `onRemark` what passes that run in `context` say, one remark at a
+/// time, until it is called again; null: nothing any more. `userData` must live
+/// as long. Replaces the context's remark engine.
+MLIR_CAPI_EXPORTED void
+lowlpContextSetRemarkCallback(MlirContext context, LowlpRemarkCallback onRemark,
+                              void *userData);
+
 /// Passes the table of architectures to `onText`, at once, as JSON: a list with
 /// an object for each, from the oldest. Its "instructions" say how many machine
 /// instructions carry out each instruction of PTX: 0 where it is absent, 1

@@ -5,14 +5,19 @@
 // begin with all that might be, and shrink until they agree.
 //
 //===----------------------------------------------------------------------===//
+#include "PassRemarks.h"
+
 #include "lowlp/Decode/Placement.h"
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
+
+#define DEBUG_TYPE "lowlp-decompose-bit-slices"
 
 namespace lowlp {
 #define GEN_PASS_DEF_DECOMPOSEBITSLICES
@@ -52,6 +57,8 @@ struct Candidates {
   llvm::MapVector<Operation *, Slices> unpacks;
   /// Tables of pairs, by the op that allocates them.
   llvm::MapVector<Operation *, Slices> tables;
+  /// What stays whole, with the op that takes its codes so.
+  llvm::MapVector<Operation *, Operation *> whole;
 
   explicit Candidates(KernelOp kernel) {
     kernel.walk([&](UnpackOp unpack) {
@@ -97,9 +104,12 @@ private:
   bool shrink() {
     size_t before = unpacks.size() + tables.size();
     unpacks.remove_if([&](auto &entry) {
-      return llvm::any_of(entry.first->getUsers(), [&](Operation *user) {
-        return !canSplit(user, entry.second);
-      });
+      for (Operation *user : entry.first->getUsers())
+        if (!canSplit(user, entry.second)) {
+          whole.insert({entry.first, user});
+          return true;
+        }
+      return false;
     });
     tables.remove_if([&](auto &entry) {
       return !isa<AllocSharedOp>(entry.first) ||
@@ -121,11 +131,23 @@ struct DecomposeBitSlices
       for (Operation *user : table->getUsers())
         if (auto expand = dyn_cast<ExpandTableOp>(user))
           expand.setSlices(slices);
+    for (auto &[unpack, user] : candidates.whole)
+      tellWhole(unpack, user);
     for (auto &[unpack, slices] : candidates.unpacks)
       split(cast<UnpackOp>(unpack), slices);
   }
 
 private:
+  static void tellWhole(Operation *unpack, Operation *user) {
+    LDBG() << "whole for " << user->getName();
+    remarkDeclined(unpack, DEBUG_TYPE, "slices", [&] {
+      std::string name = user->getName().getStringRef().str();
+      return isa<LookupOp, LookupPairsOp>(user)
+                 ? "the table of a " + name + " cannot be looked up by slices"
+                 : name + " takes whole codes";
+    });
+  }
+
   void split(UnpackOp unpack, ArrayRef<int64_t> slices) {
     OpBuilder builder(unpack);
     TileType codes = unpack.getCodes().getType();

@@ -17,6 +17,7 @@
 //   transpose, cast, view
 //
 //===----------------------------------------------------------------------===//
+#include "PassRemarks.h"
 #include "SourcePlace.h"
 
 #include "lowlp/IR/Lowlp.h"
@@ -26,6 +27,9 @@
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "lowlp-expand-exchanges"
 
 namespace lowlp {
 #define GEN_PASS_DEF_EXPANDEXCHANGES
@@ -235,13 +239,19 @@ struct ExpandExchanges : lowlp::impl::ExpandExchangesBase<ExpandExchanges> {
              ", cost " + std::to_string(scratch.cost);
     }
     ++numThroughShared;
+    std::string way =
+        describeShared(scratch) + ", cost " + std::to_string(scratch.cost);
+    if (plan)
+      way += "; not " + describeShuffles(*plan) + ", cost " +
+             std::to_string(plan->cost());
+    LDBG() << text << way;
+    remarkDeclined(op, DEBUG_TYPE, "registers", [&] {
+      return (plan ? "shuffles cost more: " : "elements pass between warps: ") +
+             way;
+    });
     op.replaceAllUsesWith(ThroughShared(op, scratch).emit());
     op.erase();
-    text += describeShared(scratch) + ", cost " + std::to_string(scratch.cost);
-    if (plan)
-      text += "; not " + describeShuffles(*plan) + ", cost " +
-              std::to_string(plan->cost());
-    return text;
+    return text + way;
   }
 };
 

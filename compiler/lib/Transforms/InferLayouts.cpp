@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LayoutChoices.h"
+#include "PassRemarks.h"
 #include "SourcePlace.h"
 
 #include "lowlp/Layout/LayoutText.h"
@@ -19,7 +20,11 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
+#include "llvm/Support/DebugLog.h"
+
 #include <unordered_map>
+
+#define DEBUG_TYPE "lowlp-infer-layouts"
 
 namespace lowlp {
 #define GEN_PASS_DEF_INFERLAYOUTS
@@ -125,11 +130,15 @@ private:
       return again->getResult(0);
     }
     ++numLeft;
-    Location loc = need.operand->getOwner()->getLoc();
-    notes.push_back(
-        describePlace(loc, need.operand->getOwner()->getName().getStringRef()) +
-        ": converts from " + str(cast<TileType>(tile.getType()).getLayout()) +
-        " to " + str(need.layout) + ", as " + need.reason);
+    Operation *user = need.operand->getOwner();
+    Location loc = user->getLoc();
+    std::string left = "converts from " +
+                       str(cast<TileType>(tile.getType()).getLayout()) +
+                       " to " + str(need.layout) + ", as " + need.reason;
+    LDBG() << user->getName() << " " << left;
+    remarkDeclined(user, DEBUG_TYPE, "layout", [&] { return left; });
+    notes.push_back(describePlace(loc, user->getName().getStringRef()) + ": " +
+                    left);
     return ConvertLayoutOp::create(builder, loc, type, tile);
   }
 

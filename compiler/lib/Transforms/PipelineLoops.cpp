@@ -21,6 +21,7 @@
 // iteration stands for both.
 //
 //===----------------------------------------------------------------------===//
+#include "PassRemarks.h"
 #include "PipelinedLoads.h"
 
 #include "lowlp/Target/TargetInfo.h"
@@ -28,8 +29,11 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/DebugLog.h"
 
 #include <map>
+
+#define DEBUG_TYPE "lowlp-pipeline"
 
 namespace lowlp {
 #define GEN_PASS_DEF_PIPELINELOOPS
@@ -59,12 +63,17 @@ public:
             PipelinedLoads loads)
       : loop(loop), kernel(loop->getParentOfType<KernelOp>()),
         loc(loop.getLoc()), numStages(numStages), loads(std::move(loads)) {
-    hasProducer = wantsProducer && this->loads.byTensorCopies && canProduce();
+    if (wantsProducer)
+      whyNoProducer = this->loads.byTensorCopies
+                          ? findProducerObstacle()
+                          : "it begins tensor copies, and there are none";
+    hasProducer = wantsProducer && whyNoProducer.empty();
   }
 
   /// Adds what was decided to `notes`.
   void run(SmallVectorImpl<Attribute> &notes) {
     notes.push_back(describe());
+    tell();
     for (StagedLoad &load : loads.staged)
       load.shared = allocate(load);
     if (loads.byTensorCopies)
@@ -118,28 +127,34 @@ private:
     builder.setInsertionPoint(last);
     if (hasProducer)
       producer = ProducerWarpOp::create(builder, loc);
-    else
+    else if (!isa<ProducerWarpOp>(last)) // another loop's, which waits too
       SynchronizeOp::create(builder, loc);
   }
 
   //===--- A producer -----------------------------------------------------===//
 
-  /// Whether what the copies need can be computed at the begin of the kernel,
-  /// and the other warps come to the loop for certain.
-  bool canProduce() {
-    WalkResult other = kernel.walk([](Operation *op) {
-      return isa<ProducerWarpOp, ExitOp>(op) ? WalkResult::interrupt()
-                                             : WalkResult::advance();
+  /// Why what the copies need cannot be computed at the begin of the kernel, or
+  /// the other warps may not come to the loop; empty where a producer can be.
+  std::string findProducerObstacle() {
+    std::string obstacle;
+    kernel.walk([&](Operation *op) {
+      if (isa<ProducerWarpOp>(op))
+        obstacle = "the kernel has a producer warp already";
+      else if (isa<ExitOp>(op))
+        obstacle = "lowlp.exit may end the block before the loop";
     });
-    if (other.wasInterrupted())
-      return false;
+    if (!obstacle.empty())
+      return obstacle;
     // It would not know what it has to wait for.
     bool waits =
         !kernel.getBody().front().getOps<WaitForDependenciesOp>().empty();
     if (waits && !sinkWait())
-      return false;
+      return "more than arithmetic stands between the wait for the launch "
+             "before and the loop";
     llvm::SetVector<Operation *> ops;
-    return collectBefore(ops);
+    if (!collectBefore(ops))
+      return "what its copies need is not computed by arithmetic alone";
+    return "";
   }
 
   /// Adds to `ops` what before the loop computes what the copies need, in
@@ -496,6 +511,20 @@ private:
     CopyAsyncWaitOp::create(builder, loc, 0);
   }
 
+  /// Says of each load what it got, and what the loop did not get.
+  void tell() {
+    auto decline = [&](StringRef what, const std::string &reason) {
+      if (!reason.empty())
+        remarkDeclined(loop, DEBUG_TYPE, what, [&] { return reason; });
+    };
+    decline("tensor copies", loads.whyNotTensorCopies);
+    decline("producer warp", whyNoProducer);
+    for (const StagedLoad &load : loads.staged)
+      for (StagedLoad::Part part : load.parts)
+        remarkDone(part.load, DEBUG_TYPE, "stages",
+                   [&] { return cast<StringAttr>(describe()).str(); });
+  }
+
   Attribute describe() {
     std::string text =
         std::to_string(numStages) + " stages of " +
@@ -514,6 +543,8 @@ private:
   int64_t numStages;
   PipelinedLoads loads;
   bool hasProducer = false;
+  /// Where one is wanted.
+  std::string whyNoProducer;
   ProducerWarpOp producer;
   /// In the producer: what was computed before the loop.
   IRMapping before;
@@ -564,8 +595,12 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
         return signalPassFailure();
       }
       PipelinedLoads loads = findPipelinedLoads(loop, hasTensorCopies);
-      if (loads.staged.empty())
+      for (auto &[load, reason] : loads.left)
+        decline(load, reason);
+      if (loads.staged.empty()) {
+        decline(loop, "no load of its body can be made ahead of its iteration");
         continue;
+      }
       numLoads += loads.staged.size();
       ++numLoops;
       Pipeliner(loop, stages.getInt(), wantsProducer, std::move(loads))
@@ -574,6 +609,11 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
     if (!notes.empty())
       getOperation()->setDiscardableAttr("lowlp.pipelines",
                                          ArrayAttr::get(&getContext(), notes));
+  }
+
+  static void decline(Operation *op, const std::string &reason) {
+    LDBG() << op->getName() << " without stages: " << reason;
+    remarkDeclined(op, DEBUG_TYPE, "stages", [&] { return reason; });
   }
 
   /// copy_async_wait knows of 7 groups under way.

@@ -6,6 +6,7 @@
 #include "lowlp/Analysis/ViewFormulas.h"
 #include "lowlp/Analysis/WrittenMemory.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
+#include "lowlp/Layout/Result.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -132,22 +133,36 @@ static bool collectAddress(Value value, scf::ForOp loop,
   return true;
 }
 
-/// Whether `pointer` is a parameter of the kernel through which it writes
-/// nothing.
-static bool isReadOnly(KernelOp kernel, Value pointer) {
-  auto argument = dyn_cast<BlockArgument>(pointer);
-  return argument && argument.getOwner() == &kernel.getBody().front() &&
-         !isWritten(kernel, argument.getArgNumber());
+/// How remarks call a parameter of the kernel.
+static std::string getParameterName(KernelOp kernel, BlockArgument argument) {
+  auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                  LowlpDialect::kNameAttrName);
+  return name ? name.str()
+              : "parameter " + std::to_string(argument.getArgNumber());
 }
 
-static std::optional<StagedLoad> getStagedLoad(LoadGlobalOp load,
-                                               scf::ForOp loop) {
+/// Why what lies behind `pointer` may change while the loop runs; empty where
+/// it is a parameter of the kernel through which it writes nothing.
+static std::string findWriter(KernelOp kernel, Value pointer) {
+  auto argument = dyn_cast<BlockArgument>(pointer);
+  if (!argument || argument.getOwner() != &kernel.getBody().front())
+    return "it reads memory that is no parameter of the kernel";
+  if (isWritten(kernel, argument.getArgNumber()))
+    return "the kernel may write to " + getParameterName(kernel, argument) +
+           ", which it reads";
+  return "";
+}
+
+static Result<StagedLoad> getStagedLoad(LoadGlobalOp load, scf::ForOp loop) {
   auto kernel = loop->getParentOfType<KernelOp>();
   auto view = load.getSource().getDefiningOp<ViewGlobalOp>();
-  if (!loop.isDefinedOutsideOfLoop(view) ||
-      !isReadOnly(kernel, view.getSource()) ||
-      *getElementBits(load.getTile().getType().getElementType()) % 8 != 0)
-    return std::nullopt;
+  if (!view || !loop.isDefinedOutsideOfLoop(view))
+    return Error{"its view is made in the loop"};
+  if (std::string writer = findWriter(kernel, view.getSource());
+      !writer.empty())
+    return Error{writer};
+  if (*getElementBits(load.getTile().getType().getElementType()) % 8 != 0)
+    return Error{"its elements are no whole bytes"};
   StagedLoad staged;
   staged.load = load;
   ArrayRef<int64_t> extents = load.getTile().getType().getShape();
@@ -158,7 +173,8 @@ static std::optional<StagedLoad> getStagedLoad(LoadGlobalOp load,
   llvm::SetVector<Operation *> ops;
   for (Value offset : load.getOffsets())
     if (!collectAddress(offset, loop, ops))
-      return std::nullopt;
+      return Error{"its offsets do not follow from the induction variable and "
+                   "what is known before the loop"};
   staged.addressOps = ops.takeVector();
   auto argument = cast<BlockArgument>(view.getSource());
   staged.isConstant = bool(kernel.getArgAttr(argument.getArgNumber(),
@@ -274,11 +290,7 @@ static std::string findObstacle(LoadGlobalOp load) {
   auto kernel = load->getParentOfType<KernelOp>();
   auto view = load.getSource().getDefiningOp<ViewGlobalOp>();
   auto argument = cast<BlockArgument>(view.getSource());
-  auto name = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                  LowlpDialect::kNameAttrName);
-  std::string pointer =
-      name ? name.str()
-           : "parameter " + std::to_string(argument.getArgNumber());
+  std::string pointer = getParameterName(kernel, argument);
   auto align = kernel.getArgAttrOfType<IntegerAttr>(
       argument.getArgNumber(), LowlpDialect::kAlignAttrName);
   if (!align || align.getInt() % kChunkBytes != 0)
@@ -318,9 +330,19 @@ static std::string findObstacle(LoadGlobalOp load) {
 PipelinedLoads lowlp::findPipelinedLoads(scf::ForOp loop,
                                          bool hasTensorCopies) {
   PipelinedLoads loads;
-  for (LoadGlobalOp load : loop.getBody()->getOps<LoadGlobalOp>())
-    if (std::optional<StagedLoad> staged = getStagedLoad(load, loop))
-      loads.staged.push_back(std::move(*staged));
+  loop->walk([&](LoadGlobalOp load) {
+    if (load->getBlock() != loop.getBody())
+      loads.left.emplace_back(load, "it stands in a " +
+                                        load->getParentOp()
+                                            ->getName()
+                                            .getStringRef()
+                                            .str() +
+                                        " of the loop");
+    else if (Result<StagedLoad> staged = getStagedLoad(load, loop))
+      loads.staged.push_back(*staged);
+    else
+      loads.left.emplace_back(load, staged.error());
+  });
   loads.byTensorCopies = hasTensorCopies;
   for (const StagedLoad &staged : loads.staged)
     if (loads.byTensorCopies) {

@@ -43,6 +43,8 @@ struct PipelinedLoads {
   bool byTensorCopies = false;
   /// Why not, where the architecture has them.
   std::string whyNotTensorCopies;
+  /// Loads of the loop that cannot be made ahead, and why.
+  llvm::SmallVector<std::pair<LoadGlobalOp, std::string>> left;
 
   /// The bytes of one stage.
   int64_t getStageBytes() const;

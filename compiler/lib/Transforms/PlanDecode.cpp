@@ -6,7 +6,9 @@
 // to undo.
 //
 //===----------------------------------------------------------------------===//
+#include "PassRemarks.h"
 #include "ProductChains.h"
+#include "UncodedProducts.h"
 
 #include "lowlp/Decode/PackedTile.h"
 #include "lowlp/Decode/SequenceSearch.h"
@@ -15,8 +17,12 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include "llvm/Support/DebugLog.h"
+
 #include <cmath>
 #include <map>
+
+#define DEBUG_TYPE "lowlp-plan-decode"
 
 namespace lowlp {
 #define GEN_PASS_DEF_PLANDECODE
@@ -134,6 +140,12 @@ static DecodeRates getRates(const TargetInfo &target) {
   return rates;
 }
 
+static std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
 static int getCycles(const DecodeCost &cost, const DecodeRates &rates) {
   return cost.alu * rates.alu + cost.fma * rates.fma +
          cost.convert * rates.convert;
@@ -161,6 +173,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     SmallVector<Product> firsts;
     getOperation().walk([&](Operation *op) {
       Product product(op);
+      if (product && !getWeights(product).codes)
+        tellUncoded(product);
       if (!product || !getWeights(product).codes)
         return;
       Value addend = product.getAddend();
@@ -175,6 +189,27 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
         planChain(first, getRates(*target));
     eraseUnused();
     tellPlans();
+  }
+
+  void decline(Product product, const std::string &reason) {
+    LDBG() << "no plan: " << reason;
+    remarkDeclined(product.operator->(), DEBUG_TYPE, "plan",
+                   [&] { return reason; });
+  }
+
+  /// Packed weights that the product does not take as a plan could give them.
+  void tellUncoded(Product product) {
+    std::string reason = explainUncoded(product);
+    if (!reason.empty())
+      decline(product, reason);
+  }
+
+  /// Which plan a product got: the first line of its text.
+  void tellPlan(Product product, const DecodePlan &plan) {
+    ++numPlanned;
+    remarkDone(product.operator->(), DEBUG_TYPE, "plan", [&] {
+      return StringRef(plan.print()).split('\n').first.str();
+    });
   }
 
   /// Leaves the plans that are used with the kernel, for its report.
@@ -196,9 +231,15 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   /// Decodes the weights of a chain, and undoes behind it what its plan does.
   void planChain(Product first, const DecodeRates &rates) {
     Chain chain = getChain(first);
-    const DecodePlan *found = findPlan(first, DecodeEnding::Sums, rates);
-    if (!chain.sum || !found)
-      return;
+    auto declineAll = [&](const std::string &reason) {
+      for (Product product : chain.products)
+        decline(product, reason);
+    };
+    if (!chain.sum)
+      return declineAll("its accumulators stay in flight where they are used");
+    Result<DecodePlan> found = findPlan(first, DecodeEnding::Sums, rates);
+    if (!found)
+      return declineAll(found.error());
     DecodePlan plan = *found;
     CodedWeights weights = getWeights(first);
     auto hasOffset = [&](const DecodePlan &candidate) {
@@ -216,12 +257,15 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       if (moved)
         plan = *moved;
       else if (!first.asDot())
-        return;
+        return declineAll("the plan's offsets cannot be taken off the weights "
+                          "of a product by warpgroups: " +
+                          moved.error());
     }
     SmallVector<DecodePlan::Row> rows = getRows(plan, weights);
     if (!areNormal(rows))
-      return;
-    numPlanned += chain.products.size();
+      return declineAll("f32 does not hold the plan's powers of two");
+    for (Product product : chain.products)
+      tellPlan(product, plan);
     if (decodeChain(std::move(chain), plan, rows))
       ++numSumsOfX;
   }
@@ -241,9 +285,9 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   /// Decodes weights to what the program multiplies by.
   void planScaled(Product product, const DecodeRates &rates) {
     CodedWeights weights = getWeights(product);
-    const DecodePlan *found = findPlan(product, DecodeEnding::Weights, rates);
+    Result<DecodePlan> found = findPlan(product, DecodeEnding::Weights, rates);
     if (!found)
-      return;
+      return decline(product, found.error());
     DecodePlan plan = *found;
     if (areWhole(weights))
       if (Result<DecodePlan> whole = useWholeZeros(plan, getPlacement(weights));
@@ -253,28 +297,35 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     OpBuilder builder(product.operator->());
     Value zeros = buildStoredZeros(builder, product->getLoc(), weights);
     if (!zeros)
-      return;
+      return decline(product,
+                     "zero points are not known to be integers of 8 bits or "
+                     "fewer, which the type of the scales holds after the "
+                     "shift of the codes");
     auto text = PlanAttr::get(&getContext(), plan.print());
     Value fragments =
         DecodeOp::create(builder, product->getLoc(), product.getTypeOfA(),
                          weights.codes.getWords(), weights.scales, zeros, text,
                          weights.codes.getStep());
     product.getA().assign(fragments);
-    ++numPlanned;
+    tellPlan(product, plan);
   }
 
-  /// The plan for what a product decodes; null where the type has none.
-  const DecodePlan *findPlan(Product first, DecodeEnding ending,
-                             const DecodeRates &rates) {
+  /// The plan for what a product decodes, or why it has none.
+  Result<DecodePlan> findPlan(Product first, DecodeEnding ending,
+                              const DecodeRates &rates) {
     CodedWeights weights = getWeights(first);
     const Placement &placement = getPlacement(weights);
     Type element = first.getTypeOfA().getElementType();
     ComputeType compute = placement.getCompute();
     bool isMeantFor = (element.isF16() && compute == ComputeType::F16) ||
                       (element.isBF16() && compute == ComputeType::BF16);
-    if (!isMeantFor || placement.getFormat().kind == CodeFormat::Kind::Table ||
-        !areExact(weights, element))
-      return nullptr;
+    if (!isMeantFor)
+      return Error{"placement " + placement.name() +
+                   " is not made for operands of " + print(element)};
+    if (placement.getFormat().kind == CodeFormat::Kind::Table)
+      return Error{"codes of a table are looked up"};
+    if (!areExact(weights, element))
+      return Error{"the program's casts round weights, and a plan rounds none"};
     bool isOfTile = takesTile(weights.codes, placement);
     auto &known = ending == DecodeEnding::Sums ? plans : scaledPlans;
     std::pair key(&placement, isOfTile);
@@ -285,7 +336,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
               .try_emplace(key, isOfTile ? planTile(placement, ending, rates)
                                          : planDecode(placement, ending, rates))
               .first;
-    return found->second ? &*found->second : nullptr;
+    return found->second;
   }
 
   /// Codes that no product takes any more.

@@ -13,11 +13,15 @@
 //    only read; and so does one use of a scratch tile after another.
 //
 //===----------------------------------------------------------------------===//
+#include "PassRemarks.h"
 #include "SharedLiveness.h"
 
 #include "lowlp/Transforms/Passes.h"
 
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "lowlp-plan-memory"
 
 namespace lowlp {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -194,6 +198,8 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     for (unsigned tile = 0; tile < tiles.size(); ++tile) {
       bytes = std::max(bytes, places[tile]->end);
       unsharedBytes += getBytes(tiles[tile]);
+      LDBG() << tiles[tile].getType() << " at " << places[tile]->begin;
+      tellPinned(tiles, tile);
     }
     if (bytes > AllocSharedOp::kMaxBytes)
       return refuse(tiles, places, bytes);
@@ -205,6 +211,20 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     numBytes += bytes;
     numUnsharedBytes += unsharedBytes;
     numBarriers += Barriers(tiles, places).add(kernel);
+  }
+
+  /// A tile that shares its bytes with none, whatever its life.
+  static void tellPinned(const SharedTiles &tiles, unsigned tile) {
+    if (tiles.size() == 1 || !tiles.isPinned(tile))
+      return;
+    remarkDeclined(tiles[tile], DEBUG_TYPE, "sharing", [&] {
+      for (Operation *user : tiles[tile].getShared().getUsers())
+        if (!tiles.getUse(user))
+          return user->getName().getStringRef().str() +
+                 " uses the tile in a way that does not say when its life ends";
+      return std::string("the tile is used in a region of an op other than "
+                         "scf.for, scf.if and scf.while");
+    });
   }
 
   /// Barriers between two uses of scratch can be added only where the order of

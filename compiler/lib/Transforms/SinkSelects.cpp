@@ -1,10 +1,15 @@
 //===- SinkSelects.cpp - lowlp-sink-selects -------------------------------===//
+#include "PassRemarks.h"
+
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "lowlp-sink-selects"
 
 namespace lowlp {
 #define GEN_PASS_DEF_SINKSELECTS
@@ -88,11 +93,14 @@ struct SinkSelects : lowlp::impl::SinkSelectsBase<SinkSelects> {
       SmallVector<arith::SelectOp> selects;
       for (Operation *user : branch.getCondition().getUsers()) {
         auto select = dyn_cast<arith::SelectOp>(user);
-        if (select && select.getCondition() == branch.getCondition() &&
-            select->getBlock() == branch->getBlock() &&
-            isa<VectorType>(select.getType()) &&
-            canYield(branch, select, dominance))
+        if (!select || select.getCondition() != branch.getCondition() ||
+            select->getBlock() != branch->getBlock() ||
+            !isa<VectorType>(select.getType()))
+          continue;
+        if (canYield(branch, select, dominance))
           selects.push_back(select);
+        else
+          decline(select);
       }
       if (selects.empty())
         continue;
@@ -102,6 +110,15 @@ struct SinkSelects : lowlp::impl::SinkSelectsBase<SinkSelects> {
       numSelects += selects.size();
       sinkInto(branch, selects, rewriter);
     }
+  }
+
+private:
+  static void decline(arith::SelectOp select) {
+    LDBG() << "stays: " << select;
+    remarkDeclined(select, DEBUG_TYPE, "branch", [] {
+      return "the choice is used before the branch of its condition ends, or "
+             "one of its values is made after the branch begins";
+    });
   }
 };
 

@@ -11,7 +11,10 @@
 // says that a stage has been read, is put off behind the products that read it.
 //
 //===----------------------------------------------------------------------===//
+#include "PassRemarks.h"
+
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/Result.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -20,6 +23,9 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "lowlp-use-warpgroups"
 
 namespace lowlp {
 #define GEN_PASS_DEF_USEWARPGROUPS
@@ -33,27 +39,40 @@ using namespace lowlp;
 // Which products
 //===----------------------------------------------------------------------===//
 
-/// The load of shared memory that operand b of a product is, turned; null if it
+/// The load of shared memory that operand b of a product is, turned; or why it
 /// is none that a descriptor describes.
-static LoadSharedOp getLoadOfB(DotOp dot) {
+static Result<LoadSharedOp> findLoadOfB(DotOp dot) {
   auto turned = dot.getB().getDefiningOp<TransposeOp>();
   if (!turned || turned.getPermutation() != ArrayRef<int64_t>{1, 0})
-    return {};
+    return Error{"operand b is not the transpose of a tile"};
   auto load = turned.getSource().getDefiningOp<LoadSharedOp>();
-  if (!load || !load.getInBounds() || load->getBlock() != dot->getBlock())
-    return {};
+  if (!load || load->getBlock() != dot->getBlock())
+    return Error{"operand b is not loaded from shared memory in the block of "
+                 "the product"};
+  if (!load.getInBounds())
+    return Error{"operand b may reach outside of its shared tile"};
   SharedType shared = load.getSource().getType();
   int64_t bits = *getElementBits(shared.getElementType());
   if (shared.getRank() < 2 || bits % 8 != 0 || bits > 16 ||
       !findWgmmaTile(shared.getLayout(), bits / 8))
-    return {};
+    return Error{"the shared layout of operand b is none that a matrix "
+                 "descriptor describes"};
   return load;
 }
 
-/// Whether warpgroups can make a product.
-static bool isForWarpgroups(DotOp dot) {
-  return getLoadOfB(dot) && dot.getC().getType().getNumThreads() % 128 == 0 &&
-         dot.getType().getShape()[1] <= 256;
+/// Requires: `findObstacle` finds none.
+static LoadSharedOp getLoadOfB(DotOp dot) { return *findLoadOfB(dot); }
+
+/// Why warpgroups cannot make a product; empty if they can.
+static std::string findObstacle(DotOp dot) {
+  Result<LoadSharedOp> load = findLoadOfB(dot);
+  if (!load)
+    return load.error();
+  if (dot.getC().getType().getNumThreads() % 128 != 0)
+    return "the kernel's threads are not whole warpgroups";
+  if (dot.getType().getShape()[1] > 256)
+    return "the product has more than 256 columns";
+  return "";
 }
 
 static bool isZero(Value tile) {
@@ -312,21 +331,28 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
         kernel->removeAttr(LowlpDialect::kExchangeRegistersAttrName);
     });
     if (!hasWarpgroups)
-      return;
+      return decline(kernel, arch + " has no products by warpgroups");
     int64_t numDots = 0;
     SetVector<Operation *> products;
     SetVector<Block *> blocks;
     kernel.walk([&](DotOp dot) {
       ++numDots;
-      if (!isForWarpgroups(dot) || !orderStores(dot))
-        return;
+      std::string obstacle = findObstacle(dot);
+      if (obstacle.empty() && !orderStores(dot))
+        obstacle = "threads store operand b, and no barrier of the product's "
+                   "block stands between";
+      if (!obstacle.empty())
+        return decline(dot, obstacle);
       products.insert(dot);
       blocks.insert(dot->getBlock());
     });
     for (Block *block : blocks) {
       BlockScheduler(*block, products, mostUnderWay).run();
-      if (kernel->hasAttr("lowlp.turns"))
-        takeTurns(*block);
+      if (kernel->hasAttr("lowlp.turns") && !takeTurns(*block))
+        remarkDeclined(block->getParentOp(), DEBUG_TYPE, "turns", [] {
+          return "warpgroups take turns in loops of the kernel's own body, and "
+                 "where there are two or more";
+        });
     }
     hasProducts = !products.empty();
     numProducts += products.size();
@@ -346,15 +372,21 @@ private:
   /// What wgmma_wait can tell apart, and the one that was just begun.
   static constexpr int64_t kMostUnderWay = 8;
 
+  static void decline(Operation *op, const std::string &reason) {
+    LDBG() << op->getName() << " stays as it is: " << reason;
+    remarkDeclined(op, DEBUG_TYPE, "warpgroups", [&] { return reason; });
+  }
+
   /// Lets the warpgroups begin the products of an iteration one after the
   /// other. The products of one then run beside what another does for its next,
   /// rather than that all decode at once and multiply at once.
-  static void takeTurns(Block &block) {
+  /// Fails where there is no such loop or only one warpgroup.
+  static bool takeTurns(Block &block) {
     auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
     auto kernel = block.getParentOp()->getParentOfType<KernelOp>();
     if (!loop || loop->getParentOp() != kernel ||
         kernel.getNumThreads() < 2 * kThreadsPerWarpgroup)
-      return;
+      return false;
     Location loc = loop.getLoc();
     OpBuilder builder(loop);
     GiveTurnOp::create(builder, loc, /*first=*/true);
@@ -366,6 +398,7 @@ private:
       last = commit;
     builder.setInsertionPointAfter(last);
     GiveTurnOp::create(builder, loc, /*first=*/false);
+    return true;
   }
 
   /// Puts a fence before the barrier behind which a product reads what threads

@@ -9,6 +9,8 @@
 //   3. fill it there, and look the codes up in it.
 //
 //===----------------------------------------------------------------------===//
+#include "PassRemarks.h"
+
 #include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Decode/Placement.h"
 #include "lowlp/IR/Lowlp.h"
@@ -17,8 +19,11 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
+
+#define DEBUG_TYPE "lowlp-vectorize-lookups"
 
 namespace lowlp {
 #define GEN_PASS_DEF_VECTORIZELOOKUPS
@@ -219,19 +224,23 @@ static SharedType getTableType(const Choice &choice, int64_t bits,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// The width of the codes, if another table can serve the lookup.
-static std::optional<int64_t> getServedBits(LookupOp lookup) {
+/// The width of the codes, or why no other table can serve the lookup.
+static Result<int64_t> getServedBits(LookupOp lookup) {
   SharedType table = lookup.getTable().getType();
   Type element = table.getElementType();
   Type code =
       cast<TileType>(lookup.getSlices().front().getType()).getElementType();
-  if (lookup.getSlices().size() != 1 || table.getRank() != 1 ||
-      !(element.isF16() || element.isBF16()) || !code.isUnsignedInteger() ||
-      !getScalarFormat(code))
-    return std::nullopt;
+  if (lookup.getSlices().size() != 1)
+    return Error{"its codes come in several slices"};
+  if (table.getRank() != 1)
+    return Error{"the table has more than one dimension"};
+  if (!element.isF16() && !element.isBF16())
+    return Error{"the table holds neither f16 nor bf16"};
+  if (!code.isUnsignedInteger() || !getScalarFormat(code))
+    return Error{"codes are no unsigned integers of up to 8 bits"};
   int64_t bits = code.getIntOrFloatBitWidth();
   if (table.getShape()[0] < int64_t(1) << bits)
-    return std::nullopt;
+    return Error{"the table has not an entry for every code"};
   return bits;
 }
 
@@ -294,9 +303,12 @@ private:
     // Users are listed from the last one on.
     SmallVector<Operation *> users(alloc.getShared().getUsers());
     for (Operation *user : llvm::reverse(users))
-      if (auto lookup = dyn_cast<LookupOp>(user))
-        if (std::optional<int64_t> bits = getServedBits(lookup))
+      if (auto lookup = dyn_cast<LookupOp>(user)) {
+        if (Result<int64_t> bits = getServedBits(lookup))
           byBits[*bits].push_back(lookup);
+        else
+          decline(lookup, bits.error());
+      }
     for (auto &[bits, lookups] : byBits)
       serve(alloc, bits, lookups);
   }
@@ -322,10 +334,18 @@ private:
                  : !demand.holdsPairs ? "threads hold an odd number of codes"
                                       : "no table fits";
     }
-    for (LookupOp lookup : lookups)
+    for (LookupOp lookup : lookups) {
       decisions.push_back(describe(lookup, bits, choice, reason));
+      if (!choice)
+        decline(lookup, reason);
+    }
     if (choice && choice->bytes != 0)
       rewrite(alloc, bits, lookups, *place, *choice);
+  }
+
+  static void decline(LookupOp lookup, StringRef reason) {
+    LDBG() << lookup << " stays as it is: " << reason;
+    remarkDeclined(lookup, DEBUG_TYPE, "table", [&] { return reason.str(); });
   }
 
   /// The best of what the options allow; nothing if that is nothing.

@@ -15,6 +15,7 @@ from .program_file import KERNEL_HELP, explained, open_file
 
 if TYPE_CHECKING:
     from lowlp.compiler.compilation import BlockProgram
+    from lowlp.compiler.remarks import Remark
 
 DEFAULT_ARCH = "sm_90a"
 EMIT = {
@@ -58,6 +59,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--time", action="store_true", help="print on stderr what each pass, LLVM and the assembler take"
     )
+    parser.add_argument(
+        "--remarks", action="store_true", help="print on stderr what passes did to each op, or did not, and why"
+    )
     parser.set_defaults(run=run)
 
 
@@ -76,6 +80,9 @@ def run(options: argparse.Namespace) -> int:
             end = "cubin" if options.emit in _BINARY else options.emit
             times = compile_times(program, arch, opt_level=options.opt_level, end=end, assembler=options.assembler)
             print(times, file=sys.stderr)
+        if options.remarks:
+            for remark in _remarks(program, arch, options.emit, options.opt_level):
+                print(remark, file=sys.stderr)
         if options.emit in _BINARY:
             data: str | bytes = _machine_code(program, arch, options)
         else:
@@ -94,6 +101,19 @@ def _text(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> 
     if emit != "block":
         run_pipeline(module, f"lowlp-to-{emit}{{arch={arch} opt-level={opt_level}}}")
     return read_ptx(module) if emit == "ptx" else str(module)
+
+
+def _remarks(program: BlockProgram | str, arch: str, emit: str, opt_level: int) -> list[Remark]:
+    """What the passes on the way to `emit` say; after the machine level none speaks."""
+    from lowlp.compiler.compilation import open_program, run_pipeline
+    from lowlp.compiler.remarks import collected
+
+    module = open_program(program)
+    with collected(module.context) as remarks:
+        if emit != "block":
+            end = emit if emit in ("thread", "cpu") else "nvvm"
+            run_pipeline(module, f"lowlp-to-{end}{{arch={arch} opt-level={opt_level}}}")
+    return remarks
 
 
 def _machine_code(program: BlockProgram | str, arch: str, options: argparse.Namespace) -> bytes:

@@ -28,6 +28,8 @@ from lowlp_runtime.launcher import Launcher, launcher_of
 from .description import read_kernels
 from .kernel_cache import Once, cached, kernel_key
 from .pipelines import failing_pass, stages_of
+from .remarks import Remark, collected, summary
+from .report import report_lines
 
 if TYPE_CHECKING:
     from lowlp._mlir import ir
@@ -107,18 +109,12 @@ class CompiledKernel:
         facts = (note for note in self.description.notes.values() if isinstance(note, dict))
         return sum(int(note.get(fact, 0)) for note in facts)
 
-    def report(self) -> str:
-        """What the kernel costs and what was decided, as lines of text."""
-        lines = [f"kernel {self.name} for {self.arch}"]
-        block = " x ".join(str(extent) for extent in self.description.block if extent > 1) or "1"
-        lines.append(f"  {'threads per block':<26} {block}")
-        for key, value in self.description.notes.items():
-            if isinstance(value, Mapping):
-                lines.append(f"  {key}")
-                lines.extend(f"    {name:<24} {fact}" for name, fact in value.items())
-            else:
-                lines.append(f"  {key:<26} {value}")
-        return "\n".join(lines)
+    def report(self, verbose: bool = False) -> str:
+        """What the kernel costs, registers and spills first, and what was decided, as lines of text.
+
+        The note `remarks` says what passes did not do, and why; with `verbose` decode plans are told step by step.
+        """
+        return "\n".join([f"kernel {self.name} for {self.arch}", *report_lines(self.description, verbose)])
 
     @property
     def launcher(self) -> Launcher:
@@ -254,12 +250,14 @@ def _build(
     module = source.operation.clone()
     ends = (*LEVELS[1:], "ptx")
     pipelines = [f"lowlp-to-{end}{{arch={arch} opt-level={opt_level}}}" for end in ends]
-    for end, pipeline, stage in zip(ends, pipelines, stages_of(pipelines, module.context), strict=True):
-        _run_stage(module, stage, pipeline, source)
-        if end != "ptx":
-            texts[end] = str(module)
+    with collected(module.context) as remarks:
+        for end, pipeline, stage in zip(ends, pipelines, stages_of(pipelines, module.context), strict=True):
+            _run_stage(module, stage, pipeline, source)
+            if end != "ptx":
+                texts[end] = str(module)
     ptx = read_ptx(module)
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes))
+    description = _with_remarks(description, remarks)
     if not assemble:
         return KernelBinary(description, {arch: ptx}, {}, texts)
     assembled = assemble_ptx(ptx, arch, assembler=assembler)
@@ -269,6 +267,12 @@ def _build(
     resources = _resources(assembled, description)
     description = replace(description, notes={**description.notes, f"{assembled.assembler} {arch}": resources})
     return KernelBinary(description, {arch: ptx}, {arch: assembled.cubin}, texts)
+
+
+def _with_remarks(description: KernelDescription, remarks: Sequence[Remark]) -> KernelDescription:
+    """The kernel with a note of what passes declined, if they did."""
+    declined = summary(remarks)
+    return replace(description, notes={**description.notes, "remarks": declined}) if declined else description
 
 
 def _run_stage(module: ir.Module, stage: str, pipeline: str, source: ir.Module) -> None:
@@ -382,11 +386,14 @@ def compile_cpu(
     from lowlp._mlir._mlir_libs import _compiler
 
     arch = check_arch(target)
+    module = open_program(program)
     try:
-        run_pipeline(module := open_program(program), f"lowlp-to-cpu{{arch={arch} opt-level={opt_level}}}")
+        with collected(module.context) as remarks:
+            run_pipeline(module, f"lowlp-to-cpu{{arch={arch} opt-level={opt_level}}}")
     except CompileError as error:
         raise _target_error(error) or error from None
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
+    description = _with_remarks(description, remarks)
     return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
 
 

@@ -175,7 +175,9 @@ def test_small_scales_lose_no_weight(name: str, scale: str) -> None:
     w = gaussian(8, 4, 128)
     q = quantize(w, name, 32, scale_dtype=scale)
     if (name, scale) != ("int8", "e8m0"):
-        assert np.all(np.abs(w) <= steps(q) * max(abs(q.dtype.max), 1) * (1 + 2.0**-20))
+        # int2 reaches the largest weight by its lowest code, but for e8m0, which has no sign.
+        largest = 2 if (name, scale) == ("int2", "e4m3") else max(abs(q.dtype.max), 1)
+        assert np.all(np.abs(w) <= np.abs(steps(q)) * largest * (1 + 2.0**-20))
     assert relative_error(q, w) < {"int2": 0.95, "uint3": 0.45, "bipolar3": 0.35, "f5e2m2": 0.2}.get(name, 0.05)
 
 
@@ -242,7 +244,7 @@ def test_search_takes_the_best_of_its_factors() -> None:
     for factor in (1.0, *factors):
         scales = (plain.scales.astype(np.float64) * factor).astype(np.float32)
         spread = np.repeat(scales, 32, axis=1)
-        values = np.clip(np.rint(w / spread), -3, 3) * spread
+        values = np.clip(np.rint(w / spread), -4, 3) * spread
         tried.append(np.square(values - w).reshape(4, 2, 32).sum(axis=2))
     found = np.square(q.dequantize() - w).reshape(4, 2, 32).sum(axis=2)
     np.testing.assert_allclose(found, np.min(tried, axis=0), rtol=1e-4)

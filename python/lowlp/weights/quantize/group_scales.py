@@ -1,4 +1,4 @@
-"""The scales, zero points and offsets of groups, from the extremes of their weights: see `lowlp.quantization`."""
+"""The scales, zero points and offsets of groups, from the extremes of their weights: see `lowlp.weights.quantize.quantization`."""
 
 import math
 from dataclasses import dataclass
@@ -14,6 +14,8 @@ from lowlp_runtime.errors import LowlpValueError
 
 Floats = NDArray[np.float32]
 _SMALLEST = np.finfo(np.float32).smallest_subnormal
+# Widths of signed integers for which the lowest code is used.
+_WHOLE_RANGE_BITS = (2, 3)
 
 
 class Extremes(NamedTuple):
@@ -69,7 +71,7 @@ class GroupScales(NamedTuple):
         if self.scale2 is None:
             return scales
         product = scales * self.scale2
-        return np.where((product == 0) & (scales != 0), _SMALLEST, product)
+        return np.where((product == 0) & (scales != 0), np.copysign(_SMALLEST, scales), product)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,19 @@ class ScaleRule:
             raise LowlpValueError(
                 f"scale_dtype: {self.dtype.name} without zero points needs negative scales, which e8m0 has not"
             )
+
+    @property
+    def has_negative_scales(self) -> bool:
+        """Whether the lowest code stands for the weight of largest magnitude, of whichever sign: by a scale that is
+        negative where that weight is positive. Up to 3 bits the lowest code is too much to leave unused."""
+        allowed = self.method == "symmetric" and self.scale != "e8m0"
+        return allowed and (self.dtype.bits == 1 or (self.dtype.is_signed and self.dtype.bits in _WHOLE_RANGE_BITS))
+
+    @property
+    def largest_step(self) -> int:
+        """How many steps from 0 the weight of largest magnitude is, for 'symmetric'."""
+        half = 1 << (self.dtype.bits - 1)
+        return half if self.has_negative_scales else half - 1
 
     @property
     def steps(self) -> int:
@@ -124,8 +139,7 @@ class ScaleRule:
         found = GroupScales(scales, offsets=offsets, scale2=scale2)
         half = 1 << (self.dtype.bits - 1)
         if self.method == "symmetric":
-            if self.dtype.bits == 1:
-                # The code -1 must reach the weight of largest magnitude, of whichever sign.
+            if self.has_negative_scales:
                 found = found._replace(scales=np.where(extremes.high == extremes.largest, -scales, scales))
             if not self.dtype.is_signed:
                 found = found._replace(zeros=np.full(scales.shape, half, np.uint8))
@@ -146,7 +160,7 @@ class ScaleRule:
         float32 numbers in float64, which float32 rounds as it would the quotients themselves."""
         low, high, mean = extremes
         if self.method == "symmetric":
-            exact = extremes.largest / np.float64(max((1 << (self.dtype.bits - 1)) - 1, 1))
+            exact = extremes.largest / np.float64(self.largest_step)
         elif self.method == "magnitudes":
             exact = high / np.float64(self.steps)
         elif self.method in ("zeros", "float zeros"):

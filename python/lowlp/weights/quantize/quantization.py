@@ -1,14 +1,17 @@
 """Quantisation of weights: round to nearest, per group of K.
 
 The scale is rounded to its own type first, and the codes are computed from the rounded scale: they are the best for the
-scale that is stored. Rounding goes up where the nearest scale would leave the largest weight out of range, so within
-the range of the type |w - value| <= scale / 2 for integers.
+scale that is stored. Rounding goes up where the nearest scale would leave the largest weight out of range, so for
+integers |w - value| <= |scale| / 2 within the range of the codes, and that is all weights but those that int2 and int3
+clip.
 
     integers, zero_point=False   s = max|w| / (2^(b-1) - 1), q = w / s. Unsigned types hold q + 2^(b-1) with zero
                                  points of 2^(b-1) everywhere; where no weight of the tensor is negative they hold q
                                  alone, with s = max|w| / (2^b - 1) and no zero points.
-      of one bit                 q is -1 or 0, and the value -s or 0: -s is the weight of largest magnitude, so s may be
-                                 negative
+      int2, int3                 the lowest code is used too: s = -m / 2^(b-1) with m the weight of largest magnitude,
+                                 so s may be negative, as in GGUF's Q4_0. Weights of the other sign beyond
+                                 (2^(b-1) - 1) / 2^(b-1) |m| become that. e8m0 has no sign, and takes the line above
+      of one bit                 the same: q is -1 or 0, and the value -s, which is m, or 0
     integers, zero_point=True    s = (max(w, 0) - min(w, 0)) / (2^b - 1), z = -min(w, 0) / s: integers
       'float'                    the same, z not rounded to an integer (HQQ): float16 with such scales, else float32
       'offset'                   o = min(w), rounded down to the type of the scales (e8m0 and e4m3: float32),
@@ -204,7 +207,7 @@ def _encoder(ops: ArrayOps, rule: ScaleRule) -> Encoder:
         return TypeEncoder(ops, rule.dtype)
     half = 1 << (rule.dtype.bits - 1)
     low, high = (-half, half - 1) if rule.dtype.is_signed else (0, 2 * half - 1)
-    if rule.method == "symmetric" and half > 1:
+    if rule.method == "symmetric" and not rule.has_negative_scales:
         # As far down as up.
         low += 1
     return IntegerEncoder(ops, rule.dtype, low, high, whole_shift=rule.method != "float zeros")

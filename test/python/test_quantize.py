@@ -80,7 +80,11 @@ def test_error_shrinks_with_bits(name: str) -> None:
     error = np.linalg.norm(q.dequantize() - w) / np.linalg.norm(w)
     t = dtype(name)
     mantissa = int(name.split("m")[1]) if name.startswith("f") else 0
-    bound = 0.6 / 2.0**mantissa if name.startswith("f") else {1: 1.0, 2: 0.55 if t.is_signed else 0.9}.get(t.bits, 2.2 / 2 ** (t.bits - 1))
+    bound = (
+        0.6 / 2.0**mantissa
+        if name.startswith("f")
+        else {1: 1.0, 2: 0.55 if t.is_signed else 0.9}.get(t.bits, 2.2 / 2 ** (t.bits - 1))
+    )
     assert error < bound
 
 

@@ -25,7 +25,7 @@ def load_demo_weight() -> tuple[npt.NDArray[np.float32], str]:
     `safetensors` are installed. Otherwise it is Gaussian noise of the same shape with a few large input channels, as
     trained transformers have them.
     """
-    file = _model_file()
+    file = model_file()
     if file is None or importlib.util.find_spec("safetensors") is None:
         return _random_weight(), (
             f"random weight {SHAPE[0]}x{SHAPE[1]}: Gaussian with {_OUTLIER_CHANNELS} outlier channels, seed {_SEED} "
@@ -43,7 +43,7 @@ def load_demo_weight() -> tuple[npt.NDArray[np.float32], str]:
     )
 
 
-def _model_file() -> Path | None:
+def model_file() -> Path | None:
     """The model's file, found without running the package, whose import is not needed."""
     spec = importlib.util.find_spec(MODEL_PACKAGE)
     if spec is None or spec.origin is None:

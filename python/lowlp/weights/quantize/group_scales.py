@@ -1,4 +1,4 @@
-"""The scales, zero points and offsets of groups, from the extremes of their weights, by the formulas of `quantization.py`."""
+"""The scales, zero points and offsets of groups, from the extremes of their weights (formulas: `quantization.py`)."""
 
 import math
 from dataclasses import dataclass

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lowlp_runtime.binary import ARCH
 from lowlp_runtime.errors import AssembleError, LowlpTypeError, LowlpValueError
 from lowlp_runtime.linkers import DriverLinker, NvJitLink
+from lowlp_runtime.resources import ARCH
 
 TIMEOUT_SECONDS = 600
 VARIABLE = "LOWLP_ASSEMBLER"

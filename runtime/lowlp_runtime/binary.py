@@ -25,12 +25,12 @@ from pathlib import Path
 
 from lowlp_runtime.description import FORMAT_VERSION, PACKED_FORMAT_VERSION, KernelDescription
 from lowlp_runtime.errors import KernelFileError, LowlpError, LowlpTypeError, LowlpValueError, check_path, os_error
+from lowlp_runtime.resources import ARCH
 from lowlp_runtime.whole_file import write_whole
 
 MAGIC = "lowlp-kernel"
 MANIFEST = "manifest.json"
 MAX_ENTRY_BYTES = 1 << 30
-ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 _IR_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _START = b"PK\x03\x04"
 _NAME_AT = 30  # a ZIP local header is 30 bytes long; the entry's name follows
@@ -214,11 +214,11 @@ def _decode(contents: dict[str, bytes], source: str) -> KernelBinary:
 
 
 def _check_packed_format(description: KernelDescription, source: str) -> None:
-    """Refuses a kernel whose notes say that it reads weights as another version of lowlp packed them."""
-    found = description.notes.get("packed format", PACKED_FORMAT_VERSION)
-    if found != PACKED_FORMAT_VERSION:
+    """Refuses a kernel that reads weights as another version of lowlp packed them."""
+    found = description.packed_format
+    if found not in (None, PACKED_FORMAT_VERSION):
         raise KernelFileError(
-            f"{source}: the kernel reads weights of packed format {found!r:.40}; lowlp packs them in format "
+            f"{source}: the kernel reads weights of packed format {found}; lowlp packs them in format "
             f"{PACKED_FORMAT_VERSION}: load it with the version that saved it, or compile the kernel again and pack "
             "its weights anew"
         )

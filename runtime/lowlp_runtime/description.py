@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from lowlp_runtime import grid as grids
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.product import Product
+from lowlp_runtime.resources import Resources
 from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.workspace import WorkspaceLayout, WorkspacePart, lay_out
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PACKED_FORMAT_VERSION = 2  # of the packed weights that kernels read (docs/packed-format.md)
 
 INTEGER_KINDS = {"i32": 32, "i64": 64}
@@ -22,6 +24,15 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
 _PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ELEMENT = re.compile(r"[a-z][a-z0-9]*")
 _MAX_THREADS = (1024, 1024, 64)
+# What the JSON of a description leaves out where a kernel has none.
+_ABSENT: Mapping[str, object] = {
+    "workspace": [],
+    "tensor_maps": [],
+    "dependent_launch": False,
+    "packed_format": None,
+    "product": None,
+    "resources": [],
+}
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,10 @@ class KernelDescription:
     tensor_maps       what the kernel receives behind its parameters, made by a launch
     dependent_launch  the kernel may start before the one in front of it ends, since it waits for that one by itself
                       (see `lowlp_runtime.dependent_launch`)
-    format_version    of the saved file; only 1 exists
+    packed_format     the version of the packed format in which the kernel reads weights; None: it reads none
+    product           what a kernel of `linear` multiplies, with the role of each parameter; None for other kernels
+    resources         what the machine code takes, one entry for each architecture that was assembled
+    format_version    of the saved file, `FORMAT_VERSION`
 
     Lists are taken where tuples are declared. Raises `LowlpValueError` or `LowlpTypeError` for what CUDA or the file
     format cannot hold.
@@ -112,6 +126,9 @@ class KernelDescription:
     notes: Mapping[str, object] = field(default_factory=dict, hash=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     dependent_launch: bool = False
+    packed_format: int | None = None
+    product: Product | None = None
+    resources: tuple[Resources, ...] = ()
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -128,6 +145,24 @@ class KernelDescription:
         object.__setattr__(self, "workspace", _workspace(self.workspace, self.parameters))
         object.__setattr__(self, "notes", _notes(self.notes))
         object.__setattr__(self, "tensor_maps", _tensor_maps(self.tensor_maps, self.parameters))
+        object.__setattr__(self, "resources", _resources(self.resources))
+        if self.packed_format is not None and type(self.packed_format) is not int:
+            raise LowlpTypeError(f"packed_format: expected None or an int, got {self.packed_format!r:.40}")
+        if self.product is not None:
+            _check_product(self.product, self.parameters)
+
+    def require_product(self) -> Product:
+        """What the kernel multiplies. Raises `LowlpTypeError` for a kernel that is none of `linear`."""
+        if self.product is None:
+            parameters = ", ".join(parameter.name for parameter in self.parameters)
+            raise LowlpTypeError(
+                f"kernel {self.name!r} is none of `linear`; launch it with its arguments, {self.name}({parameters})"
+            )
+        return self.product
+
+    def resources_of(self, arch: str) -> Resources | None:
+        """What the machine code for an architecture takes; None where the assembler did not say."""
+        return next((found for found in self.resources if found.arch == arch), None)
 
     def evaluate_grid(self, values: Mapping[str, int]) -> tuple[int, int, int]:
         """Blocks in x, y, z for these integer arguments, by name; names that the grid does not read are ignored.
@@ -152,8 +187,8 @@ class KernelDescription:
         return {name for expression in expressions for name in grids.parameters_of(expression)}
 
     def to_json(self) -> dict[str, object]:
-        """The description as JSON; `from_json` is its inverse. Tensor maps and dependent launch are fields only of
-        kernels that have them."""
+        """The description as JSON; `from_json` is its inverse. Tensor maps, dependent launch, the packed format, the
+        product and resources are fields only of kernels that have them."""
         tensor_maps = [tensor_map.to_json() for tensor_map in self.tensor_maps]
         return {
             "name": self.name,
@@ -180,13 +215,16 @@ class KernelDescription:
             "format_version": self.format_version,
             **({"tensor_maps": tensor_maps} if tensor_maps else {}),
             **({"dependent_launch": True} if self.dependent_launch else {}),
+            **({"packed_format": self.packed_format} if self.packed_format is not None else {}),
+            **({"product": self.product.to_json()} if self.product else {}),
+            **({"resources": [entry.to_json() for entry in self.resources]} if self.resources else {}),
         }
 
     @staticmethod
     def from_json(data: object) -> "KernelDescription":
         """The description that `to_json` wrote. Raises `LowlpValueError` or `LowlpTypeError` for anything else."""
         if isinstance(data, dict):
-            data = {"workspace": [], "tensor_maps": [], "dependent_launch": False, **data}  # where there are none
+            data = {**_ABSENT, **data}
         fields = _exact_keys(data, "description", set(KernelDescription.__dataclass_fields__))
         listed = fields.pop("parameters")
         if not isinstance(listed, list):
@@ -196,10 +234,14 @@ class KernelDescription:
         parameters = tuple(Parameter(**entry) for entry in entries)  # type: ignore[arg-type]
         parts = _entries(fields.pop("workspace"), "workspace", set(WorkspacePart.__dataclass_fields__))
         maps = _entries(fields.pop("tensor_maps"), "tensor_maps", set(TensorMap.__dataclass_fields__))
+        resources = _entries(fields.pop("resources"), "resources", set(Resources.__dataclass_fields__))
+        product = fields.pop("product")
         return KernelDescription(
             parameters=parameters,
             workspace=tuple(WorkspacePart(**part) for part in parts),  # type: ignore[arg-type]
             tensor_maps=tuple(TensorMap(**entry) for entry in maps),  # type: ignore[arg-type]
+            resources=tuple(Resources(**entry) for entry in resources),  # type: ignore[arg-type]
+            product=None if product is None else Product.from_json(product),
             **fields,  # type: ignore[arg-type]
         )
 
@@ -279,6 +321,26 @@ def _tensor_maps(maps: object, parameters: tuple[Parameter, ...]) -> tuple[Tenso
         for expression in (*entry.extents, *entry.strides):
             _check_names("tensor_maps", expression, parameters)
     return tuple(maps)
+
+
+def _resources(resources: object) -> tuple[Resources, ...]:
+    if not isinstance(resources, Sequence) or not all(isinstance(entry, Resources) for entry in resources):
+        raise LowlpTypeError(f"resources: expected a sequence of Resources, got {resources!r:.200}")
+    archs = [entry.arch for entry in resources]
+    for arch in archs:
+        if archs.count(arch) > 1:
+            raise LowlpValueError(f"resources: {arch} occurs {archs.count(arch)} times")
+    return tuple(resources)
+
+
+def _check_product(product: object, parameters: tuple[Parameter, ...]) -> None:
+    """A product's operands are the parameters: by name, in order, arrays where these are pointers."""
+    if not isinstance(product, Product):
+        raise LowlpTypeError(f"product: expected None or a Product, got {type(product).__name__}")
+    operands = [(operand.name, operand.is_array) for operand in product.operands]
+    if operands != [(p.name, p.is_pointer) for p in parameters]:
+        named, found = (", ".join(entry.name for entry in entries) for entries in (product.operands, parameters))
+        raise LowlpValueError(f"product: its operands are {named}, and the kernel's parameters are {found}")
 
 
 def _check_names(what: str, expression: grids.GridExpression, parameters: tuple[Parameter, ...]) -> None:

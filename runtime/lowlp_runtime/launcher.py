@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from lowlp_runtime.arguments import ArraysOfLaunch, bind, reader_of
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
+from lowlp_runtime.errors import LowlpTypeError
 from lowlp_runtime.prepared_launch import LoadedFunction, PreparedLaunch
 from lowlp_runtime.stream import current_stream, stream_handle
 
@@ -45,20 +46,38 @@ class Launcher:
         producers = tuple(dict.fromkeys(arrays.producer_streams))
         prepared.run([values[place] for place in self._others], arrays.device, handle, producers)
 
-    def read(self, place: int, value: object) -> int | float:
-        """An argument for the parameter at `place` as a number. Raises what `lowlp_runtime.launch` raises."""
-        return self._readers[place](value, ArraysOfLaunch(0))
+    def read(self, name: str, value: object) -> int | float:
+        """An argument for the parameter of this name as a number. Raises what `lowlp_runtime.launch` raises."""
+        return self._readers[self._place_of(name)](value, ArraysOfLaunch(0))
 
-    def prepare(self, kept: Mapping[int, int | float]) -> PreparedLaunch:
-        """Launches in which these arguments stay, numbers by place among the parameters; what decides shapes is among
-        them.
+    def prepare(self, kept: Mapping[str, int | float], order: Sequence[str] | None = None) -> PreparedLaunch:
+        """Launches in which these arguments stay, numbers by name; what decides shapes is among them.
 
-        Raises `LowlpValueError` for an integer that is out of range and an address that is not aligned, `DeviceError`.
+        order  the names of all others, as `PreparedLaunch.run` is to take them; None: in the order of the parameters
+
+        Raises `LowlpTypeError` for names that are no parameters, or that are lacking, `LowlpValueError` for an integer
+        that is out of range and an address that is not aligned, `DeviceError`.
         """
-        return PreparedLaunch(self._binary, self._functions, kept)
+        names = [parameter.name for parameter in self.description.parameters]
+        others = [name for name in names if name not in kept] if order is None else list(order)
+        if sorted([*kept, *others]) != sorted(names):
+            raise LowlpTypeError(
+                f"arguments of {self.description.name}({', '.join(names)}): expected each once, got "
+                f"{', '.join([*kept, *others])}"
+            )
+        by_place = {names.index(name): value for name, value in kept.items()}
+        return PreparedLaunch(self._binary, self._functions, by_place, [names.index(name) for name in others])
+
+    def _place_of(self, name: str) -> int:
+        for place, parameter in enumerate(self.description.parameters):
+            if parameter.name == name:
+                return place
+        raise LowlpTypeError(f"{name}: is no parameter of kernel {self.description.name!r}")
 
     def _prepare_shape(self, *integers: int) -> PreparedLaunch:
-        return self.prepare(dict(zip(self._of_shape, integers, strict=True)))
+        return PreparedLaunch(
+            self._binary, self._functions, dict(zip(self._of_shape, integers, strict=True)), self._others
+        )
 
 
 _lock = threading.Lock()

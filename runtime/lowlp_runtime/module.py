@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowlp_runtime import device
-from lowlp_runtime.binary import ARCH, KernelBinary
+from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.driver import call, driver, status_text
 from lowlp_runtime.errors import DeviceError, LowlpValueError
+from lowlp_runtime.resources import ARCH
 
 # Integrated GPUs: a cubin of the desktop chip of the same major number does not run there.
 _TEGRA = {(5, 3), (6, 2), (7, 2), (8, 7)}

@@ -48,12 +48,17 @@ class PreparedLaunch:
     kernel     what is launched
     functions  of the kernel, by the number of the context; added to
     kept       the arguments that stay, by place among the parameters; `shape_parameters` are among them
+    others     the places of all other parameters, in the order in which `run` takes them
 
     Raises `LowlpValueError` for a number that does not fit its parameter, or gives no grid, workspace or tensor map.
     """
 
     def __init__(
-        self, kernel: KernelBinary, functions: dict[int, LoadedFunction], kept: Mapping[int, int | float]
+        self,
+        kernel: KernelBinary,
+        functions: dict[int, LoadedFunction],
+        kept: Mapping[int, int | float],
+        others: Sequence[int],
     ) -> None:
         description = kernel.description
         parameters = description.parameters
@@ -67,7 +72,7 @@ class PreparedLaunch:
         self._kernel = kernel
         self._functions = functions
         self._kept = kept
-        self._others = [place for place in range(len(parameters)) if place not in kept]
+        self._others = list(others)
         self._aligned = [
             (at, parameters[place].alignment_bytes - 1, parameters[place])
             for at, place in enumerate(self._others)
@@ -109,8 +114,7 @@ class PreparedLaunch:
     ) -> None:
         """Puts one run on a stream.
 
-        values            the arguments that do not stay, as numbers, in the order of the parameters; of a pointer the
-                          address
+        values            the arguments that do not stay, as numbers, in the order of `others`; of a pointer the address
         ordinal           the device of the arrays; None: the driver says it of an address
         stream            a handle
         producer_streams  handles of streams whose work must come first

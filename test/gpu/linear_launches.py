@@ -27,7 +27,7 @@ ARCH = current_arch()
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
-def operands_of(product: Product, device: torch.device) -> tuple[Any, ...]:
+def operands_of(product: Product, device: torch.device) -> dict[str, Any]:
     """What a kernel takes of the weights, on the GPU; the same that `lowlp.linear` keeps."""
     return device_operands(product.weights, product.activation, device, product.epilogue)
 
@@ -64,10 +64,11 @@ def launch_of(product: Product, x: torch.Tensor, *added: torch.Tensor) -> Callab
     """
     operands, size = operands_of(product, x.device), multiprocessors(torch.cuda.current_device())
     binary = gpu_kernel(*product.kernel(x.shape[0], ARCH)).binary
-    numbers = product.numbers(x.shape[0], ARCH, size)
+    kept = {**operands, **product.numbers(x.shape[0], ARCH, size)}
+    kept.update(zip([name for name in ("bias", "residual") if getattr(product, name)], added, strict=True))
 
     def run(y: torch.Tensor, stream: Any = None) -> None:
-        launch(binary, [x, *operands, *added, y, *numbers], stream)
+        launch(binary, {"x": x, "y": y, **kept}, stream)
 
     return run
 

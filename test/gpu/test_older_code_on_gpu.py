@@ -10,9 +10,9 @@ import pytest
 
 import lowlp
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
-from lowlp.ops.linear_kernels import last_arguments
 from lowlp_runtime import launch
 
 torch = pytest.importorskip("torch")
@@ -45,9 +45,9 @@ def test_products_by_code_for_sm_80(weight: str, m: int) -> None:
     binary = dataclasses.replace(binary, cubins={})
     assert schedule.stages and "cp.async.c" in binary.ptx[ARCH] and "mma.sync" in binary.ptx[ARCH]
     y = torch.full((m, n), float("nan"), dtype=torch.float16, device="cuda")
-    operands = [on_gpu(value) for value in (x, *host_operands(qw, "f16"))]
-    blocks = last_arguments(spec, schedule, m, torch.cuda.get_device_properties(0).multi_processor_count)
-    launch(binary, [*operands, y, m, k, *blocks])
+    operands = {name: on_gpu(value) for name, value in {"x": x, **host_operands(qw, "f16")}.items()}
+    product, size = product_of(spec, schedule), torch.cuda.get_device_properties(0).multi_processor_count
+    launch(binary, {**operands, "y": y, **product.by_name(product.launch_numbers(m, k, None, size))})
     torch.cuda.synchronize()
     wanted = x.astype(np.float64) @ qw.dequantize().astype(np.float64).T
     error = np.linalg.norm(y.double().cpu().numpy() - wanted) / np.linalg.norm(wanted)

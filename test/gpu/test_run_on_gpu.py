@@ -12,9 +12,6 @@ import lowlp
 from lowlp.cli import main
 from lowlp.compiler import kernel_cache
 from lowlp.compiler.compilation import current_arch
-from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.ops.linear_kernels import last_arguments
 from lowlp.ops.linear_launch import device_operands
 from lowlp_runtime import KernelBinary, assemble_ptx, launch
 from lowlp_runtime.assemble import ASSEMBLERS
@@ -45,8 +42,6 @@ def test_code_of_every_assembler_runs(assembler: str) -> None:
 
     if assembler == "nvjitlink" and NvJitLink().why_missing():
         pytest.skip(NvJitLink().why_missing())
-    spec = LinearSpec(n=32, k=64, weight="int5", group_size=64, aligned=True)
-    last = last_arguments(spec, schedule_for(spec, 4), 4, multiprocessors())
     kernel = lowlp.compile_linear(n=32, k=64, weight="int5", group_size=64, m=(1, 4), target=current_arch())
     assembled = assemble_ptx(kernel.ptx, kernel.arch, assembler=assembler)
     assert assembled.assembler == assembler
@@ -58,7 +53,10 @@ def test_code_of_every_assembler_runs(assembler: str) -> None:
     parts = device_operands(packed, "f16", x.device)
     y = torch.empty_like(wanted)
     binary = KernelBinary(kernel.description, cubins={kernel.arch: assembled.cubin})
-    launch(binary, [x, *parts, y, 4, 64, *last])
+    product = kernel.description.product
+    assert product is not None
+    numbers = product.by_name(product.launch_numbers(4, 64, None, multiprocessors()))
+    launch(binary, {"x": x, **parts, "y": y, **numbers})
     torch.cuda.synchronize()
     assert torch.equal(y, wanted)
 
@@ -73,9 +71,6 @@ def test_a_kept_kernel_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         kernel = lowlp.compile_linear(n=16, k=32, weight="int3", group_size=32, target=current_arch())
         packed = lowlp.quantize(np.eye(16, 32, dtype=np.float32), "int3", group_size=32)
         x = torch.ones(2, 32, dtype=torch.float16, device="cuda")
-        parts = device_operands(packed, "f16", x.device)
-        y = torch.empty(2, 16, dtype=torch.float16, device="cuda")
-        kernel(x, *parts, y, 2, 32)
-        results.append(y.cpu())
+        results.append(kernel(x, packed).cpu())
     assert len(list(tmp_path.iterdir())) == 1
     assert torch.equal(*results)

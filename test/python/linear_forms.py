@@ -22,10 +22,11 @@ import lowlp
 from lowlp.compiler.targets import target
 from lowlp.kernels.linear.choosing import for_rows, schedule_for
 from lowlp.kernels.linear.fitting import fits, fitted
+from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
-from lowlp.ops.linear_kernels import gpu_kernel, last_arguments
+from lowlp.ops.linear_kernels import gpu_kernel
 from lowlp.schedules.device import device_like
 from lowlp_runtime import KernelBinary
 
@@ -172,16 +173,16 @@ class Product:
         schedule = self.schedule(m, arch)
         return replace(self.spec, dependent_launch=schedule.stages > 0), schedule, arch
 
-    def numbers(self, m: int, arch: str, multiprocessors: int) -> tuple[int, ...]:
-        """What the kernel for m rows takes behind y, where rows of x and of the residual lie one behind the other."""
-        spec, schedule = self.spec, self.schedule(m, arch)
-        strides = (self.k, spec.columns_of_y) if self.residual else (self.k,)
-        return (m, *strides, *last_arguments(spec, schedule, m, multiprocessors))
+    def numbers(self, m: int, arch: str, multiprocessors: int) -> dict[str, int]:
+        """The numbers that the kernel for m rows takes, where rows of x and of the residual lie one after the other."""
+        product = product_of(self.spec, self.schedule(m, arch))
+        stride = self.spec.columns_of_y if self.residual else None
+        return product.by_name(product.launch_numbers(m, self.k, stride, multiprocessors))
 
     def shares_sums(self, m: int, arch: str, multiprocessors: int) -> bool:
         """Whether some tile surely is of several blocks: there are more blocks than tiles."""
         schedule = self.schedule(m, arch)
-        *_, blocks = self.numbers(m, arch, multiprocessors)
+        blocks = self.numbers(m, arch, multiprocessors).get("blocks", 0)
         return not schedule.has_tile_each and blocks > tiles_of(self.spec, schedule, m)
 
 

@@ -173,7 +173,7 @@ def _(folder: Path) -> object:
 def _(folder: Path) -> object:
     path = save(folder)
     found = KernelBinary.load(path)
-    older = replace(found.description, notes={**found.description.notes, "packed format": 1})
+    older = replace(found.description, packed_format=1)
     replace(found, description=older).save(path)
     return lowlp.load(path)
 

@@ -23,7 +23,7 @@ from lowlp.benchmarks.peers import NAMES, parse_peers, peer
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
 from lowlp.benchmarks.preparing import _jobs, describe, prepare, sample_of
 from lowlp.benchmarks.results import Results, Row, Run
-from lowlp.benchmarks.saved_weights import SavedWeights, find_operands
+from lowlp.benchmarks.saved_weights import SavedWeights
 from lowlp.benchmarks.timing import Effort, fills_for
 from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, serve, units_of
 from lowlp.cli import main
@@ -101,9 +101,9 @@ def test_operands_of_other_weights_are_made_from_data_alone(name: str) -> None:
     qw = lowlp.quantize(weights, group_size=128, zero_point=bool(kind.zero_bytes), **options)
     made = saved.make_operands(NumpyOps(), qw.codes, qw.scales, qw.zeros)
     wanted = host_operands(qw, ACTIVATION)
-    assert len(made) == len(wanted)
-    for found, operand in zip(made, wanted, strict=True):
-        np.testing.assert_array_equal(found, operand)
+    assert list(made) == list(wanted)
+    for operand, found in made.items():
+        np.testing.assert_array_equal(found, wanted[operand])
     values = np.array(saved.values, np.float32)[qw.codes].reshape(SHAPE.n, -1, 128)
     values = values - (0 if qw.zeros is None else qw.zeros[:, :, None].astype(np.float32))
     np.testing.assert_array_equal((values * qw.scales[:, :, None]).reshape(qw.shape), qw.dequantize())
@@ -113,21 +113,11 @@ def test_a_sample_that_packs_otherwise_is_refused(folder: Path) -> None:
     prepared = PreparedKernels.load_index(folder)
     saved, sample = prepared.weights["uint4z"], prepared.sample("uint4z")
     saved.check_sample(NumpyOps(), sample)
-    with pytest.raises(LowlpValueError, match=r"operand 0 .packed. differs from what the compiler packs"):
+    with pytest.raises(LowlpValueError, match=r"operand .weights. differs from what the compiler makes"):
         dataclasses.replace(saved, flip=1).check_sample(NumpyOps(), sample)
     sample["zeros"] = sample["zeros"] ^ 1
-    with pytest.raises(LowlpValueError, match=r"operand 2 .zeros. differs"):
+    with pytest.raises(LowlpValueError, match=r"operand .correctors. differs"):
         saved.check_sample(NumpyOps(), sample)
-
-
-def test_operands_are_told_apart_and_unknown_ones_refused() -> None:
-    packed, scales = np.arange(8, dtype=np.uint32), np.arange(6, dtype=np.float16).reshape(2, 3)
-    found = find_operands([packed, np.ascontiguousarray(scales.T), np.ones(2, np.float16), 0.5], packed, scales, None)
-    assert [(one.what, one.axes) for one in found] == [
-        ("packed", ()), ("scales", (1, 0)), ("constant", ()), ("constant", ()),
-    ]  # fmt: skip
-    with pytest.raises(LowlpValueError, match=r"operand 0 of the kernel, float16 \[2, 3\], is none that the bench can"):
-        find_operands([scales + np.float16(1)], packed, scales, None)
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------
@@ -138,10 +128,9 @@ def test_kernels_are_found_by_their_rows(folder: Path) -> None:
     assert prepared.arch == "sm_90a"
     entry = prepared.entry("uint4z", SHAPE, 2)
     assert entry.rows[0] == 1
-    description = prepared.load(entry).description
-    assert [parameter.name for parameter in description.parameters][:3] == ["x", "weights", "scales"]
-    (last,) = {len(last) for last in entry.last}
-    assert len(description.parameters) == 1 + len(prepared.weights["uint4z"].operands) + 3 + last
+    product = prepared.load(entry).description.require_product()
+    roles = [operand.role for operand in product.of_source("weights")]
+    assert roles == [operand.role for operand in prepared.weights["uint4z"].operands] == ["packed", "scales", "zeros"]
     assert isinstance(prepared.load_empty(), KernelBinary)
     with pytest.raises(LowlpValueError, match="no kernel of uint4z 256x256 for M = 3; prepare it"):
         prepared.entry("uint4z", SHAPE, 3)
@@ -223,7 +212,7 @@ def test_each_reason_to_fail_is_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def prepare(folder: Path, *rest: object) -> Iterator[tuple[int, int, str]]:
-        entry = KernelEntry("int4", 64, 128, (1, 8), "file", ((), ()), **fields)
+        entry = KernelEntry("int4", 64, 128, (1, 8), "file", **fields)
         PreparedKernels(folder, "sm_90a", "version", 132, {}, [entry]).save()
         yield from ()
 

@@ -12,6 +12,7 @@ import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.weights.packing import PACKED_FORMAT_VERSION
 
 BASE: dict[str, Any] = {"n": 64, "k": 128, "weight": "int4", "group_size": 64}
 
@@ -127,7 +128,7 @@ def test_the_notes_say_what_was_decided() -> None:
         n=100, k=96, m=(1, 16), weight="lut3", table="channel", group_size=24, scale_dtype="e4m3", scale2=True
     )
     notes = kernel.description.notes
-    assert notes["packed format"] == 2
+    assert kernel.description.packed_format == PACKED_FORMAT_VERSION
     assert notes["schedule"] == {"columns": 16, "warps": 4}
     plan, floor = notes["plan"], notes["floor"]
     assert plan["placement"] == "lut3.f16"

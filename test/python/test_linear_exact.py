@@ -19,13 +19,14 @@ import lowlp
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import PaddingWarning
 from lowlp.kernels.linear.choosing import CLASSES, candidates, schedule_for
-from lowlp.kernels.linear.operands import host_operands, spec_for, table_entries
+from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import COLUMNS, WARPS, Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.streaming import can_stream
 from lowlp.kernels.linear.warpgroups import can_go_wide, can_scale_weights
-from lowlp.ops.linear_kernels import last_arguments
+from lowlp_runtime.operand_arrays import filled
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
@@ -77,7 +78,8 @@ def test_no_result_depends_on_the_schedule() -> None:
     results = []
     for columns, warps in itertools.product(COLUMNS, WARPS):
         y = np.full((37, 130), np.nan, np.float32)
-        compile_cpu(linear_kernel(spec, Schedule(columns, warps)))(x, *host_operands(qw, "f16"), y, 37, 144)
+        kernel = compile_cpu(linear_kernel(spec, Schedule(columns, warps)))
+        kernel(x=x, **host_operands(qw, "f16"), y=y, m=37, x_stride=144)
         results.append(y.tobytes())
     assert len(set(results)) == 1
     assert relative_error(np.frombuffer(results[0], np.float32).reshape(37, 130), x, qw) <= 1e-5
@@ -127,9 +129,10 @@ def test_the_identity_in_every_form_of_kernel(form: str, extra: str) -> None:
     config, spec, qw = drawn(form, extra)
     schedule, kind = FORMS[form], TYPES[config.activation]
     kernel = compile_cpu(linear_kernel(spec, schedule))
-    last = last_arguments(spec, schedule, 128, 2)
+    product = product_of(spec, schedule)
+    numbers = product.by_name(product.launch_numbers(128, 128, None, multiprocessors=2))
     y = np.full((128, 70), np.nan, kind)
-    kernel(np.eye(128, dtype=kind), *host_operands(qw, config.activation), y, 128, 128, *last)
+    kernel(x=np.eye(128, dtype=kind), **host_operands(qw, config.activation), y=y, **numbers)
     np.testing.assert_array_equal(y.T, qw.dequantize().astype(kind), err_msg=str(config))
 
 
@@ -189,7 +192,8 @@ def test_tables_are_rounded(table: str, activation: str) -> None:
     codes = rng.integers(0, lut.size, (20, 64)).astype(np.uint8)
     scales = np.ones((20, 1), np.float32)
     qw = lowlp.QuantizedTensor(codes, lut=lut, scales=scales)
-    entries, unscale = table_entries(lut, activation)
+    bits, unscale = filled(lut, activation)
+    entries = bits.view(TYPES[activation])
     assert np.isfinite(entries).all()
     # Half a unit in the last place, of entries that are not small against the largest.
     large = np.abs(lut) >= np.abs(lut).max() * 2.0**-14
@@ -202,14 +206,14 @@ def test_tables_are_rounded(table: str, activation: str) -> None:
 
 def test_a_table_of_powers_that_fit_together_is_exact() -> None:
     lut = np.array([0, 2.0**-30, -3 * 2.0**-28, 5 * 2.0**-20], np.float32)
-    entries, unscale = table_entries(lut, "f16")
+    entries, unscale = filled(lut, "f16")
     assert entries.dtype == np.float16
     np.testing.assert_array_equal(entries.astype(np.float64) * unscale, lut)
 
 
 def test_the_tables_of_a_tensor_have_one_factor() -> None:
     lut = np.array([[1e-6, 1], [1e6, -7]], np.float32)
-    entries, unscale = table_entries(lut, "f16")
+    entries, unscale = filled(lut, "f16")
     np.testing.assert_allclose(entries.astype(np.float64) * unscale, lut, rtol=2e-3, atol=1e6 * 2.0**-39)
 
 

@@ -19,10 +19,11 @@ import pytest
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear import measured
+from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops import linear_launch
-from lowlp.ops.linear_kernels import last_arguments, notes_of
+from lowlp.ops.linear_kernels import notes_of
 from lowlp.tuning.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
@@ -269,9 +270,10 @@ def test_kernels_that_share_their_work_are_told_among_how_many_blocks(m: int) ->
     schedule = Schedule(columns=8, warps=2, stages=3, row_tiles=4, slices=2)
     tiles = -(-1000 // (16 * 4 * 2)) * -(-m // 8)
     stages = 512 // (64 * 2)
-    assert last_arguments(spec, schedule, m, 132) == (min(tiles * stages, 132),)
-    assert last_arguments(spec, replace(schedule, blocks_per_sm=2), m, 8) == (16,)
-    assert last_arguments(spec, Schedule(), m, 132) == ()
+    assert product_of(spec, schedule).launch_numbers(m, 512, None, 132)["blocks"] == min(tiles * stages, 132)
+    two = product_of(spec, replace(schedule, blocks_per_sm=2))
+    assert two.launch_numbers(m, 512, None, 8)["blocks"] == 16
+    assert product_of(spec, Schedule()).launch_numbers(m, 512, None, 132) == {"m": m, "x_stride": 512}
 
 
 def test_kernels_with_stages(torch: FakeTorch, fake_driver: FakeDriver, encoded: list[Any]) -> None:
@@ -325,13 +327,13 @@ def test_a_table_that_is_added_counts_for_calls_that_were_made_ready(
 
 def test_notes_tell_what_counts_of_a_schedule() -> None:
     spec = LinearSpec(n=1000, k=512, weight="int4", group_size=128)
-    assert notes_of(spec, Schedule(16, 4), None)["schedule"] == {"columns": 16, "warps": 4}
-    streamed = notes_of(spec, Schedule(8, 2, stages=3, slices=2), None)["schedule"]
+    assert notes_of(spec, Schedule(16, 4))["schedule"] == {"columns": 16, "warps": 4}
+    streamed = notes_of(spec, Schedule(8, 2, stages=3, slices=2))["schedule"]
     assert streamed == {
         "columns": 8, "warps": 2, "stages": 3, "row_tiles": 4, "slices": 2, "units": 1, "steps": 1, "producer": True,
         "share_tiles": True, "blocks_per_sm": 1
     }  # fmt: skip
-    wide = notes_of(spec, Schedule(64, stages=3, warpgroups=2), None)["schedule"]
+    wide = notes_of(spec, Schedule(64, stages=3, warpgroups=2))["schedule"]
     assert isinstance(wide, dict)
     assert (wide["warpgroups"], wide["scales_on"]) == (2, "sums")
 

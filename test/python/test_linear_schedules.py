@@ -58,7 +58,7 @@ def test_stages_are_counted_in_31_bits(share_tiles: bool) -> None:
         tiles = -(-m // schedule.columns_of_block)
         blocks = blocks_for(spec, schedule, m, 132)
         assert blocks >= 1 and (not share_tiles or blocks * tiles * stages < 1 << 31)
-    with pytest.raises(LowlpValueError, match=r"x: \d+ rows are too many for weights of 1048576 x 32768, .*2147483647"):
+    with pytest.raises(LowlpValueError, match=r"x: \d+ rows are too many, \d+ stages of at most 2147483647"):
         blocks_for(spec, schedule, 1 << 30, 132)
 
 

@@ -54,7 +54,8 @@ def run(
     y = np.full((x.shape[0], qw.shape[0]), np.nan, kind or x.dtype)
     activation = next(name for name, kind in ACTIVATIONS.items() if x.dtype == kind)
     stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
-    kernel(x, *host_operands(qw, activation), y, x.shape[0], stride, blocks, seed=seed)
+    operands = host_operands(qw, activation)
+    kernel(x=x, **operands, y=y, m=x.shape[0], x_stride=stride, blocks=blocks, seed=seed)
     return y
 
 

@@ -12,13 +12,14 @@ import lowlp
 from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError, ProductWarning
 from lowlp.kernels.linear.choosing import CLASSES, schedule_for
-from lowlp.kernels.linear.operands import host_operands, spec_for, table_entries
+from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.kernels.linear.warpgroups import can_go_wide
 from lowlp.packing import find_placement
+from lowlp_runtime.operand_arrays import filled
 
 # Fewer than there are tiles, so that blocks share some; one gets nothing of the smallest problems.
 BLOCKS = 3
@@ -52,7 +53,7 @@ def run(
     kernel = compilation.compile_cpu(linear_kernel(spec, schedule), opt_level=level)
     y = np.full((m, n), np.nan, kind)
     blocks = tiles_of(spec, schedule, m) if schedule.has_tile_each else BLOCKS
-    kernel(x, *host_operands(qw, activation), y, m, k, blocks)
+    kernel(x=x, **host_operands(qw, activation), y=y, m=m, x_stride=k, blocks=blocks)
     return y, x.astype(np.float64) @ qw.dequantize().astype(np.float64).T, kernel
 
 
@@ -137,9 +138,10 @@ def test_scaled_entries_of_extreme_tables(activation: str) -> None:
         spec = spec_for(qw, activation, "f32", aligned=True)
         kernel = kernel or compilation.compile_cpu(linear_kernel(spec, schedule))
         y = np.full((128, 64), np.nan, np.float32)
-        kernel(x, *host_operands(qw, activation), y, 128, 128, BLOCKS)
+        kernel(x=x, **host_operands(qw, activation), y=y, m=128, x_stride=128, blocks=BLOCKS)
 
-        entries, unscale = table_entries(lut, activation)
+        bits, unscale = filled(lut, activation)
+        entries = bits.view(kind)
         back = {"f16": 2.0**16, "bf16": 1.0}[activation]
         small = (entries.astype(np.float64) / back).astype(kind)
         # f32 does not hold the inverse of what brings its largest numbers to 1.

@@ -67,7 +67,7 @@ def test_words_are_what_pack_makes_of_the_codes(name: str) -> None:
 @every_kind
 def test_copies_are_equal_and_keep_nothing_else(name: str) -> None:
     qw = MADE[name]
-    qw.derived("kept", lambda: (np.zeros(100),))
+    qw.derived("kept", lambda: {"zeros": np.zeros(100)})
     arrays, header = qw.to_arrays()
     for made in (pickle.loads(pickle.dumps(qw)), copy.deepcopy(qw), copy.copy(qw), qw.from_arrays(arrays, header)):
         assert made == qw and hash(made) == hash(qw) and made.codec == qw.codec

@@ -22,7 +22,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.tuning import measuring
 from lowlp.tuning import table as written
 from lowlp.tuning.measuring import measure, merit
-from lowlp.tuning.prepared import Kernel, PreparedCandidates, PreparedProblem
+from lowlp.tuning.prepared import Kernel, PreparedCandidates
 from lowlp.tuning.preparing import Problem, shortlist
 from lowlp_runtime import KernelBinary
 
@@ -105,7 +105,6 @@ def test_a_folder_holds_problems_and_machine_code(folder: Path) -> None:
     assert (prepared.arch, prepared.multiprocessors) == ("sm_90a", 132)
     table, plain = sorted(prepared.problems(), key=lambda problem: problem.kind, reverse=True)
     assert (str(plain), str(table)) == ("int4 g128 f16 256x512 M<=16", "lut4 g128 f16 256x512 M<=16")
-    assert table.operands[-2:] == (("float16", (16,)), ("float32", ()))
     for problem in (plain, table):
         assert len(problem.candidates) == 2
         for candidate in problem.candidates:
@@ -113,7 +112,8 @@ def test_a_folder_holds_problems_and_machine_code(folder: Path) -> None:
             for kernel in candidate.kernels:
                 binary = prepared.load_kernel(kernel)
                 assert list(binary.cubins) == ["sm_90a"] and not binary.ptx
-                assert len(binary.description.parameters) == 1 + len(problem.operands) + 3 + len(kernel.last)
+                product = binary.description.require_product()
+                assert (product.n, product.k, product.operand("lut") is None) == (256, 512, problem is plain)
 
 
 def test_preparing_goes_on_where_it_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,8 +174,8 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     class FakeOperands:
-        def __init__(self, problem: PreparedProblem) -> None:
-            assert problem.operands[0][0] == "int32"
+        def __init__(self, multiprocessors: int) -> None:
+            assert multiprocessors == 132
 
         def time_us(self, prepared: PreparedCandidates, kernel: Kernel) -> float:
             assert isinstance(prepared.load_kernel(kernel), KernelBinary)

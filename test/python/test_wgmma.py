@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,12 +45,6 @@ def test_products(product: Product) -> None:
             assert error < 1e-6, error
 
 
-def resources(kernel: Any) -> dict[str, int]:
-    """What the assembler says of the kernel for sm_90a."""
-    (notes,) = (note for name, note in kernel.binary.description.notes.items() if name.endswith(" sm_90a"))
-    return dict(notes)
-
-
 MISTAKES = [
     (Product(mistake="fence_async"), r"lowlp\.wgmma at .*: missing fence: .* have no fence_async between them"),
     (Product(staging="store_shared", mistake="fence_async"), r"missing fence: read of .* by a product and the write"),
@@ -83,15 +76,15 @@ def test_ptx_assembles(product: Product) -> None:
     assert kernel.cubin
     # At most 128 sums, 32 registers of A, and what addresses take.
     if product.n <= 128:
-        assert resources(kernel)["spilled bytes per thread"] == 0
+        assert kernel.spilled_bytes == 0
 
 
 @pytest.mark.parametrize(("way", "most"), [("chained", 64 + 96), ("scaled", 2 * 64 + 64)])
 def test_sums_of_128_columns_stay_in_registers(way: str, most: int) -> None:
     """64 sums a thread, and as many of the total where there is one: a copy of either would show."""
-    used = resources(lowlp.compile(make_product(Product(n=128, k=1088, way=way)), "sm_90a"))
-    assert used["spilled bytes per thread"] == 0
-    assert used["registers per thread"] <= most, used
+    used = lowlp.compile(make_product(Product(n=128, k=1088, way=way)), "sm_90a").resources
+    assert used is not None and used.spilled_bytes == 0
+    assert used.registers <= most, used
 
 
 @pytest.mark.parametrize("way", ["chained", "scaled"])
@@ -110,8 +103,8 @@ def test_a_product_that_waits_gets_a_warning() -> None:
     program = make_product(Product(n=128, k=1088, way="scaled", mistake="wait 0"))
     with pytest.warns(ProductWarning, match="kernel wgmma_product: ptxas: .*(injected|serialized)"):
         kernel = lowlp.compile(program, "sm_90a", cache=False)
-    assert resources(kernel)["remarks on products"] >= 1
-    assert "remarks on products" not in resources(lowlp.compile(make_product(Product(n=128, k=1088)), "sm_90a"))
+    assert kernel.product_remarks >= 1
+    assert lowlp.compile(make_product(Product(n=128, k=1088)), "sm_90a").product_remarks == 0
 
 
 @pytest.mark.parametrize("arch", ["sm_90", "sm_100a", "sm_120a"])

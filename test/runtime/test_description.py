@@ -23,7 +23,7 @@ def test_json_round_trip() -> None:
         ({"block": (32, 32, 2)}, r"at most 1024 threads, got 32 \* 32 \* 2 = 2048"),
         ({"block": (32, 0, 1)}, "threads in y must be in 1..1024, got 0"),
         ({"shared_bytes": -1}, "shared_bytes: must be in"),
-        ({"format_version": 2}, "format_version: must be 1, got 2"),
+        ({"format_version": 1}, "format_version: must be 2, got 1"),
         ({"parameters": (Parameter("n", "i32"), Parameter("n", "i64"))}, "the name 'n' occurs 2 times"),
         ({"notes": {"x": float("nan")}}, "notes: not JSON"),
         ({"notes": {"x": object()}}, "notes: not JSON"),

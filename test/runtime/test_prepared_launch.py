@@ -7,12 +7,13 @@ from fake_driver import FakeDriver
 from saved_kernel import describe
 from test_tensor_map import MAP, encoded
 
-from lowlp_runtime import KernelBinary, LowlpValueError, Parameter, TensorMap, WorkspacePart
+from lowlp_runtime import KernelBinary, LowlpTypeError, LowlpValueError, Parameter, TensorMap, WorkspacePart
 from lowlp_runtime.launcher import launcher_of
 
 __all__ = ["encoded"]
 
 FAR = 0x7F0000000000
+KEPT = {"n": 1000, "weights": FAR, "factor": 1.0}
 PARAMETERS = (
     Parameter("x", "pointer", "f16", 2),
     Parameter("weights", "pointer", "u32", 16),
@@ -34,7 +35,7 @@ def with_parameters(kernel: KernelBinary, **changes: Any) -> KernelBinary:
 
 def test_the_others_come_in_the_order_of_the_parameters(kernel: KernelBinary, gpu: FakeDriver) -> None:
     gpu.slots = 5
-    prepared = launcher_of(with_parameters(kernel)).prepare({3: 1000, 1: FAR, 4: 1.0})
+    prepared = launcher_of(with_parameters(kernel)).prepare(KEPT)
     for x, out in ((2, 4), (6, 8)):
         prepared.run((x, out), 0, 5)
     one = 0x3F800000
@@ -42,13 +43,23 @@ def test_the_others_come_in_the_order_of_the_parameters(kernel: KernelBinary, gp
     assert {(launch["grid"], launch["stream"]) for launch in gpu.launches} == {((8, 1, 1), 5)}
 
 
+def test_the_others_come_in_an_order_of_names(kernel: KernelBinary, gpu: FakeDriver) -> None:
+    gpu.slots = 5
+    launcher = launcher_of(with_parameters(kernel))
+    launcher.prepare(KEPT, order=["out", "x"]).run((4, 2), 0, 5)
+    assert gpu.launches[0]["values"] == (2, FAR, 4, 1000, 0x3F800000)
+    for kept, order in ((KEPT, ["x"]), (KEPT, ["x", "out", "n"]), ({**KEPT, "m": 1}, None)):
+        with pytest.raises(LowlpTypeError, match=r"arguments of add_one\(x, .*\): expected each once, got n, weights"):
+            launcher.prepare(kept, order)
+
+
 def test_what_stays_is_checked_once_and_the_others_at_each_launch(kernel: KernelBinary, gpu: FakeDriver) -> None:
     launcher = launcher_of(with_parameters(kernel))
     with pytest.raises(LowlpValueError, match="weights: address 0x7f0000000008 must be a multiple of 16 bytes"):
-        launcher.prepare({3: 1, 1: FAR + 8, 4: 1.0})
+        launcher.prepare({**KEPT, "weights": FAR + 8})
     with pytest.raises(LowlpValueError, match=r"n: must be in -2\*\*31"):
-        launcher.prepare({3: 2**31, 1: FAR, 4: 1.0})
-    prepared = launcher.prepare({3: 1, 1: FAR, 4: 1.0})
+        launcher.prepare({**KEPT, "n": 2**31})
+    prepared = launcher.prepare(KEPT)
     with pytest.raises(LowlpValueError, match="out: address 0x6 must be a multiple of 4 bytes"):
         prepared.run((2, 6), 0, 0)
     assert gpu.launches == []
@@ -56,7 +67,7 @@ def test_what_stays_is_checked_once_and_the_others_at_each_launch(kernel: Kernel
 
 def test_maps_of_what_stays_are_made_once(kernel: KernelBinary, gpu: FakeDriver, encoded: list[Any]) -> None:
     maps = [MAP, TensorMap("weights", 4, (64, 32), (128,), (8, 8)), TensorMap("x", 2, (64,), (), (8,))]
-    prepared = launcher_of(with_parameters(kernel, tensor_maps=maps)).prepare({3: 1000, 1: FAR, 4: 1.0})
+    prepared = launcher_of(with_parameters(kernel, tensor_maps=maps)).prepare(KEPT)
     assert [call[2] for call in encoded] == [FAR]
     gpu.slots = 8
     found = []
@@ -74,7 +85,7 @@ def test_a_launch_within_a_launch_has_memory_of_its_own(
 ) -> None:
     """As where another thread launches between the writing of values and the launch."""
     gpu.slots = 5
-    prepared = launcher_of(with_parameters(kernel)).prepare({3: 1000, 1: FAR, 4: 1.0})
+    prepared = launcher_of(with_parameters(kernel)).prepare(KEPT)
     original, inner = gpu.launch, [(6, 8), (2, 4)]
 
     def launch(*arguments: Any) -> None:
@@ -91,7 +102,7 @@ def test_a_launch_within_a_launch_has_memory_of_its_own(
 def test_the_workspace_stands_behind_the_parameters(kernel: KernelBinary, gpu: FakeDriver) -> None:
     gpu.slots = 6
     part = WorkspacePart("sums", ("*", ("param", "n"), 4))
-    prepared = launcher_of(with_parameters(kernel, workspace=(part,))).prepare({3: 1000, 1: FAR, 4: 1.0})
+    prepared = launcher_of(with_parameters(kernel, workspace=(part,))).prepare(KEPT)
     for stream in (7, 9, 7):
         prepared.run((2, 4), 0, stream)
     first, second, third = (launch["values"] for launch in gpu.launches)
@@ -101,7 +112,7 @@ def test_the_workspace_stands_behind_the_parameters(kernel: KernelBinary, gpu: F
 
 
 def test_memory_is_used_again(kernel: KernelBinary, gpu: FakeDriver) -> None:
-    prepared = launcher_of(with_parameters(kernel)).prepare({3: 1000, 1: FAR, 4: 1.0})
+    prepared = launcher_of(with_parameters(kernel)).prepare(KEPT)
     for contexts in ([100], [], [101], [100]):
         gpu.contexts = contexts
         prepared.run((2, 4), 0, 0)
@@ -113,7 +124,7 @@ def test_memory_is_used_again(kernel: KernelBinary, gpu: FakeDriver) -> None:
 def test_an_integer_that_decides_no_shape_is_a_value_like_others(kernel: KernelBinary, gpu: FakeDriver) -> None:
     parameters = (*PARAMETERS, Parameter("step", "i32", divisible_by=2))
     launcher = launcher_of(KernelBinary(describe(parameters=parameters), cubins=kernel.cubins))
-    prepared = launcher.prepare({3: 1000})
+    prepared = launcher.prepare({"n": 1000})
     gpu.slots = 6
     for step in (2, 4):
         prepared.run((2, FAR, 4, 1.0, step), 0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lowlp_runtime.arguments import bind
 from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.launch import launch
 
@@ -38,8 +39,10 @@ class OurProduct:
         entry = self._prepared.entry(self._kind, self._shape, m)
         kernel = self._prepared.load(entry)
         y = torch.empty((m, n), dtype=torch.float16, device=self._x.device)
-        # In the order of `compile_linear`: x, what the weights are made of, y, m, the row stride of x, and the rest.
-        arguments = (self._x[:m], *self._operands, y, m, k, *entry.last[entry.rows.index(m)])
+        product = kernel.description.require_product()
+        numbers = product.launch_numbers(m, k, None, self._prepared.multiprocessors)
+        given = product.by_name({"x": self._x[:m], "y": y, **numbers})
+        arguments = bind(kernel.description, {**given, **self._operands})
         poison(y)
         launch(kernel, arguments, stream=stream)
         torch.cuda.synchronize()

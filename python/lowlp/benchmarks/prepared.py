@@ -17,7 +17,7 @@ from lowlp_runtime.errors import LowlpValueError
 from .cases import Shape
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 EMPTY: Final = "empty.lowlp"
 
 
@@ -25,7 +25,6 @@ EMPTY: Final = "empty.lowlp"
 class KernelEntry:
     """A kernel for one kind and shape, and the M it is for; or why there is none.
 
-    last             what it takes behind the row stride of x, for each of the M
     spilled_bytes    of registers, for each thread
     product_remarks  how often the assembler makes products of warpgroups wait
     """
@@ -35,7 +34,6 @@ class KernelEntry:
     k: int
     rows: tuple[int, ...]
     file: str
-    last: tuple[tuple[int, ...], ...]
     schedule: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     spilled_bytes: int = 0
@@ -136,4 +134,4 @@ class PreparedKernels:
 
 
 def _entry(data: dict[str, Any]) -> KernelEntry:
-    return KernelEntry(**{**data, "rows": tuple(data["rows"]), "last": tuple(map(tuple, data["last"]))})
+    return KernelEntry(**{**data, "rows": tuple(data["rows"])})

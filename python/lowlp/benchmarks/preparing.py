@@ -21,21 +21,21 @@ from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import ProductWarning
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operand_list import operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.tables import nf
 from lowlp.ops.linear import compile_linear
-from lowlp.ops.linear_kernels import last_arguments
-from lowlp.weights.packing import find_placement, pack, padded_group, stored_form
+from lowlp.weights.packing import find_placement, padded_group, stored_form
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpError
 
 from .cases import ACTIVATION, GROUP_SIZE, Shape, WeightKind
 from .prepared import EMPTY, KernelEntry, PreparedKernels
-from .saved_weights import SavedPlacement, SavedWeights, find_operands
+from .saved_weights import SavedPlacement, SavedWeights
 
 _SAMPLE = Shape(192, 512)
 
@@ -130,8 +130,8 @@ def _describe(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape])
     arrays: dict[str, Any] = {"codes": sample.codes, "scales": sample.scales}
     if sample.zeros is not None:
         arrays["zeros"] = sample.zeros
-    for number, operand in enumerate(host_operands(sample, ACTIVATION)):
-        arrays[f"operand{number}"] = operand
+    for name, operand in host_operands(sample, ACTIVATION).items():
+        arrays[f"operand {name}"] = operand
     np.savez_compressed(index.folder / f"{kind.name}.npz", **arrays)
     return spec
 
@@ -145,7 +145,6 @@ def describe(
 ) -> SavedWeights:
     """How weights like the sample become operands, as data."""
     placement = find_placement(spec.weight, spec.activation)
-    packed = pack(sample.codes, sample.group_size, spec.weight, spec.activation)
     every = np.arange(1 << kind.bits, dtype=np.uint8)
     values = dtype(kind.dtype).decode(every) if sample.lut is None else sample.lut
     finite = np.isfinite(values)
@@ -170,7 +169,8 @@ def describe(
         padded=padded_group(GROUP_SIZE),
         zeros_dtype="" if sample.zeros is None else sample.zeros.dtype.name,
         placement=saved,
-        operands=tuple(find_operands(host_operands(sample, ACTIVATION), packed, sample.scales, sample.zeros)),
+        lut=() if sample.lut is None else tuple(float(entry) for entry in sample.lut),
+        operands=operands_of_weights(spec),
     )
 
 
@@ -189,8 +189,7 @@ def _jobs(
         by_schedule.setdefault(schedule, []).append(m)
     for schedule, shared in by_schedule.items():
         file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"
-        last = tuple(tuple(last_arguments(spec, schedule, m, index.multiprocessors)) for m in shared)
-        entry = KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, last, asdict(schedule))
+        entry = KernelEntry(kind.name, shape.n, shape.k, tuple(shared), file, asdict(schedule))
         yield Job(spec, schedule, entry)
 
 

@@ -27,7 +27,7 @@ class RandomWeights:
     codes: Any
     scales: Any
     zeros: Any
-    operands: list[Any]
+    operands: dict[str, Any]
 
     def dequantized(self, saved: SavedWeights) -> Any:
         """float64 [N, K]: the meaning of the weights."""

@@ -13,14 +13,16 @@ import lowlp_runtime
 from lowlp.cli.demo_weights import load_demo_weight
 from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_arch
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.numeric.dtypes import named_dtype
 from lowlp.numeric.host_array import FLOAT_DTYPES
 from lowlp.ops.linear import CPU_MULTIPROCESSORS, compile_linear
-from lowlp.ops.linear_kernels import last_arguments
+from lowlp.ops.linear_launch import device_operands
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.arguments import bind
 from lowlp_runtime.device import multiprocessors
 
 from .device import Device
@@ -76,8 +78,8 @@ class Demo:
     def quantize(self, zero_point: bool) -> None:
         """Quantises and packs, and draws activations."""
         self.packed = quantize(self.weight, self.dtype, group_size=self.group_size, zero_point=zero_point)
-        self.parts = [part for part in host_operands(self.packed, self.activation) if isinstance(part, np.ndarray)]
-        self.packed_bytes = self.parts[0].nbytes
+        self.parts = host_operands(self.packed, self.activation)
+        self.packed_bytes = np.asarray(self.parts["weights"]).nbytes
         generator = np.random.default_rng(self.seed)
         shape = (self.rows, self.weight.shape[1])
         self.x: NDArray[Any] = generator.standard_normal(shape, np.float32).astype(FLOAT_DTYPES[self.activation])
@@ -105,10 +107,10 @@ class Demo:
         spec = spec_for(self.packed, self.activation, self.activation, aligned=k % 8 == 0)
         y = np.full((self.rows, n), np.nan, FLOAT_DTYPES[self.activation])
         schedule = schedule_for(spec, self.rows)
-        last = last_arguments(spec, schedule, self.rows, CPU_MULTIPROCESSORS)
-        counters = compile_cpu(linear_kernel(spec, schedule))(
-            self.x, *self.parts, y, self.rows, k, *last, seed=self.seed
-        )
+        product = product_of(spec, schedule)
+        numbers = product.launch_numbers(self.rows, k, None, CPU_MULTIPROCESSORS)
+        given: dict[str, Any] = product.by_name({"x": self.x, "y": y, **numbers})
+        counters = compile_cpu(linear_kernel(spec, schedule))(**self.parts, **given, seed=self.seed)
         return Outcome(y, counters)
 
     def _on_gpu(self, kernel: CompiledKernel) -> Outcome:
@@ -117,14 +119,14 @@ class Demo:
         n, k = self.packed.shape
         activation = {"f16": torch.float16, "bf16": torch.bfloat16}[self.activation]
         x = torch.from_numpy(self.x.astype(np.float32)).to("cuda", activation)
-        parts = [torch.from_numpy(part.copy()).cuda() for part in self.parts]
         y = torch.full((self.rows, n), float("nan"), dtype=activation, device="cuda")
-
-        spec = spec_for(self.packed, self.activation, self.activation, aligned=True)
-        last = last_arguments(spec, schedule_for(spec, self.rows, kernel.arch), self.rows, multiprocessors())
+        product = kernel.description.require_product()
+        numbers = product.launch_numbers(self.rows, k, None, multiprocessors())
+        given = product.by_name({"x": x, "y": y, **numbers})
+        arguments = bind(kernel.description, {**device_operands(self.packed, self.activation, x.device), **given})
 
         def launch() -> None:
-            kernel(x, *parts, y, self.rows, k, *last)
+            kernel.launcher(arguments)
 
         timing = lowlp_runtime.measure(launch, stream=torch.cuda.current_stream())
         return Outcome(y.float().cpu().numpy(), median_us=timing.median_us)
@@ -140,7 +142,7 @@ class Demo:
         """The rows of the table."""
         n, k = self.packed.shape
         f16_bytes = 2 * n * k
-        packed_bytes = sum(part.nbytes for part in self.parts)
+        packed_bytes = sum(np.asarray(part).nbytes for part in self.parts.values())
         zeros = ", zero points" if self.packed.zeros is not None else ""
         yield "weights", self.source + (f", first {n} rows" if self.is_part else "")
         yield "activations", f"{self.rows} x {k} {self.activation}, Gaussian, seed {self.seed}"
@@ -159,7 +161,7 @@ class Demo:
 
     def _cost(self, outcome: Outcome) -> Iterator[tuple[str, str]]:
         if outcome.median_us is not None:
-            read = sum(part.nbytes for part in self.parts)
+            read = sum(np.asarray(part).nbytes for part in self.parts.values())
             yield (
                 "time",
                 f"{outcome.median_us:.1f} us median, cold L2; {read / outcome.median_us / 1e3:.0f} GB/s of weights",

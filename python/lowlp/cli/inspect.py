@@ -13,6 +13,7 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.grid import GridExpression
+from lowlp_runtime.operands import Operand
 from lowlp_runtime.workspace import WorkspacePart
 
 from . import output
@@ -95,12 +96,15 @@ def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
         ("block", " x ".join(str(extent) for extent in described.block) + " threads"),
         ("dynamic shared", f"{output.count(described.shared_bytes)} bytes per block"),
     ]
+    facts.extend(_facts_of_weights(described))
     yield output.table(facts, "  ")
     for title, held in (
         ("code", _code(kernel)),
         ("IR", _ir(kernel)),
         ("parameters", map(_parameter, described.parameters)),
+        *([("operands", map(_operand, described.product.operands))] if described.product else []),
         *([("workspace", map(_part, described.workspace))] if described.workspace else []),
+        *([("resources", _resources(described))] if described.resources else []),
     ):
         yield title
         yield output.table(held, "  ") or "  none"
@@ -126,6 +130,28 @@ def _parameter(parameter: Parameter) -> tuple[str, str]:
         return parameter.name, f"pointer to {parameter.element}, {access}, aligned to {parameter.alignment_bytes} bytes"
     multiple = f", a multiple of {parameter.divisible_by}" if parameter.divisible_by > 1 else ""
     return parameter.name, parameter.kind + multiple
+
+
+def _facts_of_weights(described: KernelDescription) -> Iterator[tuple[str, str]]:
+    if described.product is not None:
+        product = described.product
+        yield "product", f"{product.code} weights [{product.n}, {product.k}], groups of {product.group_size}"
+        yield "rows of x", product.rows_in_words
+        yield "family", product.family
+    if described.packed_format is not None:
+        yield "packed format", str(described.packed_format)
+
+
+def _operand(operand: Operand) -> tuple[str, str]:
+    extents = f" [{', '.join(map(str, operand.shape))}]" if operand.is_array else ""
+    made = f", {operand.transform}" if operand.transform else ""
+    return operand.name, f"{operand.role} of the {operand.source}, {operand.element}{extents}{made}"
+
+
+def _resources(described: KernelDescription) -> Iterator[tuple[str, str]]:
+    for found in described.resources:
+        for name, number in found.in_words().items():
+            yield f"{found.assembler} {found.arch}: {name}", output.count(number)
 
 
 def _part(part: WorkspacePart) -> tuple[str, str]:

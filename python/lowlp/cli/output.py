@@ -40,16 +40,29 @@ def write(destination: str, data: str | bytes) -> None:
         raw = data.encode() if isinstance(data, str) else data
         Path(destination).write_bytes(raw)
     elif isinstance(data, str):
-        sys.stdout.write(data if data.endswith("\n") else data + "\n")
+        text = printable(data, "\n\t") if sys.stdout.isatty() else data
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
     elif sys.stdout.isatty():
         raise LowlpValueError("-o: not writing machine code to a terminal; name a file with -o FILE")
     else:
         sys.stdout.buffer.write(data)
 
 
+def printable(text: str, allowed: str = "") -> str:
+    """The text with control characters, but for those allowed, written as escapes such as `\\x1b`: what a file holds
+    must not steer the terminal."""
+    return "".join(
+        character if character.isprintable() or character in allowed else ascii(character)[1:-1] for character in text
+    )
+
+
 def table(facts: Iterable[tuple[str, str]], indent: str = "") -> str:
     """The facts as two columns; long values go on in rows of their own."""
-    rows = [(name if number == 0 else "", line) for name, value in facts for number, line in enumerate(_wrapped(value))]
+    rows = [
+        (printable(name) if number == 0 else "", printable(line))
+        for name, value in facts
+        for number, line in enumerate(_wrapped(value))
+    ]
     width = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{indent}{name:<{width}}  {line}".rstrip() for name, line in rows)
 

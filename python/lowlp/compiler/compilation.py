@@ -24,8 +24,10 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
 from lowlp_runtime.device import compute_capability, current_device
 from lowlp_runtime.launcher import Launcher, launcher_of
+from lowlp_runtime.product import Product
+from lowlp_runtime.resources import Resources
 
-from .description import read_kernels
+from .description import packed_format_of, read_kernels
 from .kernel_cache import Once, cached, kernel_key
 from .pipelines import failing_pass, stages_of
 from .remarks import Remark, collected, summary
@@ -96,18 +98,19 @@ class CompiledKernel:
         return self.binary.ir[level]
 
     @property
+    def resources(self) -> Resources | None:
+        """What the machine code takes, as the assembler says; None where there is none."""
+        return self.description.resources_of(self.arch)
+
+    @property
     def spilled_bytes(self) -> int:
         """Bytes of registers that each thread keeps in local memory, as the assembler says; 0 where there is none."""
-        return self._of_assembler("spilled bytes per thread")
+        return self.resources.spilled_bytes if self.resources else 0
 
     @property
     def product_remarks(self) -> int:
         """How often the assembler made products of warpgroups wait, or one after the other (`ProductWarning`)."""
-        return self._of_assembler("remarks on products")
-
-    def _of_assembler(self, fact: str) -> int:
-        facts = (note for note in self.description.notes.values() if isinstance(note, dict))
-        return sum(int(note.get(fact, 0)) for note in facts)
+        return self.resources.product_remarks if self.resources else 0
 
     def report(self, verbose: bool = False) -> str:
         """What the kernel costs, registers and spills first, and what was decided, as lines of text.
@@ -216,6 +219,7 @@ def compile(  # noqa: A001
     assemble: bool = True,
     assembler: str | None = None,
     notes: Mapping[str, object] | None = None,
+    product: Product | None = None,
     cache: bool = True,
 ) -> CompiledKernel:
     """Compiles a block program for a GPU, or finds the kernel that an earlier call with the same arguments made.
@@ -227,6 +231,7 @@ def compile(  # noqa: A001
     assembler  what makes it: 'ptxas', 'nvjitlink' or 'driver'; None: what LOWLP_ASSEMBLER names, or the first that is
                there (see `lowlp_runtime.assemble`)
     notes      JSON that is kept with the kernel
+    product    what a kernel of `linear` multiplies, with the role of each parameter; None for other kernels
     cache      False: compile anew, and keep nothing; see `lowlp_runtime.cache` for where kernels are kept
 
     Raises `CompileError` with the user's source line where the program is wrong, `LowlpValueError` for an argument,
@@ -235,16 +240,24 @@ def compile(  # noqa: A001
     arch = check_arch(target)
     check_opt_level(opt_level)
     source = open_program(program)
-    build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes or {})
+    build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes or {}, product)
     if not cache:
         return CompiledKernel(build(), arch)
     text = source.operation.get_asm(enable_debug_info=False)
-    key = kernel_key(text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes)
+    key = kernel_key(
+        text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes, product=product
+    )
     return CompiledKernel(cached(key, build), arch)
 
 
 def _build(
-    source: ir.Module, arch: str, opt_level: int, assemble: bool, assembler: str | None, notes: Mapping[str, object]
+    source: ir.Module,
+    arch: str,
+    opt_level: int,
+    assemble: bool,
+    assembler: str | None,
+    notes: Mapping[str, object],
+    product: Product | None,
 ) -> KernelBinary:
     texts = {"block": str(source)}
     module = source.operation.clone()
@@ -258,14 +271,13 @@ def _build(
     ptx = read_ptx(module)
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes))
     description = _with_remarks(description, remarks)
+    description = replace(description, product=product, packed_format=packed_format_of(source))
     if not assemble:
         return KernelBinary(description, {arch: ptx}, {}, texts)
     assembled = assemble_ptx(ptx, arch, assembler=assembler)
-    # Among the notes, so that a saved kernel tells them too.
     for remark in assembled.product_remarks:
         warnings.warn(f"kernel {description.name}: {assembled.assembler}: {remark}", ProductWarning, stacklevel=2)
-    resources = _resources(assembled, description)
-    description = replace(description, notes={**description.notes, f"{assembled.assembler} {arch}": resources})
+    description = replace(description, resources=(_resources(assembled, arch, description.shared_bytes),))
     return KernelBinary(description, {arch: ptx}, {arch: assembled.cubin}, texts)
 
 
@@ -296,13 +308,15 @@ def _target_error(error: CompileError) -> LowlpValueError | None:
     return LowlpValueError(f"target: {found[0]}") if found else None
 
 
-def _resources(assembled: AssembledCubin, description: KernelDescription) -> dict[str, int]:
-    return {
-        "registers per thread": assembled.registers,
-        "spilled bytes per thread": assembled.spill_bytes,
-        "shared bytes per block": assembled.shared_bytes + description.shared_bytes,
-        **({"remarks on products": len(assembled.product_remarks)} if assembled.product_remarks else {}),
-    }
+def _resources(assembled: AssembledCubin, arch: str, dynamic_shared_bytes: int) -> Resources:
+    return Resources(
+        arch=arch,
+        assembler=assembled.assembler,
+        registers=assembled.registers,
+        spilled_bytes=assembled.spill_bytes,
+        shared_bytes=assembled.shared_bytes + dynamic_shared_bytes,
+        product_remarks=len(assembled.product_remarks),
+    )
 
 
 def _only_kernel(kernels: Sequence[KernelDescription]) -> KernelDescription:
@@ -377,6 +391,7 @@ def compile_cpu(
     *,
     opt_level: int = 2,
     notes: Mapping[str, object] | None = None,
+    product: Product | None = None,
 ) -> CpuKernel:
     """Compiles a block program for the CPU target; errors as for `compile`.
 
@@ -388,12 +403,14 @@ def compile_cpu(
     arch = check_arch(target)
     module = open_program(program)
     try:
+        packed_format = packed_format_of(module)
         with collected(module.context) as remarks:
             run_pipeline(module, f"lowlp-to-cpu{{arch={arch} opt-level={opt_level}}}")
     except CompileError as error:
         raise _target_error(error) or error from None
     description = _only_kernel(read_kernels(module, compiler_version=__version__, notes=notes or {}))
     description = _with_remarks(description, remarks)
+    description = replace(description, product=product, packed_format=packed_format)
     return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
 
 

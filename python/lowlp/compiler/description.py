@@ -68,6 +68,23 @@ def read_kernels(module: ir.Module, compiler_version: str, notes: Mapping[str, o
     return kernels
 
 
+def packed_format_of(module: ir.Module) -> int | None:
+    """The version of the packed format in which a program of the block level reads weights; None where it reads none.
+    Passes turn views of packed weights into views of words."""
+    from lowlp._mlir import ir
+
+    found = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name != "lowlp.view_packed":
+            return ir.WalkResult.ADVANCE
+        found.append(operation)
+        return ir.WalkResult.INTERRUPT
+
+    module.operation.walk(visit)
+    return int(Placement.format_version) if found else None
+
+
 def _read_tensor_map(facts: ir.DictAttr, parameters: list[Parameter], integers: list[str]) -> TensorMap:
     from lowlp._mlir import ir
 

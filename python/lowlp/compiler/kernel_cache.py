@@ -24,6 +24,7 @@ from lowlp_runtime.assemble import assembler_identity
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.cache import KernelCache, cache_key
 from lowlp_runtime.errors import LowlpValueError
+from lowlp_runtime.product import Product
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARY = re.compile(r"/\S*/lib(?:LLVM|MLIR)[^/\s]*\.so[^/\s]*")
@@ -74,6 +75,7 @@ def kernel_key(
     assemble: bool,
     assembler: str | None = None,
     notes: Mapping[str, object] | None = None,
+    product: Product | None = None,
 ) -> str:
     """The key of the kernel that `lowlp.compile` makes of these arguments here and now.
 
@@ -91,6 +93,7 @@ def kernel_key(
             "arch": arch,
             "opt_level": opt_level,
             "notes": dict(notes or {}),
+            "product": product and product.to_json(),
             "compiler": compiler_identity(),
             "assembler": assembler_identity(assembler) if assemble else None,
         }

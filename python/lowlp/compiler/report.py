@@ -14,22 +14,18 @@ _PLAN_FACTS = ("scales on", "instructions per weight")
 def report_lines(description: KernelDescription, verbose: bool) -> Iterator[str]:
     """The lines after the first: resources, the schedule and other numbers, decisions, what passes left undone."""
     block = " x ".join(str(extent) for extent in description.block if extent > 1) or "1"
-    resources = [name for name, note in description.notes.items() if is_of_assembler(note)]
-    for name in resources:
-        yield from _section(name, description.notes[name])
+    for found in description.resources:
+        yield from _section(f"{found.assembler} {found.arch}", found.in_words())
     yield _fact("threads per block", block, 1)
+    if description.product is not None:
+        yield _fact("rows of x", description.product.rows_in_words, 1)
+    if description.packed_format is not None:
+        yield _fact("packed format", description.packed_format, 1)
     for name, note in description.notes.items():
-        if name in resources:
-            continue
         if name.startswith(_PLAN) and isinstance(note, Mapping) and not verbose:
             yield from _section(name, {key: note[key] for key in _PLAN_FACTS if key in note})
         else:
             yield from _section(name, note)
-
-
-def is_of_assembler(note: object) -> bool:
-    """True for the note that the assembler's numbers are."""
-    return isinstance(note, Mapping) and "registers per thread" in note
 
 
 def _section(name: str, note: object) -> Iterator[str]:

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import local, spatial
-
-FEW_IDLE: Final = 16
-"""One in so many blocks may be idle on average, rather than that tiles are shared, or that a block has parts of two."""
+from lowlp_runtime.tiles import FEW_IDLE
 
 
 class Share(NamedTuple):

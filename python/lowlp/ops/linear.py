@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, check_arch, compile
+from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, check_arch
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_for
-from lowlp.kernels.linear.operands import ALIGN_BYTES, NUMPY_TYPES, form_of_operands, host_operands, spec_for
-from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
+from lowlp.kernels.linear.operands import NUMPY_TYPES, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight, table_bits
 from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
@@ -21,7 +21,7 @@ from lowlp.weights.meaning import group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
-from .linear_kernels import cpu_kernel, last_arguments, notes_of
+from .linear_kernels import compile_for_gpu, cpu_kernel
 from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
 
 _INT32_MAX = 2**31 - 1
@@ -132,12 +132,8 @@ def compile_linear(
                  points, offsets and tables. A kernel with stages then begins while the one before it on the stream
                  runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
 
-    The kernel takes x, the packed weights (`lowlp.packing.pack`), scales, zeros or offsets, the table and the number
-    by which sums are multiplied for it (`table_entries`), scale2, bias, residual, y, m, the row stride of x and that of
-    the residual, and, where its schedule has stages, how many blocks share the work (of a schedule without shared tiles
-    or with clusters, how many tiles y has: `lowlp.kernels.linear.tiles.blocks_for`), in this order, without those it
-    does not have; x and the residual are 16-byte aligned and their strides multiples of 8. Weights of gate and up are
-    packed apart, each padded to whole units, and lie one behind the other.
+    `y = kernel(x, qw)` launches it, also when it was saved and loaded (docs/saved-kernel.md). Its parameters are listed
+    with their roles in `kernel.description.product.operands`.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument, and `AssembleError` where ptxas is missing.
     """
     if schedule is not None and not isinstance(schedule, Schedule):
@@ -182,7 +178,7 @@ def compile_linear(
         if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
             rows_meant = ANY_ROWS
         schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
-    return compile(linear_kernel(spec, schedule), target, notes=notes_of(spec, schedule, meant_for))
+    return compile_for_gpu(spec, schedule, target, meant_for)
 
 
 def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str:
@@ -261,22 +257,20 @@ def _linear_numpy(
     rows, stride, aligned = _rows_of(x, k)
     if rows.shape[0] == 0:
         return y
-    parts: list[object] = []
-    strides = [stride]
+    given: dict[str, Any] = {"x": rows, "y": y.reshape(-1, n)}
+    residual_stride = None
     if bias is not None:
-        parts.append(np.require(bias, requirements=["C", "A"]))
+        given["bias"] = np.require(bias, requirements=["C", "A"])
     if isinstance(residual, np.ndarray):
-        residual_rows, residual_stride, is_aligned = _rows_of(residual, n)
-        parts.append(residual_rows)
-        strides.append(residual_stride)
+        given["residual"], residual_stride, is_aligned = _rows_of(residual, n)
         aligned = aligned and is_aligned
     spec = spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     kernel = cpu_kernel(spec, schedule)
-    last = last_arguments(spec, schedule, rows.shape[0], CPU_MULTIPROCESSORS)
-    kept_as = f"cpu {form_of_operands(spec)}"
-    operands = qw.derived(kept_as, lambda: host_operands(qw, activation, epilogue))
-    kernel(rows, *operands, *parts, y.reshape(-1, n), rows.shape[0], *strides, *last)
+    product = product_of(spec, schedule)
+    numbers = product.launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS)
+    operands = qw.derived(f"cpu {form_of_operands(spec)}", lambda: host_operands(qw, activation, epilogue))
+    kernel(**operands, **product.by_name({**given, **numbers}))
     return y
 
 
@@ -297,5 +291,5 @@ def _rows_of(array: AnyArray, columns: int) -> tuple[AnyArray, int, bool]:
     if rows.shape[0] and (rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or not rows.flags.aligned):
         rows = rows.copy()
     stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else columns
-    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % ALIGN_BYTES == 0
+    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % WIDE_BYTES == 0
     return rows, stride, aligned

@@ -7,13 +7,13 @@ from dataclasses import asdict
 
 from lowlp.compiler.compilation import CompiledKernel, CpuKernel, compile, compile_cpu
 from lowlp.compiler.kernel_cache import Once
+from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padding_bytes
 from lowlp.kernels.linear.parts import UNIT_K
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.tiles import blocks_for
-from lowlp.weights.packing import PACKED_FORMAT_VERSION, padded_group, placement_name
+from lowlp.weights.packing import padded_group, placement_name
 
 _kernels = Once()
 
@@ -21,46 +21,47 @@ _kernels = Once()
 def cpu_kernel(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
     """The kernel for the CPU target."""
     key = (spec, schedule, "cpu")
-    kernel: CpuKernel = _kernels.get(key, functools.partial(_compile_for_cpu, spec, schedule))
+    kernel: CpuKernel = _kernels.get(key, functools.partial(compile_for_cpu, spec, schedule))
     return kernel
 
 
 def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
     """The kernel for an architecture."""
     key = (spec, schedule, arch)
-    kernel: CompiledKernel = _kernels.get(key, functools.partial(_compile_for_gpu, spec, schedule, arch))
+    kernel: CompiledKernel = _kernels.get(key, functools.partial(compile_for_gpu, spec, schedule, arch))
     return kernel
 
 
-def last_arguments(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> tuple[int, ...]:
-    """What the kernel takes behind the row stride of x: with stages, the number of blocks or clusters."""
-    if not schedule.stages:
-        return ()
-    return (blocks_for(spec, schedule, m, multiprocessors),)
+def compile_for_gpu(
+    spec: LinearSpec, schedule: Schedule, arch: str, rows: tuple[int, int] | None = None
+) -> CompiledKernel:
+    """Compiles the kernel for an architecture; `rows`: the least and the largest number of rows of x it is meant for,
+    None for any."""
+    return compile(
+        linear_kernel(spec, schedule),
+        arch,
+        notes=notes_of(spec, schedule),
+        product=product_of(spec, schedule, rows),
+    )
 
 
-def _compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
-    return compile_cpu(linear_kernel(spec, schedule), notes=notes_of(spec, schedule, None))
+def compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
+    """Compiles the kernel for the CPU target."""
+    return compile_cpu(
+        linear_kernel(spec, schedule), notes=notes_of(spec, schedule), product=product_of(spec, schedule)
+    )
 
 
-def _compile_for_gpu(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKernel:
-    return compile(linear_kernel(spec, schedule), arch, notes=notes_of(spec, schedule, None))
-
-
-def notes_of(spec: LinearSpec, schedule: Schedule, m: tuple[int, int] | None) -> dict[str, object]:
-    """What is kept with the kernel: its problem, schedule and plan, and the bytes that it cannot do without.
-
-    m  the least and the largest number of rows it is meant for; None: any
-    """
+def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
+    """What is kept with the kernel for its reader: its problem, schedule and plan, and the bytes that it cannot do
+    without."""
     weight_bytes, padding = padding_bytes(spec)
     per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
     per_column = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
     units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
     return {
         "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
-        "m": list(m) if m else "any",
         "schedule": _what_counts(schedule),
-        "packed format": PACKED_FORMAT_VERSION,
         "plan": {
             "placement": placement_name(spec.weight, spec.activation),
             "units": f"{units}, groups padded to {padded_group(spec.group_size)}",

@@ -15,26 +15,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from lowlp.compiler.compilation import arch_of
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.measured import added_tables
-from lowlp.kernels.linear.operands import ALIGN_BYTES, form_of_operands, host_operands, spec_for
+from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
+from lowlp.kernels.linear.operands import form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.spec import ACTIVATIONS
-from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import device_name, multiprocessors
+from lowlp_runtime.operand_tensors import upload
 from lowlp_runtime.prepared_launch import PreparedLaunch
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .kept import KeptFor
-from .linear_kernels import gpu_kernel, last_arguments
+from .linear_kernels import gpu_kernel
 
 _ALIGN_ELEMENTS = 8
+# What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
+_OF_CALL = ("x", "bias", "residual", "y")
 
 
 class _PreparedCall(NamedTuple):
@@ -42,12 +43,12 @@ class _PreparedCall(NamedTuple):
 
     launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows
     allocate  makes the result
-    tensors   keeps the operands alive
+    tensors   the operands that are made of the weights, by name, which it keeps alive
     """
 
     launch: PreparedLaunch | None
     allocate: Callable[[], Any]
-    tensors: tuple[Any, ...]
+    tensors: dict[str, Any]
 
 
 class _KeptForWeights:
@@ -56,7 +57,7 @@ class _KeptForWeights:
 
     def __init__(self) -> None:
         self.calls: dict[object, _PreparedCall] = {}
-        self.operands: dict[str, tuple[Any, ...]] = {}
+        self.operands: dict[str, dict[str, Any]] = {}
         self.lock = threading.Lock()
 
 
@@ -103,7 +104,7 @@ def linear_on_gpu(
         added = (*added, residual_address)
         places |= residual_address
     early = is_allowed()
-    aligned = places % ALIGN_BYTES == 0
+    aligned = places % WIDE_BYTES == 0
     kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
     key = (ordinal, kind, aligned, batch_invariant, early, added_tables())
     calls = _kept.of(qw).calls
@@ -164,17 +165,21 @@ def check_shapes(
         )
 
 
-def device_operands(qw: QuantizedTensor, activation: str, device: Any, epilogue: str = "") -> tuple[Any, ...]:
+def device_operands(qw: QuantizedTensor, activation: str, device: Any, epilogue: str = "") -> dict[str, Any]:
     """As `host_operands`, with tensors of PyTorch on `device` in place of arrays: uploaded at the first use, and kept
     as long as `qw` lives."""
     kept = _kept.of(qw)
-    key = f"{device} {form_of_operands(spec_for(qw, activation, activation, epilogue=epilogue))}"
+    spec = spec_for(qw, activation, activation, epilogue=epilogue)
+    key = f"{device} {form_of_operands(spec)}"
     with kept.lock:
         if key not in kept.operands:
             parts = host_operands(qw, activation, epilogue)
-            kept.operands[key] = tuple(
-                _upload(part, device) if isinstance(part, np.ndarray) else part for part in parts
-            )
+            kept.operands[key] = {
+                operand.name: upload(parts[operand.name], operand.element, device)
+                if operand.is_array
+                else parts[operand.name]
+                for operand in operands_of_weights(spec)
+            }
         return kept.operands[key]
 
 
@@ -202,6 +207,7 @@ def _prepare(
     aligned        whether both begin where wide loads may
     """
     torch: Any = sys.modules["torch"]
+    ordinal = x.get_device()
     types = _types()
     names = {dtype: name for name, dtype in types.items()}
     activation = names.get(x.dtype)
@@ -220,20 +226,21 @@ def _prepare(
     out = out_dtype or activation
     allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
-    arch = arch_of(x.get_device())
-    schedule = schedule_for(spec, m, arch, batch_invariant, device_name(x.get_device()))
-    # `_upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
+    arch = arch_of(ordinal)
+    schedule = schedule_for(spec, m, arch, batch_invariant, device_name(ordinal))
+    # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, arch).launcher
-    last = last_arguments(spec, schedule, m, multiprocessors(x.get_device()))
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue)
     if m == 0:
         return _PreparedCall(None, allocate, tensors)
-    operands = {place: launcher.read(place, tensor) for place, tensor in enumerate(tensors, 1)}
-    # Behind the addresses of x and the operands come those of bias, residual and result.
-    numbers = dict(enumerate((m, *strides, *last), len(operands) + 2 + len([kind for kind in kinds if kind])))
-    return _PreparedCall(launcher.prepare({**operands, **numbers}), allocate, tensors)
+    product = product_of(spec, schedule)
+    numbers = product.launch_numbers(m, strides[0], strides[1] if spec.residual else None, multiprocessors(ordinal))
+    kept: dict[str, Any] = {name: launcher.read(name, tensor) for name, tensor in tensors.items()}
+    kept.update(product.by_name(numbers))
+    order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
+    return _PreparedCall(launcher.prepare(kept, order), allocate, tensors)
 
 
 def _allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], Any]:
@@ -259,13 +266,3 @@ def _allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], 
 def _types() -> dict[str, Any]:
     torch: Any = sys.modules["torch"]
     return {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-
-
-def _upload(array: AnyArray, device: Any) -> Any:
-    """A copy of a host array on `device`, byte for byte. It is there when this returns: PyTorch waits for copies from
-    pageable memory."""
-    torch: Any = sys.modules["torch"]
-    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1).copy()
-    # The same names. PyTorch has few unsigned types, and a launch takes signed ones for them.
-    element = getattr(torch, {"uint32": "int32"}.get(array.dtype.name, array.dtype.name))
-    return torch.from_numpy(data).to(device).view(element)

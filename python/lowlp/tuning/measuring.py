@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import lowlp_runtime
+from lowlp_runtime.arguments import bind
 from lowlp_runtime.launcher import launcher_of
+from lowlp_runtime.operand_tensors import torch_type
+from lowlp_runtime.operands import Operand
 
 from .prepared import Kernel, PreparedCandidates, PreparedProblem
 from .table import Table
@@ -38,7 +41,7 @@ def merit(times: Mapping[int, float]) -> float:
 
 
 def _measured(prepared: PreparedCandidates, problem: PreparedProblem) -> dict[str, Any] | None:
-    operands = Operands(problem)
+    operands = Operands(prepared.multiprocessors)
     found = [
         (candidate, {kernel.m: operands.time_us(prepared, kernel) for kernel in candidate.kernels})
         for candidate in problem.candidates
@@ -58,37 +61,50 @@ def _measured(prepared: PreparedCandidates, problem: PreparedProblem) -> dict[st
 class Operands:
     """Operands of one problem on the GPU; time does not depend on what they hold."""
 
-    def __init__(self, problem: PreparedProblem) -> None:
+    def __init__(self, multiprocessors: int) -> None:
         import torch
 
-        self._n, self._k = problem.n, problem.k
-        generator = torch.Generator("cuda").manual_seed(1)
-        self._parts = [_operand(name, shape, generator) for name, shape in problem.operands]
+        self._multiprocessors = multiprocessors
+        self._generator = torch.Generator("cuda").manual_seed(1)
+        self._made: dict[Operand, Any] = {}
 
     def time_us(self, prepared: PreparedCandidates, kernel: Kernel) -> float:
         """The median time of a kernel of the problem."""
         import torch
 
         launcher = launcher_of(prepared.load_kernel(kernel))
-        x = torch.randn(kernel.m, self._k, device="cuda").half()
-        y = torch.empty(kernel.m, self._n, device="cuda", dtype=torch.float16)
-        arguments = (x, *self._parts, y, kernel.m, self._k, *kernel.last)
+        product = launcher.description.require_product()
+        arguments = {operand.name: self._of_weights(operand) for operand in product.of_source("weights")}
+        x = torch.randn(kernel.m, product.k, device="cuda").half()
+        y = torch.empty(kernel.m, product.n, device="cuda", dtype=torch.float16)
+        numbers = product.launch_numbers(kernel.m, product.k, None, self._multiprocessors)
+        arguments.update(product.by_name({"x": x, "y": y, **numbers}))
+        in_order = bind(launcher.description, arguments)
         stream = torch.cuda.current_stream()
         with lowlp_runtime.no_dependent_launch():
             timing = lowlp_runtime.measure(
-                lambda: launcher(arguments, stream), repeats=15, warmups=2, stream=stream, fills=3
+                lambda: launcher(in_order, stream), repeats=15, warmups=2, stream=stream, fills=3
             )
         return timing.median_us
 
+    def _of_weights(self, operand: Operand) -> Any:
+        """Made once: the kernels of a problem read the same."""
+        if operand not in self._made:
+            self._made[operand] = _random(operand, self._generator)
+        return self._made[operand]
 
-def _operand(name: str, shape: tuple[int, ...], generator: Any) -> Any:
-    """Packed weights of random bits, zero points of 0, or small floats; 1 for a number."""
+
+def _random(operand: Operand, generator: Any) -> Any:
+    """Packed weights of random bits; scales, zero points and the like of small numbers; 1 for a number."""
     import torch
 
-    if not shape:
+    if not operand.is_array:
         return 1.0
-    if name == "int32":
-        return torch.randint(-(2**31), 2**31 - 1, shape, dtype=torch.int32, device="cuda", generator=generator)
-    if name in ("uint8", "int8"):
-        return torch.zeros(shape, dtype=getattr(torch, name), device="cuda")
-    return (torch.rand(shape, device="cuda", generator=generator) / 64).to(getattr(torch, name))
+    if operand.role == "packed":
+        limits = -(2**31), 2**31 - 1
+        return torch.randint(*limits, operand.shape, dtype=torch.int32, device="cuda", generator=generator)
+    element = torch_type(operand.element)
+    if not element.is_floating_point:
+        # A scale of 2^-127 for e8m0, and zero points of 0.
+        return torch.zeros(operand.shape, dtype=element, device="cuda")
+    return (torch.rand(operand.shape, device="cuda", generator=generator) / 64).to(element)

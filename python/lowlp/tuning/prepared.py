@@ -16,21 +16,17 @@ from lowlp_runtime.whole_file import write_whole
 
 from .prepared_folder import INDEX, load_index
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 SPILLS: Final = "it spills"
 """The problem of a candidate that compiles, and is left out for what it would cost."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a candidate launches for m rows of x.
-
-    last  what the kernel takes behind the row stride of x
-    """
+    """What a candidate launches for m rows of x; what it takes is in its description."""
 
     m: int
     file: str
-    last: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,6 @@ class Candidate:
 class PreparedProblem:
     """An entry that a table shall have: weights and a class of M.
 
-    operands    PyTorch's type and the shape of all that kernels take between x and y; a number has no shape
     candidates  in the order of what they take by estimate
     """
 
@@ -59,7 +54,6 @@ class PreparedProblem:
     n: int
     k: int
     m: int
-    operands: tuple[tuple[str, tuple[int, ...]], ...]
     candidates: tuple[Candidate, ...]
 
     def __str__(self) -> str:
@@ -80,15 +74,14 @@ class PreparedProblem:
         """Reads a file. Raises `LowlpValueError` where it holds something else, `OSError`."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            operands = tuple((name, tuple(shape)) for name, shape in data.pop("operands"))
             candidates = tuple(_candidate(**candidate) for candidate in data.pop("candidates"))
-            return PreparedProblem(**data, operands=operands, candidates=candidates)
+            return PreparedProblem(**data, candidates=candidates)
         except (ValueError, KeyError, TypeError) as error:
             raise LowlpValueError(f"{path}: no candidates of `lowlp tune`: {error!r}") from error
 
 
 def _candidate(schedule: dict[str, Any], kernels: list[dict[str, Any]], problem: str) -> Candidate:
-    return Candidate(schedule, tuple(Kernel(one["m"], one["file"], tuple(one["last"])) for one in kernels), problem)
+    return Candidate(schedule, tuple(Kernel(one["m"], one["file"]) for one in kernels), problem)
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.kernels.linear.choosing import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
 from lowlp.kernels.linear.estimates import estimated_us
-from lowlp.kernels.linear.operands import NUMPY_TYPES
-from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.ops.linear_kernels import last_arguments, notes_of
+from lowlp.ops.linear_kernels import compile_for_gpu
 from lowlp.schedules.device import device_like
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError, LowlpValueError
@@ -123,7 +120,7 @@ def _begin(
     pool: ProcessPoolExecutor, prepared: PreparedCandidates, problem: Problem, count: int
 ) -> tuple[PreparedProblem, dict[str, Future[str]]]:
     """What the folder has of the problem; or its candidates, and what is being compiled of them, by file."""
-    draft, schedules = _draft(problem, count, prepared.arch, prepared.multiprocessors)
+    draft, schedules = _draft(problem, count, prepared.arch)
     found = _compiled(prepared, draft)
     if found:
         return found, {}
@@ -133,9 +130,7 @@ def _begin(
     }
 
 
-def _draft(
-    problem: Problem, count: int, arch: str, multiprocessors: int
-) -> tuple[PreparedProblem, dict[str, Schedule]]:
+def _draft(problem: Problem, count: int, arch: str) -> tuple[PreparedProblem, dict[str, Schedule]]:
     """A problem of which nothing is compiled, and its kernels by file."""
     spec, (kind, n, k, m) = problem.spec, problem.key
     schedules: dict[str, Schedule] = {}
@@ -147,21 +142,10 @@ def _draft(
             digest = hashlib.sha256(repr((spec, schedule)).encode()).hexdigest()[:16]
             file = f"{kind.replace(' ', '-')}-{n}x{k}-{digest}.lowlp"
             schedules[file] = schedule
-            kernels.append(Kernel(rows, file, last_arguments(spec, schedule, rows, multiprocessors)))
+            kernels.append(Kernel(rows, file))
         fields = {name: value for name, value in asdict(division).items() if name not in _NOT_OF_DIVISION}
         found.append(Candidate({"stages": 2, **fields}, tuple(kernels)))
-    return PreparedProblem(kind, n, k, m, tuple(_operands(spec)), tuple(found)), schedules
-
-
-def _operands(spec: LinearSpec) -> Iterator[tuple[str, tuple[int, ...]]]:
-    words = -(-spec.n // spec.rows_of_unit) * spec.rows_of_unit * spec.k * spec.bits // 32
-    yield "int32", (words,)
-    yield NUMPY_TYPES[spec.scale].name, (spec.groups, spec.n)
-    if spec.zeros:
-        yield NUMPY_TYPES[spec.zeros].name, (spec.groups, spec.n)
-    if spec.table:
-        yield "float16", (1 << spec.bits,)
-        yield "float32", ()
+    return PreparedProblem(kind, n, k, m, tuple(found)), schedules
 
 
 def _compiled(prepared: PreparedCandidates, draft: PreparedProblem) -> PreparedProblem | None:
@@ -187,7 +171,7 @@ def _compile(spec: LinearSpec, schedule: Schedule, arch: str, path: Path) -> str
     if path.exists():
         return ""
     try:
-        kernel = compile(linear_kernel(spec, schedule), arch, notes=notes_of(spec, schedule, None))
+        kernel = compile_for_gpu(spec, schedule, arch)
         binary = KernelBinary(kernel.description, cubins={arch: kernel.cubin})
     except LowlpError as error:
         return str(error).splitlines()[0]

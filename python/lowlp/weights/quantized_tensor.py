@@ -159,7 +159,7 @@ class QuantizedTensor:
         # Reentrant: what is derived from words of another family makes these first.
         self._lock = threading.RLock()
         self._others: dict[str, Words] = {}
-        self._derived: dict[str, tuple[Any, ...]] = {}
+        self._derived: dict[str, Mapping[str, Any]] = {}
 
     @property
     def codec(self) -> Codec:
@@ -245,7 +245,7 @@ class QuantizedTensor:
         own = [self._words, *(array for _, array in self._meaning.arrays())]
         others = list(self._others.values())
         for parts in self._derived.values():
-            for part in parts:
+            for part in parts.values():
                 if isinstance(part, np.ndarray) and not any(np.may_share_memory(part, known) for known in own + others):
                     others.append(part)
         return sum(array.nbytes for array in own + others)
@@ -297,9 +297,9 @@ class QuantizedTensor:
         """The words of `parts` equal ranges of rows in a family, each padded to whole units; not kept."""
         return repacked_apart(self._form, self._words, family, parts)
 
-    def derived(self, key: str, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Arrays and numbers of the host made from these weights by `make` at the first use of `key`, and kept: counted
-        by `nbytes`, left out of copies and pickles."""
+    def derived(self, key: str, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Arrays and numbers of the host, by name, made from these weights by `make` at the first use of `key`, and
+        kept: counted by `nbytes`, left out of copies and pickles."""
         with self._lock:
             if key not in self._derived:
                 self._derived[key] = make()

@@ -16,11 +16,11 @@ import lowlp
 from cases.case import Case
 from lowlp.errors import PaddingWarning
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.ops.linear_kernels import last_arguments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import linear_matrix as matrix
@@ -66,18 +66,18 @@ def linear_case(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PaddingWarning)
         operands = host_operands(qw, activation, epilogue)
-    added = [part for part in (bias, residual) if part is not None]
-    strides = [k] if residual is None else [k, columns]
-    values = [x, *operands, *added, np.zeros((m, columns), TYPES[out]), m, *strides]
-    values.extend(last_arguments(spec, schedule, m, MULTIPROCESSORS))
-    names = [parameter.name for parameter in kernel.description.parameters]
+    product = product_of(spec, schedule)
+    given = {"x": x, "bias": bias, "residual": residual, "y": np.zeros((m, columns), TYPES[out])}
+    numbers = product.launch_numbers(m, k, None if residual is None else columns, MULTIPROCESSORS)
+    by_role = {**{role: part for role, part in given.items() if part is not None}, **numbers}
+    values = {**operands, **product.by_name(by_role)}
     with np.errstate(over="ignore"):
         if tolerance == 0.0:
             wanted = qw.dequantize().T.astype(TYPES[out]).astype(np.float32)
         else:
             wanted = wanted_of(x, qw, epilogue or None, *(0.0 if part is None else part for part in (bias, residual)))
     facts = {"codec": str(qw.codec), "shape": [m, qw.shape[0], k]}
-    return Case(name, kernel, dict(zip(names, values, strict=True)), "y", wanted, tolerance, facts)
+    return Case(name, kernel, values, "y", wanted, tolerance, facts)
 
 
 def product_cases(config: Config, n: int, k: int, arch: str) -> Iterator[Case]:

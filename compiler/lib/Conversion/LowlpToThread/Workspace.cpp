@@ -19,6 +19,8 @@
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
+#include "llvm/Support/Path.h"
+
 using namespace mlir;
 using namespace lowlp;
 
@@ -40,11 +42,14 @@ WorkspacePlan lowlp::planWorkspace(Operation *root) {
   return plan;
 }
 
-/// "lowlp.alloc_global at k.py:12:8"
+/// "lowlp.alloc_global at k.py:12:8". The file's name without its folder: saved
+/// kernels are the same wherever their source lies, and do not tell where.
 static std::string describe(AllocGlobalOp alloc) {
   std::string text = alloc->getName().getStringRef().str();
   if (FileLineColRange place = findSourcePlace(alloc.getLoc()))
-    text += " at " + place.getFilename().str() + ":" +
+    text += " at " +
+            llvm::sys::path::filename(place.getFilename().getValue()).str() +
+            ":" +
             std::to_string(place.getStartLine()) + ":" +
             std::to_string(place.getStartColumn());
   return text;

@@ -8,15 +8,15 @@ import warnings
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lowlp.errors import PaddingWarning
-from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.packing import packed_shape, placement_name
 from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 
-from .spec import TABLE_EXPONENT, LinearSpec, check_weight
+from .operand_list import operands_of_weights
+from .spec import LinearSpec, check_weight
 
 NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
     **SCALE_DTYPES,
@@ -24,13 +24,8 @@ NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
 }
 """The types of activations, results, scales, zero points and offsets."""
 
-ALIGN_BYTES: Final = 16
-"""Of weights always; of x and its rows where wide loads are to read them."""
 # From this part of the bytes on, padding gets a warning.
 _NOTABLE_PADDING: Final = 1 / 8
-# So that f32 holds the inverse of the power of two.
-_LEAST_POWER: Final = -127
-_MOST_POWER: Final = 149
 
 
 def spec_for(
@@ -68,60 +63,21 @@ def spec_for(
 
 def form_of_operands(spec: LinearSpec) -> str:
     """Operands of weights in one form are alike: by the activation type, and whether gate and up are packed apart."""
-    return spec.activation + (" apart" if spec.products * spec.packed_rows_of_product > spec.n else "")
+    return spec.activation + (" apart" if spec.is_packed_apart else "")
 
 
-def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> tuple[AnyArray | float, ...]:
-    """Packed weights, scales, zeros or offsets, the table and its inverse factor, scale2: what a kernel takes between x
-    and the bias, without what these weights do not have. The packed weights are those that `qw` holds where it is of
-    the family of the activations.
-
-    With gate and up whose rows are no whole units, the packed weights are those of gate, and after them those of up.
-    """
+def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> dict[str, Any]:
+    """What kernels take of the weights, by name, as `operand_list` lists it: arrays and numbers. The packed
+    weights are those that `qw` holds where it is of the family of the activations."""
     spec = spec_for(qw, activation, activation, epilogue=epilogue)
     _warn_of_padding(spec)
-    is_apart = spec.products * spec.packed_rows_of_product > spec.n
-    packed = qw.packed_apart(activation, spec.products) if is_apart else qw.packed_for(activation)
-    parts: list[AnyArray | float] = [np.ascontiguousarray(packed), _per_row(qw, qw.scales)]
-    corrector = qw.zeros if qw.zeros is not None else qw.offsets
-    if corrector is not None:
-        parts.append(_per_row(qw, corrector))
-    if qw.lut is not None:
-        parts.extend(table_entries(qw.lut, activation))
-    if qw.scale2 is not None:
-        parts.append(float(qw.scale2))
-    return tuple(parts)
-
-
-def table_entries(lut: AnyArray, activation: str) -> tuple[AnyArray, float]:
-    """The entries of tables times a power of two, in the activation type, and the inverse of that power.
-
-    The power brings the largest entry, of all tables, to the top of f16's range, to at least 2^15; or in bf16 between
-    1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power
-    makes all of them exact (in bf16: and they span less than 2^126). None overflows, and those that become subnormal
-    are 2^-29 of the largest or less.
-
-    Where scales go on weights, kernels take entries of at most 1 (`parts.decoder`): of f16 entries times 2^-16.
-    What entries far below the largest lose by that is less than 2^-24 of the largest.
-    """
-    largest = float(np.abs(lut.astype(np.float64)).max())
-    exponent = TABLE_EXPONENT[activation] - int(np.frexp(largest)[1]) if largest else 0
-    factor = 2.0 ** min(max(exponent, _LEAST_POWER), _MOST_POWER)
-    entries = _rounded(lut, factor, activation)
-    if not np.isfinite(entries.astype(np.float64)).all():
-        # By rounding up; half of it is a power of two then.
-        factor /= 2
-        entries = _rounded(lut, factor, activation)
-    # The largest numbers of float32 may not become infinite by rounding up.
-    too_large = np.abs(entries.astype(np.float64)) > float(np.finfo(np.float32).max) * factor
-    entries = np.where(too_large, np.nextafter(entries, entries.dtype.type(0)), entries)
-    return np.ascontiguousarray(entries), 1.0 / factor
-
-
-def _rounded(lut: AnyArray, factor: float, activation: str) -> AnyArray:
-    # float64 -> bfloat16 would round twice in ml_dtypes; float32 has all 24 bits of an entry.
-    with np.errstate(over="ignore"):
-        return (lut.astype(np.float64) * factor).astype(np.float32).astype(NUMPY_TYPES[activation])
+    packed = qw.packed_apart(activation, spec.products) if spec.is_packed_apart else qw.packed_for(activation)
+    stored = {name: getattr(qw, name) for name in ("scales", "zeros", "offsets", "lut", "scale2")}
+    made: dict[str, Any] = arrays_of_operands(operands_of_weights(spec), {"packed": packed, **stored})
+    if spec.table and activation == "bf16":
+        # Bits, as they come without `ml_dtypes`.
+        made["table"] = made["table"].view(NUMPY_TYPES["bf16"])
+    return made
 
 
 def padding_bytes(spec: LinearSpec) -> tuple[int, int]:
@@ -143,11 +99,3 @@ def _warn_of_padding(spec: LinearSpec) -> None:
             PaddingWarning,
             stacklevel=2,
         )
-
-
-def _per_row(qw: QuantizedTensor, part: AnyArray) -> AnyArray:
-    """Scales, zeros or offsets as kernels read them, [K / group_size, N]: one of the whole tensor is repeated."""
-    n, k = qw.shape
-    spread: NDArray[Any] = np.ascontiguousarray(np.broadcast_to(part, (n, k // qw.group_size)).T)
-    # Launches know floats of 8 bits as bytes.
-    return spread.view(np.uint8) if spread.itemsize == 1 else spread

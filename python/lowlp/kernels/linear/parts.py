@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,26 +21,6 @@ STEP_K = 16
 A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
 X_FRAGMENT = layout("local(1, 2).spatial(8, 4).local(1, 2)")
 SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
-
-
-def parameters_of(spec: LinearSpec) -> dict[str, ll.Parameter]:
-    """The parameters that all kernels for `spec` begin with, by name, as `linear_kernel` says."""
-    constant = functools.partial(ll.pointer, constant=spec.dependent_launch)
-    stride = ll.integer(64, divisible_by=8 if spec.aligned else 1)
-    return {
-        "x": ll.pointer(spec.activation, align=16 if spec.aligned else None),
-        "weights": constant("uint32", align=16),
-        "scales": constant(_memory_type(spec.scale), align=16),
-        **({"correctors": constant(_memory_type(spec.corrector), align=16)} if spec.corrector else {}),
-        **({"table": constant(spec.activation), "table_unscale": ll.f32} if spec.table else {}),
-        **({"scale2": ll.f32} if spec.scale2 else {}),
-        **({"bias": ll.pointer(spec.bias)} if spec.bias else {}),
-        **({"residual": ll.pointer(spec.residual, align=16 if spec.aligned else None)} if spec.residual else {}),
-        "y": ll.pointer(spec.out),
-        "m": ll.i32,
-        "x_stride": stride,
-        **({"residual_stride": stride} if spec.residual else {}),
-    }
 
 
 def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
@@ -154,11 +133,6 @@ def finished(
             added_tile = ll.convert_layout(ll.transpose(rows_of_y), layout_of_sums)
         result = result + ll.cast(added_tile, "f32")
     return ll.cast(result, spec.out)
-
-
-def _memory_type(kind: str) -> str:
-    """The type of the elements in memory of scales, zero points and the like."""
-    return {"e8m0": "uint8", "e4m3": "f8e4m3"}.get(kind, kind)
 
 
 def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:

@@ -31,6 +31,7 @@ from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp.weights.packing import padded_group
 
+from .operand_list import parameters_of
 from .parts import (
     A_FRAGMENT,
     STEP_K,
@@ -43,7 +44,6 @@ from .parts import (
     finished,
     needs_sum_of_x,
     packed_view,
-    parameters_of,
     view_of_result,
 )
 from .schedule import Schedule
@@ -154,7 +154,7 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
-        parameters=parameters_of(spec),
+        parameters=parameters_of(spec, schedule),
         grid=lambda m: (ll.ceildiv(m, columns) * blocks_of_rows,),
         num_threads=32 * warps,
         # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.

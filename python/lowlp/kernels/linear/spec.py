@@ -14,9 +14,6 @@ from lowlp.weights.packing import find_placement
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
-TABLE_EXPONENT: Final = {"f16": 16, "bf16": 0}
-"""Entries of tables come times a power of two, and are at most two to this power: near the top of f16's range, where
-least is lost; bf16's range is that of f32."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,11 @@ class LinearSpec:
         """Rows of the packed weights of a product: whole units where there are two."""
         rows, unit = self.columns_of_y, self.rows_of_unit
         return rows if self.products == 1 else -(-rows // unit) * unit
+
+    @property
+    def is_packed_apart(self) -> bool:
+        """Whether gate and up are packed each by itself, since their rows are no whole units."""
+        return self.packed_rows_of_product * self.products > self.n
 
     @property
     def bits(self) -> int:

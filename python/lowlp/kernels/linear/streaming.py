@@ -20,6 +20,7 @@ from lowlp import language as ll
 from lowlp.kernels.stream_k import by_parts, end_tile, share_of
 from lowlp.layouts.register_layout import column_spatial, layout, local, reduce, spatial
 
+from .operand_list import parameters_of
 from .parts import (
     A_FRAGMENT,
     STEP_K,
@@ -32,7 +33,6 @@ from .parts import (
     decoder,
     finished,
     needs_sum_of_x,
-    parameters_of,
     streamed_views,
     view_of_result,
 )
@@ -221,7 +221,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
-        parameters={**parameters_of(spec), "blocks": ll.i32},
+        parameters=parameters_of(spec, schedule),
         grid=lambda blocks: (blocks,),
         num_threads=threads,
         # Rows of x alone and in a batch, for which columns differ, have the same result.

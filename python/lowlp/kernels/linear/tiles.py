@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from lowlp.errors import LowlpValueError
-from lowlp.kernels.stream_k import FEW_IDLE
+from lowlp_runtime.tiles import Tiles, blocks_that_share
 
 from .schedule import Schedule
 from .spec import LinearSpec
 
-_MOST_STAGES: Final = (1 << 31) - 1
+
+def tiling(spec: LinearSpec, schedule: Schedule) -> Tiles:
+    """The tiles of y for a schedule with stages, and how blocks take them."""
+    return Tiles(
+        columns=schedule.columns_of_block,
+        rows_of_tiles=-(-spec.n // schedule.rows),
+        stages=-(-spec.k // schedule.stage_k),
+        blocks_per_sm=schedule.blocks_per_sm,
+        cluster=schedule.cluster,
+        has_tile_each=schedule.has_tile_each,
+    )
 
 
 def tiles_of(spec: LinearSpec, schedule: Schedule, m: int) -> int:
@@ -19,25 +26,8 @@ def tiles_of(spec: LinearSpec, schedule: Schedule, m: int) -> int:
 
 
 def blocks_for(spec: LinearSpec, schedule: Schedule, m: int, multiprocessors: int) -> int:
-    """How many blocks share the work: as many as are resident; or one for each tile, where these come close, so that
-    none is shared; or a few less, by which tiles are cut into equal parts, so that no block has parts of two. Where
-    tiles are not shared, or there are clusters: exactly one block, or cluster, for each tile. Raises `LowlpValueError`
-    where kernels, which count stages in 31 bits, cannot count them all."""
-    tiles = tiles_of(spec, schedule, m)
+    """How many blocks share the work, as `tiling(spec, schedule).blocks` says."""
+    # The search for a schedule asks this of each that fits.
+    tiles, resident = tiles_of(spec, schedule, m), multiprocessors * schedule.blocks_per_sm
     stages = tiles * -(-spec.k // schedule.stage_k)
-    if max(stages, tiles * schedule.cluster) > _MOST_STAGES:
-        raise LowlpValueError(
-            f"x: {m} rows are too many for weights of {spec.n} x {spec.k}, {stages} stages of at most {_MOST_STAGES}; "
-            "multiply them in parts"
-        )
-    if schedule.has_tile_each:
-        return tiles
-    resident = multiprocessors * schedule.blocks_per_sm
-    # Where shares begin is a product of both.
-    most = max(1, _MOST_STAGES // max(1, stages))
-    if 3 * resident <= 4 * tiles <= 4 * min(resident, most):
-        return tiles
-    even = resident // max(1, tiles) * tiles
-    if FEW_IDLE * (resident - even) <= resident:
-        resident = even
-    return min(stages, resident, most)
+    return blocks_that_share(m, tiles, stages, resident, schedule.cluster, schedule.has_tile_each)

@@ -35,7 +35,9 @@ from lowlp.kernels.stream_k import by_parts, end_tile, grid_of, share_in_waves, 
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.codec import prescale_of
 from lowlp.numeric.dtypes import dtype
+from lowlp_runtime.operand_arrays import TABLE_EXPONENT
 
+from .operand_list import parameters_of
 from .parts import (
     A_FRAGMENT,
     STEP_K,
@@ -46,12 +48,11 @@ from .parts import (
     can_leave_parts,
     decoder,
     finished,
-    parameters_of,
     prescale_of_codes,
     streamed_views,
 )
 from .schedule import Schedule
-from .spec import TABLE_EXPONENT, LinearSpec
+from .spec import LinearSpec
 
 _STEPS = UNIT_K // STEP_K
 _TILE_ROWS = 16
@@ -295,12 +296,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
-        parameters={
-            **parameters_of(spec),
-            # For stores of 16 bytes.
-            "y": ll.pointer(spec.out, align=16),
-            "blocks": ll.i32,
-        },
+        parameters=parameters_of(spec, schedule),
         grid=lambda blocks: (blocks * schedule.cluster,),
         num_threads=threads,
         table_form=schedule.table_form,

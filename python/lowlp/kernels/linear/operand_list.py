@@ -1,0 +1,102 @@
+"""The operands of `linear`'s kernels: one ordered list, made of codec and epilogue.
+
+The DSL's parameters, what is uploaded of weights, launches on a GPU and on the CPU target, tuning, the bench and saved
+kernels read it. A new operand is a line here, and a role in `lowlp_runtime.operands`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lowlp import language as ll
+from lowlp.weights.packing import packed_shape, placement_name
+from lowlp_runtime.operands import ROWS, Operand
+from lowlp_runtime.product import Product
+
+from .schedule import Schedule
+from .spec import LinearSpec
+from .tiles import tiling
+
+WIDE_BYTES = 16
+"""Alignment of weights, and of all that wide loads and stores are to reach."""
+# Elements that memory holds under another name.
+_MEMORY_TYPES = {"e8m0": "uint8", "e4m3": "f8e4m3"}
+_NUMBERS = {"f32": ll.f32, "i32": ll.i32}
+
+
+def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | None = None) -> Product:
+    """What the kernel for `spec`, whose work is divided as `schedule` says, multiplies.
+
+    rows  the least and the largest number of rows of x that it is meant for; None: any
+    """
+    return Product(
+        n=spec.n,
+        k=spec.k,
+        code=spec.weight,
+        group_size=spec.group_size,
+        family=spec.activation,
+        operands=tuple(_operands(spec, bool(schedule.stages))),
+        rows=rows,
+        epilogue=spec.epilogue,
+        tiles=tiling(spec, schedule) if schedule.stages else None,
+    )
+
+
+def operands_of_weights(spec: LinearSpec) -> tuple[Operand, ...]:
+    """What kernels for `spec` take of the weights; no schedule changes it."""
+    return tuple(operand for operand in _operands(spec, False) if operand.source == "weights")
+
+
+def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
+    columns, per_group = spec.columns_of_y, (spec.groups, spec.n)
+    rows = spec.products * spec.packed_rows_of_product
+    words = packed_shape(rows, spec.k, spec.group_size, placement_name(spec.weight, spec.activation))
+    yield Operand("x", "x", spec.activation, (ROWS, spec.k))
+    yield Operand("weights", "packed", "uint32", words, "apart" if spec.is_packed_apart else "")
+    yield Operand("scales", "scales", spec.scale, per_group, "by_group")
+    if spec.corrector:
+        yield Operand("correctors", "zeros" if spec.zeros else "offsets", spec.corrector, per_group, "by_group")
+    if spec.table:
+        tables = {"tensor": (), "channel": (spec.n,), "group": (spec.n, spec.groups)}[spec.table]
+        yield Operand("table", "lut", spec.activation, (*tables, 1 << spec.bits), "filled")
+        yield Operand("table_unscale", "lut_unscale", "f32", transform="unfill")
+    if spec.scale2:
+        yield Operand("scale2", "scale2", "f32")
+    if spec.bias:
+        yield Operand("bias", "bias", spec.bias, (spec.n,))
+    if spec.residual:
+        yield Operand("residual", "residual", spec.residual, (ROWS, columns))
+    yield Operand("y", "y", spec.out, (ROWS, columns))
+    yield Operand("m", "m", "i32")
+    yield Operand("x_stride", "x_stride", "i64")
+    if spec.residual:
+        yield Operand("residual_stride", "residual_stride", "i64")
+    if has_stages:
+        yield Operand("blocks", "blocks", "i32")
+
+
+def parameters_of(spec: LinearSpec, schedule: Schedule) -> dict[str, ll.Parameter]:
+    """The parameters of the kernel for `spec`, by name: its operands, with what may be promised of each."""
+    return {operand.name: _parameter(operand, spec, schedule) for operand in _operands(spec, bool(schedule.stages))}
+
+
+def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Parameter:
+    if operand.element == "i64":
+        return ll.integer(64, divisible_by=8 if spec.aligned else 1)
+    if not operand.is_array:
+        return _NUMBERS[operand.element]
+    # Results of warpgroups are stored 16 bytes at a time.
+    is_wide = {
+        "x": spec.aligned,
+        "residual": spec.aligned,
+        "packed": True,
+        "scales": True,
+        "zeros": True,
+        "offsets": True,
+        "y": schedule.stages > 0 and schedule.warpgroups > 0,
+    }
+    return ll.pointer(
+        _MEMORY_TYPES.get(operand.element, operand.element),
+        align=WIDE_BYTES if is_wide.get(operand.role, False) else None,
+        constant=operand.source == "weights" and spec.dependent_launch,
+    )

@@ -1,0 +1,123 @@
+"""Operands made of the arrays that quantised weights are stored as, in numpy: no compiler is needed.
+
+>>> arguments = host_operands(product.operands, arrays)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from lowlp_runtime.errors import LowlpValueError
+from lowlp_runtime.operands import Operand
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+STORED_AS: Final = {
+    "packed": "packed",
+    "scales": "scales",
+    "zeros": "zeros",
+    "offsets": "offsets",
+    "lut": "lut",
+    "lut_unscale": "lut",
+    "scale2": "scale2",
+}
+"""Role -> the stored array that the operand is made of."""
+
+TABLE_EXPONENT: Final = {"f16": 16, "bf16": 0}
+"""Entries of tables come times a power of two, and are at most two to this power: near the top of f16's range, where
+least is lost; bf16's range is that of f32."""
+
+# So that f32 holds the inverse of the power of two.
+_LEAST_POWER: Final = -127
+_MOST_POWER: Final = 149
+# The bits of infinity.
+_INFINITY: Final = {"f16": 0x7C00, "bf16": 0x7F80}
+_F32_MAX: Final = (2.0 - 2.0**-23) * 2.0**127
+
+
+def host_operands(operands: Sequence[Operand], stored: Mapping[str, Any]) -> dict[str, NDArray[Any] | float]:
+    """The operands whose source is 'weights', by name, as the kernel reads them: arrays and numbers.
+
+    operands  of a kernel
+    stored    numpy arrays by name, those of `STORED_AS`; scales, zeros and offsets [N, K / group] or [1, 1]
+
+    Elements of one byte come as uint8, and entries of tables in bf16 as their bits, uint16.
+    Raises `LowlpValueError` where an array is lacking, or no transform leads to the shape.
+    """
+    # Entries and the inverse of their factor are made of the same tables, in the type of the entries.
+    entries = next((operand.element for operand in operands if operand.role == "lut"), "")
+    return {operand.name: _made(operand, stored, entries) for operand in operands if operand.source == "weights"}
+
+
+def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[Any] | float:
+    import numpy as np
+
+    name = STORED_AS[operand.role]
+    if stored.get(name) is None:
+        raise LowlpValueError(f"qw: has no {name}, which the kernel takes as its operand {operand.name!r}")
+    array = np.asarray(stored[name])
+    if operand.transform == "unfill":
+        return filled(array, entries)[1]
+    if not operand.is_array:
+        return float(array.reshape(())[()])
+    if operand.transform == "filled":
+        array = filled(array, entries)[0]
+    elif operand.transform == "by_group":
+        groups, rows = operand.shape
+        if array.shape not in ((rows, groups), (1, 1)):
+            raise LowlpValueError(f"qw: {name} must have shape [{rows}, {groups}] or [1, 1], got {list(array.shape)}")
+        array = np.broadcast_to(array, (int(rows), int(groups))).T
+    if array.shape != operand.shape:
+        raise LowlpValueError(f"qw: {name} must have shape {list(operand.shape)}, got {list(array.shape)}")
+    array = np.ascontiguousarray(array)
+    # Launches know floats of 8 bits as bytes.
+    return array.view(np.uint8) if array.itemsize == 1 else array
+
+
+def filled(entries: NDArray[Any], element: str) -> tuple[NDArray[Any], float]:
+    """The entries of tables times a power of two, in the type `element`, 'f16' or 'bf16' (as bits, uint16), and the
+    inverse of that power.
+
+    The power brings the largest entry, of all tables, to the top of f16's range, to at least 2^15; or in bf16 between
+    1/2 and 1 (to 2, where it is 2^127 and more). Entries are rounded to nearest even, so they are exact where any power
+    makes all of them exact (in bf16: and they span less than 2^126). None overflows, and those that become subnormal
+    are 2^-29 of the largest or less.
+
+    Where scales go on weights, kernels take entries of at most 1: of f16 entries times 2^-16. What entries far below
+    the largest lose by that is less than 2^-24 of the largest.
+    """
+    import numpy as np
+
+    largest = float(np.abs(entries.astype(np.float64)).max())
+    exponent = TABLE_EXPONENT[element] - int(np.frexp(largest)[1]) if largest else 0
+    factor = 2.0 ** min(max(exponent, _LEAST_POWER), _MOST_POWER)
+    bits = _rounded_bits(entries, factor, element)
+    if (bits & 0x7FFF).max() >= _INFINITY[element]:
+        # By rounding up; half of it is a power of two then.
+        factor /= 2
+        bits = _rounded_bits(entries, factor, element)
+    # The largest numbers of float32 may not become infinite by rounding up: one step towards zero.
+    bits -= (np.abs(_values(bits, element)) > _F32_MAX * factor).astype(np.uint16)
+    return (bits.view(np.float16) if element == "f16" else bits), 1.0 / factor
+
+
+def _rounded_bits(entries: NDArray[Any], factor: float, element: str) -> NDArray[Any]:
+    import numpy as np
+
+    # By way of float32, which has all 24 bits of an entry.
+    with np.errstate(over="ignore"):
+        scaled = (entries.astype(np.float64) * factor).astype(np.float32)
+        if element == "f16":
+            return scaled.astype(np.float16).view(np.uint16)
+    bits = scaled.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def _values(bits: NDArray[Any], element: str) -> NDArray[Any]:
+    import numpy as np
+
+    if element == "f16":
+        return bits.view(np.float16).astype(np.float64)
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)

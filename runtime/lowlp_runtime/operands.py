@@ -1,0 +1,114 @@
+"""The operands of a product's kernel: one ordered list, which the compiler makes and a saved kernel carries.
+
+    y = epilogue(x @ w^T + bias) + residual
+
+An operand is one parameter of the kernel; its role says what it is, and so where a launch takes it from:
+
+    call     x, bias, residual: arguments of the call
+    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2: made of the arrays that quantised weights are
+             stored as, by the operand's transform (`lowlp_runtime.operand_arrays`)
+    result   y
+    launch   m, x_stride, residual_stride, blocks: numbers that follow from the shapes of a call
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+SOURCES: Final = {
+    "x": "call",
+    "packed": "weights",
+    "scales": "weights",
+    "zeros": "weights",
+    "offsets": "weights",
+    "lut": "weights",
+    "lut_unscale": "weights",
+    "scale2": "weights",
+    "bias": "call",
+    "residual": "call",
+    "y": "result",
+    "m": "launch",
+    "x_stride": "launch",
+    "residual_stride": "launch",
+    "blocks": "launch",
+}
+"""Role -> where a launch takes the operand from."""
+
+ROWS: Final = "m"
+"""Stands in shapes for the number of rows of x."""
+
+TRANSFORMS: Final = {
+    "": tuple(SOURCES),
+    "by_group": ("scales", "zeros", "offsets"),
+    "apart": ("packed",),
+    "filled": ("lut",),
+    "unfill": ("lut_unscale",),
+}
+"""What makes an operand of a stored array -> the roles that may have it.
+
+    ''        as it is stored
+    by_group  [N, K / group] as [K / group, N]; what a whole tensor has is repeated
+    apart     the words of gate and up, whose rows are no whole units, packed each by itself, one after the other
+    filled    entries times the power of two that brings the largest to the top of the element's range, rounded
+    unfill    the inverse of that power, a number
+"""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ELEMENT = re.compile(r"[a-z][a-z0-9]*")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand of a kernel.
+
+    name       of the parameter
+    role       what it is, one of `SOURCES`
+    element    type of the elements as they are stored ('f16', 'e8m0', 'uint8', 'uint32'), or of the number ('i32')
+    shape      extents of the array that the kernel reads or writes, with 'm' for the rows of x; () for a number
+    transform  what makes it of a stored array, one of `TRANSFORMS`
+
+    Raises `LowlpTypeError` and `LowlpValueError` for anything else.
+    """
+
+    name: str
+    role: str
+    element: str
+    shape: tuple[int | str, ...] = ()
+    transform: str = ""
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(text, str) for text in (self.name, self.role, self.element, self.transform)):
+            raise LowlpTypeError(f"operand: name, role, element and transform must be text, got {self!r:.200}")
+        if not _NAME.fullmatch(self.name) or not _ELEMENT.fullmatch(self.element):
+            raise LowlpValueError(f"operand {self.name!r}: expected identifiers as name and element, got {self!r:.200}")
+        if self.role not in SOURCES:
+            raise LowlpValueError(f"operand {self.name!r}: role must be one of {', '.join(SOURCES)}, got {self.role!r}")
+        if self.role not in TRANSFORMS.get(self.transform, ()):
+            allowed = ", ".join(repr(name) for name, roles in TRANSFORMS.items() if self.role in roles)
+            raise LowlpValueError(
+                f"operand {self.name!r}: transform of {self.role} must be one of {allowed}, got {self.transform!r}"
+            )
+        if not isinstance(self.shape, list | tuple):
+            raise LowlpTypeError(f"operand {self.name!r}: shape must be a list, got {self.shape!r:.80}")
+        for extent in self.shape:
+            if extent != ROWS and (not isinstance(extent, int) or isinstance(extent, bool) or extent < 1):
+                raise LowlpValueError(
+                    f"operand {self.name!r}: an extent must be {ROWS!r} or a positive int, got {extent!r:.40}"
+                )
+        object.__setattr__(self, "shape", tuple(self.shape))
+
+    @property
+    def source(self) -> str:
+        """Where a launch takes it from: 'call', 'weights', 'result' or 'launch'."""
+        return SOURCES[self.role]
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array, not a number."""
+        return bool(self.shape)
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON, the inverse of `Operand(**data)`."""
+        return {**vars(self), "shape": list(self.shape)}

@@ -1,7 +1,8 @@
 //===- CompilerModule.cpp - the module _compiler --------------------------===//
 //
 // Kernels that run on the CPU, over lowlp's C API. No Python object is touched
-// while a kernel compiles or runs, so other Python threads go on.
+// while a kernel compiles or runs, so other Python threads go on; but the
+// thread that launched looks for signals now and then.
 //
 //===----------------------------------------------------------------------===//
 #include "lowlp-c/Lowlp.h"
@@ -84,6 +85,13 @@ nb::dict toDict(const LowlpLaunchCounters &counters) {
   dict["atomics"] = counters.atomics;
   dict["blocks"] = counters.blocks;
   return dict;
+}
+
+/// Whether a signal's handler has raised an exception, such as
+/// KeyboardInterrupt, which is then this thread's current one.
+int32_t raisedBySignal(void *) {
+  nb::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
 }
 
 /// Appends the counts of one op to a list of them.
@@ -203,6 +211,7 @@ public:
     launch.seed = seed;
     launch.workers = workers;
     launch.checks = checks;
+    launch.shouldStop = raisedBySignal;
     std::vector<std::pair<std::string, LowlpSiteTraffic>> sites;
     if (countsSites)
       launch.onSite = appendSite;
@@ -216,6 +225,8 @@ public:
                               mlirStringRefCreate(name.data(), name.size()),
                               &launch, &counters, append, &error);
     }
+    if (PyErr_Occurred())
+      throw nb::python_error();
     if (!ok)
       throw std::runtime_error(error);
     nb::dict dict = toDict(counters);
@@ -281,5 +292,6 @@ NB_MODULE(_compiler, m) {
            "`sites` the "
            "counts of each op are the item 'sites'. Raises "
            "RuntimeError with the op and its place "
-           "if the kernel does what it must not.");
+           "if the kernel does what it must not, and what a signal's handler "
+           "raises meanwhile.");
 }

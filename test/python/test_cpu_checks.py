@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -173,3 +174,29 @@ def test_counts_by_op_show_coalescing(layout: Any, sectors: int) -> None:
         assert (site["bytes"], site["requests"], site["extra_passes"]) == (4096, 32, 0)
         assert site["sectors"] == 32 * sectors
     assert "sites" not in make_copy(layout, layout)(y, z)
+
+
+def turning(synchronizes: bool) -> CpuKernel:
+    def body(y: ll.Pointer) -> None:
+        shared = ll.alloc_shared("f32", [2, 32])
+        ll.store_shared(ll.full(1.0, "f32", layout=lowlp.spatial(2, 32)), shared, offsets=[0, 0])
+        if synchronizes:
+            ll.synchronize()
+        tile = ll.load_shared(shared, offsets=[0, 0], layout=lowlp.column_spatial(2, 32))
+        ll.store_global(tile, ll.view_global(y, shape=[2, 32]), offsets=[0, 0])
+
+    parameters = {"y": ll.pointer("f32")}
+    return compile_cpu(ll.make_kernel(body, name="turn", parameters=parameters, grid=(1,), num_threads=64))
+
+
+def test_a_missing_barrier_is_named_where_the_read_comes_first() -> None:
+    y = np.zeros((2, 32), np.float32)
+    turning(synchronizes=True)(y)
+    kernel = turning(synchronizes=False)
+    text = (
+        r"load_shared at .*: uninitialised read: .* nothing has written yet; missing barrier: thread \(.*\) at "
+        r"lowlp\.store_shared at .* writes them without a barrier between the two; block"
+    )
+    for seed, checks in itertools.product(SEEDS, (True, "uninitialised")):
+        with pytest.raises(CpuTargetError, match=text):
+            kernel(y, seed=seed, checks=checks)

@@ -75,7 +75,8 @@ lowlpCpuProgramCreate(MlirOperation module, int32_t optLevel,
 
 MLIR_CAPI_EXPORTED void lowlpCpuProgramDestroy(LowlpCpuProgram program);
 
-/// Runs `kernel` as `launch` says, whose field `kernel` is not read. Returns
+/// Runs `kernel` as `launch` says, whose fields `kernel` and `stackBytes` are
+/// not read. Returns
 /// false after passing to `onError` what went wrong: a violation with its op
 /// and place, or the name of a kernel that does not exist. Fills `counters` in
 /// either case unless it is null. May be called from several threads at once.

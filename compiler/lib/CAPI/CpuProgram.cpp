@@ -33,6 +33,8 @@ static cpu::LaunchConfig toConfig(const LowlpLaunchConfig &launch) {
   config.workers = launch.workers;
   config.checks = launch.checks;
   config.countsSites = launch.onSite != nullptr;
+  config.shouldStop = launch.shouldStop;
+  config.shouldStopData = launch.shouldStopData;
   return config;
 }
 

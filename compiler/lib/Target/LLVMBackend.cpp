@@ -14,15 +14,18 @@ using namespace llvm;
 
 void lowlp::LLVMErrors::listenTo(LLVMContext &context) {
   context.setDiagnosticHandlerCallBack(
-      [](const DiagnosticInfo *diagnostic, void *text) {
+      [](const DiagnosticInfo *diagnostic, void *listener) {
+        auto &errors = *static_cast<LLVMErrors *>(listener);
+        if (auto *frame = dyn_cast<DiagnosticInfoStackSize>(diagnostic))
+          errors.frameBytes += frame->getStackSize();
         if (diagnostic->getSeverity() != DS_Error)
           return;
-        raw_string_ostream stream(*static_cast<std::string *>(text));
+        raw_string_ostream stream(errors.text);
         stream << (stream.str().empty() ? "" : "; ");
         DiagnosticPrinterRawOStream printer(stream);
         diagnostic->print(printer);
       },
-      &text);
+      this);
 }
 
 Error lowlp::LLVMErrors::take() {
@@ -55,7 +58,8 @@ static OptimizationLevel getLevel(unsigned optLevel) {
 }
 
 void lowlp::optimize(Module &module, TargetMachine &machine,
-                     unsigned optLevel) {
+                     unsigned optLevel,
+                     function_ref<void(ModulePassManager &)> addFirst) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
   LoopAnalysisManager loops;
@@ -74,8 +78,10 @@ void lowlp::optimize(Module &module, TargetMachine &machine,
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   OptimizationLevel level = getLevel(optLevel);
-  ModulePassManager passes = optLevel == 0
-                                 ? builder.buildO0DefaultPipeline(level)
-                                 : builder.buildPerModuleDefaultPipeline(level);
+  ModulePassManager passes;
+  if (addFirst)
+    addFirst(passes);
+  passes.addPass(optLevel == 0 ? builder.buildO0DefaultPipeline(level)
+                               : builder.buildPerModuleDefaultPipeline(level));
   passes.run(module, modules);
 }

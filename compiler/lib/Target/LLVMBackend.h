@@ -3,6 +3,8 @@
 #define LOWLP_LIB_TARGET_LLVMBACKEND_H
 
 #include "mlir/Support/LLVM.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/IR/PassManager.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>
@@ -16,8 +18,8 @@ class TargetMachine;
 
 namespace lowlp {
 
-/// The errors that LLVM reports in a context, such as an attribute that it
-/// cannot read. Without a listener they end the process.
+/// What LLVM reports in a context: errors, such as an attribute that it cannot
+/// read, which end the process where nobody listens; and how large frames are.
 class LLVMErrors {
 public:
   /// Hears what `context` reports from now on. Both stay where they are for as
@@ -27,8 +29,13 @@ public:
   /// What was heard since the last call; success if that is nothing.
   llvm::Error take();
 
+  /// The sum of the frames of all functions compiled so far that have the
+  /// attribute "warn-stack-size" of 0.
+  uint64_t getFrameBytes() const { return frameBytes; }
+
 private:
   std::string text;
+  uint64_t frameBytes = 0;
 };
 
 /// The LLVM IR of `op`, a module whose contents are of the machine level.
@@ -37,9 +44,11 @@ translateToLLVMIR(mlir::Operation *op, llvm::LLVMContext &context,
                   llvm::StringRef name);
 
 /// Runs LLVM's standard pipeline at `optLevel`, 0 to 3, on `module`, after
-/// giving it the triple and the data layout of `machine`.
-void optimize(llvm::Module &module, llvm::TargetMachine &machine,
-              unsigned optLevel);
+/// giving it the triple and the data layout of `machine`. `addFirst` adds
+/// passes to its beginning.
+void optimize(
+    llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel,
+    llvm::function_ref<void(llvm::ModulePassManager &)> addFirst = {});
 
 } // namespace lowlp
 

@@ -8,6 +8,9 @@
 //
 // All kernels are looked up on creation, so that running only reads.
 //
+// LLVM tells how large the frames of functions became, and a launch gives its
+// threads stacks on which all of them have room at once.
+//
 // A host without bf16 keeps a bf16 that lives from one basic block to the next
 // in a register of f32, and on the way back makes every NaN a quiet one. Tiles
 // are moved and viewed as bits, so those values go by way of the stack.
@@ -30,6 +33,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/Scalarizer.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 #include <mutex>
@@ -88,21 +92,68 @@ static bool isBFloat(const Value &value) {
   return value.getType()->getScalarType()->isBFloatTy();
 }
 
-/// Puts every bf16 that lives beyond its basic block on the stack.
-static void demoteBFloats(Function &function) {
+/// Puts every value that `isMeant` and that lives beyond its basic block on the
+/// stack.
+static void demote(Function &function,
+                   function_ref<bool(const Value &)> isMeant) {
   SmallVector<PHINode *> joins;
   for (Instruction &instruction : instructions(function))
-    if (auto *join = dyn_cast<PHINode>(&instruction); join && isBFloat(*join))
+    if (auto *join = dyn_cast<PHINode>(&instruction); join && isMeant(*join))
       joins.push_back(join);
   for (PHINode *join : joins)
     DemotePHIToStack(join);
   SmallVector<Instruction *> longLived;
   for (Instruction &instruction : instructions(function))
-    if (isBFloat(instruction) &&
+    if (isMeant(instruction) && !isa<AllocaInst>(instruction) &&
         instruction.isUsedOutsideOfBlock(instruction.getParent()))
       longLived.push_back(&instruction);
   for (Instruction *instruction : longLived)
     DemoteRegToStack(*instruction);
+}
+
+/// Whether so many values live beyond their basic blocks that to give each a
+/// register or a place would take LLVM time and memory that grow with the
+/// square of their number.
+static bool holdsTooMuch(const Function &function) {
+  constexpr int kMost = 1000;
+  int count = 0;
+  for (const Instruction &instruction : instructions(function))
+    if (isa<PHINode>(instruction) ||
+        instruction.isUsedOutsideOfBlock(instruction.getParent()))
+      if (++count > kMost)
+        return true;
+  return false;
+}
+
+/// Readies a function for the generation of code.
+static void prepare(Function &function) {
+  if (function.isDeclaration())
+    return;
+  function.addFnAttr("warn-stack-size", "0");
+  bool holdsMuch = holdsTooMuch(function);
+  demote(function,
+         [&](const Value &value) { return holdsMuch || isBFloat(value); });
+}
+
+/// The most elements of a vector in the module.
+static unsigned findWidestVector(const Module &module) {
+  unsigned most = 0;
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function))
+      if (auto *vector = dyn_cast<FixedVectorType>(instruction.getType()))
+        most = std::max(most, vector->getNumElements());
+  return most;
+}
+
+/// Has vectors split into scalars before all else, where that is quicker than
+/// to let LLVM split vectors beyond any register of the host, one by one. The
+/// time that both take grows with the square of the elements, but LLVM's begins
+/// at more than a minute for 256.
+static void splitVectors(const Module &module, ModulePassManager &passes) {
+  constexpr unsigned kLeast = 64, kMost = 512;
+  unsigned widest = findWidestVector(module);
+  if (widest >= kLeast && widest <= kMost)
+    passes.addPass(createModuleToFunctionPassAdaptor(ScalarizerPass()));
 }
 
 static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
@@ -114,9 +165,11 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
       translateToLLVMIR(op, *context, "lowlp-host");
   if (!module)
     return module.takeError();
-  optimize(**module, machine, optLevel);
+  optimize(**module, machine, optLevel, [&](ModulePassManager &passes) {
+    splitVectors(**module, passes);
+  });
   for (Function &function : **module)
-    demoteBFloats(function);
+    prepare(function);
   if (Error error = errors.take())
     return error;
   return jit.addIRModule(
@@ -171,5 +224,6 @@ Expected<cpu::LaunchReport> CpuProgram::run(StringRef kernel,
   if (found == code->kernels.end())
     return createStringError("there is no kernel '" + kernel + "'");
   config.kernel = found->second;
+  config.stackBytes = static_cast<int64_t>(code->errors.getFrameBytes());
   return cpu::launch(config);
 }

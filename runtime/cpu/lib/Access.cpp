@@ -26,6 +26,8 @@ int64_t lowlpCpuGridDim(LowlpThread *thread, int32_t dim) {
   return thread->block->config.grid[dim];
 }
 
+void lowlpCpuPoll(LowlpThread *thread) { thread->block->poll(); }
+
 void *lowlpCpuSharedMemory(LowlpThread *thread, int64_t byteOffset) {
   return thread->block->sharedMemory() + byteOffset;
 }

@@ -80,6 +80,7 @@ void Block::begin(int64_t blockIndex, int64_t newPosition) {
   number = uint32_t(blockIndex) + 1;
   epoch = time = epochTime = 0;
   failed = false;
+  unwritten.reset();
   ready.clear();
   pending.reset(shared.get(), config.sharedBytes);
   held.reset(shared.get(), config.sharedBytes);
@@ -121,6 +122,8 @@ BlockState Block::advance() {
     resume(thread);
     wakeArrived();
   }
+  if (!failed && unwritten)
+    giveUpOnWriter();
   if (!failed && !awaiting.empty())
     return BlockState::Parked;
   if (!failed && size_t(numExited) != threads.size())
@@ -151,11 +154,12 @@ bool Block::start(LowlpThread &thread) {
   thread.stackTop = stacks.take();
   if (!thread.stackTop) {
     failed = true;
-    error = "launch: no memory for the stack of a GPU thread";
+    error = "launch: no memory for the stack of a GPU thread, " +
+            std::to_string(stacks.bytesPerStack) + " bytes";
     return false;
   }
   thread.context =
-      make_fcontext(thread.stackTop, StackPool::bytesPerStack, runFiber);
+      make_fcontext(thread.stackTop, stacks.bytesPerStack, runFiber);
   return true;
 }
 
@@ -187,6 +191,13 @@ void Block::abandon() {
   jump_fcontext(scheduler, nullptr);
   // The scheduler resumes neither exited threads nor those of a failed block.
   std::abort();
+}
+
+void Block::abandonOvertaken() {
+  // The schedule has an error that comes before this one.
+  failed = true;
+  error = "overtaken";
+  abandon();
 }
 
 void Block::makeReady(LowlpThread &thread) {
@@ -229,6 +240,10 @@ void Block::finish(LowlpThread &thread) {
 
 void Block::setError(const LowlpThread &thread, const char *site,
                      const std::string &text) {
+  if (unwritten) {
+    giveUpOnWriter();
+    return;
+  }
   failed = true;
   error = std::string(site) + ": " + text + "; block " + toString(position) +
           ", thread " + toString(thread.position);

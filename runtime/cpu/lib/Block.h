@@ -47,6 +47,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace lowlp {
 namespace cpu {
@@ -184,6 +185,16 @@ struct LaunchState {
   Schedule &schedule;
 };
 
+/// A read of shared memory that nothing has written, while other threads run
+/// on to show whether one of them writes there without a barrier in between.
+struct UnwrittenRead {
+  const LowlpThread *reader;
+  const char *site;
+  std::string text;   ///< what is wrong, without a writer
+  int64_t begin, end; ///< byte offsets in shared memory
+  int64_t patience;   ///< accesses until the search is given up
+};
+
 /// How far a block has come.
 enum class BlockState : uint8_t { Finished, Failed, Parked };
 
@@ -224,6 +235,13 @@ public:
 
   /// Waits until other threads had a chance to run.
   void yield(LowlpThread &thread);
+
+  /// Leaves the thread's fiber for good if the launch goes on without the
+  /// block: one before it has failed, or the caller has stopped the launch.
+  void poll() {
+    if (!launch.schedule.matters(launchPosition))
+      abandonOvertaken();
+  }
 
   /// Brings `thread.arrival`, which the caller has filled in, to its meeting;
   /// returns when the meeting has taken place.
@@ -395,10 +413,21 @@ private:
   bool compareWithHistory(const LowlpThread &thread, const Access &access,
                           const Place &place, const char *site, Agent agent);
   bool visitShadow(const LowlpThread &thread, const Access &access,
-                   const Place &place, const char *site, bool usesValue);
+                   const Place &place, const char *site, bool usesValue,
+                   bool waitsForWriter);
   void setCollisionError(const LowlpThread &thread, const char *site,
                          const std::string &access, Agent agent,
                          const Collision &collision);
+  [[noreturn]] void abandonOvertaken();
+
+  // Reads of what nothing has written (UnwrittenReads.cpp).
+
+  void waitForWriter(const LowlpThread &reader, const char *site,
+                     const std::string &text, int64_t begin, int64_t end);
+  bool isWriterAwaited(const LowlpThread &thread, const Access &access,
+                       const Place &place, const char *site);
+  void giveUpOnWriter();
+
   bool knowsOf(uint32_t block) const;
   void setRaceError(const LowlpThread &thread, const char *site,
                     const std::string &access, const Finding &finding);
@@ -440,6 +469,7 @@ private:
   uint32_t time = 0;      ///< barriers it has passed and releases
   uint32_t epochTime = 0; ///< when the epoch began
   int64_t launchPosition = 0;
+  std::optional<UnwrittenRead> unwritten;
   bool failed = false;
   std::string error;
 };

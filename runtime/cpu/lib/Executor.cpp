@@ -1,7 +1,9 @@
 //===- Executor.cpp - Launches --------------------------------------------===//
 //
 // A launch is a schedule of blocks and the workers that run them, each on a
-// host thread. The calling thread is one of them.
+// host thread. The calling thread is one of them, or, where the launch may be
+// stopped, watches: asking whether to stop may run code of the host program,
+// which must not happen on the stack of a fiber.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +13,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -20,6 +24,11 @@ using namespace lowlp::cpu;
 namespace {
 
 constexpr int64_t maxThreadsPerBlock = 1024;
+
+// What no register file or local memory of a GPU thread comes near.
+constexpr int64_t maxStackBytes = int64_t(1) << 30;
+
+constexpr std::chrono::milliseconds askInterval(50);
 
 // A stack and its guard are two mappings; Linux allows 65530 per process.
 constexpr int64_t maxStacks = 16384;
@@ -53,6 +62,10 @@ public:
   /// Runs blocks until none is left or one has failed.
   void work();
 
+  /// Waits until `numStarted` workers are done, and stops them if the
+  /// configuration says so.
+  void watch(size_t numStarted);
+
   /// The outcome, after all workers are done.
   LaunchReport takeReport();
 
@@ -61,6 +74,8 @@ private:
   LaunchState state;
   std::atomic<int> numWorkers{0};
   std::mutex mutex;
+  std::condition_variable changed;
+  size_t numDone = 0; ///< workers; guarded by `mutex`
   std::map<std::string, SiteTraffic> sites; ///< guarded by `mutex`
   LaunchReport report; ///< guarded by `mutex` until the workers are done
 };
@@ -72,6 +87,20 @@ void Launch::work() {
   worker.run();
   std::lock_guard<std::mutex> lock(mutex);
   worker.addTo(report, sites);
+  ++numDone;
+  changed.notify_all();
+}
+
+void Launch::watch(size_t numStarted) {
+  std::unique_lock<std::mutex> lock(mutex);
+  auto allDone = [&] { return numDone == numStarted; };
+  while (!changed.wait_for(lock, askInterval, allDone)) {
+    lock.unlock();
+    const LaunchConfig &config = state.config;
+    if (config.shouldStop(config.shouldStopData))
+      schedule.fail(-1, "launch: stopped by the caller");
+    lock.lock();
+  }
 }
 
 LaunchReport Launch::takeReport() {
@@ -108,6 +137,10 @@ static std::string explainInvalid(const LaunchConfig &config) {
     return "launch: block " +
            toString({{config.block[0], config.block[1], config.block[2]}}) +
            " must have 1 to " + std::to_string(maxThreadsPerBlock) + " threads";
+  if (config.stackBytes < 0 || config.stackBytes > maxStackBytes)
+    return "launch: each thread of the kernel takes a stack of " +
+           std::to_string(config.stackBytes) + " bytes, but at most " +
+           std::to_string(maxStackBytes) + " are allowed";
   if (config.sharedBytes < 0)
     return "launch: shared memory of " + std::to_string(config.sharedBytes) +
            " bytes";
@@ -146,7 +179,7 @@ LaunchReport lowlp::cpu::launch(const LaunchConfig &config) {
   Launch launch(config, numBlocks, numThreads, numWorkers);
   std::vector<std::thread> workers;
   workers.reserve(size_t(numWorkers));
-  for (int64_t i = 1; i < numWorkers; ++i) {
+  for (int64_t i = config.shouldStop ? 0 : 1; i < numWorkers; ++i) {
     try {
       workers.emplace_back([&launch] { launch.work(); });
     } catch (const std::system_error &) {
@@ -154,8 +187,10 @@ LaunchReport lowlp::cpu::launch(const LaunchConfig &config) {
       break;
     }
   }
-  // The calling thread is a worker as well.
-  launch.work();
+  if (config.shouldStop && !workers.empty())
+    launch.watch(workers.size());
+  else
+    launch.work();
   for (std::thread &worker : workers)
     worker.join();
   return launch.takeReport();

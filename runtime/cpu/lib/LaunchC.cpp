@@ -15,6 +15,7 @@ static LaunchConfig toCxx(const LowlpLaunchConfig &config) {
   std::copy(config.block, config.block + 3, result.block);
   result.sharedBytes = config.sharedBytes;
   result.args = config.args;
+  result.stackBytes = config.stackBytes;
   for (int64_t i = 0; i < config.numAllocations; ++i) {
     const LowlpAllocation &allocation = config.allocations[i];
     result.allocations.push_back({allocation.begin, allocation.bytes,
@@ -25,6 +26,8 @@ static LaunchConfig toCxx(const LowlpLaunchConfig &config) {
   result.workers = config.workers;
   result.checks = config.checks;
   result.countsSites = config.onSite != nullptr;
+  result.shouldStop = config.shouldStop;
+  result.shouldStopData = config.shouldStopData;
   return result;
 }
 

@@ -93,10 +93,13 @@ bool Block::remember(const LowlpThread &thread, const Access &access,
                      const Place &place, const char *site, bool usesValue) {
   if (!place.shadow)
     return true;
+  if (unwritten)
+    return !isWriterAwaited(thread, access, place, site);
   if (order && memory.isShared(place) &&
       !compareWithHistory(thread, access, place, site, Agent::Thread))
     return false;
-  return visitShadow(thread, access, place, site, usesValue);
+  return visitShadow(thread, access, place, site, usesValue,
+                     /*waitsForWriter=*/memory.isShared(place));
 }
 
 /// `remember` for what a bulk copy or a product reads or writes.
@@ -104,14 +107,18 @@ bool Block::rememberAsync(const LowlpThread &thread, const Access &access,
                           const Place &place, const char *site, Agent agent) {
   if (!place.shadow)
     return true;
+  if (unwritten)
+    return !isWriterAwaited(thread, access, place, site);
   if (order && memory.isShared(place) &&
       !compareWithHistory(thread, access, place, site, agent))
     return false;
-  return visitShadow(thread, access, place, site, !access.isWrite());
+  return visitShadow(thread, access, place, site, !access.isWrite(),
+                     /*waitsForWriter=*/false);
 }
 
 bool Block::visitShadow(const LowlpThread &thread, const Access &access,
-                        const Place &place, const char *site, bool usesValue) {
+                        const Place &place, const char *site, bool usesValue,
+                        bool waitsForWriter) {
   int64_t offset = place.offsetOf(access);
   Visit visit = {{uint16_t(thread.index), siteNumbers(site)},
                  number,
@@ -139,9 +146,12 @@ bool Block::visitShadow(const LowlpThread &thread, const Access &access,
     setRaceError(thread, site, text, finding);
     break;
   case Finding::Uninitialised:
-    setError(thread, site,
-             "uninitialised read: " + text +
-                 " uses bytes that nothing has written");
+    text = "uninitialised read: " + text +
+           " uses bytes that nothing has written";
+    if (waitsForWriter)
+      waitForWriter(thread, site, text, first, offset + access.bytes);
+    else
+      setError(thread, site, text);
     break;
   default:
     setError(thread, site, "launch: no memory to check " + text);

@@ -4,6 +4,7 @@
 #define LOWLP_CPU_LIB_STACKPOOL_H
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -12,12 +13,13 @@ namespace cpu {
 
 /// Stacks of one size, mapped on first need and reused last in, first out, so
 /// that a kernel whose threads never wait runs on one warm stack. Below each
-/// stack lies a page without access. Belongs to one host thread at a time.
+/// stack lies memory without access. Belongs to one host thread at a time.
 class StackPool {
 public:
-  static constexpr size_t bytesPerStack = 256 * 1024;
+  const size_t bytesPerStack;
 
-  StackPool() = default;
+  /// Requires: `bytesPerStack` comes from `chooseStackBytes`.
+  explicit StackPool(size_t bytesPerStack) : bytesPerStack(bytesPerStack) {}
   StackPool(const StackPool &) = delete;
   StackPool &operator=(const StackPool &) = delete;
   ~StackPool();
@@ -39,11 +41,16 @@ private:
   std::vector<void *> mappings;
 };
 
-/// A pool kept from an earlier launch, or a new one. Thread-safe.
-std::unique_ptr<StackPool> acquireStackPool();
+/// The size of a stack on which compiled code takes `frameBytes` and the
+/// executor's functions, which it calls, what they need.
+size_t chooseStackBytes(int64_t frameBytes);
 
-/// Keeps `pool` for later launches: mapping a thousand stacks costs more than a
-/// small launch. The process holds as many pools as workers ever ran at once.
+/// A pool kept from an earlier launch, or a new one. Thread-safe.
+std::unique_ptr<StackPool> acquireStackPool(size_t bytesPerStack);
+
+/// Keeps `pool` for later launches if its stacks are of the usual size: mapping
+/// a thousand stacks costs more than a small launch. The process holds as many
+/// pools as workers ever ran at once.
 void releaseStackPool(std::unique_ptr<StackPool> pool);
 
 } // namespace cpu

@@ -11,6 +11,7 @@ const LowlpCpuSymbol *lowlpCpuSymbols(int64_t *count) {
       LOWLP_CPU_SYMBOL(lowlpCpuBlockId),
       LOWLP_CPU_SYMBOL(lowlpCpuBlockDim),
       LOWLP_CPU_SYMBOL(lowlpCpuGridDim),
+      LOWLP_CPU_SYMBOL(lowlpCpuPoll),
       LOWLP_CPU_SYMBOL(lowlpCpuCheckAccess),
       LOWLP_CPU_SYMBOL(lowlpCpuAssert),
       LOWLP_CPU_SYMBOL(lowlpCpuMma),

@@ -27,7 +27,7 @@ private:
 
 Worker::Worker(LaunchState &launch, int index)
     : launch(launch), random(mixBits(launch.config.seed) + uint64_t(index)),
-      stacks(acquireStackPool()) {
+      stacks(acquireStackPool(chooseStackBytes(launch.config.stackBytes))) {
   launch.schedule.addWorker();
 }
 

@@ -97,7 +97,9 @@ def ConvertThreadToCPU : Pass<"lowlp-convert-thread-to-cpu", "::mlir::ModuleOp">
     *const *args)` (`lowlp/CPU/ABI.h`); `args[i]` points at the value of the i-th argument. Indices, collectives, atomics
     and assertions become calls of the executor, and a load or store is announced to it by `lowlpCpuCheckAccess`. The
     call names its op by a string such as `lowlp.load_global at fig2.mlir:12:8`, whose parts are the name and the place
-    in the op's location, or the op's own name if the location has none. Every op has a string of its own.
+    in the op's location, or the op's own name if the location has none. Every op has a string of its own. A division of
+    integers by 0 is reported, and one whose quotient is too large wraps; a host would end the process. Every loop calls
+    `lowlpCpuPoll`, so that a launch can be stopped.
 
     Requires: every kernel is a `gpu.func` with `known_block_size` and without attributions. A `gpu.module` holds nothing
     but kernels, whose names are those of no other symbol of the module.

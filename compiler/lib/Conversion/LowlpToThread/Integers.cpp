@@ -4,7 +4,7 @@
 // at a time, as an i32 whose upper bits are the element's sign or zero.
 //
 //===----------------------------------------------------------------------===//
-#include "LowlpToThread.h"
+#include "MaskedElements.h"
 
 #include "lowlp/IR/Simt.h"
 
@@ -43,6 +43,9 @@ struct WordBuilder {
   Value constant(int64_t value) {
     return arith::ConstantOp::create(
         builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  Value no() {
+    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));
   }
   template <typename Op> Value make(Value a, Value b) {
     return Op::create(builder, loc, a, b);
@@ -147,14 +150,19 @@ static Value buildShr(WordBuilder w, ShrOp op, Value value, Value amount) {
 /// Quotient and rest, rounded down. Where the division is undefined another one
 /// takes its place, because a CPU would trap: by 0, which the CPU target has
 /// reported by then unless its checks are off; and of the smallest i32 by -1,
-/// where a division by 1 gives the wrapped quotient and the rest 0.
+/// where a division by 1 gives the wrapped quotient and the rest 0. Of elements
+/// that are not `isInside` of the view that the divisor was loaded from nothing
+/// is reported; null: all are.
 static std::pair<Value, Value> buildQuotient(WordBuilder w, TileType tile,
-                                             bool isNonzero, Value value,
-                                             Value divisor) {
+                                             bool isNonzero, Value isInside,
+                                             Value value, Value divisor) {
   Value zero = w.constant(0), one = w.constant(1);
   Value isZero = w.compare(arith::CmpIPredicate::eq, divisor, zero);
   if (!isNonzero) {
     Value isValid = w.compare(arith::CmpIPredicate::ne, divisor, zero);
+    if (isInside)
+      isValid = w.make<arith::OrIOp>(
+          isValid, w.compare(arith::CmpIPredicate::eq, isInside, w.no()));
     simt::AssertOp::create(w.builder, w.loc, isValid, "division by zero");
   }
   if (!isSigned(tile)) {
@@ -188,20 +196,34 @@ static bool isKnownNonzero(Value tile) {
          !number.isZero();
 }
 
-static Value buildFloorDiv(WordBuilder w, FloorDivOp op, Value value,
-                           Value divisor) {
-  return buildQuotient(w, op.getType(), isKnownNonzero(op.getRhs()), value,
-                       divisor)
-      .first;
-}
-
-static Value buildMod(WordBuilder w, ModOp op, Value value, Value divisor) {
-  return buildQuotient(w, op.getType(), isKnownNonzero(op.getRhs()), value,
-                       divisor)
-      .second;
-}
-
 namespace {
+
+/// `lowlp.floor_div` and `lowlp.mod`.
+template <typename BlockOp>
+struct QuotientPattern : OpConversionPattern<BlockOp> {
+  using OpConversionPattern<BlockOp>::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(BlockOp op, typename BlockOp::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    TileType tile = op.getType();
+    SmallVector<Value> values =
+        unpackIntegers(rewriter, loc, tile, adaptor.getLhs());
+    SmallVector<Value> divisors =
+        unpackIntegers(rewriter, loc, tile, adaptor.getRhs());
+    bool isNonzero = isKnownNonzero(op.getRhs());
+    MaskedElements masked(rewriter, loc, op.getRhs(), tile.getLayout());
+    for (auto [i, value] : llvm::enumerate(values)) {
+      Value inside = isNonzero ? Value() : masked.isInside(int64_t(i));
+      auto [quotient, rest] = buildQuotient({rewriter, loc}, tile, isNonzero,
+                                            inside, value, divisors[i]);
+      value = std::is_same_v<BlockOp, ModOp> ? rest : quotient;
+    }
+    rewriter.replaceOp(op, packIntegers(rewriter, loc, tile, values));
+    return success();
+  }
+};
 
 struct PopcountPattern : OpConversionPattern<PopcountOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -277,7 +299,7 @@ void lowlp::populateIntegerPatterns(const TypeConverter &converter,
       .add<WordsPattern<AndOp, arith::AndIOp>, WordsPattern<OrOp, arith::OrIOp>,
            WordsPattern<XorOp, arith::XOrIOp>, NotPattern,
            PairPattern<ShlOp, buildShl>, PairPattern<ShrOp, buildShr>,
-           PairPattern<FloorDivOp, buildFloorDiv>, PairPattern<ModOp, buildMod>,
+           QuotientPattern<FloorDivOp>, QuotientPattern<ModOp>,
            PopcountPattern, CountLeadingZerosPattern, FunnelShiftPattern>(
           converter, patterns.getContext());
 }

@@ -42,9 +42,9 @@ Value ExecutorCalls::call(ConversionPatternRewriter &rewriter, Operation *op,
   llvm::append_range(all, operands);
   SmallVector<Type> types =
       llvm::map_to_vector(all, [](Value operand) { return operand.getType(); });
-  auto module = op->getParentOfType<ModuleOp>();
-  auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  LLVM::LLVMFuncOp &callee = callees[name];
   if (!callee) {
+    auto module = op->getParentOfType<ModuleOp>();
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(module.getBody());
     auto type = LLVM::LLVMFunctionType::get(

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace lowlp {
 
@@ -56,6 +57,8 @@ private:
 
   mlir::Type pointerType;
   unsigned numTexts = 0;
+  /// By name, as the module's many strings make it slow to search.
+  llvm::StringMap<mlir::LLVM::LLVMFuncOp> callees;
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, mlir::Value> scratch;
 };
 

@@ -7,6 +7,7 @@
 #include "lowlp/CPU/ABI.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace lowlp {
 
@@ -55,6 +56,13 @@ void populateMemoryToCPUPatterns(const mlir::LLVMTypeConverter &converter,
 void populateAsyncToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                 mlir::RewritePatternSet &patterns,
                                 ExecutorCalls &calls);
+
+/// Makes the divisions of a kernel of the thread level ones that no CPU traps
+/// at: a division by 0 is reported.
+void guardDivisions(mlir::Operation *kernel);
+
+/// Lets the executor end the threads of the module's functions in every loop.
+void insertPolls(mlir::ModuleOp module);
 
 /// Whether mbarriers or fences of proxies may order accesses of the kernel.
 bool usesAsyncProxy(mlir::Operation *kernel);

@@ -2,9 +2,11 @@
 //
 // 1. Describe the kernels on the module.
 // 2. Move them out of their gpu.module: they become host functions.
-// 3. Lower `scf` to blocks.
-// 4. Lower them in one conversion in which whatever has no lowering is an
+// 3. Take care of divisions that a CPU would trap at.
+// 4. Lower `scf` to blocks.
+// 5. Lower them in one conversion in which whatever has no lowering is an
 // error.
+// 6. Let every loop ask whether to go on.
 //
 //===----------------------------------------------------------------------===//
 #include "../ThreadToLLVM/KernelDescription.h"
@@ -94,12 +96,16 @@ struct ConvertThreadToCPU
     if (failed(describeKernels(module)) ||
         failed(hoistKernels(module, kernels)))
       return signalPassFailure();
-    for (Operation *kernel : kernels)
-      if (failed(verifyVectorSizes(kernel)) ||
-          failed(lowerStructuredControlFlow(kernel)))
+    for (Operation *kernel : kernels) {
+      if (failed(verifyVectorSizes(kernel)))
         return signalPassFailure();
+      guardDivisions(kernel);
+      if (failed(lowerStructuredControlFlow(kernel)))
+        return signalPassFailure();
+    }
     if (failed(convert(&getContext(), kernels)))
-      signalPassFailure();
+      return signalPassFailure();
+    insertPolls(module);
   }
 };
 

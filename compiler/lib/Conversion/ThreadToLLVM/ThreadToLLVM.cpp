@@ -22,6 +22,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Rewrite/PatternApplicator.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -161,11 +162,28 @@ LogicalResult lowlp::verifyVectorSizes(Operation *root) {
 LogicalResult lowlp::lowerStructuredControlFlow(Operation *root) {
   RewritePatternSet patterns(root->getContext());
   populateSCFToControlFlowConversionPatterns(patterns);
-  ConversionTarget target(*root->getContext());
-  target.addIllegalDialect<scf::SCFDialect>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  if (failed(applyPartialConversion(root, target, std::move(patterns))))
-    return failure();
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  PatternApplicator applicator(frozen);
+  applicator.applyDefaultCostModel();
+  // From the last to the first, and inner ones before outer ones: a pattern
+  // splits its block, which moves all ops behind it. From the first on, with
+  // the conversion driver, which remembers each op moved, thousands of ops side
+  // by side would take gigabytes.
+  SmallVector<Operation *> structured;
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<scf::SCFDialect>(op->getDialect()) &&
+        !op->hasTrait<OpTrait::IsTerminator>())
+      structured.push_back(op);
+  });
+  PatternRewriter rewriter(root->getContext());
+  for (Operation *op : llvm::reverse(structured)) {
+    rewriter.setInsertionPoint(op);
+    if (!isa<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp,
+             scf::ExecuteRegionOp>(op) ||
+        failed(applicator.matchAndRewrite(op, rewriter)))
+      return op->emitError("failed to legalize operation '")
+             << op->getName() << "'";
+  }
   lowerExits(root);
   return success();
 }

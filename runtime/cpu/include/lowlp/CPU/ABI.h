@@ -84,6 +84,10 @@ LOWLP_CPU_EXPORT int64_t lowlpCpuBlockId(LowlpThread *thread, int32_t dim);
 LOWLP_CPU_EXPORT int64_t lowlpCpuBlockDim(LowlpThread *thread, int32_t dim);
 LOWLP_CPU_EXPORT int64_t lowlpCpuGridDim(LowlpThread *thread, int32_t dim);
 
+/// Returns, unless the launch goes on without the thread's block. Compiled code
+/// calls it in every loop, so that a launch can be stopped.
+LOWLP_CPU_EXPORT void lowlpCpuPoll(LowlpThread *thread);
+
 /// Counts and checks one access of `bytes` bytes at `base + byteOffset`; the
 /// access itself is the caller's. Requires: `bytes` >= 0 and `alignmentBytes`
 /// is a power of two. Ensures on return, where checks are on: the bytes lie in

@@ -50,6 +50,10 @@ typedef struct LowlpSiteTraffic {
   uint64_t extraPasses;
 } LowlpSiteTraffic;
 
+/// Whether the launch is to be stopped; asked again and again by the thread
+/// that launches, on its own stack.
+typedef int32_t (*LowlpStopCallback)(void *userData);
+
 /// Receives the counts of one op, which are valid during the call.
 typedef void (*LowlpSiteCallback)(const LowlpSiteTraffic *traffic,
                                   void *userData);
@@ -80,11 +84,17 @@ struct LaunchConfig {
   int64_t block[3] = {1, 1, 1}; ///< at most 1024 threads in all
   int64_t sharedBytes = 0;
   void *const *args = nullptr; ///< handed to every thread as it is
+  int64_t stackBytes = 0;      ///< that the kernel's frames take; 0: few
   std::vector<Allocation> allocations;
   uint64_t seed = 0;
   int workers = 0; ///< host threads; 0: as many as the machine has
   uint32_t checks = LowlpCheckAll; ///< bits of `LowlpCheck`
   bool countsSites = false; ///< also count by op; needs `LowlpCheckBounds`
+  /// Null: the launch ends when the kernel does. Else the launching thread runs
+  /// no blocks but asks it about every 50 ms, and stops the launch, with an
+  /// error, where it gives anything but 0. The kernel has to poll (ABI.h).
+  LowlpStopCallback shouldStop = nullptr;
+  void *shouldStopData = nullptr;
 };
 
 /// What the executed threads did. Loads and stores are the accesses announced
@@ -162,6 +172,7 @@ typedef struct LowlpLaunchConfig {
   int64_t block[3];
   int64_t sharedBytes;
   void *const *args;
+  int64_t stackBytes;
   const LowlpAllocation *allocations;
   int64_t numAllocations;
   uint64_t seed;
@@ -169,6 +180,8 @@ typedef struct LowlpLaunchConfig {
   uint32_t checks;
   LowlpSiteCallback onSite; ///< called for each op; null: none is counted
   void *onSiteData;
+  LowlpStopCallback shouldStop; ///< null: nothing stops the launch
+  void *shouldStopData;
 } LowlpLaunchConfig;
 
 typedef struct LowlpLaunchCounters {

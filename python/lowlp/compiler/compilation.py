@@ -28,6 +28,7 @@ from lowlp_runtime.product import Product
 from lowlp_runtime.resources import Resources
 
 from .description import packed_format_of, read_kernels
+from .forks import compiles
 from .kernel_cache import Once, cached, kernel_key
 from .pipelines import failing_pass, stages_of
 from .remarks import Remark, collected, summary
@@ -156,6 +157,7 @@ def check_opt_level(opt_level: object) -> None:
         raise LowlpValueError(f"opt_level: expected 0, 1, 2 or 3, got {opt_level!r}")
 
 
+@compiles
 def open_program(program: BlockProgram | str) -> ir.Module:
     """A fresh module of `program`, in a context of its own when it is text."""
     if not isinstance(program, str):
@@ -184,6 +186,7 @@ def _refuse_path(text: str) -> None:
         raise LowlpValueError(f"program: expected a kernel or its text, got the name of a file, {text!r}; use {way}")
 
 
+@compiles
 def run_pipeline(module: ir.Module, pipeline: str) -> None:
     """Runs a named pipeline, such as `lowlp-to-ptx{arch=sm_90a}`, on the module, in place.
 
@@ -211,6 +214,7 @@ def read_ptx(module: ir.Module) -> str:
     raise LowlpValueError("program: expected one kernel, found none")
 
 
+@compiles
 def compile(  # noqa: A001
     program: BlockProgram | str,
     target: str = DEFAULT_ARCH,
@@ -385,6 +389,7 @@ class CpuKernel:
         )
 
 
+@compiles
 def compile_cpu(
     program: BlockProgram | str,
     target: str = DEFAULT_ARCH,

@@ -10,6 +10,7 @@ from lowlp.errors import LowlpValueError
 from lowlp_runtime.assemble import assemble_ptx, choose_assembler
 
 from .compilation import DEFAULT_ARCH, check_arch, check_opt_level, open_program, read_ptx, run_pipeline
+from .forks import compiles
 from .pipelines import seconds_of_passes
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class CompileTimes:
         )
 
 
+@compiles
 def compile_times(
     program: BlockProgram | str,
     target: str = DEFAULT_ARCH,

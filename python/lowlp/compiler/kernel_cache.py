@@ -26,6 +26,8 @@ from lowlp_runtime.cache import KernelCache, cache_key
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.product import Product
 
+from .forks import check_may_compile
+
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARY = re.compile(r"/\S*/lib(?:LLVM|MLIR)[^/\s]*\.so[^/\s]*")
 _FIRST_PAGE = 4096
@@ -43,7 +45,9 @@ class Once:
         self._values: OrderedDict[object, Any] = OrderedDict()
 
     def get(self, key: object, make: Callable[[], Any]) -> Any:
-        """The value for the key; `make()` where there is none, and nothing is kept where that raises."""
+        """The value for the key; `make()` where there is none, and nothing is kept where that raises. Raises
+        `LowlpRuntimeError` in a process in which it might wait for a thread that a fork has left behind."""
+        check_may_compile()
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -265,10 +266,9 @@ def _exact_keys(data: object, what: str, allowed: set[str]) -> dict[str, object]
 def _parameters(parameters: object) -> tuple[Parameter, ...]:
     if not isinstance(parameters, Sequence) or not all(isinstance(p, Parameter) for p in parameters):
         raise LowlpTypeError(f"parameters: expected a sequence of Parameter, got {parameters!r}")
-    names = [p.name for p in parameters]
-    for name in names:
-        if names.count(name) > 1:
-            raise LowlpValueError(f"parameters: the name {name!r} occurs {names.count(name)} times")
+    for name, times in Counter(p.name for p in parameters).items():
+        if times > 1:
+            raise LowlpValueError(f"parameters: the name {name!r} occurs {times} times")
     return tuple(parameters)
 
 

@@ -10,6 +10,14 @@ FEW_IDLE: Final = 16
 _MOST_STAGES: Final = (1 << 31) - 1
 
 
+class TooManyRowsError(LowlpValueError):
+    """More rows of x than a kernel can count the stages of; `reason` says it without the name of an argument."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"x: {reason}; multiply them in parts")
+        self.reason: Final = reason
+
+
 @dataclass(frozen=True)
 class Tiles:
     """The tiles of a result, and how blocks take them.
@@ -59,12 +67,10 @@ def blocks_that_share(m: int, tiles: int, stages: int, resident: int, cluster: i
 
     As many as are resident; or one for each tile, where these come close, so that none is shared; or a few less, by
     which tiles are cut into equal parts, so that no block has parts of two. Where tiles are not shared, or there are
-    clusters: exactly one block, or cluster, for each tile. Raises `LowlpValueError` where kernels, which count stages
+    clusters: exactly one block, or cluster, for each tile. Raises `TooManyRowsError` where kernels, which count stages
     in 31 bits, cannot count them all."""
     if max(stages, tiles * cluster) > _MOST_STAGES:
-        raise LowlpValueError(
-            f"x: {m} rows are too many, {stages} stages of at most {_MOST_STAGES}; multiply them in parts"
-        )
+        raise TooManyRowsError(f"{m} rows are too many, {stages} stages of at most {_MOST_STAGES}")
     if has_tile_each:
         return tiles
     # Where shares begin is a product of both.

@@ -168,6 +168,11 @@ def test_a_spec_is_checked(field: str) -> None:
         LinearSpec(8, 8, "int4", 8, zeros="int4")
 
 
+def test_weights_too_large_for_many_rows_name_m() -> None:
+    with pytest.raises(LowlpValueError, match=r"^m: 1024 rows are too many, .* of weights 1048576 x 1048576"):
+        lowlp.compile_linear(n=2**20, k=2**20, weight="int4")
+
+
 @pytest.mark.parametrize("level", ["ptx", "", None, [1]])
 def test_refuses_levels(kernel: Any, level: Any) -> None:
     with pytest.raises(LowlpValueError, match=r"level: .* held: block, thread, nvvm"):

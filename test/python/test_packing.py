@@ -235,6 +235,8 @@ WORDS = packing.pack(CODES, 64, "int6", "f16")
         ),
         (lambda: packing.pack(CODES, 64, "int6", "f16", num_threads="a"), LowlpTypeError, "num_threads: .* got 'a'"),
         (lambda: packing.packed_shape(0, 64, 64, "int6.f16"), LowlpValueError, "n: must be at least 1, got 0"),
+        (lambda: packing.packed_shape(2**70, 64, 64, "int6.f16"), LowlpValueError, "n: must be at most 2147483647"),
+        (lambda: packing.padded_group(2**63 - 1), LowlpValueError, "group_size: must be at most 2147483647, got"),
         (lambda: packing.packed_shape(4, 64, 64, "int9.f16"), LowlpValueError, "placement: .* 'int9.f16'"),
         (lambda: packing.packed_shape(4, 64, 64, 6), LowlpTypeError, "placement: expected a Placement or a name"),
         (lambda: packing.unpack(WORDS, 65, 64, 64, "int6", "f16"), LowlpValueError, r"packed: expected shape \[\d, 1"),

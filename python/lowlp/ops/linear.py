@@ -20,6 +20,7 @@ from lowlp.numeric.scale_types import scale_type
 from lowlp.weights.meaning import group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.tiles import TooManyRowsError
 
 from .linear_kernels import compile_for_gpu, cpu_kernel
 from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
@@ -177,7 +178,10 @@ def compile_linear(
         rows_meant = meant_for[1] if meant_for else ANY_ROWS
         if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
             rows_meant = ANY_ROWS
-        schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
+        try:
+            schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
+        except TooManyRowsError as error:
+            raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
     return compile_for_gpu(spec, schedule, target, meant_for)
 
 

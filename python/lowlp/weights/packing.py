@@ -32,6 +32,8 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 PACKED_FORMAT_VERSION: Final = int(Placement.format_version)
 WARP: Final = 32
 _MAX_THREADS: Final = 1024
+_MOST: Final = (1 << 31) - 1
+"""Rows, columns and weights of a group."""
 
 _TABLE_NAME = re.compile(r"lut[1-8]")
 
@@ -174,6 +176,8 @@ def _positive(value: object, argument: str) -> int:
     number = _int(value, argument)
     if number < 1:
         raise LowlpValueError(f"{argument}: must be at least 1, got {number}")
+    if number > _MOST:
+        raise LowlpValueError(f"{argument}: must be at most {_MOST}, got {number}")
     return number
 
 

@@ -42,6 +42,10 @@ class ProductWarning(UserWarning):
     """Products of warpgroups run one after the other, or wait where the program does not: slow code, but right."""
 
 
+class SpillWarning(UserWarning):
+    """Threads keep what does not fit their registers in memory: slow code, but right."""
+
+
 class CompileError(LowlpValueError):
     """A program that the compiler refuses.
 

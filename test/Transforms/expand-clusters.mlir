@@ -5,7 +5,7 @@
 // CHECK-DAG: #[[MEMORY:.*]] = affine_map<(d0) -> (d0 * 4, 4, 32)>
 // CHECK-DAG: #[[WORDS:.*]] = affine_map<(d0) -> (d0 * 4, 3)>
 // CHECK-LABEL: lowlp.kernel @exchange
-// CHECK-NOT: lowlp.cluster
+// CHECK-NOT: schedule
 // CHECK: %[[BLOCK:.*]] = lowlp.block_indices
 // CHECK: %[[NUMBER:.*]] = arith.remui %[[BLOCK]], %c4
 // CHECK: %[[FIRST:.*]] = arith.subi %[[BLOCK]], %[[NUMBER]]
@@ -28,7 +28,7 @@
 // CHECK: lowlp.semaphore_release add %{{.*}}[%[[FIRST]], %c2{{.*}}], %c1
 // CHECK: lowlp.load_global %[[TAKEN]][%[[BLOCK]], %c0{{.*}}, %c0{{.*}}] in_bounds
 // CHECK-NOT: lowlp.exchange_in_cluster
-lowlp.kernel @exchange(%p: !lowlp.ptr<f32>, %m: i32) attributes {grid = affine_map<(m) -> (m * 4)>, num_threads = 32 : i64, lowlp.cluster = 4 : i64} {
+lowlp.kernel @exchange(%p: !lowlp.ptr<f32>, %m: i32) attributes {grid = affine_map<(m) -> (m * 4)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 4>} {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 32] : !lowlp.ptr<f32> -> !lowlp.global<4x32xf32>
   %t = lowlp.load_global %v[%c0, %c0] : !lowlp.global<4x32xf32> -> !parts

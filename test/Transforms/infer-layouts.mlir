@@ -14,7 +14,7 @@
 // memory in any case; the sums are fragments in the loop and behind it; the row of the epilogue follows from them, and the
 // store takes what it gets.
 // CHECK-LABEL: lowlp.kernel @product
-// CHECK-SAME: lowlp.layouts = ["conversions removed: 4, left: 0"]
+// CHECK-SAME: lowlp.report = {layouts = ["conversions removed: 4, left: 0"]
 // CHECK-NOT: lowlp.free_layout
 // CHECK-NOT: lowlp.convert_layout
 // CHECK: %[[INIT:.*]] = lowlp.splat %{{.*}} : f32 -> ![[C:lowlp.tile<16x8xf32, local\(2, 1\).spatial\(8, 4\).local\(1, 2\)>]]
@@ -52,7 +52,7 @@ lowlp.kernel @product(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %pbias: !lowlp
     %d = lowlp.dot %a, %b, %c : !a, !b, !c
     %next = lowlp.convert_layout %d {lowlp.free_layout} : !c -> !rows_c
     scf.yield %next : !rows_c
-  } {lowlp.stages = 3 : i64}
+  } {lowlp.stages = #lowlp.stages<3>}
   %row = lowlp.load_global %vbias[%c0] {lowlp.free_layout} : !lowlp.global<8xf32> -> !bias
   %halves = lowlp.splat %half {lowlp.free_layout} : f32 -> !rows_c
   %scaled = lowlp.mul %sums, %halves : !rows_c
@@ -147,7 +147,7 @@ lowlp.kernel @branches(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %py: !lowlp.p
 // result the layout that the user named.
 // REMARK: [Missed] layout | Category:lowlp-infer-layouts | Function=left | Op=lowlp.store_global, Reason="converts from local(8, 1).spatial(8, 16).local(1, 4) to local(1, 8).column_spatial(16, 8).local(4, 1), as a store as held costs more"
 // CHECK-LABEL: lowlp.kernel @left
-// CHECK-SAME: lowlp.layouts = ["conversions removed: 1, left: 1", "lowlp.store_global at {{.*}}: converts from local(8, 1).spatial(8, 16).local(1, 4) to local(1, 8).column_spatial(16, 8).local(4, 1), as a store as held costs more"]
+// CHECK-SAME: lowlp.report = {layouts = ["conversions removed: 1, left: 1", "lowlp.store_global at {{.*}}: converts from local(8, 1).spatial(8, 16).local(1, 4) to local(1, 8).column_spatial(16, 8).local(4, 1), as a store as held costs more"]
 // CHECK: %[[X:.*]] = lowlp.load_global
 // CHECK: %[[T:.*]] = lowlp.convert_layout %[[X]] : {{.*}} -> !lowlp.tile<64x64xf32, local(1, 8).column_spatial(16, 8).local(4, 1)>
 // CHECK: %[[S:.*]] = lowlp.reduce add %[[X]] dim 1
@@ -224,7 +224,7 @@ lowlp.kernel @partly(%px: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (
 
 // Two uses need one tile differently: the first decides, and the second has a conversion.
 // CHECK-LABEL: lowlp.kernel @conflict
-// CHECK-SAME: lowlp.layouts = ["conversions removed: 2, left: 1", "lowlp.dot at {{[^"]*}}, as other uses hold the tile as local(2, 4).local(2, 1).spatial(8, 4).local(1, 2)"]
+// CHECK-SAME: lowlp.report = {layouts = ["conversions removed: 2, left: 1", "lowlp.dot at {{[^"]*}}, as other uses hold the tile as local(2, 4).local(2, 1).spatial(8, 4).local(1, 2)"]
 // CHECK: %[[A:.*]] = lowlp.load_global {{.*}} -> !lowlp.tile<32x32xf16, local(2, 4).local(2, 1).spatial(8, 4).local(1, 2)>
 // CHECK: %[[B:.*]] = lowlp.convert_layout %[[A]] : {{.*}} -> !lowlp.tile<32x32xf16, local(4, 4).column_spatial(4, 8).local(2, 1)>
 // CHECK: lowlp.dot %[[A]], %[[B]],
@@ -275,7 +275,7 @@ lowlp.kernel @packed(%pw: !lowlp.ptr<ui32>) attributes {grid = affine_map<() -> 
 // Outside of stages, where all warps need the same fragments, a load of them costs more than one along memory and a
 // conversion; which is in front of the cast, where elements are narrow.
 // CHECK-LABEL: lowlp.kernel @without_stages
-// CHECK-SAME: lowlp.layouts = ["conversions removed: 1, left: 1", "lowlp.cast at {{[^"]*}}, as a load as needed costs 1024, one along memory 64 and the conversion {{[0-9]+}}"]
+// CHECK-SAME: lowlp.report = {layouts = ["conversions removed: 1, left: 1", "lowlp.cast at {{[^"]*}}, as a load as needed costs 1024, one along memory 64 and the conversion {{[0-9]+}}"]
 // CHECK: %[[X:.*]] = lowlp.load_global {{.*}} -> !lowlp.tile<64x64xsi8, local(2, 1).spatial(32, 4).local(1, 16)>
 // CHECK: %[[C:.*]] = lowlp.convert_layout %[[X]]
 // CHECK: %[[A:.*]] = lowlp.cast %[[C]] : !lowlp.tile<64x64xsi8, {{.*}}> -> !lowlp.tile<64x64xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 8).local(2, 1).spatial(8, 4).local(1, 2)>

@@ -1,45 +1,12 @@
 // RUN: lowlp-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(lowlp.kernel(lowlp-pipeline))"
 
-lowlp.kernel @one() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  // expected-error @below {{'scf.for' op has lowlp.stages = 1 : i64; it must be an integer of 2 to 9}}
-  scf.for %i = %c0 to %c1 step %c1 {
-  } {lowlp.stages = 1 : i64}
-  lowlp.return
-}
-
-// -----
-
-lowlp.kernel @ten() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  // expected-error @below {{'scf.for' op has lowlp.stages = 10 : i64; it must be an integer of 2 to 9}}
-  scf.for %i = %c0 to %c1 step %c1 {
-  } {lowlp.stages = 10 : i64}
-  lowlp.return
-}
-
-// -----
-
-lowlp.kernel @type() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  // expected-error @below {{'scf.for' op has lowlp.stages = "3"; it must be an integer of 2 to 9}}
-  scf.for %i = %c0 to %c1 step %c1 {
-  } {lowlp.stages = "3"}
-  lowlp.return
-}
-
-// -----
-
 lowlp.kernel @nested() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %c1 step %c1 {
     // expected-error @below {{'scf.for' op has stages, and must stand in the body of the kernel itself, but is in a scf.for}}
     scf.for %j = %c0 to %c1 step %c1 {
-    } {lowlp.stages = 3 : i64}
+    } {lowlp.stages = #lowlp.stages<3>}
   }
   lowlp.return
 }
@@ -55,6 +22,6 @@ lowlp.kernel @end() attributes {grid = affine_map<() -> (1)>, num_threads = 32 :
     scf.if %last {
       lowlp.exit
     }
-  } {lowlp.stages = 3 : i64}
+  } {lowlp.stages = #lowlp.stages<3>}
   lowlp.return
 }

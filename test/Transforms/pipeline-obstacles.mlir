@@ -12,7 +12,7 @@ lowlp.kernel @align(%p: !lowlp.ptr<f16>, %m: i32) attributes {grid = affine_map<
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.print_tile "t", %t : !lowlp.tile<64xf16, spatial(32).local(2)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -28,7 +28,7 @@ lowlp.kernel @named(%p: !lowlp.ptr<f16> {lowlp.align = 8 : i64, lowlp.name = "we
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.print_tile "t", %t : !lowlp.tile<64xf16, spatial(32).local(2)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -44,7 +44,7 @@ lowlp.kernel @rank(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attrib
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0, %c0, %c0, %c0, %c0] : !lowlp.global<?x2x2x2x2x64xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.print_tile "t", %t : !lowlp.tile<64xf16, spatial(32).local(2)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -60,7 +60,7 @@ lowlp.kernel @last_stride(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.print_tile "t", %t : !lowlp.tile<64xf16, spatial(32).local(2)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -77,7 +77,7 @@ lowlp.kernel @formula(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) att
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.print_tile "t", %t : !lowlp.tile<64xf16, spatial(32).local(2)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -93,7 +93,7 @@ lowlp.kernel @stride(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attr
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x68xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.print_tile "t", %t : !lowlp.tile<64xf16, spatial(32).local(2)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -109,7 +109,7 @@ lowlp.kernel @offset(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attr
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%c0, %i] : !lowlp.global<64x1024xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.print_tile "t", %t : !lowlp.tile<64xf16, spatial(32).local(2)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -125,7 +125,7 @@ lowlp.kernel @extent(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attr
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0, %c0] : !lowlp.global<?x512x8xf16> -> !lowlp.tile<512x8xf16, local(16, 1).spatial(32, 1).local(1, 8)>
     lowlp.print_tile "t", %t : !lowlp.tile<512x8xf16, local(16, 1).spatial(32, 1).local(1, 8)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -141,7 +141,7 @@ lowlp.kernel @row(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attribu
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !lowlp.tile<4xf16, reduce(spatial(8, 4), dims=[0])>
     lowlp.print_tile "t", %t : !lowlp.tile<4xf16, reduce(spatial(8, 4), dims=[0])>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -158,6 +158,6 @@ lowlp.kernel @long_row(%p: !lowlp.ptr<ui8> {lowlp.align = 16 : i64}, %m: i32) at
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x1024xui8> -> !lowlp.tile<1x448xui8, local(1, 14).spatial(1, 32)>
     lowlp.print_tile "t", %t : !lowlp.tile<1x448xui8, local(1, 14).spatial(1, 32)>
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }

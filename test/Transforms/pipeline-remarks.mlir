@@ -35,7 +35,7 @@ lowlp.kernel @loads(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64, lowlp.name = "p
     lowlp.store_global %a, %written[%i, %c0] : !t, !lowlp.global<?x64xf16>
     %next = arith.addi %at, %i : index
     scf.yield %next : index
-  } {lowlp.stages = 3 : i64}
+  } {lowlp.stages = #lowlp.stages<3>}
   lowlp.return
 }
 
@@ -54,7 +54,7 @@ lowlp.kernel @none(%y: !lowlp.ptr<f16> {lowlp.name = "y"}, %m: i32) attributes {
     // expected-remark @below {{the kernel may write to y, which it reads}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.store_global %a, %v[%i, %c0] : !t, !lowlp.global<?x64xf16>
-  } {lowlp.stages = 3 : i64}
+  } {lowlp.stages = #lowlp.stages<3>}
   lowlp.return
 }
 
@@ -74,7 +74,7 @@ lowlp.kernel @unaligned(%p: !lowlp.ptr<f16> {lowlp.name = "p"}, %m: i32) attribu
     // expected-remark @below {{by asynchronous copies: p promises no alignment of 16 bytes}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.print_tile "t", %a : !t
-  } {lowlp.producer, lowlp.stages = 3 : i64}
+  } {lowlp.stages = #lowlp.stages<3, producer = true>}
   lowlp.return
 }
 
@@ -92,13 +92,13 @@ lowlp.kernel @two(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attribu
     // expected-remark @below {{2 stages of 128 bytes by tensor copies of a producer warp}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.print_tile "t", %a : !t
-  } {lowlp.producer, lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   // expected-remark @below {{[Missed] producer warp | Category:lowlp-pipeline | Function=two | Op=scf.for, Reason="the kernel has a producer warp already"}}
   scf.for %i = %c0 to %n step %c1 {
     // expected-remark @below {{2 stages of 128 bytes by tensor copies}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.print_tile "t", %a : !t
-  } {lowlp.producer, lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }
 
@@ -120,7 +120,7 @@ lowlp.kernel @ends(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attrib
     // expected-remark @below {{by tensor copies}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.print_tile "t", %a : !t
-  } {lowlp.producer, lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }
 
@@ -141,7 +141,7 @@ lowlp.kernel @waits(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attri
     // expected-remark @below {{by tensor copies}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.print_tile "t", %a : !t
-  } {lowlp.producer, lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }
 
@@ -161,6 +161,6 @@ lowlp.kernel @loaded(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.pt
     // expected-remark @below {{by tensor copies}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.print_tile "t", %a : !t
-  } {lowlp.producer, lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }

@@ -7,7 +7,7 @@
 // The first thread fills two of three places, and in each iteration the one that the iteration before has read. Matrices
 // lie with the swizzle of rows of 128 bytes.
 // CHECK-LABEL: lowlp.kernel @both
-// CHECK-SAME: lowlp.pipelines = ["3 stages of 4864 bytes by tensor copies"]
+// CHECK-SAME: lowlp.report = {pipelines = ["3 stages of 4864 bytes by tensor copies"]
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C2:.*]] = arith.constant 2 : index
 // CHECK-DAG: %[[FULL:.*]] = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<3>
@@ -42,7 +42,7 @@
 
 // By asynchronous copies each iteration waits for all groups but one, and commits one, which may be empty.
 // ASYNC-LABEL: lowlp.kernel @both
-// ASYNC-SAME: lowlp.pipelines = ["3 stages of 4864 bytes by asynchronous copies"]
+// ASYNC-SAME: lowlp.report = {pipelines = ["3 stages of 4864 bytes by asynchronous copies"]
 // ASYNC-NOT: mbarrier
 // ASYNC: scf.for %[[PLACE:.*]] = %{{.*}} to %c2
 // ASYNC: scf.if
@@ -76,7 +76,7 @@ lowlp.kernel @both(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowlp.ptr<
     %b = lowlp.load_global %wv[%i, %c0] : !lowlp.global<?x192xui32> -> !words
     lowlp.print_tile "b", %b : !words
     lowlp.store_global %a, %yv[%i, %c0, %c0] : !matrices, !lowlp.global<?x32x64xf16>
-  } {lowlp.stages = 3 : i64}
+  } {lowlp.stages = #lowlp.stages<3>}
   lowlp.return
 }
 
@@ -89,7 +89,7 @@ lowlp.kernel @both(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowlp.ptr<
 // no launch before writes is copied before the wait for it, to all places. Rings of 192 bytes leave room to the next
 // multiple of 128.
 // CHECK-LABEL: lowlp.kernel @producer
-// CHECK-SAME: lowlp.pipelines = ["2 stages of 704 bytes by tensor copies of a producer warp"]
+// CHECK-SAME: lowlp.report = {pipelines = ["2 stages of 704 bytes by tensor copies of a producer warp"]
 // CHECK-DAG: %[[X:.*]] = lowlp.alloc_shared : !lowlp.shared<2x2x96xf16>
 // CHECK-DAG: %[[W:.*]] = lowlp.alloc_shared : !lowlp.shared<2x128xui32>
 // CHECK: lowlp.producer_warp {
@@ -124,7 +124,7 @@ lowlp.kernel @both(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowlp.ptr<
 // CHECK: lowlp.mbarrier_arrive %[[EMPTY]][%[[PLACE]]]
 
 // ASYNC-LABEL: lowlp.kernel @producer
-// ASYNC-SAME: lowlp.pipelines = ["2 stages of 704 bytes by asynchronous copies"]
+// ASYNC-SAME: lowlp.report = {pipelines = ["2 stages of 704 bytes by asynchronous copies"]
 // ASYNC: lowlp.wait_for_dependencies
 // ASYNC: lowlp.copy_async %
 // ASYNC: scf.for
@@ -146,7 +146,7 @@ lowlp.kernel @producer(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowlp.
     %b = lowlp.load_global %wv[%from, %c0] : !lowlp.global<?x128xui32> -> !words
     lowlp.print_tile "b", %b : !words
     lowlp.store_global %a, %yv[%i, %c0] : !row, !lowlp.global<?x96xf16>
-  } {lowlp.stages = 2 : i64, lowlp.producer}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }
 
@@ -182,7 +182,7 @@ lowlp.kernel @constants_first(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: 
     %b = lowlp.load_global %wv[%i, %c0] : !lowlp.global<?x64xf16> -> !row
     %sum = lowlp.add %a, %b : !row
     lowlp.store_global %sum, %yv[%i, %c0] : !row, !lowlp.global<?x64xf16>
-  } {lowlp.stages = 3 : i64}
+  } {lowlp.stages = #lowlp.stages<3>}
   lowlp.return
 }
 
@@ -192,7 +192,7 @@ lowlp.kernel @constants_first(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: 
 
 // A block that may end before the loop has no producer, which would wait for it.
 // CHECK-LABEL: lowlp.kernel @may_end
-// CHECK-SAME: lowlp.pipelines = ["2 stages of 128 bytes by tensor copies"]
+// CHECK-SAME: lowlp.report = {pipelines = ["2 stages of 128 bytes by tensor copies"]
 // CHECK-NOT: lowlp.producer_warp
 lowlp.kernel @may_end(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.ptr<f16>, %n: i32)
     attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
@@ -209,7 +209,7 @@ lowlp.kernel @may_end(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.p
   scf.for %i = %c0 to %count step %c1 {
     %a = lowlp.load_global %xv[%i, %c0] : !lowlp.global<?x64xf16> -> !row
     lowlp.store_global %a, %yv[%i, %c0] : !row, !lowlp.global<?x64xf16>
-  } {lowlp.stages = 2 : i64, lowlp.producer}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }
 
@@ -219,7 +219,7 @@ lowlp.kernel @may_end(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.p
 
 // Nor has a kernel that waits for the launch before it further in front: the producer would not.
 // CHECK-LABEL: lowlp.kernel @waits_before
-// CHECK-SAME: lowlp.pipelines = ["2 stages of 128 bytes by tensor copies"]
+// CHECK-SAME: lowlp.report = {pipelines = ["2 stages of 128 bytes by tensor copies"]
 // CHECK-NOT: lowlp.producer_warp
 // CHECK: lowlp.wait_for_dependencies
 // CHECK: lowlp.copy_tensor
@@ -235,7 +235,7 @@ lowlp.kernel @waits_before(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lo
   scf.for %i = %c0 to %count step %c1 {
     %a = lowlp.load_global %xv[%i, %c0] : !lowlp.global<?x64xf16> -> !row
     lowlp.store_global %a, %yv[%i, %c0] : !row, !lowlp.global<?x64xf16>
-  } {lowlp.stages = 2 : i64, lowlp.producer}
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }
 
@@ -274,7 +274,7 @@ lowlp.kernel @none(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<
     lowlp.semaphore_release %sv[%i], %c1 : !lowlp.global<?xsi32>
     %double = arith.addi %from, %i : index
     scf.yield %double : index
-  } {lowlp.stages = 3 : i64, lowlp.producer}
+  } {lowlp.stages = #lowlp.stages<3, producer = true>}
   lowlp.return
 }
 
@@ -288,7 +288,7 @@ lowlp.kernel @none(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<
 // of 128 bytes, words along K, and rows of scales of which the second is known by an exact division. What may be anywhere
 // is copied alone.
 // CHECK-LABEL: lowlp.kernel @neighbours
-// CHECK-SAME: lowlp.pipelines = ["2 stages of 3456 bytes by tensor copies"]
+// CHECK-SAME: lowlp.report = {pipelines = ["2 stages of 3456 bytes by tensor copies"]
 // CHECK-DAG: %[[X:.*]] = lowlp.alloc_shared : !lowlp.shared<2x2x8x64xf16, local(2, 2, 1, 1).swizzle(local(8, 8), dim=1).local(1, 1, 1, 8)>
 // CHECK-DAG: %[[W:.*]] = lowlp.alloc_shared : !lowlp.shared<2x1x2x128xui32>
 // CHECK-DAG: %[[S:.*]] = lowlp.alloc_shared : !lowlp.shared<2x2x64xf16>
@@ -349,7 +349,7 @@ lowlp.kernel @neighbours(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowl
     lowlp.print_tile "s", %s0 : !row
     lowlp.print_tile "s", %s1 : !row
     lowlp.print_tile "s", %s2 : !row
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -372,7 +372,7 @@ lowlp.kernel @across(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0, %c0] : !lowlp.global<?x16x128xf16> -> !fragments
     lowlp.print_tile "t", %t : !fragments
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }
 
@@ -391,6 +391,6 @@ lowlp.kernel @across_rows_of_128_bytes(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i
   scf.for %i = %c0 to %n step %c1 {
     %t = lowlp.load_global %v[%i, %c0, %c0] : !lowlp.global<?x16x64xf16> -> !fragments
     lowlp.print_tile "t", %t : !fragments
-  } {lowlp.stages = 2 : i64}
+  } {lowlp.stages = #lowlp.stages<2>}
   lowlp.return
 }

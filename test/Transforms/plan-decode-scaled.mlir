@@ -138,7 +138,7 @@ lowlp.kernel @factors() attributes {grid = affine_map<() -> (1)>, num_threads = 
 // CHECK-COUNT-1: lowlp.dot
 // CHECK-NOT: lowlp.dot
 // CHECK: lowlp.return
-lowlp.kernel @off_weights() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, lowlp.decode_offsets = "weights"} {
+lowlp.kernel @off_weights() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, schedule = #lowlp.schedule<decode_offsets = weights>} {
   %zero = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f16
   %word = arith.constant 77 : i32

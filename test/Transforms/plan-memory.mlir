@@ -7,7 +7,7 @@
 
 // One after the other: the second tile takes the bytes of the first, and the third those behind it.
 // CHECK-LABEL: lowlp.kernel @in_turn
-// CHECK-SAME: lowlp.unshared_bytes = 512 : i64
+// CHECK-SAME: lowlp.report = {unshared_bytes = 512 : i64
 // CHECK-DAG: %[[A:.*]] = lowlp.alloc_shared at 0 : !lowlp.shared<32xf32>
 // CHECK-DAG: %[[B:.*]] = lowlp.alloc_shared at 0 : !lowlp.shared<64xf32>
 // CHECK-DAG: %[[C:.*]] = lowlp.alloc_shared at 256 : !lowlp.shared<32xf32>
@@ -47,7 +47,7 @@ lowlp.kernel @in_turn() attributes {grid = affine_map<() -> (1)>, num_threads = 
 // What one iteration stores and the next one reads at its end is live all through the loop; what an iteration stores for
 // itself is not, so that %b and %c share. Both ways from one to the other need a barrier.
 // CHECK-LABEL: lowlp.kernel @loop
-// CHECK-SAME: lowlp.unshared_bytes = 384 : i64
+// CHECK-SAME: lowlp.report = {unshared_bytes = 384 : i64
 // CHECK-DAG: %[[CARRIED:.*]] = lowlp.alloc_shared at 0 : !lowlp.shared<32xf32>
 // CHECK-DAG: %[[B:.*]] = lowlp.alloc_shared at 128 : !lowlp.shared<32xf32>
 // CHECK-DAG: %[[C:.*]] = lowlp.alloc_shared at 128 : !lowlp.shared<32xf32>
@@ -165,7 +165,7 @@ lowlp.kernel @copies(%p: !lowlp.ptr<f32>, %flag: i32) attributes {grid = affine_
 // REMARK: [Missed] sharing | Category:lowlp-plan-memory | Function=pinned | Op=lowlp.alloc_shared, Reason="scf.for uses the tile in a way that does not say when its life ends"
 // REMARK: Function=product | Op=lowlp.alloc_shared, Reason="lowlp.wgmma uses the tile in a way that does not say when its life ends"
 // CHECK-LABEL: lowlp.kernel @pinned
-// CHECK-SAME: lowlp.unshared_bytes = 384 : i64
+// CHECK-SAME: lowlp.report = {unshared_bytes = 384 : i64
 // CHECK-DAG: lowlp.alloc_shared at 160
 // CHECK-DAG: lowlp.alloc_shared at 0
 // CHECK-DAG: lowlp.alloc_shared at 288

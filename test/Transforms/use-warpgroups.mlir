@@ -14,7 +14,7 @@
 // place that the program computes behind it, and made while that multiplies; the sums of the first are used behind the wait
 // for it. The stage is given back when both are done.
 // CHECK-LABEL: lowlp.kernel @sums
-// CHECK-SAME: lowlp.warpgroups = ["2 of 2 products by warpgroups, at most 2 under way"]
+// CHECK-SAME: lowlp.report = {warpgroups = ["2 of 2 products by warpgroups, at most 2 under way"]
 // CHECK: scf.for
 // CHECK: lowlp.mbarrier_wait
 // CHECK: %[[A0:.*]] = lowlp.neg
@@ -34,7 +34,7 @@
 // CHECK-NOT: lowlp.dot
 // WARPS-LABEL: lowlp.kernel @sums
 // WARPS-COUNT-2: lowlp.dot
-lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -94,7 +94,7 @@ lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128
 // CHECK-NEXT: %[[T:.*]] = lowlp.wgmma_wait 0 takes %[[S2]]
 // CHECK-NEXT: scf.if %{{.*}} {
 // CHECK-NEXT: lowlp.store_shared %[[T]]
-lowlp.kernel @chain() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+lowlp.kernel @chain() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f32
   %half = arith.constant 0.5 : f16
@@ -139,7 +139,7 @@ lowlp.kernel @chain() attributes {grid = affine_map<() -> (1)>, num_threads = 12
 // CHECK-NEXT: lowlp.wgmma_wait 1{{$}}
 // CHECK-NEXT: lowlp.wgmma_wait 0 takes %[[S1]]
 // CHECK-NEXT: lowlp.store_shared
-lowlp.kernel @lookups(%w: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+lowlp.kernel @lookups(%w: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %one = arith.constant 1.0 : f32
@@ -175,11 +175,11 @@ lowlp.kernel @lookups(%w: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}) attributes {
 // REMARK: Op=lowlp.dot, Reason="operand b is not loaded from shared memory in the block of the product"
 // REMARK: Op=lowlp.dot, Reason="threads store operand b, and no barrier of the product's block stands between"
 // CHECK-LABEL: lowlp.kernel @others
-// CHECK-SAME: lowlp.warpgroups = ["0 of 3 products by warpgroups
+// CHECK-SAME: lowlp.report = {warpgroups = ["0 of 3 products by warpgroups
 // CHECK-COUNT-3: lowlp.dot
 // CHECK-NOT: lowlp.wgmma
 // CHECK: lowlp.return
-lowlp.kernel @others() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, lowlp.matrix_unit = "warpgroup"} {
+lowlp.kernel @others() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f32
   %half = arith.constant 0.5 : f16
@@ -225,7 +225,7 @@ lowlp.kernel @others() attributes {grid = affine_map<() -> (1)>, num_threads = 1
 // CHECK-NOT: _turn
 // WARPS-LABEL: lowlp.kernel @turns
 // WARPS-NOT: _turn
-lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, lowlp.turns = 1 : i64, lowlp.matrix_unit = "warpgroup"} {
+lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup, turns = true>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index

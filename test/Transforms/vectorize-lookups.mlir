@@ -21,7 +21,7 @@
 
 // The table is filled behind the barrier, once, in front of the outer loop.
 // CHECK-LABEL: lowlp.kernel @loops
-// CHECK-SAME: lowlp.lookups = ["lookup at vectorize-lookups.mlir:{{[0-9]+}}: pairs of 4 bits, 32 copies, 32768 bytes"]
+// CHECK-SAME: lowlp.report = {lookups = ["lookup at vectorize-lookups.mlir:{{[0-9]+}}: pairs of 4 bits, 32 copies, 32768 bytes"]
 // CHECK: lowlp.store_shared
 // CHECK-NEXT: lowlp.synchronize
 // CHECK-NEXT: %[[PAIRS:.*]] = lowlp.alloc_shared : !lowlp.shared<256x32x2xf16>

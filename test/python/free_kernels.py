@@ -42,7 +42,7 @@ def plain_product(
         parameters=parameters | {"m": ll.i32, "n": size, "k": size},
         grid=lambda m, n, k: (ll.ceildiv(m, bm), ll.ceildiv(n, bn)),
         num_threads=128,
-        matrix_unit=matrix_unit,
+        schedule=ll.KernelSchedule(matrix_unit=matrix_unit),
     )
 
 

@@ -259,6 +259,29 @@ def _(folder: Path) -> object:
     return traced(body)
 
 
+@mistake("a tile less its maxima, which have lost a dimension")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        tile = ll.load_global(ll.view_global(x, shape=[16, 8]), offsets=[0, 0], shape=[16, 8])
+        tile - ll.max(tile, 1)
+
+    return traced(body)
+
+
+@mistake("the same of a square tile")
+def _(folder: Path) -> object:
+    def body(x: Any, b: Any, m: Any) -> None:
+        tile = ll.load_global(ll.view_global(x, shape=[16, 16]), offsets=[0, 0], layout=ROWS.local(1, 2))
+        tile - ll.max(tile, 1)
+
+    return traced(body)
+
+
+@mistake("tiles of two shapes in a sum")
+def _(folder: Path) -> object:
+    return traced(lambda x, b, m: ll.full(0.0, "f16", shape=[16, 8]) + ll.full(0.0, "f16", shape=[8, 16]))
+
+
 @mistake("storing f32 where the memory holds f16")
 def _(folder: Path) -> object:
     def body(x: Any, b: Any, m: Any) -> None:
@@ -394,6 +417,16 @@ def _(folder: Path) -> object:
 @mistake("an op of the text dialect that the verifier refuses")
 def _(folder: Path) -> object:
     return lowlp.compile(FIG2.replace("!lowlp.tile<96xui8, local(3)", "!lowlp.tile<64xui8, local(2)"))
+
+
+@mistake("an attribute that is misspelt")
+def _(folder: Path) -> object:
+    return lowlp.compile(FIG2.replace("lowlp.align", "lowlp.algn"))
+
+
+@mistake("a field of a schedule that is out of range")
+def _(folder: Path) -> object:
+    return ll.KernelSchedule(cluster=16)
 
 
 @mistake("a GPU that lowlp does not know")

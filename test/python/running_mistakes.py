@@ -35,6 +35,15 @@ def _(folder: Path) -> object:
     return kernel(copy)(np.zeros(128, np.float32), np.zeros(96, np.uint8), 1)
 
 
+@mistake("a CPU tensor of another library than numpy")
+def _(folder: Path) -> object:
+    class Tensor:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    return kernel(copy)(Tensor(), np.zeros(96, np.uint8), 1)
+
+
 @mistake("text where a number is expected")
 def _(folder: Path) -> object:
     return kernel(copy)(np.zeros(128, np.float16), np.zeros(96, np.uint8), "1")

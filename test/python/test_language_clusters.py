@@ -38,7 +38,7 @@ def exchanging(cluster: int, dtype: str, words: int) -> ll.Kernel:
         parameters={"x": ll.pointer(dtype), "y": ll.pointer(dtype), "clusters": ll.i32},
         grid=lambda clusters: (clusters * cluster,),
         num_threads=64,
-        cluster=cluster,
+        schedule=ll.KernelSchedule(cluster=cluster),
     )
 
 
@@ -122,7 +122,12 @@ def test_an_exchange_needs_a_cluster_and_parts() -> None:
             ll.exchange_in_cluster(tile)
 
     kernel = ll.make_kernel(
-        repeated, name="repeated", parameters={"x": ll.pointer("f32")}, grid=(2,), num_threads=32, cluster=2
+        repeated,
+        name="repeated",
+        parameters={"x": ll.pointer("f32")},
+        grid=(2,),
+        num_threads=32,
+        schedule=ll.KernelSchedule(cluster=2),
     )
     with pytest.raises(ll.VerificationError, match="must not lie in a loop"):
         compile_cpu(kernel)
@@ -133,7 +138,12 @@ def test_a_cluster_needs_an_architecture_with_clusters_without_an_exchange_too()
         pass
 
     kernel = ll.make_kernel(
-        nothing, name="nothing", parameters={"x": ll.pointer("f32")}, grid=(2,), num_threads=32, cluster=2
+        nothing,
+        name="nothing",
+        parameters={"x": ll.pointer("f32")},
+        grid=(2,),
+        num_threads=32,
+        schedule=ll.KernelSchedule(cluster=2),
     )
     with pytest.raises(LowlpError, match=r"barrier\.cluster"):
         lowlp.compile(kernel, "sm_80")

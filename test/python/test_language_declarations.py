@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
 from typing import Any
 
 import pytest
 
 import lowlp
 from lowlp import language as ll
+from lowlp.errors import LowlpTypeError, LowlpValueError
 
 
 def nothing(x: Any) -> None:
@@ -101,11 +104,58 @@ def test_instructions_need_a_kernel() -> None:
         ll.block_indices()
 
 
+DECLARED: dict[str, Any] = {"name": "nothing", "parameters": {"x": ll.i32}, "grid": (1,), "num_threads": 96}
+
+
 def test_blocks_for_which_an_sm_has_registers() -> None:
-    declared: Any = {"name": "nothing", "parameters": {"x": ll.i32}, "grid": (1,), "num_threads": 96}
-    assert ".minnctapersm 3" in lowlp.compile(ll.make_kernel(nothing, **declared, blocks_per_sm=3), "sm_90a").ptx
-    assert ".minnctapersm" not in lowlp.compile(ll.make_kernel(nothing, **declared), "sm_90a").ptx
-    with pytest.raises(ValueError, match="blocks_per_sm: must be 0 to 32, got 33"):
-        ll.make_kernel(nothing, **declared, blocks_per_sm=33)
-    with pytest.raises(ValueError, match="exchange_registers: needs num_threads of whole warpgroups of 128, got 96"):
-        ll.make_kernel(nothing, **declared, exchange_registers=True)
+    scheduled = ll.make_kernel(nothing, **DECLARED, schedule=ll.KernelSchedule(blocks_per_sm=3))
+    assert ".minnctapersm 3" in lowlp.compile(scheduled, "sm_90a").ptx
+    assert ".minnctapersm" not in lowlp.compile(ll.make_kernel(nothing, **DECLARED), "sm_90a").ptx
+
+
+def test_schedule_of_a_decorated_kernel() -> None:
+    schedule = ll.KernelSchedule(table_form="pair", cluster=2, turns=True, matrix_unit="warpgroup")
+
+    @lowlp.kernel(grid=(2,), num_threads=32, schedule=schedule)
+    def scheduled(x: ll.pointer("f32")) -> None:
+        pass
+
+    assert scheduled.schedule == schedule
+    text = "schedule = #lowlp.schedule<matrix_unit = warpgroup, turns = true, cluster = 2, table_form = pair>"
+    assert text in scheduled.mlir
+    assert "#lowlp.schedule" not in ll.make_kernel(nothing, **DECLARED, schedule=ll.KernelSchedule()).mlir
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"blocks_per_sm": 33}, "schedule: blocks_per_sm must be 0 to 32, but is 33"),
+        ({"cluster": 9}, "schedule: cluster must be 1 to 8 blocks, but is 9"),
+        ({"table_copies": 3}, "schedule: table_copies must be 0 or a power of two up to 32, but is 3"),
+        ({"products_in_flight": 0}, "schedule: products_in_flight must be 1 to 8, but is 0"),
+        ({"turns": True}, "schedule: turns must be false where matrix_unit is warp: warpgroups take them"),
+        ({"matrix_unit": "block"}, "matrix_unit: must be one of warp, warpgroup, got 'block'"),
+        ({"decode_offsets": "x"}, "decode_offsets: must be one of auto, weights, sums, got 'x'"),
+        ({"table_form": 1}, "table_form: must be a str, got 1"),
+        ({"cluster": True}, "cluster: must be an int, got True"),
+        ({"turns": "no"}, "turns: must be a bool, got 'no'"),
+    ],
+)
+def test_wrong_schedules(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises((LowlpValueError, LowlpTypeError), match=f"^{re.escape(message)}"):
+        ll.KernelSchedule(**fields)
+
+
+def test_schedules_that_do_not_fit_their_kernel() -> None:
+    with pytest.raises(ll.VerificationError, match=r"exchange_registers .* of 128 threads, but num_threads is 96"):
+        ll.make_kernel(nothing, **DECLARED, schedule=ll.KernelSchedule(exchange_registers=True)).module()
+    with pytest.raises(LowlpTypeError, match=r"schedule: must be an ll\.KernelSchedule or None, found {}"):
+        ll.make_kernel(nothing, **DECLARED, schedule={})  # type: ignore[arg-type]
+
+
+def test_all_names_of_the_language_are_exported() -> None:
+    """Whatever the package imports for its users, and only that, is in `__all__`."""
+    submodules = {module.name for module in pkgutil.iter_modules(ll.__path__)}
+    public = {name for name, value in vars(ll).items() if not name.startswith("_") and name not in submodules}
+    assert set(ll.__all__) == public | (set(ll.__all__) & submodules)
+    assert {"load_packed", "view_packed", "fma", "wait_for_dependencies", "launch_dependents"} <= set(ll.__all__)

@@ -12,7 +12,6 @@ from refused_kernels import refused
 import lowlp
 from lowlp import language as ll
 from lowlp.compiler.compilation import compile_cpu
-from lowlp.errors import LowlpValueError
 
 ROW = lowlp.spatial(32).local(2)
 
@@ -171,15 +170,3 @@ def test_fma_rounds_once(kind: str) -> None:
     exact = a.astype(np.longdouble) * b.astype(np.longdouble) + c.astype(np.longdouble)
     np.testing.assert_array_equal(d, exact.astype(numpy_type))
     assert np.count_nonzero(d) > 32
-
-
-def test_decode_offsets_is_one_of_three() -> None:
-    with pytest.raises(LowlpValueError, match="decode_offsets: must be one of auto, weights, sums, got 'x'"):
-        ll.make_kernel(
-            lambda y: None,
-            name="kernel",
-            parameters={"y": ll.pointer("f16")},
-            grid=(1,),
-            num_threads=32,
-            decode_offsets="x",
-        )

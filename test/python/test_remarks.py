@@ -26,7 +26,7 @@ lowlp.kernel @k(%p: !lowlp.ptr<f16> {lowlp.name = "NAME"}) attributes {grid = af
   scf.for %i = %c0 to %c4 step %c1 {
     %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<4x64xf16> -> !lowlp.tile<64xf16, spatial(32).local(2)>
     lowlp.store_global %t, %v[%i, %c0] : !lowlp.tile<64xf16, spatial(32).local(2)>, !lowlp.global<4x64xf16>
-  } {lowlp.stages = 3}
+  } {lowlp.stages = #lowlp.stages<3>}
   lowlp.return
 }
 """

@@ -39,7 +39,7 @@ class Expansion {
 public:
   Expansion(ExchangeInClusterOp op, KernelOp kernel)
       : builder(op), loc(op.getLoc()), op(op), kernel(kernel),
-        numBlocks(kernel.getCluster()) {
+        numBlocks(kernel.getScheduleOrDefault().getCluster()) {
     Type type = builder.getIndexType();
     block = BlockIndicesOp::create(builder, loc, TypeRange(type)).getResult(0);
     number = create<arith::RemUIOp>(block, index(numBlocks));
@@ -159,7 +159,7 @@ struct ExpandClusters : lowlp::impl::ExpandClustersBase<ExpandClusters> {
       op.replaceAllUsesWith(Expansion(op, kernel).emit());
       op.erase();
     });
-    kernel->removeAttr(LowlpDialect::kClusterAttrName);
+    kernel.changeSchedule(kernel.getScheduleOrDefault().withoutCluster());
   }
 };
 

@@ -21,6 +21,7 @@
 #include "SourcePlace.h"
 
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/IR/Report.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/Scratch.h"
 #include "lowlp/Layout/WarpConversion.h"
@@ -214,9 +215,7 @@ struct ExpandExchanges : lowlp::impl::ExpandExchangesBase<ExpandExchanges> {
     kernel.walk([&](ConvertLayoutOp op) { decisions.push_back(decide(op)); });
     if (decisions.empty())
       return;
-    SmallVector<StringRef> texts(decisions.begin(), decisions.end());
-    kernel->setDiscardableAttr("lowlp.exchanges",
-                               Builder(&getContext()).getStrArrayAttr(texts));
+    setReport(kernel, "exchanges", decisions);
   }
 
   /// Expands the conversion if that is the cheapest way; says which is.

@@ -14,6 +14,7 @@
 #include "PassRemarks.h"
 #include "SourcePlace.h"
 
+#include "lowlp/IR/Report.h"
 #include "lowlp/Layout/LayoutText.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -146,9 +147,7 @@ private:
     notes.insert(notes.begin(),
                  "conversions removed: " + std::to_string(removed) +
                      ", left: " + std::to_string(notes.size()));
-    SmallVector<StringRef> texts(notes.begin(), notes.end());
-    getOperation()->setDiscardableAttr(
-        "lowlp.layouts", Builder(&getContext()).getStrArrayAttr(texts));
+    setReport(getOperation(), "layouts", notes);
   }
 
   /// The tiles again, by the layouts in which ops need them.

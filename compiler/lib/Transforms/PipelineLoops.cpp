@@ -24,6 +24,7 @@
 #include "PassRemarks.h"
 #include "PipelinedLoads.h"
 
+#include "lowlp/IR/Report.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -570,17 +571,8 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
     SmallVector<Attribute> notes;
     for (scf::ForOp loop : loops) {
       auto stages =
-          loop->getAttrOfType<IntegerAttr>(LowlpDialect::kStagesAttrName);
-      if (!stages || stages.getInt() < 2 || stages.getInt() > kMaxStages) {
-        loop.emitOpError("has ")
-            << LowlpDialect::kStagesAttrName << " = "
-            << loop->getAttr(LowlpDialect::kStagesAttrName)
-            << "; it must be an integer of 2 to " << kMaxStages;
-        return signalPassFailure();
-      }
-      bool wantsProducer = loop->hasAttr(LowlpDialect::kProducerAttrName);
+          loop->getAttrOfType<StagesAttr>(LowlpDialect::kStagesAttrName);
       loop->removeAttr(LowlpDialect::kStagesAttrName);
-      loop->removeAttr(LowlpDialect::kProducerAttrName);
       if (!isa<KernelOp>(loop->getParentOp())) {
         loop.emitOpError("has stages, and must stand in the body of the kernel "
                          "itself, but is in a ")
@@ -603,21 +595,18 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
       }
       numLoads += loads.staged.size();
       ++numLoops;
-      Pipeliner(loop, stages.getInt(), wantsProducer, std::move(loads))
+      Pipeliner(loop, stages.getCount(), stages.getProducer(), std::move(loads))
           .run(notes);
     }
     if (!notes.empty())
-      getOperation()->setDiscardableAttr("lowlp.pipelines",
-                                         ArrayAttr::get(&getContext(), notes));
+      setReport(getOperation(), "pipelines",
+                ArrayAttr::get(&getContext(), notes));
   }
 
   static void decline(Operation *op, const std::string &reason) {
     LDBG() << op->getName() << " without stages: " << reason;
     remarkDeclined(op, DEBUG_TYPE, "stages", [&] { return reason; });
   }
-
-  /// copy_async_wait knows of 7 groups under way.
-  static constexpr int64_t kMaxStages = 9;
 };
 
 } // namespace

@@ -12,6 +12,7 @@
 
 #include "lowlp/Decode/PackedTile.h"
 #include "lowlp/Decode/SequenceSearch.h"
+#include "lowlp/IR/Report.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -106,8 +107,7 @@ static bool areWhole(const CodedWeights &weights) {
 
 /// Whether the products of a kernel are to be made by warpgroups.
 static bool isByWarpgroups(KernelOp kernel) {
-  auto unit = kernel->getAttrOfType<StringAttr>("lowlp.matrix_unit");
-  return unit && unit.getValue() == "warpgroup";
+  return kernel.getScheduleOrDefault().getMatrixUnit() == MatrixUnit::Warpgroup;
 }
 
 /// Columns of sums that one instruction of a warp makes.
@@ -162,9 +162,10 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       return signalPassFailure();
     }
     where = offsets;
-    if (auto own =
-            getOperation()->getAttrOfType<StringAttr>("lowlp.decode_offsets"))
-      where = own.getValue();
+    if (DecodeOffsets own =
+            getOperation().getScheduleOrDefault().getDecodeOffsets();
+        own != DecodeOffsets::Auto)
+      where = stringifyDecodeOffsets(own);
     if (where != "weights" && where != "sums" && where != "auto") {
       getOperation().emitError("offsets must be weights, sums or auto, but is ")
           << where;
@@ -224,8 +225,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       texts.push_back(
           StringAttr::get(&getContext(), cast<PlanAttr>(plan).getText()));
     if (!texts.empty())
-      getOperation()->setDiscardableAttr("lowlp.decode_plans",
-                                         ArrayAttr::get(&getContext(), texts));
+      setReport(getOperation(), "decode_plans",
+                ArrayAttr::get(&getContext(), texts));
   }
 
   /// Decodes the weights of a chain, and undoes behind it what its plan does.

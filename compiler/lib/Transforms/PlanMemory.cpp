@@ -16,6 +16,7 @@
 #include "PassRemarks.h"
 #include "SharedLiveness.h"
 
+#include "lowlp/IR/Report.h"
 #include "lowlp/Transforms/Passes.h"
 
 #include "llvm/Support/DebugLog.h"
@@ -206,8 +207,8 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
     Builder builder(&getContext());
     for (unsigned tile = 0; tile < tiles.size(); ++tile)
       tiles[tile].setOffsetAttr(builder.getI64IntegerAttr(places[tile]->begin));
-    kernel->setDiscardableAttr("lowlp.unshared_bytes",
-                               builder.getI64IntegerAttr(unsharedBytes));
+    setReport(kernel, "unshared_bytes",
+              builder.getI64IntegerAttr(unsharedBytes));
     numBytes += bytes;
     numUnsharedBytes += unsharedBytes;
     numBarriers += Barriers(tiles, places).add(kernel);

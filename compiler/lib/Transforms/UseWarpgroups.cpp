@@ -14,6 +14,7 @@
 #include "PassRemarks.h"
 
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/IR/Report.h"
 #include "lowlp/Layout/Result.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
@@ -22,7 +23,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "lowlp-use-warpgroups"
@@ -305,33 +305,14 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
     }
     // What has warpgroups has instructions that move registers between them.
     bool hasWarpgroups = target->getSupport(Feature::Wgmma).isNative();
+    ScheduleAttr schedule = kernel.getScheduleOrDefault();
     if (!hasWarpgroups)
-      kernel->removeAttr(LowlpDialect::kExchangeRegistersAttrName);
-    auto unit = kernel->getAttrOfType<StringAttr>("lowlp.matrix_unit");
-    if (!unit || unit.getValue() == "warp")
+      kernel.changeSchedule(schedule.withoutExchangeOfRegisters());
+    if (schedule.getMatrixUnit() != MatrixUnit::Warpgroup)
       return;
-    if (unit.getValue() != "warpgroup") {
-      kernel.emitError("lowlp.matrix_unit must be warp or warpgroup, but is ")
-          << unit.getValue();
-      return signalPassFailure();
-    }
-    int64_t mostUnderWay = kDefaultUnderWay;
-    if (auto own =
-            kernel->getAttrOfType<IntegerAttr>("lowlp.products_under_way"))
-      mostUnderWay = own.getInt();
-    if (mostUnderWay < 1 || mostUnderWay > kMostUnderWay) {
-      kernel.emitError("lowlp.products_under_way must be 1 to ")
-          << kMostUnderWay << ", but is " << mostUnderWay;
-      return signalPassFailure();
-    }
-    bool hasProducts = false;
-    auto dropUnused = llvm::make_scope_exit([&] {
-      // Registers are exchanged by warpgroups.
-      if (!hasProducts)
-        kernel->removeAttr(LowlpDialect::kExchangeRegistersAttrName);
-    });
     if (!hasWarpgroups)
       return decline(kernel, arch + " has no products by warpgroups");
+    int64_t mostUnderWay = schedule.getProductsInFlight();
     int64_t numDots = 0;
     SetVector<Operation *> products;
     SetVector<Block *> blocks;
@@ -348,29 +329,26 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
     });
     for (Block *block : blocks) {
       BlockScheduler(*block, products, mostUnderWay).run();
-      if (kernel->hasAttr("lowlp.turns") && !takeTurns(*block))
+      if (schedule.getTurns() && !takeTurns(*block))
         remarkDeclined(block->getParentOp(), DEBUG_TYPE, "turns", [] {
           return "warpgroups take turns in loops of the kernel's own body, and "
                  "where there are two or more";
         });
     }
-    hasProducts = !products.empty();
+    // Registers are exchanged by warpgroups.
+    if (products.empty())
+      kernel.changeSchedule(schedule.withoutExchangeOfRegisters());
     numProducts += products.size();
     eraseUnused();
     std::string note = std::to_string(products.size()) + " of " +
                        std::to_string(numDots) +
                        " products by warpgroups, at most " +
                        std::to_string(mostUnderWay) + " under way";
-    Attribute text = StringAttr::get(&getContext(), note);
-    kernel->setDiscardableAttr("lowlp.warpgroups",
-                               ArrayAttr::get(&getContext(), text));
+    setReport(kernel, "warpgroups", note);
   }
 
 private:
   static constexpr int64_t kThreadsPerWarpgroup = 128;
-  static constexpr int64_t kDefaultUnderWay = 2;
-  /// What wgmma_wait can tell apart, and the one that was just begun.
-  static constexpr int64_t kMostUnderWay = 8;
 
   static void decline(Operation *op, const std::string &reason) {
     LDBG() << op->getName() << " stays as it is: " << reason;

@@ -14,6 +14,7 @@
 #include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Decode/Placement.h"
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/IR/Report.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -264,10 +265,11 @@ struct VectorizeLookups : lowlp::impl::VectorizeLookupsBase<VectorizeLookups> {
     // What the kernel's own schedule says comes first.
     wantedForm = form;
     wantedCopies = copies;
-    if (auto own = kernel->getAttrOfType<StringAttr>("lowlp.table_form"))
-      wantedForm = own.getValue().str();
-    if (auto own = kernel->getAttrOfType<IntegerAttr>("lowlp.table_copies"))
-      wantedCopies = own.getInt();
+    ScheduleAttr schedule = kernel.getScheduleOrDefault();
+    if (schedule.getTableForm() != TableForm::Auto)
+      wantedForm = stringifyTableForm(schedule.getTableForm()).str();
+    if (schedule.getTableCopies() != 0)
+      wantedCopies = schedule.getTableCopies();
     if (wantedForm != "auto" && wantedForm != "pair" && wantedForm != "entry" &&
         wantedForm != "register") {
       kernel.emitError("form must be pair, entry, register or auto, but is ")
@@ -291,9 +293,7 @@ struct VectorizeLookups : lowlp::impl::VectorizeLookupsBase<VectorizeLookups> {
       serve(alloc);
     if (decisions.empty())
       return;
-    SmallVector<StringRef> texts(decisions.begin(), decisions.end());
-    kernel->setDiscardableAttr("lowlp.lookups",
-                               Builder(&getContext()).getStrArrayAttr(texts));
+    setReport(kernel, "lookups", decisions);
   }
 
 private:

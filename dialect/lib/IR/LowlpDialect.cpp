@@ -65,32 +65,39 @@ static Attribute parsePlan(DialectAsmParser &parser) {
   return PlanAttr::get(parser.getContext(), text);
 }
 
+/// Parses `local(2, 1).spatial(8, 4)>`, which `text` holds whole.
+static Attribute parseLayoutAttr(DialectAsmParser &parser, StringRef text) {
+  Result<Layout> layout = parseLayout(text.str());
+  if (layout)
+    return LayoutAttr::get(parser.getContext(), *layout);
+  parser.emitError(parser.getNameLoc(), layout.error());
+  return {};
+}
+
 Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
                                        Type type) const {
   StringRef spec = parser.getFullSymbolSpec();
-  if (spec.starts_with("plan<")) {
-    StringRef mnemonic;
-    if (parser.parseKeyword(&mnemonic))
-      return {};
-    return parsePlan(parser);
-  }
-  StringRef prefix = "layout<";
-  if (!spec.consume_front(prefix) || !spec.consume_back(">")) {
-    parser.emitError(parser.getNameLoc(), "expected '#lowlp.layout<...>' or "
-                                          "'#lowlp.plan<...>', found '#lowlp.")
-        << parser.getFullSymbolSpec() << "'";
-    return {};
-  }
-  Result<Layout> layout = parseLayout(spec.str());
-  if (!layout) {
-    parser.emitError(parser.getNameLoc(), layout.error());
-    return {};
-  }
-  return LayoutAttr::get(parser.getContext(), *layout);
+  if (spec.consume_front("layout<") && spec.consume_back(">"))
+    return parseLayoutAttr(parser, spec);
+  spec = parser.getFullSymbolSpec();
+  StringRef mnemonic;
+  if (spec.starts_with("plan<"))
+    return parser.parseKeyword(&mnemonic) ? Attribute() : parsePlan(parser);
+  Attribute attribute;
+  if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
+    return attribute;
+  parser.emitError(parser.getNameLoc(),
+                   "expected '#lowlp.layout<...>', '#lowlp.plan<...>', "
+                   "'#lowlp.schedule<...>' or '#lowlp.stages<...>', found "
+                   "'#lowlp.")
+      << spec << "'";
+  return {};
 }
 
 void LowlpDialect::printAttribute(Attribute attribute,
                                   DialectAsmPrinter &printer) const {
+  if (succeeded(generatedAttributePrinter(attribute, printer)))
+    return;
   if (auto plan = dyn_cast<PlanAttr>(attribute)) {
     SmallVector<StringRef> lines;
     plan.getText().split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);

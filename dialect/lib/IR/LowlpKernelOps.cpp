@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -90,35 +91,60 @@ static LogicalResult verifyArgument(KernelOp kernel, unsigned index,
   return success();
 }
 
-int64_t KernelOp::getCluster() {
-  auto cluster =
-      (*this)->getAttrOfType<IntegerAttr>(LowlpDialect::kClusterAttrName);
-  return cluster ? cluster.getInt() : 1;
+/// Checks that `lowlp.constant` says nothing but itself, and of a pointer.
+static LogicalResult verifyConstant(KernelOp kernel, unsigned index) {
+  Attribute constant =
+      kernel.getArgAttr(index, LowlpDialect::kConstantAttrName);
+  if (!constant || (isa<UnitAttr>(constant) &&
+                    isa<PointerType>(kernel.getArgumentTypes()[index])))
+    return success();
+  return kernel.emitOpError("parameter ")
+         << index << ": lowlp.constant must be given without a value, and on a "
+         << "pointer";
 }
 
-/// Of any architecture (CUDA C++ Programming Guide, "Technical Specifications
-/// per Compute Capability").
-static constexpr int64_t kMostBlocksPerSM = 32;
-
-/// Whether an attribute of the kernel, if it is there, is a number of blocks.
-static LogicalResult verifyBlocks(KernelOp kernel, StringRef name,
-                                  int64_t least, int64_t most) {
-  Attribute attribute = kernel->getAttr(name);
-  if (!attribute)
-    return success();
-  std::optional<int64_t> blocks = getPromise(attribute);
-  if (blocks && *blocks >= least && *blocks <= most)
-    return success();
-  return kernel.emitOpError()
-         << name << " must be a number of " << least << " to " << most
-         << " blocks, but is " << attribute;
+static LogicalResult verifyArguments(KernelOp kernel) {
+  llvm::SmallDenseMap<StringRef, unsigned> named;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    if (failed(verifyArgument(kernel, index, type)) ||
+        failed(verifyConstant(kernel, index)))
+      return failure();
+    auto name =
+        kernel.getArgAttrOfType<StringAttr>(index, LowlpDialect::kNameAttrName);
+    if (!name)
+      continue;
+    auto [first, isNew] = named.try_emplace(name.getValue(), index);
+    if (!isNew)
+      return kernel.emitOpError("parameters ")
+             << first->second << " and " << index << " are both called "
+             << name;
+  }
+  return success();
 }
 
-static LogicalResult verifyCluster(KernelOp kernel) {
-  if (failed(verifyBlocks(kernel, LowlpDialect::kClusterAttrName, /*least=*/2,
-                          KernelOp::kMaxCluster)))
-    return failure();
-  int64_t blocks = kernel.getCluster();
+ScheduleAttr KernelOp::getScheduleOrDefault() {
+  ScheduleAttr schedule = getScheduleAttr();
+  return schedule ? schedule : ScheduleAttr::getDefault(getContext());
+}
+
+void KernelOp::changeSchedule(ScheduleAttr schedule) {
+  if (schedule == ScheduleAttr::getDefault(getContext()))
+    removeScheduleAttr();
+  else
+    setScheduleAttr(schedule);
+}
+
+/// Checks the fields of the schedule that lean on the rest of the kernel.
+static LogicalResult verifySchedule(KernelOp kernel) {
+  constexpr int64_t kThreadsPerWarpgroup = 128;
+  ScheduleAttr schedule = kernel.getScheduleOrDefault();
+  int64_t numThreads = static_cast<int64_t>(kernel.getNumThreads());
+  if (schedule.getExchangeRegisters() && numThreads % kThreadsPerWarpgroup)
+    return kernel.emitOpError("exchange_registers of its schedule needs whole "
+                              "warpgroups of ")
+           << kThreadsPerWarpgroup << " threads, but num_threads is "
+           << numThreads;
+  int64_t blocks = schedule.getCluster();
   AffineMap grid = kernel.getGrid();
   if (blocks == 1 ||
       (grid.getNumResults() == 1 && grid.getResult(0).isMultipleOf(blocks)))
@@ -155,14 +181,50 @@ LogicalResult KernelOp::verify() {
            << numIntegers << " integer parameters, but has "
            << grid.getNumDims() << " dimensions and " << grid.getNumSymbols()
            << " symbols";
-  if (failed(verifyCluster(*this)) ||
-      failed(verifyBlocks(*this, LowlpDialect::kBlocksPerSMAttrName,
-                          /*least=*/1, kMostBlocksPerSM)))
+  if (failed(verifySchedule(*this)))
     return failure();
-  for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
-    if (failed(verifyArgument(*this, index, type)))
-      return failure();
+  return verifyArguments(*this);
+}
+
+/// The dialects whose ops a kernel may hold. `ub` has what folding makes of
+/// values that no execution sees.
+static constexpr StringLiteral kDialectsOfKernels[] = {"lowlp", "scf", "arith",
+                                                       "math", "ub"};
+
+/// Checks that the op means something to a whole block: what is of one thread
+/// alone, `gpu.barrier` for example, would slip through to the thread level,
+/// where passes before have not reckoned with it. Ops that MLIR does not know
+/// are there only if it was asked to take such, by a test.
+static LogicalResult verifyBelongs(Operation *op) {
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (llvm::is_contained(kDialectsOfKernels, dialect) || !op->isRegistered())
+    return success();
+  InFlightDiagnostic error = op->emitOpError("does not belong in a "
+                                             "lowlp.kernel, whose ops are of ")
+                             << llvm::join(ArrayRef(kDialectsOfKernels), ", ");
+  if (op->getName().getStringRef() == "gpu.barrier")
+    error << "; the barrier of a block is lowlp.synchronize";
+  return error;
+}
+
+/// Checks that all threads of the block hold the tiles that the op makes.
+static LogicalResult verifyThreads(Operation *op, int64_t numThreads) {
+  for (Type type : op->getResultTypes())
+    if (auto tile = dyn_cast<TileType>(type);
+        tile && tile.getNumThreads() != numThreads)
+      return op->emitOpError("makes a tile that is held by ")
+             << tile.getNumThreads() << " threads, but a block has "
+             << numThreads;
   return success();
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  int64_t numThreads = static_cast<int64_t>(getNumThreads());
+  WalkResult result = getBody().walk([&](Operation *op) {
+    return WalkResult(failure(failed(verifyBelongs(op)) ||
+                              failed(verifyThreads(op, numThreads))));
+  });
+  return failure(result.wasInterrupted());
 }
 
 //===----------------------------------------------------------------------===//

@@ -166,7 +166,7 @@ LogicalResult ExchangeInClusterOp::verify() {
   if (!kernel)
     return emitOpError("must lie in a lowlp.kernel");
   TileType tile = getParts().getType();
-  int64_t blocks = kernel.getCluster();
+  int64_t blocks = kernel.getScheduleOrDefault().getCluster();
   if (blocks == 1)
     return emitOpError("the kernel has no clusters");
   if ((*this)->getParentOfType<scf::ForOp>() ||

@@ -19,7 +19,7 @@ import numpy as np
 from lowlp import language as ll
 from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
-from lowlp.errors import ProductWarning
+from lowlp.errors import ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
@@ -197,6 +197,7 @@ def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
     spec, entry = job.spec, job.entry
     # The entry says it.
     warnings.simplefilter("ignore", ProductWarning)
+    warnings.simplefilter("ignore", SpillWarning)
     try:
         kernel = compile_linear(
             n=spec.n,

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import os
 import re
+import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from lowlp import __version__
-from lowlp.errors import CompileError, LowlpTypeError, LowlpValueError, ProductWarning, from_mlir_error
+from lowlp.errors import CompileError, LowlpTypeError, LowlpValueError, ProductWarning, SpillWarning, from_mlir_error
 from lowlp_runtime.assemble import AssembledCubin, assemble_ptx
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
 from lowlp_runtime.device import compute_capability, current_device
+from lowlp_runtime.dlpack import DEVICE_NAMES
 from lowlp_runtime.launcher import Launcher, launcher_of
 from lowlp_runtime.product import Product
 from lowlp_runtime.resources import Resources
@@ -41,6 +43,8 @@ DEFAULT_ARCH = "sm_90a"
 LEVELS = ("block", "thread", "nvvm")
 _UNKNOWN_ARCH = re.compile("unknown architecture '.*")
 _ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_FEW_SPILLED_BYTES = 64  # of a thread; 16 registers, which the assembler spills where that costs little
 
 
 class BlockProgram(Protocol):
@@ -239,19 +243,43 @@ def compile(  # noqa: A001
     cache      False: compile anew, and keep nothing; see `lowlp_runtime.cache` for where kernels are kept
 
     Raises `CompileError` with the user's source line where the program is wrong, `LowlpValueError` for an argument,
-    `AssembleError` from the assembler. Gives a `ProductWarning` where it makes products of warpgroups wait.
+    `AssembleError` from the assembler. Gives a `ProductWarning` where it makes products of warpgroups wait, and a
+    `SpillWarning` where a thread's values do not fit its registers.
     """
     arch = check_arch(target)
     check_opt_level(opt_level)
     source = open_program(program)
     build = functools.partial(_build, source, arch, opt_level, assemble, assembler, notes or {}, product)
-    if not cache:
-        return CompiledKernel(build(), arch)
-    text = source.operation.get_asm(enable_debug_info=False)
-    key = kernel_key(
-        text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes, product=product
+    if cache:
+        text = source.operation.get_asm(enable_debug_info=False)
+        key = kernel_key(
+            text, arch=arch, opt_level=opt_level, assemble=assemble, assembler=assembler, notes=notes, product=product
+        )
+        kernel = CompiledKernel(cached(key, build), arch)
+    else:
+        kernel = CompiledKernel(build(), arch)
+    _warn_of_spills(kernel)
+    return kernel
+
+
+def _warn_of_spills(kernel: CompiledKernel) -> None:
+    """Says so where threads spill more than a few registers, each time that the kernel is asked for."""
+    if kernel.spilled_bytes <= _FEW_SPILLED_BYTES:
+        return
+    warnings.warn(
+        f"kernel {kernel.name} for {kernel.arch}: each thread spills {kernel.spilled_bytes} bytes of registers to "
+        "memory, which is slow: give a thread less to hold, by smaller tiles or more threads, or unroll less",
+        SpillWarning,
+        stacklevel=_depth_in_package(),
     )
-    return CompiledKernel(cached(key, build), arch)
+
+
+def _depth_in_package() -> int:
+    """The `stacklevel` of a warning in the function that calls this, for which the user's line is the place."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def _build(
@@ -447,6 +475,8 @@ def launch(
     for parameter, value in zip(program.parameters, arguments, strict=True):
         if parameter.kind != "pointer" and not isinstance(value, int | float | np.number):
             raise LowlpTypeError(f"{parameter.name}: expected a number, got {type(value).__name__}")
+        if parameter.kind == "pointer":
+            _check_not_on_host(parameter.name, value)
     arrays = [value for value in arguments if not isinstance(value, int | float | np.number)]
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise LowlpValueError(f"seed: expected an int in 0..2**64 - 1, got {seed!r:.40}")
@@ -467,6 +497,19 @@ def launch(
     compiled = _compiled.get((program.trace_key(), arch), functools.partial(compile, program, arch))
     compiled(*arguments, stream=stream)
     return None
+
+
+def _check_not_on_host(name: str, value: object) -> None:
+    """Refuses an array of another library than numpy that lies in the host's memory, a CPU tensor of PyTorch's say: no
+    target reads it."""
+    if is_host_array(value) or not hasattr(value, "__dlpack_device__"):
+        return
+    kind = int(value.__dlpack_device__()[0])
+    if DEVICE_NAMES.get(kind) == "CPU":
+        raise LowlpValueError(
+            f"{name}: expected a numpy array, for the CPU target, or an array on a CUDA device, got a "
+            f"{type(value).__name__} on the CPU; numpy.asarray shares its memory"
+        )
 
 
 def _check_count(program: Any, arguments: Sequence[object]) -> None:

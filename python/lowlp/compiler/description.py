@@ -137,6 +137,9 @@ def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
     from lowlp._mlir import ir
 
     decisions: dict[str, object] = {}
+    if "report" not in facts:
+        return decisions
+    facts = ir.DictAttr(facts["report"])
     for name in ("layouts", "exchanges", "lookups", "pipelines", "warpgroups"):
         if name in facts:
             texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts[name])]

@@ -63,6 +63,7 @@ from .instructions import view_global as view_global
 from .integers import count_leading_zeros as count_leading_zeros
 from .integers import funnel_shift as funnel_shift
 from .integers import popcount as popcount
+from .kernel_schedule import KernelSchedule as KernelSchedule
 from .kernels import Kernel as Kernel
 from .kernels import inline as inline
 from .kernels import kernel as kernel
@@ -122,16 +123,17 @@ from .wgmma import wgmma_commit as wgmma_commit
 from .wgmma import wgmma_wait as wgmma_wait
 
 __all__ = [
-    "GlobalView", "Kernel", "KernelError", "KernelTypeError", "KernelValueError", "Mbarriers", "Parameter", "Pointer",
-    "Range", "Scalar", "SharedTile", "Sums", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers",
-    "alloc_shared", "assume", "assume_divisible", "assume_range", "atomic_rmw", "ballot", "block_indices",
-    "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout", "copy_async", "copy_async_commit",
-    "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor",
-    "count_leading_zeros", "dot", "equal", "exchange_in_cluster", "exit", "exp", "exp2", "expand_table", "f32",
-    "fence_async", "full", "funnel_shift", "gather_global", "i32", "i64", "inline", "integer", "iota", "kernel",
-    "load_global", "load_scalar", "load_shared", "log2", "lookup", "lookup_pairs", "make_kernel", "max", "maximum",
-    "mbarrier_arrive", "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount",
-    "print", "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",
-    "store_global", "store_shared", "sum", "synchronize", "tanh", "transpose", "view", "view_global", "warp_shuffle",
-    "wgmma", "wgmma_commit", "wgmma_wait", "where",
+    "GlobalView", "Kernel", "KernelError", "KernelSchedule", "KernelTypeError", "KernelValueError", "Mbarriers",
+    "PackedView", "Parameter", "Pointer", "Range", "Scalar", "SharedTile", "Sums", "Tile", "VerificationError", "abs",
+    "alloc_global", "alloc_mbarriers", "alloc_shared", "assume", "assume_divisible", "assume_range", "atomic_rmw",
+    "ballot", "block_indices", "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout", "copy_async",
+    "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait",
+    "copy_tensor", "count_leading_zeros", "dot", "equal", "exchange_in_cluster", "exit", "exp", "exp2",
+    "expand_table", "f32", "fence_async", "fma", "full", "funnel_shift", "gather_global", "i32", "i64", "inline",
+    "integer", "iota", "kernel", "launch_dependents", "load_global", "load_packed", "load_scalar",
+    "load_shared", "log2", "lookup", "lookup_pairs", "make_kernel", "max", "maximum", "mbarrier_arrive",
+    "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount", "print",
+    "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",
+    "store_global", "store_shared", "sum", "synchronize", "tanh", "transpose", "view", "view_global", "view_packed",
+    "wait_for_dependencies", "warp_shuffle", "wgmma", "wgmma_commit", "wgmma_wait", "where",
 ]  # fmt: skip

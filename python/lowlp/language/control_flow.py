@@ -84,9 +84,8 @@ def for_loop(
     operands = [iterable.start, iterable.stop, iterable.step, *carry.initial]
     attributes: dict[str, ir.Attribute] = {}
     if iterable.stages:
-        attributes["lowlp.stages"] = ir.IntegerAttr.get(trace.type("i64"), iterable.stages)
-    if iterable.producer:
-        attributes["lowlp.producer"] = ir.UnitAttr.get()
+        producer = ", producer = true" if iterable.producer else ""
+        attributes["lowlp.stages"] = ir.Attribute.parse(f"#lowlp.stages<{iterable.stages}{producer}>")
     values = [operand.ir_value for operand in operands]
     operation = trace.emit("scf.for", _types(carry.initial), values, attributes, regions=1)
     block = _append_block(operation.regions[0], [trace.type("index"), *_types(carry.initial)], operation.location)

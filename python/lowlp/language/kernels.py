@@ -10,28 +10,20 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from lowlp._mlir import ir
 from lowlp.errors import LowlpError, LowlpTypeError, LowlpValueError
 from lowlp.numeric.dtypes import dtype
 
 from .grid import affine_map, grid_extents
+from .kernel_schedule import KernelSchedule
 from .parameters import Parameter, named_parameters
 from .rewriting import rewrite
 from .scalars import IntegerParameter, Scalar
 from .source import Place, VerificationError, type_error
 from .tiles import Pointer
 from .tracing import Trace, activated, is_tracing, location
-
-TABLE_FORMS: Final = ("auto", "pair", "entry", "register")
-TABLE_COPIES: Final = (0, 1, 2, 4, 8, 16, 32)
-MATRIX_UNITS: Final = ("warp", "warpgroup")
-DECODE_OFFSETS: Final = ("auto", "weights", "sums")
-MAX_UNDER_WAY: Final = 8
-MAX_CLUSTER: Final = 8
-MAX_BLOCKS_PER_SM: Final = 32
-THREADS_PER_WARPGROUP: Final = 128
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -55,7 +47,7 @@ class Kernel:
         parameters: tuple[Parameter, ...],
         grid: object,
         num_threads: int,
-        schedule: Mapping[str, str | int] | None = None,
+        schedule: KernelSchedule | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise LowlpTypeError(f"name: must be a str, found {name!r}")
@@ -65,12 +57,14 @@ class Kernel:
             raise LowlpTypeError(f"num_threads: must be an int, found {num_threads!r}")
         if not _WARP <= num_threads <= _MAX_THREADS or num_threads % _WARP:
             raise LowlpValueError(f"num_threads: must be a multiple of 32 up to 1024, found {num_threads}")
+        if not isinstance(schedule, KernelSchedule | None):
+            raise LowlpTypeError(f"schedule: must be an ll.KernelSchedule or None, found {schedule!r}")
         self._function = rewrite(function)
         self._arguments = tuple(inspect.signature(function).parameters)
         self._place = Place(function.__code__.co_filename, function.__code__.co_firstlineno)
         self._name = name
         self._parameters = parameters
-        self._schedule = dict(schedule or {})
+        self._schedule = schedule or KernelSchedule()
         self._num_threads = num_threads
         self._extents = grid_extents(grid, parameters)
         functools.update_wrapper(self, function)
@@ -89,6 +83,11 @@ class Kernel:
     def num_threads(self) -> int:
         """Threads of a block."""
         return self._num_threads
+
+    @property
+    def schedule(self) -> KernelSchedule:
+        """What it tells the passes."""
+        return self._schedule
 
     @property
     def mlir(self) -> str:
@@ -132,7 +131,7 @@ class Kernel:
         for parameter, value in zip(self.parameters, block.arguments, strict=True):
             arguments[parameter.name] = _argument(trace, parameter, value)
         trace.parameters, trace.arguments = self.parameters, arguments
-        trace.has_warpgroups = self._schedule.get("matrix_unit") == "warpgroup"
+        trace.has_warpgroups = self.schedule.matrix_unit == "warpgroup"
         with activated(trace):
             result = self._function(**arguments)
         if result is not None:
@@ -160,9 +159,8 @@ class Kernel:
                     entries["lowlp.constant"] = ir.UnitAttr.get()
                 promises.append(ir.DictAttr.get(entries))
             attributes["arg_attrs"] = ir.ArrayAttr.get(promises)
-        for key, value in self._schedule.items():
-            is_text = isinstance(value, str)
-            attributes[f"lowlp.{key}"] = ir.StringAttr.get(value) if is_text else ir.IntegerAttr.get(i64, value)
+        if self.schedule != KernelSchedule():
+            attributes["schedule"] = ir.Attribute.parse(self.schedule.mlir)
         return attributes
 
 
@@ -173,13 +171,16 @@ def _argument(trace: Trace, parameter: Parameter, value: ir.Value) -> object:
     return IntegerParameter(trace, value) if parameter.kind == "integer" else Scalar(trace, value, "f32")
 
 
-def kernel(*, grid: object, num_threads: int, name: str | None = None) -> Callable[[Callable[..., None]], Kernel]:
+def kernel(
+    *, grid: object, num_threads: int, name: str | None = None, schedule: KernelSchedule | None = None
+) -> Callable[[Callable[..., None]], Kernel]:
     """Makes a kernel of the function below it (Tilus, section 5: one program, run by every block).
 
     grid         one to three extents: a tuple of ints, or a callable whose parameters are named as integer parameters
                  of the kernel; it may use + - * // % and ll.ceildiv
     num_threads  threads of a block, a multiple of 32 up to 1024
     name         the kernel's name in IR and PTX; that of the function if left out
+    schedule     how passes are to divide the work; an `ll.KernelSchedule()` if left out
 
     Every parameter is annotated with `ll.pointer(...)`, `ll.integer(...)`, `ll.i32`, `ll.i64` or `ll.f32`. Raises
     LowlpTypeError and LowlpValueError for anything else, KernelValueError for statements that a kernel cannot hold.
@@ -203,7 +204,12 @@ def kernel(*, grid: object, num_threads: int, name: str | None = None) -> Callab
                 )
             parameters[parameter.name] = _evaluated(plain, visible, parameter.name, parameter.annotation)
         return make_kernel(
-            plain, name=name or plain.__name__, parameters=parameters, grid=grid, num_threads=num_threads
+            plain,
+            name=name or plain.__name__,
+            parameters=parameters,
+            grid=grid,
+            num_threads=num_threads,
+            schedule=schedule,
         )
 
     return decorate
@@ -216,34 +222,12 @@ def make_kernel(
     parameters: Mapping[str, Any],
     grid: object,
     num_threads: int,
-    table_form: str = "auto",
-    table_copies: int = 0,
-    matrix_unit: str = "warp",
-    products_under_way: int = 2,
-    exchange_registers: bool = False,
-    blocks_per_sm: int = 0,
-    turns: bool = False,
-    decode_offsets: str = "auto",
-    cluster: int = 1,
+    schedule: KernelSchedule | None = None,
 ) -> Kernel:
     """A kernel whose parameters are chosen by a program.
 
-    parameters          by name, in the kernel's order: `ll.pointer(...)` and so on; a parameter of the function that is
-                        not among them is None
-    table_form          how codes are looked up in shared memory where optimised: 'pair', 'entry', 'register', or 'auto'
-    table_copies        of the tables for that, a power of two up to 32, one a bank; 0 chooses
-    matrix_unit         what makes products whose operand b is a transposed load of shared memory, where optimised:
-                        'warp', or 'warpgroup' where the architecture has `wgmma`
-    products_under_way  of warpgroups at once, 1 to 8: as many operands a are held in registers
-    exchange_registers  a producer is a whole warpgroup, which gives its registers to the others, where the architecture
-                        has `setmaxnreg`; for whole warpgroups in blocks that have an SM of their own
-    blocks_per_sm       for how many blocks at once a multiprocessor has registers, 1 to 32: a thread may use all that
-                        this leaves (PTX ISA, `.minnctapersm`); 0 leaves the choice to the assembler
-    turns               warpgroups begin the products of an iteration one after the other, so that one multiplies
-                        beside what another does before and behind
-    decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
-    cluster             how many neighbouring blocks run at the same time and may exchange tiles, 1 to 8; the grid then
-                        has one extent, a multiple of it (PTX ISA, "Cluster of Cooperative Thread Arrays")
+    parameters  by name, in the kernel's order: `ll.pointer(...)` and so on; a parameter of the function that is not
+                among them is None
 
     All else is as for `kernel`.
     """
@@ -257,42 +241,6 @@ def make_kernel(
     for key in parameters:
         if key not in names:
             raise LowlpValueError(f"parameters: {key!r} is no parameter of the function, which has {', '.join(names)}")
-    if table_form not in TABLE_FORMS:
-        raise LowlpValueError(f"table_form: must be one of {', '.join(TABLE_FORMS)}, got {table_form!r}")
-    if table_copies not in TABLE_COPIES:
-        raise LowlpValueError(f"table_copies: must be one of {', '.join(map(str, TABLE_COPIES))}, got {table_copies!r}")
-    if matrix_unit not in MATRIX_UNITS:
-        raise LowlpValueError(f"matrix_unit: must be one of {', '.join(MATRIX_UNITS)}, got {matrix_unit!r}")
-    if products_under_way not in range(1, MAX_UNDER_WAY + 1):
-        raise LowlpValueError(f"products_under_way: must be 1 to {MAX_UNDER_WAY}, got {products_under_way!r}")
-    if decode_offsets not in DECODE_OFFSETS:
-        raise LowlpValueError(f"decode_offsets: must be one of {', '.join(DECODE_OFFSETS)}, got {decode_offsets!r}")
-    if cluster not in range(1, MAX_CLUSTER + 1):
-        raise LowlpValueError(f"cluster: must be 1 to {MAX_CLUSTER} blocks, got {cluster!r}")
-    if blocks_per_sm not in range(MAX_BLOCKS_PER_SM + 1):
-        raise LowlpValueError(f"blocks_per_sm: must be 0 to {MAX_BLOCKS_PER_SM}, got {blocks_per_sm!r}")
-    schedule: dict[str, str | int] = {}
-    if blocks_per_sm:
-        schedule["blocks_per_sm"] = blocks_per_sm
-    if cluster > 1:
-        schedule["cluster"] = cluster
-    if table_form != "auto":
-        schedule["table_form"] = table_form
-    if table_copies:
-        schedule["table_copies"] = table_copies
-    if decode_offsets != "auto":
-        schedule["decode_offsets"] = decode_offsets
-    if matrix_unit != "warp":
-        schedule |= {"matrix_unit": matrix_unit, "products_under_way": products_under_way}
-        if turns:
-            schedule["turns"] = 1
-    if exchange_registers:
-        if num_threads % THREADS_PER_WARPGROUP:
-            raise LowlpValueError(
-                f"exchange_registers: needs num_threads of whole warpgroups of {THREADS_PER_WARPGROUP}, "
-                f"got {num_threads}"
-            )
-        schedule["exchange_registers"] = 1
     return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)
 
 

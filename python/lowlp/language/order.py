@@ -72,7 +72,7 @@ def semaphore_release(
 def exchange_in_cluster(parts: Tile) -> Tile:
     """Gives each block of the cluster its part of a tile (PTX ISA, `mapa` and `st.async`).
 
-    parts  a tile whose first dimension counts the blocks of the cluster, as `make_kernel(cluster=...)` says; each
+    parts  a tile whose first dimension counts the blocks of the cluster, as `ll.KernelSchedule(cluster=...)` says; each
            thread holds all parts, one behind the other, as in `local(2, 1).spatial(1, 128)`, in words of 32 bits each
 
     The result, held alike, has at s what block s of the cluster gave to this one. All blocks of a cluster come here,

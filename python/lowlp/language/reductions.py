@@ -76,7 +76,9 @@ def _reduce(name: str, tile: object, dim: object, keep_dims: bool) -> Tile:
         "dim": ir.IntegerAttr.get(trace.type("i64"), number),
     }
     layout = source.layout.reduce([number], keep_dims=keep_dims)
-    return emit_tile("lowlp.reduce", source.dtype, layout, [source], attributes)
+    result = emit_tile("lowlp.reduce", source.dtype, layout, [source], attributes)
+    result.reduced_dim = None if keep_dims else number
+    return result
 
 
 def reduce_sum(tile: Tile, dim: int, *, keep_dims: bool = False) -> Tile:

@@ -93,7 +93,7 @@ class Tile(TracedValue):
     A tile made from a `shape` has a layout that nobody chose; where it meets another, it takes that one's layout.
     """
 
-    __slots__ = ("choice", "dtype", "layout")
+    __slots__ = ("choice", "dtype", "layout", "reduced_dim")
 
     def __init__(
         self, trace: Trace, value: ir.Value, element: DType, tile_layout: Layout, choice: Choice = Choice.NAMED
@@ -102,6 +102,7 @@ class Tile(TracedValue):
         self.dtype = element
         self.layout = tile_layout
         self.choice = choice
+        self.reduced_dim: int | None = None  # which dimension a reduction took away to make it, for messages
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -114,8 +115,9 @@ class Tile(TracedValue):
         return self.dtype.bits * self.layout.num_local
 
     def describe(self) -> str:
-        """What the value is, for messages."""
-        return f"a tile of {self.dtype} with layout {self.layout}"
+        """What the value is, for messages: with the layout only where the user has named it."""
+        held = f"with layout {self.layout}" if self.choice is Choice.NAMED else f"of shape {list(self.shape)}"
+        return f"a tile of {self.dtype} {held}"
 
     def like(self, value: ir.Value) -> Tile:
         """Another value of the same type, of the innermost region."""
@@ -417,10 +419,44 @@ def to_one_layout(symbol: str, tiles: Sequence[Tile]) -> list[Tile]:
         if tile.shape == model.shape and (tile.layout == model.layout or tile.choice is not Choice.NAMED):
             result.append(held_as(tile, model.layout, model.choice))
         elif extends(tile.shape, model.shape):
+            _check_direction(symbol, tile, model)
             result.append(repeat(tile, model.layout, model.choice))
+        elif tile.shape == model.shape:
+            names = " and ".join(str(other.layout) for other in tiles)
+            raise type_error(f"{symbol}: layouts must match: {names}; ll.convert_layout changes that of a tile")
         else:
-            raise type_error(f"{symbol}: layouts must match: {' and '.join(str(other.layout) for other in tiles)}")
+            raise type_error(_shapes_differ(symbol, tile, model))
     return result
+
+
+def _shapes_differ(symbol: str, tile: Tile, model: Tile) -> str:
+    """Why a tile cannot be repeated to have the shape of another."""
+    message = (
+        f"{symbol}: the tiles have shapes {list(model.shape)} and {list(tile.shape)}; extents must be equal, or 1 "
+        "where a tile is to be repeated, counted from the last dimension"
+    )
+    dim = tile.reduced_dim
+    if dim is None:
+        return message
+    kept = (*tile.shape[:dim], 1, *tile.shape[dim:])
+    if not extends(kept, model.shape):
+        return message
+    return f"{message}: with keep_dims=True the reduction along dimension {dim} gives {list(kept)}, which fits"
+
+
+def _check_direction(symbol: str, tile: Tile, model: Tile) -> None:
+    """Refuses a tile that a reduction of a square one made, where it would be repeated along another dimension than the
+    reduced one, and no thread holds it so."""
+    dim = tile.reduced_dim
+    if dim is None or min(tile.choice, model.choice) is not Choice.NAMED:
+        return
+    kept = (*tile.shape[:dim], 1, *tile.shape[dim:])
+    if kept[0] != 1 and extends(kept, model.shape) and extended_by(tile.shape, model.layout) != tile.layout:
+        raise type_error(
+            f"{symbol}: a tile of shape {list(tile.shape)} is repeated along the first dimension of "
+            f"{list(model.shape)}, but this one is the reduction along dimension {dim}: keep_dims=True there gives "
+            f"{list(kept)}, which is repeated along that"
+        )
 
 
 def match_tiles(symbol: str, values: Sequence[object], allowed: Sequence[str]) -> list[Tile]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import warnings
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from lowlp.compiler.kernel_cache import compiler_version
+from lowlp.errors import SpillWarning
 from lowlp.kernels.linear.choosing import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
@@ -170,6 +172,8 @@ def _compile(spec: LinearSpec, schedule: Schedule, arch: str, path: Path) -> str
     """Saves the kernel's machine code; says why it is of no use."""
     if path.exists():
         return ""
+    # The candidate says it.
+    warnings.simplefilter("ignore", SpillWarning)
     try:
         kernel = compile_for_gpu(spec, schedule, arch)
         binary = KernelBinary(kernel.description, cubins={arch: kernel.cubin})

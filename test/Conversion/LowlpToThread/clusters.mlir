@@ -5,7 +5,7 @@
 // Two parts of four words: one vector goes to the other block, and one comes from it; memory is for one, and for the
 // mbarrier.
 // CHECK-LABEL: gpu.func @exchange
-// CHECK-SAME: lowlp.cluster = 2
+// CHECK-SAME: lowlp.schedule = #lowlp.schedule<cluster = 2>
 // CHECK-SAME: lowlp.shared_bytes = 528
 // CHECK: simt.mbarrier_init %[[OWN:.*]][%c512_i64] arrivals 1
 // CHECK-NEXT: simt.fence_mbarrier_init
@@ -21,7 +21,7 @@
 // CHECK-COUNT-2: simt.load %[[OWN]][%{{.*}}] align 16 : <shared> -> vector<4xi32>
 // CHECK-NOT: simt.load
 // CHECK: gpu.return
-lowlp.kernel @exchange(%p: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (8)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+lowlp.kernel @exchange(%p: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (8)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
   %c0 = arith.constant 0 : index
   %b = lowlp.block_indices : index
   %v = lowlp.view_global %p shape [8, 2, 4, 32] : !lowlp.ptr<f32> -> !lowlp.global<8x2x4x32xf32>

@@ -98,7 +98,7 @@ lowlp.kernel @first_thread() attributes {grid = affine_map<() -> (1)>, num_threa
 // CHECK: simt.barrier threads 384
 // CHECK: simt.set_registers 232 takes
 // CHECK: simt.barrier threads 256
-lowlp.kernel @exchange_registers() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, lowlp.exchange_registers = 1 : i64} {
+lowlp.kernel @exchange_registers() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, schedule = #lowlp.schedule<exchange_registers = true>} {
   %c0 = arith.constant 0 : index
   %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
   lowlp.producer_warp {

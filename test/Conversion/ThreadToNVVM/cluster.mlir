@@ -11,8 +11,8 @@ module attributes {gpu.container_module} {
     // CHECK-SAME: nvvm.cluster_dim = array<i32: 4, 1, 1>
     // CHECK-SAME: nvvm.minctasm = 2 : i32
     gpu.func @give(%block: i32, %v: vector<4xi32>) kernel attributes {
-        known_block_size = array<i32: 32, 1, 1>, lowlp.grid = affine_map<() -> (4)>, lowlp.parameters = ["block", "v"], lowlp.cluster = 4 : i64,
-        lowlp.blocks_per_sm = 2 : i64} {
+        known_block_size = array<i32: 32, 1, 1>, lowlp.grid = affine_map<() -> (4)>, lowlp.parameters = [{name = "block"}, {name = "v"}],
+        lowlp.schedule = #lowlp.schedule<blocks_per_sm = 2, cluster = 4>} {
       %zero = arith.constant 0 : i64
       %bytes = arith.constant 512 : i64
       %own = simt.shared_memory 0 : !simt.ptr<shared>

@@ -1,6 +1,6 @@
 // RUN: lowlp-opt %s --lowlp-convert-thread-to-nvvm --split-input-file | FileCheck %s
 
-// CHECK: module attributes {gpu.container_module, lowlp.kernels = {copy = {block_size = array<i32: 32, 1, 1>, grid = #{{.*}}, parameters = ["p", "q"]}}}
+// CHECK: module attributes {gpu.container_module, lowlp.kernels = {copy = {block_size = array<i32: 32, 1, 1>, grid = #{{.*}}, parameters = [{name = "p"}, {name = "q"}]}}}
 // CHECK: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_90a">]
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -8,7 +8,7 @@ module attributes {gpu.container_module} {
     // CHECK-SAME: %[[P:.*]]: !llvm.ptr<1>, %[[Q:.*]]: !llvm.ptr<3>)
     // CHECK-SAME: attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32, 1, 1>}
     gpu.func @copy(%p: !simt.ptr<global>, %q: !simt.ptr<shared>) kernel attributes {
-        known_block_size = array<i32: 32, 1, 1>, lowlp.grid = affine_map<() -> (1)>, lowlp.parameters = ["p", "q"]} {
+        known_block_size = array<i32: 32, 1, 1>, lowlp.grid = affine_map<() -> (1)>, lowlp.parameters = [{name = "p"}, {name = "q"}]} {
       // CHECK: %[[OFFSET:.*]] = llvm.mlir.constant(32 : i64)
       %offset = arith.constant 32 : i64
       // CHECK: %[[FROM:.*]] = llvm.getelementptr %[[P]][%[[OFFSET]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8

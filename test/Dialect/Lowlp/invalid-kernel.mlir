@@ -149,28 +149,65 @@ lowlp.kernel @blocks(%m: i32 {lowlp.divisible_by = 2 : i64}) attributes {grid = 
 
 // -----
 
-// expected-error @below {{'lowlp.kernel' op lowlp.cluster must be a number of 2 to 8 blocks, but is 16 : i64}}
-lowlp.kernel @large_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 16)>, num_threads = 32 : i64, lowlp.cluster = 16 : i64} {
-  lowlp.return
-}
-
-// -----
-
 // expected-error @below {{'lowlp.kernel' op with clusters of 4 blocks: the grid must have one extent, a multiple of it, but is affine_map<(d0) -> (d0 * 2)>}}
-lowlp.kernel @uneven_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, lowlp.cluster = 4 : i64} {
+lowlp.kernel @uneven_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 4>} {
   lowlp.return
 }
 
 // -----
 
-// expected-error @below {{'lowlp.kernel' op lowlp.cluster must be a number of 2 to 8 blocks, but is 2 : si64}}
-lowlp.kernel @signed_cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, lowlp.cluster = 2 : si64} {
+// expected-error @below {{'lowlp.kernel' op exchange_registers of its schedule needs whole warpgroups of 128 threads, but num_threads is 96}}
+lowlp.kernel @part_of_warpgroup() attributes {grid = affine_map<() -> (1)>, num_threads = 96 : i64, schedule = #lowlp.schedule<exchange_registers = true>} {
   lowlp.return
 }
 
 // -----
 
-// expected-error @below {{'lowlp.kernel' op lowlp.blocks_per_sm must be a number of 1 to 32 blocks, but is 0 : i64}}
-lowlp.kernel @no_blocks() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, lowlp.blocks_per_sm = 0 : i64} {
+// expected-error @below {{'lowlp.kernel' op parameters 0 and 2 are both called "x"}}
+lowlp.kernel @twice(%a: !lowlp.ptr<f16> {lowlp.name = "x"}, %b: !lowlp.ptr<f32> {lowlp.name = "y"}, %c: !lowlp.ptr<f32> {lowlp.name = "x"})
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  lowlp.return
+}
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op parameter 0: lowlp.constant must be given without a value, and on a pointer}}
+lowlp.kernel @constant_integer(%m: i32 {lowlp.constant}) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  lowlp.return
+}
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op parameter 0: lowlp.constant must be given without a value, and on a pointer}}
+lowlp.kernel @constant_no(%p: !lowlp.ptr<f16> {lowlp.constant = "no"}) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @barrier() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  // expected-error @below {{'gpu.barrier' op does not belong in a lowlp.kernel, whose ops are of lowlp, scf, arith, math, ub; the barrier of a block is lowlp.synchronize}}
+  gpu.barrier
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @thread() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'gpu.thread_id' op does not belong in a lowlp.kernel, whose ops are of lowlp, scf, arith, math, ub}}
+    %t = gpu.thread_id x
+  }
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @splat() attributes {grid = affine_map<() -> (1)>, num_threads = 64 : i64} {
+  %zero = arith.constant 0.0 : f32
+  // expected-error @below {{'lowlp.splat' op makes a tile that is held by 32 threads, but a block has 64}}
+  %t = lowlp.splat %zero : f32 -> !lowlp.tile<32xf32, spatial(32)>
   lowlp.return
 }

@@ -152,7 +152,7 @@ lowlp.kernel @no_cluster() attributes {grid = affine_map<() -> (2)>, num_threads
 
 // -----
 
-lowlp.kernel @parts_of_cluster() attributes {grid = affine_map<() -> (4)>, num_threads = 32 : i64, lowlp.cluster = 4 : i64} {
+lowlp.kernel @parts_of_cluster() attributes {grid = affine_map<() -> (4)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 4>} {
   %zero = arith.constant 0.0 : f32
   %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
   // expected-error @below {{'lowlp.exchange_in_cluster' op the first dimension must be the 4 blocks of the cluster, but is 2}}
@@ -162,7 +162,7 @@ lowlp.kernel @parts_of_cluster() attributes {grid = affine_map<() -> (4)>, num_t
 
 // -----
 
-lowlp.kernel @spread_parts() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+lowlp.kernel @spread_parts() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
   %zero = arith.constant 0.0 : f32
   %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x16xf32, spatial(2, 16)>
   // expected-error @below {{'lowlp.exchange_in_cluster' op each thread must hold all parts, one behind the other, but the tile is '!lowlp.tile<2x16xf32, spatial(2, 16)>'}}
@@ -172,7 +172,7 @@ lowlp.kernel @spread_parts() attributes {grid = affine_map<() -> (2)>, num_threa
 
 // -----
 
-lowlp.kernel @part_of_word() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+lowlp.kernel @part_of_word() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
   %zero = arith.constant 0.0 : f16
   %t = lowlp.splat %zero : f16 -> !lowlp.tile<2x32xf16, local(2, 1).spatial(1, 32)>
   // expected-error @below {{'lowlp.exchange_in_cluster' op a part must fill words of 32 bits in each thread, but 2 parts have 32 bits}}
@@ -182,7 +182,7 @@ lowlp.kernel @part_of_word() attributes {grid = affine_map<() -> (2)>, num_threa
 
 // -----
 
-lowlp.kernel @other_shared() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+lowlp.kernel @other_shared() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
   %zero = arith.constant 0.0 : f32
   %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
   %s = lowlp.alloc_shared : !lowlp.shared<64xsi32>
@@ -193,7 +193,7 @@ lowlp.kernel @other_shared() attributes {grid = affine_map<() -> (2)>, num_threa
 
 // -----
 
-lowlp.kernel @exchange_in_loop() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+lowlp.kernel @exchange_in_loop() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

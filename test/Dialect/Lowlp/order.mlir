@@ -34,8 +34,8 @@ lowlp.kernel @order(%p: !lowlp.ptr<si32>, %m: i32) attributes {grid = affine_map
 }
 
 // CHECK-LABEL: lowlp.kernel @cluster
-// CHECK-SAME: lowlp.cluster = 2
-lowlp.kernel @cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 4)>, num_threads = 32 : i64, lowlp.cluster = 2 : i64} {
+// CHECK-SAME: schedule = #lowlp.schedule<cluster = 2>
+lowlp.kernel @cluster(%m: i32) attributes {grid = affine_map<(m) -> (m * 4)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
   %zero = arith.constant 0.0 : f32
   %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x32xf32, local(2, 1).spatial(1, 32)>
   %s = lowlp.alloc_shared : !lowlp.shared<36xsi32>

@@ -47,7 +47,7 @@ def exchange_case(cluster: int, dtype: str, words: int, arch: str) -> Case:
         parameters={"x": ll.pointer(dtype), "y": ll.pointer(dtype), "clusters": ll.i32},
         grid=lambda clusters: (clusters * cluster,),
         num_threads=THREADS,
-        cluster=cluster,
+        schedule=ll.KernelSchedule(cluster=cluster),
     )
     element = {"f32": np.float32, "f16": np.float16}[dtype]
     shape = (CLUSTERS * cluster, cluster, words, THREADS)

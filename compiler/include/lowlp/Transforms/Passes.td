@@ -10,7 +10,7 @@ def ExpandClusters : Pass<"lowlp-expand-clusters", "::lowlp::KernelOp"> {
     For targets without clusters that run blocks side by side: of a `lowlp.exchange_in_cluster` it makes a store to
     memory that all blocks share, a barrier of the cluster's blocks by semaphores, and a load.
 
-    Guarantees: no `lowlp.exchange_in_cluster` is left, and the kernel has no `lowlp.cluster`. Blocks wait for others of
+    Guarantees: no `lowlp.exchange_in_cluster` is left, and the kernel's schedule has no `cluster`. Blocks wait for others of
     higher index, within their cluster, which the CPU executor makes room for.
 
     Before:
@@ -46,7 +46,7 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
 
     Guarantees: every `lowlp.convert_layout` that is left stays within warps, and so does every `lowlp.reduce`. New
     tiles are marked `scratch`, and `lowlp-plan-memory`, which must follow, sets the barrier between the loads of one use
-    and the stores of the next. The attribute `lowlp.exchanges` of the kernel says of each conversion what was decided.
+    and the stores of the next. The entry `exchanges` of the kernel's `lowlp.report` says of each conversion what was decided.
 
     Before:
 
@@ -88,7 +88,7 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
     A conversion is left where two uses need a tile differently; behind a load outside of stages, or before a store, where
     an access along memory and the conversion cost less than an access in the other layout; and where an op, such as
     `lowlp.reduce`, cannot give its result the layout that a use needs. A `lowlp.splat` or `lowlp.iota` is made twice
-    instead. The attribute `lowlp.layouts` of the kernel says which conversions are left and why.
+    instead. The entry `layouts` of the kernel's `lowlp.report` says which conversions are left and why.
 
     Guarantees: no `lowlp.free_layout` is left, and every layout that a user named. Kernels without the mark stay as they
     are. Values are the same, but for the order in which `lowlp.reduce` adds, which follows the layout.
@@ -104,7 +104,7 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
       %d = lowlp.dot %a, %b, %c : !fragments_of_a, !fragments_of_b, !fragments_of_c
       %next = lowlp.convert_layout %d {lowlp.free_layout} : !fragments_of_c -> !blocked
       scf.yield %next : !blocked
-    } {lowlp.stages = 3 : i64}
+    } {lowlp.stages = #lowlp.stages<3>}
     ```
 
     After:
@@ -115,7 +115,7 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
       %a = lowlp.load_global %v[%i, %k] : !lowlp.global<?x?xf16> -> !fragments_of_a
       %d = lowlp.dot %a, %b, %acc : !fragments_of_a, !fragments_of_b, !fragments_of_c
       scf.yield %d : !fragments_of_c
-    } {lowlp.stages = 3 : i64}
+    } {lowlp.stages = #lowlp.stages<3>}
     ```
   }];
   let statistics = [
@@ -128,17 +128,17 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
 def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
   let summary = "load ahead what the iterations of a loop need";
   let description = [{
-    Takes each `scf.for` with the attribute `lowlp.stages`, a number S of 2 to 9, and gives its loads of global memory a ring
+    Takes each `scf.for` with the attribute `lowlp.stages = #lowlp.stages<S>`, and gives its loads of global memory a ring
     of S places in shared memory: while an iteration computes with one, copies into the others are under way. Those loads
     of its body are meant whose offsets follow from the induction variable and from what is known before the loop, of
     elements of whole bytes, through parameters that the kernel does not write. The others stay as they are.
 
     Where the architecture has tensor copies and all these loads fit what they demand (`lowlp.copy_tensor`), the first
     thread begins them, and mbarriers say when a place is full and when it has been read. Else all threads copy by
-    `lowlp.copy_async`, and each iteration has a barrier of the block. The attribute `lowlp.pipelines` of the kernel says
-    which, and what stood in the way of tensor copies.
+    `lowlp.copy_async`, and each iteration has a barrier of the block. The entry `pipelines` of `lowlp.report`
+    says which, and what stood in the way of tensor copies.
 
-    With the attribute `lowlp.producer` a warp of its own begins all tensor copies (`lowlp.producer_warp`), where what they need
+    With `#lowlp.stages<S, producer = true>` a warp of its own begins all tensor copies (`lowlp.producer_warp`), where what they need
     can be computed at the begin of the kernel, and no `lowlp.exit` may end the block before the loop.
 
     A place is laid out so that `ldmatrix` meets every bank once where the tile is held as matrices and its rows are 32, 64
@@ -156,7 +156,7 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
     ```mlir
     scf.for %i = %c0 to %n step %c1 {
       %t = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf32> -> !lowlp.tile<64xf32, local(2).spatial(32)>
-    } {lowlp.stages = 3 : i64}
+    } {lowlp.stages = #lowlp.stages<3>}
     ```
 
     After, by asynchronous copies and without what stands before the loop:
@@ -198,9 +198,9 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
 
     An offset is taken off in one of two places: off the weights, by a sum for each register, which is exact; or off the
     sums. Then the loop also carries the sums of x, as products with a tile of ones; sums of x that the program has
-    already are used. Products of warpgroups, and all of a kernel with `lowlp.matrix_unit = "warpgroup"`, have offsets
-    taken off the weights; `lowlp.dot` has where that is cheaper, which is for more than 8 columns. The attribute
-    `lowlp.decode_offsets` of a kernel, its own schedule, comes before the option `offsets`.
+    already are used. Products of warpgroups, and all of a kernel whose schedule has `matrix_unit = warpgroup`, have offsets
+    taken off the weights; `lowlp.dot` has where that is cheaper, which is for more than 8 columns. The field
+    `decode_offsets` of the kernel's schedule comes before the option `offsets`.
 
     Products are of f16 or bf16, with sums in f32, so the powers of two round nothing. Casts that round a weight, that
     are used otherwise, or whose type has no plan, stay as they are.
@@ -298,8 +298,9 @@ def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
     Requires: `scratch` tiles are used in the kernel itself, or in those regions, only.
 
     Guarantees: no two threads touch the same byte of different tiles without a barrier between, where one of them
-    writes. The attribute `lowlp.shared_bytes` says how many bytes the kernel takes, and `lowlp.unshared_bytes` how many it
-    would take without sharing. A kernel that takes more than 227 KiB is refused, with its tiles named.
+    writes. The attribute `lowlp.shared_bytes` says how many bytes the kernel takes, and the entry `unshared_bytes` of
+    `lowlp.report` how many it would take without sharing. A kernel that takes more than 227 KiB is refused, with its tiles
+    named.
 
     Before:
 
@@ -407,12 +408,12 @@ def SinkSelects : Pass<"lowlp-sink-selects"> {
 def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
   let summary = "make products by warpgroups, beside what makes their operands";
   let description = [{
-    In a kernel with `lowlp.matrix_unit = "warpgroup"` and where the architecture has `wgmma`, takes each `lowlp.dot` whose
+    In a kernel whose schedule has `matrix_unit = warpgroup` and where the architecture has `wgmma`, takes each `lowlp.dot` whose
     operand b is a `lowlp.transpose` of a `lowlp.load_shared` from a tile that a matrix descriptor describes, and makes of it a
     `lowlp.wgmma` that reads the shared tile itself, a commit and a wait. Operand a and the sums must be held as `lowlp.wgmma`
     demands. Other products stay as they are.
 
-    Of the products of a block at most `lowlp.products_under_way` are under way, 2 unless the kernel has the attribute: while
+    Of the products of a block at most `products_in_flight` of the schedule are in flight: while
     one multiplies, the operand of the next is made. Ops that use sums are put off until the wait for them, and
     the loads of an operand are put before the product in front of it. A chain of products, each of which adds to the sums of
     the one before, has one wait. At the end of the block, and before any op that cannot be put off and orders memory or has
@@ -420,8 +421,8 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
     stage has been read. Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
     of the product.
 
-    Guarantees: products are the same, in the same order along K; only the instruction rounds its own sums. The attribute
-    `lowlp.warpgroups` of the kernel says how many there are.
+    Guarantees: products are the same, in the same order along K; only the instruction rounds its own sums. The entry
+    `warpgroups` of `lowlp.report` says how many there are. Where there are none, the schedule keeps no `exchange_registers`.
 
     Before:
 
@@ -485,7 +486,7 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
     A lookup stays as it is where it has another type, where the table has not an entry for every code, where other ops
     than stores, `lowlp.copy_async` and loads use the table, and where the table is written again behind the first lookup.
 
-    Guarantees: the kernel computes the same. The attribute `lowlp.lookups` of the kernel says what was decided.
+    Guarantees: the kernel computes the same. The entry `lookups` of the kernel's `lowlp.report` says what was decided.
 
     Before:
 
@@ -508,7 +509,7 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
     }
     ```
   
-    The attributes `lowlp.table_form` and `lowlp.table_copies` of a kernel, its own schedule, come before the options.
+    The fields `table_form` and `table_copies` of the kernel's schedule come before the options.
   }];
   let options = [
     Option<"form", "form", "std::string", /*default=*/"\"auto\"", "how codes are looked up: pair, entry, register or auto">,

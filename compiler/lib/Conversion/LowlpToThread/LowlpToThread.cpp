@@ -100,7 +100,7 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
                       rewriter.getUnitAttr());
     int64_t numThreads = static_cast<int64_t>(op.getNumThreads());
     if (!op.getBody().front().getOps<ProducerWarpOp>().empty()) {
-      bool isWarpgroup = op->hasAttr(LowlpDialect::kExchangeRegistersAttrName);
+      bool isWarpgroup = op.getScheduleOrDefault().getExchangeRegisters();
       int64_t others = isWarpgroup ? kThreadsPerWarpgroup : kThreadsPerWarp;
       function->setAttr(kProducerThreadsAttrName,
                         rewriter.getI64IntegerAttr(others));
@@ -117,8 +117,10 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
     if (!maps.empty())
       function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
     // What passes before have decided is told to the user.
-    for (NamedAttribute decision : op->getDiscardableAttrs())
-      function->setAttr(decision.getName(), decision.getValue());
+    if (Attribute report = op->getAttr(LowlpDialect::kReportAttrName))
+      function->setAttr(LowlpDialect::kReportAttrName, report);
+    if (ScheduleAttr schedule = op.getScheduleAttr())
+      function->setAttr(LowlpDialect::kScheduleAttrName, schedule);
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));

@@ -87,12 +87,18 @@ static LogicalResult verifySharedMemory(gpu::GPUFuncOp kernel,
          << target.maxSharedBytesPerBlock;
 }
 
+static bool hasClusters(gpu::GPUFuncOp kernel) {
+  auto schedule =
+      kernel->getAttrOfType<ScheduleAttr>(LowlpDialect::kScheduleAttrName);
+  return schedule && schedule.getCluster() > 1;
+}
+
 LogicalResult lowlp::verifyRequirements(gpu::GPUModuleOp module,
                                         const TargetInfo &target) {
   LogicalResult result = success();
   for (auto kernel : module.getOps<gpu::GPUFuncOp>())
     if (failed(verifySharedMemory(kernel, target)) ||
-        (kernel->hasAttr(LowlpDialect::kClusterAttrName) &&
+        (hasClusters(kernel) &&
          failed(target.require(kernel, Feature::Cluster))))
       result = failure();
   module.walk([&](Operation *op) {

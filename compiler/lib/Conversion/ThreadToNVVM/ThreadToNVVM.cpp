@@ -98,28 +98,39 @@ static std::optional<int32_t> findNumber(DictionaryAttr description,
   return static_cast<int32_t>(number.getInt());
 }
 
+/// The schedule of the kernel that is described, if it has one.
+static ScheduleAttr findSchedule(DictionaryAttr description) {
+  StringRef name = LowlpDialect::kScheduleAttrName;
+  name.consume_front("lowlp.");
+  return description.getAs<ScheduleAttr>(name);
+}
+
 /// Bounds the registers of threads: to what they begin with, if they set that
 /// anew, or else to what so many blocks leave them. Left alone, the assembler
 /// has heuristics, by which it spills or serialises rather than use what a
 /// block that has a multiprocessor of its own may have.
 static void fixRegisters(LLVM::LLVMFuncOp kernel, DictionaryAttr description) {
   Builder builder(kernel.getContext());
+  ScheduleAttr schedule = findSchedule(description);
   if (auto registers =
           findNumber(description, simt::SimtDialect::kLaunchRegistersAttrName))
     kernel->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
                     builder.getI32IntegerAttr(*registers));
-  else if (auto blocks =
-               findNumber(description, LowlpDialect::kBlocksPerSMAttrName))
+  else if (schedule && schedule.getBlocksPerSm() > 0)
     kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                    builder.getI32IntegerAttr(*blocks));
+                    builder.getI32IntegerAttr(
+                        static_cast<int32_t>(schedule.getBlocksPerSm())));
 }
 
 /// Makes clusters of neighbouring blocks (PTX ISA, `.reqnctapercluster`).
 static void fixCluster(LLVM::LLVMFuncOp kernel, DictionaryAttr description) {
-  if (auto blocks = findNumber(description, LowlpDialect::kClusterAttrName))
-    kernel->setAttr(
-        NVVM::NVVMDialect::getClusterDimAttrName(),
-        Builder(kernel.getContext()).getDenseI32ArrayAttr({*blocks, 1, 1}));
+  ScheduleAttr schedule = findSchedule(description);
+  if (!schedule || schedule.getCluster() == 1)
+    return;
+  auto blocks = static_cast<int32_t>(schedule.getCluster());
+  kernel->setAttr(
+      NVVM::NVVMDialect::getClusterDimAttrName(),
+      Builder(kernel.getContext()).getDenseI32ArrayAttr({blocks, 1, 1}));
 }
 
 /// The description of a kernel; empty for another function.

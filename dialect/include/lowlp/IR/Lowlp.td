@@ -4,6 +4,7 @@
 
 include "lowlp/IR/LowlpDialect.td"
 include "lowlp/IR/LowlpAttrs.td"
+include "lowlp/IR/LowlpSchedule.td"
 include "lowlp/IR/LowlpEnums.td"
 include "lowlp/IR/LowlpTypes.td"
 include "lowlp/IR/LowlpInterfaces.td"

@@ -16,9 +16,14 @@ def LowlpDialect : Dialect {
     block does to a tile. A tile's type names its element type, of any width from 1 bit, and the layout that
     says which thread holds which element. Control flow is `scf`, scalars are `arith`.
 
+    Attributes with the prefix `lowlp.` that an op or a parameter does not have are errors, on ops of every dialect.
+
     The pass `lowlp-convert-to-thread` turns the ops into the program of one thread.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// Argument attribute: the bytes to which a pointer parameter is aligned.
     static constexpr ::llvm::StringLiteral kAlignAttrName = "lowlp.align";
@@ -26,19 +31,18 @@ def LowlpDialect : Dialect {
     static constexpr ::llvm::StringLiteral kNameAttrName = "lowlp.name";
     /// Argument attribute: a number that divides an integer parameter.
     static constexpr ::llvm::StringLiteral kDivisibleByAttrName = "lowlp.divisible_by";
+    /// Argument attribute: what a pointer points to is read only, and written by no launch that may still run.
     static constexpr ::llvm::StringLiteral kConstantAttrName = "lowlp.constant";
+    /// Attribute of an scf.for: `#lowlp.stages`.
     static constexpr ::llvm::StringLiteral kStagesAttrName = "lowlp.stages";
     /// Attribute of an op whose result has a layout that nobody named, so that any other will do too: of loads,
     /// `lowlp.splat`, `lowlp.iota` and `lowlp.convert_layout`. `lowlp-infer-layouts` reads it.
     static constexpr ::llvm::StringLiteral kFreeLayoutAttrName = "lowlp.free_layout";
-    static constexpr ::llvm::StringLiteral kProducerAttrName = "lowlp.producer";
-    /// Kernel attribute: a producer is a whole warpgroup, which gives its registers to the others.
-    static constexpr ::llvm::StringLiteral kExchangeRegistersAttrName = "lowlp.exchange_registers";
-    /// Kernel attribute: how many neighbouring blocks are a cluster, 2 to 8 (PTX ISA, "Cluster of Cooperative Thread
-    /// Arrays"). The grid has one extent, a multiple of it.
-    static constexpr ::llvm::StringLiteral kClusterAttrName = "lowlp.cluster";
-    /// Kernel attribute: for how many blocks at once a multiprocessor is to have registers (PTX ISA, `.minnctapersm`).
-    static constexpr ::llvm::StringLiteral kBlocksPerSMAttrName = "lowlp.blocks_per_sm";
+    /// Attribute of a gpu.func: the schedule that the kernel had at the block level, `#lowlp.schedule`.
+    static constexpr ::llvm::StringLiteral kScheduleAttrName = "lowlp.schedule";
+    /// Attribute of a kernel, and of the gpu.func that it becomes: what passes decided, a dictionary that
+    /// `lowlp/IR/Report.h` writes.
+    static constexpr ::llvm::StringLiteral kReportAttrName = "lowlp.report";
 
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;

@@ -4,6 +4,7 @@
 
 include "lowlp/IR/LowlpTypes.td"
 include "lowlp/IR/LowlpAttrs.td"
+include "lowlp/IR/LowlpSchedule.td"
 include "lowlp/IR/LowlpInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
@@ -22,14 +23,17 @@ def Lowlp_KernelOp : Lowlp_Op<"kernel", [
   let description = [{
     Parameters are pointers (`!lowlp.ptr`), integers (`i32`, `i64`) and floats (`f32`). `grid` maps the integer
     parameters, in their order, to one to three extents; `num_threads` is the size of a block, a multiple of 32 up
-    to 1024. A parameter may carry `lowlp.name`, pointers `lowlp.align` (bytes, a power of two), and integers
-    `lowlp.divisible_by`: promises that the run time checks at launch. `lowlp.cluster` makes so many neighbouring blocks a
-    cluster, which run at the same time. `lowlp.blocks_per_sm` bounds registers so that a multiprocessor has room for so many
-    blocks, and lets a thread have as many as that leaves: without it the assembler has a bound of its own, for more blocks.
+    to 1024. A parameter may carry `lowlp.name`, which no two share, pointers `lowlp.align` (bytes, a power of two) and
+    `lowlp.constant`, and integers `lowlp.divisible_by`: promises, of which the run time checks the numbers at launch.
+    `schedule` tells passes how the work is to be divided, field by field; `lowlp.report`, which passes write, tells what they
+    decided.
+
+    The body holds ops of `lowlp`, `scf`, `arith`, `math` and `ub`; its tiles are held by all threads of the block.
 
     ```mlir
     lowlp.kernel @scale(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
-        attributes {grid = affine_map<(m) -> (m ceildiv 16)>, num_threads = 32 : i64} {
+        attributes {grid = affine_map<(m) -> (m ceildiv 16)>, num_threads = 32 : i64,
+                    schedule = #lowlp.schedule<blocks_per_sm = 4>} {
       %bi = lowlp.block_indices : index
       lowlp.return
     }
@@ -38,19 +42,20 @@ def Lowlp_KernelOp : Lowlp_Op<"kernel", [
     Lowers to `gpu.func` in a `gpu.module`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, AffineMapAttr:$grid,
-      I64Attr:$num_threads, OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
+      I64Attr:$num_threads, OptionalAttr<Lowlp_ScheduleAttr>:$schedule, OptionalAttr<DictArrayAttr>:$arg_attrs,
+      OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region AnyRegion:$body);
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type,
       "::mlir::AffineMap":$grid, "int64_t":$numThreads)>];
   let skipDefaultBuilders = 1;
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The most blocks that a cluster of any architecture may have (CUDA C++ Programming Guide, "Thread Block
-    /// Clusters").
-    static constexpr int64_t kMaxCluster = 8;
-    /// How many blocks are a cluster; 1 where there are none.
-    int64_t getCluster();
+    /// The schedule, all of whose fields have their defaults where the kernel has none.
+    ::lowlp::ScheduleAttr getScheduleOrDefault();
+    /// Sets the schedule, or takes it off where all of its fields have their defaults.
+    void changeSchedule(::lowlp::ScheduleAttr schedule);
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     ::mlir::Region *getCallableRegion() { return &getBody(); }

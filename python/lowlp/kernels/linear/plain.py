@@ -157,8 +157,10 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         parameters=parameters_of(spec, schedule),
         grid=lambda m: (ll.ceildiv(m, columns) * blocks_of_rows,),
         num_threads=32 * warps,
-        # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.
-        decode_offsets="sums",
-        table_form=schedule.table_form,
-        table_copies=schedule.table_copies,
+        schedule=ll.KernelSchedule(
+            # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.
+            decode_offsets="sums",
+            table_form=schedule.table_form,
+            table_copies=schedule.table_copies,
+        ),
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 from lowlp.errors import LowlpValueError
 from lowlp.language.control_flow import MAX_STAGES
-from lowlp.language.kernels import TABLE_COPIES, TABLE_FORMS
+from lowlp.language.kernel_schedule import TABLE_COPIES, TABLE_FORMS
 
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))

@@ -224,12 +224,14 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         parameters=parameters_of(spec, schedule),
         grid=lambda blocks: (blocks,),
         num_threads=threads,
-        # Rows of x alone and in a batch, for which columns differ, have the same result.
-        decode_offsets="sums" if columns <= 16 else "auto",
-        table_form=schedule.table_form,
-        table_copies=schedule.table_copies,
-        exchange_registers=schedule.exchanges_registers,
-        blocks_per_sm=schedule.blocks_per_sm,
+        schedule=ll.KernelSchedule(
+            # Rows of x alone and in a batch, for which columns differ, have the same result.
+            decode_offsets="sums" if columns <= 16 else "auto",
+            table_form=schedule.table_form,
+            table_copies=schedule.table_copies,
+            exchange_registers=schedule.exchanges_registers,
+            blocks_per_sm=schedule.blocks_per_sm,
+        ),
     )
 
 

@@ -299,14 +299,16 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         parameters=parameters_of(spec, schedule),
         grid=lambda blocks: (blocks * schedule.cluster,),
         num_threads=threads,
-        table_form=schedule.table_form,
-        table_copies=schedule.table_copies,
-        matrix_unit="warpgroup",
-        products_under_way=min(8, schedule.under_way * column_tiles),
-        exchange_registers=schedule.exchanges_registers,
-        blocks_per_sm=schedule.blocks_per_sm,
-        turns=schedule.takes_turns,
-        cluster=schedule.cluster,
+        schedule=ll.KernelSchedule(
+            table_form=schedule.table_form,
+            table_copies=schedule.table_copies,
+            matrix_unit="warpgroup",
+            products_in_flight=min(8, schedule.under_way * column_tiles),
+            exchange_registers=schedule.exchanges_registers,
+            blocks_per_sm=schedule.blocks_per_sm,
+            turns=schedule.takes_turns,
+            cluster=schedule.cluster,
+        ),
     )
 
 

@@ -93,7 +93,7 @@ def test_a_missing_barrier_is_found() -> None:
 
 
 def test_bad_clusters() -> None:
-    with pytest.raises(LowlpValueError, match="cluster: must be 1 to 8 blocks, got 9"):
+    with pytest.raises(LowlpValueError, match="schedule: cluster must be 1 to 8 blocks, but is 9"):
         exchanging(9, "f32", 1)
     for name in ("sm_80", "sm_89"):
         with pytest.raises(LowlpError, match=r"barrier\.cluster"):

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from lowlp_runtime.array import DeviceArray, as_device_array, torch_element
 from lowlp_runtime.description import INTEGER_KINDS, KernelDescription, Parameter
+from lowlp_runtime.dlpack import is_contiguous
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 
@@ -73,6 +74,8 @@ def _pointer_reader(parameter: Parameter) -> Reader:
             if value.dtype not in fitting:
                 _check_element(parameter, torch_element(value, name))
                 fitting.add(value.dtype)
+            if not value.is_contiguous():
+                raise strided(name, tuple(value.shape), tuple(value.stride()), "x.contiguous()")
             arrays.found_on(name, value.get_device())
             address: int = value.data_ptr()
             if not address:
@@ -117,6 +120,15 @@ def bind(description: KernelDescription, arguments: Sequence[object] | Mapping[s
     return tuple(arguments)
 
 
+def strided(name: str, shape: Sequence[int], strides_elements: Sequence[int], copy: str) -> LowlpValueError:
+    """What is wrong with an array whose elements have gaps or another order; `copy` says how to make one without."""
+    return LowlpValueError(
+        f"{name}: a kernel takes the elements as they lie in memory, row after row, and an array of shape "
+        f"{tuple(shape)} with strides {tuple(strides_elements)} is not laid out so; pass {copy}. A kernel with strides "
+        "among its parameters takes the memory as an array of one dimension"
+    )
+
+
 def check_address(parameter: Parameter, address: int) -> None:
     """Raises `LowlpValueError` unless the address is the multiple that the kernel's accesses need."""
     if address % parameter.alignment_bytes:
@@ -140,6 +152,8 @@ def check_integer(parameter: Parameter, number: int) -> None:
 
 def _check_array(parameter: Parameter, array: DeviceArray) -> None:
     _check_element(parameter, array.dtype_name)
+    if not is_contiguous(array.shape, array.strides_elements):
+        raise strided(parameter.name, array.shape, array.strides_elements, "a copy of it")
     if array.read_only and parameter.writable:
         raise LowlpValueError(f"{parameter.name}: the kernel writes to it, and the array is read-only")
     if not array.pointer:

@@ -91,6 +91,12 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def is_contiguous(shape: tuple[int, ...], strides_elements: tuple[int, ...]) -> bool:
+    """Whether elements lie as in a row-major array: strides of dimensions of one element do not count."""
+    expected = zip(shape, strides_elements, contiguous_strides(shape), strict=True)
+    return 0 in shape or all(stride == wanted for extent, stride, wanted in expected if extent != 1)
+
+
 def _pointer_in(capsule: object, name: bytes) -> int | None:
     api = ctypes.pythonapi
     is_valid, get = api.PyCapsule_IsValid, api.PyCapsule_GetPointer

@@ -164,3 +164,23 @@ def test_names_in_errors_of_declarations() -> None:
         ll.pointer("f99")
     with pytest.raises(lowlp.LowlpError, match=r"^name: must be a str, found 3"):
         lowlp.kernel(grid=(1,), num_threads=32, name=3)(copy_eight)
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "message"),
+    [
+        (np.zeros((32, NUM_ROWS), np.float32).T, ValueError, r"y: .* strides \(1, 64\) .* np.ascontiguousarray\(x\)"),
+        (np.zeros((NUM_ROWS, 64), np.float32)[:, :32], ValueError, r"y: .* shape \(64, 32\) with strides \(64, 1\)"),
+        (np.asfortranarray(np.zeros((NUM_ROWS, 32), np.float32)), ValueError, "y: .* is not laid out so"),
+        (np.ma.masked_array(np.zeros((NUM_ROWS, 32), np.float32)), TypeError, r"y: masked arrays .* x.filled\(value\)"),
+    ],
+    ids=["transposed", "columns", "fortran", "masked"],
+)
+def test_arrays_lie_as_a_kernel_reads_them(array: Any, error: type[Exception], message: str) -> None:
+    def body(y):
+        mark(y, 0)
+
+    kernel = ll.make_kernel(body, name="kernel", parameters={"y": ll.pointer("f32")}, grid=(1,), num_threads=32)
+    with pytest.raises(error, match=message):
+        kernel(array)
+    assert not np.asarray(array.base if array.base is not None else array).any()

@@ -22,6 +22,7 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import EPILOGUES, LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
+from lowlp.numeric.host_array import memory_of_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
@@ -198,9 +199,10 @@ def run(
     spec = spec_for(qw, "f16", out, kinds[0], True, epilogue, kinds[1])
     kernel = compilation.compile_cpu(linear_kernel(spec, schedule))
     y = np.full((x.shape[0], spec.columns_of_y), np.nan, TYPES[out])
-    given: dict[str, Any] = {"x": x, "bias": bias, "residual": residual, "y": y, "m": x.shape[0]}
+    given: dict[str, Any] = {"x": memory_of_rows(x), "bias": bias, "y": y, "m": x.shape[0]}
     given["x_stride"] = x.strides[0] // x.itemsize
     if residual is not None:
+        given["residual"] = memory_of_rows(residual)
         given["residual_stride"] = residual.strides[0] // residual.itemsize
     if schedule.stages:
         given["blocks"] = tiles_of(spec, schedule, x.shape[0]) if schedule.cluster > 1 else BLOCKS

@@ -17,6 +17,7 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.streaming import can_stream, row_parts
+from lowlp.numeric.host_array import memory_of_rows
 
 PLAIN = Schedule(columns=8, warps=2, row_tiles=4, stages=3, producer=False)
 BY_PRODUCER = replace(PLAIN, producer=True)
@@ -55,7 +56,7 @@ def run(
     activation = next(name for name, kind in ACTIVATIONS.items() if x.dtype == kind)
     stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
     operands = host_operands(qw, activation)
-    kernel(x=x, **operands, y=y, m=x.shape[0], x_stride=stride, blocks=blocks, seed=seed)
+    kernel(x=memory_of_rows(x), **operands, y=y, m=x.shape[0], x_stride=stride, blocks=blocks, seed=seed)
     return y
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fake_arrays import DLPackArray, InterfaceArray
 from fake_driver import FakeDriver
+from fake_torch import FakeDevice, FakeTensor, FakeTorch
 from saved_kernel import describe
 
 from lowlp_runtime import DeviceArray, DeviceError, KernelBinary, LowlpTypeError, LowlpValueError, Parameter, launch
@@ -124,11 +125,22 @@ def test_refuses_types(kernel: KernelBinary, arguments: Any, message: str) -> No
         ([InterfaceArray(read_only=True), 1], "out: the kernel writes to it, and the array is read-only"),
         ([InterfaceArray(pointer=0), 1], "out: array of 1000 elements at address 0"),
         ([-1, 1], "out: an address must be in"),
+        (
+            [InterfaceArray(shape=(4, 8), strides=(64, 4)), 1],
+            r"out: .* shape \(4, 8\) with strides \(16, 1\) is not laid out so; pass a copy of it",
+        ),
     ],
 )
 def test_refuses_values(kernel: KernelBinary, arguments: Any, message: str) -> None:
     with pytest.raises(LowlpValueError, match=message):
         launch(kernel, arguments)
+
+
+def test_tensors_have_no_gaps(kernel: KernelBinary, fake_driver: FakeDriver, fake_torch: FakeTorch) -> None:
+    tensor = FakeTensor((8, 4), fake_torch.int32, FakeDevice(0), (1, 8))
+    with pytest.raises(LowlpValueError, match=r"out: .* strides \(1, 8\) is not laid out so; pass x.contiguous\(\)"):
+        launch(kernel, [tensor, 1])
+    launch(kernel, [FakeTensor((1, 4), fake_torch.int32, FakeDevice(0), (99, 1)), 1])
 
 
 def test_arrays_must_share_a_device(kernel: KernelBinary) -> None:

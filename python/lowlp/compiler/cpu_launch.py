@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from lowlp.errors import CpuTargetError, LowlpTypeError, LowlpValueError
-from lowlp_runtime.arguments import bind, check_integer
+from lowlp_runtime.arguments import bind, check_integer, strided
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.workspace import ALIGNMENT_BYTES, WorkspaceLayout
 
@@ -141,18 +141,26 @@ def _allocation(parameter: Parameter, value: object) -> tuple[int, int, str, boo
     """Address, bytes, name and writability of the memory that an array spans."""
     if not isinstance(value, np.ndarray):
         raise LowlpTypeError(f"{parameter.name}: expected a numpy array, got {type(value).__name__}")
+    if isinstance(value, np.ma.MaskedArray):
+        raise LowlpTypeError(
+            f"{parameter.name}: masked arrays are not supported; pass x.filled(value), or x.data without the mask"
+        )
     wanted = _ELEMENTS[parameter.element]
     both_integers = wanted.kind in "iu" and value.dtype.kind in "iu" and value.dtype.isnative
     if value.dtype != wanted and not (both_integers and value.dtype.itemsize == wanted.itemsize):
         raise LowlpTypeError(f"{parameter.name}: expected elements of type {wanted}, got {value.dtype}")
+    if not value.flags.c_contiguous:
+        steps = [
+            step // value.itemsize if step % value.itemsize == 0 else step / value.itemsize for step in value.strides
+        ]
+        raise strided(parameter.name, value.shape, steps, "np.ascontiguousarray(x)")
     if parameter.writable and not value.flags.writeable:
         raise LowlpValueError(f"{parameter.name}: the kernel writes to it, and the array is read-only")
     if _address(value) % parameter.alignment_bytes:
         raise LowlpValueError(
             f"{parameter.name}: address {_address(value):#x} must be a multiple of {parameter.alignment_bytes} bytes"
         )
-    low, high = np.lib.array_utils.byte_bounds(value)
-    return low, high - low, parameter.name, parameter.writable and bool(value.flags.writeable)
+    return _address(value), value.nbytes, parameter.name, parameter.writable and bool(value.flags.writeable)
 
 
 def _integer(parameter: Parameter, value: object) -> int:

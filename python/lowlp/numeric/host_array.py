@@ -52,9 +52,19 @@ def as_host_array(value: object, name: str) -> AnyArray:
         except (TypeError, RuntimeError) as error:  # sparse, or of a type that numpy has not
             raise LowlpTypeError(f"{name}: a tensor without a numpy array: {error}") from None
         return host
+    if isinstance(value, np.ma.MaskedArray):
+        raise LowlpTypeError(f"{name}: masked arrays are not supported; pass .filled(value), or .data without the mask")
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     raise LowlpTypeError(f"{name}: expected a numpy array or a torch tensor on the CPU, got {type(value).__name__}")
+
+
+def memory_of_rows(rows: AnyArray) -> AnyArray:
+    """The memory that a matrix spans, from its first element to its last, as an array of one dimension: for kernels
+    that take its row stride as a number. Elements of a row are neighbours, and no row stride is negative."""
+    count, columns = rows.shape
+    spanned = (count - 1) * (rows.strides[0] // rows.itemsize) + columns if count else 0
+    return np.lib.stride_tricks.as_strided(rows, (spanned,), (rows.itemsize,))
 
 
 def as_torch_tensor(array: AnyArray) -> Any:

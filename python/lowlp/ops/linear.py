@@ -15,7 +15,7 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight, table_bits
 from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
-from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor
+from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
 from lowlp.numeric.scale_types import scale_type
 from lowlp.weights.meaning import group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -70,6 +70,8 @@ def linear(
         batch_invariant = bool(batch_invariant)
     out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
     ending = "" if epilogue is None else _epilogue_of(epilogue)
+    if isinstance(x, np.ma.MaskedArray):
+        raise LowlpTypeError("x: masked arrays are not supported; pass x.filled(value), or x.data without the mask")
     if isinstance(x, np.ndarray):
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
@@ -261,12 +263,13 @@ def _linear_numpy(
     rows, stride, aligned = _rows_of(x, k)
     if rows.shape[0] == 0:
         return y
-    given: dict[str, Any] = {"x": rows, "y": y.reshape(-1, n)}
+    given: dict[str, Any] = {"x": memory_of_rows(rows), "y": y.reshape(-1, n)}
     residual_stride = None
     if bias is not None:
         given["bias"] = np.require(bias, requirements=["C", "A"])
     if isinstance(residual, np.ndarray):
-        given["residual"], residual_stride, is_aligned = _rows_of(residual, n)
+        residual_rows, residual_stride, is_aligned = _rows_of(residual, n)
+        given["residual"] = memory_of_rows(residual_rows)
         aligned = aligned and is_aligned
     spec = spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)

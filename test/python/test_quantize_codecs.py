@@ -331,3 +331,32 @@ def test_scales_out_of_range() -> None:
         quantize(huge, "uint4", None, True, "e4m3")
     with pytest.raises(LowlpValueError, match=r"scale_dtype: an offset of -100000 is out of range of f16; use 'f32'"):
         quantize(np.array([[-1e5, 1]], np.float32), "uint4", None, "offset")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "group", "scale"),
+    [
+        ("mxfp4", "f4e2m1", 32, "e8m0"),
+        ("mxfp6e2m3", "f6e2m3", 32, "e8m0"),
+        ("mxint8", "int8", 32, "e8m0"),
+        ("nvfp4", "f4e2m1", 16, "e4m3"),
+    ],
+)
+def test_names_of_codecs(name: str, code: str, group: int, scale: str) -> None:
+    w = np.random.default_rng(0).normal(size=(8, 128)).astype(np.float32)
+    by_name, by_parts = lowlp.quantize(w, name), lowlp.quantize(w, code, group, scale_dtype=scale)
+    assert by_name.codec == by_parts.codec and by_name.packed.tobytes() == by_parts.packed.tobytes()
+    with pytest.raises(LowlpValueError, match=rf"group_size: {name} has {group}, got 64; {name} is dtype='{code}'"):
+        lowlp.quantize(w, name, 64)
+    with pytest.raises(LowlpValueError, match=rf"scale_dtype: {name} has {scale}, got 'f32'"):
+        lowlp.quantize(w, name, scale_dtype="f32")
+
+
+def test_normal_floats_by_name() -> None:
+    w = np.random.default_rng(0).normal(size=(8, 128)).astype(np.float32)
+    by_name, by_table = lowlp.quantize(w, "nf4", 64), lowlp.quantize(w, lut=lowlp.nf(4), group_size=64)
+    assert by_name.codec == by_table.codec and by_name.packed.tobytes() == by_table.packed.tobytes()
+    with pytest.raises(LowlpValueError, match="lut: nf4 says what codes mean"):
+        lowlp.quantize(w, "nf4", lut=lowlp.nf(3))
+    with pytest.raises(LowlpValueError, match=r"weight: nf4 names a codec.*quantize\(w, 'nf4'\).* lut=nf\(4\)"):
+        lowlp.compile_linear(n=64, k=64, weight="nf4")

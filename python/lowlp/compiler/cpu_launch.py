@@ -150,10 +150,8 @@ def _allocation(parameter: Parameter, value: object) -> tuple[int, int, str, boo
     if value.dtype != wanted and not (both_integers and value.dtype.itemsize == wanted.itemsize):
         raise LowlpTypeError(f"{parameter.name}: expected elements of type {wanted}, got {value.dtype}")
     if not value.flags.c_contiguous:
-        steps = [
-            step // value.itemsize if step % value.itemsize == 0 else step / value.itemsize for step in value.strides
-        ]
-        raise strided(parameter.name, value.shape, steps, "np.ascontiguousarray(x)")
+        strides = [step // value.itemsize for step in value.strides]
+        raise strided(parameter.name, value.shape, strides, "np.ascontiguousarray(x)")
     if parameter.writable and not value.flags.writeable:
         raise LowlpValueError(f"{parameter.name}: the kernel writes to it, and the array is read-only")
     if _address(value) % parameter.alignment_bytes:

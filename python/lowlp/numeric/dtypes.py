@@ -16,6 +16,7 @@ Sources: Tilus, sections 5.1 and 6; APT-LLM for bipolar.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lowlp._layout as _layout
+from lowlp.numeric.named_codecs import NAMED_CODECS
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 # No type's name is as long; what is cut off need not fill an error message.
@@ -201,19 +203,43 @@ def dtype(name: str | DType) -> DType:
 
     Raises LowlpValueError for other names, LowlpTypeError for other objects.
     """
+    if not isinstance(name, str | DType):
+        raise LowlpTypeError(f"name: expected a name such as 'int6' or a DType, got {type(name).__name__}")
     return named_dtype(name, "name")
 
 
 def named_dtype(value: object, argument: str) -> DType:
-    """As `dtype`, with the argument's name in errors."""
+    """As `dtype`, with the argument's name in errors; types of PyTorch and numpy are taken too."""
     if isinstance(value, DType):
         return value
-    if not isinstance(value, str):
+    name = library_name(value)
+    if name is None:
         raise LowlpTypeError(f"{argument}: expected a name such as 'int6' or a DType, got {type(value).__name__}")
+    if name in NAMED_CODECS:
+        raise LowlpValueError(
+            f"{argument}: {name} names a codec, not the type of its codes: lowlp.quantize(w, {name!r}) makes it, with "
+            f"{NAMED_CODECS[name]}"
+        )
     try:
-        return DType(value)
+        return DType(_OCP_NAMES.get(name, name))
     except LowlpValueError as error:
         raise LowlpValueError(f"{argument}: {error}") from None
+
+
+# As PyTorch and ml_dtypes call them.
+_OCP_NAMES: Final = {"float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "float4_e2m1fn": "f4e2m1"}
+
+
+def library_name(value: object) -> str | None:
+    """A name as it is; that of a type of PyTorch or numpy, as 'float16'; None for anything else."""
+    if isinstance(value, str):
+        return value
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, getattr(torch, "dtype", ())):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return str(np.dtype(value).name)
+    return None
 
 
 def dtype_among(value: object, argument: str, allowed: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from lowlp.numeric.dtypes import DType, named_dtype
+from lowlp.numeric.dtypes import DType, library_name, named_dtype
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray
 from lowlp_runtime.errors import LowlpValueError
 
@@ -41,8 +41,9 @@ _E8M0_LIMIT: Final = 127
 
 def scale_type(value: object, argument: str = "scale_dtype") -> str:
     """The name of a scale type, given by that or another name, or as a `DType`; raises for anything else."""
-    if isinstance(value, str):
-        found = _OTHER_NAMES.get(value, value)
+    name = library_name(value)
+    if name is not None:
+        found = _OTHER_NAMES.get(name, name)
         if found in SCALE_DTYPES:
             return found
     try:

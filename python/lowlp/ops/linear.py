@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
 from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, check_arch
-from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_for
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, form_of_operands, host_operands, spec_for
@@ -22,6 +23,7 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.tiles import TooManyRowsError
 
+from .graph_breaks import outside_of_graphs, skip_frames
 from .linear_kernels import compile_for_gpu, cpu_kernel
 from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
 
@@ -31,6 +33,7 @@ _BOOLS = (bool, np.bool_)
 CPU_MULTIPROCESSORS = 5
 
 
+@outside_of_graphs
 def linear(
     x: Any,
     qw: QuantizedTensor,
@@ -61,6 +64,8 @@ def linear(
     order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same launch, and
     the result is rounded once. Of the sums that it gets, an epilogue is within a relative error of 1e-6 ('gelu_tanh' of
     less than -3: 1e-5); NaN stays NaN.
+    `torch.compile` breaks its graph at a call. There is no gradient yet: `LowlpRuntimeError` where PyTorch would record
+    one, that is for tensors that require it, but for `torch.no_grad()`.
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
     """
     if not isinstance(qw, QuantizedTensor):
@@ -77,15 +82,41 @@ def linear(
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
         return _linear_numpy(x, qw, bias, ending, residual, out, batch_invariant)
     if is_torch_tensor(x):
-        if x.is_cuda:
-            return linear_on_gpu(x, qw, bias, ending, residual, out, stream, batch_invariant)
-        if stream is not None:
-            raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
-        host_bias = None if bias is None else as_host_array(bias, "bias")
-        host_residual = None if residual is None else as_host_array(residual, "residual")
-        y = _linear_numpy(as_host_array(x, "x"), qw, host_bias, ending, host_residual, out, batch_invariant)
-        return as_torch_tensor(y)
+        skip_frames()
+        return _linear_torch(x, qw, bias, ending, residual, out, batch_invariant, stream)
     raise LowlpTypeError(f"x: expected a numpy array or a tensor of PyTorch, got {type(x).__name__}")
+
+
+@outside_of_graphs
+def _linear_torch(
+    x: Any,
+    qw: QuantizedTensor,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out_dtype: str | None,
+    batch_invariant: bool,
+    stream: object,
+) -> Any:
+    _refuse_gradients(x, bias, residual)
+    if x.is_cuda:
+        return linear_on_gpu(x, qw, bias, epilogue, residual, out_dtype, stream, batch_invariant)
+    if stream is not None:
+        raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
+    host_bias = None if bias is None else as_host_array(bias, "bias")
+    host_residual = None if residual is None else as_host_array(residual, "residual")
+    y = _linear_numpy(as_host_array(x, "x"), qw, host_bias, epilogue, host_residual, out_dtype, batch_invariant)
+    return as_torch_tensor(y)
+
+
+def _refuse_gradients(*tensors: Any) -> None:
+    """Raises `LowlpRuntimeError` where PyTorch would record the call: the result would have no gradient."""
+    for name, tensor in zip(("x", "bias", "residual"), tensors, strict=True):
+        if getattr(tensor, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+            raise LowlpRuntimeError(
+                f"{name}: requires a gradient, and linear has none yet; call it under torch.no_grad(), or pass "
+                f"{name}.detach()"
+            )
 
 
 def compile_linear(
@@ -287,7 +318,8 @@ def _check_part(part: object, argument: str) -> str:
         return ""
     if not isinstance(part, np.ndarray) or part.dtype not in [NUMPY_TYPES[name] for name in OUTPUTS]:
         got = part.dtype if isinstance(part, np.ndarray) else type(part).__name__
-        raise LowlpTypeError(f"{argument}: expected a numpy array of float16, bfloat16 or float32, got {got}")
+        remedy = f"; pass {argument}.astype(np.float32)" if got == np.float64 else ""
+        raise LowlpTypeError(f"{argument}: expected a numpy array of float16, bfloat16 or float32, got {got}{remedy}")
     return _type_name(part.dtype)
 
 

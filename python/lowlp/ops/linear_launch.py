@@ -184,8 +184,9 @@ def device_operands(qw: QuantizedTensor, activation: str, device: Any, epilogue:
 
 
 def _wrong_part(argument: str, part: Any, x: Any) -> LowlpTypeError:
+    remedy = f"; pass {argument}.float()" if str(getattr(part, "dtype", "")) == "torch.float64" else ""
     return LowlpTypeError(
-        f"{argument}: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {part!r:.80}"
+        f"{argument}: expected a tensor of float16, bfloat16 or float32 on {x.device}, got {part!r:.80}{remedy}"
     )
 
 

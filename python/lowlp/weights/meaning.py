@@ -20,7 +20,7 @@ Group = int | Literal["channel", "tensor"]
 _NAMES = {kind: name for name, kind in SCALE_DTYPES.items()}
 
 
-def code_dtype(value: str | DType) -> DType:
+def code_dtype(value: object) -> DType:
     """The type of that name, or the type itself. Raises `LowlpValueError` where its codes exceed 8 bits."""
     found = named_dtype(value, "dtype")
     if found.bits > MAX_CODE_BITS:
@@ -28,7 +28,7 @@ def code_dtype(value: str | DType) -> DType:
     return found
 
 
-def table_dtype(value: str | DType | None, bits: int) -> DType:
+def table_dtype(value: object, bits: int) -> DType:
     """The type of the codes of a table: unsigned integers. Raises `LowlpValueError` where `value` names another one."""
     found = named_dtype(f"uint{bits}" if value is None else value, "dtype")
     if found.name != f"uint{bits}":

@@ -45,8 +45,9 @@ from numpy.typing import NDArray
 from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
 from lowlp.numeric.scale_types import scale_type
-from lowlp.numeric.tables import check_table_shape, table_bits, table_of
+from lowlp.numeric.tables import check_table_shape, nf, table_bits, table_of
 from lowlp.weights.families import family_for
 from lowlp.weights.meaning import code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
@@ -62,16 +63,30 @@ T = TypeVar("T")
 _MAX_WORKERS = 8
 _TORCH_FLOATS = ("float16", "bfloat16", "float32", "float64")
 _ZERO_POINTS: dict[object, str] = {True: "zeros", "float": "float zeros", "offset": "offsets"}
+
+
+class _Default(int):
+    """A number that nobody gave."""
+
+
+class _DefaultName(str):
+    """A name that nobody gave."""
+
+    __slots__ = ()
+
+
+_GROUP_SIZE = _Default(128)
+_SCALE = _DefaultName("f16")
 SEARCH_FACTORS = tuple(1 - i / 40 for i in range(21))
 """What `search=True` tries: 1, 0.975, ..., 0.5 times the scale; of e8m0 scales 1, 2 and 1/2 times."""
 
 
 def quantize(
     w: object,
-    dtype: str | DType | None = None,
-    group_size: int | Literal["tensor"] | None = 128,
+    dtype: object = None,
+    group_size: int | Literal["tensor"] | None = _GROUP_SIZE,
     zero_point: bool | Literal["float", "offset"] = False,
-    scale_dtype: str | DType = "f16",
+    scale_dtype: object = _SCALE,
     progress: bool = False,
     *,
     lut: object = None,
@@ -82,12 +97,13 @@ def quantize(
 
     w            [N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or PyTorch on the CPU, or on
                  a GPU, which then computes; the result is in host memory
-    dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut
+    dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut; or the name of a whole codec, which
+                 decides its groups and scales: 'mxfp4', 'nvfp4', 'nf4' and the like (`lowlp.numeric.named_codecs`)
     group_size   a divisor of K; None or -1: one group a row; 'tensor': one scale for all weights
     zero_point   integers only, for weights that are not centred at 0: True for an integer zero point a group, 'float'
                  for one that is not rounded, 'offset' for `s * q + b` (unsigned types)
     scale_dtype  'f16', 'bf16', 'f32'; 'e8m0', powers of two, as in MXFP4, MXFP6 and MXFP8 with groups of 32; 'e4m3',
-                 with a second scale of the tensor, as in NVFP4 with groups of 16
+                 with a second scale of the tensor, as in NVFP4 with groups of 16; types of torch and numpy too
     progress     show a bar, where tqdm is installed
     lut          values of the codes: [2**b], one table a row [N, 2**b], or one a group [N, K / group_size, 2**b], as
                  `QuantizedTensor` takes them; `lowlp.nf(4)` for example
@@ -103,6 +119,10 @@ def quantize(
     size that does not divide K, zero points with a type that has none, and weights too large for the type of the scale.
     Scales too small for it become its smallest positive value.
     """
+    if isinstance(dtype, str) and dtype in NAMED_CODECS:
+        dtype, group_size, scale_dtype, lut = _arguments_of(NAMED_CODECS[dtype], group_size, scale_dtype, lut)
+    group_size = int(_GROUP_SIZE) if group_size is _GROUP_SIZE else group_size
+    scale_dtype = str(_SCALE) if scale_dtype is _SCALE else scale_dtype
     if is_torch_tensor(w) and cast(Any, w).device.type == "cuda":
         return quantize_with(
             TorchOps(cast(Any, w).device),
@@ -121,13 +141,26 @@ def quantize(
     return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search, activation)
 
 
+def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: object) -> tuple[Any, Any, Any, Any]:
+    """What a name stands for: type of the codes, group, type of the scales, table. What is given must agree."""
+    if lut is not None:
+        raise LowlpValueError(f"lut: {codec.name} says what codes mean, so no lut may be given")
+    if codec.table_bits:
+        return None, group_size, scale_dtype, nf(codec.table_bits)
+    if group_size is not _GROUP_SIZE:
+        codec.check("group_size", group_size, codec.group_size)
+    if scale_dtype is not _SCALE:
+        codec.check("scale_dtype", scale_type(scale_dtype), codec.scale)
+    return codec.dtype, codec.group_size, codec.scale, None
+
+
 def quantize_with(
     ops: ArrayOps,
     w: Any,
-    dtype: str | DType | None,
+    dtype: object,
     group_size: int | str | None,
     zero_point: bool | str,
-    scale_dtype: str | DType,
+    scale_dtype: object,
     progress: bool,
     lut: object,
     search: bool | Sequence[float],

@@ -68,7 +68,7 @@ def test_types_may_be_objects_or_long_names(kernel: Any) -> None:
         ({"group_size": "64"}, "group_size: expected an int, or None for a whole row, got '64'"),
         ({"group_size": 64.0}, "group_size: expected an int, or None"),
         ({"weight": None}, "weight: expected a name such as 'int6' or a DType, got NoneType"),
-        ({"activation": np.float16}, "activation: expected a name such as 'int6' or a DType, got type"),
+        ({"activation": float}, "activation: expected a name such as 'int6' or a DType, got type"),
         ({"m": 16}, r"m: expected None or a pair of ints \(least, largest\), got 16"),
         ({"m": "ab"}, "m: expected None or a pair of ints"),
         ({"m": (1.0, 2.0)}, "m: expected None or a pair of ints"),

@@ -107,6 +107,16 @@ if ! cmp -s "$here/requirements.txt" .venv/requirements-installed.txt; then
     fail "the Python packages of tools/dev/requirements.txt could not be installed; is a package index reachable?"
   cp "$here/requirements.txt" .venv/requirements-installed.txt
 fi
+# Tests that need PyTorch are skipped without it. It is no dependency, and its build for CUDA is too large for tests.
+if ! cmp -s "$here/requirements-torch.txt" .venv/requirements-torch.txt; then
+  say "installing PyTorch for the CPU, for tests"
+  if ! .venv/bin/python -c 'import torch' 2>/dev/null &&
+    ! .venv/bin/python -m pip install --quiet --no-deps --requirement "$here/requirements-torch.txt" 2>/dev/null; then
+    say "no package index that pip knows has $(grep '^torch' "$here/requirements-torch.txt"): tests with PyTorch are skipped;
+  name one by PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS, or install any build into .venv, and remove .venv/requirements-torch.txt"
+  fi
+  cp "$here/requirements-torch.txt" .venv/requirements-torch.txt
+fi
 # The package comes from the build tree, so that an edit of a .py file is seen at once.
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 echo "$root/build/python_packages" >"$site/lowlp-build-tree.pth"

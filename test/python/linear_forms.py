@@ -101,7 +101,7 @@ def what_differs(kernel: KernelBinary, arch: str, schedule: Schedule) -> list[st
 def weights(kind: str, n: int, k: int, group: int = 128, scale: str = "f16") -> lowlp.QuantizedTensor:
     """Random weights by which rows of normal numbers have sums of about 1.5, where epilogues bend."""
     matrix = np.random.default_rng([n, k]).normal(0, 1.5 / math.sqrt(k), (n, k)).astype(np.float32)
-    return lowlp.quantize(matrix, group_size=group, scale_dtype=scale, **KINDS[kind])
+    return lowlp.quantize(matrix, group_size=group, scale_dtype=scale, activation=scale, **KINDS[kind])
 
 
 @dataclass(frozen=True)

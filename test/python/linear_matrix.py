@@ -92,6 +92,7 @@ class Config:
             codes.astype(np.uint8),
             scales=scales.astype(np.float32).astype(SCALES[self.scale]),
             group_size=self.group,
+            activation=self.activation,
             **more,
         )
 

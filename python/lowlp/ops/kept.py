@@ -13,18 +13,26 @@ T = TypeVar("T")
 
 
 class KeptFor(Generic[T]):
-    """A value for each object, by identity, which goes when the object does."""
+    """A value for each object, by identity, which goes when the object does.
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
+    make  makes a value
+    drop  is called with the value when its object goes
+    """
+
+    def __init__(self, make: Callable[[], T], drop: Callable[[T], None]) -> None:
+        self._make, self._drop = make, drop
         self._values: dict[int, T] = {}
 
     def of(self, owner: object) -> T:
         """The owner's value, made at the first use."""
-        # The finalizer runs before another object can have this identity.
         found = self._values.get(id(owner))
-        if found is not None:
-            return found
-        found = self._values.setdefault(id(owner), self._make())
-        weakref.finalize(owner, self._values.pop, id(owner), None).atexit = False
+        if found is None:
+            found = self._values.setdefault(id(owner), self._make())
+            # Runs before another object can have this identity.
+            weakref.finalize(owner, self._forget, id(owner)).atexit = False
         return found
+
+    def _forget(self, identity: int) -> None:
+        found = self._values.pop(identity, None)
+        if found is not None:
+            self._drop(found)

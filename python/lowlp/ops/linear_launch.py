@@ -52,16 +52,23 @@ class _PreparedCall(NamedTuple):
 
 
 class _KeptForWeights:
-    """Of one tensor: the prepared calls, by what they were prepared for; and the operands on devices, by device and
-    form."""
+    """Of one tensor: the keys of its prepared calls, and its operands on devices, by device and form."""
 
     def __init__(self) -> None:
-        self.calls: dict[object, _PreparedCall] = {}
+        self.keys: list[object] = []
         self.operands: dict[str, dict[str, Any]] = {}
         self.lock = threading.Lock()
 
+    def drop_calls(self) -> None:
+        """Forgets the prepared calls."""
+        while self.keys:
+            _calls.pop(self.keys.pop(), None)
 
-_kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights)
+
+# Prepared calls by what they were prepared for, the identity of the weights first: one lookup is all that a later call
+# can afford.
+_calls: dict[object, _PreparedCall] = {}
+_kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights, _KeptForWeights.drop_calls)
 # Kinds of calls that are kept for a tensor; they differ by M above all.
 _MAX_CALLS = 256
 
@@ -106,9 +113,8 @@ def linear_on_gpu(
     early = is_allowed()
     aligned = places % WIDE_BYTES == 0
     kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
-    key = (ordinal, kind, aligned, batch_invariant, early, added_tables())
-    calls = _kept.of(qw).calls
-    kept = calls.get(key)
+    key = (id(qw), ordinal, kind, aligned, batch_invariant, early, added_tables())
+    kept = _calls.get(key)
     if kept is not None:
         y = kept.allocate()
         if kept.launch is not None:
@@ -121,9 +127,11 @@ def linear_on_gpu(
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
             prepared.launch.run((address, *added, y.data_ptr()), ordinal, current)
-    if len(calls) >= _MAX_CALLS:
-        calls.clear()
-    calls[key] = prepared
+    of_weights = _kept.of(qw)
+    if len(of_weights.keys) >= _MAX_CALLS:
+        of_weights.drop_calls()
+    of_weights.keys.append(key)
+    _calls[key] = prepared
     return y
 
 

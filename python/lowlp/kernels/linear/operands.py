@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from lowlp.errors import PaddingWarning
+from lowlp.errors import PaddingWarning, frames_to_user
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.weights.packing import packed_shape, placement_name
+from lowlp.weights.packing import packed_shape, padded_group, placement_name
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 
@@ -94,8 +94,8 @@ def _warn_of_padding(spec: LinearSpec) -> None:
     packed, padding = padding_bytes(spec)
     if padding > _NOTABLE_PADDING * (packed - padding):
         warnings.warn(
-            f"qw: groups of {spec.group_size} in rows of {spec.k} are padded to 16, 32 or a multiple of 64, and rows "
-            f"to multiples of 64: {packed} bytes instead of {packed - padding}; slower but exact",
+            f"qw: groups of {spec.group_size} in rows of {spec.k} are padded to {padded_group(spec.group_size)}, and "
+            f"rows to multiples of 64: {packed} bytes instead of {packed - padding}; slower but exact",
             PaddingWarning,
-            stacklevel=2,
+            stacklevel=frames_to_user(),
         )

@@ -24,8 +24,12 @@ from lowlp_runtime.errors import (
     LowlpTypeError,
     LowlpValueError,
 )
+from lowlp_runtime.kernel import Kernel, load
 from lowlp_runtime.launch import launch
 from lowlp_runtime.module import LoadedKernel, load_kernel
+from lowlp_runtime.operands import Operand
+from lowlp_runtime.product import Product
+from lowlp_runtime.resources import Resources
 from lowlp_runtime.tensor_map import TensorMap
 from lowlp_runtime.timing import Timing, measure
 from lowlp_runtime.workspace import WorkspacePart
@@ -38,6 +42,7 @@ __all__ = [
     "DeviceArray",
     "DeviceError",
     "FunctionResources",
+    "Kernel",
     "KernelBinary",
     "KernelCache",
     "KernelDescription",
@@ -51,7 +56,10 @@ __all__ = [
     "LowlpRuntimeError",
     "LowlpTypeError",
     "LowlpValueError",
+    "Operand",
     "Parameter",
+    "Product",
+    "Resources",
     "TensorMap",
     "Timing",
     "WorkspacePart",
@@ -63,6 +71,7 @@ __all__ = [
     "device_name",
     "find_ptxas",
     "launch",
+    "load",
     "load_kernel",
     "measure",
     "no_dependent_launch",

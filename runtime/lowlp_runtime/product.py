@@ -70,6 +70,13 @@ class Product:
         """Of x: '1 to 16', or 'any'."""
         return "any" if self.rows is None else f"{self.rows[0]} to {self.rows[1]}"
 
+    def required(self, role: str) -> Operand:
+        """The operand of a role that the kernel is known to have. Raises `LowlpValueError` where it has none."""
+        found = self.operand(role)
+        if found is None:
+            raise LowlpValueError(f"product: no operand has the role {role!r}")
+        return found
+
     def of_source(self, source: str) -> tuple[Operand, ...]:
         """The operands that a launch takes from there, in order."""
         return tuple(operand for operand in self.operands if operand.source == source)

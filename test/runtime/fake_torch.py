@@ -95,6 +95,9 @@ class FakeTensor:
             return FakeTensor((count, columns), self.dtype, self.device, (outer[-1], step), self._address)
         return FakeTensor((count, columns), self.dtype, self.device)
 
+    def __setitem__(self, index: object, value: "FakeTensor") -> None:
+        """Nothing has contents."""
+
     def to(self, device: FakeDevice) -> "FakeTensor":
         return FakeTensor(self.shape, self.dtype, device)
 

@@ -25,6 +25,7 @@ from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
 from lowlp_runtime.device import compute_capability, current_device
 from lowlp_runtime.dlpack import DEVICE_NAMES
+from lowlp_runtime.kernel import call_kernel
 from lowlp_runtime.launcher import Launcher, launcher_of
 from lowlp_runtime.product import Product
 from lowlp_runtime.resources import Resources
@@ -136,11 +137,14 @@ class CompiledKernel:
         """
         self.binary.save(path)
 
-    def __call__(self, *arguments: object, stream: object = None, **named: object) -> None:
-        """Launches the kernel on a GPU; arguments by position or by name, as `lowlp_runtime.launch` takes them."""
-        if arguments and named:
-            raise LowlpTypeError("arguments: give all by position or all by name")
-        self.launcher(named or arguments, stream)
+    def __call__(self, *arguments: Any, stream: object = None, **named: Any) -> Any:
+        """Launches the kernel on a GPU.
+
+        A kernel of `linear` is called `kernel(x, qw)`, with `bias=` and `residual=` where it takes them, and returns
+        the result; x is a CUDA tensor (docs/saved-kernel.md). Any kernel can be called with all of its parameters, by
+        position or by name, as `lowlp_runtime.launch` takes them, and then returns nothing.
+        """
+        return call_kernel(self.binary, arguments, named, stream)
 
 
 def check_arch(arch: object, argument: str = "target") -> str:

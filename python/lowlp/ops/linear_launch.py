@@ -26,11 +26,11 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import device_name, multiprocessors
+from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import upload
 from lowlp_runtime.prepared_launch import PreparedLaunch
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
-from .kept import KeptFor
 from .linear_kernels import gpu_kernel
 
 _ALIGN_ELEMENTS = 8

@@ -24,14 +24,8 @@ from lowlp.numeric.tables import TABLE_TYPES
 from lowlp.weights.meaning import Meaning, shape_of_words
 from lowlp.weights.packing import PACKED_FORMAT_VERSION
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.stored_weights import KIND, STORED_TYPES, VERSION
 
-VERSION: Final = 1
-_KIND: Final = "lowlp.QuantizedTensor"
-_STORED_AS: Final[dict[str, np.dtype[Any]]] = {
-    "bf16": np.dtype(np.uint16),
-    "e8m0": np.dtype(np.uint8),
-    "e4m3": np.dtype(np.uint8),
-}
 _TYPES: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(name) for name in ZERO_TYPES if "int" in name},
     **SCALE_DTYPES,
@@ -48,10 +42,10 @@ def stored_arrays(
     types = {"scales": codec.scale, "zeros": codec.zeros, "offsets": codec.offsets}
     arrays = {"packed": np.ascontiguousarray(words)}
     for name, array in meaning.arrays():
-        stored: np.dtype[Any] = _STORED_AS.get(types.get(name) or "", array.dtype)
+        stored: np.dtype[Any] = np.dtype(STORED_TYPES.get(types.get(name) or "", array.dtype))
         arrays[name] = np.ascontiguousarray(array).view(stored)
     header = {
-        "kind": _KIND,
+        "kind": KIND,
         "version": VERSION,
         "packed_format": PACKED_FORMAT_VERSION,
         "shape": list(shape),
@@ -99,8 +93,8 @@ def _fields_of(header: str) -> dict[str, Any]:
         fields = json.loads(header)
     except ValueError as error:
         raise LowlpValueError(f"header: no JSON: {error}") from None
-    if not isinstance(fields, dict) or fields.get("kind") != _KIND:
-        raise LowlpValueError(f"header: expected an object whose kind is {_KIND!r}, got {header[:60]!r}")
+    if not isinstance(fields, dict) or fields.get("kind") != KIND:
+        raise LowlpValueError(f"header: expected an object whose kind is {KIND!r}, got {header[:60]!r}")
     for name, known in (("version", VERSION), ("packed_format", PACKED_FORMAT_VERSION)):
         if fields.get(name) != known:
             raise LowlpValueError(f"header: {name} {fields.get(name)!r} is not known; this lowlp reads {known}")
@@ -117,7 +111,7 @@ def _read(value: object, name: str, kind: str) -> AnyArray:
     """An array of the file in the type that the header names."""
     array = as_host_array(value, name)
     meant = np.dtype(np.uint32) if name == "packed" else _TYPES[kind]
-    stored = _STORED_AS.get(kind, meant)
+    stored = np.dtype(STORED_TYPES[kind])
     if array.dtype != stored:
         raise LowlpTypeError(f"{name}: expected {stored} for {kind}, got {array.dtype}")
     return array.view(meant)

@@ -1,0 +1,151 @@
+"""`y = kernel(x, qw)` for a kernel of `linear`, without the compiler: what a saved kernel is launched by.
+
+Operands are made of the weights and uploaded at their first use on a device, and kept as long as the weights live, for
+all kernels that read them alike. What follows from the shapes of a call is kept too, so that later calls allocate the
+result and launch.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.dependent_launch import no_dependent_launch
+from lowlp_runtime.device import multiprocessors
+from lowlp_runtime.kept import KeptFor
+from lowlp_runtime.launcher import launcher_of
+from lowlp_runtime.operand_arrays import host_operands
+from lowlp_runtime.operand_tensors import torch_type, upload
+from lowlp_runtime.prepared_launch import PreparedLaunch
+from lowlp_runtime.product import Product
+from lowlp_runtime.product_arguments import check_part, check_rows, check_weights, check_x, rows_of
+from lowlp_runtime.stored_weights import StoredWeights
+from lowlp_runtime.stream import current_torch_stream, stream_handle
+
+# What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
+_OF_CALL = ("x", "bias", "residual", "y")
+# Kinds of calls that are kept for a tensor; they differ by M above all.
+_MAX_CALLS = 256
+
+
+class _KeptForWeights:
+    """Of one tensor: operands by what they are and their device, and prepared launches by what they are for; and what
+    keeps the identities in keys alive."""
+
+    def __init__(self) -> None:
+        self.operands: dict[object, Any] = {}
+        self.launches: dict[object, PreparedLaunch] = {}
+        self.alive: dict[object, object] = {}
+        self.lock = threading.Lock()
+
+
+_kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights)
+
+
+def launch_product(
+    kernel: KernelBinary, x: Any, qw: object, *, bias: Any = None, residual: Any = None, stream: object = None
+) -> Any:
+    """y = epilogue(x @ w^T + bias) + residual, as `lowlp.linear` computes it, by this kernel alone.
+
+    kernel    of `linear`, with code for the GPU of x
+    x         [..., K], a CUDA tensor of the kernel's activation type, any row stride. Rows that the kernel cannot read
+              where they lie, for their alignment, are copied
+    qw        weights [N, K] that the kernel can read: a `QuantizedTensor`, or the pair (arrays, header) of its
+              `to_arrays()`. Uploaded at their first use on a device; do not change them afterwards
+    bias      [N], exactly where the kernel takes one, of its type and on the device of x
+    residual  of the shape of the result, exactly where the kernel takes one, any row stride
+    stream    None: PyTorch's current one
+
+    Returns [..., columns of y] on the device of x. Raises `LowlpTypeError` and `LowlpValueError`, which name the
+    argument and what the kernel takes, and `DeviceError`.
+    """
+    product = kernel.description.require_product()
+    check_x(kernel, product, x)
+    ordinal = x.get_device()
+    current = current_torch_stream(ordinal)
+    torch: Any = sys.modules["torch"]
+    if stream is not None and stream_handle(stream) != current:
+        # Also the result, and copies if there are any, are made in the order of that stream.
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
+            return launch_product(kernel, x, qw, bias=bias, residual=residual)
+    m = math.prod(x.shape[:-1])
+    check_rows(kernel, product, m)
+    result = product.required("y")
+    shape = (*x.shape[:-1], result.shape[-1])
+    bias = check_part(kernel, product, "bias", bias, x, (product.n,))
+    residual = check_part(kernel, product, "residual", residual, x, shape)
+    kept, identity = _kept_of(qw)
+    y = torch.empty(shape, dtype=torch_type(result.element), device=x.device)
+    if m == 0:
+        return y
+    rows, stride = rows_of(kernel, product, "x", x)
+    added, added_stride = (None, None) if residual is None else rows_of(kernel, product, "residual", residual)
+    key = (kernel.content_hash, ordinal, m, stride, added_stride, identity)
+    prepared = kept.launches.get(key)
+    given = {"x": rows, "bias": bias, "residual": added, "y": y}
+    addresses = [given[role].data_ptr() for role in _OF_CALL if given[role] is not None]
+    if prepared is not None:
+        prepared.run(addresses, ordinal, current)
+        return y
+    with torch.cuda.device(x.device):
+        operands = _operands_on(x.device, kernel, product, qw, kept, identity)
+    numbers = product.launch_numbers(m, stride, added_stride, multiprocessors(ordinal))
+    prepared = _prepared(kernel, product, operands, numbers)
+    # What is in front on the stream may have written the weights.
+    with no_dependent_launch():
+        prepared.run(addresses, ordinal, current)
+    if len(kept.launches) >= _MAX_CALLS:
+        kept.launches.clear()
+    kept.launches[key] = prepared
+    return y
+
+
+def _kept_of(qw: object) -> tuple[_KeptForWeights, object]:
+    """What is kept for weights, and what tells them from others with the same packed words."""
+    if callable(getattr(qw, "to_arrays", None)):
+        return _kept.of(qw), None
+    if not isinstance(qw, tuple | list) or len(qw) != 2 or not isinstance(qw[0], Mapping) or "packed" not in qw[0]:
+        StoredWeights.of(qw)  # says what is wrong
+    pair: Any = qw
+    held, header = pair
+    arrays = [array for name, array in held.items() if name != "packed"]
+    kept = _kept.of(held["packed"])
+    identity = (header, *map(id, arrays))
+    # As long as they are there, no other array has their identity.
+    kept.alive.setdefault(identity, arrays)
+    return kept, identity
+
+
+def _operands_on(
+    device: Any, kernel: KernelBinary, product: Product, qw: Any, kept: _KeptForWeights, identity: object
+) -> dict[str, Any]:
+    """What the kernel takes of the weights, by name: tensors on `device`, and numbers. Checked, and uploaded where no
+    other kernel did it."""
+    weights = StoredWeights.of(qw)
+    check_weights(kernel, product, weights)
+    operands = product.of_source("weights")
+    with kept.lock:
+        missing = [operand for operand in operands if (identity, device, operand) not in kept.operands]
+        if missing:
+            arrays = {name: weights.read(name) for name in weights.arrays}
+            if product.required("packed").transform == "apart" and hasattr(qw, "packed_apart"):
+                arrays["packed"] = qw.packed_apart(product.family, 2)
+            made: dict[str, Any] = dict(host_operands(operands, arrays))
+            for operand in missing:
+                part = made[operand.name]
+                uploaded = upload(part, operand.element, device) if operand.is_array else part
+                kept.operands[identity, device, operand] = uploaded
+        return {operand.name: kept.operands[identity, device, operand] for operand in operands}
+
+
+def _prepared(
+    kernel: KernelBinary, product: Product, operands: Mapping[str, Any], numbers: Mapping[str, int]
+) -> PreparedLaunch:
+    launcher = launcher_of(kernel)
+    values: dict[str, int | float] = {name: launcher.read(name, part) for name, part in operands.items()}
+    order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
+    return launcher.prepare({**values, **product.by_name(numbers)}, order)

@@ -26,11 +26,14 @@ from pathlib import Path
 from lowlp_runtime.description import FORMAT_VERSION, PACKED_FORMAT_VERSION, KernelDescription
 from lowlp_runtime.errors import KernelFileError, LowlpError, LowlpTypeError, LowlpValueError, check_path, os_error
 from lowlp_runtime.resources import ARCH
-from lowlp_runtime.whole_file import write_whole
+from lowlp_runtime.whole_file import read_regular, write_whole
 
 MAGIC = "lowlp-kernel"
 MANIFEST = "manifest.json"
-MAX_ENTRY_BYTES = 1 << 30
+MAX_UNPACKED_BYTES = 1 << 30
+# Code and text are packed to a tenth or so; what claims far more than that is no kernel.
+_UNPACKED_BYTES_OF_A_BYTE = 256
+_LEAST_LIMIT = 1 << 20
 _IR_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _START = b"PK\x03\x04"
 _NAME_AT = 30  # a ZIP local header is 30 bytes long; the entry's name follows
@@ -90,10 +93,11 @@ class KernelBinary:
         except OSError as error:
             raise os_error(error, path) from error
 
-    def to_bytes(self) -> bytes:
-        """The bytes of the saved file."""
+    def to_bytes(self, comment: bytes = b"") -> bytes:
+        """The bytes of the saved file; a comment stands at its end."""
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.comment = comment
             for name, data in {MANIFEST: self._manifest(), **self._entries()}.items():
                 info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
                 info.compress_type = zipfile.ZIP_DEFLATED
@@ -111,7 +115,7 @@ class KernelBinary:
         """
         check_path(path)
         try:
-            data = Path(path).read_bytes()
+            data = read_regular(Path(path))
         except OSError as error:
             raise os_error(error, path) from error
         return KernelBinary.from_bytes(data, source=os.fspath(path))
@@ -125,15 +129,15 @@ class KernelBinary:
             raise KernelFileError(f"{source}: not a saved lowlp kernel (or its first bytes are damaged)")
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                contents = _read_archive(archive, source)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+                manifest, contents = _read_archive(archive, source, len(data))
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, MemoryError) as error:
             raise KernelFileError(f"{source}: truncated or damaged: {error}") from error
         except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
             if isinstance(error, LowlpError):
                 raise
             # zipfile's answers to an unknown compression, an encrypted entry, an undecodable name.
             raise KernelFileError(f"{source}: damaged: {error}") from error
-        return _decode(contents, source)
+        return _decode(manifest, contents, source)
 
     def _entries(self) -> dict[str, bytes]:
         entries: dict[str, bytes] = {}
@@ -160,35 +164,54 @@ class KernelBinary:
         return (json.dumps(manifest, indent=1, sort_keys=sort_keys, allow_nan=False) + "\n").encode()
 
 
-def _read_archive(archive: zipfile.ZipFile, source: str) -> dict[str, bytes]:
-    """All entries by name, each of them checked for its size before it is unpacked."""
-    names = [info.filename for info in archive.infolist()]
-    if len(set(names)) != len(names):
+def _read_archive(archive: zipfile.ZipFile, source: str, file_bytes: int) -> tuple[dict[str, object], dict[str, bytes]]:
+    """The manifest, and all other entries by name. What entries claim is checked before any of them is unpacked, and
+    no more is unpacked than they claim."""
+    entries = {info.filename: info for info in archive.infolist()}
+    if len(entries) != len(archive.infolist()):
         raise KernelFileError(f"{source}: damaged: an entry occurs twice")
-    for info in archive.infolist():
-        if info.file_size > MAX_ENTRY_BYTES:
-            raise KernelFileError(f"{source}: entry {info.filename!r} claims {info.file_size} bytes, over 1 GiB")
-        parts = info.filename.split("/")
-        if info.filename.startswith("/") or "\\" in info.filename or any(part in ("", ".", "..") for part in parts):
-            raise KernelFileError(f"{source}: entry {info.filename!r} has an unsafe name")
-    return {name: archive.read(name) for name in names}
-
-
-def _decode(contents: dict[str, bytes], source: str) -> KernelBinary:
-    manifest = _decode_manifest(contents.pop(MANIFEST, None), source)
+    for name, info in entries.items():
+        parts = name.split("/")
+        if name.startswith("/") or "\\" in name or any(part in ("", ".", "..") for part in parts):
+            raise KernelFileError(f"{source}: entry {name!r} has an unsafe name")
+        # Others are never written, and cannot be unpacked a bounded part at a time.
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise KernelFileError(f"{source}: entry {name!r} is packed by method {info.compress_type}, not by deflate")
+    limit = min(MAX_UNPACKED_BYTES, _LEAST_LIMIT + _UNPACKED_BYTES_OF_A_BYTE * file_bytes)
+    claimed = sum(info.file_size for info in entries.values())
+    if claimed > limit:
+        raise KernelFileError(
+            f"{source}: its entries claim {claimed} bytes unpacked; at most {limit} are read of {file_bytes} packed"
+        )
+    described = entries.pop(MANIFEST, None)
+    manifest = _decode_manifest(None if described is None else _unpacked(archive, described, source), source)
     listed = manifest.get("entries")
     if not isinstance(listed, dict):
         raise KernelFileError(f"{source}: manifest: 'entries' must be an object")
-    for name in sorted(set(listed) | set(contents)):
-        if name not in contents:
+    for name in sorted(set(listed) | set(entries)):
+        if name not in entries:
             raise KernelFileError(f"{source}: entry {name!r} is missing")
         if name not in listed:
             raise KernelFileError(f"{source}: entry {name!r} is not in the manifest")
-        data, facts = contents[name], listed[name]
-        if not isinstance(facts, dict) or facts.get("bytes") != len(data):
-            raise KernelFileError(f"{source}: entry {name!r} has {len(data)} bytes, not what the manifest says")
-        if facts.get("sha256") != hashlib.sha256(data).hexdigest():
+        facts, size = listed[name], entries[name].file_size
+        if not isinstance(facts, dict) or facts.get("bytes") != size:
+            raise KernelFileError(f"{source}: entry {name!r} has {size} bytes, not what the manifest says")
+    contents = {name: _unpacked(archive, info, source) for name, info in entries.items()}
+    for name, data in contents.items():
+        if listed[name].get("sha256") != hashlib.sha256(data).hexdigest():
             raise KernelFileError(f"{source}: entry {name!r} is damaged: its SHA-256 is not the manifest's")
+    return manifest, contents
+
+
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, source: str) -> bytes:
+    with archive.open(info) as file:
+        data = file.read(info.file_size + 1)
+    if len(data) != info.file_size:
+        raise KernelFileError(f"{source}: entry {info.filename!r} holds {len(data)} bytes and claims {info.file_size}")
+    return data
+
+
+def _decode(manifest: dict[str, object], contents: dict[str, bytes], source: str) -> KernelBinary:
     ptx: dict[str, str] = {}
     cubins: dict[str, bytes] = {}
     ir: dict[str, str] = {}

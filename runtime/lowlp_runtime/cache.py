@@ -1,8 +1,11 @@
 """Compiled kernels on disk, by what they were compiled from.
 
-One file a kernel, in the format of `KernelBinary.save`, named by its key. Any number of processes may share a
-folder and may be killed at any time: files appear whole or not at all, writing one twice gives the same file, and what
-is damaged or of another version counts as absent.
+One file a kernel, in the format of `KernelBinary.save`, named by its key, which it ends with: a file under another
+name counts as absent. Any number of processes may share a folder and may be killed at any time: files appear whole or
+not at all, writing one twice gives the same file, and what is damaged or of another version counts as absent.
+
+A kernel runs with the rights of who launches it, so a folder that others can write to is not used: one that everybody
+can, or that belongs to another user than this one and root.
 
 Two environment variables say where and how much:
 
@@ -14,8 +17,10 @@ import hashlib
 import json
 import os
 import re
+import stat
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Optional
@@ -23,6 +28,7 @@ from typing import NamedTuple, Optional
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import FORMAT_VERSION
 from lowlp_runtime.errors import KernelFileError, LowlpTypeError, LowlpValueError
+from lowlp_runtime.whole_file import read_regular, write_whole
 
 FOLDER_VARIABLE = "LOWLP_CACHE_DIR"
 BOUND_VARIABLE = "LOWLP_CACHE_MAX_BYTES"
@@ -32,6 +38,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".lowlp"
 # What a process that was killed left half written; a write takes far less time.
 _LEFT_OVER_SECONDS = 3600
+_warned: set[Path] = set()
 
 
 def cache_key(parts: Mapping[str, object]) -> str:
@@ -109,8 +116,13 @@ class KernelCache:
         """
         path = self._path(key)
         try:
-            kernel = KernelBinary.load(path)
+            if not self._is_trusted():
+                return None
+            data = read_regular(path)
+            kernel = KernelBinary.from_bytes(data, source=str(path)) if data.endswith(key.encode()) else None
         except (KernelFileError, OSError):
+            return None
+        if kernel is None:
             return None
         if mark_used:
             try:
@@ -120,12 +132,30 @@ class KernelCache:
         return kernel
 
     def put(self, key: str, kernel: KernelBinary) -> None:
-        """Stores the kernel. Raises `OSError` where the folder cannot be written."""
+        """Stores the kernel, unless others can write to the folder. Raises `OSError` where this process cannot."""
         path = self._path(key)
-        # A kernel runs with the rights of who launches it: nobody else may put one here.
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kernel.save(path)
+        if not self._is_trusted():
+            return
+        write_whole(path, kernel.to_bytes(comment=key.encode()))
         self._trim(keep=path)
+
+    def _is_trusted(self) -> bool:
+        """Whether nobody else, but a group that the owner chose, puts files here. Raises `OSError`."""
+        if not hasattr(os, "geteuid"):
+            return True
+        facts = self.folder.stat()
+        if facts.st_uid in (os.geteuid(), 0) and not facts.st_mode & stat.S_IWOTH:
+            return True
+        if self.folder not in _warned:
+            _warned.add(self.folder)
+            warnings.warn(
+                f"{self.folder}: compiled kernels are not kept there: others can write to it; name another folder in "
+                f"{FOLDER_VARIABLE}, or take it for yourself with chmod 700",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return False
 
     def entries(self) -> list[Entry]:
         """All kernels of the folder, the one used last first."""

@@ -55,9 +55,11 @@ def os_error(error: OSError, path: str | os.PathLike[str]) -> LowlpOSError:
 
 
 def check_path(path: object) -> None:
-    """Raises `LowlpTypeError` unless `path` names a file."""
+    """Raises `LowlpTypeError` unless `path` is of a type that names a file, and `LowlpValueError` for a null byte."""
     if not isinstance(path, str | os.PathLike):
         raise LowlpTypeError(f"path: expected a str or an os.PathLike, got {type(path).__name__}")
+    if "\0" in os.fsdecode(path):
+        raise LowlpValueError(f"path: must not hold a null byte, got {os.fsdecode(path)!r:.80}")
 
 
 class AssembleError(LowlpRuntimeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import re
@@ -241,6 +242,16 @@ def test_inspect_says_what_is_held(saved: Path, capsys: pytest.CaptureFixture[st
     assert "\n  x  pointer to f16, written, aligned to 16 bytes\n  m  i32\n  stride  i64, a multiple of 8\n" in out
     assert "\ndecided\n  plan: decode  by code\n  m  1, 16\n" in out
     assert "\n  PTX sm_80  10 bytes\n  PTX sm_90a  10 bytes\n" in out
+
+
+def test_inspect_shows_control_characters_as_escapes(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = KernelBinary.load(saved)
+    notes = {"plan\x1b[2J": {"a": "\x1b]0;title\x07 \x9b31m"}}
+    KernelBinary(dataclasses.replace(found.description, notes=notes), found.ptx).save(saved)
+    assert run("inspect", saved) == 0
+    out = capsys.readouterr().out
+    assert r"plan\x1b[2J: a  \x1b]0;title\x07 \x9b31m" in out
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", out)
 
 
 def test_inspect_prints_ptx(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:

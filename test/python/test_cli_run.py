@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import lowlp
 from lowlp.cli import main
 from lowlp.cli import run_kernel as run_module
 from lowlp.cli.device import Device
@@ -260,3 +261,31 @@ def test_the_assembler_may_be_chosen(file: Path, tmp_path: Path, capsys: pytest.
         assert status == 0
         assert main(["inspect", str(tmp_path / "k.lowlp")]) == 0
         assert re.search(r"^  nvjitlink sm_90a: registers per thread +\d+$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_words_of_a_saved_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lowlp.compile_linear(n=16, k=64, weight="int4", group_size=64).save(tmp_path / "k.lowlp")
+    given = ["x=2x64", "weights=1x1x4x32", "scales=ones:1x16", "y=undefined:2x16", "m=2", "x_stride=64", "blocks=1"]
+    assert run(tmp_path / "k.lowlp", "-a", *given) == 0
+    assert re.search(r"^  weights +uint32 1 x 1 x 4 x 32, random$", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("element", ["u32", "i32", "i16", "u8"])
+def test_integers_are_filled_and_read(element: str, tmp_path: Path) -> None:
+    description = KernelDescription("k", (Parameter("x", "pointer", element),), (1, 1, 1), (32, 1, 1))
+    dtype = np.dtype({"u": "uint", "i": "int"}[element[0]] + element[1:])
+    for text in ("x=random:3x5", "x=arange:3x5", "x=zeros:3x5"):
+        (argument,) = read_arguments(description, [text], 0)
+        assert (argument.value.dtype, argument.value.shape) == (dtype, (3, 5))  # type: ignore[union-attr]
+    other = np.arange(6).astype(np.dtype(f"{'i' if dtype.kind == 'u' else 'u'}{dtype.itemsize}"))
+    np.save(tmp_path / "x.npy", other)
+    (argument,) = read_arguments(description, [f"x={tmp_path / 'x.npy'}"], 0)
+    np.testing.assert_array_equal(argument.value, other)
+    with pytest.raises(LowlpValueError, match=r"x: must have at most 1099511627776 bytes, got \d+ for '9{11}x9{9}'"):
+        read_arguments(description, ["x=99999999999x999999999"], 0)
+
+
+def test_a_seed_is_bounded(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(file, *ARGUMENTS, "--seed", 2**64)
+    assert "--seed: must be at most 18446744073709551615, got 18446744073709551616" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,15 @@ def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     done = run_example(*arguments)
     assert done.returncode == 0, done.stderr
     assert "counted" in done.stdout
+
+
+def test_a_saved_product_is_loaded_without_the_compiler(tmp_path: Path) -> None:
+    saved = run_example("saved_linear.py", "--save", str(tmp_path))
+    assert saved.returncode == 0, saved.stderr
+    done = run_example("saved_linear.py", "--load", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "loaded     <lowlp kernel linear_int4_f16 for sm_90a>, which takes" in done.stdout
+    assert re.search(r"^  scales +scales +f16 +\[4, 256\]$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

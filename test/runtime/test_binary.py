@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,14 @@ from pathlib import Path
 import pytest
 from saved_kernel import describe
 
-from lowlp_runtime import PACKED_FORMAT_VERSION, KernelBinary, KernelFileError, LowlpTypeError, LowlpValueError
+from lowlp_runtime import (
+    PACKED_FORMAT_VERSION,
+    KernelBinary,
+    KernelFileError,
+    LowlpOSError,
+    LowlpTypeError,
+    LowlpValueError,
+)
 
 
 def rewritten(kernel: KernelBinary, change: Callable[[dict[str, bytes]], None]) -> bytes:
@@ -170,3 +178,33 @@ def test_refuses_malformed_kernels() -> None:
         KernelBinary(describe(), cubins={"sm_80": "text"})  # type: ignore[dict-item]
     with pytest.raises(LowlpTypeError, match="description: expected KernelDescription, got dict"):
         KernelBinary({}, ptx={"sm_80": ""})  # type: ignore[arg-type]
+
+
+def claiming(kernel: KernelBinary, size: int, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """The kernel's file with an entry more, of many zeros."""
+    out = io.BytesIO(kernel.to_bytes())
+    with zipfile.ZipFile(out, "a", method) as archive:
+        archive.writestr("ir/more.mlir", bytes(size))
+    return out.getvalue()
+
+
+def test_what_unpacks_to_much_more_is_refused_before_it_is_unpacked(kernel: KernelBinary) -> None:
+    with pytest.raises(KernelFileError, match=r"k: its entries claim \d+ bytes unpacked; at most \d+ are read of \d+"):
+        KernelBinary.from_bytes(claiming(kernel, 10_000_000), source="k")
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        with pytest.raises(
+            KernelFileError, match=rf"entry 'ir/more.mlir' is packed by method {method}, not by deflate"
+        ):
+            KernelBinary.from_bytes(claiming(kernel, 1000, method))
+    # An entry whose header claims ten bytes does not unpack to more than that.
+    data, size = claiming(kernel, 1_000_000), (1_000_000).to_bytes(4, "little")
+    with pytest.raises(KernelFileError, match=r"truncated or damaged|not in the manifest"):
+        KernelBinary.from_bytes(data.replace(size, (10).to_bytes(4, "little")))
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LowlpOSError, match="Not a regular file"):
+        KernelBinary.load(tmp_path / "pipe")
+    with pytest.raises(LowlpValueError, match=r"path: must not hold a null byte, got 'a\\x00b'"):
+        KernelBinary.load("a\0b")

@@ -75,3 +75,40 @@ def test_many_processes(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         assert all(pool.starmap(work, [(str(tmp_path), number) for number in range(3)]))
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_under_another_key_counts_as_absent(kernel: KernelBinary, tmp_path: Path) -> None:
+    cache, keys = KernelCache(tmp_path), [cache_key({"source": number}) for number in range(2)]
+    for key in keys:
+        cache.put(key, kernel)
+    first, second = (tmp_path / f"{key}.lowlp" for key in keys)
+    os.replace(first, second)
+    assert [cache.get(key) for key in keys] == [None, None]
+    os.mkfifo(first)
+    assert cache.get(keys[0]) is None
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(kernel: KernelBinary, tmp_path: Path) -> None:
+    cache, key = KernelCache(tmp_path), cache_key(PARTS)
+    cache.put(key, kernel)
+    tmp_path.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="compiled kernels are not kept there: others can write to it"):
+        assert cache.get(key) is None
+    cache.put(cache_key({}), kernel)
+    assert len(list(tmp_path.iterdir())) == 1
+    tmp_path.chmod(0o770)
+    assert cache.get(key) == kernel
+
+
+def test_a_folder_of_another_user_is_not_used(
+    kernel: KernelBinary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, key = KernelCache(tmp_path / "others"), cache_key(PARTS)
+    cache.put(key, kernel)
+    owner = (tmp_path / "others").stat().st_uid
+    if owner == 0:
+        os.chown(tmp_path / "others", 4321, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.warns(RuntimeWarning, match="others can write to it"):
+        assert cache.get(key) is None

@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
         "--rows", type=number_from(1), default=16, metavar="M", help="rows of activations (default: 16)"
     )
     parser.add_argument("--outputs", type=number_from(1), metavar="N", help="use the first N rows of the matrix only")
-    parser.add_argument("--seed", type=number_from(0), default=0, help="of the activations (default: 0)")
+    parser.add_argument("--seed", type=number_from(0, 2**64 - 1), default=0, help="of the activations (default: 0)")
     parser.add_argument("--out-dir", default=_OUT_DIR, metavar="DIR", help="where files are left (default: ./out)")
     parser.set_defaults(run=run)
 

@@ -22,13 +22,15 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return filler._fill_text(self, text, width, indent)
 
 
-def number_from(least: int) -> Callable[[str], int]:
-    """A type for arguments: an int of at least `least`."""
+def number_from(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A type for arguments: an int of at least `least`, and at most `most`."""
 
     def number(text: str) -> int:
         value = int(text)
         if value < least:
             raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"must be at most {most}, got {text:.40}")
         return value
 
     return number

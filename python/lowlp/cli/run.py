@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--device", choices=CHOICES, default="auto", help="auto: a GPU if there is one (default)")
     parser.add_argument(
         "--seed",
-        type=number_from(0),
+        type=number_from(0, 2**64 - 1),
         default=0,
         help="of random arrays and of the order of threads (default: 0)",
     )

@@ -9,24 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from lowlp.compiler.cpu_launch import ELEMENTS
 from lowlp.numeric.dtypes import named_dtype
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 FILLS = ("random", "zeros", "ones", "arange", "undefined")
-ELEMENTS: dict[str, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-    "u8": np.dtype(np.uint8),
-    "i8": np.dtype(np.int8),
-}
 _BYTES = ("u8", "i8")
 _ALIGN_BYTES = 256
+_MAX_BYTES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -98,6 +92,11 @@ def _array(parameter: Parameter, text: str, rng: np.random.Generator) -> Argumen
         else:
             element = word
     shape = _stored_shape(parameter, element, _shape(parameter, shape_text))
+    size = math.prod(shape) * ELEMENTS[parameter.element].itemsize
+    if size > _MAX_BYTES:
+        raise LowlpValueError(
+            f"{parameter.name}: must have at most {_MAX_BYTES} bytes, got {size} for {shape_text!r:.40}"
+        )
     array = aligned_empty(shape, ELEMENTS[parameter.element])
     array[...] = _filled(fill, shape, array.dtype, rng)
     return Argument(parameter, array, fill)
@@ -133,13 +132,16 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _filled(fill: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> NDArray[Any]:
-    is_bytes = dtype.itemsize == 1
+    # Of integers all bits are drawn, since arrays of words hold packed codes.
+    is_integer = dtype.kind in "iu"
+    if fill == "random" and is_integer:
+        return rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
     if fill == "random":
-        values = rng.integers(0, 256, shape, np.uint8).view(dtype) if is_bytes else rng.standard_normal(shape)
-        return values.astype(dtype)
+        return rng.standard_normal(shape).astype(dtype)
     if fill == "arange":
         count = np.arange(math.prod(shape), dtype=np.int64)
-        return (count.astype(np.uint8).view(dtype) if is_bytes else count.astype(dtype)).reshape(shape)
+        # Integers wrap around.
+        return count.astype(dtype).reshape(shape)
     return np.full(shape, 1 if fill == "ones" else 0, dtype)
 
 
@@ -159,7 +161,8 @@ def _from_file(parameter: Parameter, path: str, key: str) -> NDArray[Any]:
     element = ELEMENTS[parameter.element]
     if loaded.dtype == np.dtype("V2") and parameter.element == "bf16":  # how numpy stores bfloat16
         loaded = loaded.view(element)
-    same = loaded.dtype == element or (parameter.element in _BYTES and loaded.dtype in (np.uint8, np.int8))
+    both_integers = loaded.dtype.kind in "iu" and element.kind in "iu" and loaded.dtype.isnative
+    same = loaded.dtype == element or (both_integers and loaded.dtype.itemsize == element.itemsize)
     if not same:
         raise LowlpTypeError(f"{parameter.name}: expected elements of type {element}, got {loaded.dtype} in {path}")
     array = aligned_empty(loaded.shape, loaded.dtype)

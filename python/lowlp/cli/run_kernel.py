@@ -121,8 +121,9 @@ def run_on_gpu(program: Any, given: Sequence[str], seed: int) -> Run:
 
     def upload(value: NDArray[Any]) -> Any:
         data = torch.from_numpy(np.ascontiguousarray(value).view(np.uint8).reshape(-1)).cuda()
-        types = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "int8": torch.int8}
-        return data.view(types.get(value.dtype.name, torch.uint8)).reshape(value.shape)
+        # PyTorch has few unsigned types, and a launch takes signed ones for them.
+        names = {"uint16": "int16", "uint32": "int32"}
+        return data.view(getattr(torch, names.get(value.dtype.name, value.dtype.name))).reshape(value.shape)
 
     values: list[Any] = [upload(a.value) if isinstance(a.value, np.ndarray) else a.value for a in arguments]
     lowlp_runtime.launch(binary, values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -14,11 +14,12 @@ from lowlp_runtime.arguments import bind, check_integer, strided
 from lowlp_runtime.description import KernelDescription, Parameter
 from lowlp_runtime.workspace import ALIGNMENT_BYTES, WorkspaceLayout
 
-_ELEMENTS = {
+ELEMENTS: Final[dict[str, np.dtype[Any]]] = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "f32": np.dtype(np.float32),
 } | {f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4)}
+"""Element of a pointer -> numpy's type for an array of it."""
 
 CHECKS = ("bounds", "races", "uninitialised", "all")
 
@@ -145,7 +146,7 @@ def _allocation(parameter: Parameter, value: object) -> tuple[int, int, str, boo
         raise LowlpTypeError(
             f"{parameter.name}: masked arrays are not supported; pass x.filled(value), or x.data without the mask"
         )
-    wanted = _ELEMENTS[parameter.element]
+    wanted = ELEMENTS[parameter.element]
     both_integers = wanted.kind in "iu" and value.dtype.kind in "iu" and value.dtype.isnative
     if value.dtype != wanted and not (both_integers and value.dtype.itemsize == wanted.itemsize):
         raise LowlpTypeError(f"{parameter.name}: expected elements of type {wanted}, got {value.dtype}")

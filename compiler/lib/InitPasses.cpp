@@ -15,6 +15,7 @@ void lowlp::registerAllPasses() {
   registerEmitPTX();
   registerExpandClusters();
   registerExpandExchanges();
+  registerFoldScales();
   registerInferLayouts();
   registerPipelineLoops();
   registerPlanDecode();

@@ -27,6 +27,7 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
     PipelineLoopsOptions pipelining;
     pipelining.arch = options.arch;
     manager.addNestedPass<KernelOp>(createPipelineLoops(pipelining));
+    manager.addNestedPass<KernelOp>(createFoldScales());
     PlanDecodeOptions decoding;
     decoding.arch = options.arch;
     manager.addNestedPass<KernelOp>(createPlanDecode(decoding));

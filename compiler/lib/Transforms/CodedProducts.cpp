@@ -77,7 +77,10 @@ static CodedWeights getScaled(MulOp product) {
 }
 
 CodedWeights lowlp::getWeights(Product product) {
-  Value a = product.getA().get();
+  return getWeights(product.getA().get());
+}
+
+CodedWeights lowlp::getWeights(Value a) {
   if (auto scaled = a.getDefiningOp<MulOp>())
     return getScaled(scaled);
   auto cast = a.getDefiningOp<CastOp>();

@@ -53,8 +53,9 @@ struct CodedWeights {
   mlir::Value scales = {}, zeros = {};
 };
 
-/// Without codes if the operand is anything else.
+/// Without codes if the operand, or a tile that may be one, is anything else.
 CodedWeights getWeights(Product product);
+CodedWeights getWeights(mlir::Value a);
 
 /// Whether two products take weights alike, so that one plan's rows hold for
 /// both.

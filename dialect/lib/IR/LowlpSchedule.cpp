@@ -38,6 +38,7 @@ struct Fields {
   TableForm tableForm = TableForm::Auto;
   int64_t tableCopies = 0;
   DecodeOffsets decodeOffsets = DecodeOffsets::Auto;
+  bool reassociate = false;
 
   Fields() = default;
   explicit Fields(ScheduleAttr schedule)
@@ -48,7 +49,8 @@ struct Fields {
         blocksPerSM(schedule.getBlocksPerSm()), cluster(schedule.getCluster()),
         tableForm(schedule.getTableForm()),
         tableCopies(schedule.getTableCopies()),
-        decodeOffsets(schedule.getDecodeOffsets()) {}
+        decodeOffsets(schedule.getDecodeOffsets()),
+        reassociate(schedule.getReassociate()) {}
 };
 
 } // namespace
@@ -66,6 +68,7 @@ static void forEachField(Visitor visit, Of &...fields) {
   visit("table_form", fields.tableForm...);
   visit("table_copies", fields.tableCopies...);
   visit("decode_offsets", fields.decodeOffsets...);
+  visit("reassociate", fields.reassociate...);
 }
 
 static ScheduleAttr build(MLIRContext *context, const Fields &fields,
@@ -74,7 +77,7 @@ static ScheduleAttr build(MLIRContext *context, const Fields &fields,
       emitError, context, fields.matrixUnit, fields.productsInFlight,
       fields.turns, fields.exchangeRegisters, fields.blocksPerSM,
       fields.cluster, fields.tableForm, fields.tableCopies,
-      fields.decodeOffsets);
+      fields.decodeOffsets, fields.reassociate);
 }
 
 static ScheduleAttr build(MLIRContext *context, const Fields &fields) {
@@ -170,7 +173,7 @@ LogicalResult
 ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                      MatrixUnit matrixUnit, int64_t productsInFlight,
                      bool turns, bool, int64_t blocksPerSM, int64_t cluster,
-                     TableForm, int64_t tableCopies, DecodeOffsets) {
+                     TableForm, int64_t tableCopies, DecodeOffsets, bool) {
   if (productsInFlight < 1 || productsInFlight > kMaxProductsInFlight)
     return emitError() << "products_in_flight must be 1 to "
                        << kMaxProductsInFlight << ", but is "

@@ -22,7 +22,8 @@ _KINDS: Final = {str: "a str", int: "an int", bool: "a bool"}
 @dataclass(frozen=True)
 class KernelSchedule:
     """How passes are to divide the work of a kernel of the DSL: `schedule=` of `lowlp.kernel`. None of it changes what
-    the kernel computes, but for the last bits that `decode_offsets` rounds; passes follow it where they optimise.
+    the kernel computes, but for the last bits that `decode_offsets` and `reassociate` round; passes follow it where
+    they optimise.
 
     matrix_unit         what makes products whose operand b is a transposed load of shared memory: 'warp', or
                         'warpgroup' where the architecture has `wgmma`
@@ -39,6 +40,8 @@ class KernelSchedule:
                         is estimated to cost least
     table_copies        of the tables for that, a power of two up to 32, one a bank; 0 chooses
     decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
+    reassociate         products may be added in another order, so that scales and zero points of rows go on
+                        accumulators rather than on weights, where that takes fewer instructions (`lowlp-fold-scales`)
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the field, for anything else.
     """
@@ -52,6 +55,7 @@ class KernelSchedule:
     table_form: str = "auto"
     table_copies: int = 0
     decode_offsets: str = "auto"
+    reassociate: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

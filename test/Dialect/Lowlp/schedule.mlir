@@ -2,9 +2,9 @@
 
 // Fields that have their defaults are left out, and the others come in one order.
 // CHECK-LABEL: lowlp.kernel @all
-// CHECK-SAME: schedule = #lowlp.schedule<matrix_unit = warpgroup, products_in_flight = 4, turns = true, exchange_registers = true, blocks_per_sm = 1, cluster = 2, table_form = pair, table_copies = 8, decode_offsets = sums>
+// CHECK-SAME: schedule = #lowlp.schedule<matrix_unit = warpgroup, products_in_flight = 4, turns = true, exchange_registers = true, blocks_per_sm = 1, cluster = 2, table_form = pair, table_copies = 8, decode_offsets = sums, reassociate = true>
 lowlp.kernel @all(%m: i32) attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 256 : i64,
-    schedule = #lowlp.schedule<decode_offsets = sums, table_copies = 8, table_form = pair, cluster = 2, blocks_per_sm = 1,
+    schedule = #lowlp.schedule<reassociate = true, decode_offsets = sums, table_copies = 8, table_form = pair, cluster = 2, blocks_per_sm = 1,
                                exchange_registers = true, turns = true, products_in_flight = 4, matrix_unit = warpgroup>} {
   lowlp.return
 }

@@ -72,6 +72,62 @@ def ExpandExchanges : Pass<"lowlp-expand-exchanges", "::lowlp::KernelOp"> {
   ];
 }
 
+def FoldScales : Pass<"lowlp-fold-scales", "::lowlp::KernelOp"> {
+  let summary = "scale the accumulators of products in place of their weights";
+  let description = [{
+    A product is linear in its weights. Where a program makes operand a of a `lowlp.dot` of packed codes, cast or looked up,
+    by multiplying or adding numbers of which each row has one, such as the scales and zero points of a group, this pass
+    multiplies by the codes as they are and does the same to the accumulators, in f32 and in the program's order:
+
+    - `(w * s) * x` becomes `s * (w * x)`: an instruction for each accumulator in place of one for each weight, or two of
+      them; and what is cast and no more is decoded by the shortest plans of `lowlp-plan-decode`, which should follow;
+    - `(w - z) * x` becomes `w * x - z * (1 * x)`, with the sums of x as a product with a tile of ones.
+
+    Products of one accumulator whose weights are made alike, such as parts of a group along K, are folded together.
+
+    Products are added in another order then, and no weight is rounded after its scale: results differ by roundings. So
+    the pass does this only in kernels whose schedule says `reassociate`. With one number other than 0 in a row of x
+    they are what the codec says, wherever f32 holds that.
+
+    By default it folds where that takes fewer instructions of a thread, which is for few columns; `when=always`
+    does so wherever it can. What is left as it was gets a remark with the reason: a schedule that does not allow it, slices, types that do not hold the codes before
+    they are scaled, weights made in other ways, costs.
+
+    Requires: `lowlp-reinterpret-layouts` has made `lowlp.unpack` of loads of packed weights.
+
+    Guarantees: the layouts of accumulators stay; numbers for rows that are held otherwise go through a
+    `lowlp.convert_layout`.
+
+    Before:
+
+    ```mlir
+    %w = lowlp.cast %codes : !codes -> !halves
+    %s = lowlp.broadcast %scales : !column -> !halves
+    %a = lowlp.mul %w, %s : !halves
+    %next = lowlp.dot %a, %x, %acc : !halves, !x, !sum
+    ```
+
+    After:
+
+    ```mlir
+    %w = lowlp.cast %codes : !codes -> !halves
+    %raw = lowlp.dot %w, %x, %zeros : !halves, !x, !sum
+    %wide = lowlp.cast %scales : !column -> !column_of_f32
+    %s = lowlp.broadcast %wide : !column_of_f32 -> !sum
+    %next = lowlp.fma %s, %raw, %acc : !sum
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"when", "when", "std::string", "\"auto\"", "what to fold: auto, where it takes fewer instructions, or always">,
+  ];
+  let statistics = [
+    Statistic<"numFolded", "folded", "products whose accumulators are scaled">,
+    Statistic<"numSumsOfX", "sums-of-x", "sums of x that were added">,
+    Statistic<"numDeclined", "declined", "products that stayed as they were">,
+  ];
+}
+
 def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
   let summary = "hold tiles as the ops around them need them";
   let description = [{

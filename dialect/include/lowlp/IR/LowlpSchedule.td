@@ -53,7 +53,9 @@ def Lowlp_ScheduleAttr : AttrDef<LowlpDialect, "Schedule"> {
     AttrParameter<"int64_t", "copies of each new table, a power of two up to 32; default 0, chosen by "
         "cost">:$table_copies,
     AttrParameter<"::lowlp::DecodeOffsets", "where the offsets of decode plans are taken off: weights or sums; default "
-        "auto, where it is cheaper">:$decode_offsets);
+        "auto, where it is cheaper">:$decode_offsets,
+    AttrParameter<"bool", "products may be added in another order, so that scales of rows go on accumulators rather than "
+        "on weights; results differ by roundings; default false">:$reassociate);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -16,10 +16,10 @@ class KeptFor(Generic[T]):
     """A value for each object, by identity, which goes when the object does.
 
     make  makes a value
-    drop  is called with the value when its object goes
+    drop  is called with the value when its object goes; None: nothing is
     """
 
-    def __init__(self, make: Callable[[], T], drop: Callable[[T], None]) -> None:
+    def __init__(self, make: Callable[[], T], drop: Callable[[T], None] | None = None) -> None:
         self._make, self._drop = make, drop
         self._values: dict[int, T] = {}
 
@@ -34,5 +34,5 @@ class KeptFor(Generic[T]):
 
     def _forget(self, identity: int) -> None:
         found = self._values.pop(identity, None)
-        if found is not None:
+        if found is not None and self._drop is not None:
             self._drop(found)

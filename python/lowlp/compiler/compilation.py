@@ -10,7 +10,6 @@ import functools
 import hashlib
 import os
 import re
-import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from lowlp import __version__
-from lowlp.errors import CompileError, LowlpTypeError, LowlpValueError, ProductWarning, SpillWarning, from_mlir_error
+from lowlp.errors import (
+    CompileError,
+    LowlpTypeError,
+    LowlpValueError,
+    ProductWarning,
+    SpillWarning,
+    frames_to_user,
+    from_mlir_error,
+)
 from lowlp_runtime.assemble import AssembledCubin, assemble_ptx
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
@@ -44,7 +51,6 @@ DEFAULT_ARCH = "sm_90a"
 LEVELS = ("block", "thread", "nvvm")
 _UNKNOWN_ARCH = re.compile("unknown architecture '.*")
 _ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
-_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _FEW_SPILLED_BYTES = 64  # of a thread; 16 registers, which the assembler spills where that costs little
 
 
@@ -274,16 +280,8 @@ def _warn_of_spills(kernel: CompiledKernel) -> None:
         f"kernel {kernel.name} for {kernel.arch}: each thread spills {kernel.spilled_bytes} bytes of registers to "
         "memory, which is slow: give a thread less to hold, by smaller tiles or more threads, or unroll less",
         SpillWarning,
-        stacklevel=_depth_in_package(),
+        stacklevel=frames_to_user(),
     )
-
-
-def _depth_in_package() -> int:
-    """The `stacklevel` of a warning in the function that calls this, for which the user's line is the place."""
-    frame, depth = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, depth = frame.f_back, depth + 1
-    return depth
 
 
 def _build(
@@ -312,7 +310,9 @@ def _build(
         return KernelBinary(description, {arch: ptx}, {}, texts)
     assembled = assemble_ptx(ptx, arch, assembler=assembler)
     for remark in assembled.product_remarks:
-        warnings.warn(f"kernel {description.name}: {assembled.assembler}: {remark}", ProductWarning, stacklevel=2)
+        warnings.warn(
+            f"kernel {description.name}: {assembled.assembler}: {remark}", ProductWarning, stacklevel=frames_to_user()
+        )
     description = replace(description, resources=(_resources(assembled, arch, description.shared_bytes),))
     return KernelBinary(description, {arch: ptx}, {arch: assembled.cubin}, texts)
 

@@ -4,12 +4,17 @@ A tile that is made from a shape alone has no layout of its own. The pass `lowlp
 the instructions around it need: fragments for tensor cores, which `ldmatrix` loads from swizzled stages, and rows of
 16 bytes for copies. `matmul.py` is the same product with all of that written by hand.
 
+With packed weights the kernel allows the pass `lowlp-fold-scales` to scale accumulators in place of weights, and what
+follows from M and N, `tiles_for` says. It then takes at most 1.1 times as long on an H200 as `lowlp.linear`, which is
+written with all layouts (docs/performance.md).
+
     python examples/plain_matmul.py [--packed] [-m M] [-n N] [-k K]    compile, run on the CPU target, compare with
                                                                        float64
     python examples/plain_matmul.py [--packed] --mlir                  print the program in the block dialect
 """
 
 import argparse
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +23,7 @@ from lowlp import language as ll
 from lowlp.packing import pack
 
 BM, BN, BK = 64, 64, 64
-ROWS_OF_X = 16
-GROUP = 128
+GROUP, STEP = 128, 64
 LIMIT = 2e-3
 
 
@@ -45,10 +49,33 @@ def matmul(
     ll.store_global(ll.cast(acc, "f16"), c_view, offsets=[bi * BM, bj * BN])
 
 
-def make_packed_matmul(n: int, k: int) -> ll.Kernel:
-    """Y[M, N] = X[M, K] * W[N, K]^T with weights of int4 and f16 scales [K / 128, N], for any number of rows M."""
+class Tiles(NamedTuple):
+    """How blocks divide the work: rows of W, rows of X, K of a stage, stages, warps, and what passes are told."""
 
-    @lowlp.kernel(grid=lambda m: (n // BN, ll.ceildiv(m, ROWS_OF_X)), num_threads=128)
+    n: int
+    m: int
+    k: int
+    stages: int
+    warps: int
+    schedule: ll.KernelSchedule = ll.KernelSchedule(reassociate=True, blocks_per_sm=1)
+
+
+def tiles_for(n: int, m: int) -> Tiles:
+    """What suits an H200: with few rows of X a tile for each of its 132 SMs, or nearly; by warpgroups with more."""
+    if m > 16:
+        rows = 128 if n % 128 == 0 else 64
+        return Tiles(rows, 128, 128, 3, rows // 16, ll.KernelSchedule(reassociate=True, matrix_unit="warpgroup"))
+    columns = 8 if m <= 8 else 16
+    return Tiles(448, columns, 128, 3, 7) if n % 448 == 0 else Tiles(64, columns, 512, 4, 4)
+
+
+def make_packed_matmul(n: int, k: int, tiles: Tiles) -> ll.Kernel:
+    """Y[M, N] = X[M, K] * W[N, K]^T with weights of int4 and f16 scales [K / 128, N], for any number of rows M."""
+    groups_of_stage = tiles.k // GROUP
+
+    @lowlp.kernel(
+        grid=lambda m: (ll.ceildiv(m, tiles.m), n // tiles.n), num_threads=32 * tiles.warps, schedule=tiles.schedule
+    )
     def packed_matmul(
         w: ll.pointer("uint32", align=16),
         scales: ll.pointer("f16", align=16),
@@ -56,19 +83,21 @@ def make_packed_matmul(n: int, k: int) -> ll.Kernel:
         y: ll.pointer("f16", align=16),
         m: ll.i32,
     ) -> None:
-        bi, bj = ll.block_indices()
+        bj, bi = ll.block_indices()
         w_view = ll.view_packed(w, shape=[n, k], dtype="int4", placement="int4.f16")
         scale_view = ll.view_global(scales, shape=[k // GROUP, n])
         x_view = ll.view_global(x, shape=[m, k])
         y_view = ll.view_global(y, shape=[m, n])
-        # Weights are the first operand, so that a few rows of x waste nothing: the sums are those of Y^T.
-        acc = ll.full(0.0, "f32", shape=[BN, ROWS_OF_X])
-        for step in ll.range(k // BK, stages=3):
-            codes = ll.load_packed(w_view, offsets=[bi * BN, step * BK], shape=[BN, BK])
-            scale = ll.load_global(scale_view, offsets=[step * BK // GROUP, bi * BN], shape=[1, BN])
-            x_tile = ll.load_global(x_view, offsets=[bj * ROWS_OF_X, step * BK], shape=[ROWS_OF_X, BK])
-            acc = ll.dot(ll.cast(codes, "f16") * ll.transpose(scale), ll.transpose(x_tile), acc)
-        ll.store_global(ll.cast(ll.transpose(acc), "f16"), y_view, offsets=[bj * ROWS_OF_X, bi * BN])
+        # Weights are the first operand, so that a few rows of x waste nothing: the accumulators are those of Y^T.
+        acc = ll.full(0.0, "f32", shape=[tiles.n, tiles.m])
+        for stage in ll.range(ll.ceildiv(k, tiles.k), stages=tiles.stages, producer=True):
+            for step in range(tiles.k // STEP):
+                at, group = stage * tiles.k + step * STEP, stage * groups_of_stage + step * STEP // GROUP
+                codes = ll.load_packed(w_view, offsets=[bi * tiles.n, at], shape=[tiles.n, STEP])
+                scale = ll.load_global(scale_view, offsets=[group, bi * tiles.n], shape=[1, tiles.n])
+                x_tile = ll.load_global(x_view, offsets=[bj * tiles.m, at], shape=[tiles.m, STEP])
+                acc = ll.dot(ll.cast(codes, "f16") * ll.transpose(scale), ll.transpose(x_tile), acc)
+        ll.store_global(ll.cast(ll.transpose(acc), "f16"), y_view, offsets=[bj * tiles.m, bi * tiles.n])
 
     return packed_matmul
 
@@ -99,7 +128,7 @@ def run_packed(m: int, n: int, k: int) -> float:
     x = rng.standard_normal((m, k), np.float32).astype(np.float16)
     y = np.full((m, n), np.nan, np.float16)
     packed = pack((weights & 15).astype(np.uint8), GROUP, "int4", "f16")
-    counters = make_packed_matmul(n, k)(packed, scales, x, y, m)
+    counters = make_packed_matmul(n, k, tiles_for(n, m))(packed, scales, x, y, m)
     wanted = x.astype(np.float64) @ (weights * np.repeat(scales.T.astype(np.float64), GROUP, axis=1)).T
     return report(f"Y[{m}, {n}] = X[{m}, {k}] * W[{n}, {k}]^T, W of int4", y, wanted, counters)
 
@@ -114,13 +143,14 @@ def main() -> None:
     options = parser.parse_args()
     for name, extent, unit in (
         ("-m", options.m, 1),
-        ("-n", options.n, BN if options.packed else 8),
+        ("-n", options.n, STEP if options.packed else 8),
         ("-k", options.k, GROUP if options.packed else 8),
     ):
         if extent < unit or extent % unit:
             parser.error(f"{name} must be a positive multiple of {unit}, got {extent}")
     if options.mlir:
-        print((make_packed_matmul(options.n, options.k) if options.packed else matmul).mlir)
+        packed = make_packed_matmul(options.n, options.k, tiles_for(options.n, options.m))
+        print((packed if options.packed else matmul).mlir)
     elif not (run_packed if options.packed else run)(options.m, options.n, options.k) <= LIMIT:
         raise SystemExit(f"the error is above {LIMIT}")
 

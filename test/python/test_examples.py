@@ -37,6 +37,8 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("matmul.py", "-m", "5", "-n", "7", "-k", "3"),
         ("plain_matmul.py", "-m", "130", "-n", "136", "-k", "72"),
         ("plain_matmul.py", "--packed", "-m", "19", "-n", "64"),
+        ("plain_matmul.py", "--packed", "-m", "16", "-n", "64", "-k", "640"),
+        ("plain_matmul.py", "--packed", "-m", "5", "-n", "448", "-k", "128"),
         ("fig14.py", "--dtype", "uint6", "-m", "32", "-n", "64", "-k", "1024"),
         ("fig14.py", "--dtype", "int6", "-m", "16", "-n", "32", "-k", "256"),
         ("split_k.py", "-m", "20", "-n", "32", "-k", "512", "--splits", "4"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lowlp_runtime.arguments import bind
+from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.launch import launch
 
@@ -20,12 +22,13 @@ class OurProduct:
     """One kind of weights of one shape on the GPU, with the product in float64 for up to `most_rows` rows."""
 
     def __init__(self, prepared: PreparedKernels, kind: str, shape: Shape, most_rows: int, device: Any) -> None:
-        self._prepared, self._kind, self._shape = prepared, kind, shape
+        self._prepared, self._kind, self.shape = prepared, kind, shape
         saved = prepared.weights[kind]
         weights = random_weights(saved, prepared.sample(kind), shape, device)
-        self._operands = weights.operands
-        self._x = random_activations(most_rows, shape.k, device)
-        self._wanted = reference(self._x, weights.dequantized(saved))
+        self.operands = weights.operands
+        """The weights' arrays, by the names that kernels of `linear` have for them."""
+        self.x = random_activations(most_rows, shape.k, device)
+        self._wanted = reference(self.x, weights.dequantized(saved))
 
     @no_dependent_launch()
     def measure(self, m: int, stream: int, effort: Effort) -> Row:
@@ -33,22 +36,35 @@ class OurProduct:
 
         Launches do not overlap what is in front of them: otherwise weights could be fetched before the time begins.
         """
+        kernel = self._prepared.load(self._prepared.entry(self._kind, self.shape, m))
+        product = kernel.description.require_product()
+        numbers = product.launch_numbers(m, self.shape.k, None, self._prepared.multiprocessors)
+
+        def arguments(y: Any) -> dict[str, Any]:
+            return {**product.by_name({"x": self.x[:m], "y": y, **numbers}), **self.operands}
+
+        return self.measure_kernel("lowlp", kernel, arguments, m, stream, effort)
+
+    def measure_kernel(
+        self,
+        who: str,
+        kernel: KernelBinary,
+        arguments_with: Callable[[Any], dict[str, Any]],
+        m: int,
+        stream: int,
+        effort: Effort,
+    ) -> Row:
+        """Checks and times a kernel for M rows, which takes `arguments_with` its result y, by name."""
         import torch
 
-        n, k = self._shape.n, self._shape.k
-        entry = self._prepared.entry(self._kind, self._shape, m)
-        kernel = self._prepared.load(entry)
-        y = torch.empty((m, n), dtype=torch.float16, device=self._x.device)
-        product = kernel.description.require_product()
-        numbers = product.launch_numbers(m, k, None, self._prepared.multiprocessors)
-        given = product.by_name({"x": self._x[:m], "y": y, **numbers})
-        arguments = bind(kernel.description, {**given, **self._operands})
+        y = torch.empty((m, self.shape.n), dtype=torch.float16, device=self.x.device)
+        arguments = bind(kernel.description, arguments_with(y))
         poison(y)
         launch(kernel, arguments, stream=stream)
         torch.cuda.synchronize()
         error = relative_error(y, self._wanted[:m])
         found = Row(
-            "lowlp", self._kind, n, k, m, None, error=rounded(error, 3), tolerance=OUR_TOLERANCE,
+            who, self._kind, self.shape.n, self.shape.k, m, None, error=rounded(error, 3), tolerance=OUR_TOLERANCE,
             problem=problem_of(error, OUR_TOLERANCE),
         )  # fmt: skip
         if found.problem:

@@ -31,6 +31,11 @@ or more. The speed over the rival that is required follows in brackets; at 0.87x
 / read bandwidth, 2MNK / {FLOP_PER_S / 1e12:.0f} TFLOP/s)."""
 
 
+_PLAIN = """\
+The kernel of `examples/plain_matmul.py --packed`, in which no layout, copy or barrier is named, by
+`benchmarks/plain_matmul.py`: microseconds, and in brackets over the time of `lowlp.linear`, measured in turns."""
+
+
 def write_report(results: Results, data: Path, page: Path) -> list[Path]:
     """Writes the plots beside the results' file and the page; returns what was written.
 
@@ -95,6 +100,11 @@ def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iter
         if table:
             yield f"### N x K = {shape}"
             yield table
+    plain = tables.plain_table(results)
+    if plain:
+        yield "## A kernel without layouts"
+        yield _PLAIN
+        yield plain
     problems = tables.problems(results)
     if problems:
         yield "## What has no time"

@@ -16,13 +16,16 @@ from lowlp_runtime.whole_file import write_whole
 from .cases import SHAPES, Shape
 
 FORMAT: Final = 1
+PLAIN: Final = "plain"
+PLAIN_RIVAL: Final = "linear beside plain"
+"""Of the kernel of `examples/plain_matmul.py`, and of `linear` in turns with it (`benchmarks/plain_matmul.py`)."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One product of one library.
 
-    who        'lowlp', 'torch', 'humming', 'gemlite' or 'bitsandbytes'
+    who        'lowlp', 'torch', 'humming', 'gemlite' or 'bitsandbytes'; `PLAIN` or `PLAIN_RIVAL`
     kind       name of the weights; 'f16' for torch
     us         median of the repeats, in microseconds, device time with cold caches; None where `problem` says why
     least_us   of the repeats

@@ -63,7 +63,7 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
     missing = why_not()
     if missing:
         raise DeviceError(f"lowlp bench needs a GPU: {missing}")
-    versions = {"lowlp": __version__, **_versions(("torch", "triton", "numpy", "cuda-bindings"))}
+    versions = run_of_this_machine().versions
     versions |= {name: peer_adapters.version(name) for name in plan.peers}
     present = [name for name in plan.peers if versions[name]]
     units = units_of(
@@ -84,11 +84,10 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
         show(0, sum(len(unit.rows) for unit in units), "calibration")
         facts = worker.facts()
         read = facts.read_bytes_per_s or READ_BYTES_PER_S
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         notes = [*facts.notes, *(f"{name} is not installed" for name in plan.peers if not versions[name])]
-        current = Run(
-            now, lowlp_runtime.device_name(), _driver(), versions, facts.empty_us, read, facts.read_bytes_per_s,
-            facts.host_us, notes,
+        current = replace(
+            run_of_this_machine(), versions=versions, empty_us=facts.empty_us, read_bytes_per_s=read,
+            measured_read=facts.read_bytes_per_s, host_us=facts.host_us, notes=notes,
         )  # fmt: skip
         results = Results([current])
         for unit in _measured(worker, units, deadline_after(plan.deadline_s), results, show):
@@ -99,6 +98,13 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
         worker.close()
     results.save(out)
     return results
+
+
+def run_of_this_machine() -> Run:
+    """A run that begins now, without peers, of which nothing has been measured."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    versions = {"lowlp": __version__, **_versions(("torch", "triton", "numpy", "cuda-bindings"))}
+    return Run(now, lowlp_runtime.device_name(), _driver(), versions, None, READ_BYTES_PER_S)
 
 
 def _measured(

@@ -10,7 +10,7 @@ from .acceptance import ABSENT, INCOMPLETE, MISSED, Cell, cells, fractions, spee
 from .cases import KINDS, ROWS, SHAPES, Shape
 from .peers import NAMES
 from .requirements import FRACTION_ROWS, Timed
-from .results import Results
+from .results import PLAIN, PLAIN_RIVAL, Results
 
 _NOTHING = ""
 # Up to here a batch is one of decoding, above one of prefill.
@@ -139,6 +139,22 @@ def times_table(results: Results, shape: Shape) -> str:
         for (_, _, kind, who), times in sorted(found.items())
     ]
     return markdown(["what:", "whose:", *(f"M = {m}" for m in ROWS)], rows) if rows else ""
+
+
+def plain_table(results: Results) -> str:
+    """Medians of a kernel without layouts, and how much longer than `linear` it takes; '' where there are none."""
+    found: dict[tuple[str, Shape], dict[int, str]] = {}
+    for row in results.rows:
+        rival = results.time(PLAIN_RIVAL, row.kind, row.shape, row.m)
+        if row.who == PLAIN:
+            text = "failed" if row.us is None or rival is None else f"{_microseconds(row.us)} ({row.us / rival:.2f}x)"
+            found.setdefault((row.kind, row.shape), {})[row.m] = text
+    columns = sorted({m for times in found.values() for m in times})
+    rows = [
+        [KINDS[kind].label, str(shape), *(times.get(m, _NOTHING) for m in columns)]
+        for (kind, shape), times in found.items()
+    ]
+    return markdown(["what:", "N x K:", *(f"M = {m}" for m in columns)], rows) if rows else ""
 
 
 def _microseconds(value: float) -> str:

@@ -1,0 +1,158 @@
+"""The kernel of `examples/plain_matmul.py --packed`, in which no layout is named, beside `lowlp.linear`.
+
+    python benchmarks/plain_matmul.py                     # compiles for the GPU at hand, and measures
+    python benchmarks/plain_matmul.py --prepare DIR       # only compiles; needs no GPU
+    python benchmarks/plain_matmul.py --kernels DIR       # measures what another machine compiled
+
+Both as `lowlp bench` measures, in turns. With --out the times go to a file, for `lowlp bench --report`.
+The last needs lowlp_runtime, numpy, ml_dtypes and PyTorch, and this package's Python files, but no compiler. Every
+result is compared with float64 first; a wrong one has no time, and the status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lowlp.benchmarks import session
+from lowlp.benchmarks.cases import KINDS, Shape, parse_rows, parse_shapes
+from lowlp.benchmarks.ours import OurProduct
+from lowlp.benchmarks.prepared import PreparedKernels
+from lowlp.benchmarks.results import PLAIN, PLAIN_RIVAL, Results, Row
+from lowlp.benchmarks.timing import Effort
+from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.dependent_launch import no_dependent_launch
+from lowlp_runtime.errors import LowlpError
+
+KIND = "int4"
+ARCH = "sm_90a"
+TURNS = 3
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "plain_matmul.py"
+
+
+def prepare(folder: Path, arch: str, shapes: Sequence[Shape], rows: Sequence[int], size: int) -> bool:
+    """Compiles both kernels of each product, for a GPU of `size` multiprocessors; whether all could be."""
+    from lowlp.benchmarks import preparing
+
+    for _ in preparing.prepare(folder, arch, [KINDS[KIND]], shapes, rows, multiprocessors=size):
+        pass
+    prepare_plain(folder, arch, shapes, rows)
+    failed = [entry for entry in PreparedKernels.load_index(folder).kernels if entry.problem]
+    for entry in failed:
+        print(f"{entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {entry.problem}", file=sys.stderr)
+    return not failed
+
+
+def prepare_plain(folder: Path, arch: str, shapes: Sequence[Shape], rows: Sequence[int]) -> None:
+    """Compiles the example's kernels."""
+    import lowlp
+
+    spec = importlib.util.spec_from_file_location("plain_matmul_example", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    for shape in shapes:
+        for m in rows:
+            kernel = example.make_packed_matmul(shape.n, shape.k, example.tiles_for(shape.n, m))
+            lowlp.compile(kernel, arch).save(_file(folder, shape, m))
+
+
+def _file(folder: Path, shape: Shape, m: int) -> Path:
+    return folder / f"plain-{shape}-m{m}.lowlp"
+
+
+@no_dependent_launch()
+def measure_plain(folder: Path, linear: OurProduct, m: int, stream: int) -> Row:
+    """The example's kernel on the weights and activations of `linear`."""
+    words, scales = linear.operands["weights"], linear.operands["scales"]
+
+    def arguments(y: Any) -> dict[str, Any]:
+        return {"w": words, "scales": scales, "x": linear.x[:m], "y": y, "m": m}
+
+    kernel = KernelBinary.load(_file(folder, linear.shape, m))
+    return linear.measure_kernel(PLAIN, kernel, arguments, m, stream, Effort())
+
+
+def measure(folder: Path, shapes: Sequence[Shape], rows: Sequence[int]) -> Results:
+    """Prints the table; the rows of both."""
+    import torch
+
+    import lowlp_runtime
+    from lowlp_runtime.device import multiprocessors
+
+    device = torch.device("cuda", torch.cuda.current_device())
+    stream = int(torch.cuda.current_stream(device).cuda_stream)
+    prepared = PreparedKernels.load_index(folder)
+    prepared.check_device(multiprocessors(device.index))
+    results = Results([session.run_of_this_machine()])
+    print(f"{lowlp_runtime.device_name()}, microseconds, medians with cold caches")
+    print(f"{'N x K':<12} {'M':>5} {'plain':>8} {'linear':>8} {'ratio':>6}")
+    for shape in shapes:
+        linear = OurProduct(prepared, KIND, shape, max(rows), device)
+        for m in rows:
+            # In turns, so that clocks are alike.
+            found = [
+                (measure_plain(folder, linear, m, stream), linear.measure(m, stream, Effort())) for _ in range(TURNS)
+            ]
+            both = [_middle(turns) for turns in zip(*found, strict=True)]
+            both[1] = replace(both[1], who=PLAIN_RIVAL)
+            for row in both:
+                results.add(row)
+            cells = ["-" if row.us is None else f"{row.us:.1f}" for row in both]
+            ratio = f"{both[0].us / both[1].us:.2f}" if both[0].us and both[1].us else "-"
+            print(f"{shape!s:<12} {m:>5} {cells[0]:>8} {cells[1]:>8} {ratio:>6}", flush=True)
+        del linear
+        torch.cuda.empty_cache()
+    return results
+
+
+def _middle(turns: Sequence[Row]) -> Row:
+    """The row of the median time; the first that has none, if there is one."""
+    failed = [row for row in turns if row.us is None]
+    if failed:
+        return failed[0]
+    middle = statistics.median_low([row.us for row in turns if row.us is not None])
+    return next(row for row in turns if row.us == middle)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="time a kernel without layouts beside linear")
+    parser.add_argument("--shapes", default="8192x8192,57344x8192", metavar="NxK,...")
+    parser.add_argument("--m", default="8,16,256", metavar="M,...")
+    parser.add_argument("--prepare", type=Path, metavar="DIR", help="only compile the kernels into this folder")
+    parser.add_argument("--kernels", type=Path, metavar="DIR", help="measure the kernels of this folder")
+    parser.add_argument("--arch", default=ARCH, help="what --prepare compiles for (default: %(default)s)")
+    parser.add_argument("--multiprocessors", type=int, default=132, metavar="N", help="of the GPU of --prepare (132)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the results as JSON, for `lowlp bench --report`")
+    options = parser.parse_args()
+    try:
+        what = parse_shapes(options.shapes), parse_rows(options.m)
+        if options.prepare:
+            return 0 if prepare(options.prepare, options.arch, *what, options.multiprocessors) else 1
+        if missing := session.why_not():
+            parser.error(f"needs a GPU: {missing}; --prepare does not")
+        folder = options.kernels or Path("out/plain_matmul")
+        if not options.kernels:
+            from lowlp.compiler.compilation import current_arch
+            from lowlp_runtime.device import multiprocessors
+
+            prepare(folder, current_arch(), *what, multiprocessors())
+        results = measure(folder, *what)
+        if options.out:
+            results.save(options.out)
+        for row in session.failures(results):
+            print(f"no time: {row.who} {row.shape}, M = {row.m}: {row.problem}", file=sys.stderr)
+        return 1 if session.failures(results) else 0
+    except LowlpError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,8 +5,8 @@ the instructions around it need: fragments for tensor cores, which `ldmatrix` lo
 16 bytes for copies. `matmul.py` is the same product with all of that written by hand.
 
 With packed weights the kernel allows the pass `lowlp-fold-scales` to scale accumulators in place of weights, and what
-follows from M and N, `tiles_for` says. It then takes at most 1.1 times as long on an H200 as `lowlp.linear`, which is
-written with all layouts (docs/performance.md).
+follows from M and N, `tiles_for` says. In six products on an H200 it takes 1.00 to 1.11 times as long as
+`lowlp.linear`, which is written with all layouts (docs/performance.md).
 
     python examples/plain_matmul.py [--packed] [-m M] [-n N] [-k K]    compile, run on the CPU target, compare with
                                                                        float64

@@ -333,6 +333,31 @@ TEST(CPUExecutor, rejectsInvalidLaunches) {
                               "of shared memory");
 }
 
+TEST(CPUExecutor, namesTheBytesOfStacksThatAreTooLarge) {
+  Launcher deep(nothing, 1, 1);
+  deep.stackBytes = 32 * 1024 * 1024;
+  EXPECT_EQ(deep.run().error, "");
+  deep.stackBytes = int64_t(1) << 40;
+  EXPECT_EQ(deep.run().error,
+            "launch: each thread of the kernel takes a stack of 1099511627776 "
+            "bytes, but at most 1073741824 are allowed");
+}
+
+TEST(CPUExecutor, stopsWhenTheCallerAsks) {
+  auto endless = [](LowlpThread *thread, void *const *) {
+    for (;;)
+      lowlpCpuPoll(thread);
+  };
+  Launcher launcher(endless, 64, 32);
+  int asked = 0;
+  launcher.shouldStop = [](void *count) -> int32_t {
+    return ++*static_cast<int *>(count) == 2;
+  };
+  launcher.shouldStopData = &asked;
+  EXPECT_EQ(launcher.run().error, "launch: stopped by the caller");
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(CPUExecutor, launchesFromC) {
   LowlpLaunchConfig config = {};
   config.kernel = [](LowlpThread *thread, void *const *) {

@@ -156,6 +156,16 @@ static void splitVectors(const Module &module, ModulePassManager &passes) {
     passes.addPass(createModuleToFunctionPassAdaptor(ScalarizerPass()));
 }
 
+/// `optLevel`, or 0 for a module with so many basic blocks that LLVM's passes
+/// would take minutes: some look at all branches in front of each.
+static unsigned limitLevel(const Module &module, unsigned optLevel) {
+  constexpr size_t kMostBlocks = 4000;
+  size_t most = 0;
+  for (const Function &function : module)
+    most = std::max(most, function.size());
+  return most > kMostBlocks ? 0 : optLevel;
+}
+
 static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
                        TargetMachine &machine, unsigned optLevel,
                        LLVMErrors &errors) {
@@ -165,6 +175,7 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
       translateToLLVMIR(op, *context, "lowlp-host");
   if (!module)
     return module.takeError();
+  optLevel = limitLevel(**module, optLevel);
   optimize(**module, machine, optLevel, [&](ModulePassManager &passes) {
     splitVectors(**module, passes);
   });

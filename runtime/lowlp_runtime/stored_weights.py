@@ -149,6 +149,8 @@ def _fields_of(header: object) -> dict[str, Any]:
     is_shape = (
         isinstance(shape, list) and len(shape) == 2 and all(type(extent) is int and extent > 0 for extent in shape)
     )
+    if isinstance(shape, list) and len(shape) == 3:
+        raise LowlpValueError(f"qw: expected weights [N, K], got {shape!r:.40} of experts; take one with qw[e]")
     if not is_shape or not (group in ("channel", "tensor") or (type(group) is int and group > 0)):
         raise LowlpValueError(f"qw: its header has a malformed shape or group, {shape!r:.40} and {group!r:.40}")
     for name in ("family", "dtype"):

@@ -15,6 +15,7 @@ import pytest
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError, RepackWarning
 from lowlp.weights.families import FAMILIES, are_placed_alike
+from lowlp_runtime.stored_weights import StoredWeights
 
 RANDOM = np.random.default_rng(0)
 
@@ -212,7 +213,7 @@ def test_packed_words_are_checked() -> None:
         LowlpValueError, match=r"packed: expected shape \[11, 6, 1, 32, 4\] for int4.f16 of \[176, 384\]"
     ):
         qw.from_packed(qw.packed, (176, 384), **{**arguments, "scales": qw.scales[:176], "zeros": None})
-    with pytest.raises(LowlpTypeError, match=r"shape: expected \(N, K\), got 3"):
+    with pytest.raises(LowlpTypeError, match=r"shape: expected \(N, K\) or \(E, N, K\), got 3"):
         qw.from_packed(qw.packed, 3, **arguments)  # type: ignore[arg-type]
     codes = np.zeros((40, 64), np.uint8)
     codes[37, 5] = 0x7F
@@ -257,3 +258,58 @@ def test_torch_reads_what_was_stored() -> None:
         arrays, header = MADE[name].to_arrays()
         tensors = {part: torch.from_numpy(array.copy()) for part, array in arrays.items()}
         assert lowlp.QuantizedTensor.from_arrays(tensors, header) == MADE[name]
+
+
+@pytest.mark.parametrize("n", [32, 20])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"dtype": "int6"},
+        {"dtype": "uint4", "zero_point": True},
+        {"dtype": "f4e2m1", "scale_dtype": "e4m3"},
+        {"dtype": "int2", "group_size": "tensor"},
+        {"lut": lowlp.nf(3)},
+    ],
+    ids=str,
+)
+def test_experts_are_their_matrices(kind: dict[str, Any], n: int) -> None:
+    w = RANDOM.normal(size=(3, n, 128)).astype(np.float32)
+    arguments = {"group_size": 64, **kind}
+    qw = lowlp.quantize(w, **arguments)
+    # All rows share what there is one of for a tensor, as if they were of one matrix.
+    flat = lowlp.quantize(w.reshape(-1, 128), **arguments)
+    assert qw.shape == (3, n, 128) and qw.packed.shape == (3, *qw[0].packed.shape)
+    np.testing.assert_array_equal(qw.dequantize(), flat.dequantize().reshape(w.shape))
+    np.testing.assert_array_equal(qw.codes.reshape(-1, 128), flat.codes)
+    assert qw.scales.shape == ((1, 1) if flat.scales.shape == (1, 1) else (3, n, 2))
+    for e in range(3):
+        np.testing.assert_array_equal(qw[e].dequantize(), qw.dequantize()[e])
+        assert np.shares_memory(qw[e].packed, qw.packed) and qw[e - 3] == qw[e]
+    assert qw[1:].shape == (2, n, 128) and qw[1:][0] == qw[1]
+    parts = {name: getattr(qw, name) for name in ("scales", "zeros", "scale2", "lut")}
+    made = lowlp.QuantizedTensor(
+        qw.codes, dtype=qw.dtype, group_size="tensor" if qw.codec.group == "tensor" else 64, **parts
+    )
+    assert made == qw == pickle.loads(pickle.dumps(qw)) == qw.pack_for("bf16").pack_for("f16")
+
+
+def test_what_experts_are_not_for() -> None:
+    qw = lowlp.quantize(RANDOM.normal(size=(3, 20, 128)).astype(np.float32), "f8e4m3", 64)
+    with pytest.raises(LowlpValueError, match=r"qw: expected weights \[N, K\], got \[3, 20, 128\] of experts"):
+        lowlp.linear(np.zeros((1, 128), np.float16), qw)
+    with pytest.raises(LowlpValueError, match=r"qw: expected weights \[N, K\], got \[3, 20, 128\] of experts"):
+        StoredWeights.of(qw)
+    with pytest.raises(LowlpValueError, match=r"tensors\[0\]: expected weights \[N, K\], got shape \[3, 20, 128\]"):
+        lowlp.concat([qw, qw])
+    with pytest.raises(LowlpTypeError, match=r"index: expected qw\[e\] or qw\[a:b\] of weights \[E, N, K\]"):
+        qw[0, :16]
+    with pytest.raises(LowlpValueError, match=r"index: must be in -3..2, got 3"):
+        qw[3]
+    with pytest.raises(LowlpValueError, match=r"lut: expected one table .* got shape \[20, 4\]"):
+        lowlp.quantize(np.zeros((3, 20, 128), np.float32), lut=np.zeros((20, 4), np.float32), group_size=64)
+    with pytest.raises(LowlpValueError, match=r"scales: expected shape \[E, N, K / group_size\] = \[3, 20, 2\]"):
+        lowlp.QuantizedTensor(qw.codes, dtype="f8e4m3", scales=qw.scales[0], group_size=64)
+    codes = qw.codes.copy()
+    codes[1, 3, 5] = 0x7F
+    with pytest.raises(LowlpValueError, match=r"codes: \[1, 3, 5\] is 0x7f, NaN or infinity in f8e4m3"):
+        lowlp.QuantizedTensor(codes, dtype="f8e4m3", scales=qw.scales, group_size=64)

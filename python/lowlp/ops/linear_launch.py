@@ -20,7 +20,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.measured import added_tables
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
-from lowlp.kernels.linear.operands import form_of_operands, host_operands, spec_for
+from lowlp.kernels.linear.operands import form_of_operands, host_operands, matrix_shape, spec_for
 from lowlp.kernels.linear.spec import ACTIVATIONS
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
@@ -159,7 +159,7 @@ def check_shapes(
 ) -> None:
     """Raises `LowlpValueError` unless x [..., K], the bias [N] and the residual [..., columns of y] fit the weights,
     and these the epilogue."""
-    n, k = qw.shape
+    n, k = matrix_shape(qw)
     if not x_shape or x_shape[-1] != k:
         raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(x_shape)}")
     if epilogue == "silu_mul" and n % 2:

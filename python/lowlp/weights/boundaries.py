@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from lowlp.weights.meaning import Meaning
 from lowlp.weights.packing import padded_group
 from lowlp.weights.words import WordsForm
@@ -22,6 +24,19 @@ def cut_of(index: object, form: WordsForm, meaning: Meaning) -> tuple[slice, sli
         _range(rows, form.n, form.unit_rows, "rows", f"units of {form.unit_rows} rows"),
         _range(columns, form.k, columns_between_cuts(form, meaning), "columns", _name_of_columns(form, meaning)),
     )
+
+
+def matrices_of(index: object, experts: int) -> tuple[int, int | None]:
+    """The first matrix of [E, N, K] that `qw[index]` means, and how many; None for one by its number, whose weights are
+    [N, K]. Raises `LowlpTypeError` and `LowlpValueError` for other indices."""
+    if isinstance(index, slice):
+        part = _range(index, experts, 1, "experts", "experts")
+        return part.start, part.stop - part.start
+    if not isinstance(index, int | np.integer) or isinstance(index, bool):
+        raise LowlpTypeError(f"index: expected qw[e] or qw[a:b] of weights [E, N, K], got {index!r:.60}")
+    if not -experts <= index < experts:
+        raise LowlpValueError(f"index: must be in {-experts}..{experts - 1}, got {index}")
+    return int(index) % experts, None
 
 
 def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:

@@ -28,6 +28,9 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
         raise LowlpTypeError(f"tensors: expected a list of QuantizedTensor, got {tensors!r:.60}")
     if not tensors:
         raise LowlpValueError("tensors: expected at least one, got none")
+    for number, tensor in enumerate(tensors):
+        if len(tensor.shape) != 2:
+            raise LowlpValueError(f"tensors[{number}]: expected weights [N, K], got shape {list(tensor.shape)}")
     first, *others = tensors
     for number, other in enumerate(others, 1):
         _check_alike(first, other, f"tensors[{number}]")

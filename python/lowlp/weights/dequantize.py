@@ -14,8 +14,8 @@ BLOCK_ELEMENTS = 1 << 18
 
 
 def values_of_words(form: WordsForm, words: Words, meaning: Meaning) -> NDArray[np.float32]:
-    """float32 [N, K], as `QuantizedTensor.dequantize` says."""
-    result = np.empty((form.n, form.k), np.float32)
+    """float32 [N, K], or of all rows of [E, N, K], as `QuantizedTensor.dequantize` says."""
+    result = np.empty((form.rows, form.k), np.float32)
     table = _unscaled(meaning)
     groups = form.k // meaning.group_size
     with np.errstate(over="ignore", invalid="ignore"):

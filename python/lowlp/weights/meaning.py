@@ -62,20 +62,23 @@ def group_of(k: int, group_size: int | str | None) -> tuple[int, Group]:
     return size, "channel" if group_size is None or group_size == -1 else size
 
 
-def shape_of_words(shape: object) -> tuple[int, int]:
-    """(N, K) as ints. Raises `LowlpTypeError` and `LowlpValueError`, which name `shape`."""
+def shape_of_words(shape: object) -> tuple[int, ...]:
+    """(N, K) or (E, N, K) as ints. Raises `LowlpTypeError` and `LowlpValueError`, which name `shape`."""
     if not isinstance(shape, tuple | list) or not all(
         isinstance(extent, int | np.integer) and not isinstance(extent, bool) for extent in shape
     ):
-        raise LowlpTypeError(f"shape: expected (N, K), got {shape!r:.40}")
-    if len(shape) != 2 or min(shape) < 1:
-        raise LowlpValueError(f"shape: expected (N, K) with N, K >= 1, got {tuple(shape)!r:.40}")
-    return int(shape[0]), int(shape[1])
+        raise LowlpTypeError(f"shape: expected (N, K) or (E, N, K), got {shape!r:.40}")
+    if len(shape) not in (2, 3) or min(shape) < 1:
+        raise LowlpValueError(
+            f"shape: expected (N, K) or (E, N, K) with extents of at least 1, got {tuple(shape)!r:.40}"
+        )
+    return tuple(int(extent) for extent in shape)
 
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """The type of the codes, their groups, and the arrays that `QuantizedTensor` describes, read-only."""
+    """The type of the codes, their groups, and the arrays that `QuantizedTensor` describes, read-only; with experts
+    those of all rows, [E N, ...]."""
 
     dtype: DType
     group_size: int
@@ -135,8 +138,7 @@ class Meaning:
 
 
 def meaning_of(
-    n: int,
-    k: int,
+    shape: tuple[int, ...],
     *,
     dtype: str | DType | None,
     scales: object,
@@ -146,15 +148,16 @@ def meaning_of(
     scale2: object,
     lut: object,
 ) -> Meaning:
-    """The arguments of `QuantizedTensor`, checked against each other and the shape [n, k]."""
+    """The arguments of `QuantizedTensor`, checked against each other and the shape (N, K) or (E, N, K)."""
+    *outer, k = shape
     table = None if lut is None else read_only(table_of(lut))
     code = code_type(dtype, table)
     size, group = group_of(k, group_size)
-    expected = _Expected((n, k // size), "[N, K / group_size]")
+    expected = _Expected((*outer, k // size), "[N, K / group_size]" if len(outer) == 1 else "[E, N, K / group_size]")
     if group == "tensor":
         expected = _Expected((1, 1), "[1, 1] with group_size='tensor'")
     if table is not None:
-        check_table_shape(table, n, k // size)
+        check_tables(table, shape, size)
     found = Meaning(
         code,
         size,
@@ -167,6 +170,14 @@ def meaning_of(
     )
     found.codec  # noqa: B018  refuses what does not go together
     return found
+
+
+def check_tables(table: AnyArray, shape: tuple[int, ...], group_size: int) -> None:
+    """Raises `LowlpValueError` unless there are as many tables as weights of this shape may have."""
+    if len(shape) == 2:
+        check_table_shape(table, shape[0], shape[1] // group_size)
+    elif table.ndim > 1:
+        raise LowlpValueError(f"lut: expected one table [2**b] for weights [E, N, K], got shape {list(table.shape)}")
 
 
 def code_type(dtype: str | DType | None, table: AnyArray | None) -> DType:
@@ -188,7 +199,7 @@ def read_only(array: AnyArray) -> AnyArray:
 class _Expected(NamedTuple):
     """The shape that scales, zeros and offsets must have, and how errors say it."""
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     text: str
 
 
@@ -245,11 +256,11 @@ def _per_group(value: object, name: str, expected: _Expected) -> AnyArray:
         if low < -(2**15) or high >= 2**15:
             raise LowlpValueError(f"{name}: must be in -32768..32767, got {low if low < -(2**15) else high}")
         array = array.astype(np.int16)
-    return read_only(array)
+    return read_only(array.reshape(-1, array.shape[-1]))
 
 
 def _check_finite(array: Any, name: str) -> None:
     finite = np.isfinite(array)
     if not finite.all():
-        row, group = (int(index) for index in np.argwhere(~finite)[0])
-        raise LowlpValueError(f"{name}: must be finite, got {float(array[row, group])} at [{row}, {group}]")
+        place = [int(index) for index in np.argwhere(~finite)[0]]
+        raise LowlpValueError(f"{name}: must be finite, got {float(array[tuple(place)])} at {place}")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,22 +25,23 @@ from lowlp.numeric.codec import Codec, prescale_of
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.tables import table_of
-from lowlp.weights.boundaries import cut_of, units_before
+from lowlp.weights.boundaries import cut_of, matrices_of, units_before
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
 from lowlp.weights.dequantize import values_of_words
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
 from lowlp.weights.meaning import Meaning, code_type, meaning_of, read_only, shape_of_words
 from lowlp.weights.stored_arrays import arguments_of, stored_arrays
-from lowlp.weights.words import Words, WordsForm, repacked_apart
+from lowlp.weights.words import Words, WordsForm, form_for, repacked_apart
 
 
 class QuantizedTensor:
-    """Weights [N, K] (PyTorch's out_features, in_features) held as packed codes of 1 to 8 bits.
+    """Weights [N, K] (PyTorch's out_features, in_features), or of E experts [E, N, K], held as packed codes of 1 to 8
+    bits.
 
-    codes       uint8 [N, K]: the low b bits of each, the others 0; two's complement if the type is signed
+    codes       uint8 [N, K] or [E, N, K]: the low b bits of each, the others 0; two's complement if the type is signed
     dtype       name or `DType` of the codes ('uint4', 'int6', 'f6e3m2', 'bipolar2', ...); with `lut` None or 'uint{b}'
-    scales      [N, K / group_size], finite: float16, bfloat16 or float32, or the types float8_e8m0fnu and
-                float8_e4m3fn of `ml_dtypes` or PyTorch; [1, 1] with group_size='tensor'
+    scales      [N, K / group_size] or [E, N, K / group_size], finite: float16, bfloat16 or float32, or the types
+                float8_e8m0fnu and float8_e4m3fn of `ml_dtypes` or PyTorch; [1, 1] with group_size='tensor'
     zeros       optional, integer types only: of the shape of scales, integers (in -32768..32767) or float16, bfloat16
                 or float32; in the units of q
     offsets     optional, excludes zeros and scale2: of the shape of scales, float16, bfloat16 or float32; in the units
@@ -47,7 +49,7 @@ class QuantizedTensor:
     group_size  a divisor of K; None or -1: one group a row; 'tensor': one group in all
     scale2      optional, a finite number, or an array or tensor of one, rounded to float32: multiplies all weights
     lut         optional, values of the codes, finite float16 or float32: [2**b], one table a row [N, 2**b], or one a
-                group [N, K / group_size, 2**b]; a list of numbers becomes float32
+                group [N, K / group_size, 2**b]; a list of numbers becomes float32. One for all of [E, N, K]
     activation  the family: for activations of which type the codes are packed, 'f16', 'bf16', 's8' or 'e4m3'. None:
                 'f16', or 'bf16' for floats with more exponent bits than f16 has. `lowlp.linear` takes f16 and bf16
 
@@ -78,10 +80,8 @@ class QuantizedTensor:
         activation: object = None,
     ) -> None:
         array = checked_codes(codes, code_type(dtype, None if lut is None else table_of(lut)))
-        n, k = array.shape
         meaning = meaning_of(
-            n,
-            k,
+            array.shape,
             dtype=dtype,
             scales=scales,
             zeros=zeros,
@@ -90,13 +90,14 @@ class QuantizedTensor:
             scale2=scale2,
             lut=lut,
         )
-        form = WordsForm(n, k, meaning.group_size, meaning.code, family_for(meaning.code, activation))
+        form = form_for(array.shape, meaning.group_size, meaning.code, activation)
         may_lack_number = lut is None and codes_without_number(meaning.dtype).size
+        all_rows = array.reshape(-1, form.k)
 
         def read(rows: slice) -> Any:
             if may_lack_number:
-                refuse_codes_without_number(array[rows], meaning.dtype, rows.start)
-            return array[rows]
+                refuse_codes_without_number(all_rows[rows], meaning.dtype, form, rows.start)
+            return all_rows[rows]
 
         self._hold(form, meaning, form.pack_from(read))
 
@@ -119,15 +120,14 @@ class QuantizedTensor:
 
         packed  uint32 in the shape of `lowlp.packing.packed_shape`, in the packed format's version of this library,
                 with zeros as padding; kept without a copy where it begins at 16 bytes
-        shape   (N, K)
+        shape   (N, K), or (E, N, K)
 
         The other arguments, and errors, are those of `QuantizedTensor`; `activation` is the family for which they are
         packed.
         """
-        n, k = shape_of_words(shape)
+        extents = shape_of_words(shape)
         meaning = meaning_of(
-            n,
-            k,
+            extents,
             dtype=dtype,
             scales=scales,
             zeros=zeros,
@@ -136,14 +136,14 @@ class QuantizedTensor:
             scale2=scale2,
             lut=lut,
         )
-        form = WordsForm(n, k, meaning.group_size, meaning.code, family_for(meaning.code, activation))
+        form = form_for(extents, meaning.group_size, meaning.code, activation)
         return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, lut is not None))
 
     @classmethod
     def of_trusted_words(cls, words: Words, form: WordsForm, **parts: Any) -> QuantizedTensor:
-        """As `from_packed` with the other arguments `parts`, for words of this form that hold numbers only; for the
-        library itself."""
-        return cls.of_parts(form, meaning_of(form.n, form.k, **parts), words)
+        """As `from_packed` with the other arguments `parts`, of all rows, for words of this form that hold numbers
+        only; for the library itself."""
+        return cls.of_parts(form, meaning_of((form.rows, form.k), **parts), words)
 
     @classmethod
     def of_parts(cls, form: WordsForm, meaning: Meaning, words: Words) -> QuantizedTensor:
@@ -183,28 +183,29 @@ class QuantizedTensor:
 
     @property
     def packed(self) -> Words:
-        """The packed words of the family, uint32, read-only (docs/packed-format.md). Of slices along K a view."""
-        return self._words
+        """The packed words of the family, uint32, read-only (docs/packed-format.md); of [E, N, K] those of each matrix
+        in turn, [E, ...]. Of slices along K a view."""
+        return self._words if self._form.experts is None else self._words.reshape(self._form.public_shape)
 
     @property
     def codes(self) -> NDArray[np.uint8]:
-        """uint8 [N, K], read-only: unpacked at every use, and not kept."""
-        return read_only(self._form.codes(self._words, slice(0, self._form.n)))
+        """uint8 [N, K] or [E, N, K], read-only: unpacked at every use, and not kept."""
+        return read_only(self._form.all_codes(self._words))
 
     @property
     def scales(self) -> AnyArray:
         """[N, K / group_size], or [1, 1] for the whole tensor; read-only."""
-        return self._meaning.scales
+        return self._by_matrix(self._meaning.scales)
 
     @property
     def zeros(self) -> AnyArray | None:
         """Of the shape of scales, integers or floats, read-only; None without zero points."""
-        return self._meaning.zeros
+        return None if self._meaning.zeros is None else self._by_matrix(self._meaning.zeros)
 
     @property
     def offsets(self) -> AnyArray | None:
         """Of the shape of scales, floats, read-only; None without offsets."""
-        return self._meaning.offsets
+        return None if self._meaning.offsets is None else self._by_matrix(self._meaning.offsets)
 
     @property
     def scale2(self) -> np.float32 | None:
@@ -217,9 +218,10 @@ class QuantizedTensor:
         return self._meaning.lut
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(N, K)."""
-        return self._form.n, self._form.k
+    def shape(self) -> tuple[int, ...]:
+        """(N, K), or (E, N, K)."""
+        matrix = (self._form.n, self._form.k)
+        return matrix if self._form.experts is None else (self._form.experts, *matrix)
 
     @property
     def dtype(self) -> DType:
@@ -257,12 +259,12 @@ class QuantizedTensor:
         return prescale_of(self.lut, compute)
 
     def dequantize(self) -> NDArray[np.float32]:
-        """The exact meaning of the weights, float32 [N, K].
+        """The exact meaning of the weights, float32 [N, K] or [E, N, K].
 
         Computed in float32, rounding after each step, in this order: `s * (q - z)`, or `(s * q) + b`; with a second
         scale `s2 * (s * (q - z))`.
         """
-        return values_of_words(self._form, self._words, self._meaning)
+        return values_of_words(self._form, self._words, self._meaning).reshape(self.shape)
 
     def pack_for(self, activation: object) -> QuantizedTensor:
         """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like
@@ -270,7 +272,7 @@ class QuantizedTensor:
         family = family_for(self._form.code, family_named(activation))
         if family == self.family:
             return self
-        form = self._form_in(family)
+        form = replace(self._form, family=family)
         words = self._others.get(family)
         return self.of_parts(form, self._meaning, self._form.repacked(self._words, family) if words is None else words)
 
@@ -314,7 +316,7 @@ class QuantizedTensor:
         Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2' and 'lut'; bfloat16 is stored
         as uint16, and scales of 8 bits as uint8. The header has versions of its own and of the packed format.
         """
-        return stored_arrays(self._words, self.shape, self.family, self._meaning)
+        return stored_arrays(self.packed, self.shape, self.family, self._meaning)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, object], header: str) -> QuantizedTensor:
@@ -326,7 +328,9 @@ class QuantizedTensor:
     def __getitem__(self, index: object) -> QuantizedTensor:
         """Rows `qw[a:b]`, and columns `qw[a:b, c:d]`: between units of the packed format along N, and between units and
         groups along K; or up to the tensor's own ends. Words are views. Raises `LowlpValueError`, which names the next
-        boundaries, for other places."""
+        boundaries, for other places. Of [E, N, K] `qw[e]` is a matrix, and `qw[a:b]` some of them."""
+        if self._form.experts is not None:
+            return self._matrices(index, self._form.experts)
         rows, columns = cut_of(index, self._form, self._meaning)
         meaning = self._meaning if rows == slice(0, self._form.n) else self._meaning.of_rows(rows)
         if columns != slice(0, self._form.k):
@@ -335,6 +339,19 @@ class QuantizedTensor:
         first = units_before(columns.start, self._form, self._meaning)
         words = self._words[self._form.units(rows), first : first + form.shape[1]]
         return self.of_parts(form, meaning, words)
+
+    def _matrices(self, index: object, experts: int) -> QuantizedTensor:
+        first, count = matrices_of(index, experts)
+        rows = slice(first * self._form.n, (first + (count or 1)) * self._form.n)
+        units = self._form.shape_of_matrix[0]
+        words = self._words[first * units : (first + (count or 1)) * units]
+        return self.of_parts(replace(self._form, experts=count), self._meaning.of_rows(rows), words)
+
+    def _by_matrix(self, array: AnyArray) -> AnyArray:
+        """What groups have in all rows, as users see it."""
+        if self._form.experts is None or self._meaning.group == "tensor":
+            return array
+        return array.reshape(self._form.experts, self._form.n, -1)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, QuantizedTensor):
@@ -353,9 +370,6 @@ class QuantizedTensor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return QuantizedTensor.from_arrays, self.to_arrays()
-
-    def _form_in(self, family: str) -> WordsForm:
-        return WordsForm(*self.shape, self.group_size, self._form.code, family)
 
     def __repr__(self) -> str:
         parts = (("zeros", self.zeros), ("offsets", self.offsets), ("scale2", self.scale2))

@@ -34,7 +34,7 @@ _FIELDS: Final = ("shape", "family", "dtype", "group", "scales", "zeros", "offse
 
 
 def stored_arrays(
-    words: AnyArray, shape: tuple[int, int], family: str, meaning: Meaning
+    words: AnyArray, shape: tuple[int, ...], family: str, meaning: Meaning
 ) -> tuple[dict[str, AnyArray], str]:
     """The arrays, contiguous and without copies where possible, and the header."""
     codec = meaning.codec
@@ -43,7 +43,10 @@ def stored_arrays(
     arrays = {"packed": np.ascontiguousarray(words)}
     for name, array in meaning.arrays():
         stored: np.dtype[Any] = np.dtype(STORED_TYPES.get(types.get(name) or "", array.dtype))
-        arrays[name] = np.ascontiguousarray(array).view(stored)
+        stored_array = np.ascontiguousarray(array).view(stored)
+        if len(shape) == 3 and meaning.is_by_row(name, array):
+            stored_array = stored_array.reshape(*shape[:-1], -1)
+        arrays[name] = stored_array
     header = {
         "kind": KIND,
         "version": VERSION,

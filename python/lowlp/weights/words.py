@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import DType
-from lowlp.weights.families import FAMILIES, are_placed_alike
+from lowlp.weights.families import FAMILIES, are_placed_alike, family_for
 from lowlp.weights.packing import find_placement, pack, packed_shape, unpack
 
 Words = NDArray[np.uint32]
@@ -37,6 +37,8 @@ class WordsForm:
     group_size  weights of a row that share a scale; K where a row, or all, share one
     code        type or table of the codes
     family      for which compute type they are placed, one of `FAMILIES`
+    experts     None for weights [N, K]; E for [E, N, K], whose rows count on: those of matrix e begin at e N, and each
+                matrix fills whole units
     """
 
     n: int
@@ -44,16 +46,33 @@ class WordsForm:
     group_size: int
     code: DType | Table
     family: str
+    experts: int | None = None
 
     @cached_property
     def placement(self) -> Any:
         """The placement of the packed format."""
         return find_placement(self.code, FAMILIES[self.family])
 
+    @cached_property
+    def shape_of_matrix(self) -> tuple[int, ...]:
+        """The shape of the words of one matrix."""
+        return packed_shape(self.n, self.k, self.group_size, self.placement)
+
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the words."""
-        return packed_shape(self.n, self.k, self.group_size, self.placement)
+        """The shape of the words, those of a matrix after those of the one before."""
+        units, *rest = self.shape_of_matrix
+        return ((self.experts or 1) * units, *rest)
+
+    @property
+    def public_shape(self) -> tuple[int, ...]:
+        """The shape of the words as users see them: with E first, where there are experts."""
+        return self.shape if self.experts is None else (self.experts, *self.shape_of_matrix)
+
+    @property
+    def rows(self) -> int:
+        """The rows of all matrices."""
+        return (self.experts or 1) * self.n
 
     @property
     def unit_rows(self) -> int:
@@ -67,21 +86,39 @@ class WordsForm:
     def bands(self, elements: int) -> Sequence[slice]:
         """All rows, in bands of whole units with at most so many weights, or of one unit."""
         rows = max(1, elements // (self.k * self.unit_rows)) * self.unit_rows
-        return [slice(start, min(start + rows, self.n)) for start in range(0, self.n, rows)]
+        starts = range(0, self.n, rows)
+        firsts = range(0, self.rows, self.n)
+        return [slice(first + start, first + min(start + rows, self.n)) for first in firsts for start in starts]
 
     def units(self, rows: slice) -> slice:
-        """The units along N that hold some rows."""
-        return slice(rows.start // self.unit_rows, -(-rows.stop // self.unit_rows))
+        """The units along N that hold some rows of one matrix."""
+        matrix, start = divmod(rows.start, self.n)
+        first, stop = matrix * self.shape_of_matrix[0], rows.stop - matrix * self.n
+        return slice(first + start // self.unit_rows, first - (-stop // self.unit_rows))
 
     def codes(self, words: Words, rows: slice, num_threads: int = 0) -> Codes:
-        """The codes, uint8 [rows, K], of some rows."""
-        units = self.units(rows)
-        first = units.start * self.unit_rows
-        n = rows.stop - first
+        """The codes, uint8 [rows, K], of some rows of one matrix."""
+        before = rows.start % self.n % self.unit_rows
+        n = before + rows.stop - rows.start
         found: Codes = unpack(
-            words[units], n, self.k, self.group_size, self.code, FAMILIES[self.family], num_threads=num_threads
+            words[self.units(rows)],
+            n,
+            self.k,
+            self.group_size,
+            self.code,
+            FAMILIES[self.family],
+            num_threads=num_threads,
         )
-        return found[rows.start - first :]
+        return found[before:]
+
+    def all_codes(self, words: Words) -> Codes:
+        """The codes, uint8 [N, K] or [E, N, K]."""
+        matrices = [self.codes(words, slice(first, first + self.n)) for first in range(0, self.rows, self.n)]
+        return matrices[0] if self.experts is None else np.stack(matrices)
+
+    def place(self, row: int, column: int) -> list[int]:
+        """A weight of all rows by the indices that users have for it."""
+        return [row, column] if self.experts is None else [*divmod(row, self.n), column]
 
     def packed(self, codes: Any, num_threads: int = 0) -> Any:
         """The words of a band of codes, where the codes are: in numpy, or on a GPU."""
@@ -99,6 +136,12 @@ class WordsForm:
         if are_placed_alike(self.code, self.family, family):
             return words
         return replace(self, family=family).pack_from(lambda rows: self.codes(words, rows))
+
+
+def form_for(shape: tuple[int, ...], group_size: int, code: DType | Table, activation: object) -> WordsForm:
+    """The form of weights (N, K) or (E, N, K) for a type of activations, as `families.family_for` has it."""
+    *outer, n, k = shape
+    return WordsForm(n, k, group_size, code, family_for(code, activation), outer[0] if outer else None)
 
 
 def empty_words(shape: Sequence[int]) -> Words:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lowlp.errors import PaddingWarning, frames_to_user
+from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
 from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.packing import packed_shape, padded_group, placement_name
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -28,6 +28,13 @@ NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
 _NOTABLE_PADDING: Final = 1 / 8
 
 
+def matrix_shape(qw: QuantizedTensor) -> tuple[int, int]:
+    """(N, K). Raises `LowlpValueError` for the weights of several experts."""
+    if len(qw.shape) != 2:
+        raise LowlpValueError(f"qw: expected weights [N, K], got {list(qw.shape)} of experts; take one with qw[e]")
+    return qw.shape[0], qw.shape[1]
+
+
 def spec_for(
     qw: QuantizedTensor,
     activation: str,
@@ -38,7 +45,7 @@ def spec_for(
     residual: str = "",
 ) -> LinearSpec:
     """The spec of the kernel for these weights. Raises `LowlpValueError`, which names `qw`, where there is none."""
-    n, k = qw.shape
+    n, k = matrix_shape(qw)
     table = qw.codec.table
     if table is None:
         check_weight(qw.dtype, activation, "qw")

@@ -47,13 +47,12 @@ from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
 from lowlp.numeric.scale_types import scale_type
-from lowlp.numeric.tables import check_table_shape, nf, table_bits, table_of
-from lowlp.weights.families import family_for
-from lowlp.weights.meaning import code_dtype, group_of, table_code, table_dtype
+from lowlp.numeric.tables import nf, table_bits, table_of
+from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
 from lowlp.weights.quantized_tensor import QuantizedTensor
-from lowlp.weights.words import Words, WordsForm, empty_words
+from lowlp.weights.words import Words, WordsForm, empty_words, form_for
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -95,8 +94,8 @@ def quantize(
 ) -> QuantizedTensor:
     """Quantises weights, each group of a row by itself, to nearest with ties to even.
 
-    w            [N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or PyTorch on the CPU, or on
-                 a GPU, which then computes; the result is in host memory
+    w            [N, K], or of experts [E, N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or
+                 PyTorch on the CPU, or on a GPU, which then computes; the result is in host memory
     dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut; or the name of a whole codec, which
                  decides its groups and scales: 'mxfp4', 'nvfp4', 'nf4' and the like (`lowlp.numeric.named_codecs`)
     group_size   a divisor of K; None or -1: one group a row; 'tensor': one scale for all weights
@@ -169,15 +168,15 @@ def quantize_with(
     """`quantize` in the array library of w."""
     table = None if lut is None else table_of(lut)
     found = code_dtype("int6" if dtype is None else dtype) if table is None else table_dtype(dtype, table_bits(table))
-    n, k = _shape_of(w)
-    size, group = group_of(k, group_size)
+    shape = _shape_of(w)
+    size, group = group_of(shape[-1], group_size)
     if table is not None:
-        check_table_shape(table, n, k // size)
+        check_tables(table, shape, size)
     scale = scale_type(scale_dtype)
     code = found if table is None else table_code(table)
-    form = WordsForm(n, k, size, code, family_for(code, activation))
+    form = form_for(shape, size, code, activation)
     method = _method(found, zero_point, table)
-    job = _Job(ops, w, form, progress)
+    job = _Job(ops, w.reshape(-1, shape[-1]), form, progress)
     extremes = job.extremes(found.name == "bipolar1")
     if method == "symmetric" and not found.is_signed and extremes.low.min() >= 0:
         method = "magnitudes"
@@ -204,15 +203,15 @@ def quantize_with(
     )
 
 
-def _shape_of(w: Any) -> tuple[int, int]:
+def _shape_of(w: Any) -> tuple[int, ...]:
     is_float = w.dtype in FLOAT_DTYPES.values() or w.dtype == np.float64
     if is_torch_tensor(w):
         is_float = str(w.dtype).removeprefix("torch.") in _TORCH_FLOATS
     if not is_float:
         raise LowlpTypeError(f"w: expected float16, bfloat16, float32 or float64, got {w.dtype}")
-    if w.ndim != 2 or 0 in w.shape:
-        raise LowlpValueError(f"w: expected shape [N, K] with N, K >= 1, got {list(w.shape)}")
-    return int(w.shape[0]), int(w.shape[1])
+    if w.ndim not in (2, 3) or 0 in w.shape:
+        raise LowlpValueError(f"w: expected shape [N, K] with N, K >= 1, got {list(w.shape)}; or [E, N, K]")
+    return tuple(int(extent) for extent in w.shape)
 
 
 def _method(dtype: DType, zero_point: object, table: AnyArray | None) -> str:
@@ -266,7 +265,7 @@ class _Job:
 
     def __init__(self, ops: ArrayOps, w: Any, form: WordsForm, progress: bool) -> None:
         self._ops, self._w, self._form, self._progress = ops, w, form, progress
-        self._n, self._k, self._size = form.n, form.k, form.group_size
+        self._n, self._k, self._size = form.rows, form.k, form.group_size
         self._parts = form.bands(ops.block_elements)
 
     def extremes(self, with_mean: bool) -> Extremes:
@@ -356,7 +355,8 @@ class _Job:
         flat = block.reshape(block.shape[0], -1)
         row, column = (int(i) for i in np.argwhere(~np.isfinite(flat))[0])
         found = float(self._w[row + rows.start, column])
-        raise LowlpValueError(f"w: must be finite in float32, got {found} at [{row + rows.start}, {column}]")
+        place = self._form.place(row + rows.start, column)
+        raise LowlpValueError(f"w: must be finite in float32, got {found} at {place}")
 
     def _run(self, work: Callable[[slice], None], name: str) -> None:
         """`work` on all blocks, with a bar where it is asked for."""

@@ -1,5 +1,5 @@
 """Work that blocks share: all stages of all tiles of y^T, cut into ranges of equal length (Stream-K), or whole tiles in
-waves, behind those that are shared.
+waves, after those that are shared.
 
 A block takes its range from the end to the begin. A tile whose stages belong to several blocks is summed by the one of
 highest index, which comes to it last, in the order of the blocks. It waits only for blocks of lower index, which came
@@ -32,7 +32,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Waves:
-    """A share of the first tiles, and behind them whole tiles, each `blocks` tiles from the one before."""
+    """A share of the first tiles, and after them whole tiles, each `blocks` tiles from the one before."""
 
     share: Share
     blocks: ll.Scalar
@@ -45,7 +45,7 @@ class Waves:
         return self.share.end - self.share.begin + self.whole_tiles * self.stages_of_tile
 
     def number_of(self, done: ll.Scalar) -> ll.Scalar:
-        """The stage that comes behind `done` others, counted from the first stage of the first tile."""
+        """The stage that comes after `done` others, counted from the first stage of the first tile."""
         share, stages = self.share, self.stages_of_tile
         # 0 in the share, and from 1 on the whole tiles: all are taken from the end, so that only the start differs.
         tile = ll.maximum(done - (share.end - share.begin) + stages, 0) // stages
@@ -122,68 +122,82 @@ def grid_of(rows: int, columns: ll.Scalar, most: int) -> Grid:
 
 
 def small(number: ll.Scalar) -> ll.Scalar:
-    """A number of 0 to 2^31 - 1, as LLVM knows too behind this: then divisions take fewer instructions."""
+    """A number of 0 to 2^31 - 1, which LLVM then knows too, so that divisions take fewer instructions."""
     return ll.assume_range(number, 0, 1 << 31) % (1 << 31)
 
 
 def by_parts(sums: tuple[ll.Tile, ...], products: int) -> list[tuple[int, tuple[ll.Tile, ...]]]:
-    """The numbers of a tile's parts, and the sums of each: those of all its products, one behind the other."""
+    """The numbers of a tile's parts, and the sums of each: those of all its products, one after the other."""
     return [(part, sums[part * products : (part + 1) * products]) for part in range(len(sums) // products)]
 
 
-@ll.inline
-def end_tile(
-    share: Share,
-    number: ll.Scalar,
-    stages_of_tile: int,
-    tiles: Callable[[object], object],
-    sums: tuple[ll.Tile, ...],
-    threads: int,
-    finish: Callable[[int, tuple[ll.Tile, ...], ll.Scalar, ll.Scalar], None],
-    row: ll.Scalar,
-    column: ll.Scalar,
-    products: int = 1,
-    parts_type: str = "f32",
-) -> None:
-    """What a block does with its sums of a tile, behind stage `number`, the last one that it has of the tile: it
-    finishes the tile, alone or with the parts of others, or leaves its part.
+@dataclass(frozen=True)
+class TileEnding:
+    """What a block does with its accumulators of a tile after the last stage that it has of the tile: it finishes the
+    tile, alone or with the parts of others, or leaves its part for another block.
 
-    tiles        how many there are, by the parameter m
-    sums         of the parts of the tile, all held alike: of each part those of all products, one behind the other
-    finish       stores a part, which has a number, whose sums are complete; called where all threads meet
-    row, column  where the tile begins, for `finish`
-    products     how many a part is made of
-    parts_type   of sums that are left for another block: 'f32' or 'f16'
+    stages_of_tile
+    tiles       how many there are, by the parameter m
+    threads     that hold accumulators
+    finish      stores a part, which has a number, whose accumulators are complete, of the tile that begins at a row and
+                a column; called where all threads meet
+    products    how many a part is made of
+    parts_type  of accumulators that are left for another block: 'f32' or 'f16'
     """
-    tile = number // stages_of_tile
-    first, behind = tile * stages_of_tile, (tile + 1) * stages_of_tile
-    is_whole = share.end >= behind
-    if share.in_waves:
-        is_whole = is_whole | (number >= share.total)
-    if (number == first) & is_whole:
-        for part, of_part in by_parts(sums, products):
-            finish(part, of_part, row, column)
-    else:
+
+    stages_of_tile: int
+    tiles: Callable[..., object]
+    threads: int
+    finish: Callable[[int, tuple[ll.Tile, ...], ll.Scalar, ll.Scalar], None]
+    products: int = 1
+    parts_type: str = "f32"
+
+    @ll.inline
+    def end_tile(
+        self, share: Share, number: ll.Scalar, sums: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
+    ) -> None:
+        """Ends the tile that begins at `row` and `column` after stage `number`.
+
+        sums  of the parts of the tile, all held alike: of each part those of all products, one after the other
+        """
+        tile = number // self.stages_of_tile
+        first, end = tile * self.stages_of_tile, (tile + 1) * self.stages_of_tile
+        is_whole = share.end >= end
+        if share.in_waves:
+            is_whole = is_whole | (number >= share.total)
+        if (number == first) & is_whole:
+            for part, of_part in by_parts(sums, self.products):
+                self.finish(part, of_part, row, column)
+        else:
+            self.share_tile(share, number, sums, row, column)
+
+    @ll.inline
+    def share_tile(
+        self, share: Share, number: ll.Scalar, sums: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
+    ) -> None:
+        """Leaves a part of the tile, or adds those of the other blocks in their order and finishes it."""
+        tile = number // self.stages_of_tile
+        first, end = tile * self.stages_of_tile, (tile + 1) * self.stages_of_tile
         # As all threads hold it; of each block what it has of its last tile, and of its first.
         sums_of_thread = sums[0].layout.num_local
-        flat = local(sums_of_thread) * spatial(threads)
-        if parts_type == "f16":
-            flat = local(sums_of_thread // 2) * spatial(threads) * local(2)
-        parts = ll.alloc_global(parts_type, lambda blocks: (blocks, 2, len(sums), *flat.shape))
-        arrived = ll.alloc_global("int32", tiles, zeroed=True)
-        if share.end < behind:
+        flat = local(sums_of_thread) * spatial(self.threads)
+        if self.parts_type == "f16":
+            flat = local(sums_of_thread // 2) * spatial(self.threads) * local(2)
+        parts = ll.alloc_global(self.parts_type, lambda blocks: (blocks, 2, len(sums), *flat.shape))
+        arrived = ll.alloc_global("int32", self.tiles, zeroed=True)
+        if share.end < end:
             is_last = ll.minimum(number - first, 1)
             for index in range(len(sums)):
-                left = ll.cast(ll.view(sums[index], dtype="f32", layout=flat), parts_type)
+                left = ll.cast(ll.view(sums[index], dtype="f32", layout=flat), self.parts_type)
                 ll.store_global(left, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
             # The block that has the tile's first stage.
             begin = small((first + 1) * share.shares - 1) // share.total
             ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
-            for part in range(len(sums) // products):
+            for part in range(len(sums) // self.products):
                 complete = []
-                for index in range(part * products, (part + 1) * products):
+                for index in range(part * self.products, (part + 1) * self.products):
                     whole = ll.view(sums[index], dtype="f32", layout=flat)
                     other, is_last = begin, 0
                     while other < share.block:
@@ -191,5 +205,5 @@ def end_tile(
                         whole = whole + ll.cast(left, "f32")
                         other, is_last = other + 1, 1
                     complete.append(ll.view(whole, dtype="f32", layout=sums[index].layout))
-                finish(part, tuple(complete), row, column)
+                self.finish(part, tuple(complete), row, column)
             ll.semaphore_release(arrived, offsets=[tile], value=0)

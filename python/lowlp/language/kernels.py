@@ -60,7 +60,7 @@ class Kernel:
         if not isinstance(schedule, KernelSchedule | None):
             raise LowlpTypeError(f"schedule: must be an ll.KernelSchedule or None, found {schedule!r}")
         self._function = rewrite(function)
-        self._arguments = tuple(inspect.signature(function).parameters)
+        self._arguments = () if _takes_all(function) else tuple(inspect.signature(function).parameters)
         self._place = Place(function.__code__.co_filename, function.__code__.co_firstlineno)
         self._name = name
         self._parameters = parameters
@@ -227,21 +227,28 @@ def make_kernel(
     """A kernel whose parameters are chosen by a program.
 
     parameters  by name, in the kernel's order: `ll.pointer(...)` and so on; a parameter of the function that is not
-                among them is None
+                among them is None. A function of `**` alone gets all of them by name
 
     All else is as for `kernel`.
     """
     plain = _plain_function(function)
     names = inspect.signature(plain).parameters
-    for parameter in names.values():
+    takes_all = _takes_all(plain)
+    for parameter in () if takes_all else names.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise LowlpTypeError(f"parameter {parameter.name!r}: must be an ordinary one, without * and /")
         if parameter.default is not parameter.empty:
             raise LowlpTypeError(f"parameter {parameter.name!r}: a kernel's parameters have no defaults")
     for key in parameters:
-        if key not in names:
+        if key not in names and not takes_all:
             raise LowlpValueError(f"parameters: {key!r} is no parameter of the function, which has {', '.join(names)}")
     return Kernel(plain, name, named_parameters(parameters), grid, num_threads, schedule)
+
+
+def _takes_all(function: types.FunctionType) -> bool:
+    """Whether the one parameter of the function is a dictionary of all, as in `def body(**operands)`."""
+    parameters = list(inspect.signature(function).parameters.values())
+    return len(parameters) == 1 and parameters[0].kind is parameters[0].VAR_KEYWORD
 
 
 def inline(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -100,11 +100,13 @@ def _random(operand: Operand, generator: Any) -> Any:
 
     if not operand.is_array:
         return 1.0
+    # What belongs to weights has no extent that depends on the rows of x.
+    shape = [int(extent) for extent in operand.shape]
     if operand.role == "packed":
         limits = -(2**31), 2**31 - 1
-        return torch.randint(*limits, operand.shape, dtype=torch.int32, device="cuda", generator=generator)
+        return torch.randint(*limits, shape, dtype=torch.int32, device="cuda", generator=generator)
     element = torch_type(operand.element)
     if not element.is_floating_point:
         # A scale of 2^-127 for e8m0, and zero points of 0.
-        return torch.zeros(operand.shape, dtype=element, device="cuda")
-    return (torch.rand(operand.shape, device="cuda", generator=generator) / 64).to(element)
+        return torch.zeros(shape, dtype=element, device="cuda")
+    return (torch.rand(shape, device="cuda", generator=generator) / 64).to(element)

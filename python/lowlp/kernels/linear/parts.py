@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from lowlp import language as ll
 from lowlp.kernels.epilogues import applied
@@ -38,23 +39,51 @@ def view_of_result(spec: LinearSpec, array: ll.Pointer, m: ll.Scalar, stride: ll
     return ll.view_global(array, shape=[spec.columns_of_y, m], strides=[1, stride])
 
 
-def streamed_views(
-    spec: LinearSpec,
-    x: ll.Pointer,
-    weights: ll.Pointer,
-    scales: ll.Pointer,
-    correctors: Any,
-    y: ll.Pointer,
-    m: ll.Scalar,
-    x_stride: ll.Scalar,
-) -> tuple[Any, Any, Any, Any, Any]:
-    """How kernels with stages see their parameters, whose groups are whole units: x as [units of K, M, 64], the packed
-    weights, scales and correctors as [groups, N], the scales in place of correctors that are not there, and y^T."""
-    x_view = ll.view_global(x, shape=[spec.k // UNIT_K, m, UNIT_K], strides=[UNIT_K, x_stride, 1])
-    w_view = packed_view(spec, weights)
-    s_view = ll.view_global(scales, shape=[spec.groups, spec.n])
-    c_view = ll.view_global(correctors, shape=[spec.groups, spec.n]) if spec.corrector else s_view
-    return x_view, w_view, s_view, c_view, view_of_result(spec, y, m, spec.columns_of_y)
+@dataclass(frozen=True)
+class Arguments:
+    """What a kernel gets as it is traced, by the names of its operands (`operand_list`); None for what it lacks."""
+
+    x: Any
+    weights: Any
+    scales: Any
+    y: Any
+    m: Any
+    x_stride: Any
+    correctors: Any = None
+    table: Any = None
+    table_unscale: Any = None
+    scale2: Any = None
+    bias: Any = None
+    residual: Any = None
+    residual_stride: Any = None
+    blocks: Any = None
+
+
+class Views(NamedTuple):
+    """How kernels with stages see their operands, whose groups are whole units.
+
+    x                   [units of K, M, 64]
+    weights             packed
+    scales, correctors  [groups, N]; the scales in place of correctors that are not there
+    y                   y^T
+    """
+
+    x: Any
+    weights: Any
+    scales: Any
+    correctors: Any
+    y: Any
+
+
+def streamed_views(spec: LinearSpec, operands: Arguments) -> Views:
+    """The views of a kernel with stages."""
+    x_shape = [spec.k // UNIT_K, operands.m, UNIT_K]
+    x_view = ll.view_global(operands.x, shape=x_shape, strides=[UNIT_K, operands.x_stride, 1])
+    w_view = packed_view(spec, operands.weights)
+    per_group = [spec.groups, spec.n]
+    s_view = ll.view_global(operands.scales, shape=per_group)
+    c_view = ll.view_global(operands.correctors, shape=per_group) if spec.corrector else s_view
+    return Views(x_view, w_view, s_view, c_view, view_of_result(spec, operands.y, operands.m, spec.columns_of_y))
 
 
 def needs_sum_of_x(spec: LinearSpec) -> bool:
@@ -101,8 +130,7 @@ def added(
 def finished(
     spec: LinearSpec,
     sums: tuple[ll.Tile, ...],
-    scale2: ll.Scalar | None,
-    bias: ll.Pointer | None,
+    operands: Arguments,
     residual: Any,
     row: ll.Scalar,
     column: ll.Scalar,
@@ -118,9 +146,9 @@ def finished(
     values = []
     for first_row, acc in zip(spec.first_rows, sums, strict=True):
         if spec.scale2:
-            acc = acc * scale2
-        if bias is not None:
-            bias_view = ll.view_global(bias, shape=[spec.n, 1])
+            acc = acc * operands.scale2
+        if operands.bias is not None:
+            bias_view = ll.view_global(operands.bias, shape=[spec.n, 1])
             rows = layout_of_sums.reduce([1], keep_dims=True)
             acc = acc + as_f32(ll.load_global(bias_view, offsets=[row + first_row, 0], layout=rows), spec.bias)
         values.append(acc)

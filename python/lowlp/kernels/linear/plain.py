@@ -26,6 +26,8 @@ reads as zero, whatever the padding of the weights holds.
 
 from __future__ import annotations
 
+from typing import Any
+
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
@@ -38,6 +40,7 @@ from .parts import (
     SUM_FRAGMENT,
     UNIT_K,
     X_FRAGMENT,
+    Arguments,
     added,
     as_f32,
     decoder,
@@ -85,19 +88,21 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     def x_layout(steps: int) -> Layout:
         return x_replicas * column_local(column_tiles, steps) * X_FRAGMENT
 
-    def body(  # type: ignore[no-untyped-def]
-        x, weights, scales, correctors, table, table_unscale, scale2, bias, residual, y, m, x_stride, residual_stride
-    ):
+    def body(**arguments: Any) -> None:
+        operands = Arguments(**arguments)
+        m = operands.m
         (block,) = ll.block_indices()
         blocks_of_columns = ll.ceildiv(m, columns)
         row, column = block // blocks_of_columns * rows, block % blocks_of_columns * columns
-        # One view for each group: what lies behind a group's end is zero.
-        x_view = ll.view_global(x, shape=[groups, m, spec.group_size], strides=[spec.group_size, x_stride, 1])
-        w_view = packed_view(spec, weights)
+        # One view for each group: what lies beyond a group's end is zero.
+        x_view = ll.view_global(
+            operands.x, shape=[groups, m, spec.group_size], strides=[spec.group_size, operands.x_stride, 1]
+        )
+        w_view = packed_view(spec, operands.weights)
         per_group = {"shape": [groups, spec.n, 1], "strides": [spec.n, 1, 1]}
-        s_view = ll.view_global(scales, **per_group)
-        c_view = ll.view_global(correctors, **per_group) if spec.corrector else s_view
-        decode = decoder(spec, table, 32 * warps)
+        s_view = ll.view_global(operands.scales, **per_group)
+        c_view = ll.view_global(operands.correctors, **per_group) if spec.corrector else s_view
+        decode = decoder(spec, operands.table, 32 * warps)
 
         @ll.inline
         def multiply(product: int, group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
@@ -121,7 +126,7 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             corrector = None
             if spec.corrector:
                 corrector = as_f32(ll.load_global(c_view, offsets=at, layout=row_layout), spec.corrector)
-            return added(spec, acc, raw, sum_x, scale, corrector, table_unscale)
+            return added(spec, acc, raw, sum_x, scale, corrector, operands.table_unscale)
 
         @ll.inline
         def sums_of(product: int):  # type: ignore[no-untyped-def]
@@ -146,9 +151,9 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
             return acc
 
         sums = tuple(sums_of(product) for product in range(spec.products))
-        r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
-        result = finished(spec, sums, scale2, bias, r_view, row, column)
-        ll.store_global(result, view_of_result(spec, y, m, spec.columns_of_y), offsets=[row, column])
+        r_view = view_of_result(spec, operands.residual, m, operands.residual_stride) if spec.residual else None
+        result = finished(spec, sums, operands, r_view, row, column)
+        ll.store_global(result, view_of_result(spec, operands.y, m, spec.columns_of_y), offsets=[row, column])
 
     blocks_of_rows = -(-spec.columns_of_y // rows)
     return ll.make_kernel(

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import by_parts, end_tile, share_of
+from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
 from lowlp.layouts.register_layout import column_spatial, layout, local, reduce, spatial
 
 from .operand_list import parameters_of
@@ -27,6 +28,7 @@ from .parts import (
     SUM_FRAGMENT,
     UNIT_K,
     X_FRAGMENT,
+    Arguments,
     added,
     as_f32,
     can_leave_parts,
@@ -95,138 +97,166 @@ class _Layouts:
         self.scales = spatial(groups, 1) * alike * spatial(1, warps) * sums.reduce([1]).unsqueeze(0)
 
 
+class _Plan:
+    """The numbers that spec and schedule fix.
+
+    rows           of y^T that a tile has, rows of each product
+    parts          that a step takes the rows in, of rows_of_part rows each
+    stages_of_tile, tiles_of_rows
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        self.spec, self.schedule, self.layouts = spec, schedule, _Layouts(spec, schedule)
+        self.rows = schedule.rows // spec.products
+        self.parts = row_parts(spec, schedule)
+        self.rows_of_part = self.rows // self.parts
+        self.stages_of_tile = -(-spec.k // schedule.stage_k)
+        self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
+
+
+class _Block:
+    """What a block does, as it is traced."""
+
+    def __init__(self, plan: _Plan, operands: Arguments) -> None:
+        self.plan, self.operands = plan, operands
+        spec = plan.spec
+        if spec.dependent_launch:
+            ll.launch_dependents()
+        (self.block,) = ll.block_indices()
+        self.views = streamed_views(spec, operands)
+        self.residual_view = None
+        if spec.residual:
+            self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
+        self.decode = decoder(spec, operands.table, plan.schedule.threads)
+        if spec.dependent_launch:
+            # Tables are there, and weights in flight; what other launches write is read from here on.
+            ll.wait_for_dependencies()
+
+    def zero(self) -> ll.Tile:
+        """Accumulators of a part."""
+        return ll.full(0.0, "f32", layout=self.plan.layouts.sums)
+
+    def zeros(self) -> tuple[ll.Tile, ...]:
+        """Accumulators of all parts and products."""
+        return tuple(self.zero() for _ in range(self.plan.parts * self.plan.spec.products))
+
+    def of_rows(self, view: Any, kind: str, first_group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        """Scales and the like of a step, a number for each row of its accumulators."""
+        layouts = self.plan.layouts
+        tile = ll.load_global(view, offsets=[first_group, row], layout=layouts.scales)
+        return as_f32(ll.view(tile, dtype=tile.dtype, layout=layouts.rows), kind)
+
+    @ll.inline
+    def with_step(self, acc, step: int, row, column, stage):  # type: ignore[no-untyped-def]
+        """The results of all parts and products with what a step adds to it."""
+        plan, spec, layouts, views = self.plan, self.plan.spec, self.plan.layouts, self.views
+        group, step_k, stage_k = spec.group_size, plan.schedule.step_k, plan.schedule.stage_k
+        unit = stage * (stage_k // UNIT_K) + step * (step_k // UNIT_K)
+        x_units = ll.load_global(views.x, offsets=[unit, column, 0], layout=layouts.x_units)
+        x_tile = ll.transpose(ll.view(x_units, dtype=spec.activation, layout=layouts.x))
+        first_group = stage * (stage_k // group) + step * (step_k // group)
+        if step_k < group:
+            first_group = unit // (group // UNIT_K)
+        sum_x = self.zero()
+        if needs_sum_of_x(spec):
+            sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
+        results: list[ll.Tile] = []
+        for part, product in itertools.product(range(plan.parts), range(spec.products)):
+            first_row = row + part * plan.rows_of_part
+            packed_row = first_row + product * spec.packed_rows_of_product
+            row_of_scales = first_row + spec.first_rows[product]
+            codes = ll.load_packed(views.weights, offsets=[packed_row, unit * UNIT_K], layout=layouts.weights)
+            raw = ll.dot(self.decode(codes, first_group, row_of_scales), x_tile, self.zero())
+            scale = self.of_rows(views.scales, spec.scale, first_group, row_of_scales)
+            corrector = None
+            if spec.corrector:
+                corrector = self.of_rows(views.correctors, spec.corrector, first_group, row_of_scales)
+            previous = acc[len(results)]
+            results.append(added(spec, previous, raw, sum_x, scale, corrector, self.operands.table_unscale))
+        return tuple(results)
+
+    @ll.inline
+    def finish(self, part, sums, row, column):  # type: ignore[no-untyped-def]
+        """Stores a part of y^T of the tile that begins at `row` and `column`."""
+        row = row + part * self.plan.rows_of_part
+        result = finished(self.plan.spec, sums, self.operands, self.residual_view, row, column)
+        ll.store_global(result, self.views.y, offsets=[row, column])
+
+    def total(self, acc: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
+        """The sums of all slices."""
+        layouts = self.plan.layouts
+        if self.plan.schedule.slices == 1:
+            return acc
+        sliced = [ll.view(sums, dtype="f32", layout=layouts.sliced_sums) for sums in acc]
+        return tuple(ll.sum(ll.convert_layout(sums, layouts.gathered), 0) for sums in sliced)
+
+    @ll.inline
+    def make_own_tile(self):  # type: ignore[no-untyped-def]
+        """All stages of one tile."""
+        plan, schedule, acc = self.plan, self.plan.schedule, self.zeros()
+        row = self.block % plan.tiles_of_rows * plan.rows
+        column = self.block // plan.tiles_of_rows * schedule.columns
+        # Blocks begin all along K, so that they read different parts of x at a time.
+        first = self.block % plan.tiles_of_rows * plan.stages_of_tile // plan.tiles_of_rows
+        for done in ll.range(plan.stages_of_tile, stages=schedule.stages, producer=schedule.producer):
+            stage = (first + done) % plan.stages_of_tile
+            for step in range(schedule.steps):
+                acc = self.with_step(acc, step, row, column, stage)
+        for part, sums in by_parts(self.total(acc), plan.spec.products):
+            self.finish(part, sums, row, column)
+
+    @ll.inline
+    def make_share(self):  # type: ignore[no-untyped-def]
+        """An equal range of the stages of all tiles."""
+        plan, schedule, acc = self.plan, self.plan.schedule, self.zeros()
+        ending = TileEnding(
+            plan.stages_of_tile,
+            lambda m: (ll.ceildiv(m, schedule.columns) * plan.tiles_of_rows,),
+            schedule.threads,
+            self.finish,
+            plan.spec.products,
+            schedule.parts_type,
+        )
+        tiles_of_columns = ll.ceildiv(self.operands.m, schedule.columns)
+        stages = tiles_of_columns * (plan.tiles_of_rows * plan.stages_of_tile)
+        share = share_of(self.block, self.operands.blocks, stages)
+        for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):
+            number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
+            tile, stage = number // plan.stages_of_tile, number % plan.stages_of_tile
+            row = tile % plan.tiles_of_rows * plan.rows
+            column = tile // plan.tiles_of_rows * schedule.columns
+            for step in range(schedule.steps):
+                acc = self.with_step(acc, step, row, column, stage)
+            if (stage == 0) | (number == share.begin):
+                ending.end_tile(share, number, self.total(acc), row, column)
+                acc = self.zeros()
+
+
 def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """The block program for `spec`, whose work is divided as `schedule` says, which has stages.
 
-    Parameters as for `linear_kernel`, and behind them `blocks`: how many are launched to share the work.
+    Parameters as for `linear_kernel`; `blocks` says how many are launched to share the work.
 
     Requires `can_stream(spec, schedule)`.
     """
-    layouts = _Layouts(spec, schedule)
-    rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
-    parts = row_parts(spec, schedule)
-    rows_of_part = rows // parts
-    step_k, stage_k = schedule.step_k, schedule.stage_k
-    stages_of_tile, tiles_of_rows = -(-spec.k // stage_k), -(-spec.columns_of_y // rows)
-    group = spec.group_size
+    plan = _Plan(spec, schedule)
 
-    def body(  # type: ignore[no-untyped-def]
-        x,
-        weights,
-        scales,
-        correctors,
-        table,
-        table_unscale,
-        scale2,
-        bias,
-        residual,
-        y,
-        m,
-        x_stride,
-        residual_stride,
-        blocks,
-    ):
-        if spec.dependent_launch:
-            ll.launch_dependents()
-        (block,) = ll.block_indices()
-        x_view, w_view, s_view, c_view, y_view = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
-        r_view = view_of_result(spec, residual, m, residual_stride) if spec.residual else None
-        decode = decoder(spec, table, threads)
-        if spec.dependent_launch:
-            # Tables are there, and weights under way; what other launches write comes behind.
-            ll.wait_for_dependencies()
-
-        def zero_sums() -> ll.Tile:
-            return ll.full(0.0, "f32", layout=layouts.sums)
-
-        @ll.inline
-        def of_rows(view, kind, first_group, row):  # type: ignore[no-untyped-def]
-            """Scales and the like of a step, a number for each row of its sums."""
-            tile = ll.load_global(view, offsets=[first_group, row], layout=layouts.scales)
-            return as_f32(ll.view(tile, dtype=tile.dtype, layout=layouts.rows), kind)
-
-        @ll.inline
-        def with_step(acc, step: int, row, column, stage):  # type: ignore[no-untyped-def]
-            """The results of all parts and products with what a step adds to it."""
-            unit = stage * (stage_k // UNIT_K) + step * (step_k // UNIT_K)
-            x_units = ll.load_global(x_view, offsets=[unit, column, 0], layout=layouts.x_units)
-            x_tile = ll.transpose(ll.view(x_units, dtype=spec.activation, layout=layouts.x))
-            first_group = stage * (stage_k // group) + step * (step_k // group)
-            if step_k < group:
-                first_group = unit // (group // UNIT_K)
-            sum_x = zero_sums()
-            if needs_sum_of_x(spec):
-                sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
-            results: list[ll.Tile] = []
-            for part, product in itertools.product(range(parts), range(spec.products)):
-                first_row = row + part * rows_of_part
-                packed_row = first_row + product * spec.packed_rows_of_product
-                row_of_scales = first_row + spec.first_rows[product]
-                codes = ll.load_packed(w_view, offsets=[packed_row, unit * UNIT_K], layout=layouts.weights)
-                raw = ll.dot(decode(codes, first_group, row_of_scales), x_tile, zero_sums())
-                scale = of_rows(s_view, spec.scale, first_group, row_of_scales)
-                corrector = of_rows(c_view, spec.corrector, first_group, row_of_scales) if spec.corrector else None
-                results.append(added(spec, acc[len(results)], raw, sum_x, scale, corrector, table_unscale))
-            return tuple(results)
-
-        @ll.inline
-        def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
-            row = row + part * rows_of_part
-            result = finished(spec, sums, scale2, bias, r_view, row, column)
-            ll.store_global(result, y_view, offsets=[row, column])
-
-        def total(acc: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
-            """The sums of all slices."""
-            if schedule.slices == 1:
-                return acc
-            sliced = [ll.view(sums, dtype="f32", layout=layouts.sliced_sums) for sums in acc]
-            return tuple(ll.sum(ll.convert_layout(sums, layouts.gathered), 0) for sums in sliced)
-
-        acc = tuple(zero_sums() for _ in range(parts * spec.products))
-        if not schedule.share_tiles:
-            row, column = block % tiles_of_rows * rows, block // tiles_of_rows * columns
-            # Blocks begin all along K, so that they read different parts of x at a time.
-            first = block % tiles_of_rows * stages_of_tile // tiles_of_rows
-            for done in ll.range(stages_of_tile, stages=schedule.stages, producer=schedule.producer):
-                stage = (first + done) % stages_of_tile
-                for step in range(schedule.steps):
-                    acc = with_step(acc, step, row, column, stage)
-            for part, sums in by_parts(total(acc), spec.products):
-                finish(part, sums, row, column)
-            return
-
-        share = share_of(block, blocks, ll.ceildiv(m, columns) * (tiles_of_rows * stages_of_tile))
-        for done in ll.range(share.end - share.begin, stages=schedule.stages, producer=schedule.producer):
-            number = ll.assume_range(share.end - 1 - done, 0, 1 << 31)
-            tile, stage = number // stages_of_tile, number % stages_of_tile
-            row, column = tile % tiles_of_rows * rows, tile // tiles_of_rows * columns
-            for step in range(schedule.steps):
-                acc = with_step(acc, step, row, column, stage)
-            if (stage == 0) | (number == share.begin):
-                end_tile(
-                    share,
-                    number,
-                    stages_of_tile,
-                    lambda m: (ll.ceildiv(m, columns) * tiles_of_rows,),
-                    total(acc),
-                    threads,
-                    finish,
-                    row,
-                    column,
-                    spec.products,
-                    schedule.parts_type,
-                )
-                acc = tuple(zero_sums() for _ in range(parts * spec.products))
+    def body(**operands: Any) -> None:
+        block = _Block(plan, Arguments(**operands))
+        if schedule.share_tiles:
+            block.make_share()
+        else:
+            block.make_own_tile()
 
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
         parameters=parameters_of(spec, schedule),
         grid=lambda blocks: (blocks,),
-        num_threads=threads,
+        num_threads=schedule.threads,
         schedule=ll.KernelSchedule(
             # Rows of x alone and in a batch, for which columns differ, have the same result.
-            decode_offsets="sums" if columns <= 16 else "auto",
+            decode_offsets="sums" if schedule.columns <= 16 else "auto",
             table_form=schedule.table_form,
             table_copies=schedule.table_copies,
             exchange_registers=schedule.exchanges_registers,

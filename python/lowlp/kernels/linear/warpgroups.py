@@ -27,11 +27,12 @@ With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import by_parts, end_tile, grid_of, share_in_waves, small
+from lowlp.kernels.stream_k import TileEnding, by_parts, grid_of, share_in_waves, small
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.codec import prescale_of
 from lowlp.numeric.dtypes import dtype
@@ -44,6 +45,7 @@ from .parts import (
     SUM_FRAGMENT,
     UNIT_K,
     X_FRAGMENT,
+    Arguments,
     as_f32,
     can_leave_parts,
     decoder,
@@ -100,210 +102,246 @@ def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
     return 1 if schedule.row_tiles % tiles else tiles
 
 
+class _Plan:
+    """The numbers that spec and schedule fix.
+
+    rows           of y^T that a tile has, rows of each product
+    rows_of_part   of W
+    parts          of a block, of all its products
+    pieces         that a step of a part is multiplied in
+    accumulators   in order: part of y, tile of columns, and gate or up
+    stages_of_tile, tiles_of_rows
+    segment        weights along K
+    on_weights     scales go on weights
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        self.spec, self.schedule, self.layouts = spec, schedule, _Layouts(spec, schedule)
+        self.rows = schedule.rows // spec.products
+        self.pieces = tiles_of_warp(spec, schedule)
+        self.rows_of_part = 64 * schedule.warpgroups * self.pieces
+        self.parts = schedule.rows // self.rows_of_part
+        tiles, products = range(schedule.column_tiles), range(spec.products)
+        self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
+        self.stages_of_tile = -(-spec.k // schedule.stage_k)
+        self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
+        self.segment = min(spec.group_size, schedule.stage_k)
+        self.on_weights = schedule.scales_on == "weights"
+        # Of tables: no product of a scale and an entry of at most 1 is infinite.
+        has_small_entries = self.on_weights and spec.table
+        self.unscale_of_weights = 2.0 ** TABLE_EXPONENT[spec.activation] if has_small_entries else 1.0
+
+    def row_of(self, part: int, row: ll.Scalar) -> ll.Scalar:
+        """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
+        return row + (part // self.spec.products * self.rows_of_part + self.spec.first_rows[part % self.spec.products])
+
+    def packed_row(self, part: int, row: ll.Scalar) -> ll.Scalar:
+        """The same in the packed weights."""
+        first = part % self.spec.products * self.spec.packed_rows_of_product
+        return row + (part // self.spec.products * self.rows_of_part + first)
+
+
+class _Block:
+    """What a block does, as it is traced."""
+
+    def __init__(self, plan: _Plan, operands: Arguments) -> None:
+        self.plan, self.operands = plan, operands
+        spec, schedule = plan.spec, plan.schedule
+        if spec.dependent_launch:
+            ll.launch_dependents()
+        (self.block,) = ll.block_indices()
+        self.tiles_of_columns = ll.ceildiv(operands.m, schedule.columns_of_block)
+        band = max(1, _BAND // schedule.columns_of_block)
+        self.grid = grid_of(plan.tiles_of_rows, self.tiles_of_columns, band)
+        self.views = streamed_views(spec, operands)
+        y_shape = [operands.m, spec.columns_of_y]
+        self.y_view = ll.view_global(operands.y, shape=y_shape)
+        self.residual_view = None
+        if spec.residual:
+            strides = [operands.residual_stride, 1]
+            self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
+        self.decode = decoder(spec, operands.table, schedule.threads, 1.0 / plan.unscale_of_weights)
+        if spec.dependent_launch:
+            # Tables are there, and weights in flight; what other launches write is read from here on.
+            ll.wait_for_dependencies()
+
+    def zeros(self) -> tuple[ll.Tile, ...]:
+        """Accumulators of a tile that has none yet."""
+        return tuple(ll.full(0.0, "f32", layout=self.plan.layouts.sums) for _ in self.plan.accumulators)
+
+    def of_rows(self, view: Any, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        """Scales or zero points of a group, one for each row."""
+        tile = ll.load_global(view, offsets=[group, row], layout=self.plan.layouts.rows)
+        return ll.view(tile, dtype=tile.dtype, layout=self.plan.layouts.column)
+
+    def factors_of(self, group: ll.Scalar, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None]:
+        """What goes on the weights of a segment: scales, and zero points."""
+        spec = self.plan.spec
+        scale = self.of_rows(self.views.scales, group, row)
+        if spec.corrector:
+            return scale, ll.cast(self.of_rows(self.views.correctors, group, row), spec.activation)
+        if spec.is_bipolar:
+            middle = ((1 << spec.bits) - 1) / 2
+            return scale * 2.0, ll.full(middle, spec.activation, layout=self.plan.layouts.column)
+        return scale, None
+
+    @ll.inline
+    def multiplied(self, accumulators, unit, group, row, column, factors):  # type: ignore[no-untyped-def]
+        """The accumulators of all parts with the products of a step, whose weights are scaled if factors are given."""
+        plan, results = self.plan, list(accumulators)
+        products, columns = plan.spec.products, plan.schedule.columns
+        for piece in range(plan.pieces):
+            first_step = piece * (_STEPS // plan.pieces)
+            x_tiles = [
+                ll.load_global(
+                    self.views.x,
+                    offsets=[unit, column + tile * columns, first_step * STEP_K],
+                    layout=plan.layouts.x,
+                )
+                for tile in range(plan.schedule.column_tiles)
+            ]
+            for part in range(plan.parts):
+                codes = ll.load_packed(
+                    self.views.weights,
+                    offsets=[plan.packed_row(part, row), unit * UNIT_K],
+                    layout=plan.layouts.weights,
+                    first_step=first_step,
+                )
+                values = self.decode(codes, group, plan.row_of(part, row))
+                if factors:
+                    scale, zero = factors[part]
+                    values = (values if zero is None else values - zero) * scale
+                for tile, x_tile in enumerate(x_tiles):
+                    index = plan.accumulators.index((part // products, tile, part % products))
+                    results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
+        return tuple(results)
+
+    @ll.inline
+    def with_segment(self, acc, unit, row, column):  # type: ignore[no-untyped-def]
+        """The result with what the steps of a segment, from `unit` on, add to it."""
+        plan, spec = self.plan, self.plan.spec
+        group = unit // (spec.group_size // UNIT_K)
+        rows_of_parts = [plan.row_of(part, row) for part in range(plan.parts)]
+        factors = [self.factors_of(group, part_row) for part_row in rows_of_parts] if plan.on_weights else []
+        raw = acc if plan.on_weights else self.zeros()
+        for step in range(plan.segment // UNIT_K):
+            raw = self.multiplied(raw, unit + step, group, row, column, factors)
+        if plan.on_weights:
+            return raw
+        scales = [as_f32(self.of_rows(self.views.scales, group, part_row), spec.scale) for part_row in rows_of_parts]
+        return tuple(
+            ll.fma(scales[part * spec.products + product], raw[index], acc[index])
+            for index, (part, _, product) in enumerate(plan.accumulators)
+        )
+
+    @ll.inline
+    def with_stage(self, acc, stage, row, column):  # type: ignore[no-untyped-def]
+        """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
+        stage_k, segment = self.plan.schedule.stage_k, self.plan.segment
+        for segment_of_stage in range(stage_k // segment):
+            unit = stage * (stage_k // UNIT_K) + segment_of_stage * (segment // UNIT_K)
+            acc = self.with_segment(acc, unit, row, column)
+        return acc
+
+    def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
+        """Of the columns that this block finishes, the sums of all blocks of the cluster."""
+        layouts = self.plan.layouts
+        taken = ll.exchange_in_cluster(ll.view(acc, dtype="f32", layout=layouts.given))
+        return ll.view(ll.sum(taken, 0), dtype="f32", layout=layouts.ended)
+
+    @ll.inline
+    def finish(self, part, sums, row, column):  # type: ignore[no-untyped-def]
+        """Stores a part of y of the tile that begins at `row` and `column`, of which `sums` has all products."""
+        plan, operands, schedule = self.plan, self.operands, self.plan.schedule
+        row = row + part // schedule.column_tiles * plan.rows_of_part
+        column = column + part % schedule.column_tiles * schedule.columns
+        if schedule.cluster > 1:
+            sums = tuple(self.sum_of_cluster(acc) for acc in sums)
+            column = column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
+        if plan.spec.table:
+            if plan.unscale_of_weights != 1.0:
+                # Both together may be infinite.
+                sums = tuple(acc * plan.unscale_of_weights for acc in sums)
+            sums = tuple(acc * operands.table_unscale for acc in sums)
+        elif prescale_of_codes(plan.spec) != 1.0:
+            sums = tuple(acc * (1.0 / prescale_of_codes(plan.spec)) for acc in sums)
+        stored = plan.layouts.stored
+        result = finished(plan.spec, sums, operands, self.residual_view, row, column, stored)
+        # As rows of y, along which accesses are wide.
+        ll.store_global(ll.transpose(ll.convert_layout(result, stored)), self.y_view, offsets=[column, row])
+
+    def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
+        """The row and the column of y^T at which a tile begins."""
+        row, column = self.grid.place_of(tile)
+        return row * self.plan.rows, column * self.plan.schedule.columns_of_block
+
+    @ll.inline
+    def make_own_tile(self):  # type: ignore[no-untyped-def]
+        """All of a tile, or the part of its stages that is this block's of a cluster."""
+        plan, schedule = self.plan, self.plan.schedule
+        acc = self.zeros()
+        number = self.block % schedule.cluster
+        row, column = self.place_of(small(self.block) // schedule.cluster)
+        begin = small(number * plan.stages_of_tile) // schedule.cluster
+        end = small((number + 1) * plan.stages_of_tile) // schedule.cluster
+        for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
+            acc = self.with_stage(acc, small(begin + done), row, column)
+        for part, sums in by_parts(acc, plan.spec.products):
+            self.finish(part, sums, row, column)
+
+    @ll.inline
+    def make_share(self):  # type: ignore[no-untyped-def]
+        """Whole tiles in waves, and a share of those that are left."""
+        plan, schedule = self.plan, self.plan.schedule
+        ending = TileEnding(
+            plan.stages_of_tile,
+            lambda m: (ll.ceildiv(m, schedule.columns_of_block) * plan.tiles_of_rows,),
+            schedule.threads,
+            self.finish,
+            plan.spec.products,
+            schedule.parts_type,
+        )
+        acc = self.zeros()
+        tiles = self.tiles_of_columns * plan.tiles_of_rows
+        work = share_in_waves(self.block, self.operands.blocks, tiles, plan.stages_of_tile)
+        for done in ll.range(work.count, stages=schedule.stages, producer=schedule.producer):
+            number = work.number_of(done)
+            tile, stage = number // plan.stages_of_tile, number % plan.stages_of_tile
+            row, column = self.place_of(tile)
+            acc = self.with_stage(acc, stage, row, column)
+            if (stage == 0) | (number == work.share.begin):
+                ending.end_tile(work.share, number, acc, row, column)
+                acc = self.zeros()
+
+
 def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """The block program for `spec`, whose work is divided as `schedule` says, which has warpgroups.
 
-    Parameters as for `linear_kernel`, and behind them `blocks`: how many are launched to share the work, or how many
-    clusters, one for each tile.
+    Parameters as for `linear_kernel`; `blocks` says how many are launched to share the work, or how many clusters, one
+    for each tile.
 
     Requires `can_go_wide(spec, schedule)`.
     """
-    layouts = _Layouts(spec, schedule)
-    rows, columns, threads = schedule.rows // spec.products, schedule.columns, schedule.threads
-    pieces = tiles_of_warp(spec, schedule)
-    rows_of_part = 64 * schedule.warpgroups * pieces
-    parts, column_tiles = schedule.rows // rows_of_part, schedule.column_tiles
-    # Sums are held by part of y, tile of columns, and gate and up.
-    sums_of = list(itertools.product(range(parts // spec.products), range(column_tiles), range(spec.products)))
-    stages_of_tile, tiles_of_rows = -(-spec.k // schedule.stage_k), -(-spec.columns_of_y // rows)
-    segment = min(spec.group_size, schedule.stage_k)
-    on_weights = schedule.scales_on == "weights"
-    # Of tables: no product of a scale and an entry of at most 1 is infinite.
-    unscale_of_weights = 2.0 ** TABLE_EXPONENT[spec.activation] if on_weights and spec.table else 1.0
+    plan = _Plan(spec, schedule)
 
-    def body(  # type: ignore[no-untyped-def]
-        x,
-        weights,
-        scales,
-        correctors,
-        table,
-        table_unscale,
-        scale2,
-        bias,
-        residual,
-        y,
-        m,
-        x_stride,
-        residual_stride,
-        blocks,
-    ):
-        if spec.dependent_launch:
-            ll.launch_dependents()
-        (block,) = ll.block_indices()
-        tiles_of_columns = ll.ceildiv(m, schedule.columns_of_block)
-        grid = grid_of(tiles_of_rows, tiles_of_columns, max(1, _BAND // schedule.columns_of_block))
-        x_view, w_view, s_view, c_view, _ = streamed_views(spec, x, weights, scales, correctors, y, m, x_stride)
-        y_view = ll.view_global(y, shape=[m, spec.columns_of_y])
-        r_view = None
-        if spec.residual:
-            r_view = ll.view_global(residual, shape=[m, spec.columns_of_y], strides=[residual_stride, 1])
-        decode = decoder(spec, table, threads, 1.0 / unscale_of_weights)
-        if spec.dependent_launch:
-            # Tables are there, and weights under way; what other launches write comes behind.
-            ll.wait_for_dependencies()
-
-        def row_of(part: int, row: ll.Scalar) -> ll.Scalar:
-            """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
-            return row + (part // spec.products * rows_of_part + spec.first_rows[part % spec.products])
-
-        def packed_row(part: int, row: ll.Scalar) -> ll.Scalar:
-            """The same in the packed weights."""
-            first = part % spec.products * spec.packed_rows_of_product
-            return row + (part // spec.products * rows_of_part + first)
-
-        def zero_sums() -> tuple[ll.Tile, ...]:
-            return tuple(ll.full(0.0, "f32", layout=layouts.sums) for _ in sums_of)
-
-        @ll.inline
-        def of_rows(view, group, row):  # type: ignore[no-untyped-def]
-            """Scales or zero points of a group, one for each row."""
-            tile = ll.load_global(view, offsets=[group, row], layout=layouts.rows)
-            return ll.view(tile, dtype=tile.dtype, layout=layouts.column)
-
-        @ll.inline
-        def factors_of(group, row):  # type: ignore[no-untyped-def]
-            """What goes on the weights of a segment: scales, and zero points, which may be None."""
-            scale = of_rows(s_view, group, row)
-            if spec.corrector:
-                return scale, ll.cast(of_rows(c_view, group, row), spec.activation)
-            if spec.is_bipolar:
-                middle = ((1 << spec.bits) - 1) / 2
-                return scale * 2.0, ll.full(middle, spec.activation, layout=layouts.column)
-            return scale, None
-
-        @ll.inline
-        def multiplied(sums, unit, group, row, column, factors):  # type: ignore[no-untyped-def]
-            """The sums of all parts with the products of a step, whose weights are scaled if factors are given."""
-            results = list(sums)
-            for piece in range(pieces):
-                first_step = piece * (_STEPS // pieces)
-                x_tiles = [
-                    ll.load_global(
-                        x_view, offsets=[unit, column + tile * columns, first_step * STEP_K], layout=layouts.x
-                    )
-                    for tile in range(column_tiles)
-                ]
-                for part in range(parts):
-                    codes = ll.load_packed(
-                        w_view,
-                        offsets=[packed_row(part, row), unit * UNIT_K],
-                        layout=layouts.weights,
-                        first_step=first_step,
-                    )
-                    values = decode(codes, group, row_of(part, row))
-                    if factors:
-                        scale, zero = factors[part]
-                        values = (values if zero is None else values - zero) * scale
-                    for tile, x_tile in enumerate(x_tiles):
-                        index = sums_of.index((part // spec.products, tile, part % spec.products))
-                        results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
-            return tuple(results)
-
-        @ll.inline
-        def with_segment(acc, unit, row, column):  # type: ignore[no-untyped-def]
-            """The result with what the steps of a segment, from `unit` on, add to it."""
-            group = unit // (spec.group_size // UNIT_K)
-            rows_of_parts = [row_of(part, row) for part in range(parts)]
-            factors = [factors_of(group, part_row) for part_row in rows_of_parts] if on_weights else []
-            raw = acc if on_weights else zero_sums()
-            for step in range(segment // UNIT_K):
-                raw = multiplied(raw, unit + step, group, row, column, factors)
-            if on_weights:
-                return raw
-            scales_of_parts = [as_f32(of_rows(s_view, group, part_row), spec.scale) for part_row in rows_of_parts]
-            return tuple(
-                ll.fma(scales_of_parts[part * spec.products + product], raw[index], acc[index])
-                for index, (part, _, product) in enumerate(sums_of)
-            )
-
-        def sum_of_cluster(acc: ll.Tile) -> ll.Tile:
-            """Of the columns that this block finishes, the sums of all blocks of the cluster."""
-            taken = ll.exchange_in_cluster(ll.view(acc, dtype="f32", layout=layouts.given))
-            return ll.view(ll.sum(taken, 0), dtype="f32", layout=layouts.ended)
-
-        @ll.inline
-        def with_stage(acc, stage, row, column):  # type: ignore[no-untyped-def]
-            """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
-            for segment_of_stage in range(schedule.stage_k // segment):
-                unit = stage * (schedule.stage_k // UNIT_K) + segment_of_stage * (segment // UNIT_K)
-                acc = with_segment(acc, unit, row, column)
-            return acc
-
-        @ll.inline
-        def finish(part, sums, row, column):  # type: ignore[no-untyped-def]
-            """Stores a part of y of the tile that begins at `row` and `column`, of which `sums` has all products."""
-            row, column = row + part // column_tiles * rows_of_part, column + part % column_tiles * columns
-            if schedule.cluster > 1:
-                sums = tuple(sum_of_cluster(acc) for acc in sums)
-                column = column + block % schedule.cluster * (columns // schedule.cluster)
-            if spec.table:
-                if unscale_of_weights != 1.0:
-                    # Both together may be infinite.
-                    sums = tuple(acc * unscale_of_weights for acc in sums)
-                sums = tuple(acc * table_unscale for acc in sums)
-            elif prescale_of_codes(spec) != 1.0:
-                sums = tuple(acc * (1.0 / prescale_of_codes(spec)) for acc in sums)
-            result = finished(spec, sums, scale2, bias, r_view, row, column, layouts.stored)
-            # As rows of y, along which accesses are wide.
-            ll.store_global(ll.transpose(ll.convert_layout(result, layouts.stored)), y_view, offsets=[column, row])
-
-        acc = zero_sums()
+    def body(**operands: Any) -> None:
+        block = _Block(plan, Arguments(**operands))
         if schedule.has_tile_each:
-            number = block % schedule.cluster
-            row, column = grid.place_of(small(block) // schedule.cluster)
-            row, column = row * rows, column * schedule.columns_of_block
-            begin = small(number * stages_of_tile) // schedule.cluster
-            end = small((number + 1) * stages_of_tile) // schedule.cluster
-            for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
-                acc = with_stage(acc, small(begin + done), row, column)
-            for part, sums in by_parts(acc, spec.products):
-                finish(part, sums, row, column)
-            return
-
-        work = share_in_waves(block, blocks, tiles_of_columns * tiles_of_rows, stages_of_tile)
-        for done in ll.range(work.count, stages=schedule.stages, producer=schedule.producer):
-            number = work.number_of(done)
-            tile, stage = number // stages_of_tile, number % stages_of_tile
-            row, column = grid.place_of(tile)
-            row, column = row * rows, column * schedule.columns_of_block
-            acc = with_stage(acc, stage, row, column)
-            if (stage == 0) | (number == work.share.begin):
-                end_tile(
-                    work.share,
-                    number,
-                    stages_of_tile,
-                    lambda m: (ll.ceildiv(m, schedule.columns_of_block) * tiles_of_rows,),
-                    acc,
-                    threads,
-                    finish,
-                    row,
-                    column,
-                    spec.products,
-                    schedule.parts_type,
-                )
-                acc = zero_sums()
+            block.make_own_tile()
+        else:
+            block.make_share()
 
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
         parameters=parameters_of(spec, schedule),
         grid=lambda blocks: (blocks * schedule.cluster,),
-        num_threads=threads,
+        num_threads=schedule.threads,
         schedule=ll.KernelSchedule(
             table_form=schedule.table_form,
             table_copies=schedule.table_copies,
             matrix_unit="warpgroup",
-            products_in_flight=min(8, schedule.under_way * column_tiles),
+            products_in_flight=min(8, schedule.under_way * schedule.column_tiles),
             exchange_registers=schedule.exchanges_registers,
             blocks_per_sm=schedule.blocks_per_sm,
             turns=schedule.takes_turns,

@@ -84,3 +84,10 @@ def test_refusals() -> None:
         in_torch(torch.zeros(2, 64, dtype=torch.int32))
     with pytest.raises(LowlpValueError, match="w: expected a tensor on the CPU, got one on 'meta'"):
         quantize(w.to("meta"))
+
+
+@pytest.mark.parametrize("name", ["int1", "int3", "uint4", "f8e4m3"])
+def test_codes_of_a_device_are_packed_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowlp.weights.packing._is_on_device", torch.is_tensor)
+    w = torch.randn(3, 40, 128, generator=torch.Generator().manual_seed(0))
+    assert in_torch(w, dtype=name) == quantize(w.numpy(), name, 32)

@@ -20,8 +20,15 @@ def test_the_table_is_what_the_script_prints() -> None:
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     page = (ROOT / "docs" / "which-codec.md").read_text(encoding="utf-8").split("<!-- table:")[1].split("\n\n")[1]
-    printed, shown = cells(script.table()), cells(page.splitlines())
-    assert [(row[0], row[1], row[5:]) for row in shown] == [(row[0], row[1], row[5:]) for row in printed]
-    for row, expected in zip(shown[2:], printed[2:], strict=True) if model_file() else ():
-        for error, found in zip(row[2:5], expected[2:5], strict=True):
+    head, rule, *rows = cells(page.splitlines())
+    shown = {row[0]: row for row in rows}
+    assert shown.keys() == script.CODECS.keys()
+    # A fifth of the codecs, since each takes 23 quantisations.
+    script.CODECS = dict(list(script.CODECS.items())[2::5])
+    printed = cells(script.table())
+    assert [head, rule] == printed[:2]
+    for expected in printed[2:]:
+        row = shown[expected[0]]
+        assert (row[1], row[5:]) == (expected[1], expected[5:])
+        for error, found in zip(row[2:5], expected[2:5], strict=True) if model_file() else ():
             assert abs(float(error) - float(found)) <= 0.001, row[0]

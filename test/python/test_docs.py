@@ -130,3 +130,16 @@ def test_every_page_is_listed() -> None:
     listed = read_page("docs/README.md")
     for path in (ROOT / "docs").glob("*.md"):
         assert path.name == "README.md" or f"({path.name})" in listed, path.name
+
+
+def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
+    """Where this fails, run `make demo` and copy its table. Without the model's package its numbers are others, and the
+    sizes of files are the assembler's."""
+    block = re.search(r"<!-- demo: .*? -->\n```text\n(.*?)^```$", read_page("README.md"), re.DOTALL | re.MULTILINE)
+    assert block
+    command = [sys.executable, "-m", "lowlp", "demo", "--device", "cpu"]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    numbers = r"(?<=[xlnp], )[0-9,]+(?= bytes$)" if "all-MiniLM" in printed else r"[0-9,.]+(e-[0-9]+)?"
+    first = 0 if "all-MiniLM" in printed else 2
+    shown, found = ([re.sub(numbers, "0", line) for line in text.splitlines()] for text in (block[1], printed))
+    assert all(line in found for line in shown[first:])

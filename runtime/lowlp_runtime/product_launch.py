@@ -30,6 +30,8 @@ from lowlp_runtime.stream import current_torch_stream, stream_handle
 _OF_CALL = ("x", "bias", "residual", "y")
 # Kinds of calls that are kept for a tensor; they differ by M above all.
 _MAX_CALLS = 256
+# Sets of scales and the like that are kept for the same packed words: one, but where callers make new views of them.
+_MAX_PAIRS = 8
 
 
 class _KeptForWeights:
@@ -41,6 +43,12 @@ class _KeptForWeights:
         self.launches: dict[object, PreparedLaunch] = {}
         self.alive: dict[object, object] = {}
         self.lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Drops all of it."""
+        with self.lock:
+            for held in (self.operands, self.launches, self.alive):
+                held.clear()
 
 
 _kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights)
@@ -115,8 +123,11 @@ def _kept_of(qw: object) -> tuple[_KeptForWeights, object]:
     arrays = [array for name, array in held.items() if name != "packed"]
     kept = _kept.of(held["packed"])
     identity = (header, *map(id, arrays))
-    # As long as they are there, no other array has their identity.
-    kept.alive.setdefault(identity, arrays)
+    if identity not in kept.alive:
+        if len(kept.alive) >= _MAX_PAIRS:
+            kept.forget()
+        # As long as they are there, no other array has their identity.
+        kept.alive[identity] = arrays
     return kept, identity
 
 

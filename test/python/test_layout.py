@@ -19,6 +19,7 @@ from lowlp.layouts.register_layout import (
     reduce,
     spatial,
 )
+from lowlp.layouts.shared_layout import shared_layout
 from lowlp_runtime.errors import LowlpError
 
 MMA_A = local(2, 1).spatial(8, 4).local(1, 2)
@@ -270,3 +271,10 @@ def test_what_would_fill_the_memory_is_refused() -> None:
 def test_from_modes_refuses_what_is_no_sequence_of_pairs(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(LowlpError, match=r"(mode_extents|digits) must be a sequence"):
         from_modes(*arguments)
+
+
+@pytest.mark.parametrize("text", ["local(2)\u00e9", "local(2)\udcff", "\u00e9"])
+def test_text_that_is_not_ascii(text: str) -> None:
+    for parse in (layout, shared_layout):
+        with pytest.raises(LowlpError, match=r"layout must be text of ASCII characters; found '.*\\[xu]"):
+            parse(text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import runpy
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.operand_list import operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp_runtime import product_launch
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.stored_weights import StoredWeights
 
@@ -77,6 +81,14 @@ def test_a_loaded_kernel_multiplies(
     # Uploaded once for each of the two forms in which the weights were given.
     assert addresses[0] == addresses[1] != addresses[2] == addresses[3]
     assert "early" not in fake_driver.launches[0]
+
+
+def test_what_is_kept_for_the_same_words_is_bounded(torch: FakeTorch, qw: lowlp.QuantizedTensor, saved: Path) -> None:
+    kernel, (arrays, header) = lowlp_runtime.load(saved), qw.to_arrays()
+    for _ in range(20):
+        kernel(tensor(torch, 3, K), ({**arrays, "scales": arrays["scales"].copy()}, header))
+    kept = product_launch._kept.of(arrays["packed"])
+    assert 0 < len(kept.alive) == len(kept.launches) <= 8 and len(kept.operands) == 2 * len(kept.alive)
 
 
 def test_rows_that_the_kernel_cannot_read_are_copied(
@@ -215,3 +227,29 @@ except lowlp_runtime.LowlpError as error:
     assert first == "<lowlp kernel linear_int4_f16 for sm_90a> ['packed', 'scales']"
     assert second == f"{{'weights': {arrays['packed'].shape}, 'scales': (4, 64)}} False"
     assert third.startswith("x: kernel 'linear_int4_f16' is code for sm_90a and takes PyTorch tensors on a CUDA device")
+
+
+SOURCE = """
+import lowlp
+from lowlp import language as ll
+
+@lowlp.kernel(grid=(1,), num_threads=32)
+def k(y: ll.pointer("f32"), n: ll.i32):
+    part = ll.alloc_global("f32", (32,))
+    tile = ll.full(1.0, "f32", layout=lowlp.spatial(32))
+    ll.store_global(tile, part, offsets=[0])
+    ll.store_global(tile, ll.view_global(y, shape=[n]), offsets=[0])
+"""
+
+
+def test_a_saved_kernel_does_not_tell_where_its_source_lies(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "kernels.py"
+        path.write_text(SOURCE)
+        binary = lowlp.compile(runpy.run_path(str(path))["k"], cache=False).binary
+        found.append(binary.content_hash)
+        with zipfile.ZipFile(io.BytesIO(binary.to_bytes())) as archive:
+            assert not [entry for entry in archive.namelist() if str(tmp_path).encode() in archive.read(entry)]
+    assert found[0] == found[1]

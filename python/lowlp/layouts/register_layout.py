@@ -45,6 +45,10 @@ _INT64_LIMIT = 2**63
 
 def _call(function: Callable[..., _T], *arguments: object) -> _T:
     """Calls the library; its errors become ours."""
+    for text in arguments:
+        # The library quotes the byte that is wrong, which may be a part of another character.
+        if isinstance(text, str) and not text.isascii():
+            raise LowlpValueError(f"layout must be text of ASCII characters; found {text!a:.80}")
     try:
         return function(*arguments)
     except ValueError as error:

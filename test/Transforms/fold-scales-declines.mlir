@@ -1,5 +1,6 @@
 // RUN: lowlp-opt %s --split-input-file --remarks-filter-missed=lowlp-fold-scales --remark-format=emitRemark --pass-pipeline="builtin.module(lowlp.kernel(lowlp-fold-scales))" 2>&1 >%t | FileCheck %s
 // RUN: not lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-fold-scales{when=often}))" 2>&1 | FileCheck %s --check-prefix=WHEN
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-fold-scales{when=always}))" | FileCheck %s --check-prefix=ALWAYS
 
 // WHEN: error: when must be auto or always, but is often
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
@@ -36,6 +37,9 @@ lowlp.kernel @not_allowed() attributes {grid = affine_map<() -> (1)>, num_thread
 !sum = !lowlp.tile<16x32xf32, local(1, 4).local(2, 1).spatial(8, 4).local(1, 2)>
 
 // CHECK: Function=dear | Op=lowlp.dot, Reason="on the sums the scales cost 16 instructions of a thread, on the weights 16"
+// ALWAYS-LABEL: lowlp.kernel @dear
+// ALWAYS: %[[RAW:.*]] = lowlp.dot
+// ALWAYS: lowlp.mul %[[RAW]]
 lowlp.kernel @dear() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, schedule = #lowlp.schedule<reassociate = true>} {
   %zero = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f16
@@ -62,6 +66,9 @@ lowlp.kernel @dear() attributes {grid = affine_map<() -> (1)>, num_threads = 32 
 !sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 
 // CHECK: Function=not_by_rows | Op=lowlp.dot, Reason="weights are made by lowlp.neg, which is no product or sum with one number for each row"
+// ALWAYS-LABEL: lowlp.kernel @not_by_rows
+// ALWAYS: %[[W:.*]] = lowlp.neg
+// ALWAYS: lowlp.dot %[[W]]
 lowlp.kernel @not_by_rows() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, schedule = #lowlp.schedule<reassociate = true>} {
   %zero = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f16

@@ -183,16 +183,21 @@ def test_schedules(schedule: Schedule) -> None:
     assert "by tensor copies" in str(kernel.description.notes["pipelines"])
 
 
-@pytest.mark.parametrize("weight", ["int1", "int2"])
 @pytest.mark.parametrize(
-    "fields", [{"scales_on": "weights", "under_way": 3, "steps": 4}, {"warpgroups": 2, "producer": True}], ids=str
+    ("weight", "parts", "fields"),
+    [
+        ("int1", 1, {"scales_on": "weights", "under_way": 3, "steps": 4}),
+        ("int2", 2, {"scales_on": "weights", "under_way": 3, "steps": 4}),
+        ("int1", 2, {"warpgroups": 2, "producer": True}),
+        ("int2", 1, {"warpgroups": 2, "producer": True}),
+    ],
+    ids=str,
 )
-def test_rows_of_units(weight: str, fields: dict[str, Any]) -> None:
+def test_rows_of_units(weight: str, parts: int, fields: dict[str, Any]) -> None:
     """Warps of 32 and 64 rows, in one part or two; rows of W end within a unit, and blocks share tiles."""
-    for parts in (1, 2):
-        schedule = wide(32, stages=2, row_tiles=parts * row_tiles(weight), **fields)
-        y, wanted, _ = run(schedule, weights(1160, 512, weight), 35)
-        assert error_of(y, wanted) < 5e-4
+    schedule = wide(32, stages=2, row_tiles=parts * row_tiles(weight), **fields)
+    y, wanted, _ = run(schedule, weights(584, 512, weight), 35)
+    assert error_of(y, wanted) < 5e-4
 
 
 @pytest.mark.parametrize("weight", ["int1", "int2"])
@@ -262,7 +267,7 @@ def test_columns_side_by_side_are_for_warpgroups() -> None:
         wide(column_tiles=3)
 
 
-@pytest.mark.parametrize("m", [40, 2048, 2500], ids="m{}".format)
+@pytest.mark.parametrize("m", [40, 2500], ids="m{}".format)
 def test_order_of_tiles(m: int) -> None:
     """Whole tiles in waves behind shared ones, in bands of 2048 columns, of which the last is narrower."""
     y, wanted, _ = run(wide(256, stages=2, steps=1, column_tiles=2), weights(200, 128, "int4"), m)
@@ -320,9 +325,15 @@ def test_what_spills_is_told() -> None:
     assert kernel.spilled_bytes > 0
 
 
-@pytest.mark.parametrize("m", [100, 300])
 @pytest.mark.parametrize(
-    "fields", [{"epilogue": "silu_mul"}, {"epilogue": "gelu"}, {"epilogue": "gelu_tanh", "residual": "f16"}], ids=str
+    ("m", "fields"),
+    [
+        (100, {"epilogue": "silu_mul"}),
+        (300, {"epilogue": "silu_mul"}),
+        (100, {"epilogue": "gelu_tanh", "residual": "f16"}),
+        (300, {"epilogue": "gelu"}),
+    ],
+    ids=str,
 )
 def test_what_is_chosen_for_epilogues_does_not_spill(m: int, fields: dict[str, Any]) -> None:
     spec = LinearSpec(57344, 8192, "int4", 128, aligned=True, **fields)

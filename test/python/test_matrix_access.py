@@ -130,7 +130,10 @@ def thread_text(program: str, arch: str) -> str:
     return str(module)
 
 
-@pytest.mark.parametrize("number", range(24))
+NUMBER_OF_MOVES = 24
+
+
+@pytest.mark.parametrize("number", range(NUMBER_OF_MOVES))
 def test_random_moves(number: int) -> None:
     random = np.random.default_rng([6, number])
     move = random_move(random)
@@ -149,7 +152,7 @@ def test_random_moves(number: int) -> None:
 
 def test_random_moves_use_matrix_instructions() -> None:
     counts = {"ldmatrix": 0, "trans : <shared>": 0, "stmatrix": 0}
-    for number in range(24):
+    for number in range(NUMBER_OF_MOVES):
         text = thread_text(move_text(random_move(np.random.default_rng([6, number]))), "sm_90a")
         for name in counts:
             counts[name] += name in text

@@ -38,10 +38,17 @@ def through_shared_memory(element: str, first: str, second: str, shared: str) ->
     }}"""
 
 
-@pytest.mark.parametrize("shared", ["local(3, 16, 32)", "column_local(3, 16, 32)", STAGES])
-@pytest.mark.parametrize("element", [
-    "ui1", "si2", "ui3", "si5", "si6", "!lowlp.float<e2m2>", "f6E3M2FN", "ui7", "si8", "f8E4M3FN", "f16", "f32"
-])  # fmt: skip
+ELEMENTS = ("ui1", "si2", "ui3", "si5", "si6", "!lowlp.float<e2m2>", "f6E3M2FN", "ui7", "si8", "f8E4M3FN", "f16", "f32")
+
+
+@pytest.mark.parametrize(
+    ("element", "shared"),
+    [
+        *((element, STAGES) for element in ELEMENTS),
+        *((element, "local(3, 16, 32)") for element in ELEMENTS[::2]),
+        *((element, "column_local(3, 16, 32)") for element in ELEMENTS[1::2]),
+    ],
+)
 def test_every_element_type_goes_through(element: str, shared: str) -> None:
     bits = lowlp.dtype("f16").bits if element == "f16" else 0
     bits = bits or {"!lowlp.float<e2m2>": 5, "f6E3M2FN": 6, "f8E4M3FN": 8, "f32": 32}.get(element) or int(element[2:])

@@ -105,7 +105,8 @@ def extras_of(form: str) -> list[str]:
     """What kernels of a form take beside scales."""
     if not FORMS[form].warpgroups:
         return EXTRAS_OF_CODECS
-    return ["", "integer zeros"] if FORMS[form].scales_on == "weights" else ["", "scale2"]
+    on_weights = ["", "integer zeros", "float zeros", "zeros and scale2"]
+    return on_weights if FORMS[form].scales_on == "weights" else ["", "scale2"]
 
 
 def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTensor]:
@@ -114,7 +115,7 @@ def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTen
     schedule = FORMS[form]
     for _ in range(100):
         code, scale, activation = (str(rng.choice(list(among))) for among in (matrix.CODES, SCALES, matrix.ACTIVATIONS))
-        scale = activation if schedule.scales_on == "weights" else scale
+        scale = activation if schedule.scales_on == "weights" and not extra else scale
         if is_offered(code, activation, "zeros" if "zeros" in extra else ""):
             config = Config(code, 64, activation, extra, scale)
             qw = config.weights(70, 128, seed=int(rng.integers(100)))
@@ -164,7 +165,8 @@ def test_scales_go_on_weights_where_that_is_exact(weight: str, activation: str, 
     spec = LinearSpec(512, 512, weight, 128, activation, **{"scale": activation, **fields})
     assert can_scale_weights(spec) == exact
     divisions = [division for rows in CLASSES[1:] for division in candidates(spec, rows)]
-    assert any(division.scales_on == "weights" for division in divisions) == exact
+    # Zero points have no place but the weights, which are scaled in f32 then.
+    assert any(division.scales_on == "weights" for division in divisions) == (exact or "zeros" in fields)
 
 
 def test_few_rows_of_f32_have_exact_weights() -> None:

@@ -27,7 +27,7 @@ from .schedule import ROW_TILES, WARPS, Schedule
 from .spec import LinearSpec
 from .streaming import can_stream
 from .tiles import tiles_of
-from .warpgroups import can_go_wide
+from .warpgroups import can_go_wide, can_scale_weights
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
@@ -266,6 +266,9 @@ def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int 
 
 def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
     """The schedule of an entry of a table, if it is of use for such weights."""
+    if entry.schedule.scales_on == "weights" and not can_scale_weights(spec):
+        # It was measured for weights that are scaled in their type.
+        return None
     schedule = _for_products(spec, entry.schedule, entry.m, entry.arch)
     return (
         schedule

@@ -13,10 +13,13 @@ from .fitting import exchanges_registers, stage_bytes, weight_bytes
 from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import blocks_for, tiles_of
-from .warpgroups import tiles_of_warp
+from .warpgroups import can_scale_weights, tiles_of_warp
 
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
+
+# Instructions more for two weights that are scaled in f32: of unpacking without a plan, and of conversions.
+_SCALE_IN_F32: Final = 16.0
 
 # What it takes longer to begin where the producer is a warpgroup that gives its registers away.
 _GIVING_US: Final = 0.4
@@ -54,6 +57,11 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     return beginning + again * both + (3.2 if are_shared else 0.0)
 
 
+def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether a kernel by warpgroups scales weights in f32, as the activation type does not hold what it takes."""
+    return schedule.scales_on == "weights" and not can_scale_weights(spec)
+
+
 def _has_offset(spec: LinearSpec) -> bool:
     """Whether products with ones put sums right: what is stored of signed integers has an offset, but for one bit."""
     if spec.corrector or spec.is_bipolar:
@@ -74,6 +82,8 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
     extra = (4 if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else 4)
+    if scales_in_f32(spec, schedule):
+        decode += _SCALE_IN_F32
     cycles = 0.36 * schedule.columns + 8.8 * decode + 5.7 + extra
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     stages = tiles * -(-spec.k // schedule.stage_k)
@@ -104,6 +114,8 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
 
     products = rows * columns * stage_k / 2048
     decode = _DECODE[spec.bits] + (0.7 if spec.table else 0) + (7.4 if schedule.scales_on == "weights" else 6.4)
+    if scales_in_f32(spec, schedule):
+        decode += _SCALE_IN_F32
     beside = rows * stage_k / 200 * decode
     if schedule.scales_on == "sums":
         beside += rows * columns / 100 * -(-stage_k // spec.group_size)

@@ -12,7 +12,7 @@ from .operands import NUMPY_TYPES
 from .schedule import Schedule
 from .spec import LinearSpec
 from .streaming import row_parts
-from .warpgroups import tiles_of_warp
+from .warpgroups import can_scale_weights, tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
 _MOST_COLUMNS_OF_PARTS: Final = 16
@@ -21,6 +21,8 @@ _STREAMED_STAGES: Final = 3
 """Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
 _NARROW_MARGIN: Final = 8
 """Registers to spare of three and four warpgroups, whose need `_registers` puts too low by less than a step."""
+_REGISTERS_OF_F32: Final = 32
+"""What weights take that are scaled in f32."""
 _LARGE_RING_BYTES: Final = 160 * 1024
 _LONG_STREAM_BYTES: Final = 100e6
 
@@ -107,6 +109,8 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
             # Entries under way beside products: of large units and short products, or where both tiles of sums live.
             large = spec.rows_of_unit > 16 and schedule.columns <= 64
             sums += 60 if large else 26 if on_sums else 0
+        if not on_sums and not can_scale_weights(spec):
+            sums += _REGISTERS_OF_F32
         return 28 + sums + 8 * schedule.under_way + spec.bits + schedule.columns // 2 * ending_numbers(spec)
     sums, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
     tiles_of_part = schedule.row_tiles // parts

@@ -19,6 +19,8 @@ Scales go to one of two places:
     on sums      acc += s * (w * x of a segment)      a second tile of sums; for few columns
     on weights   acc += (s * w) * x                   s * w is rounded to the activation type; for many
 
+Weights are scaled in the activation type where it holds s and w, so that there is one rounding; else in f32.
+
 Entries of tables fill the range of f16. With scales on weights they are brought to 1 and less, and the sums back.
 
 With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2) * 2 s.
@@ -27,6 +29,7 @@ With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,7 +115,9 @@ class _Plan:
     accumulators   in order: part of y, tile of columns, and gate or up
     stages_of_tile, tiles_of_rows
     segment        weights along K
-    on_weights     scales go on weights
+    on_weights     scales go on weights, and
+    in_f32         in f32
+    ended_spec     what is left to do with sums
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -127,6 +132,8 @@ class _Plan:
         self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
         self.segment = min(spec.group_size, schedule.stage_k)
         self.on_weights = schedule.scales_on == "weights"
+        self.in_f32 = self.on_weights and not can_scale_weights(spec)
+        self.ended_spec = replace(spec, scale2=spec.scale2 and not self.in_f32)
         # Of tables: no product of a scale and an entry of at most 1 is infinite.
         has_small_entries = self.on_weights and spec.table
         self.unscale_of_weights = 2.0 ** TABLE_EXPONENT[spec.activation] if has_small_entries else 1.0
@@ -178,12 +185,26 @@ class _Block:
         """What goes on the weights of a segment: scales, and zero points."""
         spec = self.plan.spec
         scale = self.of_rows(self.views.scales, group, row)
+        if self.plan.in_f32:
+            zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
+            return as_f32(scale, spec.scale), None if zero is None else as_f32(zero, spec.corrector)
         if spec.corrector:
             return scale, ll.cast(self.of_rows(self.views.correctors, group, row), spec.activation)
         if spec.is_bipolar:
             middle = ((1 << spec.bits) - 1) / 2
             return scale * 2.0, ll.full(middle, spec.activation, layout=self.plan.layouts.column)
         return scale, None
+
+    def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None) -> ll.Tile:
+        """Weights, by the steps of `dequantize` and rounded once."""
+        spec = self.plan.spec
+        if not self.plan.in_f32:
+            return (values if zero is None else values - zero) * scale
+        wide = ll.cast(values, "f32")
+        if spec.is_bipolar:
+            wide = wide * 2.0 - float((1 << spec.bits) - 1)
+        wide = (wide if zero is None else wide - zero) * scale
+        return ll.cast(wide * self.operands.scale2 if spec.scale2 else wide, spec.activation)
 
     @ll.inline
     def multiplied(self, accumulators, unit, group, row, column, factors):  # type: ignore[no-untyped-def]
@@ -209,8 +230,7 @@ class _Block:
                 )
                 values = self.decode(codes, group, plan.row_of(part, row))
                 if factors:
-                    scale, zero = factors[part]
-                    values = (values if zero is None else values - zero) * scale
+                    values = self.scaled(values, *factors[part])
                 for tile, x_tile in enumerate(x_tiles):
                     index = plan.accumulators.index((part // products, tile, part % products))
                     results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
@@ -266,7 +286,7 @@ class _Block:
         elif prescale_of_codes(plan.spec) != 1.0:
             sums = tuple(acc * (1.0 / prescale_of_codes(plan.spec)) for acc in sums)
         stored = plan.layouts.stored
-        result = finished(plan.spec, sums, operands, self.residual_view, row, column, stored)
+        result = finished(plan.ended_spec, sums, operands, self.residual_view, row, column, stored)
         # As rows of y, along which accesses are wide.
         ll.store_global(ll.transpose(ll.convert_layout(result, stored)), self.y_view, offsets=[column, row])
 
@@ -352,9 +372,9 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
-    one of the tensor; zero points go on weights, and scales only where that is exact (`can_scale_weights`); gate and up
-    have as many parts; what blocks of a cluster finish is 8 columns or more, of parts that have one tile of a warp, so
-    that they are neighbours among its registers."""
+    one of the tensor; zero points go on weights, and other scales only where the activation type holds all of it
+    (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is 8 columns or more, of
+    parts that have one tile of a warp, so that they are neighbours among its registers."""
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.cluster > 1 and (schedule.columns < 8 * schedule.cluster or tiles_of_warp(spec, schedule) > 1):
         return False
@@ -364,7 +384,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.scales_on == "sums":
         return not spec.zeros and not spec.is_bipolar
-    return can_scale_weights(spec)
+    return can_scale_weights(spec) or bool(spec.zeros) or spec.is_bipolar
 
 
 def can_scale_weights(spec: LinearSpec) -> bool:

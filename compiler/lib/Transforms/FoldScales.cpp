@@ -3,7 +3,8 @@
 // A product is linear in its weights. What a program does to a row of them, one
 // number for all of it, can be done to the row's sums instead:
 //
-//   dot(w * s, x) = s * dot(w, x)       dot(w - z, x) = dot(w, x) - z * dot(1, x)
+//   dot(w * s, x) = s * dot(w, x)
+//   dot(w - z, x) = dot(w, x) - z * dot(1, x)
 //
 // so the steps from codes to weights (RowSteps.h) are taken again, in their
 // order, on the accumulators of f32.

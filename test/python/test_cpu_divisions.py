@@ -58,3 +58,17 @@ def test_elements_outside_of_the_view_are_not_divided_by_zero(rows: int) -> None
     x[19] = 0
     with pytest.raises(CpuTargetError, match=r"division by zero.*thread \(19, 0, 0\)"):
         kernel(x, y)
+
+
+def test_an_exchange_between_threads_hides_no_element_outside() -> None:
+    def body(x: ll.Pointer, y: ll.Pointer) -> None:
+        divisors = ll.load_global(ll.view_global(x, shape=[6, 8]), offsets=[0, 0], layout=lowlp.spatial(8, 8))
+        divisors = ll.convert_layout(divisors, lowlp.column_spatial(8, 8))
+        quotients = ll.full(100, "int32", layout=lowlp.column_spatial(8, 8)) // divisors
+        ll.store_global(quotients, ll.view_global(y, shape=[6, 8]), offsets=[0, 0])
+
+    parameters = {"x": ll.pointer("int32"), "y": ll.pointer("int32")}
+    kernel = ll.make_kernel(body, name="divide", parameters=parameters, grid=(1,), num_threads=64)
+    x, y = np.arange(1, 49, dtype=np.int32).reshape(6, 8), np.zeros((6, 8), np.int32)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, 100 // x)

@@ -24,6 +24,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -44,6 +45,7 @@ using namespace lowlp;
 struct CpuProgram::Code {
   LLVMErrors errors;
   std::unique_ptr<orc::LLJIT> jit;
+  bool hasLoops = false;
   StringMap<LowlpKernelFn> kernels;
 };
 
@@ -216,6 +218,7 @@ CpuProgram::create(mlir::Operation *module, unsigned optLevel) {
   auto code = std::make_unique<Code>();
   if (Error error = addModule(**jit, module, **machine, optLevel, code->errors))
     return std::move(error);
+  code->hasLoops = mlir::SymbolTable::lookupSymbolIn(module, "lowlpCpuPoll");
   for (mlir::NamedAttribute kernel : kernels) {
     StringRef name = kernel.getName();
     Expected<orc::ExecutorAddr> address = (*jit)->lookup(name);
@@ -229,12 +232,24 @@ CpuProgram::create(mlir::Operation *module, unsigned optLevel) {
   return std::unique_ptr<CpuProgram>(new CpuProgram(std::move(code)));
 }
 
+/// Whether a launch of a kernel without loops ends at once, so that to begin a
+/// thread that can be stopped would be most of its time.
+static bool endsAtOnce(const cpu::LaunchConfig &config) {
+  constexpr double kMostThreads = 1 << 14;
+  double threads = 1;
+  for (int dim = 0; dim < 3; ++dim)
+    threads *= double(config.grid[dim]) * double(config.block[dim]);
+  return threads <= kMostThreads;
+}
+
 Expected<cpu::LaunchReport> CpuProgram::run(StringRef kernel,
                                             cpu::LaunchConfig config) const {
   auto found = code->kernels.find(kernel);
   if (found == code->kernels.end())
     return createStringError("there is no kernel '" + kernel + "'");
   config.kernel = found->second;
+  if (!code->hasLoops && endsAtOnce(config))
+    config.shouldStop = nullptr;
   config.stackBytes = static_cast<int64_t>(code->errors.getFrameBytes());
   return cpu::launch(config);
 }

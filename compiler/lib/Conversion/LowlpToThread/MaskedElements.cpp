@@ -3,7 +3,8 @@
 // Element e of a tile that was made element by element of other tiles comes
 // from their elements e, and so from those of the loads at the beginning, back
 // to which the ops are followed. A broadcast along one dimension makes that
-// dimension's index 0.
+// dimension's index 0, and an exchange between threads, which has become a
+// store and a load of scratch memory by now, changes nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "MaskedElements.h"
@@ -29,6 +30,25 @@ static int64_t getRepeatedDim(BroadcastOp op) {
   return repeated;
 }
 
+/// The tile that an exchange by way of shared memory has stored whole, if
+/// `load` loads it again; else null.
+static Value getExchanged(LoadSharedOp load) {
+  auto scratch = load.getSource().getDefiningOp<AllocSharedOp>();
+  if (!scratch || !scratch.getScratch())
+    return {};
+  StoreSharedOp store;
+  for (Operation *user : scratch->getUsers()) {
+    auto other = dyn_cast<StoreSharedOp>(user);
+    if (other && store)
+      return {};
+    store = other ? other : store;
+  }
+  bool isWhole = store && store->getBlock() == load->getBlock() &&
+                 store.getTile().getType().getShape() ==
+                     load.getTile().getType().getShape();
+  return isWhole ? Value(store.getTile()) : Value();
+}
+
 MaskedElements::MaskedElements(ConversionPatternRewriter &rewriter,
                                Location loc, Value tile, const Layout &layout)
     : rewriter(rewriter), loc(loc), layout(layout) {
@@ -47,6 +67,9 @@ MaskedElements::MaskedElements(ConversionPatternRewriter &rewriter,
       int64_t dim = getRepeatedDim(broadcast);
       if (dim >= 0 && (repeatedDim < 0 || repeatedDim == dim))
         values.insert({broadcast.getSource(), dim});
+    } else if (auto load = dyn_cast<LoadSharedOp>(op)) {
+      if (Value exchanged = getExchanged(load))
+        values.insert({exchanged, repeatedDim});
     } else if (isa<LayoutTransferInterface>(op) &&
                !isa<ReduceOp, TransposeOp>(op)) {
       for (Value operand : op->getOperands())

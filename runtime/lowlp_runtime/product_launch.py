@@ -11,7 +11,7 @@ import math
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.dependent_launch import no_dependent_launch
@@ -28,26 +28,37 @@ from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
 _OF_CALL = ("x", "bias", "residual", "y")
+# The alignment that kernels may ask for.
+_WIDE_BYTES = 16
 # Kinds of calls that are kept for a tensor; they differ by M above all.
 _MAX_CALLS = 256
 # Sets of scales and the like that are kept for the same packed words: one, but where callers make new views of them.
 _MAX_PAIRS = 8
 
 
+class _Call(NamedTuple):
+    """What a call needs beside its addresses: the launch, and of what shape and type the result is."""
+
+    launch: PreparedLaunch
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 class _KeptForWeights:
-    """Of one tensor: operands by what they are and their device, and prepared launches by what they are for; and what
-    keeps the identities in keys alive."""
+    """Of one tensor: operands by what they are and their device, prepared launches by their numbers, and calls that
+    copy nothing by their arguments' kinds; and what keeps the identities in keys alive."""
 
     def __init__(self) -> None:
         self.operands: dict[object, Any] = {}
         self.launches: dict[object, PreparedLaunch] = {}
+        self.calls: dict[object, _Call] = {}
         self.alive: dict[object, object] = {}
         self.lock = threading.Lock()
 
     def forget(self) -> None:
         """Drops all of it."""
         with self.lock:
-            for held in (self.operands, self.launches, self.alive):
+            for held in (self.operands, self.launches, self.calls, self.alive):
                 held.clear()
 
 
@@ -71,11 +82,36 @@ def launch_product(
     Returns [..., columns of y] on the device of x. Raises `LowlpTypeError` and `LowlpValueError`, which name the
     argument and what the kernel takes, and `DeviceError`.
     """
+    kept, identity = _kept_of(qw)
+    parts = (x, bias, residual)
+    kind = _kind_of(kernel, parts, identity)
+    call = kept.calls.get(kind) if stream is None else None
+    torch: Any = sys.modules.get("torch")
+    if call is not None:
+        y = torch.empty(call.shape, dtype=call.dtype, device=x.device)
+        ordinal = x.get_device()
+        addresses = [part.data_ptr() for part in (*parts, y) if part is not None]
+        call.launch.run(addresses, ordinal, current_torch_stream(ordinal))
+        return y
+    return _checked_launch(kernel, parts, qw, kept, identity, kind, stream)
+
+
+def _checked_launch(
+    kernel: KernelBinary,
+    parts: tuple[Any, Any, Any],
+    qw: object,
+    kept: _KeptForWeights,
+    identity: object,
+    kind: object,
+    stream: object,
+) -> Any:
+    """As `launch_product`, for a call of a kind that is not kept."""
+    torch: Any = sys.modules.get("torch")
+    x, bias, residual = parts
     product = kernel.description.require_product()
     check_x(kernel, product, x)
     ordinal = x.get_device()
     current = current_torch_stream(ordinal)
-    torch: Any = sys.modules["torch"]
     if stream is not None and stream_handle(stream) != current:
         # Also the result, and copies if there are any, are made in the order of that stream.
         with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
@@ -86,7 +122,6 @@ def launch_product(
     shape = (*x.shape[:-1], result.shape[-1])
     bias = check_part(kernel, product, "bias", bias, x, (product.n,))
     residual = check_part(kernel, product, "residual", residual, x, shape)
-    kept, identity = _kept_of(qw)
     y = torch.empty(shape, dtype=torch_type(result.element), device=x.device)
     if m == 0:
         return y
@@ -98,6 +133,10 @@ def launch_product(
     addresses = [given[role].data_ptr() for role in _OF_CALL if given[role] is not None]
     if prepared is not None:
         prepared.run(addresses, ordinal, current)
+        if addresses[:-1] == [part.data_ptr() for part in parts if part is not None]:
+            if len(kept.calls) >= _MAX_CALLS:
+                kept.calls.clear()
+            kept.calls[kind] = _Call(prepared, shape, y.dtype)
         return y
     with torch.cuda.device(x.device):
         operands = _operands_on(x.device, kernel, product, qw, kept, identity)
@@ -110,6 +149,20 @@ def launch_product(
         kept.launches.clear()
     kept.launches[key] = prepared
     return y
+
+
+def _kind_of(kernel: KernelBinary, parts: tuple[Any, ...], identity: object) -> object:
+    """What decides a call but for addresses; of arguments that are no tensors, nothing that a call is kept for."""
+    try:
+        kinds = [
+            part
+            if part is None
+            else (part.dtype, part.get_device(), part.shape, part.stride(), part.data_ptr() % _WIDE_BYTES == 0)
+            for part in parts
+        ]
+    except AttributeError:
+        return None
+    return kernel.content_hash, identity, *kinds
 
 
 def _kept_of(qw: object) -> tuple[_KeptForWeights, object]:

@@ -78,6 +78,13 @@ def test_a_loaded_kernel_multiplies(
         values = fake_driver.launches[-1]["values"]
         assert (values[0], values[3:]) == (x.data_ptr(), (y.data_ptr(), 6, K))
         addresses.append(values[1:3])
+    # The third call of a kind is found by its arguments alone, and refuses others as the first did.
+    for rows in (6, 6, 6):
+        x = tensor(torch, rows, K)
+        y = kernel(x, qw)
+        assert fake_driver.launches[-1]["values"] == (x.data_ptr(), *addresses[0], y.data_ptr(), 6, K)
+    with pytest.raises(LowlpTypeError, match="bias: kernel 'linear_int4_f16' takes no bias"):
+        kernel(x, qw, bias=tensor(torch, N))
     # Uploaded once for each of the two forms in which the weights were given.
     assert addresses[0] == addresses[1] != addresses[2] == addresses[3]
     assert "early" not in fake_driver.launches[0]

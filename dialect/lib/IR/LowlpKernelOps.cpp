@@ -1,4 +1,6 @@
 //===- LowlpKernelOps.cpp - kernels and their blocks ----------------------===//
+#include "NearestName.h"
+
 #include "lowlp/IR/Lowlp.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,10 +33,18 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
          function_interface_impl::VariadicFlag, std::string &) -> Type {
     return builder.getFunctionType(inputs, results);
   };
-  return function_interface_impl::parseFunctionOp(
-      parser, result, /*allowVariadic=*/false,
-      getFunctionTypeAttrName(result.name), makeType,
-      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  SMLoc place = parser.getCurrentLocation();
+  if (function_interface_impl::parseFunctionOp(
+          parser, result, /*allowVariadic=*/false,
+          getFunctionTypeAttrName(result.name), makeType,
+          getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
+    return failure();
+  // MLIR would leave out what is of another type.
+  Attribute schedule = result.attributes.get(getScheduleAttrName(result.name));
+  if (!schedule || isa<ScheduleAttr>(schedule))
+    return success();
+  return parser.emitError(place, "schedule must be a #lowlp.schedule, but is ")
+         << schedule;
 }
 
 void KernelOp::print(OpAsmPrinter &printer) {
@@ -207,6 +217,27 @@ static LogicalResult verifyBelongs(Operation *op) {
   return error;
 }
 
+/// Checks that the op has no attribute of its own but those that it knows.
+/// Those with a prefix are their dialects' matter, and the visibility is any
+/// symbol's.
+static LogicalResult verifyOwnAttributes(Operation *op) {
+  for (NamedAttribute attribute : op->getDiscardableAttrs()) {
+    StringRef name = attribute.getName();
+    if (!name.split('.').second.empty() ||
+        name == SymbolTable::getVisibilityAttrName())
+      continue;
+    InFlightDiagnostic error = op->emitOpError("has no attribute '")
+                               << name << "'";
+    SmallVector<StringRef> known;
+    for (StringAttr one : op->getName().getAttributeNames())
+      known.push_back(one.getValue());
+    if (!known.empty())
+      error << "; the nearest is '" << findNearestName(name, known) << "'";
+    return error;
+  }
+  return success();
+}
+
 /// Checks that all threads of the block hold the tiles that the op makes.
 static LogicalResult verifyThreads(Operation *op, int64_t numThreads) {
   for (Type type : op->getResultTypes())
@@ -219,10 +250,14 @@ static LogicalResult verifyThreads(Operation *op, int64_t numThreads) {
 }
 
 LogicalResult KernelOp::verifyRegions() {
+  if (failed(verifyOwnAttributes(*this)))
+    return failure();
   int64_t numThreads = static_cast<int64_t>(getNumThreads());
   WalkResult result = getBody().walk([&](Operation *op) {
+    bool isOwn = isa_and_nonnull<LowlpDialect>(op->getDialect());
     return WalkResult(failure(failed(verifyBelongs(op)) ||
-                              failed(verifyThreads(op, numThreads))));
+                              failed(verifyThreads(op, numThreads)) ||
+                              (isOwn && failed(verifyOwnAttributes(op)))));
   });
   return failure(result.wasInterrupted());
 }

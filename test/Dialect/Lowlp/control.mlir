@@ -7,11 +7,11 @@ lowlp.kernel @control(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_th
   // CHECK: lowlp.producer_warp {
   // CHECK-NEXT: lowlp.wait_for_dependencies
   // CHECK-NEXT: lowlp.mbarrier_expect_bytes
-  // CHECK-NEXT: } {note}
+  // CHECK-NEXT: } {test.note}
   lowlp.producer_warp {
     lowlp.wait_for_dependencies
     lowlp.mbarrier_expect_bytes %full[%b] bytes 64 : !lowlp.mbarriers<2>
-  } {note}
+  } {test.note}
   // CHECK: lowlp.first_thread {
   // CHECK-NEXT: lowlp.mbarrier_wait
   // CHECK-NEXT: }

@@ -10,8 +10,8 @@ lowlp.kernel @copies(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1
   // GENERIC: "lowlp.copy_async"({{.*}}) <{operandSegmentSizes = array<i32: 1, 2, 1, 3>, shape = array<i64: 16, 32>}>
   lowlp.copy_async %v[%c0, %c0] to %s[%c0, %c0, %c0] shape [16, 32]
     : !lowlp.global<64x64xf16> to !lowlp.shared<3x16x32xf16>
-  // CHECK: lowlp.copy_async {{.*}} shape [32] in_bounds {note} :
-  lowlp.copy_async %v[%c0, %c0] to %s[%c0, %c0, %c0] shape [32] in_bounds {note}
+  // CHECK: lowlp.copy_async {{.*}} shape [32] in_bounds {test.note} :
+  lowlp.copy_async %v[%c0, %c0] to %s[%c0, %c0, %c0] shape [32] in_bounds {test.note}
     : !lowlp.global<64x64xf16> to !lowlp.shared<3x16x32xf16>
   // CHECK: lowlp.copy_async_commit
   // GENERIC: "lowlp.copy_async_commit"() : () -> ()

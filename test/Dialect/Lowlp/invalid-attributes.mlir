@@ -159,3 +159,35 @@ gpu.module @kernels {
 // expected-error @below {{'builtin.module' op attribute 'lowlp.kernels' must be a dictionary of dictionaries, but is {f = 1 : i64}}}
 module attributes {lowlp.kernels = {f = 1 : i64}} {
 }
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op has no attribute 'shedule'; the nearest is 'schedule'}}
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, shedule = #lowlp.schedule<cluster = 2>} {
+  lowlp.return
+}
+
+// -----
+
+// expected-error @below {{'lowlp.kernel' op has no attribute 'lowlp.'; the nearest is 'grid'}}
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, lowlp. = 2 : i64} {
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @kernel(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [32] : !lowlp.ptr<f16> -> !lowlp.global<32xf16>
+  // expected-error @below {{'lowlp.load_global' op has no attribute 'in_bonds'; the nearest is 'in_bounds'}}
+  %t = lowlp.load_global %v[%c0] {in_bonds} : !lowlp.global<32xf16> -> !lowlp.tile<32xf16, spatial(32)>
+  lowlp.return
+}
+
+// -----
+
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  // expected-error @below {{'lowlp.synchronize' op has no attribute 'all'}}
+  lowlp.synchronize {all}
+  lowlp.return
+}

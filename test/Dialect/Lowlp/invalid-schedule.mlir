@@ -96,3 +96,10 @@ lowlp.kernel @kernel(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_thr
   } {lowlp.stages = #lowlp.stages<10>}
   lowlp.return
 }
+
+// -----
+
+// expected-error @below {{schedule must be a #lowlp.schedule, but is 3 : i64}}
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, schedule = 3 : i64} {
+  lowlp.return
+}

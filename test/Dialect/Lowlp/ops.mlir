@@ -30,9 +30,9 @@ lowlp.kernel @memory(%p: !lowlp.ptr<f16>, %m: i32, %ld: i64)
   %u = lowlp.load_global %row_major[%bi, %bj] in_bounds : !lowlp.global<?x64xf16> -> !a
   // CHECK: lowlp.store_global %{{.*}}, %[[V]][{{.*}}] : !lowlp.tile<16x16xf16,{{.*}}>, !lowlp.global<2x?x64xf16>
   lowlp.store_global %t, %v[%bj, %bi, %bj] : !a, !lowlp.global<2x?x64xf16>
-  // CHECK: lowlp.store_global %{{.*}}, %{{.*}}[{{.*}}] in_bounds {note = 1 : i64} : !lowlp.tile
-  // GENERIC: "lowlp.store_global"({{.*}}) <{in_bounds}> {note = 1 : i64}
-  lowlp.store_global %u, %row_major[%bi, %bj] in_bounds {note = 1 : i64} : !a, !lowlp.global<?x64xf16>
+  // CHECK: lowlp.store_global %{{.*}}, %{{.*}}[{{.*}}] in_bounds {test.note = 1 : i64} : !lowlp.tile
+  // GENERIC: "lowlp.store_global"({{.*}}) <{in_bounds}> {test.note = 1 : i64}
+  lowlp.store_global %u, %row_major[%bi, %bj] in_bounds {test.note = 1 : i64} : !a, !lowlp.global<?x64xf16>
   // CHECK: lowlp.return
   // GENERIC: "lowlp.return"() : () -> ()
   lowlp.return

@@ -11,8 +11,8 @@ lowlp.kernel @order(%p: !lowlp.ptr<si32>, %m: i32) attributes {grid = affine_map
   %v = lowlp.view_global %p shape [64] : !lowlp.ptr<si32> -> !lowlp.global<64xsi32>
   // CHECK: lowlp.alloc_global shape #[[SHAPE]] : !lowlp.ptr<si32>
   %scratch = lowlp.alloc_global shape affine_map<(m) -> (m ceildiv 16, 128)> : !lowlp.ptr<si32>
-  // CHECK: lowlp.alloc_global shape #{{.*}} zeroed {note} : !lowlp.ptr<si32>
-  %words = lowlp.alloc_global shape affine_map<(m) -> (m)> zeroed {note} : !lowlp.ptr<si32>
+  // CHECK: lowlp.alloc_global shape #{{.*}} zeroed {test.note} : !lowlp.ptr<si32>
+  %words = lowlp.alloc_global shape affine_map<(m) -> (m)> zeroed {test.note} : !lowlp.ptr<si32>
   %n = arith.index_cast %m : i32 to index
   %locks = lowlp.view_global %words shape [%n] : !lowlp.ptr<si32> -> !lowlp.global<?xsi32>
   // CHECK: lowlp.semaphore_acquire %{{.*}}[%{{.*}}], %{{.*}} : !lowlp.global<?xsi32>

@@ -12,8 +12,8 @@ lowlp.kernel @shared() attributes {grid = affine_map<() -> (1)>, num_threads = 3
   %t = lowlp.load_shared %s[%c0, %c0, %c0]
     : !lowlp.shared<3x16x8xf16, local(3, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 2)>
     -> !lowlp.tile<16x2xf16, spatial(16, 2)>
-  // CHECK: %[[P:.*]] = lowlp.alloc_shared {note} : !lowlp.shared<4x32xf16>
-  %p = lowlp.alloc_shared {note} : !lowlp.shared<4x32xf16>
+  // CHECK: %[[P:.*]] = lowlp.alloc_shared {test.note} : !lowlp.shared<4x32xf16>
+  %p = lowlp.alloc_shared {test.note} : !lowlp.shared<4x32xf16>
   // CHECK: lowlp.store_shared %[[T]], %[[P]][%{{.*}}, %{{.*}}] : !lowlp.tile<16x2xf16, spatial(16, 2)>, !lowlp.shared<4x32xf16>
   // GENERIC: "lowlp.store_shared"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (!lowlp.tile<16x2xf16,
   lowlp.store_shared %t, %p[%c0, %c0] : !lowlp.tile<16x2xf16, spatial(16, 2)>, !lowlp.shared<4x32xf16>

@@ -11,7 +11,8 @@ namespace lowlp {
 /// Which elements of a tile come from inside of the views of global memory that
 /// they were loaded from, as far as ops between the loads and the tile go
 /// element by element, repeat elements along one dimension, or exchange them
-/// between threads. The others are zeros that a load put in their place, or were computed of those.
+/// between threads. The others are zeros that a load put in their place, or
+/// were computed of those.
 class MaskedElements {
 public:
   /// `tile` is a value of the block level, and `layout` says which elements a

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import lowlp
@@ -29,14 +31,19 @@ def test_times_of_a_kernel() -> None:
     assert len(str(times).splitlines()) == len(names) + 1
 
 
-@pytest.mark.parametrize("m", [1, 16, 64, 256])
-@pytest.mark.parametrize("weight", ["int4", "int2"])
+@pytest.mark.parametrize(("weight", "m"), [("int4", 1), ("int2", 16), ("int2", 64), ("int4", 256), ("int2", 256)])
 def test_times_of_large_products(weight: str, m: int) -> None:
     """Of the kernels that `linear` chooses, with stages and by warpgroups."""
     spec = LinearSpec(n=57344, k=8192, weight=weight, group_size=128, aligned=True)
     kernel = linear_kernel(spec, schedule_for(spec, m))
-    # Others may use the processor.
-    assert min(lowlp.compile_times(kernel).total_seconds for _ in range(2)) < 2.5
+
+    def processor_seconds() -> float:
+        # Others may use the processor: user and system time of this process and its children.
+        begin = sum(os.times()[:4])
+        lowlp.compile_times(kernel)
+        return sum(os.times()[:4]) - begin
+
+    assert min(processor_seconds() for _ in range(2)) < 2.5
 
 
 @pytest.mark.parametrize(

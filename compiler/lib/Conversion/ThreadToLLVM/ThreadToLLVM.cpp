@@ -159,24 +159,34 @@ LogicalResult lowlp::verifyVectorSizes(Operation *root) {
   return failure(result.wasInterrupted());
 }
 
+/// Appends the ops of `scf` in `root` in the order in which they are lowered:
+/// from the last to the first of a block, and outer ones before inner ones. A
+/// pattern splits its block, which moves all ops behind it, so that thousands
+/// of ops side by side would take time with the square of their number; and in
+/// the conversion driver, which remembers each op moved, gigabytes. The pattern
+/// of a loop expects bodies of one block.
+static void collectStructured(Operation *root,
+                              SmallVectorImpl<Operation *> &structured) {
+  for (Region &region : llvm::reverse(root->getRegions()))
+    for (Block &block : llvm::reverse(region))
+      for (Operation &op : llvm::reverse(block)) {
+        if (isa<scf::SCFDialect>(op.getDialect()) &&
+            !op.hasTrait<OpTrait::IsTerminator>())
+          structured.push_back(&op);
+        collectStructured(&op, structured);
+      }
+}
+
 LogicalResult lowlp::lowerStructuredControlFlow(Operation *root) {
   RewritePatternSet patterns(root->getContext());
   populateSCFToControlFlowConversionPatterns(patterns);
   FrozenRewritePatternSet frozen(std::move(patterns));
   PatternApplicator applicator(frozen);
   applicator.applyDefaultCostModel();
-  // From the last to the first, and inner ones before outer ones: a pattern
-  // splits its block, which moves all ops behind it. From the first on, with
-  // the conversion driver, which remembers each op moved, thousands of ops side
-  // by side would take gigabytes.
   SmallVector<Operation *> structured;
-  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<scf::SCFDialect>(op->getDialect()) &&
-        !op->hasTrait<OpTrait::IsTerminator>())
-      structured.push_back(op);
-  });
+  collectStructured(root, structured);
   PatternRewriter rewriter(root->getContext());
-  for (Operation *op : llvm::reverse(structured)) {
+  for (Operation *op : structured) {
     rewriter.setInsertionPoint(op);
     if (!isa<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp,
              scf::ExecuteRegionOp>(op) ||

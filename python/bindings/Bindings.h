@@ -22,6 +22,8 @@ void populateLayout(nanobind::module_ &module);
 void populateSharedLayout(nanobind::module_ &module);
 /// Adds the class ScalarFormat.
 void populateNumeric(nanobind::module_ &module);
+/// Adds the classes Codec and CodecField, after the scalar formats.
+void populateCodec(nanobind::module_ &module);
 /// Adds the class Placement and what packs by it; after the scalar formats.
 void populateDecode(nanobind::module_ &module);
 

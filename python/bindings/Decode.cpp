@@ -21,8 +21,10 @@
 namespace nb = nanobind;
 using namespace lowlp;
 
-using CodesIn = nb::ndarray<const uint8_t, nb::ndim<2>, nb::device::cpu>;
-using CodesOut = nb::ndarray<nb::numpy, uint8_t, nb::ndim<2>>;
+template <typename Code>
+using CodesIn = nb::ndarray<const Code, nb::ndim<2>, nb::device::cpu>;
+template <typename Code>
+using CodesOut = nb::ndarray<nb::numpy, Code, nb::ndim<2>>;
 using WordsIn =
     nb::ndarray<const uint32_t, nb::ndim<5>, nb::c_contig, nb::device::cpu>;
 using WordsOut = nb::ndarray<nb::numpy, uint32_t, nb::ndim<5>>;
@@ -43,40 +45,48 @@ static std::pair<T *, nb::capsule> allocate(int64_t count) {
           nb::capsule(data, [](void *memory) noexcept { std::free(memory); })};
 }
 
-static CodeMatrix getMatrix(int64_t n, int64_t k, int64_t groupSize) {
+static CodeMatrix getMatrix(int64_t n, int64_t k) {
   if (n < 1 || k < 1)
     throw nb::value_error(("expected [N, K] with N, K >= 1, got [" +
                            std::to_string(n) + ", " + std::to_string(k) + "]")
                               .c_str());
-  if (groupSize < 1 || k % groupSize)
-    throw nb::value_error(("group_size: must divide K = " + std::to_string(k) +
-                           ", got " + std::to_string(groupSize))
-                              .c_str());
-  return {n, k, groupSize};
+  return {n, k};
 }
 
-static Shape getPackedShape(const Placement &placement, int64_t n, int64_t k,
-                            int64_t groupSize) {
-  CodeMatrix matrix = getMatrix(n, k, groupSize);
+static Shape getPackedShape(const Placement &placement, int64_t n, int64_t k) {
+  CodeMatrix matrix = getMatrix(n, k);
   int64_t access = placement.getWordsPerAccess();
-  return {matrix.getNumUnitsN(placement), matrix.getNumUnitsK(),
-          placement.getNumWords() / access, Placement::lanes, access};
+  return {matrix.getNumUnitsN(placement), matrix.getNumUnitsK(placement),
+          placement.getNumWords() / access, FragmentFamily::lanes, access};
 }
 
-static WordsOut pack(const Placement &placement, CodesIn codes,
-                     int64_t groupSize, uint8_t flip, int numThreads) {
-  CodeMatrix matrix = getMatrix(codes.shape(0), codes.shape(1), groupSize);
+/// Codes of this type are those of the placement.
+template <typename Code> static void checkCode(const Placement &placement) {
+  if (placement.getFormat().getCodeBytes() != sizeof(Code))
+    throw nb::value_error(
+        ("codes: expected " +
+         std::to_string(placement.getFormat().getCodeBytes()) + " bytes each")
+            .c_str());
+}
+
+template <typename Code>
+static WordsOut pack(const Placement &placement, CodesIn<Code> codes,
+                     uint8_t flip, int numThreads) {
+  CodeMatrix matrix = getMatrix(codes.shape(0), codes.shape(1));
+  checkCode<Code>(placement);
   if (codes.stride(1) != 1 && matrix.k != 1)
     throw nb::value_error("codes: expected the codes of a row side by side");
   auto [data, owner] = allocate<uint32_t>(matrix.getNumPackedWords(placement));
   Result<bool> packed = [&, words = data] {
     nb::gil_scoped_release release;
-    return packCodes(placement, matrix, codes.data(), codes.stride(0), flip,
-                     words, numThreads);
+    int64_t rowStride = codes.stride(0) * static_cast<int64_t>(sizeof(Code));
+    return packCodes(placement, matrix,
+                     reinterpret_cast<const uint8_t *>(codes.data()), rowStride,
+                     flip, words, numThreads);
   }();
   python::unwrap(packed);
   auto [unitsN, unitsK, accesses, lanes, access] =
-      getPackedShape(placement, matrix.n, matrix.k, groupSize);
+      getPackedShape(placement, matrix.n, matrix.k);
   return WordsOut(data,
                   {static_cast<size_t>(unitsN), static_cast<size_t>(unitsK),
                    static_cast<size_t>(accesses), static_cast<size_t>(lanes),
@@ -84,23 +94,34 @@ static WordsOut pack(const Placement &placement, CodesIn codes,
                   owner);
 }
 
-static CodesOut unpack(const Placement &placement, WordsIn packed, int64_t n,
-                       int64_t k, int64_t groupSize, uint8_t flip,
-                       int numThreads) {
-  CodeMatrix matrix = getMatrix(n, k, groupSize);
+template <typename Code>
+static nb::object unpackAs(const Placement &placement, WordsIn packed,
+                           const CodeMatrix &matrix, uint8_t flip,
+                           int numThreads) {
+  auto [data, owner] = allocate<Code>(matrix.n * matrix.k);
+  {
+    nb::gil_scoped_release release;
+    unpackCodes(placement, matrix, packed.data(), flip,
+                reinterpret_cast<uint8_t *>(data),
+                matrix.k * static_cast<int64_t>(sizeof(Code)), numThreads);
+  }
+  return nb::cast(CodesOut<Code>(
+      data, {static_cast<size_t>(matrix.n), static_cast<size_t>(matrix.k)},
+      owner));
+}
+
+static nb::object unpack(const Placement &placement, WordsIn packed, int64_t n,
+                         int64_t k, uint8_t flip, int numThreads) {
+  CodeMatrix matrix = getMatrix(n, k);
   if (static_cast<int64_t>(packed.size()) !=
       matrix.getNumPackedWords(placement))
     throw nb::value_error(("packed: expected " +
                            std::to_string(matrix.getNumPackedWords(placement)) +
                            " words, got " + std::to_string(packed.size()))
                               .c_str());
-  auto [data, owner] = allocate<uint8_t>(n * k);
-  {
-    nb::gil_scoped_release release;
-    unpackCodes(placement, matrix, packed.data(), flip, data, k, numThreads);
-  }
-  return CodesOut(data, {static_cast<size_t>(n), static_cast<size_t>(k)},
-                  owner);
+  if (placement.getFormat().getCodeBytes() == 2)
+    return unpackAs<uint16_t>(placement, packed, matrix, flip, numThreads);
+  return unpackAs<uint8_t>(placement, packed, matrix, flip, numThreads);
 }
 
 static void checkPlace(const char *what, int value, int count) {
@@ -140,7 +161,7 @@ static std::vector<std::tuple<int, int, int, int>>
 getMoves(const Placement &placement) {
   std::vector<std::tuple<int, int, int, int>> moves;
   for (const BitMove &move : getBitMoves(placement))
-    moves.emplace_back(move.weight, move.byte, move.shift, move.codeMask);
+    moves.emplace_back(move.codeByte, move.byte, move.shift, move.codeMask);
   return moves;
 }
 
@@ -164,9 +185,14 @@ void lowlp::python::populateDecode(nb::module_ &module) {
                    [](const Placement &p) { return p.getFormat().bits; })
       .def_prop_ro("row_tiles", &Placement::getNumRowTiles)
       .def_prop_ro("unit_rows", &Placement::getUnitRows)
-      .def_prop_ro("unit_k",
-                   [](const Placement &) { return +Placement::unitK; })
-      .def_prop_ro("lanes", [](const Placement &) { return +Placement::lanes; })
+      .def_prop_ro("unit_k", &Placement::getUnitK)
+      .def_prop_ro("lanes",
+                   [](const Placement &) { return +FragmentFamily::lanes; })
+      .def_prop_ro("compute",
+                   [](const Placement &p) { return getName(p.getCompute()); })
+      .def_prop_ro(
+          "code_bytes",
+          [](const Placement &p) { return p.getFormat().getCodeBytes(); })
       .def_prop_ro("num_words", &Placement::getNumWords)
       .def_prop_ro("words_per_access", &Placement::getWordsPerAccess)
       .def_prop_ro("parts", &Placement::getNumParts)
@@ -175,19 +201,21 @@ void lowlp::python::populateDecode(nb::module_ &module) {
       .def("place", place, nb::arg("slot"), nb::arg("part"), nb::arg("bit"))
       .def("places", getPlaces)
       .def("moves", getMoves)
-      .def("packed_shape", getPackedShape, nb::arg("n"), nb::arg("k"),
-           nb::arg("group_size"))
-      .def("pack", pack, nb::arg("codes"), nb::arg("group_size"),
-           nb::arg("flip"), nb::arg("num_threads"))
+      .def("packed_shape", getPackedShape, nb::arg("n"), nb::arg("k"))
+      .def("pack", pack<uint8_t>, nb::arg("codes"), nb::arg("flip"),
+           nb::arg("num_threads"))
+      .def("pack", pack<uint16_t>, nb::arg("codes"), nb::arg("flip"),
+           nb::arg("num_threads"))
       .def("unpack", unpack, nb::arg("packed"), nb::arg("n"), nb::arg("k"),
-           nb::arg("group_size"), nb::arg("flip"), nb::arg("num_threads"))
+           nb::arg("flip"), nb::arg("num_threads"))
       .def(nb::self == nb::self,
            nb::sig("def __eq__(self, arg: object, /) -> bool"))
       .def("__hash__", [](const Placement &p) {
         return std::hash<std::string>()(p.name());
       });
 
-  module.def("padded_group", &CodeMatrix::padGroup, nb::arg("group_size"));
+  // Weights of a row in a unit of the families that have placements.
+  module.attr("UNIT_K") = +FragmentFamily::maxUnitK;
   module.def("code_format_name", [](const ScalarFormat &scalar) {
     return unwrap(CodeFormat::of(scalar)).name();
   });

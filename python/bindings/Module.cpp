@@ -10,5 +10,6 @@ NB_MODULE(_layout, module) {
   lowlp::python::populateLayout(module);
   lowlp::python::populateSharedLayout(module);
   lowlp::python::populateNumeric(module);
+  lowlp::python::populateCodec(module);
   lowlp::python::populateDecode(module);
 }

@@ -31,7 +31,7 @@ _PACKAGES = ("lowlp", "lowlp_runtime")
 
 
 class PaddingWarning(UserWarning):
-    """Packed weights take notably more bytes than their codes, because kernels want other groups."""
+    """Packed weights take notably more bytes than their codes, because the last unit of each row is padded."""
 
 
 class RepackWarning(UserWarning):

@@ -258,8 +258,8 @@ lowlp.kernel @conflict(%px: !lowlp.ptr<f16>, %py: !lowlp.ptr<f32>)
 // CHECK: "test.use"(%[[W]])
 lowlp.kernel @packed(%pw: !lowlp.ptr<ui32>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
-  %v = lowlp.view_packed %pw shape [16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64xsi4, "int4.f16">
-  %q = lowlp.load_packed %v[%c0, %c0] {lowlp.free_layout} : !lowlp.packed<16x64xsi4, "int4.f16"> -> !codes
+  %v = lowlp.view_packed %pw shape [16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64, #lowlp.codec<int4>, f16>
+  %q = lowlp.load_packed %v[%c0, %c0] {lowlp.free_layout} : !lowlp.packed<16x64, #lowlp.codec<int4>, f16> -> !codes
   %r = lowlp.convert_layout %q {lowlp.free_layout} : !codes -> !other
   %w = lowlp.cast %r : !other -> !rows
   "test.use"(%w) : (!rows) -> ()

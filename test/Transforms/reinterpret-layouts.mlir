@@ -14,9 +14,9 @@
 lowlp.kernel @units(%p: !lowlp.ptr<ui32>, %m: i32) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 32 : i64} {
   %row = arith.index_cast %m : i32 to index
   %c128 = arith.constant 128 : index
-  %v = lowlp.view_packed %p shape [60, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<60x256xsi6, "int6.f16">
-  %a = lowlp.load_packed %v[%row, %c128] : !lowlp.packed<60x256xsi6, "int6.f16"> -> !codes
-  %b = lowlp.load_packed %v[%row, %c128] step 2 : !lowlp.packed<60x256xsi6, "int6.f16"> -> !part
+  %v = lowlp.view_packed %p shape [60, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<60x256, #lowlp.codec<int6>, f16>
+  %a = lowlp.load_packed %v[%row, %c128] : !lowlp.packed<60x256, #lowlp.codec<int6>, f16> -> !codes
+  %b = lowlp.load_packed %v[%row, %c128] step 2 : !lowlp.packed<60x256, #lowlp.codec<int6>, f16> -> !part
   %f = lowlp.cast %a : !codes -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
   %g = lowlp.cast %b : !part -> !lowlp.tile<16x32xf16, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
   lowlp.return
@@ -35,8 +35,25 @@ lowlp.kernel @units(%p: !lowlp.ptr<ui32>, %m: i32) attributes {grid = affine_map
 lowlp.kernel @shared_unit(%p: !lowlp.ptr<ui32>, %k32: i32) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 128 : i64} {
   %k = arith.index_cast %k32 : i32 to index
   %c0 = arith.constant 0 : index
-  %v = lowlp.view_packed %p shape [64, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<64x?xui1, "int1.f16">
-  %a = lowlp.load_packed %v[%c0, %c0] : !lowlp.packed<64x?xui1, "int1.f16"> -> !codes
+  %v = lowlp.view_packed %p shape [64, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<64x?, #lowlp.codec<uint1>, f16>
+  %a = lowlp.load_packed %v[%c0, %c0] : !lowlp.packed<64x?, #lowlp.codec<uint1>, f16> -> !codes
   %f = lowlp.cast %a : !codes -> !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+  lowlp.return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xui16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+
+// Several matrices, each padded to whole units: which of them is an offset of its own. Codes of 12 bits have 12 words a lane.
+// CHECK-LABEL: lowlp.kernel @several
+// CHECK: %[[V:.*]] = lowlp.view_global %{{.*}} shape [8, 2, 2, 384] : !lowlp.ptr<ui32> -> !lowlp.global<8x2x2x384xui32>
+// CHECK: lowlp.load_global %[[V]][%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : {{.*}} -> !lowlp.tile<1x1x384xui32,
+// CHECK: lowlp.unpack %{{.*}} from "lut12.f16"
+lowlp.kernel @several(%p: !lowlp.ptr<ui32>, %m: i32) attributes {grid = affine_map<(d0) -> (1)>, num_threads = 32 : i64} {
+  %which = arith.index_cast %m : i32 to index
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_packed %p shape [8, 20, 96] : !lowlp.ptr<ui32> -> !lowlp.packed<8x20x96, #lowlp.codec<lut12:f16:tensor>, f16>
+  %a = lowlp.load_packed %v[%which, %c0, %c0] : !lowlp.packed<8x20x96, #lowlp.codec<lut12:f16:tensor>, f16> -> !codes
   lowlp.return
 }

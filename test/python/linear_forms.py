@@ -26,6 +26,8 @@ from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
+from lowlp.numeric.codec import Codec, Table
+from lowlp.numeric.dtypes import dtype
 from lowlp.ops.linear_kernels import gpu_kernel
 from lowlp.schedules.device import device_like
 from lowlp_runtime import KernelBinary
@@ -145,13 +147,14 @@ class Product:
         return LinearSpec(
             n=self.n,
             k=self.k,
-            weight=made_of["dtype"] if table is None else f"lut{int(math.log2(len(table)))}",
-            group_size=self.group,
+            codec=Codec(
+                dtype(made_of["dtype"]) if table is None else Table(int(math.log2(len(table))), "f32", "tensor"),
+                self.group,
+                self.activation,
+                "uint8" if "zero_point" in made_of else None,
+            ),
             activation=self.activation,
             out=self.out or self.activation,
-            scale=self.activation,
-            zeros="uint8" if "zero_point" in made_of else "",
-            table="" if table is None else "tensor",
             bias=self.bias,
             epilogue=self.epilogue,
             residual=self.residual,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowlp
-from lowlp.errors import LowlpValueError
+from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.numeric.codec import COMPUTE_TYPES, Codec, Table, prescale_of
 from lowlp.numeric.dtypes import dtype
 
@@ -158,6 +160,27 @@ def test_is_immutable() -> None:
 
 
 @pytest.mark.parametrize(
+    "codec",
+    [
+        Codec(dtype("uint4"), 32, "e4m3", zeros="int8", scale2=True),
+        Codec(Table(2, "f16", "tensor", (-1, 0, 1 / 3, 2)), "channel"),
+        Codec(Table(12, "f32", "group"), 64, "f32", offsets="f16"),
+        Codec.codes_alone(dtype("bipolar2")),
+    ],
+    ids=str,
+)
+def test_is_pickled_and_copied(codec: Codec) -> None:
+    for again in (pickle.loads(pickle.dumps(codec)), copy.deepcopy(codec), Codec.parse(codec.text)):
+        assert (again, hash(again), str(again)) == (codec, hash(codec), str(codec))
+        assert again.code == codec.code
+
+
+def test_a_code_is_a_type_or_a_table() -> None:
+    with pytest.raises(LowlpTypeError, match="code: expected a DType or a Table, got str"):
+        Codec("int4", 32)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"code": dtype("f16")}, r"dtype: f16 has 16 bits; a code has 1\.\.8"),
@@ -181,11 +204,11 @@ def test_refuses_what_does_not_go_together(fields: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ((0, "f16", "group"), r"bits: must be in 1\.\.8, got 0"),
+        ((0, "f16", "group"), r"bits: must be in 1\.\.16, got 0"),
         ((4, "bf16", "group"), "element: must be one of f16, f32, got 'bf16'"),
         ((4, "f16", "row"), "scope: must be one of tensor, channel, group, got 'row'"),
-        ((4, "f16", "tensor"), "entries: given exactly for the scope 'tensor', got the scope 'tensor'"),
-        ((1, "f16", "group", (0.0, 1.0)), "entries: given exactly for the scope 'tensor', got the scope 'group'"),
+        ((1, "f16", "group", (0.0, 1.0)), "entries: given for the scope 'tensor' only, got the scope 'group'"),
+        ((1, "f16", "tensor", (0.0, float("inf"))), "entries: must be finite"),
         ((2, "f16", "tensor", (0.0, 1.0)), "entries: expected 4 of 2 bits, got 2"),
     ],
 )

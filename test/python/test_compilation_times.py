@@ -15,7 +15,7 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 
-SPEC = LinearSpec(n=128, k=256, weight="int6", group_size=128, aligned=True)
+SPEC = LinearSpec(n=128, k=256, codec="int6 g128 f16", aligned=True)
 
 
 def test_times_of_a_kernel() -> None:
@@ -34,7 +34,7 @@ def test_times_of_a_kernel() -> None:
 @pytest.mark.parametrize(("weight", "m"), [("int4", 1), ("int2", 16), ("int2", 64), ("int4", 256), ("int2", 256)])
 def test_times_of_large_products(weight: str, m: int) -> None:
     """Of the kernels that `linear` chooses, with stages and by warpgroups."""
-    spec = LinearSpec(n=57344, k=8192, weight=weight, group_size=128, aligned=True)
+    spec = LinearSpec(n=57344, k=8192, codec=f"{weight} g128 f16", aligned=True)
     kernel = linear_kernel(spec, schedule_for(spec, m))
 
     def processor_seconds() -> float:

@@ -100,13 +100,16 @@ def test_refuses_types(changes: dict[str, Any], message: str) -> None:
             "table: must be one of tensor, channel, group with a weight of 'lut1' to 'lut8', got 'ten",
         ),
         ({"weight": "lut4", "table": "row"}, "table: must be one of tensor, channel, group .* got 'row' with lut4"),
-        ({"weight": "lut4", "zeros": True}, "zeros: allowed for integer types only, got weight lut4; use offsets"),
-        ({"weight": "bipolar2", "zeros": True}, "zeros: allowed for integer types only, got weight bipolar2"),
+        (
+            {"weight": "lut4", "zeros": True},
+            "zeros: allowed for integer types only, got dtype 4-bit table; use offsets",
+        ),
+        ({"weight": "bipolar2", "zeros": True}, "zeros: allowed for integer types only, got dtype bipolar2"),
         ({"zeros": "yes"}, "zeros: expected a bool or one of int8, uint8, int16, f16, bf16, f32, got 'yes'"),
         ({"offsets": "int8"}, "offsets: expected a bool or one of f16, bf16, f32, got 'int8'"),
         ({"offsets": True, "scale2": True}, "scale2, offsets: at most one of them may be given, got both"),
         ({"weight": "f8e7m0"}, "weight: f8e7m0 has 7 exponent bits and f16 has 5; use bf16"),
-        ({"weight": "f4e2m1", "zeros": True}, "zeros: allowed for integer types only, got weight f4e2m1"),
+        ({"weight": "f4e2m1", "zeros": True}, "zeros: allowed for integer types only, got dtype f4e2m1"),
         ({"zeros": True, "offsets": True}, "zeros, offsets: at most one of them may be given"),
         ({"activation": "f32"}, "activation: must be one of f16, bf16, got 'f32'"),
         ({"out_dtype": "int8"}, "out_dtype: must be one of f16, bf16, f32, got 'int8'"),
@@ -132,7 +135,7 @@ def test_the_notes_say_what_was_decided() -> None:
     assert notes["schedule"] == {"columns": 16, "warps": 4}
     plan, floor = notes["plan"], notes["floor"]
     assert plan["placement"] == "lut3.f16"
-    assert plan["units"] == "16 rows by 64 weights, groups padded to 32"
+    assert plan["units"] == "16 rows by 64 weights, rows padded to 128"
     # Rows are padded to 112, groups of 24 to 32.
     assert (floor["weight bytes"], floor["of these padding"]) == (112 * 128 * 3 // 8, 112 * (128 - 96) * 3 // 8)
     assert floor["scale bytes"] == 100 * 4
@@ -158,14 +161,31 @@ def test_a_schedule_says_how_tables_are_looked_up(form: str, copies: int) -> Non
     assert kernel.description.notes["schedule"]["table_copies"] == copies
 
 
-@pytest.mark.parametrize("field", ["n", "k", "group_size"])
+@pytest.mark.parametrize("field", ["n", "k"])
 def test_a_spec_is_checked(field: str) -> None:
     with pytest.raises(LowlpValueError, match=f"{field}: must be at least 1, got 0"):
-        LinearSpec(**{"n": 8, "k": 8, "weight": "int4", "group_size": 8, field: 0})
-    with pytest.raises(LowlpValueError, match="table: must be one of '', got 'group'"):
-        LinearSpec(8, 8, "int4", 8, table="group")
-    with pytest.raises(LowlpValueError, match=r"zeros: must be one of '', int8, .*, got 'int4'"):
-        LinearSpec(8, 8, "int4", 8, zeros="int4")
+        LinearSpec(**{"n": 8, "k": 8, "codec": "int4 g8 f16", field: 0})
+
+
+@pytest.mark.parametrize(
+    ("codec", "message"),
+    [
+        ("int4 g3 f16", "group_size: must divide k = 8, got 3"),
+        ("int4", "codec: expected one with scales, got int4"),
+        ("lut9:f16:tensor g8 f16", "weight: must have codes of 1 to 8 bits, got lut9:f16:tensor"),
+        ("f8e6m1 g8 f16", "weight: f8e6m1 has 6 exponent bits and f16 has 5"),
+        ("int4 g8 f16 zeros:int4", "codec: zeros: must be one of int8, .*, got 'int4'"),
+    ],
+)
+def test_a_codec_that_no_kernel_takes_is_refused(codec: str, message: str) -> None:
+    with pytest.raises(LowlpValueError, match=message):
+        LinearSpec(8, 8, codec)  # type: ignore[arg-type]
+
+
+def test_one_kernel_serves_codecs_that_differ_by_operands() -> None:
+    tables = [lowlp.Codec.parse(f"lut1:{kind}[-1, {last}] g8 f16") for kind, last in (("f16", 1), ("f32", 2))]
+    assert len({LinearSpec(8, 16, codec) for codec in tables}) == 1
+    assert len({LinearSpec(8, 8, lowlp.Codec.parse(f"int4 {group} f16")) for group in ("g8", "channel", "tensor")}) == 1
 
 
 def test_weights_too_large_for_many_rows_name_m() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,8 @@ SCHEDULES = {
 @pytest.mark.parametrize("weight", ["int4", "lut4"])
 def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
     """Of the weights and scales of the first stages; x, y and what blocks share come behind, in all warps."""
-    table = "tensor" if weight == "lut4" else ""
-    spec = LinearSpec(1024, 1024, weight, 128, table=table, aligned=True, dependent_launch=True)
+    codec = "lut4:f32:tensor g128 f16" if weight == "lut4" else f"{weight} g128 f16"
+    spec = LinearSpec(1024, 1024, codec, aligned=True, dependent_launch=True)
     compiled = lowlp.compile(linear_kernel(spec, SCHEDULES[name]), "sm_90a", assemble=False)
     assert compiled.description.dependent_launch
     thread = compiled.ir("thread")
@@ -106,9 +107,9 @@ def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
     assert first.count("simt.copy_tensor") >= 2
     assert thread.index("simt.launch_dependents") < thread.rindex("simt.wait_for_dependencies")
     assert "simt.release" not in thread[: -len(last)]
-    assert thread[: -len(last)].count("simt.store") == bool(table)
+    assert thread[: -len(last)].count("simt.store") == (weight == "lut4")
     plain = lowlp.compile(
-        linear_kernel(LinearSpec(1024, 1024, weight, 128, table=table, aligned=True), SCHEDULES[name]),
+        linear_kernel(LinearSpec(1024, 1024, codec, aligned=True), SCHEDULES[name]),
         "sm_90a",
         assemble=False,
     )
@@ -127,7 +128,7 @@ def test_linear_gives_the_same(name: str, target: str) -> None:
     x = rng.normal(size=(7, 512)).astype(np.float16)
     results = []
     for dependent in (False, True):
-        spec = LinearSpec(**{**vars(spec_for(qw, "f16", "f32", aligned=True)), "dependent_launch": dependent})
+        spec = replace(spec_for(qw, "f16", "f32", aligned=True), dependent_launch=dependent)
         y = np.full((7, 200), np.nan, np.float32)
         blocks = -(-200 // SCHEDULES[name].rows) if SCHEDULES[name].has_tile_each else 3
         compilation.compile_cpu(linear_kernel(spec, SCHEDULES[name]), target)(

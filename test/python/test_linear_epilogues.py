@@ -357,7 +357,7 @@ def test_bad_arguments_of_compile_linear() -> None:
         with pytest.raises(kind, match=message):
             lowlp.compile_linear(**{**base, **changes})
     with pytest.raises(LowlpValueError, match=r"epilogue: must be one of '', relu, .*, got 'None'"):
-        LinearSpec(8, 8, "int4", 8, epilogue="None")
+        LinearSpec(8, 8, "int4 g8 f16", epilogue="None")
 
 
 @pytest.mark.parametrize("m", [(1, 16), (128, 128)])

@@ -26,6 +26,7 @@ from lowlp.kernels.linear.schedule import COLUMNS, WARPS, Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.streaming import can_stream
 from lowlp.kernels.linear.warpgroups import can_go_wide, can_scale_weights
+from lowlp.numeric.codec import Codec
 from lowlp_runtime.operand_arrays import filled
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
@@ -148,29 +149,29 @@ def test_the_identity_by_the_schedule_of_many_rows(extra: str, activation: str) 
 
 
 @pytest.mark.parametrize(
-    ("weight", "activation", "fields", "exact"),
+    ("codec", "activation", "exact"),
     [
-        ("uint4", "f16", {"zeros": "uint8"}, True),
-        ("int8", "f16", {"zeros": "uint8"}, True),
-        ("uint8", "bf16", {"zeros": "uint8"}, True),
-        ("int8", "bf16", {"zeros": "uint8"}, False),
-        ("uint4", "f16", {"zeros": "f16"}, False),
-        ("int4", "f16", {"scale2": True}, False),
-        ("f6e5m0", "f16", {}, False),
-        ("f6e5m0", "bf16", {}, True),
-        ("int4", "f16", {"scale": "bf16"}, False),
+        ("uint4 g128 f16 zeros:uint8", "f16", True),
+        ("int8 g128 f16 zeros:uint8", "f16", True),
+        ("uint8 g128 bf16 zeros:uint8", "bf16", True),
+        ("int8 g128 bf16 zeros:uint8", "bf16", False),
+        ("uint4 g128 f16 zeros:f16", "f16", False),
+        ("int4 g128 f16 scale2", "f16", False),
+        ("f6e5m0 g128 f16", "f16", False),
+        ("f6e5m0 g128 bf16", "bf16", True),
+        ("int4 g128 bf16", "f16", False),
     ],
 )
-def test_scales_go_on_weights_where_that_is_exact(weight: str, activation: str, fields: Any, exact: bool) -> None:
-    spec = LinearSpec(512, 512, weight, 128, activation, **{"scale": activation, **fields})
+def test_scales_go_on_weights_where_that_is_exact(codec: str, activation: str, exact: bool) -> None:
+    spec = LinearSpec(512, 512, Codec.parse(codec), activation)
     assert can_scale_weights(spec) == exact
     divisions = [division for rows in CLASSES[1:] for division in candidates(spec, rows)]
     # Zero points have no place but the weights, which are scaled in f32 then.
-    assert any(division.scales_on == "weights" for division in divisions) == (exact or "zeros" in fields)
+    assert any(division.scales_on == "weights" for division in divisions) == (exact or "zeros" in codec)
 
 
 def test_few_rows_of_f32_have_exact_weights() -> None:
-    spec = LinearSpec(4096, 4096, "uint4", 128, zeros="uint8", aligned=True)
+    spec = LinearSpec(4096, 4096, Codec.parse("uint4 g128 f16 zeros:uint8"), aligned=True)
     chosen = {out: [schedule_for(replace(spec, out=out), m) for m in (64, 128)] for out in ("f16", "f32")}
     rounds = {out: [bool(one.warpgroups) for one in found] for out, found in chosen.items()}
     assert rounds == {"f16": [True, True], "f32": [False, True]}
@@ -223,20 +224,35 @@ def test_the_tables_of_a_tensor_have_one_factor() -> None:
 # --- padding ----------------------------------------------------------------------------------------------------------
 
 
-def test_padded_groups_get_one_warning_with_their_bytes() -> None:
-    def product(seed: int) -> None:
-        qw = Config("int4", 24).weights(32, 192, seed)
-        lowlp.linear(np.zeros((1, 192), np.float16), qw)
-
-    # 8 groups of 24 become 8 of 32: 32 * 256 / 2 bytes instead of 32 * 192 / 2.
-    with pytest.warns(
-        PaddingWarning, match="groups of 24 in rows of 192 .* 4096 bytes instead of 3072; slower but exact"
+@pytest.mark.parametrize("group", [1, 5, 8, 24, 33, 40, 48, 80, 96, 100, 160])
+def test_units_with_parts_of_several_groups(group: int) -> None:
+    """Each group is multiplied by its own x alone, in the steps of a unit that it has, or in whole units."""
+    k = 4 * group if group > 24 else 12 * group
+    for index, config in enumerate(
+        (Config("int4", group), Config("lut3 group", group), Config("uint2", group, "bf16"))
     ):
-        product(1)
+        qw = config.weights(20, k, seed=group + index)
+        y = lowlp.linear(np.eye(k, dtype=TYPES[config.activation]), qw, out_dtype="f32")
+        np.testing.assert_array_equal(y.T, qw.dequantize())
+
+
+def test_padded_rows_get_one_warning_at_the_users_line_with_their_bytes() -> None:
+    def product(k: int, seed: int) -> None:
+        qw = Config("int4", 24).weights(32, k, seed)
+        lowlp.linear(np.zeros((1, k), np.float16), qw)
+
+    # Rows of 72 become 128: 32 * 128 / 2 bytes instead of 32 * 72 / 2.
+    with pytest.warns(
+        PaddingWarning, match="rows of 72 weights are padded to 128, .* 2048 bytes instead of 1152"
+    ) as given:
+        product(72, 1)
+    assert [warning.filename for warning in given] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        product(2)
-        lowlp.linear(np.zeros((1, 192), np.float16), Config("int4", 64).weights(32, 192))
+        product(72, 2)
+        # Groups are not padded, and few weights of a long row are.
+        product(192, 3)
+        lowlp.linear(np.zeros((1, 1032), np.float16), Config("int4", 24).weights(32, 1032))
 
 
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])

@@ -269,7 +269,7 @@ def test_kernels_start_early_but_for_their_first_call_and_where_that_is_off(
 
 @pytest.mark.parametrize("m", [1, 40])
 def test_kernels_that_share_their_work_are_told_among_how_many_blocks(m: int) -> None:
-    spec = LinearSpec(n=1000, k=512, weight="int4", group_size=128)
+    spec = LinearSpec(n=1000, k=512, codec="int4 g128 f16")
     schedule = Schedule(columns=8, warps=2, stages=3, row_tiles=4, slices=2)
     tiles = -(-1000 // (16 * 4 * 2)) * -(-m // 8)
     stages = 512 // (64 * 2)
@@ -329,7 +329,7 @@ def test_a_table_that_is_added_counts_for_calls_that_were_made_ready(
 
 
 def test_notes_tell_what_counts_of_a_schedule() -> None:
-    spec = LinearSpec(n=1000, k=512, weight="int4", group_size=128)
+    spec = LinearSpec(n=1000, k=512, codec="int4 g128 f16")
     assert notes_of(spec, Schedule(16, 4))["schedule"] == {"columns": 16, "warps": 4}
     streamed = notes_of(spec, Schedule(8, 2, stages=3, slices=2))["schedule"]
     assert streamed == {

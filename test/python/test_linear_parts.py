@@ -54,10 +54,11 @@ def test_parts_of_f16_are_rounded_once_each(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize(
-    "changes", [{"out": "f32"}, {"scale2": True}, {"weight": "lut4", "table": "tensor"}, {"out": "bf16"}]
+    "changes",
+    [{"out": "f32"}, {"codec": "int4 g128 f16 scale2"}, {"codec": "lut4:f32:tensor g128 f16"}, {"out": "bf16"}],
 )
 def test_what_f16_may_not_hold_is_refused(name: str, changes: dict[str, Any]) -> None:
-    spec = LinearSpec(**{"n": 130, "k": 1024, "weight": "int4", "group_size": 128, "aligned": True, **changes})
+    spec = LinearSpec(**{"n": 130, "k": 1024, "codec": "int4 g128 f16", "aligned": True, **changes})
     linear_kernel(spec, SCHEDULES[name])
     with pytest.raises(LowlpValueError, match=r"schedule: no kernel with stages takes .* parts_type='f16'"):
         linear_kernel(spec, replace(SCHEDULES[name], parts_type="f16"))

@@ -20,14 +20,13 @@ from lowlp.kernels.linear.tiles import blocks_for, tiles_of
 from lowlp.kernels.linear.warpgroups import can_go_wide
 from lowlp.schedules.device import device_like
 
-SPEC = LinearSpec(n=8192, k=8192, weight="int4", group_size=128, aligned=True)
+SPEC = LinearSpec(n=8192, k=8192, codec="int4 g128 f16", aligned=True)
 
 
-@pytest.mark.parametrize("weight", ["int1", "int3", "int4", "f6e3m2", "int8", "lut4"])
+@pytest.mark.parametrize("weight", ["int1", "int3", "int4", "f6e3m2", "int8", "lut4:f32:tensor"])
 @pytest.mark.parametrize("m", [1, 8, 9, 16, 17, 64, 129, 5000])
 def test_a_schedule_has_a_program_and_columns_for_the_rows(weight: str, m: int) -> None:
-    table = "tensor" if weight == "lut4" else ""
-    spec = LinearSpec(n=5120, k=3072, weight=weight, group_size=128, table=table, aligned=True)
+    spec = LinearSpec(n=5120, k=3072, codec=f"{weight} g128 f16", aligned=True)
     schedule = schedule_for(spec, m)
     assert schedule.stages >= 2
     assert (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
@@ -38,20 +37,20 @@ def test_a_schedule_has_a_program_and_columns_for_the_rows(weight: str, m: int) 
 @pytest.mark.parametrize(("form", "copies"), [("auto", 0), ("pair", 8), ("entry", 4)])
 def test_tables_take_no_more_than_is_counted(bits: int, form: str, copies: int) -> None:
     """What is left as it is, or chosen in registers, takes the plain table."""
-    spec = LinearSpec(n=256, k=4096, weight=f"lut{bits}", group_size=128, table="tensor", aligned=True)
+    spec = LinearSpec(n=256, k=4096, codec=f"lut{bits}:f32:tensor g128 f16", aligned=True)
     row_tiles = spec.rows_of_unit // 16
     schedule = Schedule(8, 4, stages=2, row_tiles=row_tiles, table_form=form, table_copies=copies)
     (note,) = compilation.compile_cpu(linear_kernel(spec, schedule)).description.notes["lookups"].values()
     found = re.search(r"(\d+) bytes", str(note))
     assert (int(found[1]) if found else 0) + (2 << bits) <= table_bytes(spec, schedule)
     assert found or form != "entry" or bits == 1
-    assert table_bytes(dataclasses.replace(spec, table="channel"), schedule) == 0
+    assert table_bytes(dataclasses.replace(spec, codec=f"lut{bits}:f32:channel g128 f16"), schedule) == 0
 
 
 @pytest.mark.parametrize("share_tiles", [False, True])
 def test_stages_are_counted_in_31_bits(share_tiles: bool) -> None:
     """Blocks times stages stay below 2^31, and more stages are refused."""
-    spec = LinearSpec(n=1 << 20, k=1 << 15, weight="int4", group_size=128, aligned=True)
+    spec = LinearSpec(n=1 << 20, k=1 << 15, codec="int4 g128 f16", aligned=True)
     schedule = fitted(spec, dataclasses.replace(schedule_for(SPEC, 32), share_tiles=share_tiles, cluster=1))
     stages = (1 << 20) // schedule.rows * ((1 << 15) // schedule.stage_k)
     for m in (1, 32, 1024):
@@ -98,7 +97,7 @@ def test_candidates_fit_and_more_work_takes_longer(rows: int) -> None:
 
 
 def test_four_warps_may_have_a_multiprocessor() -> None:
-    spec = LinearSpec(n=57344, k=8192, weight="f6e3m2", group_size=128, aligned=True)
+    spec = LinearSpec(n=57344, k=8192, codec="f6e3m2 g128 f16", aligned=True)
     divisions = [(s.warps * s.slices, s.row_tiles, s.blocks_per_sm, s.share_tiles) for s in candidates(spec, 16)]
     assert (4, 7, 1, False) in divisions
 
@@ -135,7 +134,7 @@ def test_shared_tiles_are_cut_into_equal_parts_where_few_blocks_are_idle_for_tha
         (132 * 128, 132),
         (300 * 128, 132),
     ):
-        assert blocks_for(LinearSpec(n, 8192, "int4", 128, aligned=True), schedule, 64, 132) == blocks
+        assert blocks_for(LinearSpec(n, 8192, "int4 g128 f16", aligned=True), schedule, 64, 132) == blocks
 
 
 def test_a_cluster_has_a_tile() -> None:
@@ -160,7 +159,7 @@ def test_blocks_with_a_tile_each_come_in_several_waves_for_many_rows_only() -> N
 
 
 def test_many_rows_share_tiles_where_a_tile_each_would_leave_much_of_a_wave_idle() -> None:
-    spec = LinearSpec(4096, 4096, "int4", 128, aligned=True)
+    spec = LinearSpec(4096, 4096, "int4 g128 f16", aligned=True)
     at_most = schedule_for(spec, 1024)
     assert not at_most.share_tiles
     for m in (257, 1025):

@@ -18,10 +18,11 @@ from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.choosing import candidates, for_rows, kind_of, schedule_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.numeric.codec import Codec
 from lowlp.ops import linear as linear_op
 from lowlp.tuning import table as written
 
-SPEC = LinearSpec(n=8192, k=8192, weight="int4", group_size=128, aligned=True)
+SPEC = LinearSpec(n=8192, k=8192, codec="int4 g128 f16", aligned=True)
 M = 64
 WIDE = [found for found in candidates(SPEC, M) if found.warpgroups and not found.has_tile_each]
 """Tiles that blocks share do for every shape near this one."""
@@ -207,12 +208,12 @@ def test_of_near_shapes_the_nearest_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"weight": "uint4"},
-        {"weight": "int3"},
-        {"weight": "uint4", "zeros": "uint8"},
-        {"weight": "lut4", "table": "tensor"},
-        {"group_size": 64},
-        {"group_size": 8192},
+        {"codec": "uint4 g128 f16"},
+        {"codec": "int3 g128 f16"},
+        {"codec": "uint4 g128 f16 zeros:uint8"},
+        {"codec": "lut4:f32:tensor g128 f16"},
+        {"codec": "int4 g64 f16"},
+        {"codec": "int4 channel f16"},
         {"activation": "bf16", "out": "bf16"},
     ],
     ids=str,
@@ -225,7 +226,8 @@ def test_kinds_of_weights_are_not_mixed(change: dict[str, Any], tmp_path: Path) 
     assert schedule_for(SPEC, M) == choice(measured)
     assert schedule_for(other, M, gpu=H200) == estimated
     # What is not of the kind: the type of scales and result, and what follows the sums.
-    assert kind_of(dataclasses.replace(SPEC, scale="bf16", out="f32", bias="f16")) == kind_of(SPEC) != kind_of(other)
+    alike = dataclasses.replace(SPEC, codec=Codec.parse("int4 g128 bf16"), out="f32", bias="f16")
+    assert kind_of(alike) == kind_of(SPEC) != kind_of(other)
 
 
 @pytest.mark.usefixtures("nothing_shipped")

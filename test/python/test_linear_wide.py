@@ -222,7 +222,7 @@ def test_warps_that_share_units_bit_by_bit(weight: str, level: int) -> None:
 @pytest.mark.parametrize(("weight", "instruction"), [("int1", "lop3.b32"), ("int2", "add.rn.f16x2")])
 def test_code_of_warps_that_share_units(weight: str, instruction: str) -> None:
     """All warps have one code: for each instruction of the matrix unit a word that is rotated, and four registers."""
-    spec = LinearSpec(256, 512, weight, 128, aligned=True)
+    spec = LinearSpec(256, 512, f"{weight} g128 f16", aligned=True)
     ptx = lowlp.compile(linear_kernel(spec, wide(64)), "sm_90a").ptx
     products = ptx.count("wgmma.mma_async")
     assert products == 8
@@ -261,7 +261,7 @@ def test_clusters_of_codecs(weight: str | None, options: dict[str, Any]) -> None
 
 
 def test_columns_side_by_side_are_for_warpgroups() -> None:
-    spec = LinearSpec(128, 512, "int4", 128, aligned=True)
+    spec = LinearSpec(128, 512, "int4 g128 f16", aligned=True)
     linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1))
     with pytest.raises(LowlpValueError, match=r"schedule: no kernel with stages takes .*column_tiles=2"):
         linear_kernel(spec, Schedule(32, 4, stages=3, row_tiles=1, column_tiles=2))
@@ -301,11 +301,11 @@ def test_without_optimisation() -> None:
         np.testing.assert_allclose(planned.astype(float), plain.astype(float), rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("weight", ["int4", "lut4"])
+@pytest.mark.parametrize("weight", ["int4", "lut4:f32:tensor"])
 @pytest.mark.parametrize("m", CLASSES[1:])
 def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) -> None:
     """Of two kinds; `.ci/run` compiles all that is shipped."""
-    spec = LinearSpec(57344, 8192, weight, 128, table="tensor" if weight == "lut4" else "", aligned=True)
+    spec = LinearSpec(57344, 8192, f"{weight} g128 f16", aligned=True)
     kernel = compilation.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()
     assert "remarks on products" not in kernel.report()
@@ -313,14 +313,14 @@ def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) 
 
 @pytest.mark.parametrize(("weight", "n", "k"), [("int1", 28672, 4096), ("f3e1m1", 28672, 4096)])
 def test_four_warpgroups_have_registers_enough(weight: str, n: int, k: int) -> None:
-    spec = LinearSpec(n, k, weight, 128, aligned=True)
+    spec = LinearSpec(n, k, f"{weight} g128 f16", aligned=True)
     schedule = schedule_for(spec, 32)
     assert schedule.warpgroups == 4
     assert compilation.compile(linear_kernel(spec, schedule), "sm_90a").spilled_bytes == 0
 
 
 def test_what_spills_is_told() -> None:
-    spec = LinearSpec(768, 512, "int4", 128, aligned=True)
+    spec = LinearSpec(768, 512, "int4 g128 f16", aligned=True)
     schedule = Schedule(128, warpgroups=3, row_tiles=1, column_tiles=2, scales_on="weights", stages=2)
     with pytest.warns(ProductWarning, match="insufficient register resources"):
         kernel = compilation.compile(linear_kernel(spec, schedule), "sm_90a")
@@ -338,6 +338,6 @@ def test_what_spills_is_told() -> None:
     ids=str,
 )
 def test_what_is_chosen_for_epilogues_does_not_spill(m: int, fields: dict[str, Any]) -> None:
-    spec = LinearSpec(57344, 8192, "int4", 128, aligned=True, **fields)
+    spec = LinearSpec(57344, 8192, "int4 g128 f16", aligned=True, **fields)
     kernel = compilation.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()

@@ -38,7 +38,7 @@ def opcodes(spec: LinearSpec, schedule: Schedule, path: Path) -> Counter[str]:
     ],
 )
 def test_two_more_steps(weight: str, scales_on: str, alu: int, fma: int, tmp_path: Path) -> None:
-    spec = LinearSpec(n=1024, k=1024, weight=weight, group_size=256, aligned=True)
+    spec = LinearSpec(n=1024, k=1024, codec=f"{weight} g256 f16", aligned=True)
     few, many = (
         opcodes(
             spec,

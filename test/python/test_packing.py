@@ -1,4 +1,4 @@
-"""Packed format 1: packing and its inverse, against a reader that goes by the placement alone."""
+"""Packed format 3: packing and its inverse, against a reader that goes by the placement alone."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import all_dtypes
 from lowlp.weights.array_packing import pack_with, unpack_with
 
-NAMES = Placement.names()
-# (n, k, group_size): padding of rows, of groups, and of the row of groups.
+NAMES = [*Placement.names(), "lut9.f16", "lut12.bf16", "lut16.f16"]
+# (n, k, group_size): padding of rows, and groups that share units or take parts of several.
 SHAPES = [(1, 1, 1), (75, 80, 16), (64, 72, 24), (130, 96, 32), (17, 96, 48), (16, 128, 64), (33, 192, 96)]
 SHAPES += [(5, 384, 128), (129, 100, 100), (20, 40, 8), (3, 512, 256), (40, 33, 11)]
 
 
-def random_codes(n: int, k: int, bits: int) -> NDArray[np.uint8]:
-    return np.random.default_rng(n * k + bits).integers(0, 1 << bits, (n, k), dtype=np.uint8)
+def random_codes(n: int, k: int, bits: int) -> NDArray[Any]:
+    kind = np.uint8 if bits <= 8 else np.uint16
+    return np.random.default_rng(n * k + bits).integers(0, 1 << bits, (n, k), dtype=kind)
 
 
 def code_of(name: str) -> tuple[str, str]:
@@ -37,10 +38,9 @@ def code_of(name: str) -> tuple[str, str]:
     return (f"f{bits}{code}" if code.startswith("e") else code), activation
 
 
-def read_stored(packed: NDArray[np.uint32], row: int, column: int, group_size: int, placement: Placement) -> int:
+def read_stored(packed: NDArray[np.uint32], row: int, column: int, placement: Placement) -> int:
     """The stored code of w[row, column], bit by bit, as Placement.h has it."""
-    group, in_group = divmod(column, group_size)
-    unit_k, k = divmod(group * packing.padded_group(group_size) + in_group, 64)
+    unit_k, k = divmod(column, 64)
     unit_n, in_unit = divmod(row, placement.unit_rows)
     tile, in_tile = divmod(in_unit, 16)
     r, in_half = divmod(in_tile, 8)
@@ -68,11 +68,10 @@ def test_every_code_is_where_the_placement_says(name: str) -> None:
     flip = 1 << (placement.bits - 1) if code.startswith("int") else 0
     for row in (*range(0, n, 5), n - 1):
         for column in range(k):
-            assert read_stored(packed, row, column, group_size, placement) == codes[row, column] ^ flip
-    # Behind the codes of a group, and in rows behind the last, is the stored code of code 0.
-    full = packing.unpack(packed, placement.unit_rows * 2, 128, 64, code, activation)
-    full = full.reshape(-1, 2, 64).copy()
-    full[:n, :, :48] = 0
+            assert read_stored(packed, row, column, placement) == codes[row, column] ^ flip
+    # After the codes of a row, and in rows after the last, is the stored code of code 0.
+    full = packing.unpack(packed, placement.unit_rows * 2, 128, 64, code, activation).copy()
+    full[:n, :96] = 0
     assert not full.any()
 
 
@@ -110,14 +109,14 @@ def array_libraries() -> list[ArrayOps]:
 @pytest.mark.parametrize("name", NAMES)
 def test_array_libraries_pack_the_same_bits(name: str, ops: ArrayOps) -> None:
     placement = Placement.find(name)
-    flip = 1 << (placement.bits - 1)
-    for n, k, group_size in SHAPES[1:6]:
+    flip = 1 << (placement.bits - 1) if placement.bits <= 8 else 0
+    for n, k, _ in SHAPES[1:6]:
         codes = random_codes(n, k, placement.bits)
-        expected = placement.pack(codes, group_size, flip, 1)
-        packed = pack_with(ops, placement, ops.put(codes), group_size, packing.padded_group(group_size), flip)
+        expected = placement.pack(codes, flip, 1)
+        packed = pack_with(ops, placement, ops.put(codes), flip)
         assert ops.host(packed).dtype == np.uint32
         np.testing.assert_array_equal(ops.host(packed), expected)
-        found = unpack_with(ops, placement, packed, n, k, group_size, packing.padded_group(group_size), flip)
+        found = unpack_with(ops, placement, packed, n, k, flip)
         np.testing.assert_array_equal(ops.host(found), codes)
 
 
@@ -174,7 +173,7 @@ def test_names() -> None:
             assert packing.find_placement(scalar, "f16").bits == scalar.bits
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", Placement.names())
 def test_moves_carry_each_bit_once(name: str) -> None:
     placement = Placement.find(name)
     places = placement.places()
@@ -194,13 +193,23 @@ def test_moves_carry_each_bit_once(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "group_size, padded",
-    [(1, 16), (16, 16), (17, 32), (24, 32), (32, 32), (33, 64), (48, 64), (64, 64), (96, 128), (128, 128), (100, 128)],
+    "k, padded", [(1, 64), (48, 64), (64, 64), (65, 128), (96, 128), (192, 192), (288, 320), (4100, 4160)]
 )
-def test_padded_groups(group_size: int, padded: int) -> None:
-    assert packing.padded_group(group_size) == padded
-    shape = packing.packed_shape(16, 6 * group_size, group_size, "int4.f16")
-    assert shape[1] == -(-6 * padded // 64)
+def test_at_most_the_last_unit_of_a_row_is_padded(k: int, padded: int) -> None:
+    assert packing.padded_k(k) == padded
+    groups = [size for size in range(1, k + 1) if k % size == 0]
+    assert {packing.packed_shape(16, k, size, "int4.f16")[1] for size in groups} == {padded // 64}
+
+
+@pytest.mark.parametrize("code", ["int3", "lut11"])
+def test_several_matrices_are_packed_one_after_the_other(code: str) -> None:
+    bits = 3 if code == "int3" else 11
+    codes = random_codes(2 * 3 * 20, 72, bits).reshape(2, 3, 20, 72)
+    packed = packing.pack(codes, 24, code, "f16")
+    assert packed.shape == packing.packed_shape(20, 72, 24, f"{code}.f16", batch=(2, 3))
+    assert packed.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(packed[1, 2], packing.pack(codes[1, 2], 24, code, "f16"))
+    np.testing.assert_array_equal(packing.unpack(packed, 20, 72, 24, code, "f16"), codes)
 
 
 CODES = np.zeros((4, 64), np.uint8)
@@ -219,12 +228,26 @@ WORDS = packing.pack(CODES, 64, "int6", "f16")
         (lambda: packing.pack([[1]], 1, "int6", "f16"), LowlpTypeError, "codes: expected a numpy array"),
         (lambda: packing.pack(CODES, 64, "int9", "f16"), LowlpValueError, "code: "),
         (lambda: packing.pack(CODES, 64, "f16", "f16"), LowlpValueError, "code: f16 has no codes"),
-        (lambda: packing.pack(CODES, 64, "lut9", "f16"), LowlpValueError, "code: tables are lut1 to lut8, got 'lut9'"),
+        (
+            lambda: packing.pack(CODES, 64, "lut17", "f16"),
+            LowlpValueError,
+            "code: tables are lut1 to lut16, got 'lut17'",
+        ),
+        (
+            lambda: packing.pack(CODES, 64, "lut9", "f16"),
+            LowlpTypeError,
+            "codes: expected elements of uint16, got uint8",
+        ),
+        (
+            lambda: packing.pack(CODES, 64, "lut9", "int8"),
+            LowlpValueError,
+            "code, activation: packed format 3 has none",
+        ),
         (lambda: packing.pack(CODES, True, "int6", "f16"), LowlpTypeError, "group_size: expected an int, got True"),
         (
             lambda: packing.pack(CODES, 64, 6, "f16"),
             LowlpTypeError,
-            "code: expected a DType, a Table or a name, got int",
+            "code: expected a DType, a Table, a Codec or a name, got int",
         ),
         (lambda: packing.pack(CODES, 64, "int6", "f32"), LowlpValueError, "activation: must be one of f16, bf16"),
         (lambda: packing.pack(CODES, 64, "int6", "f16", num_threads=-1), LowlpValueError, "num_threads: .* got -1"),
@@ -236,7 +259,7 @@ WORDS = packing.pack(CODES, 64, "int6", "f16")
         (lambda: packing.pack(CODES, 64, "int6", "f16", num_threads="a"), LowlpTypeError, "num_threads: .* got 'a'"),
         (lambda: packing.packed_shape(0, 64, 64, "int6.f16"), LowlpValueError, "n: must be at least 1, got 0"),
         (lambda: packing.packed_shape(2**70, 64, 64, "int6.f16"), LowlpValueError, "n: must be at most 2147483647"),
-        (lambda: packing.padded_group(2**63 - 1), LowlpValueError, "group_size: must be at most 2147483647, got"),
+        (lambda: packing.padded_k(2**63 - 1), LowlpValueError, "k: must be at most 2147483647, got"),
         (lambda: packing.packed_shape(4, 64, 64, "int9.f16"), LowlpValueError, "placement: .* 'int9.f16'"),
         (lambda: packing.packed_shape(4, 64, 64, 6), LowlpTypeError, "placement: expected a Placement or a name"),
         (lambda: packing.unpack(WORDS, 65, 64, 64, "int6", "f16"), LowlpValueError, r"packed: expected shape \[\d, 1"),
@@ -254,7 +277,16 @@ def test_wide_codes_are_refused_with_their_place() -> None:
     with pytest.raises(LowlpValueError, match=r"^codes: must be in 0\.\.63 for int6\.f16, got 64 at \[37, 90\]$"):
         packing.pack(codes, 48, "uint6", "f16")
     with pytest.raises(LowlpValueError, match=r"^codes: must be in 0\.\.63 for int6\.f16, got 64 "):
-        pack_with(SmallNumpy(), Placement.find("int6.f16"), codes, 48, 64, 0)
+        pack_with(SmallNumpy(), Placement.find("int6.f16"), codes, 0)
+
+
+def test_wide_codes_of_two_bytes_are_refused() -> None:
+    codes = np.full((3, 70), 5000, np.uint16)
+    message = r"^codes: must be in 0\.\.4095 for lut12\.f16, got 5000 "
+    with pytest.raises(LowlpValueError, match=message):
+        packing.pack(codes, 70, "lut12", "f16")
+    with pytest.raises(LowlpValueError, match=message):
+        pack_with(SmallNumpy(), Placement.find("lut12.f16"), codes, 0)
 
 
 @pytest.mark.parametrize("bits", range(1, 9))

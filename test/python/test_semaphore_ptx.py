@@ -9,7 +9,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 
 
 def test_additions_that_release_keep_their_order_in_ptx() -> None:
-    spec = LinearSpec(n=1024, k=1024, weight="int4", group_size=128, aligned=True)
+    spec = LinearSpec(n=1024, k=1024, codec="int4 g128 f16", aligned=True)
     schedule = Schedule(columns=8, warps=2, row_tiles=2, stages=3)
     ptx = lowlp.compile(linear_kernel(spec, schedule), "sm_90a", assemble=False).ptx
     assert "red.release.gpu.global.add.u32" in ptx

@@ -85,8 +85,8 @@ def check_decoding(spec: LinearSpec, schedule: Schedule, registers: int, loop: l
 @pytest.mark.parametrize("weight", FEW_ROWS)
 @pytest.mark.parametrize(("n", "k", "m"), [(57344, 8192, 16), (4096, 4096, 1)])
 def test_few_rows(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None:
-    table = "tensor" if weight == "lut4" else ""
-    spec = LinearSpec(n=n, k=k, weight=weight, group_size=128, table=table, aligned=True)
+    codec = "lut4:f32:tensor g128 f16" if weight == "lut4" else f"{weight} g128 f16"
+    spec = LinearSpec(n=n, k=k, codec=codec, aligned=True)
     schedule, cost = schedule_for(spec, m), FEW_ROWS[weight]
     assert schedule.producer and schedule.has_tile_each and not schedule.warpgroups
     listing = listing_of(spec, schedule, tmp_path / "kernel.cubin")
@@ -113,7 +113,7 @@ def test_few_rows(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None:
 )
 def test_warpgroups(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None:
     """With a producer, which gives its registers away unless there is one warpgroup; the smaller shape by clusters."""
-    spec = LinearSpec(n=n, k=k, weight=weight, group_size=128, aligned=True)
+    spec = LinearSpec(n=n, k=k, codec=f"{weight} g128 f16", aligned=True)
     schedule = schedule_for(spec, m)
     assert schedule.producer and schedule.warpgroups
     assert (schedule.cluster == 2) == (n == 4096) and schedule.exchanges_registers == (schedule.warpgroups == 2)

@@ -41,7 +41,7 @@ def inner_loop(listing: list[str]) -> list[str]:
 @pytest.mark.parametrize("share_tiles", [False, True])
 def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Path) -> None:
     """A warp has 64 rows and 64 of K in an iteration: 64 bytes of weights a lane, 64 pairs of them."""
-    spec = LinearSpec(n=4096, k=4096, weight="int4", group_size=128, aligned=True)
+    spec = LinearSpec(n=4096, k=4096, codec="int4 g128 f16", aligned=True)
     schedule = Schedule(columns=8, warps=2, row_tiles=4, slices=2, stages=3, producer=producer, share_tiles=share_tiles)
     listing = listing_of(spec, schedule, tmp_path / "kernel.cubin")
     loop = inner_loop(listing)
@@ -65,7 +65,7 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
 @pytest.mark.parametrize(("weight", "n", "k", "m"), [("int2", 57344, 8192, 16), ("int4", 14336, 4096, 32)])
 def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: int, arch: str) -> None:
     """Of what is best by estimate, on architectures where a producer cannot give its registers away."""
-    spec = LinearSpec(n=n, k=k, weight=weight, group_size=128, aligned=True)
+    spec = LinearSpec(n=n, k=k, codec=f"{weight} g128 f16", aligned=True)
     schedule = schedule_for(spec, m, arch)
     assert schedule.stages and not schedule.warpgroups
     assert compilation.compile(linear_kernel(spec, schedule), arch).spilled_bytes == 0

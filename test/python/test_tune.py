@@ -27,7 +27,7 @@ from lowlp.tuning.preparing import Problem, shortlist
 from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC = LinearSpec(n=8192, k=8192, weight="int5", group_size=128, aligned=True)
+SPEC = LinearSpec(n=8192, k=8192, codec="int5 g128 f16", aligned=True)
 PREPARE = ["tune", "--types", "int4,nf4", "--shapes", "256x512", "--m", "16", "--candidates", "2", "--jobs", "1"]
 
 

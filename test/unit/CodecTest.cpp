@@ -89,7 +89,7 @@ TEST(Codec, SaysWhatIsRefused) {
       {"f16 g64 f16", "codec: dtype: f16 has 16 bits; a code has 1..8"},
       {"int4 g0 f16", "codec: group: must be a positive int, 'channel' or "
                       "'tensor', got 0"},
-      {"int4 row f16", "codec: expected a group such as g128, 'channel' or "
+      {"int4 row f16", "codec: group: must be a positive int, 'channel' or "
                        "'tensor', got 'row'"},
       {"int4 g64 f64",
        "codec: scale: must be one of f16, bf16, f32, e8m0, e4m3, got 'f64'"},

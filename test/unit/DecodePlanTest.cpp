@@ -36,7 +36,7 @@ class NumberTest : public testing::TestWithParam<ComputeType> {};
 } // namespace
 
 TEST_P(NumberTest, EveryNumberIsItsOwnNearest) {
-  int bits = 32 / getPartsPerRegister(GetParam());
+  int bits = 32 / FragmentFamily{GetParam()}.getParts();
   for (uint32_t code = 0; code < 1u << bits; ++code) {
     double number = decodeNumber(GetParam(), code);
     if (!std::isnan(number)) {

@@ -23,24 +23,21 @@ Placement scatterBits(CodeFormat format, ComputeType compute, int rowTiles,
 /// The words by the header's formulas, a weight at a time.
 std::vector<uint32_t> packByPlacement(const Placement &placement,
                                       const CodeMatrix &matrix,
-                                      const std::vector<uint8_t> &codes,
+                                      const std::vector<uint16_t> &codes,
                                       uint8_t flip) {
   int parts = placement.getNumParts(), access = placement.getWordsPerAccess();
-  int64_t paddedGroup = matrix.getPaddedGroup();
   std::vector<uint32_t> packed;
   for (int64_t unitN = 0; unitN < matrix.getNumUnitsN(placement); ++unitN)
-    for (int64_t unitK = 0; unitK < matrix.getNumUnitsK(); ++unitK) {
+    for (int64_t unitK = 0; unitK < matrix.getNumUnitsK(placement); ++unitK) {
       std::vector<std::vector<uint32_t>> lanes(
           32, std::vector<uint32_t>(placement.getNumWords()));
       for (int inN = 0; inN < placement.getUnitRows(); ++inN)
         for (int inK = 0; inK < 64; ++inK) {
           int64_t row = unitN * placement.getUnitRows() + inN;
-          int64_t group = (unitK * 64 + inK) / paddedGroup;
-          int64_t inGroup = (unitK * 64 + inK) % paddedGroup;
-          uint8_t code = 0;
-          if (row < matrix.n && group < matrix.k / matrix.groupSize &&
-              inGroup < matrix.groupSize)
-            code = codes[row * matrix.k + group * matrix.groupSize + inGroup];
+          int64_t column = unitK * 64 + inK;
+          uint16_t code = 0;
+          if (row < matrix.n && column < matrix.k)
+            code = codes[row * matrix.k + column];
           int step = inK / (8 * parts), h = inK / (4 * parts) % 2;
           int slot = (inN / 16 * placement.getNumSteps() + step) * 4 +
                      inN / 8 % 2 + 2 * h;
@@ -63,31 +60,42 @@ struct Case {
 
 class PackingTest : public testing::TestWithParam<Case> {};
 
-TEST_P(PackingTest, AnyPlacementAndBack) {
-  auto [bits, rowTiles, compute] = GetParam();
+/// Packs and unpacks matrices whose codes are of this type.
+template <typename Code> void checkPacking(const Case &of) {
+  auto [bits, rowTiles, compute] = of;
   std::mt19937 random(bits * 8 + rowTiles);
-  CodeFormat format = {CodeFormat::Kind::Integer, bits};
-  uint8_t flip = static_cast<uint8_t>(1u << (bits - 1));
-  const CodeMatrix matrices[] = {{1, 1, 1},      {70, 192, 64}, {9, 72, 24},
-                                 {16, 80, 16},   {33, 96, 48},  {65, 192, 96},
-                                 {20, 100, 100}, {3, 66, 22}};
+  auto kind = bits > 8 ? CodeFormat::Kind::Table : CodeFormat::Kind::Integer;
+  CodeFormat format = {kind, bits};
+  uint8_t flip = bits > 8 ? 0 : static_cast<uint8_t>(1u << (bits - 1));
+  const CodeMatrix matrices[] = {{1, 1},   {70, 192}, {9, 72}, {16, 80},
+                                 {33, 96}, {20, 100}, {3, 66}};
   for (const Placement &placement :
        {Placement::contiguous(format, compute, rowTiles),
         scatterBits(format, compute, rowTiles, random)})
     for (const CodeMatrix &matrix : matrices) {
-      std::vector<uint8_t> codes(matrix.n * matrix.k);
-      for (uint8_t &code : codes)
-        code = static_cast<uint8_t>(random() & ((1u << bits) - 1));
+      std::vector<uint16_t> codes(matrix.n * matrix.k);
+      for (uint16_t &code : codes)
+        code = static_cast<uint16_t>(random() & ((1u << bits) - 1));
+      std::vector<Code> held(codes.begin(), codes.end());
       std::vector<uint32_t> packed(matrix.getNumPackedWords(placement), 0xdead);
-      Result<bool> result = packCodes(placement, matrix, codes.data(), matrix.k,
-                                      flip, packed.data(), 2);
+      auto rowStride = static_cast<int64_t>(matrix.k * sizeof(Code));
+      Result<bool> result = packCodes(
+          placement, matrix, reinterpret_cast<const uint8_t *>(held.data()),
+          rowStride, flip, packed.data(), 2);
       ASSERT_TRUE(result) << result.error();
       EXPECT_EQ(packed, packByPlacement(placement, matrix, codes, flip));
-      std::vector<uint8_t> found(codes.size(), 0xee);
-      unpackCodes(placement, matrix, packed.data(), flip, found.data(),
-                  matrix.k, 2);
-      EXPECT_EQ(found, codes);
+      std::vector<Code> found(codes.size(), 0xee);
+      unpackCodes(placement, matrix, packed.data(), flip,
+                  reinterpret_cast<uint8_t *>(found.data()), rowStride, 2);
+      EXPECT_EQ(found, held);
     }
+}
+
+TEST_P(PackingTest, AnyPlacementAndBack) {
+  if (GetParam().bits > 8)
+    checkPacking<uint16_t>(GetParam());
+  else
+    checkPacking<uint8_t>(GetParam());
 }
 
 std::vector<Case> getCases() {
@@ -96,6 +104,8 @@ std::vector<Case> getCases() {
     for (int rowTiles : {1, 2, 4})
       for (ComputeType compute : {ComputeType::F16, ComputeType::S8})
         cases.push_back({bits, rowTiles, compute});
+  for (int bits = 9; bits <= 16; ++bits)
+    cases.push_back({bits, 1, ComputeType::F16});
   return cases;
 }
 
@@ -107,24 +117,17 @@ INSTANTIATE_TEST_SUITE_P(, PackingTest, testing::ValuesIn(getCases()),
                                   getName(info.param.compute);
                          });
 
-TEST(Packing, PadsGroups) {
-  for (auto [groupSize, padded] :
-       std::vector<std::pair<int64_t, int64_t>>{{1, 16},
-                                                {16, 16},
-                                                {17, 32},
-                                                {32, 32},
-                                                {33, 64},
-                                                {64, 64},
-                                                {65, 128},
-                                                {128, 128},
-                                                {4096, 4096},
-                                                {4100, 4160}})
-    EXPECT_EQ(CodeMatrix::padGroup(groupSize), padded);
+// At most the last unit of a row is padded.
+TEST(Packing, PadsRowsOnly) {
+  const Placement &placement = **Placement::find("int4.f16");
+  for (auto [k, units] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {64, 1}, {65, 2}, {96, 2}, {192, 3}, {4100, 65}})
+    EXPECT_EQ((CodeMatrix{16, k}.getNumUnitsK(placement)), units);
 }
 
 TEST(Packing, SaysWhereACodeIsTooWide) {
   const Placement &placement = **Placement::find("int5.f16");
-  CodeMatrix matrix = {40, 96, 48};
+  CodeMatrix matrix = {40, 96};
   std::vector<uint8_t> codes(matrix.n * matrix.k);
   codes[39 * 96 + 95] = 32;
   std::vector<uint32_t> packed(matrix.getNumPackedWords(placement));
@@ -135,11 +138,25 @@ TEST(Packing, SaysWhereACodeIsTooWide) {
             "codes: must be in 0..31 for int5.f16, got 32 at [39, 95]");
 }
 
+TEST(Packing, SaysWhereACodeOfTwoBytesIsTooWide) {
+  const Placement &placement = **Placement::find("lut12.bf16");
+  CodeMatrix matrix = {2, 70};
+  std::vector<uint16_t> codes(matrix.n * matrix.k);
+  codes[70 + 69] = 4096;
+  std::vector<uint32_t> packed(matrix.getNumPackedWords(placement));
+  EXPECT_EQ(packCodes(placement, matrix,
+                      reinterpret_cast<const uint8_t *>(codes.data()), 140, 0,
+                      packed.data())
+                .error(),
+            "codes: must be in 0..4095 for lut12.bf16, got 4096 at [1, 69]");
+}
+
 TEST(Packing, RowsMayLieApart) {
   const Placement &placement = **Placement::find("int8.f16");
-  CodeMatrix matrix = {17, 64, 64};
+  CodeMatrix matrix = {17, 64};
   constexpr int64_t rowStride = 71;
-  std::vector<uint8_t> apart(matrix.n * rowStride), together;
+  std::vector<uint8_t> apart(matrix.n * rowStride);
+  std::vector<uint16_t> together;
   for (size_t i = 0; i < apart.size(); ++i)
     apart[i] = static_cast<uint8_t>(i * 7);
   for (int64_t row = 0; row < matrix.n; ++row)

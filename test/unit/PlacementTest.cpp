@@ -164,6 +164,6 @@ TEST(PlacementTest, TextThatIsNone) {
 TEST(PlacementTest, FindNamesWhatThereIs) {
   EXPECT_TRUE(Placement::find(getFormat("e3m2"), ComputeType::BF16));
   EXPECT_EQ(Placement::find("int4.f32").error(),
-            "placement: packed format 2 has none named 'int4.f32'; names are "
+            "placement: packed format 3 has none named 'int4.f32'; names are "
             "int6.f16, e3m2.bf16, lut4.f16 and so on");
 }

@@ -126,10 +126,9 @@ bool lowlp::isHeld(Type type, double number) {
 bool lowlp::areExact(const CodedWeights &weights, Type operand) {
   double shift = getShift(weights);
   UnpackOp codes = weights.codes;
-  const CodeFormat &format =
-      (*Placement::find(codes.getPlacement().str()))->getFormat();
+  const CodeFormat &format = codes.getPlacement()->getFormat();
   for (int code = 0; code < 1 << format.bits; ++code) {
-    std::optional<double> stored = format.value(static_cast<uint8_t>(code));
+    std::optional<double> stored = format.value(static_cast<uint16_t>(code));
     if (!stored)
       continue;
     double value = *stored + shift;

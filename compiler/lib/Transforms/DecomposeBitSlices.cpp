@@ -30,7 +30,7 @@ using namespace lowlp;
 /// The widths of the slices in which the codes of `unpack` lie, if they lie in
 /// several and `unpack` gives them whole.
 static SmallVector<int64_t> findSlices(UnpackOp unpack) {
-  const Placement &placement = **Placement::find(unpack.getPlacement().str());
+  const Placement &placement = *unpack.getPlacement();
   Type code = unpack.getCodes().getType().getElementType();
   std::vector<int> slices = placement.findSlices();
   if (!code.isUnsignedInteger() || slices.size() < 2 ||

@@ -51,7 +51,7 @@ static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
 }
 
 static const Placement &getPlacement(CodedWeights weights) {
-  return **Placement::find(weights.codes.getPlacement().str());
+  return *weights.codes.getPlacement();
 }
 
 /// The integers that zero points may be, if they are some of 8 bits or fewer.
@@ -208,9 +208,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   /// Which plan a product got: the first line of its text.
   void tellPlan(Product product, const DecodePlan &plan) {
     ++numPlanned;
-    remarkDone(product.operator->(), DEBUG_TYPE, "plan", [&] {
-      return StringRef(plan.print()).split('\n').first.str();
-    });
+    remarkDone(product.operator->(), DEBUG_TYPE, "plan",
+               [&] { return StringRef(plan.print()).split('\n').first.str(); });
   }
 
   /// Leaves the plans that are used with the kernel, for its report.
@@ -222,8 +221,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     });
     SmallVector<Attribute> texts;
     for (Attribute plan : used)
-      texts.push_back(
-          StringAttr::get(&getContext(), cast<PlanAttr>(plan).getText()));
+      texts.push_back(StringAttr::get(&getContext(),
+                                      cast<PlanAttr>(plan).getPlan().print()));
     if (!texts.empty())
       setReport(getOperation(), "decode_plans",
                 ArrayAttr::get(&getContext(), texts));
@@ -302,7 +301,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
                      "zero points are not known to be integers of 8 bits or "
                      "fewer, which the type of the scales holds after the "
                      "shift of the codes");
-    auto text = PlanAttr::get(&getContext(), plan.print());
+    auto text = PlanAttr::get(&getContext(), plan);
     Value fragments =
         DecodeOp::create(builder, product->getLoc(), product.getTypeOfA(),
                          weights.codes.getWords(), weights.scales, zeros, text,

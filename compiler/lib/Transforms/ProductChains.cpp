@@ -151,7 +151,7 @@ public:
 private:
   /// Products take decoded fragments in place of cast codes.
   void decodeAll() {
-    auto text = PlanAttr::get(type.getContext(), plan.print());
+    auto text = PlanAttr::get(type.getContext(), plan);
     for (Product product : chain.products) {
       UnpackOp codes = getWeights(product).codes;
       OpBuilder builder(product.operator->());

@@ -30,15 +30,17 @@ static OpFoldResult countUnits(OpBuilder &builder, Location loc,
       .getResult();
 }
 
-/// The view of the words, [units of rows, units of K, 32 words].
+/// The view of the words, [units of rows, units of K, 32 words], of several
+/// matrices with their number in front.
 static ViewGlobalOp viewWords(OpBuilder &builder, ViewPackedOp view) {
   Location loc = view.getLoc();
-  const Placement &placement = view.getView().getType().getPlacementOrDie();
-  SmallVector<OpFoldResult> extents = view.getMixedShape();
-  SmallVector<OpFoldResult> shape = {
-      countUnits(builder, loc, extents[0], placement.getUnitRows()),
-      countUnits(builder, loc, extents[1], Placement::unitK),
-      builder.getIndexAttr(Placement::lanes * placement.getNumWords())};
+  const Placement &placement = view.getView().getType().getPlacement();
+  SmallVector<OpFoldResult> shape = view.getMixedShape();
+  OpFoldResult &rows = shape[shape.size() - 2], &k = shape.back();
+  rows = countUnits(builder, loc, rows, placement.getUnitRows());
+  k = countUnits(builder, loc, k, placement.getUnitK());
+  shape.push_back(
+      builder.getIndexAttr(FragmentFamily::lanes * placement.getNumWords()));
   SmallVector<int64_t> staticShape;
   SmallVector<Value> dynamicShape;
   dispatchIndexOpFoldResults(shape, dynamicShape, staticShape);
@@ -64,21 +66,23 @@ static void expandLoad(LoadPackedOp load, ViewGlobalOp words) {
   OpBuilder builder(load);
   Location loc = load.getLoc();
   PackedType view = load.getSource().getType();
-  const Placement &placement = view.getPlacementOrDie();
+  const Placement &placement = view.getPlacement();
   TileType tile = load.getTile().getType();
   auto step = static_cast<int>(load.getStep());
   PackedTile match = *matchPackedTile(tile.getLayout(), placement, step);
-  Value offsets[] = {
-      getUnit(builder, loc, load.getRow(), placement.getUnitRows()),
-      getUnit(builder, loc, load.getK(), Placement::unitK),
-      buildIndex(builder, loc, 0)};
+  SmallVector<Value> offsets(load.getOffsets().drop_back(2));
+  offsets.push_back(
+      getUnit(builder, loc, load.getRow(), placement.getUnitRows()));
+  offsets.push_back(getUnit(builder, loc, load.getK(), placement.getUnitK()));
+  offsets.push_back(buildIndex(builder, loc, 0));
   auto type =
       TileType::get(builder.getContext(),
                     words.getView().getType().getElementType(), match.words);
   Value loaded = LoadGlobalOp::create(builder, loc, type, words.getView(),
                                       offsets, /*in_bounds=*/false);
-  Value codes = UnpackOp::create(builder, loc, tile, loaded,
-                                 view.getPlacement(), load.getStep());
+  Value codes = UnpackOp::create(
+      builder, loc, tile, loaded,
+      PlacementAttr::get(load.getContext(), &placement), load.getStep());
   load.replaceAllUsesWith(codes);
   load.erase();
 }

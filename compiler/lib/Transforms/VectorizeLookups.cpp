@@ -251,7 +251,7 @@ static int64_t countSlices(LookupOp lookup) {
   auto unpack = lookup.getSlices().front().getDefiningOp<UnpackOp>();
   if (!unpack)
     return 1;
-  const Placement &placement = **Placement::find(unpack.getPlacement().str());
+  const Placement &placement = *unpack.getPlacement();
   return std::max<int64_t>(1, placement.findSlices().size());
 }
 

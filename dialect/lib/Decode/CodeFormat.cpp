@@ -1,17 +1,20 @@
 //===- CodeFormat.cpp - What the bits of a stored code are ----------------===//
 #include "lowlp/Decode/CodeFormat.h"
 
+#include "lowlp/Numeric/Codec.h"
+
 #include <array>
 #include <cmath>
 #include <utility>
 
 using namespace lowlp;
 
-static constexpr std::array<std::pair<ComputeType, std::string_view>, 4>
+static constexpr std::array<std::pair<ComputeType, std::string_view>, 5>
     kComputeTypes = {{{ComputeType::F16, "f16"},
                       {ComputeType::BF16, "bf16"},
                       {ComputeType::S8, "int8"},
-                      {ComputeType::E4M3, "f8e4m3"}}};
+                      {ComputeType::E4M3, "f8e4m3"},
+                      {ComputeType::B1, "b1"}}};
 
 std::string lowlp::getName(ComputeType compute) {
   for (auto [type, name] : kComputeTypes)
@@ -24,8 +27,9 @@ Result<ComputeType> lowlp::parseComputeType(std::string_view name) {
   for (auto [type, known] : kComputeTypes)
     if (known == name)
       return type;
-  return Error{"compute type: must be one of f16, bf16, int8, f8e4m3, got '" +
-               std::string(name) + "'"};
+  return Error{
+      "compute type: must be one of f16, bf16, int8, f8e4m3, b1, got '" +
+      std::string(name) + "'"};
 }
 
 Result<CodeFormat> CodeFormat::of(const ScalarFormat &scalar) {
@@ -39,10 +43,14 @@ Result<CodeFormat> CodeFormat::of(const ScalarFormat &scalar) {
 }
 
 Result<CodeFormat> CodeFormat::table(int bits) {
-  if (bits < 1 || bits > ScalarFormat::maxCodeBits)
-    return Error{"code format: a table's codes have 1 to 8 bits, got " +
+  if (bits < 1 || bits > maxBits)
+    return Error{"code format: a table's codes have 1 to 16 bits, got " +
                  std::to_string(bits)};
   return CodeFormat{Kind::Table, bits};
+}
+
+CodeFormat CodeFormat::of(const CodecField &field) {
+  return field.number ? *of(*field.number) : *table(field.table->bits);
 }
 
 std::string CodeFormat::name() const {
@@ -68,16 +76,19 @@ Result<CodeFormat> CodeFormat::parse(std::string_view name) {
           bits >= 3 && format.name() == name)
         return format;
   }
-  return Error{"code format: expected int{b}, lut{b} or e{X}m{Y} of at most 8 "
-               "bits, got '" +
+  for (int bits = ScalarFormat::maxCodeBits + 1; bits <= maxBits; ++bits)
+    if (CodeFormat format{Kind::Table, bits}; format.name() == name)
+      return format;
+  return Error{"code format: expected int{b} or e{X}m{Y} of at most 8 bits or "
+               "lut{b} of at most 16, got '" +
                std::string(name) + "'"};
 }
 
-std::optional<double> CodeFormat::value(uint8_t stored) const {
+std::optional<double> CodeFormat::value(uint16_t stored) const {
   if (kind != Kind::Float)
     return stored;
-  double value =
-      ScalarFormat::floatingPoint(exponentBits, mantissaBits)->decode(stored);
+  double value = ScalarFormat::floatingPoint(exponentBits, mantissaBits)
+                     ->decode(static_cast<uint8_t>(stored));
   if (!std::isfinite(value))
     return std::nullopt;
   return value;

@@ -45,6 +45,8 @@ DecodeCost DecodePlan::getCost() const {
   return cost;
 }
 
+size_t DecodePlan::hash() const { return std::hash<std::string>()(print()); }
+
 //===----------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------===//
@@ -181,40 +183,58 @@ static std::vector<Parameters> getTrials(const DecodePlan &plan,
   return {{1, 0}, {1, half}, {0.01318359375, half}, {3, 2 * half - 1}};
 }
 
+/// The first thing in which a plan does not fit a placement; empty if none.
+static std::string findMisfit(const DecodePlan &plan, const Placement &from) {
+  if (plan.numWords != from.getNumWords())
+    return "expected " + std::to_string(from.getNumWords()) + " words, got " +
+           std::to_string(plan.numWords);
+  int numSteps = static_cast<int>(plan.steps.size());
+  int numInputs = plan.getFirstResult();
+  for (int index = 0; index < numSteps; ++index)
+    for (int k = 0; k < plan.steps[index].getNumOperands(); ++k) {
+      const DecodeOperand &operand = plan.steps[index].operands[k];
+      if (!operand.isImmediate &&
+          operand.value >= static_cast<uint32_t>(numInputs + index))
+        return "step " + std::to_string(index) + " reads register " +
+               std::to_string(operand.value) + ", which is not yet there";
+    }
+  if (plan.slots.size() != plan.results.size() || plan.slots.empty())
+    return "expected a register for each slot, got " +
+           std::to_string(plan.results.size()) + " for " +
+           std::to_string(plan.slots.size());
+  if (static_cast<int>(plan.rows.size()) != 2 * from.getNumRowTiles())
+    return "expected " + std::to_string(2 * from.getNumRowTiles()) +
+           " rows of slots, got " + std::to_string(plan.rows.size());
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    int slot = plan.slots[i], result = plan.results[i];
+    if (slot < 0 || slot >= from.getNumSlots())
+      return "slot " + std::to_string(slot) + " is outside of 0.." +
+             std::to_string(from.getNumSlots() - 1);
+    if (result < 0 || result >= numInputs + numSteps)
+      return "slot " + std::to_string(slot) + " has the register " +
+             std::to_string(result) + ", which does not exist";
+  }
+  return {};
+}
+
+Result<bool> DecodePlan::check() const {
+  Result<const Placement *> from = Placement::find(placement);
+  if (!from)
+    return Error{from.error()};
+  std::string misfit = findMisfit(*this, **from);
+  if (!misfit.empty())
+    return Error{"plan for " + placement + ": " + misfit};
+  return true;
+}
+
 Result<bool> DecodePlan::prove(const Placement &from) const {
   auto fail = [&](const std::string &what) -> Result<bool> {
     return Error{"plan for " + placement + ": " + what};
   };
   if (from.name() != placement)
     return fail("the placement given is " + from.name());
-  if (numWords != from.getNumWords())
-    return fail("expected " + std::to_string(from.getNumWords()) +
-                " words, got " + std::to_string(numWords));
-  int numSteps = static_cast<int>(steps.size());
-  int numInputs = getFirstResult();
-  for (int index = 0; index < numSteps; ++index)
-    for (int k = 0; k < steps[index].getNumOperands(); ++k) {
-      const DecodeOperand &operand = steps[index].operands[k];
-      if (!operand.isImmediate &&
-          operand.value >= static_cast<uint32_t>(numInputs + index))
-        return fail("step " + std::to_string(index) + " reads register " +
-                    std::to_string(operand.value) + ", which is not yet there");
-    }
-  if (slots.size() != results.size() || slots.empty())
-    return fail("expected a register for each slot, got " +
-                std::to_string(results.size()) + " for " +
-                std::to_string(slots.size()));
-  if (static_cast<int>(rows.size()) != 2 * from.getNumRowTiles())
-    return fail("expected " + std::to_string(2 * from.getNumRowTiles()) +
-                " rows of slots, got " + std::to_string(rows.size()));
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i] < 0 || slots[i] >= from.getNumSlots())
-      return fail("slot " + std::to_string(slots[i]) + " is outside of 0.." +
-                  std::to_string(from.getNumSlots() - 1));
-    if (results[i] < 0 || results[i] >= numInputs + numSteps)
-      return fail("slot " + std::to_string(slots[i]) + " has the register " +
-                  std::to_string(results[i]) + ", which does not exist");
-  }
+  if (std::string misfit = findMisfit(*this, from); !misfit.empty())
+    return fail(misfit);
 
   const CodeFormat &format = from.getFormat();
   ComputeType compute = from.getCompute();
@@ -234,7 +254,7 @@ Result<bool> DecodePlan::prove(const Placement &from) const {
     // backgrounds.
     for (const std::vector<uint32_t> &background : backgrounds)
       for (int code = 0; code < 1 << format.bits; ++code) {
-        std::optional<double> value = format.value(static_cast<uint8_t>(code));
+        std::optional<double> value = format.value(static_cast<uint16_t>(code));
         if (!value)
           continue;
         for (int phase = 0; phase < 3; ++phase) {

@@ -23,6 +23,8 @@ static Layout getLayout(ComputeType compute) {
     return {7, 0};
   case ComputeType::E4M3:
     return {3, 4};
+  case ComputeType::B1:
+    break;
   }
   return {0, 0};
 }

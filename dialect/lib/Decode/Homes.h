@@ -44,9 +44,9 @@ public:
   /// For ByF32: the numbers are what the codes mean times 2^roundedExponent.
   int roundedExponent = 0;
 
-  int getPartBits() const { return 32 / getPartsPerRegister(compute); }
+  int getPartBits() const { return 32 / FragmentFamily{compute}.getParts(); }
   /// Whether products and sums by powers of two are at hand.
-  bool hasFma() const { return getPartsPerRegister(compute) == 2; }
+  bool hasFma() const { return FragmentFamily{compute}.getParts() == 2; }
   /// Shifts that a whole code may have: 0 .. result - 1.
   int getNumShifts() const;
   /// The bit of a part where a bit of the code has to be.

@@ -87,6 +87,8 @@ double lowlp::decodeNumber(ComputeType compute, uint32_t bits) {
     return static_cast<int8_t>(bits & 0xff);
   case ComputeType::E4M3:
     return getE4M3().decode(static_cast<uint8_t>(bits & 0xff));
+  case ComputeType::B1:
+    return bits & 1;
   }
   return 0;
 }
@@ -102,6 +104,8 @@ uint32_t lowlp::encodeNumber(ComputeType compute, double value) {
         std::nearbyint(std::fmin(std::fmax(value, -128), 127))));
   case ComputeType::E4M3:
     return *getE4M3().encode(value);
+  case ComputeType::B1:
+    return value != 0;
   }
   return 0;
 }

@@ -53,7 +53,7 @@ static Layout getFragment(const Placement &placement) {
 static Layout getWordsOfUnit(const Placement &placement) {
   int width = placement.getWordsPerAccess();
   return Layout::local({1, 1, placement.getNumWords() / width}) *
-         Layout::spatial({1, 1, Placement::lanes}) *
+         Layout::spatial({1, 1, FragmentFamily::lanes}) *
          Layout::local({1, 1, width});
 }
 
@@ -93,9 +93,9 @@ struct WeightPlace {
     int64_t perStep = 8 * parts;
     k += firstStep * perStep;
     unitRow = row / placement.getUnitRows();
-    unitStep = k / Placement::unitK;
+    unitStep = k / placement.getUnitK();
     int inRow = static_cast<int>(row % placement.getUnitRows());
-    int inK = static_cast<int>(k % Placement::unitK);
+    int inK = static_cast<int>(k % placement.getUnitK());
     int step = inK / static_cast<int>(perStep);
     int half = inK / (4 * parts) % 2;
     lane = inRow % 8 * 4 + inK / parts % 4;
@@ -150,7 +150,7 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
       if (isNew)
         locals.emplace_back(numWords, -1);
       int64_t word =
-          index[2] / (Placement::lanes * width) * width + index[2] % width;
+          index[2] / (FragmentFamily::lanes * width) * width + index[2] % width;
       locals[unit->second][word] = static_cast<int>(local);
     }
     bool isFirst = thread == 0;

@@ -1,8 +1,9 @@
 //===- Packing.cpp - Codes of a matrix to packed words and back -----------===//
 //
-// Units are shared out to threads, some along K at a time. Where the 64 codes
-// of a row of a unit are neighbours in the matrix they are read in place, else
-// copied together; UnitPlanes.h does the rest, for all lanes of a unit at once.
+// Units are shared out to threads, some along K at a time. Where the codes of a
+// row of a unit are bytes inside of the matrix they are read in place, else
+// copied together, low bytes and high bytes apart; UnitPlanes.h does the rest,
+// for all lanes of a unit at once.
 //
 //===----------------------------------------------------------------------===//
 #include "lowlp/Decode/Packing.h"
@@ -21,71 +22,18 @@ using namespace lowlp;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t CodeMatrix::padGroup(int64_t groupSize) {
-  if (groupSize <= 32)
-    return groupSize <= 16 ? 16 : 32;
-  return ceilDiv(groupSize, 64) * 64;
-}
-
 int64_t CodeMatrix::getNumUnitsN(const Placement &placement) const {
   return ceilDiv(n, placement.getUnitRows());
 }
 
-int64_t CodeMatrix::getNumUnitsK() const {
-  return ceilDiv(k / groupSize * getPaddedGroup(), Placement::unitK);
+int64_t CodeMatrix::getNumUnitsK(const Placement &placement) const {
+  return ceilDiv(k, placement.getUnitK());
 }
 
 int64_t CodeMatrix::getNumPackedWords(const Placement &placement) const {
-  return getNumUnitsN(placement) * getNumUnitsK() * placement.getNumWords() *
-         Placement::lanes;
+  return getNumUnitsN(placement) * getNumUnitsK(placement) *
+         placement.getNumWords() * FragmentFamily::lanes;
 }
-
-namespace {
-/// Codes of a row that are neighbours in the matrix and in the unit.
-struct Segment {
-  int64_t column;
-  int64_t inUnit;
-  int64_t length;
-};
-
-/// The codes of a row that are in a unit: of at most four groups.
-class Segments {
-public:
-  Segments(const CodeMatrix &matrix, int64_t unitK) {
-    int64_t padded = matrix.getPaddedGroup(), size = matrix.groupSize;
-    int64_t first = unitK * Placement::unitK, end = first + Placement::unitK;
-    int64_t lastGroup = std::min(matrix.k / size, ceilDiv(end, padded));
-    for (int64_t group = first / padded; group < lastGroup; ++group) {
-      int64_t from = std::max(group * padded, first);
-      int64_t to = std::min(group * padded + size, end);
-      if (from < to)
-        add({group * size + from - group * padded, from - first, to - from});
-    }
-  }
-
-  /// Whether all 64 codes are neighbours.
-  bool areWhole() const { return segments[0].length == Placement::unitK; }
-  int64_t getFirstColumn() const { return segments[0].column; }
-  const Segment *begin() const { return segments.data(); }
-  const Segment *end() const { return segments.data() + count; }
-
-private:
-  void add(const Segment &next) {
-    // Groups without padding follow each other in the matrix too.
-    if (count) {
-      Segment &last = segments[count - 1];
-      if (last.inUnit + last.length == next.inUnit) {
-        last.length += next.length;
-        return;
-      }
-    }
-    segments[count++] = next;
-  }
-
-  std::array<Segment, 4> segments = {};
-  size_t count = 0;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Units
@@ -106,9 +54,9 @@ static void forAllUnits(const Placement &placement, const CodeMatrix &matrix,
                         int numThreads, Work work) {
   // Enough that taking a share costs nothing, and few enough to divide.
   constexpr int64_t weightsPerShare = 1 << 16;
-  int64_t unitWeights = int64_t(Placement::unitK) * placement.getUnitRows();
+  int64_t unitWeights = int64_t(placement.getUnitK()) * placement.getUnitRows();
   int64_t unitsPerShare = std::max<int64_t>(1, weightsPerShare / unitWeights);
-  int64_t unitsK = matrix.getNumUnitsK();
+  int64_t unitsK = matrix.getNumUnitsK(placement);
   int64_t sharesK = ceilDiv(unitsK, unitsPerShare);
   int64_t shares = matrix.getNumUnitsN(placement) * sharesK;
   std::atomic<int64_t> next = 0;
@@ -129,10 +77,10 @@ static void forAllUnits(const Placement &placement, const CodeMatrix &matrix,
     thread.join();
 }
 
-/// Whether a row of 64 codes has a bit of `mask`.
+/// Whether a row of codes' bytes has a bit of `mask`.
 static bool hasBits(const uint8_t *row, uint64_t mask) {
   uint64_t any = 0;
-  for (int i = 0; i < Placement::unitK; i += 8) {
+  for (int i = 0; i < FragmentFamily::maxUnitK; i += 8) {
     uint64_t eight;
     std::memcpy(&eight, row + i, 8);
     any |= eight;
@@ -143,16 +91,77 @@ static bool hasBits(const uint8_t *row, uint64_t mask) {
 static Error describeWideCode(const Placement &placement,
                               const CodeMatrix &matrix, const uint8_t *codes,
                               int64_t rowStride) {
+  int codeBytes = placement.getFormat().getCodeBytes();
   int max = (1 << placement.getFormat().bits) - 1;
   std::string allowed = "codes: must be in 0.." + std::to_string(max) +
                         " for " + placement.name();
   for (int64_t row = 0; row < matrix.n; ++row)
-    for (int64_t column = 0; column < matrix.k; ++column)
-      if (int code = codes[row * rowStride + column]; code > max)
+    for (int64_t column = 0; column < matrix.k; ++column) {
+      const uint8_t *bytes = codes + row * rowStride + column * codeBytes;
+      int code = codeBytes == 1 ? bytes[0] : bytes[0] | bytes[1] << 8;
+      if (code > max)
         return {allowed + ", got " + std::to_string(code) + " at [" +
                 std::to_string(row) + ", " + std::to_string(column) + "]"};
+    }
   return {allowed + "; they changed while they were packed"};
 }
+
+namespace {
+/// The codes of a row that are in a unit, and the planes of their bytes.
+class UnitRow {
+public:
+  UnitRow(const Placement &placement, const CodeMatrix &matrix, int64_t unitK)
+      : codeBytes(placement.getFormat().getCodeBytes()),
+        numWeights(placement.getNumSlots() * placement.getNumParts()),
+        first(unitK * placement.getUnitK()),
+        count(std::min<int64_t>(placement.getUnitK(), matrix.k - first)) {
+    bytes.fill(0);
+  }
+
+  /// Whether the codes are read where they are.
+  bool isInPlace() const {
+    return codeBytes == 1 && count == FragmentFamily::maxUnitK;
+  }
+  int getCodeBytes() const { return codeBytes; }
+  /// The plane of the first weight's byte.
+  int getPlane(int firstPlane, int byte) const {
+    return firstPlane + byte * numWeights;
+  }
+
+  /// One byte of each code of the row, padded.
+  const uint8_t *gather(const uint8_t *row, int byte) {
+    row += first * codeBytes;
+    if (isInPlace())
+      return row;
+    for (int64_t i = 0; i < count; ++i)
+      bytes[i] = row[i * codeBytes + byte];
+    return bytes.data();
+  }
+  /// What a row beyond the matrix has.
+  const uint8_t *gatherPadding() {
+    bytes.fill(0);
+    return bytes.data();
+  }
+
+  /// Where `scatter` takes the bytes from.
+  uint8_t *getTarget(uint8_t *row) {
+    return isInPlace() ? row + first : bytes.data();
+  }
+  void scatter(uint8_t *row, int byte) const {
+    if (isInPlace())
+      return;
+    row += first * codeBytes;
+    for (int64_t i = 0; i < count; ++i)
+      row[i * codeBytes + byte] = bytes[i];
+  }
+
+private:
+  int codeBytes;
+  int numWeights;
+  int64_t first, count;
+  std::array<uint8_t, FragmentFamily::maxUnitK> bytes;
+};
+} // namespace
 
 Result<bool> lowlp::packCodes(const Placement &placement,
                               const CodeMatrix &matrix, const uint8_t *codes,
@@ -160,40 +169,33 @@ Result<bool> lowlp::packCodes(const Placement &placement,
                               int numThreads) {
   PlaneMoves moves(placement, PlaneMoves::Direction::Pack, flip);
   UnitAccess access(placement);
-  int64_t wordsPerUnit = int64_t(Placement::lanes) * placement.getNumWords();
+  int64_t wordsPerUnit =
+      int64_t(FragmentFamily::lanes) * placement.getNumWords();
   int unitRows = placement.getUnitRows();
-  uint64_t beyondCode =
-      0x0101010101010101u *
-      (0xff >> placement.getFormat().bits << placement.getFormat().bits);
+  int topBits = (placement.getFormat().bits - 1) % 8 + 1;
+  uint64_t beyondCode = 0x0101010101010101u * (0xff >> topBits << topBits);
   std::atomic<bool> hasWideCode = false;
   forAllUnits(placement, matrix, numThreads, [&](UnitRange range) {
     Planes weights, bytes;
-    std::array<uint8_t, Placement::unitK> padded;
     int64_t firstRow = range.unitN * unitRows;
     int64_t rows = std::min<int64_t>(unitRows, matrix.n - firstRow);
-    int64_t firstUnit = range.unitN * matrix.getNumUnitsK() + range.firstK;
+    int64_t firstUnit =
+        range.unitN * matrix.getNumUnitsK(placement) + range.firstK;
     uint32_t *words = packed + firstUnit * wordsPerUnit;
     bool wide = false;
     for (int64_t unitK = range.firstK; unitK < range.endK; ++unitK) {
-      Segments segments(matrix, unitK);
-      padded.fill(0);
-      for (int row = 0; row < unitRows; ++row) {
-        const uint8_t *source = codes + (firstRow + row) * rowStride;
-        if (row < rows && segments.areWhole()) {
-          source += segments.getFirstColumn();
-        } else {
-          if (row == rows)
-            padded.fill(0);
-          if (row < rows)
-            for (const Segment &segment : segments)
-              std::memcpy(&padded[segment.inUnit], source + segment.column,
-                          segment.length);
-          source = padded.data();
+      UnitRow unitRow(placement, matrix, unitK);
+      for (int row = 0; row < unitRows; ++row)
+        for (int byte = 0; byte < unitRow.getCodeBytes(); ++byte) {
+          const uint8_t *source =
+              row < rows
+                  ? unitRow.gather(codes + (firstRow + row) * rowStride, byte)
+                  : unitRow.gatherPadding();
+          if (byte == unitRow.getCodeBytes() - 1)
+            wide |= hasBits(source, beyondCode);
+          int plane = unitRow.getPlane(getFirstPlane(placement, row), byte);
+          access.scatterRow(source, &weights[plane], getFirstLane(row));
         }
-        wide |= hasBits(source, beyondCode);
-        access.scatterRow(source, &weights[getFirstPlane(placement, row)],
-                          getFirstLane(row));
-      }
       moves.apply(weights, bytes);
       access.joinWords(bytes, placement.getNumWords(), words);
       words += wordsPerUnit;
@@ -211,33 +213,29 @@ void lowlp::unpackCodes(const Placement &placement, const CodeMatrix &matrix,
                         int64_t rowStride, int numThreads) {
   PlaneMoves moves(placement, PlaneMoves::Direction::Unpack, flip);
   UnitAccess access(placement);
-  int64_t wordsPerUnit = int64_t(Placement::lanes) * placement.getNumWords();
+  int64_t wordsPerUnit =
+      int64_t(FragmentFamily::lanes) * placement.getNumWords();
   int unitRows = placement.getUnitRows();
   forAllUnits(placement, matrix, numThreads, [&](UnitRange range) {
     Planes weights, bytes;
-    std::array<uint8_t, Placement::unitK> padded;
     int64_t firstRow = range.unitN * unitRows;
     int64_t rows = std::min<int64_t>(unitRows, matrix.n - firstRow);
-    int64_t firstUnit = range.unitN * matrix.getNumUnitsK() + range.firstK;
+    int64_t firstUnit =
+        range.unitN * matrix.getNumUnitsK(placement) + range.firstK;
     const uint32_t *words = packed + firstUnit * wordsPerUnit;
     for (int64_t unitK = range.firstK; unitK < range.endK; ++unitK) {
-      Segments segments(matrix, unitK);
+      UnitRow unitRow(placement, matrix, unitK);
       access.splitWords(words, placement.getNumWords(), bytes);
       words += wordsPerUnit;
       moves.apply(bytes, weights);
-      for (int row = 0; row < rows; ++row) {
-        const Plane *planes = &weights[getFirstPlane(placement, row)];
-        uint8_t *target = codes + (firstRow + row) * rowStride;
-        if (segments.areWhole()) {
-          access.gatherRow(planes, getFirstLane(row),
-                           target + segments.getFirstColumn());
-          continue;
+      for (int row = 0; row < rows; ++row)
+        for (int byte = 0; byte < unitRow.getCodeBytes(); ++byte) {
+          uint8_t *target = codes + (firstRow + row) * rowStride;
+          int plane = unitRow.getPlane(getFirstPlane(placement, row), byte);
+          access.gatherRow(&weights[plane], getFirstLane(row),
+                           unitRow.getTarget(target));
+          unitRow.scatter(target, byte);
         }
-        access.gatherRow(planes, getFirstLane(row), padded.data());
-        for (const Segment &segment : segments)
-          std::memcpy(target + segment.column, &padded[segment.inUnit],
-                      segment.length);
-      }
     }
   });
 }

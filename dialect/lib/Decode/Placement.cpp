@@ -68,7 +68,7 @@ std::vector<int> Placement::findSlices() const {
     else
       slices.push_back(1);
   }
-  if (contiguous(format, compute, rowTiles, slices).places != places)
+  if (contiguous(format, family.compute, rowTiles, slices).places != places)
     return {};
   return slices;
 }
@@ -79,31 +79,32 @@ Result<const Placement *> Placement::find(CodeFormat format,
 }
 
 Result<const Placement *> Placement::find(std::string_view name) {
-  for (const Placement &placement : all())
-    if (placement.name() == name)
-      return &placement;
+  for (const std::vector<Placement> *placements : {&all(), &general()})
+    for (const Placement &placement : *placements)
+      if (placement.name() == name)
+        return &placement;
   return Error{"placement: packed format " + std::to_string(formatVersion) +
                " has none named '" + std::string(name) +
                "'; names are int6.f16, e3m2.bf16, lut4.f16 and so on"};
 }
 
 std::string Placement::name() const {
-  return format.name() + "." + ::lowlp::getName(compute);
+  return format.name() + "." + ::lowlp::getName(family.compute);
 }
 
 int Placement::getWordsPerAccess() const { return std::gcd(getNumWords(), 4); }
 
-uint8_t Placement::extract(const uint32_t *words, int slot, int part) const {
+uint16_t Placement::extract(const uint32_t *words, int slot, int part) const {
   unsigned code = 0;
   for (int bit = 0; bit < format.bits; ++bit) {
     BitPlace place = getPlace(slot, part, bit);
     code |= (words[place.word] >> place.bit & 1) << bit;
   }
-  return static_cast<uint8_t>(code);
+  return static_cast<uint16_t>(code);
 }
 
 void Placement::insert(uint32_t *words, int slot, int part,
-                       uint8_t stored) const {
+                       uint16_t stored) const {
   for (int bit = 0; bit < format.bits; ++bit) {
     BitPlace place = getPlace(slot, part, bit);
     words[place.word] |= (stored >> bit & 1u) << place.bit;

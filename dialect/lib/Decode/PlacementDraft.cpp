@@ -15,7 +15,7 @@ static int getRowTiles(int bits) { return bits == 1 ? 4 : bits == 2 ? 2 : 1; }
 
 PlacementDraft::PlacementDraft(const CodeFormat &format, ComputeType compute)
     : format(format), compute(compute), rowTiles(getRowTiles(format.bits)) {
-  int steps = Placement::unitK / (8 * getPartsPerRegister(compute));
+  int steps = FragmentFamily{compute}.getNumSteps();
   for (numSteps = 1; format.bits * rowTiles * numSteps % steps; numSteps *= 2)
     ;
   places.assign(static_cast<size_t>(rowTiles) * numSteps * 4,
@@ -27,8 +27,8 @@ int PlacementDraft::getRow(int index) const {
 }
 
 Placement PlacementDraft::make() const {
-  int parts = getPartsPerRegister(compute);
-  int steps = Placement::unitK / (8 * parts);
+  int parts = FragmentFamily{compute}.getParts();
+  int steps = FragmentFamily{compute}.getNumSteps();
   std::vector<BitPlace> all;
   for (int tile = 0; tile < rowTiles; ++tile)
     for (int step = 0; step < steps; ++step)

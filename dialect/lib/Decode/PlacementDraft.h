@@ -20,7 +20,7 @@ public:
     return getNumSlots() * format.bits / getNumResidues();
   }
   /// Bits of a part of a register: what parts that lie alike share out.
-  int getNumResidues() const { return 32 / getPartsPerRegister(compute); }
+  int getNumResidues() const { return 32 / FragmentFamily{compute}.getParts(); }
   /// The row of the i-th slot of the block.
   int getRow(int index) const;
   /// Requires: every residue of every word is taken once.

@@ -21,7 +21,8 @@ std::vector<std::pair<CodeFormat, ComputeType>> lowlp::getPackedFormats() {
   for (const CodeFormat &format : getFormats())
     for (ComputeType compute : {ComputeType::F16, ComputeType::BF16,
                                 ComputeType::S8, ComputeType::E4M3})
-      if (getPartsPerRegister(compute) == 2 || Homes::get(format, compute))
+      if (FragmentFamily{compute}.getParts() == 2 ||
+          Homes::get(format, compute))
         pairs.push_back({format, compute});
   return pairs;
 }
@@ -39,7 +40,7 @@ static std::vector<int> getSlices(int bits) {
 Result<Placement> lowlp::searchPlacement(CodeFormat format,
                                          ComputeType compute) {
   Result<Homes> homes = Homes::get(format, compute);
-  if (!homes && getPartsPerRegister(compute) != 2)
+  if (!homes && FragmentFamily{compute}.getParts() != 2)
     return Error{homes.error()};
   if (!homes) {
     std::vector<int> slices = {format.bits};

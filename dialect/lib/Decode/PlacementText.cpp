@@ -133,9 +133,8 @@ struct Draft {
 
   Draft(CodeFormat format, ComputeType compute, int rowTiles, int period)
       : format(format), compute(compute), rowTiles(rowTiles), period(period),
-        order{format, rowTiles,
-              Placement::unitK / (8 * getPartsPerRegister(compute)),
-              getPartsPerRegister(compute)},
+        order{format, rowTiles, FragmentFamily{compute}.getNumSteps(),
+              FragmentFamily{compute}.getParts()},
         places(static_cast<size_t>(32 * rowTiles * format.bits),
                BitPlace{-1, 0}) {}
 
@@ -248,7 +247,7 @@ Result<std::vector<Placement>> lowlp::parsePlacements(std::string_view text) {
 //===----------------------------------------------------------------------===//
 
 static constexpr const char *const kPackedFormat =
-#include "PackedFormat2.inc"
+#include "PackedFormat3.inc"
     ;
 
 const std::vector<Placement> &Placement::all() {
@@ -260,6 +259,19 @@ const std::vector<Placement> &Placement::all() {
       std::abort();
     }
     return *parsed;
+  }();
+  return placements;
+}
+
+const std::vector<Placement> &Placement::general() {
+  static const std::vector<Placement> placements = [] {
+    std::vector<Placement> made;
+    for (int bits = ScalarFormat::maxCodeBits + 1; bits <= CodeFormat::maxBits;
+         ++bits)
+      for (ComputeType compute : {ComputeType::F16, ComputeType::BF16})
+        made.push_back(Placement::contiguous(*CodeFormat::table(bits), compute,
+                                             /*rowTiles=*/1));
+    return made;
   }();
   return placements;
 }

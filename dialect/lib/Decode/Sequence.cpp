@@ -58,7 +58,7 @@ int Sequence::scale(int a, int exponent) {
 
 DecodeOperand Sequence::splat(double value) const {
   uint32_t bits = encodeNumber(compute, value);
-  return DecodeOperand::imm(repeat(bits, getPartsPerRegister(compute)));
+  return DecodeOperand::imm(repeat(bits, FragmentFamily{compute}.getParts()));
 }
 
 int lowlp::getCost(const DecodeCost &cost, const DecodeRates &rates) {

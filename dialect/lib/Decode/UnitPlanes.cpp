@@ -24,24 +24,28 @@ using namespace lowlp;
 std::vector<BitMove> lowlp::getBitMoves(const Placement &placement) {
   std::vector<BitMove> moves;
   int parts = placement.getNumParts();
-  for (int weight = 0; weight < placement.getNumSlots() * parts; ++weight) {
+  int numWeights = placement.getNumSlots() * parts;
+  for (int weight = 0; weight < numWeights; ++weight) {
     size_t firstMove = moves.size();
     for (int bit = 0; bit < placement.getFormat().bits; ++bit) {
       BitPlace place = placement.getPlace(weight / parts, weight % parts, bit);
-      int byte = place.word * 4 + place.bit / 8, shift = place.bit % 8 - bit;
+      int codeByte = weight + bit / 8 * numWeights;
+      int byte = place.word * 4 + place.bit / 8;
+      int shift = place.bit % 8 - bit % 8;
       auto found =
           std::find_if(moves.begin() + static_cast<std::ptrdiff_t>(firstMove),
                        moves.end(), [&](const BitMove &move) {
-                         return move.byte == byte && move.shift == shift;
+                         return move.codeByte == codeByte &&
+                                move.byte == byte && move.shift == shift;
                        });
       if (found == moves.end())
-        found = moves.insert(moves.end(), {weight, byte, shift, 0});
-      found->codeMask |= static_cast<uint8_t>(1u << bit);
+        found = moves.insert(moves.end(), {codeByte, byte, shift, 0});
+      found->codeMask |= static_cast<uint8_t>(1u << bit % 8);
     }
   }
   std::sort(moves.begin(), moves.end(), [](const BitMove &a, const BitMove &b) {
-    return std::tie(a.byte, a.shift, a.weight) <
-           std::tie(b.byte, b.shift, b.weight);
+    return std::tie(a.byte, a.shift, a.codeByte) <
+           std::tie(b.byte, b.shift, b.codeByte);
   });
   return moves;
 }
@@ -57,14 +61,15 @@ PlaneMoves::PlaneMoves(const Placement &placement, Direction direction,
   bool pack = direction == Direction::Pack;
   std::vector<BitMove> bitMoves = getBitMoves(placement);
   int numTargets = pack ? placement.getNumWords() * 4
-                        : placement.getNumSlots() * placement.getNumParts();
+                        : placement.getNumSlots() * placement.getNumParts() *
+                              placement.getFormat().getCodeBytes();
   targets.resize(numTargets);
   for (int plane = 0; plane < numTargets; ++plane) {
     Target &target = targets[plane];
     for (bool left : {false, true}) {
       for (const BitMove &move : bitMoves) {
         int shift = pack ? move.shift : -move.shift;
-        if ((pack ? move.byte : move.weight) != plane || (shift > 0) != left)
+        if ((pack ? move.byte : move.codeByte) != plane || (shift > 0) != left)
           continue;
         unsigned mask = move.codeMask, flipped = move.codeMask & flip;
         if (pack) {
@@ -72,7 +77,7 @@ PlaneMoves::PlaneMoves(const Placement &placement, Direction direction,
           flipped = shiftLeft(flipped, shift);
         }
         moves.push_back(
-            {pack ? move.weight : move.byte, std::abs(shift), repeat(mask)});
+            {pack ? move.codeByte : move.byte, std::abs(shift), repeat(mask)});
         target.flip |= repeat(flipped);
       }
       (left ? target.end : target.firstLeft) = moves.size();
@@ -111,7 +116,8 @@ void PlaneMoves::apply(const Planes &from, Planes &to) const {
 
 /// The weights of a row by part; `L` of them share a register.
 template <size_t L>
-using RowByPart = std::array<std::array<uint8_t, Placement::unitK / L>, L>;
+using RowByPart =
+    std::array<std::array<uint8_t, FragmentFamily::maxUnitK / L>, L>;
 
 template <size_t L>
 static void scatterRow(const uint8_t *row, Plane *planes, int lane) {
@@ -150,11 +156,11 @@ template <size_t V>
 static void joinWords(const Planes &planes, int numWords, uint32_t *words) {
   const Plane *bytes = planes.data();
   for (int word = 0; word < numWords; ++word, bytes += 4) {
-    for (size_t lane = 0; lane < Placement::lanes; ++lane)
+    for (size_t lane = 0; lane < FragmentFamily::lanes; ++lane)
       words[lane * V] = bytes[0].bytes()[lane] | bytes[1].bytes()[lane] << 8 |
                         bytes[2].bytes()[lane] << 16 |
                         static_cast<uint32_t>(bytes[3].bytes()[lane]) << 24;
-    words += (word + 1) % V ? 1 : (Placement::lanes - 1) * V + 1;
+    words += (word + 1) % V ? 1 : (FragmentFamily::lanes - 1) * V + 1;
   }
 }
 
@@ -163,10 +169,10 @@ static void splitWords(const uint32_t *words, int numWords, Planes &planes) {
   Plane *bytes = planes.data();
   for (int word = 0; word < numWords; ++word, bytes += 4) {
     for (int byte = 0; byte < 4; ++byte)
-      for (size_t lane = 0; lane < Placement::lanes; ++lane)
+      for (size_t lane = 0; lane < FragmentFamily::lanes; ++lane)
         bytes[byte].bytes()[lane] =
             static_cast<uint8_t>(words[lane * V] >> 8 * byte);
-    words += (word + 1) % V ? 1 : (Placement::lanes - 1) * V + 1;
+    words += (word + 1) % V ? 1 : (FragmentFamily::lanes - 1) * V + 1;
   }
 }
 

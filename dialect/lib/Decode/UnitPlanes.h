@@ -9,19 +9,18 @@
 namespace lowlp {
 
 /// A byte of each lane.
-struct alignas(Placement::lanes) Plane {
-  std::array<uint64_t, Placement::lanes / 8> eightLanes;
+struct alignas(FragmentFamily::lanes) Plane {
+  std::array<uint64_t, FragmentFamily::lanes / 8> eightLanes;
 
   uint8_t *bytes() { return reinterpret_cast<uint8_t *>(eightLanes.data()); }
   const uint8_t *bytes() const {
     return reinterpret_cast<const uint8_t *>(eightLanes.data());
   }
 };
-static_assert(sizeof(Plane) == Placement::lanes);
+static_assert(sizeof(Plane) == FragmentFamily::lanes);
 
-/// The weights of a unit, slot * parts + part, or the bytes of its words, 4 *
-/// word
-/// + byte: at most 32 for each of 4 row tiles.
+/// The codes of a unit, by `BitMove::codeByte`, or the bytes of its words, 4 *
+/// word + byte: at most 32 for each of 4 row tiles.
 using Planes = std::array<Plane, 128>;
 
 /// How the planes of packed bytes are made of those of codes, and these of

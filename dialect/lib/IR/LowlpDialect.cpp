@@ -6,8 +6,11 @@
 // parser then goes on behind it.
 //
 //===----------------------------------------------------------------------===//
+#include "LowlpPackedAttrs.h"
+#include "lowlp/Decode/DecodePlan.h"
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/LayoutText.h"
+#include "lowlp/Numeric/Codec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -20,6 +23,14 @@ using namespace lowlp;
 #include "lowlp/IR/LowlpDialect.cpp.inc"
 #include "lowlp/IR/LowlpEnums.cpp.inc"
 #include "lowlp/IR/LowlpInterfaces.cpp.inc"
+
+namespace lowlp {
+// How objects of the libraries are hashed as parameters of attributes.
+static llvm::hash_code hash_value(const Codec &codec) { return codec.hash(); }
+static llvm::hash_code hash_value(const DecodePlan &plan) {
+  return plan.hash();
+}
+} // namespace lowlp
 
 #define GET_ATTRDEF_CLASSES
 #include "lowlp/IR/LowlpAttrs.cpp.inc"
@@ -48,23 +59,6 @@ void LowlpDialect::registerAttributes() {
       >();
 }
 
-/// Parses `["...", "..."]>`, behind `#lowlp.plan<`.
-static Attribute parsePlan(DialectAsmParser &parser) {
-  std::string text;
-  auto parseLine = [&] {
-    std::string line;
-    if (parser.parseString(&line))
-      return failure();
-    text += line + "\n";
-    return success();
-  };
-  if (parser.parseLess() ||
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseLine) ||
-      parser.parseGreater())
-    return {};
-  return PlanAttr::get(parser.getContext(), text);
-}
-
 /// Parses `local(2, 1).spatial(8, 4)>`, which `text` holds whole.
 static Attribute parseLayoutAttr(DialectAsmParser &parser, StringRef text) {
   Result<Layout> layout = parseLayout(text.str());
@@ -80,14 +74,19 @@ Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
   if (spec.consume_front("layout<") && spec.consume_back(">"))
     return parseLayoutAttr(parser, spec);
   spec = parser.getFullSymbolSpec();
-  StringRef mnemonic;
   if (spec.starts_with("plan<"))
-    return parser.parseKeyword(&mnemonic) ? Attribute() : parsePlan(parser);
+    return parsePlan(parser);
+  if (spec.starts_with("codec<"))
+    return parseCodec(parser);
+  if (spec.starts_with("placement<"))
+    return parsePlacement(parser);
+  StringRef mnemonic;
   Attribute attribute;
   if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
     return attribute;
   parser.emitError(parser.getNameLoc(),
-                   "expected '#lowlp.layout<...>', '#lowlp.plan<...>', "
+                   "expected '#lowlp.layout<...>', '#lowlp.codec<...>', "
+                   "'#lowlp.placement<...>', '#lowlp.plan<...>', "
                    "'#lowlp.schedule<...>' or '#lowlp.stages<...>', found "
                    "'#lowlp.")
       << spec << "'";
@@ -98,14 +97,8 @@ void LowlpDialect::printAttribute(Attribute attribute,
                                   DialectAsmPrinter &printer) const {
   if (succeeded(generatedAttributePrinter(attribute, printer)))
     return;
-  if (auto plan = dyn_cast<PlanAttr>(attribute)) {
-    SmallVector<StringRef> lines;
-    plan.getText().split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-    printer << "plan<[";
-    llvm::interleaveComma(lines, printer,
-                          [&](StringRef line) { printer.printString(line); });
-    printer << "]>";
-    return;
-  }
-  printer << "layout<" << str(cast<LayoutAttr>(attribute).getLayout()) << ">";
+  if (auto layout = dyn_cast<LayoutAttr>(attribute))
+    printer << "layout<" << str(layout.getLayout()) << ">";
+  else
+    printPackedAttribute(attribute, printer);
 }

@@ -1,4 +1,5 @@
 //===- LowlpKernelOps.cpp - kernels and their blocks ----------------------===//
+#include "LowlpPackedAttrs.h"
 #include "NearestName.h"
 
 #include "lowlp/IR/Lowlp.h"

@@ -54,10 +54,14 @@ LogicalResult LoadPackedOp::verify() {
     return emitOpError("element types must match: the tile holds ")
            << tile.getElementType() << ", the view holds "
            << view.getElementType();
-  const Placement &placement = view.getPlacementOrDie();
+  if (getOffsets().size() != view.getShape().size())
+    return emitOpError("expected ")
+           << view.getShape().size() << " offsets, one for each dimension, but "
+           << "found " << getOffsets().size();
+  const Placement &placement = view.getPlacement();
   for (auto [name, offset, unit] :
        {std::tuple("row", getRow(), placement.getUnitRows()),
-        std::tuple("k", getK(), Placement::unitK)})
+        std::tuple("k", getK(), placement.getUnitK())})
     if (std::optional<int64_t> value = getConstantIntValue(offset);
         value && *value % unit)
       return emitOpError() << name << " must be a multiple of " << unit
@@ -67,7 +71,7 @@ LogicalResult LoadPackedOp::verify() {
 
 std::optional<SmallVector<Layout>>
 LoadPackedOp::getOperandLayouts(const Layout &result) {
-  const Placement &placement = getSource().getType().getPlacementOrDie();
+  const Placement &placement = getSource().getType().getPlacement();
   if (!matchPackedTile(result, placement, static_cast<int>(getStep())))
     return std::nullopt;
   return SmallVector<Layout>();
@@ -98,29 +102,38 @@ static LogicalResult verifyWords(Operation *op, TileType words, TileType tile,
   return success();
 }
 
+/// Whether a tile of `type` holds codes of a format.
+static bool holdsCodes(Type type, const CodeFormat &format) {
+  // Indices of a table are unsigned integers.
+  if (format.kind == CodeFormat::Kind::Table)
+    return type.isUnsignedInteger(format.getCodeBytes() == 1 ? format.bits
+                                                             : 16);
+  std::optional<ScalarFormat> scalar = getScalarFormat(type);
+  return scalar && *CodeFormat::of(*scalar) == format;
+}
+
 LogicalResult UnpackOp::verify() {
-  Result<const Placement *> placement = Placement::find(getPlacement().str());
-  if (!placement)
-    return emitOpError(placement.error());
+  const Placement &placement = *getPlacement();
+  const CodeFormat &format = placement.getFormat();
   Type element = getCodes().getType().getElementType();
-  int formatBits = (*placement)->getFormat().bits;
   if (auto slice = dyn_cast<IntegerType>(element);
-      slice && static_cast<int>(slice.getWidth()) < formatBits) {
+      slice && static_cast<int>(slice.getWidth()) < format.bits) {
     auto bit = static_cast<int64_t>(getBit());
-    if (!slice.isUnsigned() || bit < 0 || bit + slice.getWidth() > formatBits)
+    if (!slice.isUnsigned() || bit < 0 || bit + slice.getWidth() > format.bits)
       return emitOpError("a slice is of unsigned integers within the ")
-             << formatBits << " bits of a code, but is " << element
+             << format.bits << " bits of a code, but is " << element
              << " from bit " << bit << " on";
-    element = IntegerType::get(getContext(), formatBits, IntegerType::Unsigned);
+    if (format.kind == CodeFormat::Kind::Float)
+      return emitOpError("the placement ")
+             << placement.name() << " holds no codes of type " << element;
   } else if (getBit() != 0) {
     return emitOpError("a whole code begins at bit 0, not at ") << getBit();
+  } else if (!holdsCodes(element, format)) {
+    return emitOpError("the placement ")
+           << placement.name() << " holds no codes of type " << element;
   }
-  // The type of a view says whether codes of a type lie as the placement says.
-  if (!PackedType::getChecked([&] { return emitOpError(); }, getContext(),
-                              ArrayRef<int64_t>{1, 1}, element, getPlacement()))
-    return failure();
   return verifyWords(*this, getWords().getType(), getCodes().getType(),
-                     **placement, getStep());
+                     placement, getStep());
 }
 
 /// Checks that a tile has one number for each row of the fragments.
@@ -149,20 +162,22 @@ static bool haveTilesSameRows(const DecodePlan &plan) {
 }
 
 LogicalResult DecodeOp::verify() {
-  Result<DecodePlan> plan = DecodePlan::parse(getPlan().getText().str());
-  if (!plan)
-    return emitOpError(plan.error());
-  Result<const Placement *> placement = Placement::find(plan->placement);
-  if (!placement)
-    return emitOpError(placement.error());
+  const DecodePlan *plan = &getPlan().getPlan();
+  // The attribute has checked that there is one.
+  const Placement *const placement = *Placement::find(plan->placement);
   Type element = getFragments().getType().getElementType();
-  ComputeType compute = (*placement)->getCompute();
+  ComputeType compute = placement->getCompute();
+  if (!placement->getFamily().isDecoded())
+    return emitOpError("plans for ")
+           << getName(compute)
+           << " are reserved: fragments are f16 or bf16; lowlp.unpack takes "
+              "such words";
   if (!(element.isF16() && compute == ComputeType::F16) &&
       !(element.isBF16() && compute == ComputeType::BF16))
     return emitOpError("the plan's numbers are ")
            << getName(compute) << ", but the result holds " << element;
   if (failed(verifyWords(*this, getWords().getType(), getFragments().getType(),
-                         **placement, getStep())))
+                         *placement, getStep())))
     return failure();
   bool isScaled = plan->ending == DecodeEnding::Weights;
   if (isScaled != static_cast<bool>(getScales()) ||
@@ -173,13 +188,13 @@ LogicalResult DecodeOp::verify() {
                    failed(verifyRows(*this, "zeros", getZeros().getType()))))
     return failure();
   PackedTile tile = *matchPackedTile(getFragments().getType().getLayout(),
-                                     **placement, static_cast<int>(getStep()));
+                                     *placement, static_cast<int>(getStep()));
   // Warps that share units all take the slots of the first tile, or each those
   // of its own.
   int numTiles = 1;
   if (tile.areUnitsShared) {
-    if (!findTileShift(**placement))
-      numTiles = (*placement)->getNumRowTiles();
+    if (!findTileShift(*placement))
+      numTiles = placement->getNumRowTiles();
     else if (!haveTilesSameRows(*plan))
       return emitOpError(
           "the warps share units, so the plan's rows must be the "
@@ -187,7 +202,7 @@ LogicalResult DecodeOp::verify() {
   }
   for (int number = 0; number < numTiles; ++number)
     for (int slot : tile.getSlots()) {
-      slot += getSlotsOfTile(**placement, number).front();
+      slot += getSlotsOfTile(*placement, number).front();
       if (!llvm::is_contained(plan->slots, slot))
         return emitOpError("the plan does not decode slot ") << slot;
     }

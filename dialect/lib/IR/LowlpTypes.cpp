@@ -1,6 +1,7 @@
 //===- LowlpTypes.cpp - types of the block dialect ------------------------===//
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/LayoutText.h"
+#include "lowlp/Numeric/Codec.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -48,6 +49,22 @@ std::optional<ScalarFormat> lowlp::getScalarFormat(Type type) {
   if (!split)
     return std::nullopt;
   return *ScalarFormat::floatingPoint(split->first, split->second);
+}
+
+Type lowlp::getElementType(MLIRContext *context, const ScalarFormat &format) {
+  if (!format.isFloat())
+    return IntegerType::get(context, format.bits,
+                            format.isSigned() ? IntegerType::Signed
+                                              : IntegerType::Unsigned);
+  for (Type type :
+       {Type(Float8E4M3FNType::get(context)),
+        Type(Float8E5M2Type::get(context)), Type(Float8E3M4Type::get(context)),
+        Type(Float6E3M2FNType::get(context)),
+        Type(Float6E2M3FNType::get(context)),
+        Type(Float4E2M1FNType::get(context))})
+    if (*getScalarFormat(type) == format)
+      return type;
+  return LowlpFloatType::get(context, format.exponentBits, format.mantissaBits);
 }
 
 bool lowlp::isWideInteger(Type type) {
@@ -112,34 +129,28 @@ LogicalResult GlobalType::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult PackedType::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 ArrayRef<int64_t> shape, Type type,
-                                 StringRef name) {
-  if (shape.size() != 2)
-    return emitError() << "packed weights have 2 dimensions, rows and K, but "
-                          "the type has "
+                                 ArrayRef<int64_t> shape, CodecAttr codec,
+                                 ComputeType compute) {
+  if (shape.size() != 2 && shape.size() != 3)
+    return emitError() << "packed weights have 2 dimensions, rows and K, or 3 "
+                          "where there are several, but the type has "
                        << shape.size();
   for (int64_t extent : shape)
     if (!ShapedType::isDynamic(extent) && extent < 1)
       return emitError() << "extents must be at least 1, but one is " << extent;
-  Result<const Placement *> placement = Placement::find(name.str());
+  Result<const Placement *> placement =
+      Placement::find(CodeFormat::of(codec.getCodec().getField()), compute);
   if (!placement)
     return emitError() << placement.error();
-  const CodeFormat &format = (*placement)->getFormat();
-  std::optional<ScalarFormat> scalar = getScalarFormat(type);
-  bool fits =
-      scalar && scalar->hasCodes() && *CodeFormat::of(*scalar) == format;
-  // The codes of a table are unsigned integers.
-  if (format.kind == CodeFormat::Kind::Table)
-    fits = type.isUnsignedInteger(format.bits);
-  if (!fits)
-    return emitError() << "the placement " << name << " holds no codes of type "
-                       << type;
   return success();
 }
 
-const Placement &PackedType::getPlacementOrDie() const {
-  return **Placement::find(getPlacement().str());
+const Placement &PackedType::getPlacement() const {
+  return **Placement::find(CodeFormat::of(getCodec().getCodec().getField()),
+                           getCompute());
 }
+
+Type PackedType::getElementType() const { return getCodec().getElementType(); }
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type type, SharedLayout layout) {
@@ -256,6 +267,27 @@ static Type parseLaidOutType(DialectAsmParser &parser,
                                  *layout);
 }
 
+/// Parses `16x64, #lowlp.codec<int6>, f16>`, behind `packed`.
+static Type parsePackedType(DialectAsmParser &parser) {
+  SMLoc loc = parser.getNameLoc();
+  auto emitError = [&] { return parser.emitError(loc); };
+  SmallVector<int64_t> shape;
+  CodecAttr codec;
+  StringRef family;
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/true,
+                                /*withTrailingX=*/false) ||
+      parser.parseComma() || parser.parseAttribute(codec) ||
+      parser.parseComma() || parser.parseKeyword(&family) ||
+      parser.parseGreater())
+    return {};
+  Result<ComputeType> compute = parseComputeType(family.str());
+  if (!compute)
+    return emitError() << compute.error(), Type();
+  return PackedType::getChecked(emitError, parser.getContext(), shape, codec,
+                                *compute);
+}
+
 Type LowlpDialect::parseType(DialectAsmParser &parser) const {
   StringRef mnemonic;
   SMLoc loc = parser.getCurrentLocation();
@@ -279,15 +311,8 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
   }
   Type elementType;
   SmallVector<int64_t> shape;
-  if (mnemonic == "packed") {
-    std::string placement;
-    if (parser.parseLess() || parser.parseDimensionList(shape) ||
-        parser.parseType(elementType) || parser.parseComma() ||
-        parser.parseString(&placement) || parser.parseGreater())
-      return {};
-    return PackedType::getChecked(emitError, parser.getContext(), shape,
-                                  elementType, placement);
-  }
+  if (mnemonic == "packed")
+    return parsePackedType(parser);
   bool isGlobal = mnemonic == "global";
   if (!isGlobal && mnemonic != "ptr") {
     emitError() << "unknown type 'lowlp." << mnemonic << "'";
@@ -319,8 +344,8 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
       .Case([&](PackedType view) {
         printer << "packed<";
         printer.printDimensionList(view.getShape());
-        printer << "x" << view.getElementType() << ", \"" << view.getPlacement()
-                << "\">";
+        printer << ", " << view.getCodec() << ", " << getName(view.getCompute())
+                << ">";
       })
       .Case([&](SharedType tile) {
         printer << "shared<";

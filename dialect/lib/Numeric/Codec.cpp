@@ -88,8 +88,9 @@ CodecTable::create(int64_t bits, std::string_view element,
     return Error{found.error()};
   if (entries) {
     if (*found != TableScope::Tensor)
-      return Error{"entries: given for the scope 'tensor' only, got the scope '" +
-                   std::string(scope) + "'"};
+      return Error{
+          "entries: given for the scope 'tensor' only, got the scope '" +
+          std::string(scope) + "'"};
     size_t count = size_t(1) << bits;
     if (entries->size() != count)
       return Error{"entries: expected " + std::to_string(count) + " of " +
@@ -108,6 +109,20 @@ CodecTable::create(int64_t bits, std::string_view element,
 bool CodecTable::operator==(const CodecTable &other) const {
   return bits == other.bits && element == other.element &&
          scope == other.scope && entries == other.entries;
+}
+
+/// Fails for what is no group.
+static Error refuseGroup(const std::string &got) {
+  return Error{"group: must be a positive int, 'channel' or 'tensor', got " +
+               got};
+}
+
+Result<CodecGroup> CodecGroup::named(std::string_view name) {
+  if (name == "channel")
+    return CodecGroup{Kind::Channel};
+  if (name == "tensor")
+    return CodecGroup{Kind::Tensor};
+  return refuseGroup("'" + std::string(name) + "'");
 }
 
 std::string CodecGroup::str() const {
@@ -136,8 +151,7 @@ static Result<bool> checkField(const CodecField &field) {
                  "whose bits are signs"};
   if (field.number && !field.number->hasCodes())
     return Error{"dtype: " + field.number->name() + " has " +
-                 std::to_string(field.number->bits) +
-                 " bits; a code has 1.." +
+                 std::to_string(field.number->bits) + " bits; a code has 1.." +
                  std::to_string(ScalarFormat::maxCodeBits)};
   return true;
 }
@@ -147,8 +161,7 @@ Result<Codec> Codec::create(CodecField field, CodecGroup group,
   if (Result<bool> good = checkField(field); !good)
     return Error{good.error()};
   if (group.kind == CodecGroup::Kind::Size && group.size < 1)
-    return Error{"group: must be a positive int, 'channel' or 'tensor', got " +
-                 std::to_string(group.size)};
+    return refuseGroup(std::to_string(group.size));
   Codec codec(std::move(field), group);
   Result<PartType> type = findName("scale", parts.scale, getScaleTypes());
   if (!type)
@@ -177,8 +190,7 @@ Result<Codec> Codec::create(CodecField field, CodecGroup group,
                          : std::to_string(codec.getBits()) + "-bit table") +
                  "; use offsets"};
   if (codec.scale2 && codec.offsets)
-    return Error{
-        "scale2, offsets: at most one of them may be given, got both"};
+    return Error{"scale2, offsets: at most one of them may be given, got both"};
   return codec;
 }
 

@@ -1,8 +1,8 @@
 //===- CodecText.cpp - Codecs as text -------------------------------------===//
 //
-//   codec   ::= code (group scale ("zeros:" type | "offsets:" type)? "scale2"?)?
-//   code    ::= scalar | "lut" bits ":" element (":" scope | "[" entries "]")
-//   group   ::= "g" size | "channel" | "tensor"
+//   codec   ::= code (group scale ("zeros:" type | "offsets:" type)?
+//   "scale2"?)? code    ::= scalar | "lut" bits ":" element (":" scope | "["
+//   entries "]") group   ::= "g" size | "channel" | "tensor"
 //
 // Words are separated by one space. Entries are the shortest decimals that give
 // the same float back.
@@ -27,8 +27,8 @@ static std::string printFloat(float value) {
 }
 
 std::string CodecTable::str() const {
-  std::string text = "lut" + std::to_string(bits) + ":" +
-                     std::string(getName(element));
+  std::string text =
+      "lut" + std::to_string(bits) + ":" + std::string(getName(element));
   if (!entries)
     return text + ":" + std::string(getName(scope));
   for (size_t code = 0; code < entries->size(); ++code)
@@ -121,9 +121,8 @@ static Result<CodecField> parseTable(std::string_view text) {
 }
 
 static Result<CodecField> parseField(std::string_view text) {
-  for (auto [name, kind] :
-       {std::pair("vectors", CodecField::Kind::Vectors),
-        std::pair("planes", CodecField::Kind::Planes)})
+  for (auto [name, kind] : {std::pair("vectors", CodecField::Kind::Vectors),
+                            std::pair("planes", CodecField::Kind::Planes)})
     if (text.substr(0, std::string_view(name).size()) == name) {
       CodecField field;
       field.kind = kind;
@@ -138,18 +137,12 @@ static Result<CodecField> parseField(std::string_view text) {
 }
 
 static Result<CodecGroup> parseGroup(std::string_view text) {
-  if (text == "channel")
-    return CodecGroup{CodecGroup::Kind::Channel};
-  if (text == "tensor")
-    return CodecGroup{CodecGroup::Kind::Tensor};
   std::string_view rest = text;
   if (consume(rest, "g"))
     if (std::optional<int64_t> size = consumeNumber<int64_t>(rest);
         size && rest.empty())
       return CodecGroup::of(*size);
-  return Error{"expected a group such as g128, 'channel' or 'tensor', "
-               "got '" +
-               std::string(text) + "'"};
+  return CodecGroup::named(text);
 }
 
 /// Takes the next word off the text, up to a space outside of brackets.

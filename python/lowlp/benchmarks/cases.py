@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from lowlp.numeric.codec import Codec, Table
+from lowlp.numeric.dtypes import dtype
+from lowlp.numeric.tables import nf
 from lowlp_runtime.errors import LowlpValueError
 
 GROUP_SIZE: Final = 128
@@ -16,25 +19,39 @@ SCALE_BYTES: Final = 2
 class WeightKind:
     """Weights as a user asks for them.
 
-    name        as the command line and results name it
-    dtype       type of the codes
-    bits        of a code
-    zero_bytes  of the zero point of a group; 0 without
-    table       the NormalFloat table of `bits` bits gives the values
+    name    as the command line and results name it
+    codec   what their codes mean, in groups of `GROUP_SIZE`
+    label   as tables name it
     """
 
     name: str
-    dtype: str
-    bits: int
-    zero_bytes: int = 0
-    table: bool = False
+    codec: Codec
+    label: str
 
     @property
-    def label(self) -> str:
-        """As tables name it."""
-        if self.table:
-            return "NF4 table"
-        return f"{self.dtype} with zero points" if self.zero_bytes else self.dtype
+    def bits(self) -> int:
+        """Of a code."""
+        return self.codec.bits
+
+    @property
+    def dtype(self) -> str:
+        """The type of the codes; of a table the unsigned integer."""
+        return f"uint{self.bits}" if isinstance(self.codec.code, Table) else self.codec.code.name
+
+    @property
+    def table(self) -> bool:
+        """Whether a table gives the values."""
+        return self.codec.table is not None
+
+    @property
+    def zero_bytes(self) -> int:
+        """Of the zero point of a group; 0 without."""
+        return 1 if self.codec.zeros else 0
+
+    def codec_for(self, group_size: int) -> Codec:
+        """The codec with groups of another size."""
+        codec = self.codec
+        return Codec(codec.code, group_size, codec.scale, codec.zeros, codec.offsets, codec.scale2)
 
 
 @dataclass(frozen=True, order=True)
@@ -49,15 +66,15 @@ class Shape:
 
 
 def _plain(name: str) -> WeightKind:
-    return WeightKind(name, name, int(name.lstrip("intf")[0]))
+    return WeightKind(name, Codec(dtype(name), GROUP_SIZE), name)
 
 
 KINDS: Final = {
     kind.name: kind
     for kind in (
         *map(_plain, ("int4", "int8", "int6", "f6e3m2", "int3", "f3e1m1", "int5", "f5e2m2", "int7", "int2", "int1")),
-        WeightKind("uint4z", "uint4", 4, zero_bytes=1),
-        WeightKind("nf4", "uint4", 4, table=True),
+        WeightKind("uint4z", Codec(dtype("uint4"), GROUP_SIZE, zeros="uint8"), "uint4 with zero points"),
+        WeightKind("nf4", Codec(Table(4, "f32", "tensor", nf(4)), GROUP_SIZE), "NF4 table"),
     )
 }
 """All kinds, by name, in the order in which they are measured."""

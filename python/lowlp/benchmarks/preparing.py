@@ -26,14 +26,13 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
-from lowlp.numeric.tables import nf
 from lowlp.ops.linear import compile_linear
-from lowlp.weights.packing import find_placement, padded_group, stored_form
+from lowlp.weights.packing import stored_form
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpError
 
-from .cases import ACTIVATION, GROUP_SIZE, Shape, WeightKind
+from .cases import ACTIVATION, Shape, WeightKind
 from .prepared import EMPTY, KernelEntry, PreparedKernels
 from .saved_weights import SavedPlacement, SavedWeights
 
@@ -116,9 +115,7 @@ def _empty(m: ll.i32) -> None:  # type: ignore[valid-type]
 def sample_of(kind: WeightKind) -> QuantizedTensor:
     """A few weights of this kind, as `quantize` makes them for a user."""
     weights = np.random.default_rng(kind.bits).normal(size=(_SAMPLE.n, _SAMPLE.k)).astype(np.float32)
-    if kind.table:
-        return quantize(weights, lut=nf(kind.bits), group_size=GROUP_SIZE)
-    return quantize(weights, kind.dtype, group_size=GROUP_SIZE, zero_point=bool(kind.zero_bytes))
+    return quantize(weights, kind.codec)
 
 
 def _describe(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) -> LinearSpec:
@@ -144,29 +141,29 @@ def describe(
     known_shapes: dict[str, tuple[int, int, int, int, int]],
 ) -> SavedWeights:
     """How weights like the sample become operands, as data."""
-    placement = find_placement(spec.weight, spec.activation)
+    placement = spec.placement
     every = np.arange(1 << kind.bits, dtype=np.uint8)
     values = dtype(kind.dtype).decode(every) if sample.lut is None else sample.lut
     finite = np.isfinite(values)
     saved = SavedPlacement(
         name=placement.name,
         bits=placement.bits,
+        code_bytes=placement.code_bytes,
         unit_rows=placement.unit_rows,
+        unit_k=placement.unit_k,
         row_tiles=placement.row_tiles,
         num_words=placement.num_words,
         parts=placement.parts,
         steps=placement.steps,
         slots=placement.slots,
         bit_moves=tuple(placement.moves()),
-        shapes=known_shapes
-        | {str(shape): placement.packed_shape(shape.n, shape.k, GROUP_SIZE) for shape in (_SAMPLE, *shapes)},
+        shapes=known_shapes | {str(shape): placement.packed_shape(shape.n, shape.k) for shape in (_SAMPLE, *shapes)},
     )
     return SavedWeights(
         kind=kind.name,
         values=tuple(float(value) for value in np.where(finite, values, 0.0)),
         codes=tuple(int(code) for code in every[finite]),
-        flip=stored_form(spec.weight)[1],
-        padded=padded_group(GROUP_SIZE),
+        flip=stored_form(spec.codec)[1],
         zeros_dtype="" if sample.zeros is None else sample.zeros.dtype.name,
         placement=saved,
         lut=() if sample.lut is None else tuple(float(entry) for entry in sample.lut),

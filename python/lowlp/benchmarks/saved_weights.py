@@ -18,7 +18,7 @@ from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.operand_arrays import STORED_AS, host_operands
 from lowlp_runtime.operands import Operand
 
-from .cases import GROUP_SIZE, Shape
+from .cases import Shape
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,9 @@ class SavedPlacement:
 
     name: str
     bits: int
+    code_bytes: int
     unit_rows: int
+    unit_k: int
     row_tiles: int
     num_words: int
     parts: int
@@ -40,10 +42,10 @@ class SavedPlacement:
         """As `Placement.moves`."""
         return list(self.bit_moves)
 
-    def packed_shape(self, n: int, k: int, group_size: int) -> tuple[int, int, int, int, int]:
+    def packed_shape(self, n: int, k: int) -> tuple[int, int, int, int, int]:
         """As `Placement.packed_shape`. Raises `LowlpValueError` for weights that were not prepared."""
-        if group_size != GROUP_SIZE or str(Shape(n, k)) not in self.shapes:
-            raise LowlpValueError(f"{self.name}: no packed shape was prepared for {n}x{k} in groups of {group_size}")
+        if str(Shape(n, k)) not in self.shapes:
+            raise LowlpValueError(f"{self.name}: no packed shape was prepared for {n}x{k}")
         return self.shapes[str(Shape(n, k))]
 
 
@@ -54,7 +56,6 @@ class SavedWeights:
     values      float64 by code
     codes       those that are finite numbers, all that may be drawn
     flip        turns a code into a stored one
-    padded      weights that a group takes in packed words
     operands    what kernels take of them, in order
     lut         the entries of the table, where codes are its indices
     """
@@ -63,7 +64,6 @@ class SavedWeights:
     values: tuple[float, ...]
     codes: tuple[int, ...]
     flip: int
-    padded: int
     zeros_dtype: str
     placement: SavedPlacement
     operands: tuple[Operand, ...]
@@ -80,7 +80,7 @@ class SavedWeights:
         given = {"scales": scales, "zeros": zeros}
         for operand in self.operands:
             if operand.role == "packed":
-                made[operand.name] = pack_with(ops, self.placement, codes, GROUP_SIZE, self.padded, self.flip)
+                made[operand.name] = pack_with(ops, self.placement, codes, self.flip)
             elif operand.role in given:
                 made[operand.name] = _contiguous(ops.permute(given[operand.role], (1, 0)))
             elif operand not in tables:

@@ -171,10 +171,7 @@ def _problems(options: argparse.Namespace) -> list[Problem]:
             spec = LinearSpec(
                 n=shape.n,
                 k=shape.k,
-                weight=f"lut{kind.bits}" if kind.table else kind.dtype,
-                group_size=group_size,
-                zeros="uint8" if kind.zero_bytes else "",
-                table="tensor" if kind.table else "",
+                codec=kind.codec_for(group_size),
                 aligned=True,
             )
             problems.extend(Problem(spec, m) for m in rows)

@@ -8,8 +8,10 @@ from lowlp._layout import Placement, ScalarFormat, code_format_name
 from lowlp._mlir import ir
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout
-from lowlp.numeric.dtypes import DType
-from lowlp.weights.packing import placement_named
+from lowlp.numeric.codec import COMPUTE_TYPES, Codec, Table
+from lowlp.numeric.dtypes import DType, dtype_among
+from lowlp.numeric.dtypes import dtype as named_type
+from lowlp.weights.packing import find_placement, placement_named
 
 from .free_layouts import Choice, packed_units
 from .instructions import _extents
@@ -20,7 +22,7 @@ from .tracing import Trace, TracedValue, current_trace
 
 
 class PackedView(TracedValue):
-    """Packed weights in global memory, made by `view_packed`: a matrix [rows, K] of codes."""
+    """Packed weights in global memory, made by `view_packed`: codes [rows, K], or several matrices of them."""
 
     def __init__(
         self, trace: Trace, value: ir.Value, element: DType, shape: Sequence[int | None], placement: Placement
@@ -36,13 +38,24 @@ class PackedView(TracedValue):
         return f"packed weights [{dims}] of {self.dtype.name}"
 
 
-def view_packed(source: Pointer, *, shape: Sequence[int | Scalar], dtype: str | DType, placement: str) -> PackedView:
+def view_packed(
+    source: Pointer,
+    *,
+    shape: Sequence[int | Scalar],
+    dtype: str | DType | None = None,
+    placement: str | None = None,
+    codec: Codec | str | None = None,
+    family: str | DType | None = None,
+) -> PackedView:
     """A pointer seen as packed weights, as `lowlp.packing.pack` packs them (docs/packed-format.md).
 
     source     a pointer to uint32; aligned to 16 bytes, wide loads are possible
-    shape      rows and K, ints or index scalars, K with the padding of groups; they bound every access
-    dtype      the type of the codes; the unsigned integer of a table's codes
+    shape      rows and K, ints or index scalars, behind the number of matrices where there are several; they bound
+               every access
+    dtype      the type of the codes; the unsigned integer of a table's codes, 'uint16' for more than 8 bits
     placement  where the bits are, by name: 'int6.f16', 'e3m2.bf16', 'lut4.f16'
+    codec      instead of both: what the codes mean, a `Codec` or its text, 'int6 g128 f16' or 'int6' alone
+    family     with a codec: what the words were packed for, 'f16', 'bf16', 'int8' or 'f8e4m3'
 
     The view is used where it is visible and is no loop-carried value. Raises KernelTypeError and KernelValueError for
     other arguments.
@@ -53,8 +66,38 @@ def view_packed(source: Pointer, *, shape: Sequence[int | Scalar], dtype: str | 
     if source.dtype.name != "uint32":
         raise type_error(f"source: must be a pointer to uint32, found one to {source.dtype.name}")
     static, dynamic = _extents("shape", shape, 1)
-    if len(static) != 2:
-        raise value_error(f"shape: expected 2 extents, rows and K, found {len(static)}")
+    if len(static) not in (2, 3):
+        raise value_error(f"shape: expected 2 extents, rows and K, or 3 with their number first, found {len(static)}")
+    if codec is not None or family is not None:
+        if dtype is not None or placement is not None:
+            raise value_error("codec, family: given in place of dtype and placement, not with them")
+        meaning, found = _codec_and_placement(codec, family)
+    else:
+        meaning, found = _codec_of_type(dtype, placement)
+    unknown = ir.ShapedType.get_dynamic_size()
+    dims = "x".join("?" if extent is None else str(extent) for extent in static)
+    operation = trace.emit(
+        "lowlp.view_packed",
+        [trace.type(f"!lowlp.packed<{dims}, #lowlp.codec<{meaning.text}>, {found.compute}>")],
+        [source.ir_value, *dynamic],
+        {"staticShape": ir.DenseI64ArrayAttr.get([unknown if extent is None else extent for extent in static])},
+    )
+    return PackedView(trace, operation.results[0], _type_in_tiles(meaning), static, found)
+
+
+def _codec_and_placement(codec: object, family: object) -> tuple[Codec, Placement]:
+    if not isinstance(codec, Codec | str):
+        raise type_error(f"codec: must be a Codec or a text such as 'int6 g128 f16', found {describe(codec)}")
+    try:
+        found = Codec.parse(codec) if isinstance(codec, str) else codec
+        compute = dtype_among(family, "family", COMPUTE_TYPES)
+        return found, find_placement(found, compute)
+    except LowlpValueError as error:
+        raise value_error(str(error)) from None
+
+
+def _codec_of_type(dtype: object, placement: object) -> tuple[Codec, Placement]:
+    """Codes alone, of a type as which tiles hold them and a placement that has such."""
     element = as_dtype("dtype", dtype)
     if not isinstance(placement, str):
         raise type_error(f"placement: must be a name such as 'int6.f16', found {describe(placement)}")
@@ -62,36 +105,35 @@ def view_packed(source: Pointer, *, shape: Sequence[int | Scalar], dtype: str | 
         found = placement_named(placement, "placement")
     except LowlpValueError as error:
         raise value_error(str(error)) from None
-    _check_codes(element, found)
-    unknown = ir.ShapedType.get_dynamic_size()
-    dims = "x".join("?" if extent is None else str(extent) for extent in static)
-    operation = trace.emit(
-        "lowlp.view_packed",
-        [trace.type(f'!lowlp.packed<{dims}x{element.mlir}, "{found.name}">')],
-        [source.ir_value, *dynamic],
-        {"staticShape": ir.DenseI64ArrayAttr.get([unknown if extent is None else extent for extent in static])},
-    )
-    return PackedView(trace, operation.results[0], element, static, found)
-
-
-def _check_codes(element: DType, placement: Placement) -> None:
-    """Raises KernelValueError unless the placement holds codes of this type."""
-    stored = placement.name.partition(".")[0]
+    stored = found.name.partition(".")[0]
+    code: DType | Table = element
     if stored.startswith("lut"):
-        allowed, fits = f"uint{placement.bits}", element.name == f"uint{placement.bits}"
+        code = Table(found.bits, "f16", "tensor")
+        allowed = f"uint{found.bits if found.code_bytes == 1 else 16}"
+        fits = element.name == allowed
     else:
         scalar = ScalarFormat.parse(element.name)
         fits = scalar.has_codes and code_format_name(scalar) == stored
-        allowed = f"{stored} or u{stored}" if stored.startswith("int") else f"f{placement.bits}{stored}"
+        allowed = f"{stored} or u{stored}" if stored.startswith("int") else f"f{found.bits}{stored}"
     if not fits:
-        raise value_error(f"dtype: must be {allowed} for the placement {placement.name}, found {element.name}")
+        raise value_error(f"dtype: must be {allowed} for the placement {found.name}, found {element.name}")
+    return Codec.codes_alone(code), found
 
 
-def _row_and_k(offsets: object) -> list[Scalar]:
+def _type_in_tiles(codec: Codec) -> DType:
+    """As which tiles hold codes: bipolar numbers and indices as unsigned integers, of more than 8 bits as uint16."""
+    code = codec.code
+    if isinstance(code, DType) and not code.name.startswith("bipolar"):
+        return code
+    return named_type(f"uint{codec.bits if codec.bits <= 8 else 16}")
+
+
+def _offsets_of(view: PackedView, offsets: object) -> list[Scalar]:
     if isinstance(offsets, str) or not isinstance(offsets, Sequence):
         raise type_error(f"offsets: must be a list of ints and index scalars, found {describe(offsets)}")
-    if len(offsets) != 2:
-        raise value_error(f"offsets: expected a row and k, found {len(offsets)}")
+    if len(offsets) != len(view.shape):
+        wanted = "a row and k" if len(view.shape) == 2 else "which matrix, a row and k"
+        raise value_error(f"offsets: expected {wanted}, found {len(offsets)}")
     return [as_index(f"offsets[{dim}]", offset) for dim, offset in enumerate(offsets)]
 
 
@@ -105,7 +147,8 @@ def load_packed(
 ) -> Tile:
     """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
 
-    offsets     the row, a multiple of the rows of a unit, and k, one of 64; the CPU target reports others
+    offsets     the row, a multiple of the rows of a unit, and k, one of 64, behind which matrix it is of several; the
+                CPU target reports others
     layout      how threads hold the tile: for a placement of units of R tiles of 16 rows,
                 `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = 4 steps of 16 along K, or fewer;
                 more units in front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
@@ -119,7 +162,7 @@ def load_packed(
     trace = current_trace("ll.load_packed")
     if not isinstance(view, PackedView):
         raise type_error(f"view: must be a view made by ll.view_packed, found {describe(view)}")
-    starts = _row_and_k(offsets)
+    starts = _offsets_of(view, offsets)
     if not is_int(first_step):
         raise type_error(f"first_step: must be an int, found {describe(first_step)}")
     step = ir.IntegerAttr.get(trace.type("i64"), int(first_step))
@@ -138,7 +181,7 @@ def _units_held(view: PackedView, layout: Layout | str | None, shape: object) ->
     held = packed_units(extents[0], extents[1], rows // 16, current_trace("ll.load_packed").num_threads)
     if held is None:
         raise value_error(
-            f"shape: the placement {view.placement.name} has units of {rows} rows by 64 along K, which do not divide "
-            f"{extents[0]} x {extents[1]}"
+            f"shape: the placement {view.placement.name} has units of {rows} rows by {view.placement.unit_k} along K, "
+            f"which do not divide {extents[0]} x {extents[1]}"
         )
     return held, Choice.NEEDED

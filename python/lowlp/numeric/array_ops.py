@@ -73,6 +73,12 @@ class ArrayOps(Protocol):
     def as_bytes_of_words(self, words: Any) -> Any:
         """uint32 as uint8 [..., 4], low bytes first."""
 
+    def as_bytes_of_codes(self, codes: Any) -> Any:
+        """uint8 or uint16 as uint8 [..., 1 or 2], low bytes first."""
+
+    def as_codes(self, in_bytes: Any) -> Any:
+        """The inverse, of contiguous bytes."""
+
 
 class NumpyOps:
     """numpy, in the memory of the host."""
@@ -139,6 +145,17 @@ class NumpyOps:
         contiguous: AnyArray = np.ascontiguousarray(words, "<u4")
         return contiguous[..., None].view(np.uint8)
 
+    def as_bytes_of_codes(self, codes: AnyArray) -> AnyArray:
+        if codes.dtype == np.uint8:
+            return codes[..., None]
+        contiguous: AnyArray = np.ascontiguousarray(codes, "<u2")
+        return contiguous[..., None].view(np.uint8)
+
+    def as_codes(self, in_bytes: AnyArray) -> AnyArray:
+        if in_bytes.shape[-1] == 1:
+            return in_bytes[..., 0]
+        return in_bytes.view("<u2")[..., 0].astype(np.uint16, copy=False)
+
 
 class TorchOps:
     """PyTorch on one device."""
@@ -201,6 +218,12 @@ class TorchOps:
 
     def as_bytes_of_words(self, words: Any) -> Any:
         return words.contiguous()[..., None].view(self.torch.uint8)
+
+    def as_bytes_of_codes(self, codes: Any) -> Any:
+        return codes.contiguous()[..., None].view(self.torch.uint8)
+
+    def as_codes(self, in_bytes: Any) -> Any:
+        return in_bytes[..., 0] if in_bytes.shape[-1] == 1 else in_bytes.view(self.torch.uint16)[..., 0]
 
 
 def row_slices(n: int, k: int, block_elements: int) -> Sequence[slice]:

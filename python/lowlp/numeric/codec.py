@@ -3,27 +3,32 @@
     value = (s * (q - z)) * s2      or      (s * q) + b      with q a number of the code's type or T[code]
 
 A codec names the type or table of the codes, the group that shares a scale, and the types of scales, zero points and
-offsets. It holds no weights: it keys whatever is made once for all tensors of a kind.
+offsets. It holds no weights: it keys whatever is made once for all tensors of a kind. Its rules and its text are the
+C++ library's (dialect/include/lowlp/Numeric/Codec.h), and `#lowlp.codec` in the compiler is the same object.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lowlp import _layout
 from lowlp.numeric.dtypes import DType, dtype_among
-from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.numeric.tables import TABLE_TYPES
-from lowlp_runtime.errors import LowlpValueError
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
-MAX_CODE_BITS: Final = 8
-SCOPES: Final = ("tensor", "channel", "group")
-ZERO_TYPES: Final = ("int8", "uint8", "int16", "f16", "bf16", "f32")
-OFFSET_TYPES: Final = ("f16", "bf16", "f32")
+MAX_CODE_BITS: Final[int] = _layout.MAX_CODE_BITS
+"""Of codes that are numbers, and of those that tensors hold."""
+MAX_INDEX_BITS: Final[int] = _layout.MAX_INDEX_BITS
+"""Of indices of a table, in packed words."""
+SCOPES: Final[tuple[str, ...]] = tuple(_layout.TABLE_SCOPES)
+SCALE_TYPES: Final[tuple[str, ...]] = tuple(_layout.SCALE_TYPES)
+ZERO_TYPES: Final[tuple[str, ...]] = tuple(_layout.ZERO_TYPES)
+OFFSET_TYPES: Final[tuple[str, ...]] = tuple(_layout.OFFSET_TYPES)
 
 
 @dataclass(frozen=True)
@@ -81,43 +86,81 @@ def prescale_of(values: NDArray[np.floating], compute: str | DType) -> float | N
     return 2.0**power if fits(power) else None
 
 
-@dataclass(frozen=True)
-class Table:
-    """The table of a codec.
+class _Immutable:
+    """A view of an object of the C++ library, which decides equality."""
 
-    bits     of a code, 1 to 8
+    __slots__ = ("_held",)
+    _held: Any
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable; {name!r} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and bool(self._held == other._held)
+
+    def __hash__(self) -> int:
+        return hash(self._held)
+
+
+class Table(_Immutable):
+    """The table of a codec; immutable, and equal to another exactly when all its fields are.
+
+    bits     of a code, 1 to 16
     element  'f16' or 'f32'
     scope    'tensor': one table; 'channel': one for each row; 'group': one for each group of a row
-    entries  of one table, the 2**bits values by code; None for several: the tensor holds them
+    entries  of the one table of a tensor, the 2**bits finite values by code, rounded to float32; None: the tensor holds
+             them
     """
 
-    bits: int
-    element: str
-    scope: str
-    entries: tuple[float, ...] | None = None
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.bits <= MAX_CODE_BITS:
-            raise LowlpValueError(f"bits: must be in 1..{MAX_CODE_BITS}, got {self.bits}")
-        if self.element not in TABLE_TYPES:
-            raise LowlpValueError(f"element: must be one of {', '.join(TABLE_TYPES)}, got {self.element!r}")
-        if self.scope not in SCOPES:
-            raise LowlpValueError(f"scope: must be one of {', '.join(SCOPES)}, got {self.scope!r}")
-        if (self.entries is not None) != (self.scope == "tensor"):
-            raise LowlpValueError(f"entries: given exactly for the scope 'tensor', got the scope {self.scope!r}")
-        if self.entries is not None and len(self.entries) != 1 << self.bits:
-            raise LowlpValueError(f"entries: expected {1 << self.bits} of {self.bits} bits, got {len(self.entries)}")
+    def __init__(self, bits: int, element: str, scope: str, entries: Iterable[float] | None = None) -> None:
+        values = None if entries is None else [float(entry) for entry in entries]
+        try:
+            field = _layout.CodecField.of_table(bits, str(element), str(scope), values)
+        except ValueError as error:
+            raise LowlpValueError(str(error)) from None
+        object.__setattr__(self, "_held", field)
+
+    @property
+    def bits(self) -> int:
+        """Bits of a code."""
+        return int(self._held.bits)
+
+    @property
+    def element(self) -> str:
+        """The type of the entries."""
+        return str(self._held.table[1])
+
+    @property
+    def scope(self) -> str:
+        """What has a table of its own."""
+        return str(self._held.table[2])
+
+    @property
+    def entries(self) -> tuple[float, ...] | None:
+        """The values by code, or None."""
+        entries = self._held.table[3]
+        return None if entries is None else tuple(entries)
+
+    def __reduce__(self) -> tuple[type[Table], tuple[object, ...]]:
+        return Table, (self.bits, self.element, self.scope, self.entries)
+
+    def __repr__(self) -> str:
+        return f"Table({self})"
 
     def __str__(self) -> str:
         """`lut4:f32:6f1c03aa`, with the first digits of a hash of the values; `lut3:f16:group`."""
         if self.entries is None:
-            return f"lut{self.bits}:{self.element}:{self.scope}"
+            return str(self._held.text)
         digest = hashlib.sha256(np.asarray(self.entries, "<f4").tobytes()).hexdigest()
         return f"lut{self.bits}:{self.element}:{digest[:8]}"
 
 
-@dataclass(frozen=True)
-class Codec:
+class Codec(_Immutable):
     """What codes mean; immutable, and equal to another exactly when all its fields are.
 
     code     the type of the codes, a `DType` of 1 to 8 bits, or their `Table`
@@ -128,55 +171,118 @@ class Codec:
     scale2   whether there is a second scale, a float32 number for the whole tensor
 
     Printed, `int6 g128 f16`, `uint4 channel bf16 zeros:uint8`, `f4e2m1 g16 e4m3 scale2`, `lut4:f32:6f1c03aa g64 f16`.
-    Raises `LowlpValueError` for fields that do not go together.
+    A new codec is data: a `Table` with other entries needs no code. Raises `LowlpValueError` for fields that do not go
+    together and `LowlpTypeError` for a code that is neither a type nor a table.
     """
 
-    code: DType | Table
-    group: int | Literal["channel", "tensor"]
-    scale: str = "f16"
-    zeros: str | None = None
-    offsets: str | None = None
-    scale2: bool = False
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if self.code.bits > MAX_CODE_BITS:
-            raise LowlpValueError(f"dtype: {self.code} has {self.code.bits} bits; a code has 1..{MAX_CODE_BITS}")
-        if self.group not in ("channel", "tensor") and (not isinstance(self.group, int) or self.group < 1):
-            raise LowlpValueError(f"group: must be a positive int, 'channel' or 'tensor', got {self.group!r}")
-        for name, allowed in (("scale", SCALE_DTYPES), ("zeros", ZERO_TYPES), ("offsets", OFFSET_TYPES)):
-            found = getattr(self, name)
-            if found not in allowed and (found is not None or name == "scale"):
-                raise LowlpValueError(f"{name}: must be one of {', '.join(allowed)}, got {found!r}")
-        if self.zeros is not None and self.offsets is not None:
-            raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
-        if self.zeros is not None and (isinstance(self.code, Table) or not self.code.is_integer):
-            what = f"{self.bits}-bit table" if isinstance(self.code, Table) else self.code.name
-            raise LowlpValueError(f"zeros: allowed for integer types only, got dtype {what}; use offsets")
-        if self.scale2 and self.offsets is not None:
-            raise LowlpValueError("scale2, offsets: at most one of them may be given, got both")
+    def __init__(
+        self,
+        code: DType | Table,
+        group: int | Literal["channel", "tensor"],
+        scale: str = "f16",
+        zeros: str | None = None,
+        offsets: str | None = None,
+        scale2: bool = False,
+    ) -> None:
+        if not isinstance(group, int | str) or isinstance(group, bool):
+            raise LowlpValueError(f"group: must be a positive int, 'channel' or 'tensor', got {group!r}")
+        if not isinstance(scale, str):
+            raise LowlpValueError(f"scale: must be one of {', '.join(SCALE_TYPES)}, got {scale!r}")
+        try:
+            held = _layout.Codec.create(_field_of(code), group, scale, zeros, offsets, bool(scale2))
+        except ValueError as error:
+            raise LowlpValueError(str(error)) from None
+        object.__setattr__(self, "_held", held)
+
+    @staticmethod
+    def parse(text: str) -> Codec:
+        """The codec of a text such as 'int6 g128 f16' or 'lut2:f32[-1, 0, 0.5, 1] g64 f16', as `text` prints it.
+        Raises `LowlpValueError`."""
+        try:
+            return _codec_of(_layout.Codec.parse(text))
+        except ValueError as error:
+            raise LowlpValueError(str(error)) from None
+
+    @staticmethod
+    def codes_alone(code: DType | Table) -> Codec:
+        """Codes without scales: what a kernel sees that scales by itself."""
+        try:
+            return _codec_of(_layout.Codec.codes_alone(_field_of(code)))
+        except ValueError as error:
+            raise LowlpValueError(str(error)) from None
+
+    @property
+    def code(self) -> DType | Table:
+        """The type of the codes, or their table."""
+        field = self._held.field
+        if field.number is not None:
+            return DType(field.number.name)
+        table = object.__new__(Table)
+        object.__setattr__(table, "_held", field)
+        return table
+
+    @property
+    def group(self) -> int | Literal["channel", "tensor"]:
+        """Weights of a row that share a scale, 'channel' or 'tensor'."""
+        group: int | Literal["channel", "tensor"] = self._held.group
+        return group
+
+    @property
+    def scale(self) -> str:
+        """The type of the scales; '' where there are none."""
+        return self._held.scale or ""
+
+    @property
+    def zeros(self) -> str | None:
+        """The type of the zero points, or None."""
+        zeros: str | None = self._held.zeros
+        return zeros
+
+    @property
+    def offsets(self) -> str | None:
+        """The type of the offsets, or None."""
+        offsets: str | None = self._held.offsets
+        return offsets
+
+    @property
+    def scale2(self) -> bool:
+        """Whether there is a second scale."""
+        return int(self._held.scale_levels) == 2
 
     @property
     def bits(self) -> int:
         """Bits of a code."""
-        return self.code.bits
+        return int(self._held.field.bits)
 
     @property
     def table(self) -> Table | None:
         """The table; None for codes of a type."""
-        return self.code if isinstance(self.code, Table) else None
+        code = self.code
+        return code if isinstance(code, Table) else None
+
+    @property
+    def text(self) -> str:
+        """All fields as text that `parse` reads, the entries of a table among them."""
+        return str(self._held.text)
+
+    def for_kernel(self, k: int) -> Codec:
+        """The form in which one kernel serves all codecs that differ by its arguments: tables without entries, and a
+        group of all `k` weights of a row as 'channel'."""
+        return _codec_of(self._held.for_kernel(k))
 
     def values(self) -> NDArray[np.float32]:
         """The unscaled values of the codes 0 to 2**bits - 1, float32, exact; NaN and infinity where a code means these.
 
-        Raises `LowlpValueError` for a table a channel or a group, which only the tensor knows.
+        Raises `LowlpValueError` for tables that only the tensor knows.
         """
-        if isinstance(self.code, DType):
-            return self.code.decode(np.arange(1 << self.bits, dtype=np.uint8))
-        if self.code.entries is None:
-            raise LowlpValueError(
-                f"codec: {self} has a table for each {self.code.scope}; the tensor's `lut` holds them"
-            )
-        return np.asarray(self.code.entries, np.float32)
+        code = self.code
+        if isinstance(code, DType):
+            return code.decode(np.arange(1 << self.bits, dtype=np.uint8))
+        if code.entries is None:
+            raise LowlpValueError(f"codec: {self} has a table for each {code.scope}; the tensor's `lut` holds them")
+        return np.asarray(code.entries, np.float32)
 
     def prescale(self, compute: str | DType) -> float | None:
         """The power of two by which all finite unscaled values become exact numbers of the type `compute`, subnormals
@@ -192,8 +298,25 @@ class Codec:
         """The types of `COMPUTE_TYPES` that hold every unscaled value up to a common power of two."""
         return tuple(name for name in COMPUTE_TYPES if self.prescale(name) is not None)
 
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Codec.parse, (self.text,)
+
+    def __repr__(self) -> str:
+        return f"Codec({self})"
+
     def __str__(self) -> str:
-        group = f"g{self.group}" if isinstance(self.group, int) else self.group
-        parts = [str(self.code), group, self.scale]
-        parts += [f"{name}:{kind}" for name, kind in (("zeros", self.zeros), ("offsets", self.offsets)) if kind]
-        return " ".join(parts + ["scale2"] * self.scale2)
+        return str(self._held.text_with(str(self.code)))
+
+
+def _field_of(code: object) -> Any:
+    if isinstance(code, Table):
+        return code._held
+    if not isinstance(code, DType):
+        raise LowlpTypeError(f"code: expected a DType or a Table, got {type(code).__name__}")
+    return _layout.CodecField.of_number(code._format)
+
+
+def _codec_of(held: Any) -> Codec:
+    codec = object.__new__(Codec)
+    object.__setattr__(codec, "_held", held)
+    return codec

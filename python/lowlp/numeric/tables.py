@@ -2,6 +2,7 @@
 
 import operator
 from statistics import NormalDist
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from lowlp.numeric.host_array import AnyArray, as_host_array
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
-TABLE_TYPES = {"f16": np.dtype(np.float16), "f32": np.dtype(np.float32)}
+TABLE_TYPES: Final[dict[str, np.dtype[Any]]] = {"f16": np.dtype(np.float16), "f32": np.dtype(np.float32)}
 _SIZES = {1 << bits: bits for bits in range(1, 9)}
 
 

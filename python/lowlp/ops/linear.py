@@ -13,8 +13,8 @@ from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight, table_bits
-from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES
+from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight
+from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
 from lowlp.numeric.scale_types import scale_type
@@ -29,6 +29,7 @@ from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
 
 _INT32_MAX = 2**31 - 1
 _BOOLS = (bool, np.bool_)
+_TABLES = {f"lut{bits}": bits for bits in range(1, 9)}
 # Of the GPU that the CPU target stands for: more than one, so that blocks share tiles there too.
 CPU_MULTIPROCESSORS = 5
 
@@ -177,30 +178,22 @@ def compile_linear(
     rows, columns = _extent(n, "n"), _extent(k, "k")
     meant_for = _rows_meant(m)
     x_type = dtype_among(activation, "activation", ACTIVATIONS)
-    is_table = isinstance(weight, str) and weight.startswith("lut")
-    if is_table and table_bits(str(weight)) is None:
-        raise LowlpValueError(f"weight: tables are 'lut1' to 'lut8', got {weight!r}")
-    found = weight if isinstance(weight, str) and is_table else named_dtype(weight, "weight").name
-    if not is_table:
-        check_weight(named_dtype(weight, "weight"), x_type)
-    if table is not None and (not is_table or table not in SCOPES):
-        raise LowlpValueError(
-            f"table: must be one of {', '.join(SCOPES)} with a weight of 'lut1' to 'lut8', got {table!r} with {found}"
-        )
+    code = _code_of(weight, table, x_type)
     _check_bool(scale2, "scale2")
     _check_bool(dependent_launch, "dependent_launch")
     spec = LinearSpec(
         n=rows,
         k=columns,
-        weight=found,
-        group_size=group_size_of(columns, group_size),
+        codec=Codec(
+            code,
+            group_size_of(columns, group_size),
+            scale_type(scale_dtype),
+            _type_of_part(zeros, "zeros", ZERO_TYPES) or None,
+            _type_of_part(offsets, "offsets", OFFSET_TYPES) or None,
+            bool(scale2),
+        ),
         activation=x_type,
         out=x_type if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS),
-        scale=scale_type(scale_dtype),
-        zeros=_type_of_part(zeros, "zeros", ZERO_TYPES),
-        offsets=_type_of_part(offsets, "offsets", OFFSET_TYPES),
-        table=(table or "tensor") if is_table else "",
-        scale2=bool(scale2),
         bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
         epilogue=_epilogue_of(epilogue),
         residual="" if residual is None else dtype_among(residual, "residual", OUTPUTS),
@@ -216,6 +209,22 @@ def compile_linear(
         except TooManyRowsError as error:
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
     return compile_for_gpu(spec, schedule, target, meant_for)
+
+
+def _code_of(weight: object, table: object, activation: str) -> DType | Table:
+    """The type of the codes, or their table, whose entries the kernel takes."""
+    is_table = isinstance(weight, str) and weight.startswith("lut")
+    if is_table and weight not in _TABLES:
+        raise LowlpValueError(f"weight: tables are 'lut1' to 'lut8', got {weight!r}")
+    found = None if is_table else named_dtype(weight, "weight")
+    if found is not None:
+        check_weight(found, activation)
+    if table is not None and (found is not None or table not in SCOPES):
+        raise LowlpValueError(
+            f"table: must be one of {', '.join(SCOPES)} with a weight of 'lut1' to 'lut8', got {table!r} with "
+            f"{weight if found is None else found}"
+        )
+    return Table(_TABLES[str(weight)], "f32", str(table or "tensor")) if found is None else found
 
 
 def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str:

@@ -9,11 +9,10 @@ from lowlp.compiler.compilation import CompiledKernel, CpuKernel, compile, compi
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padding_bytes
-from lowlp.kernels.linear.parts import UNIT_K
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.weights.packing import padded_group, placement_name
+from lowlp.weights.packing import UNIT_K, padded_k
 
 _kernels = Once()
 
@@ -60,11 +59,11 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
     per_column = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
     units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
     return {
-        "linear": {name: value for name, value in asdict(spec).items() if value not in ("", False)},
+        "linear": _what_is_kept(spec),
         "schedule": _what_counts(schedule),
         "plan": {
-            "placement": placement_name(spec.weight, spec.activation),
-            "units": f"{units}, groups padded to {padded_group(spec.group_size)}",
+            "placement": spec.placement.name,
+            "units": f"{units}, rows padded to {padded_k(spec.k)}",
             "scales": "on the f32 sums of a group",
             "operands": "weights as A, x as B of mma m16n8k16",
         },
@@ -75,6 +74,14 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
             "bytes per row of x": 2 * spec.k + per_column * spec.columns_of_y,
         },
     }
+
+
+def _what_is_kept(spec: LinearSpec) -> dict[str, object]:
+    """The fields of the problem that say something, the codec's among them."""
+    names = ("n", "k", "weight", "group_size", "activation", "out", "scale", "zeros", "offsets", "table", "scale2")
+    more = ("bias", "epilogue", "residual", "aligned", "dependent_launch")
+    fields = {name: getattr(spec, name) for name in (*names, *more)}
+    return {name: value for name, value in fields.items() if value not in ("", False)}
 
 
 def _what_counts(schedule: Schedule) -> dict[str, object]:

@@ -15,9 +15,6 @@ import numpy as np
 from lowlp.numeric.array_ops import ArrayOps, row_slices
 from lowlp_runtime.errors import LowlpValueError
 
-UNIT_K = 64
-LANES = 32
-
 
 class Placing(Protocol):
     """What packing asks of a `Placement`; its data can be kept in a file, and used where there is no extension."""
@@ -29,7 +26,13 @@ class Placing(Protocol):
     def bits(self) -> int: ...
 
     @property
+    def code_bytes(self) -> int: ...
+
+    @property
     def unit_rows(self) -> int: ...
+
+    @property
+    def unit_k(self) -> int: ...
 
     @property
     def row_tiles(self) -> int: ...
@@ -46,55 +49,70 @@ class Placing(Protocol):
     @property
     def slots(self) -> int: ...
 
-    def packed_shape(self, n: int, k: int, group_size: int) -> tuple[int, int, int, int, int]: ...
+    def packed_shape(self, n: int, k: int) -> tuple[int, int, int, int, int]: ...
 
     def moves(self) -> list[tuple[int, int, int, int]]: ...
 
 
-def pack_with(ops: ArrayOps, placement: Placing, codes: Any, group_size: int, padded: int, flip: int) -> Any:
-    """As `lowlp.packing.pack`, for checked arguments; a group takes `padded` weights, `flip` turns codes into stored
-    ones."""
+def pack_with(ops: ArrayOps, placement: Placing, codes: Any, flip: int) -> Any:
+    """As `lowlp.packing.pack`, for one matrix of checked codes; `flip` turns codes into stored ones."""
     n, k = (int(extent) for extent in codes.shape)
-    shape = placement.packed_shape(n, k, group_size)
+    shape = placement.packed_shape(n, k)
     packed = ops.zero_bytes((*shape, 4))
     steps = _steps(ops, placement, to_bytes=True)
     for rows, units in _bands(ops, placement, n, shape[1]):
-        band = codes[rows]
-        limit = 1 << placement.bits
-        if int(band.max()) >= limit:
-            raise LowlpValueError(
-                f"codes: must be in 0..{limit - 1} for {placement.name}, got {int(band.max())} in rows "
-                f"{rows.start} to {rows.stop - 1}"
-            )
-        stored = _pad(ops, band, placement, len(range(units.start, units.stop)), group_size, padded) ^ flip
-        planes = _move(ops, _rows_to_planes(ops, stored, placement), steps, placement.num_words * 4)
+        band = ops.as_bytes_of_codes(codes[rows])
+        _check_range(ops, placement, band, rows)
+        planes = _no_planes(ops, placement, (units.stop - units.start) * shape[1])
+        for byte, part in enumerate(planes):
+            stored = _pad(ops, band[..., byte], placement, units.stop - units.start) ^ flip
+            part[...] = _rows_to_planes(ops, stored, placement)
+        planes = _move(ops, planes.reshape(-1, planes.shape[-1]), steps, placement.num_words * 4)
         packed[units] = _planes_to_words(ops, planes, placement, shape)
     return ops.as_words(packed)[..., 0]
 
 
-def unpack_with(
-    ops: ArrayOps, placement: Placing, packed: Any, n: int, k: int, group_size: int, padded: int, flip: int
-) -> Any:
-    """As `lowlp.packing.unpack`, for checked arguments; `padded` and `flip` as for `pack_with`."""
-    shape = placement.packed_shape(n, k, group_size)
+def unpack_with(ops: ArrayOps, placement: Placing, packed: Any, n: int, k: int, flip: int) -> Any:
+    """As `lowlp.packing.unpack`, for the words of one matrix; `flip` as for `pack_with`."""
+    shape = placement.packed_shape(n, k)
     steps = _steps(ops, placement, to_bytes=False)
     in_bytes = ops.as_bytes_of_words(packed)
-    codes = ops.zero_bytes((n, k))
+    codes = ops.zero_bytes((n, k, placement.code_bytes))
+    weights = placement.slots * placement.parts
     for rows, units in _bands(ops, placement, n, shape[1]):
         planes = _words_to_planes(ops, in_bytes[units], placement)
-        planes = _move(ops, planes, steps, placement.slots * placement.parts)
-        stored = _planes_to_rows(ops, planes, placement, shape[1])
-        groups = k // group_size
-        stored = stored[: rows.stop - rows.start, : groups * padded].reshape(-1, groups, padded)[..., :group_size]
-        codes[rows] = stored.reshape(-1, k) ^ flip
-    return codes
+        planes = _move(ops, planes, steps, weights * placement.code_bytes)
+        for byte in range(placement.code_bytes):
+            part = planes[byte * weights : (byte + 1) * weights]
+            stored = _planes_to_rows(ops, part, placement, shape[1])
+            codes[rows, :, byte] = stored[: rows.stop - rows.start, :k] ^ flip
+    return ops.as_codes(codes)
+
+
+def _check_range(ops: ArrayOps, placement: Placing, band: Any, rows: slice) -> None:
+    """Raises `LowlpValueError` for a code of too many bits."""
+    number = ops.as_int32(band[..., 0])
+    if placement.code_bytes == 2:
+        number = number + (ops.as_int32(band[..., 1]) << 8)
+    limit, largest = 1 << placement.bits, int(number.max())
+    if largest >= limit:
+        raise LowlpValueError(
+            f"codes: must be in 0..{limit - 1} for {placement.name}, got {largest} in rows "
+            f"{rows.start} to {rows.stop - 1}"
+        )
+
+
+def _no_planes(ops: ArrayOps, placement: Placing, units: int) -> Any:
+    """Planes [byte of a code, weight of a lane, lane of all units], still zero."""
+    lanes = placement.packed_shape(1, 1)[3]
+    return ops.zero_bytes((placement.code_bytes, placement.slots * placement.parts, units * lanes))
 
 
 def _bands(ops: ArrayOps, placement: Placing, n: int, units_k: int) -> list[tuple[slice, slice]]:
     """Rows of codes, and the units they make."""
     rows = placement.unit_rows
     units_n = -(-n // rows)
-    bands = row_slices(units_n, units_k * UNIT_K * rows, ops.block_elements)
+    bands = row_slices(units_n, units_k * placement.unit_k * rows, ops.block_elements)
     return [(slice(band.start * rows, min(band.stop * rows, n)), band) for band in bands]
 
 
@@ -131,15 +149,14 @@ def _move(ops: ArrayOps, planes: Any, steps: _Steps, num_targets: int) -> Any:
     return targets
 
 
-def _pad(ops: ArrayOps, band: Any, placement: Placing, units: int, group_size: int, padded: int) -> Any:
-    """Codes [rows, K] in the rows of whole units, with padded groups."""
+def _pad(ops: ArrayOps, band: Any, placement: Placing, units: int) -> Any:
+    """Codes [rows, K] in the rows of whole units."""
     rows, k = band.shape
-    groups = k // group_size
-    columns = -(-groups * padded // UNIT_K) * UNIT_K
+    columns = -(-k // placement.unit_k) * placement.unit_k
+    if (rows, k) == (units * placement.unit_rows, columns):
+        return band
     codes = ops.zero_bytes((units * placement.unit_rows, columns))
-    codes[:rows, : groups * padded].reshape(rows, groups, padded)[..., :group_size] = band.reshape(
-        rows, groups, group_size
-    )
+    codes[:rows, :k] = band
     return codes
 
 
@@ -151,14 +168,14 @@ _PLANES_TO_ROWS = tuple(int(axis) for axis in np.argsort(_ROWS_TO_PLANES))
 
 def _rows_to_planes(ops: ArrayOps, stored: Any, placement: Placing) -> Any:
     tiles, steps, parts = placement.row_tiles, placement.steps, placement.parts
-    axes = stored.reshape(-1, tiles, 2, 8, stored.shape[1] // UNIT_K, steps, 2, 4, parts)
+    axes = stored.reshape(-1, tiles, 2, 8, stored.shape[1] // placement.unit_k, steps, 2, 4, parts)
     return ops.permute(axes, _ROWS_TO_PLANES).reshape(placement.slots * parts, -1)
 
 
 def _planes_to_rows(ops: ArrayOps, planes: Any, placement: Placing, units_k: int) -> Any:
     tiles, steps, parts = placement.row_tiles, placement.steps, placement.parts
     axes = planes.reshape(tiles, steps, 2, 2, parts, -1, units_k, 8, 4)
-    return ops.permute(axes, _PLANES_TO_ROWS).reshape(-1, units_k * UNIT_K)
+    return ops.permute(axes, _PLANES_TO_ROWS).reshape(-1, units_k * placement.unit_k)
 
 
 def _planes_to_words(ops: ArrayOps, planes: Any, placement: Placing, shape: tuple[int, ...]) -> Any:

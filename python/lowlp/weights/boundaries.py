@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lowlp.weights.meaning import Meaning
-from lowlp.weights.packing import padded_group
 from lowlp.weights.words import WordsForm
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -44,8 +43,7 @@ def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:
     unit_k = int(form.placement.unit_k)
     if not isinstance(meaning.group, int):
         return unit_k
-    padded = padded_group(meaning.group_size)
-    return math.lcm(padded, unit_k) // padded * meaning.group_size
+    return math.lcm(meaning.group_size, unit_k)
 
 
 def units_before(column: int, form: WordsForm, meaning: Meaning) -> int:

@@ -1,12 +1,13 @@
-"""How weights lie in memory for the kernels: the packed format, version 2 (docs/packed-format.md).
+"""How weights lie in memory for the kernels: the packed format, version 3 (docs/packed-format.md).
 
-Codes [N, K] are cut into units of 16 R rows by 64 weights, and a `Placement`, one for each type of code and of
-activations, says where in a unit each bit of each weight is:
+Codes [N, K] are cut into units of 16 R rows by 64 weights, and a `Placement`, one for each type of code and family of
+fragments, says where in a unit each bit of each weight is:
 
-    uint32 [ceil(N / 16 R), ceil(Kp / 64), words / v, 32, v]      v = gcd(words, 4)
+    uint32 [ceil(N / 16 R), ceil(K / 64), words / v, 32, v]      v = gcd(words, 4)
 
-with Kp the row's weights after each group is padded to 16, 32 or a multiple of 64. Padding holds the code 0. Of signed
-integers the sign bit is stored turned over.
+Only the last unit of a row is padded, and the last units of rows; padding holds the code 0. A unit may have weights of
+several groups. Of signed integers the sign bit is stored turned over. Several matrices [..., N, K] are packed one after
+the other.
 
     >>> packed = pack(qw.codes, qw.group_size, "int6", "f16")
     >>> codes = unpack(packed, n, k, qw.group_size, "int6", "f16")
@@ -15,15 +16,17 @@ integers the sign bit is stored turned over.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import operator
-import re
 from typing import Any, Final
 
 import numpy as np
 
+from lowlp._layout import UNIT_K as UNIT_K
 from lowlp._layout import Placement, ScalarFormat, code_format_name, stored_flip
-from lowlp._layout import padded_group as _padded_group
-from lowlp.numeric.codec import COMPUTE_TYPES, Table
+from lowlp.numeric.array_ops import TorchOps
+from lowlp.numeric.codec import COMPUTE_TYPES, MAX_INDEX_BITS, Codec, Table
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.host_array import as_host_array
 from lowlp_runtime.array import is_torch_tensor
@@ -34,14 +37,19 @@ WARP: Final = 32
 _MAX_THREADS: Final = 1024
 _MOST: Final = (1 << 31) - 1
 """Rows, columns and weights of a group."""
+# A line of a cache.
+_ALIGN_BYTES: Final = 64
+_TABLE_NAMES: Final = {f"lut{bits}" for bits in range(1, MAX_INDEX_BITS + 1)}
 
-_TABLE_NAME = re.compile(r"lut[1-8]")
+Code = DType | Table | Codec | str
+"""What codes are: their type or table, a codec that has it, or a name such as 'uint6' or 'lut4'."""
 
 
-def placement_name(code: DType | Table | str, activation: DType | str) -> str:
+def placement_name(code: Code, activation: DType | str) -> str:
     """The name of the placement of weights for a type of activations: `int6.f16`, `e3m2.bf16`, `lut4.f16`.
 
-    code        the type of the codes, or their table: a `DType`, a `Table`, or a name such as 'uint6' or 'lut4'
+    code        the type of the codes or their table, as a `DType`, a `Table`, a `Codec`, or a name such as 'uint6' or
+                'lut4'
     activation  'f16', 'bf16', 'int8' or 'f8e4m3', or the `DType`
 
     Types that differ by a constant share a placement: uint6 and bipolar6 have that of int6.
@@ -49,37 +57,39 @@ def placement_name(code: DType | Table | str, activation: DType | str) -> str:
     return find_placement(code, activation).name
 
 
-def find_placement(code: DType | Table | str, activation: DType | str) -> Placement:
+def find_placement(code: Code, activation: DType | str) -> Placement:
     """The placement of that name. Raises `LowlpValueError` where the packed format has none."""
     compute = dtype_among(activation, "activation", COMPUTE_TYPES)
     return placement_named(f"{stored_form(code)[0]}.{compute}", "code, activation")
 
 
-def padded_group(group_size: int) -> int:
-    """Weights that a group takes in packed words: the least of 16, 32 and the multiples of 64 that holds it."""
-    return int(_padded_group(_positive(group_size, "group_size")))
+def padded_k(k: int) -> int:
+    """Weights that a row of `k` takes in packed words: the least multiple of 64 that holds it."""
+    return -(-_positive(k, "k") // UNIT_K) * UNIT_K
 
 
-def packed_shape(n: int, k: int, group_size: int, placement: Placement | str) -> tuple[int, int, int, int, int]:
-    """The shape, in words of 32 bits, of packed weights [n, k].
+def packed_shape(
+    n: int, k: int, group_size: int, placement: Placement | str, *, batch: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """The shape, in words of 32 bits, of packed weights [*batch, n, k]: of five dimensions after those of `batch`.
 
-    placement  as `find_placement` gives it, or its name
+    group_size  weights of a row that share a scale; divides K, and changes nothing
+    placement   as `find_placement` gives it, or its name
     """
     n, k = _positive(n, "n"), _positive(k, "k")
-    group_size = _group_of(group_size, k)
+    _check_group(group_size, k)
     if isinstance(placement, str):
         placement = placement_named(placement, "placement")
     elif not isinstance(placement, Placement):
         raise LowlpTypeError(f"placement: expected a Placement or a name, got {type(placement).__name__}")
-    return placement.packed_shape(n, k, group_size)
+    return (*(_positive(extent, "batch") for extent in batch), *placement.packed_shape(n, k))
 
 
-def pack(
-    codes: Any, group_size: int, code: DType | Table | str, activation: DType | str, *, num_threads: int = 0
-) -> Any:
+def pack(codes: Any, group_size: int, code: Code, activation: DType | str, *, num_threads: int = 0) -> Any:
     """Packs codes, as `QuantizedTensor.codes` has them.
 
-    codes        uint8 [N, K], each below 2**bits: numpy, or PyTorch on the CPU or a GPU
+    codes        uint8 [..., N, K], each below 2**bits; uint16 where they have 9 to 16 bits: numpy, or PyTorch on the
+                 CPU or a GPU
     group_size   weights of a row that share a scale; divides K, and may be K
     code         their type or table, as in `placement_name`
     activation   the type of the activations that they are multiplied with
@@ -91,34 +101,35 @@ def pack(
     placement = find_placement(code, activation)
     flip = stored_form(code)[1]
     if _is_on_device(codes):
-        from lowlp.numeric.array_ops import TorchOps
         from lowlp.weights.array_packing import pack_with
 
-        _check_codes(codes.dtype, codes.shape)
-        group_size = _group_of(group_size, codes.shape[1])
-        return pack_with(TorchOps(codes.device), placement, codes, group_size, padded_group(group_size), flip)
+        _check_codes(placement, codes.dtype, codes.shape)
+        _check_group(group_size, codes.shape[-1])
+        ops = TorchOps(codes.device)
+        matrices = codes.reshape(-1, *codes.shape[-2:])
+        packed = ops.torch.stack([pack_with(ops, placement, matrix, flip) for matrix in matrices])
+        return packed.reshape(*codes.shape[:-2], *packed.shape[1:])
     array = as_host_array(codes, "codes")
-    _check_codes(array.dtype, array.shape)
-    if array.strides[1] != 1:
+    _check_codes(placement, array.dtype, array.shape)
+    _check_group(group_size, array.shape[-1])
+    if array.strides[-1] != array.itemsize:
         array = np.ascontiguousarray(array)
-    group_size = _group_of(group_size, array.shape[1])
+    threads = _threads(num_threads)
     try:
-        return placement.pack(array, group_size, flip, _threads(num_threads))
+        if array.ndim == 2:
+            return placement.pack(array, flip, threads)
+        packed = _aligned_words((*array.shape[:-2], *placement.packed_shape(*array.shape[-2:])))
+        for index in itertools.product(*map(range, array.shape[:-2])):
+            packed[index] = placement.pack(array[index], flip, threads)
+        return packed
     except ValueError as error:
         raise LowlpValueError(str(error)) from None
 
 
 def unpack(
-    packed: Any,
-    n: int,
-    k: int,
-    group_size: int,
-    code: DType | Table | str,
-    activation: DType | str,
-    *,
-    num_threads: int = 0,
+    packed: Any, n: int, k: int, group_size: int, code: Code, activation: DType | str, *, num_threads: int = 0
 ) -> Any:
-    """The codes, uint8 [n, k], of packed weights: the inverse of `pack`, with its arguments.
+    """The codes [..., n, k], uint8 or uint16, of packed weights: the inverse of `pack`, with its arguments.
 
     packed  uint32 in the shape of `packed_shape`
     """
@@ -126,30 +137,42 @@ def unpack(
     flip = stored_form(code)[1]
     shape = packed_shape(n, k, group_size, placement)
     if _is_on_device(packed):
-        from lowlp.numeric.array_ops import TorchOps
         from lowlp.weights.array_packing import unpack_with
 
         _check_words(packed.dtype, packed.shape, shape)
-        padded = padded_group(group_size)
-        return unpack_with(TorchOps(packed.device), placement, packed, n, k, group_size, padded, flip)
+        ops = TorchOps(packed.device)
+        matrices = packed.reshape(-1, *shape)
+        codes = ops.torch.stack([unpack_with(ops, placement, words, n, k, flip) for words in matrices])
+        return codes.reshape(*packed.shape[:-5], n, k)
     array = as_host_array(packed, "packed")
     _check_words(array.dtype, array.shape, shape)
-    return placement.unpack(np.ascontiguousarray(array), n, k, group_size, flip, _threads(num_threads))
+    array = np.ascontiguousarray(array)
+    threads = _threads(num_threads)
+    if array.ndim == len(shape):
+        return placement.unpack(array, n, k, flip, threads)
+    codes = np.empty((*array.shape[:-5], n, k), np.uint8 if placement.code_bytes == 1 else np.uint16)
+    for index in itertools.product(*map(range, array.shape[:-5])):
+        codes[index] = placement.unpack(array[index], n, k, flip, threads)
+    return codes
 
 
 def stored_form(code: object) -> tuple[str, int]:
     """The name of the format of stored codes, and what turns a code into a stored one: an exclusive or."""
+    if isinstance(code, Codec):
+        code = code.code
     if isinstance(code, Table):
         return f"lut{code.bits}", 0
     if isinstance(code, str) and code.startswith("lut"):
-        if not _TABLE_NAME.fullmatch(code):
-            raise LowlpValueError(f"code: tables are lut1 to lut8, got {code!r}")
+        if code not in _TABLE_NAMES:
+            raise LowlpValueError(f"code: tables are lut1 to lut{MAX_INDEX_BITS}, got {code!r}")
         return code, 0
     if not isinstance(code, str | DType):
-        raise LowlpTypeError(f"code: expected a DType, a Table or a name, got {type(code).__name__}")
+        raise LowlpTypeError(f"code: expected a DType, a Table, a Codec or a name, got {type(code).__name__}")
     scalar = ScalarFormat.parse(named_dtype(code, "code").name)
     if not scalar.has_codes:
-        raise LowlpValueError(f"code: {scalar.name} has no codes; allowed: types of 1 to 8 bits, lut1 to lut8")
+        raise LowlpValueError(
+            f"code: {scalar.name} has no codes; allowed: types of 1 to 8 bits, lut1 to lut{MAX_INDEX_BITS}"
+        )
     return code_format_name(scalar), stored_flip(scalar)
 
 
@@ -181,11 +204,18 @@ def _positive(value: object, argument: str) -> int:
     return number
 
 
-def _group_of(group_size: object, k: int) -> int:
+def _check_group(group_size: object, k: int) -> None:
     size = _positive(group_size, "group_size")
     if k % size:
         raise LowlpValueError(f"group_size: must divide K = {k}, got {size}")
-    return size
+
+
+def _aligned_words(shape: tuple[int, ...]) -> Any:
+    """An array of uint32 that begins at a line of a cache."""
+    size = 4 * math.prod(shape)
+    memory = np.empty(size + _ALIGN_BYTES, np.uint8)
+    start = -memory.ctypes.data % _ALIGN_BYTES
+    return memory[start : start + size].view(np.uint32).reshape(shape)
 
 
 def _threads(num_threads: object) -> int:
@@ -195,15 +225,16 @@ def _threads(num_threads: object) -> int:
     return threads
 
 
-def _check_codes(dtype: object, shape: Any) -> None:
-    if str(dtype).removeprefix("torch.") != "uint8":
-        raise LowlpTypeError(f"codes: expected elements of uint8, got {dtype}")
-    if len(shape) != 2 or 0 in tuple(shape):
-        raise LowlpValueError(f"codes: expected shape [N, K] with N, K >= 1, got {list(shape)}")
+def _check_codes(placement: Placement, dtype: object, shape: Any) -> None:
+    wanted = "uint8" if placement.code_bytes == 1 else "uint16"
+    if str(dtype).removeprefix("torch.") != wanted:
+        raise LowlpTypeError(f"codes: expected elements of {wanted}, got {dtype}")
+    if len(shape) < 2 or 0 in tuple(shape):
+        raise LowlpValueError(f"codes: expected shape [N, K] with N, K >= 1, or [..., N, K], got {list(shape)}")
 
 
 def _check_words(dtype: object, found: Any, expected: tuple[int, ...]) -> None:
     if str(dtype).removeprefix("torch.") != "uint32":
         raise LowlpTypeError(f"packed: expected elements of uint32, got {dtype}")
-    if tuple(found) != expected:
-        raise LowlpValueError(f"packed: expected shape {list(expected)}, got {list(found)}")
+    if tuple(found)[-len(expected) :] != expected or 0 in tuple(found):
+        raise LowlpValueError(f"packed: expected shape {list(expected)}, or several of it, got {list(found)}")

@@ -1,41 +1,51 @@
 // RUN: lowlp-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{packed weights have 2 dimensions, rows and K, but the type has 3}}
-func.func @rank(%v: !lowlp.packed<2x16x64xsi6, "int6.f16">) { return }
+// expected-error @below {{packed weights have 2 dimensions, rows and K, or 3 where there are several, but the type has 1}}
+func.func @rank(%v: !lowlp.packed<64, #lowlp.codec<int6>, f16>) { return }
 
 // -----
 
 // expected-error @below {{extents must be at least 1, but one is 0}}
-func.func @extent(%v: !lowlp.packed<0x64xsi6, "int6.f16">) { return }
+func.func @extent(%v: !lowlp.packed<0x64, #lowlp.codec<int6>, f16>) { return }
 
 // -----
 
-// expected-error @below {{placement: packed format 2 has none named 'int9.f16'}}
-func.func @placement(%v: !lowlp.packed<16x64xsi6, "int9.f16">) { return }
+// expected-error @below {{placement: packed format 3 has none named 'int6.b1'}}
+func.func @family(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, b1>) { return }
 
 // -----
 
-// expected-error @below {{the placement int6.f16 holds no codes of type 'si5'}}
-func.func @width(%v: !lowlp.packed<16x64xsi5, "int6.f16">) { return }
+// expected-error @below {{compute type: must be one of f16, bf16, int8, f8e4m3, b1, got 'f32'}}
+func.func @compute(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, f32>) { return }
 
 // -----
 
-// expected-error @below {{the placement lut4.f16 holds no codes of type 'si4'}}
-func.func @table(%v: !lowlp.packed<16x64xsi4, "lut4.f16">) { return }
+// expected-error @below {{codec: scale: must be one of f16, bf16, f32, e8m0, e4m3, got 'f64'}}
+func.func @codec(%v: !lowlp.packed<16x64, #lowlp.codec<int6 g64 f64>, f16>) { return }
+
+// -----
+
+// expected-error @below {{codec: fields of vectors are reserved}}
+func.func @vectors(%v: !lowlp.packed<16x64, #lowlp.codec<vectors8x256 g64 f16>, f16>) { return }
+
+// -----
+
+// expected-error @below {{placement: packed format 3 has none named 'int9.f16'}}
+func.func private @placement() attributes {p = #lowlp.placement<int9.f16>}
 
 // -----
 
 func.func @source(%p: !lowlp.ptr<ui8>) {
   // expected-error @below {{'lowlp.view_packed' op packed weights are ui32, but the source holds 'ui8'}}
-  %v = lowlp.view_packed %p shape [16, 64] : !lowlp.ptr<ui8> -> !lowlp.packed<16x64xsi6, "int6.f16">
+  %v = lowlp.view_packed %p shape [16, 64] : !lowlp.ptr<ui8> -> !lowlp.packed<16x64, #lowlp.codec<int6>, f16>
   return
 }
 
 // -----
 
 func.func @shape(%p: !lowlp.ptr<ui32>) {
-  // expected-error @below {{'lowlp.view_packed' op extents must match the type of the view, '!lowlp.packed<16x64xsi6, "int6.f16">'}}
-  %v = lowlp.view_packed %p shape [32, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64xsi6, "int6.f16">
+  // expected-error @below {{'lowlp.view_packed' op extents must match the type of the view, '!lowlp.packed<16x64, #lowlp.codec<int6>, f16>'}}
+  %v = lowlp.view_packed %p shape [32, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64, #lowlp.codec<int6>, f16>
   return
 }
 
@@ -43,16 +53,26 @@ func.func @shape(%p: !lowlp.ptr<ui32>) {
 
 func.func @extents(%p: !lowlp.ptr<ui32>) {
   // expected-error @below {{'lowlp.view_packed' op expected one value for each dynamic extent}}
-  %v = "lowlp.view_packed"(%p) <{staticShape = array<i64: -9223372036854775808, 64>}> : (!lowlp.ptr<ui32>) -> !lowlp.packed<?x64xsi6, "int6.f16">
+  %v = "lowlp.view_packed"(%p) <{staticShape = array<i64: -9223372036854775808, 64>}> : (!lowlp.ptr<ui32>) -> !lowlp.packed<?x64, #lowlp.codec<int6>, f16>
   return
 }
 
 // -----
 
 !codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
-func.func @view(%v: !lowlp.packed<16x64xsi6, "int6.f16">, %i: index) {
+func.func @offsets(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [3, 16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<3x16x64, #lowlp.codec<int6>, f16>
+  // expected-error @below {{'lowlp.load_packed' op expected 3 offsets, one for each dimension, but found 2}}
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<3x16x64, #lowlp.codec<int6>, f16> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @view(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, f16>, %i: index) {
   // expected-error @below {{'lowlp.load_packed' op the view must be a result of lowlp.view_packed}}
-  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<16x64xsi6, "int6.f16"> -> !codes
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<16x64, #lowlp.codec<int6>, f16> -> !codes
   return
 }
 
@@ -60,9 +80,9 @@ func.func @view(%v: !lowlp.packed<16x64xsi6, "int6.f16">, %i: index) {
 
 !codes = !lowlp.tile<16x64xui6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @element(%p: !lowlp.ptr<ui32>, %i: index) {
-  %v = lowlp.view_packed %p shape [16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64xsi6, "int6.f16">
+  %v = lowlp.view_packed %p shape [16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64, #lowlp.codec<int6>, f16>
   // expected-error @below {{'lowlp.load_packed' op element types must match: the tile holds 'ui6', the view holds 'si6'}}
-  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<16x64xsi6, "int6.f16"> -> !codes
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<16x64, #lowlp.codec<int6>, f16> -> !codes
   return
 }
 
@@ -70,11 +90,11 @@ func.func @element(%p: !lowlp.ptr<ui32>, %i: index) {
 
 !codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @row(%p: !lowlp.ptr<ui32>) {
-  %v = lowlp.view_packed %p shape [64, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<64x64xsi6, "int6.f16">
+  %v = lowlp.view_packed %p shape [64, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<64x64, #lowlp.codec<int6>, f16>
   %c8 = arith.constant 8 : index
   %c0 = arith.constant 0 : index
   // expected-error @below {{'lowlp.load_packed' op row must be a multiple of 16, but is 8}}
-  %q = lowlp.load_packed %v[%c8, %c0] : !lowlp.packed<64x64xsi6, "int6.f16"> -> !codes
+  %q = lowlp.load_packed %v[%c8, %c0] : !lowlp.packed<64x64, #lowlp.codec<int6>, f16> -> !codes
   return
 }
 
@@ -82,11 +102,11 @@ func.func @row(%p: !lowlp.ptr<ui32>) {
 
 !codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @k(%p: !lowlp.ptr<ui32>) {
-  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xsi6, "int6.f16">
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128, #lowlp.codec<int6>, f16>
   %c32 = arith.constant 32 : index
   %c0 = arith.constant 0 : index
   // expected-error @below {{'lowlp.load_packed' op k must be a multiple of 64, but is 32}}
-  %q = lowlp.load_packed %v[%c0, %c32] : !lowlp.packed<64x128xsi6, "int6.f16"> -> !codes
+  %q = lowlp.load_packed %v[%c0, %c32] : !lowlp.packed<64x128, #lowlp.codec<int6>, f16> -> !codes
   return
 }
 
@@ -94,9 +114,9 @@ func.func @k(%p: !lowlp.ptr<ui32>) {
 
 !codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @step(%p: !lowlp.ptr<ui32>, %i: index) {
-  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xsi6, "int6.f16">
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128, #lowlp.codec<int6>, f16>
   // expected-error @below {{'lowlp.load_packed' op step must be in 0..3, but is 4}}
-  %q = lowlp.load_packed %v[%i, %i] step 4 : !lowlp.packed<64x128xsi6, "int6.f16"> -> !codes
+  %q = lowlp.load_packed %v[%i, %i] step 4 : !lowlp.packed<64x128, #lowlp.codec<int6>, f16> -> !codes
   return
 }
 
@@ -104,9 +124,9 @@ func.func @step(%p: !lowlp.ptr<ui32>, %i: index) {
 
 !codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @steps(%p: !lowlp.ptr<ui32>, %i: index) {
-  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xsi6, "int6.f16">
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128, #lowlp.codec<int6>, f16>
   // expected-error @below {{has 4 steps from step 1 on, and a unit has 4}}
-  %q = lowlp.load_packed %v[%i, %i] step 1 : !lowlp.packed<64x128xsi6, "int6.f16"> -> !codes
+  %q = lowlp.load_packed %v[%i, %i] step 1 : !lowlp.packed<64x128, #lowlp.codec<int6>, f16> -> !codes
   return
 }
 
@@ -114,9 +134,9 @@ func.func @steps(%p: !lowlp.ptr<ui32>, %i: index) {
 
 !codes = !lowlp.tile<16x64xui1, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @units(%p: !lowlp.ptr<ui32>, %i: index) {
-  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui1, "int1.f16">
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128, #lowlp.codec<uint1>, f16>
   // expected-error @below {{takes no units of int1.f16, which are held as local(4, n).column_local(2, 2).spatial(8, 4).local(1, 2), n of the 4 steps}}
-  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui1, "int1.f16"> -> !codes
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128, #lowlp.codec<uint1>, f16> -> !codes
   return
 }
 
@@ -124,9 +144,9 @@ func.func @units(%p: !lowlp.ptr<ui32>, %i: index) {
 
 !codes = !lowlp.tile<1x16x64xui1, local(1, 1, 4).column_local(1, 2, 2).spatial(1, 8, 4).local(1, 1, 2)>
 func.func @tile_rank(%p: !lowlp.ptr<ui32>, %i: index) {
-  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128xui1, "int1.f16">
+  %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128, #lowlp.codec<uint1>, f16>
   // expected-error @below {{must have 2 dimensions}}
-  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128xui1, "int1.f16"> -> !codes
+  %q = lowlp.load_packed %v[%i, %i] : !lowlp.packed<64x128, #lowlp.codec<uint1>, f16> -> !codes
   return
 }
 
@@ -135,7 +155,7 @@ func.func @tile_rank(%p: !lowlp.ptr<ui32>, %i: index) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @unpack_placement(%w: !words) {
-  // expected-error @below {{'lowlp.unpack' op placement: packed format 2 has none named 'int4'}}
+  // expected-error @below {{placement: packed format 3 has none named 'int4'}}
   %q = lowlp.unpack %w from "int4" : !words -> !codes
   return
 }
@@ -175,7 +195,7 @@ func.func @unpack_layout(%w: !words) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_text(%w: !words) {
-  // expected-error @below {{'lowlp.decode' op decode plan: line 2 is not understood: 'r4 = lop4 r0'}}
+  // expected-error @below {{decode plan: line 2 is not understood: 'r4 = lop4 r0'}}
   %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "r4 = lop4 r0"]>} : !words -> !halves
   return
 }
@@ -185,8 +205,28 @@ func.func @plan_text(%w: !words) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_placement(%w: !words) {
-  // expected-error @below {{'lowlp.decode' op placement: packed format 2 has none named 'int4.f17'}}
+  // expected-error @below {{placement: packed format 3 has none named 'int4.f17'}}
   %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f17 sums words 4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_check(%w: !words) {
+  // expected-error @below {{plan for int4.f16: step 0 reads register 4, which is not yet there}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "r4 = lop3 r4, 0x1, 0x0, 0xc0", "slot 0 = r4"]>} : !words -> !halves
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!bytes = !lowlp.tile<16x64xf16, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
+func.func @plan_family(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op plans for int8 are reserved: fragments are f16 or bf16; lowlp.unpack takes such words}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.int8 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !bytes
   return
 }
 
@@ -196,7 +236,7 @@ func.func @plan_placement(%w: !words) {
 !halves = !lowlp.tile<16x64xbf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_compute(%w: !words) {
   // expected-error @below {{'lowlp.decode' op the plan's numbers are f16, but the result holds 'bf16'}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -206,7 +246,7 @@ func.func @plan_compute(%w: !words) {
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_ending(%w: !words) {
   // expected-error @below {{'lowlp.decode' op scales and zeros are given where the plan's ending is weights, and only there}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 weights words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -218,7 +258,7 @@ func.func @plan_ending(%w: !words) {
 !wide = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
 func.func @plan_scales(%w: !words, %s: !wide, %z: !rows) {
   // expected-error @below {{'lowlp.decode' op scales must hold 'f16', but hold 'f32'}}
-  %a = lowlp.decode %w scales %s : !wide zeros %z : !rows {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  %a = lowlp.decode %w scales %s : !wide zeros %z : !rows {plan = #lowlp.plan<["decode int4.f16 weights words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -230,7 +270,7 @@ func.func @plan_scales(%w: !words, %s: !wide, %z: !rows) {
 !row = !lowlp.tile<1x1xf16, reduce(spatial(8, 4), dims=[0, 1], keep_dims=True)>
 func.func @plan_zeros(%w: !words, %s: !rows, %z: !row) {
   // expected-error @below {{'lowlp.decode' op zeros must be 16x1, but are '!lowlp.tile<1x1xf16}}
-  %a = lowlp.decode %w scales %s : !rows zeros %z : !row {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  %a = lowlp.decode %w scales %s : !rows zeros %z : !row {plan = #lowlp.plan<["decode int4.f16 weights words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -242,7 +282,7 @@ func.func @plan_zeros(%w: !words, %s: !rows, %z: !row) {
 !turned = !lowlp.tile<16x1xf16, local(2, 1).reduce(column_spatial(8, 4), dims=[1], keep_dims=True)>
 func.func @plan_held(%w: !words, %s: !turned, %z: !rows) {
   // expected-error @below {{'lowlp.decode' op scales: }}
-  %a = lowlp.decode %w scales %s : !turned zeros %z : !rows {plan = #lowlp.plan<["decode int4.f16 weights words 4"]>} : !words -> !halves
+  %a = lowlp.decode %w scales %s : !turned zeros %z : !rows {plan = #lowlp.plan<["decode int4.f16 weights words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -252,7 +292,7 @@ func.func @plan_held(%w: !words, %s: !turned, %z: !rows) {
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_slots(%w: !words) {
   // expected-error @below {{'lowlp.decode' op the plan does not decode slot 1}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "slot 0 = r0"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 

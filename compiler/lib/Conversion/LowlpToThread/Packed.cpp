@@ -46,8 +46,8 @@ public:
   SharedUnits(OpBuilder &builder, Location loc, const Placement &placement)
       : builder(builder), loc(loc), placement(placement) {
     Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
-    Value warp =
-        arith::DivUIOp::create(builder, loc, thread, index(Placement::lanes));
+    Value warp = arith::DivUIOp::create(builder, loc, thread,
+                                        index(FragmentFamily::lanes));
     tile = arith::RemUIOp::create(builder, loc, warp,
                                   index(placement.getNumRowTiles()));
   }
@@ -155,7 +155,7 @@ struct UnpackPattern : OpConversionPattern<UnpackOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     TileType codes = op.getCodes().getType();
-    const Placement &placement = **Placement::find(op.getPlacement().str());
+    const Placement &placement = *op.getPlacement();
     PackedTile tile = *matchPackedTile(codes.getLayout(), placement,
                                        static_cast<int>(op.getStep()));
     auto make = [&](OpBuilder &builder, const Words &units, int slotOffset) {
@@ -174,6 +174,13 @@ private:
     TileType codes = op.getCodes().getType();
     int64_t numBits = codes.getBitsPerThread();
     int64_t codeBits = *getElementBits(codes.getElementType());
+    // Codes of 9 to 16 bits are held as numbers of 16, the upper bits zero.
+    int64_t usedBits =
+        std::min<int64_t>(codeBits, placement.getFormat().bits -
+                                        static_cast<int64_t>(op.getBit()));
+    auto isUsed = [&](int64_t position) {
+      return position < numBits && position % codeBits < usedBits;
+    };
     /// Where the words have a bit of the result.
     auto getSource = [&](int64_t position) {
       const PackedTile::Place &place = tile.places[position / codeBits];
@@ -188,9 +195,13 @@ private:
     };
     PackedBits result(builder, loc, numBits);
     for (int64_t position = 0; position < numBits;) {
+      if (!isUsed(position)) {
+        ++position;
+        continue;
+      }
       auto [unit, first] = getSource(position);
       int width = 1;
-      while (position + width < numBits &&
+      while (isUsed(position + width) &&
              getSource(position + width) ==
                  std::pair(unit, BitPlace{first.word, first.bit + width}))
         ++width;
@@ -355,7 +366,7 @@ struct DecodePattern : OpConversionPattern<DecodeOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     TileType fragments = op.getFragments().getType();
-    DecodePlan plan = *DecodePlan::parse(op.getPlan().getText().str());
+    const DecodePlan &plan = op.getPlan().getPlan();
     const Placement &placement = **Placement::find(plan.placement);
     if (Result<bool> proof = plan.prove(placement); !proof)
       return op.emitOpError(proof.error());

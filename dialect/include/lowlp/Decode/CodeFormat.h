@@ -8,12 +8,13 @@
 //   over,
 //               so that what is stored counts from 0: int6, uint6 and bipolar6
 //   e{X}m{Y}    sign, X bits of exponent, Y bits of mantissa
-//   lut{b}      an index of a table
+//   lut{b}      an index of a table, of up to 16 bits
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_CODEFORMAT_H
 #define LOWLP_DECODE_CODEFORMAT_H
 
+#include "lowlp/Decode/FragmentFamily.h"
 #include "lowlp/Numeric/ScalarFormat.h"
 
 #include <cstdint>
@@ -23,19 +24,10 @@
 
 namespace lowlp {
 
-/// The types that tensor cores multiply.
-enum class ComputeType { F16, BF16, S8, E4M3 };
-
-/// f16, bf16, int8 or f8e4m3.
-std::string getName(ComputeType compute);
-Result<ComputeType> parseComputeType(std::string_view name);
-
-/// Weights that share one register of 32 bits: 2 or 4.
-inline int getPartsPerRegister(ComputeType compute) {
-  return compute == ComputeType::F16 || compute == ComputeType::BF16 ? 2 : 4;
-}
+struct CodecField;
 
 struct CodeFormat {
+  static constexpr int maxBits = 16;
   enum class Kind { Integer, Float, Table };
   Kind kind;
   int bits;
@@ -45,15 +37,19 @@ struct CodeFormat {
 
   /// The format of the stored codes of a scalar type of 1 to 8 bits.
   static Result<CodeFormat> of(const ScalarFormat &scalar);
-  /// Indices of 1 to 8 bits.
+  /// Indices of 1 to 16 bits.
   static Result<CodeFormat> table(int bits);
+  /// The format of the stored codes of a codec's field.
+  static CodeFormat of(const CodecField &field);
   /// Reads int6, e3m2, lut4.
   static Result<CodeFormat> parse(std::string_view name);
   std::string name() const;
 
   /// What a decoded stored code is: the code itself for integers and tables,
   /// the number for floats; none for codes that mean NaN or infinity.
-  std::optional<double> value(uint8_t stored) const;
+  std::optional<double> value(uint16_t stored) const;
+  /// Bytes of a code in a matrix of codes: 1, or 2 for more than 8 bits.
+  int getCodeBytes() const { return bits > 8 ? 2 : 1; }
 
   bool operator==(const CodeFormat &other) const {
     return kind == other.kind && bits == other.bits &&

@@ -135,6 +135,10 @@ public:
                             const std::vector<uint32_t> &words,
                             const std::vector<uint32_t> &parameters = {}) const;
 
+  /// Fails unless the plan fits its placement, which exists: registers are read
+  /// after they are written, and slots and rows are the placement's.
+  Result<bool> check() const;
+
   /// Runs every code at every place, with several contents of all other bits,
   /// and fails with the first register that is not what the plan promises. For
   /// `Weights` over several scales and zeros.
@@ -145,6 +149,8 @@ public:
   /// Fails for text that is no plan, naming the line.
   static Result<DecodePlan> parse(std::string_view text);
 
+  /// A hash that agrees with ==.
+  size_t hash() const;
   bool operator==(const DecodePlan &other) const {
     return placement == other.placement && ending == other.ending &&
            numWords == other.numWords && steps == other.steps &&

@@ -1,10 +1,10 @@
 //===- Packing.h - Codes of a matrix to packed words and back ---*- C++ -*-===//
 //
-// A matrix of codes [n, k], one a byte, in groups of `groupSize` weights of a
-// row. Packed, each group is padded at its end to 16, 32 or a multiple of 64
-// weights, and a row of groups to a multiple of 64; the rows are padded to a
-// multiple of the unit's. Padding holds the code 0. What a unit is, and where
-// its words lie, is said in Placement.h.
+// A matrix of codes [n, k], of a byte each, or of two where a code has more
+// than 8 bits. Packed, a row is padded to whole units, and the rows are;
+// padding holds the code 0. Groups of weights that share a scale are not
+// padded: a unit may have parts of several (ADR 0029). What a unit is, and
+// where its words lie, is said in Placement.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_PACKING_H
@@ -14,34 +14,28 @@
 
 namespace lowlp {
 
-/// The shape of a matrix of codes. Requires n, k >= 1 and that the group size
-/// divides k.
+/// The shape of a matrix of codes. Requires n, k >= 1.
 struct CodeMatrix {
   int64_t n;
   int64_t k;
-  int64_t groupSize;
 
-  /// Weights that a group takes in packed words.
-  int64_t getPaddedGroup() const { return padGroup(groupSize); }
   /// Units along N and along K.
   int64_t getNumUnitsN(const Placement &placement) const;
-  int64_t getNumUnitsK() const;
+  int64_t getNumUnitsK(const Placement &placement) const;
   int64_t getNumPackedWords(const Placement &placement) const;
-
-  /// The least of 16, 32 and the multiples of 64 that holds a group.
-  static int64_t padGroup(int64_t groupSize);
 };
 
 /// Bits of the same distance of one code and one byte of a lane's words, packed
 /// all at once.
 struct BitMove {
-  /// slot * parts + part.
-  int weight;
+  /// The byte of a lane's codes: slot * parts + part for the low bytes, and
+  /// behind them those of the high ones where codes have two.
+  int codeByte;
   /// 4 * word + byte of the word, 0 the lowest.
   int byte;
-  /// How far bits move upwards from the code to the byte; -7 to 7.
+  /// How far bits move upwards from the code's byte to the other; -7 to 7.
   int shift;
-  /// The bits' places in the code.
+  /// The bits' places in the code's byte.
   uint8_t codeMask;
 };
 
@@ -49,10 +43,11 @@ struct BitMove {
 std::vector<BitMove> getBitMoves(const Placement &placement);
 
 /// Packs codes whose rows begin `rowStride` bytes apart into
-/// `getNumPackedWords` words. What is stored of a code is `code ^ flip`: for
-/// signed integers the sign bit (toStoredCode), else 0. `numThreads` 0: as many
-/// as there are processors. Fails for a code of too many bits, with its place;
-/// the words are then undefined.
+/// `getNumPackedWords` words; codes of two bytes have the low one first. What
+/// is stored of a code is `code ^ flip`: for signed integers the sign bit
+/// (toStoredCode), else 0. `numThreads` 0: as many as there are processors.
+/// Fails for a code of too many bits, with its place; the words are then
+/// undefined.
 Result<bool> packCodes(const Placement &placement, const CodeMatrix &matrix,
                        const uint8_t *codes, int64_t rowStride, uint8_t flip,
                        uint32_t *packed, int numThreads = 0);

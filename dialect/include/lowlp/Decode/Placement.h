@@ -3,8 +3,8 @@
 // Packed weights are cut into units of 16 R rows by 64 weights of a row, and a
 // warp takes a unit as A operands of its matrix instructions: R tiles of 16
 // rows, each of S steps along K. In step s of tile t lane l holds four
-// registers of L weights (PTX ISA, "Matrix Fragments for mma.m16n8k16" and
-// "k32"; wgmma's A in registers is the same for each of its four warps):
+// registers of L weights, as the fragment family says (wgmma's A in registers
+// is the same for each of its four warps):
 //
 //   slot  (t * S + s) * 4 + r + 2 h           r, h in {0, 1}
 //   row   16 t + 8 r + l / 4
@@ -19,6 +19,10 @@
 // Memory holds, with v = gcd(words, 4) words to an access of a lane,
 //
 //   uint32 [ceil(N / 16 R)] [ceil(K / 64)] [words / v] [32 lanes] [v]
+//
+// Codes of up to 8 bits have a placement for each family that was searched for
+// and frozen. Those of 9 to 16 bits, indices of tables, are `contiguous`, and
+// no plan decodes them: `lowlp.unpack` does.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_PLACEMENT_H
@@ -42,9 +46,7 @@ struct BitPlace {
 class Placement {
 public:
   /// The version of the packed format that the frozen placements make up.
-  static constexpr int formatVersion = 2;
-  static constexpr int unitK = 64;
-  static constexpr int lanes = 32;
+  static constexpr int formatVersion = 3;
 
   /// The placement with `places[(slot * parts + part) * bits + bit]`; fails
   /// unless every bit of the words is taken exactly once.
@@ -63,18 +65,22 @@ public:
   static Result<const Placement *> find(CodeFormat format, ComputeType compute);
   /// The same by name, int6.f16 for example.
   static Result<const Placement *> find(std::string_view name);
-  /// All placements of the packed format.
+  /// All frozen placements of the packed format, of codes of up to 8 bits.
   static const std::vector<Placement> &all();
+  /// Those of 9 to 16 bits.
+  static const std::vector<Placement> &general();
 
   const CodeFormat &getFormat() const { return format; }
-  ComputeType getCompute() const { return compute; }
+  const FragmentFamily &getFamily() const { return family; }
+  ComputeType getCompute() const { return family.compute; }
   /// The format's name and the compute type's: int6.f16.
   std::string name() const;
 
   int getNumRowTiles() const { return rowTiles; }
-  int getUnitRows() const { return 16 * rowTiles; }
-  int getNumParts() const { return getPartsPerRegister(compute); }
-  int getNumSteps() const { return unitK / (8 * getNumParts()); }
+  int getUnitRows() const { return FragmentFamily::rows * rowTiles; }
+  int getUnitK() const { return family.getUnitK(); }
+  int getNumParts() const { return family.getParts(); }
+  int getNumSteps() const { return family.getNumSteps(); }
   int getNumSlots() const { return rowTiles * getNumSteps() * 4; }
   /// Words of a lane, for one unit.
   int getNumWords() const { return format.bits * rowTiles; }
@@ -93,23 +99,23 @@ public:
   }
 
   /// The stored code of a weight in a lane's words.
-  uint8_t extract(const uint32_t *words, int slot, int part) const;
+  uint16_t extract(const uint32_t *words, int slot, int part) const;
   /// Sets a code where all bits are zero so far.
-  void insert(uint32_t *words, int slot, int part, uint8_t stored) const;
+  void insert(uint32_t *words, int slot, int part, uint16_t stored) const;
 
   bool operator==(const Placement &other) const {
-    return format == other.format && compute == other.compute &&
+    return format == other.format && family == other.family &&
            rowTiles == other.rowTiles && places == other.places;
   }
 
 private:
   Placement(CodeFormat format, ComputeType compute, int rowTiles,
             std::vector<BitPlace> places)
-      : format(format), compute(compute), rowTiles(rowTiles),
+      : format(format), family{compute}, rowTiles(rowTiles),
         places(std::move(places)) {}
 
   CodeFormat format;
-  ComputeType compute;
+  FragmentFamily family;
   int rowTiles;
   std::vector<BitPlace> places;
 };

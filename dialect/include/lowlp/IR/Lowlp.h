@@ -2,7 +2,7 @@
 #ifndef LOWLP_IR_LOWLP_H
 #define LOWLP_IR_LOWLP_H
 
-#include "lowlp/Decode/Placement.h"
+#include "lowlp/IR/LowlpPackedAttrs.h"
 #include "lowlp/Layout/Layout.h"
 #include "lowlp/Layout/SharedLayout.h"
 #include "lowlp/Layout/WgmmaTile.h"
@@ -62,6 +62,10 @@ namespace lowlp {
 /// (`si6`, `ui4`), one of MLIR's small floats or `!lowlp.float`. Nothing for
 /// every other type.
 std::optional<ScalarFormat> getScalarFormat(mlir::Type type);
+
+/// The type of that format. Requires: a format with codes that is not bipolar.
+mlir::Type getElementType(mlir::MLIRContext *context,
+                          const ScalarFormat &format);
 
 /// True for si16, ui16, si32 and ui32, the integers that have no codes.
 bool isWideInteger(mlir::Type type);

@@ -3,6 +3,7 @@
 #define LOWLP_IR_LOWLPATTRS_TD
 
 include "lowlp/IR/LowlpDialect.td"
+include "lowlp/IR/LowlpPackedAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
 
 def Lowlp_LayoutAttr : AttrDef<LowlpDialect, "Layout"> {
@@ -27,20 +28,6 @@ def Lowlp_LayoutAttr : AttrDef<LowlpDialect, "Layout"> {
     Layouts are held in one canonical form, so two attributes are equal exactly when the functions are.
   }];
   let parameters = (ins Lowlp_LayoutParameter:$layout);
-}
-
-def Lowlp_PlanAttr : AttrDef<LowlpDialect, "Plan"> {
-  let attrName = "lowlp.plan";
-  let summary = "the instructions that turn packed words into fragments";
-  let description = [{
-    A decode plan (dialect/include/lowlp/Decode/DecodePlan.h), a line of its text to each string:
-
-    ```mlir
-    #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent -24", "row 1 exponent -20",
-                 "r4 = lop3 r0, 0xf000f, 0x0, 0xc0", "slot 0 = r4"]>
-    ```
-  }];
-  let parameters = (ins StringRefParameter<"the text of the plan">:$text);
 }
 
 #endif // LOWLP_IR_LOWLPATTRS_TD

@@ -8,12 +8,11 @@ include "lowlp/IR/LowlpKernelOps.td"
 def Lowlp_ViewPackedOp : Lowlp_Op<"view_packed", [Pure]> {
   let summary = "see a pointer as packed weights";
   let description = [{
-    A matrix of codes [rows, K], K as it is packed, with the padding of groups. Extents are numbers or `index` values. The
-    view must be used where this op is visible: it is not a loop-carried value. An address that is a multiple of 16
+    A matrix of codes [rows, K], or several [number, rows, K]. Extents are numbers or `index` values. The view must be used where this op is visible: it is not a loop-carried value. An address that is a multiple of 16
     bytes (`lowlp.align`) allows wide loads.
 
     ```mlir
-    %v = lowlp.view_packed %p shape [4096, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<4096x?xsi6, "int6.f16">
+    %v = lowlp.view_packed %p shape [4096, %k] : !lowlp.ptr<ui32> -> !lowlp.packed<4096x?, #lowlp.codec<int6>, f16>
     ```
 
     Lowers to nothing, with the loads that use it.
@@ -33,8 +32,8 @@ def Lowlp_ViewPackedOp : Lowlp_Op<"view_packed", [Pure]> {
 def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowlp_LayoutTransfer]> {
   let summary = "load a tile of codes from packed weights";
   let description = [{
-    The codes of rows from `row` and of K from `k` on, which are multiples of a unit's rows and of 64 (the CPU target
-    reports others). A warp holds whole units as operands A of its matrix instructions, of R tiles of 16 rows and S
+    The codes of rows from `row` and of K from `k` on, the last two offsets, which are multiples of a unit's rows and of 64
+    (the CPU target reports others); of several matrices the first offset says which. A warp holds whole units as operands A of its matrix instructions, of R tiles of 16 rows and S
     steps along K each:
 
     ```
@@ -45,18 +44,22 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowl
     `spatial(R, 1).local(1, S).` and so on. Codes outside of the view are those whose stored bits are zero.
 
     ```mlir
-    %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<4096x4096xsi6, "int6.f16">
+    %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<4096x4096, #lowlp.codec<int6>, f16>
       -> !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
     ```
 
     `lowlp-reinterpret-layouts` makes of it a load of words and `lowlp.unpack`.
   }];
-  let arguments = (ins Lowlp_PackedType:$source, Index:$row, Index:$k, DefaultValuedAttr<I64Attr, "0">:$step);
+  let arguments = (ins Lowlp_PackedType:$source, Variadic<Index>:$offsets, DefaultValuedAttr<I64Attr, "0">:$step);
   let results = (outs Lowlp_TileType:$tile);
   let assemblyFormat = [{
-    $source `[` $row `,` $k `]` (`step` $step^)? attr-dict `:` type($source) `->` type($tile)
+    $source `[` $offsets `]` (`step` $step^)? attr-dict `:` type($source) `->` type($tile)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getRow() { return getOffsets()[getOffsets().size() - 2]; }
+    ::mlir::Value getK() { return getOffsets().back(); }
+  }];
 }
 
 class Lowlp_PackedWordsOp<string mnemonic, list<Trait> traits = []> : Lowlp_Op<mnemonic, [Pure] # traits> {
@@ -79,18 +82,18 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
     Lowers to shifts and masks, bit by bit where the placement needs it: this is what plans are tested against. Words
     that the result has as they are cost nothing.
   }];
-  let arguments = (ins Lowlp_TileType:$words, StrAttr:$placement, DefaultValuedAttr<I64Attr, "0">:$step,
+  let arguments = (ins Lowlp_TileType:$words, Lowlp_PlacementAttr:$placement, DefaultValuedAttr<I64Attr, "0">:$step,
       DefaultValuedAttr<I64Attr, "0">:$bit);
   let results = (outs Lowlp_TileType:$codes);
   let assemblyFormat = [{
-    $words `from` $placement (`step` $step^)? (`bit` $bit^)? attr-dict `:` type($words) `->` type($codes)
+    $words `from` custom<PlacementName>($placement) (`step` $step^)? (`bit` $bit^)? attr-dict `:` type($words) `->` type($codes)
   }];
 }
 
 def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
   let summary = "fragments out of words of the packed format, by a plan";
   let description = [{
-    Carries out a decode plan (docs/decode-plans.md). With the ending `sums` the numbers are not yet the weights: a row
+    Carries out a decode plan (docs/decode-plans.md) for the families f16 and bf16; plans of others are reserved. With the ending `sums` the numbers are not yet the weights: a row
     holds `(value of the stored code + offset) * 2^exponent`, with the offset and exponent that the plan gives to the row.
 
     ```mlir

@@ -79,18 +79,21 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
 def Lowlp_PackedType : Lowlp_Type<"Packed", "packed"> {
   let summary = "weights in global memory, in the packed format";
   let description = [{
-    A matrix of codes [rows, K] whose bits lie as a placement of the packed format has them (docs/packed-format.md).
-    Both extents bound every access: outside, loads give codes whose stored bits are zero. A `?` is an extent known at
-    launch.
+    A matrix of codes [rows, K], or several [number, rows, K] one behind the other, each padded to whole units. The codec
+    says what a code means, and with the family of fragments, named by what tensor cores multiply, where its bits lie:
+    by the placement `int6.f16` in this example (docs/packed-format.md). The extents bound every access: outside, loads
+    give codes whose stored bits are zero. A `?` is an extent known at launch.
 
-    Example: `!lowlp.packed<4096x?xsi6, "int6.f16">`.
+    Example: `!lowlp.packed<4096x?, #lowlp.codec<int6 g128 f16>, f16>`.
   }];
-  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
-      StringRefParameter<>:$placement);
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::lowlp::CodecAttr":$codec,
+      "::lowlp::ComputeType":$compute);
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The placement that the name stands for.
-    const ::lowlp::Placement &getPlacementOrDie() const;
+    /// The type of the codes in tiles.
+    ::mlir::Type getElementType() const;
+    /// Where the bits of the codes are.
+    const ::lowlp::Placement &getPlacement() const;
   }];
 }
 

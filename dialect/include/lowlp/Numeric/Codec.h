@@ -112,6 +112,8 @@ struct CodecGroup {
   int64_t size = 0;
 
   static CodecGroup of(int64_t size) { return {Kind::Size, size}; }
+  /// `channel` or `tensor`; fails for another name.
+  static Result<CodecGroup> named(std::string_view name);
   /// `g128`, `channel`, `tensor`.
   std::string str() const;
   bool operator==(const CodecGroup &other) const {

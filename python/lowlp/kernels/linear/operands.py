@@ -11,12 +11,12 @@ import numpy as np
 
 from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.weights.packing import packed_shape, padded_group, placement_name
+from lowlp.weights.packing import UNIT_K, packed_shape, padded_k
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 
 from .operand_list import operands_of_weights
-from .spec import LinearSpec, check_weight
+from .spec import LinearSpec, check_codec
 
 NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
     **SCALE_DTYPES,
@@ -46,21 +46,13 @@ def spec_for(
 ) -> LinearSpec:
     """The spec of the kernel for these weights. Raises `LowlpValueError`, which names `qw`, where there is none."""
     n, k = matrix_shape(qw)
-    table = qw.codec.table
-    if table is None:
-        check_weight(qw.dtype, activation, "qw")
+    check_codec(qw.codec, activation, "qw")
     return LinearSpec(
         n=n,
         k=k,
-        weight=qw.dtype.name if table is None else f"lut{qw.bits}",
-        group_size=qw.group_size,
+        codec=qw.codec,
         activation=activation,
         out=out,
-        scale=qw.codec.scale,
-        zeros=qw.codec.zeros or "",
-        offsets=qw.codec.offsets or "",
-        table="" if table is None else table.scope,
-        scale2=qw.scale2 is not None,
         bias=bias,
         epilogue=epilogue,
         residual=residual,
@@ -88,9 +80,9 @@ def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> d
 
 
 def padding_bytes(spec: LinearSpec) -> tuple[int, int]:
-    """Bytes of packed weights, and how many of these pad the rows' groups."""
+    """Bytes of packed weights, and how many of these pad the last unit of each row."""
     rows = spec.products * spec.packed_rows_of_product
-    shape = packed_shape(rows, spec.k, spec.group_size, placement_name(spec.weight, spec.activation))
+    shape = packed_shape(rows, spec.k, spec.group_size, spec.placement)
     packed = 4 * math.prod(shape)
     return packed, packed - shape[0] * spec.rows_of_unit * spec.k * spec.bits // 8
 
@@ -101,8 +93,8 @@ def _warn_of_padding(spec: LinearSpec) -> None:
     packed, padding = padding_bytes(spec)
     if padding > _NOTABLE_PADDING * (packed - padding):
         warnings.warn(
-            f"qw: groups of {spec.group_size} in rows of {spec.k} are padded to {padded_group(spec.group_size)}, and "
-            f"rows to multiples of 64: {packed} bytes instead of {packed - padding}; slower but exact",
+            f"qw: rows of {spec.k} weights are padded to {padded_k(spec.k)}, a multiple of {UNIT_K}: {packed} bytes "
+            f"instead of {packed - padding}; slower but exact",
             PaddingWarning,
             stacklevel=frames_to_user(),
         )

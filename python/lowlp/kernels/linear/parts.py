@@ -10,12 +10,11 @@ from lowlp import language as ll
 from lowlp.kernels.epilogues import applied
 from lowlp.layouts.register_layout import Layout, layout, local, spatial
 from lowlp.numeric.dtypes import dtype
-from lowlp.weights.packing import padded_group, placement_name
+from lowlp.weights.packing import UNIT_K as UNIT_K
 
 from .schedule import Schedule
 from .spec import LinearSpec, prescale
 
-UNIT_K = 64
 STEP_K = 16
 
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
@@ -28,9 +27,9 @@ def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
     """The packed weights: the rows of each product behind those of the one before."""
     return ll.view_packed(
         weights,
-        shape=[spec.products * spec.packed_rows_of_product, spec.groups * padded_group(spec.group_size)],
-        dtype=spec.code_type,
-        placement=placement_name(spec.weight, spec.activation),
+        shape=[spec.products * spec.packed_rows_of_product, spec.k],
+        codec=spec.codec,
+        family=spec.activation,
     )
 
 

@@ -1,4 +1,4 @@
-"""y = x @ w^T as Y^T = W X^T: the weights, packed in format 1, are operand A of the matrix instruction.
+"""y = x @ w^T as Y^T = W X^T: the packed weights are operand A of the matrix instruction.
 
 A warp makes a tile of y^T: the rows of one unit of packed weights by 8, 16 or 32 rows of x. Along K it goes from group
 to group, and in a group from unit to unit. It sums the raw products of the unscaled weights and x, and at a group's end
@@ -20,18 +20,19 @@ comes in another form, which is exact too, and is put right on the sums:
     bipolar codes u            2 * raw - (2^b - 1) * sum_x
     tables                     entries times a power of two, a parameter of the kernel
 
-Groups are padded to 16, 32 or a multiple of 64. x is seen as a tensor of groups, whose ends bound it: what lies behind
-reads as zero, whatever the padding of the weights holds.
+x is seen as a tensor of groups, whose ends bound it: what lies outside of a group reads as zero, whatever the weights
+there are. So a unit of weights with parts of several groups serves each of them, by the steps of 16 along K that the
+group has a part in (`_Segment`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Final, NamedTuple
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
-from lowlp.weights.packing import padded_group
 
 from .operand_list import parameters_of
 from .parts import (
@@ -54,7 +55,36 @@ from .spec import LinearSpec
 from .streaming import can_stream, streaming_kernel
 from .warpgroups import can_go_wide, wide_kernel
 
-_UNIT_STEPS = UNIT_K // STEP_K
+_UNIT_STEPS: Final = UNIT_K // STEP_K
+# Loads of weights that are unrolled so that each group takes its own steps of units.
+_MOST_UNROLLED: Final = 16
+
+
+class _Segment(NamedTuple):
+    """Steps of one unit in which a group has a part.
+
+    unit        counted from the unit in which the first group begins
+    first_step  of the unit
+    steps       how many
+    in_group    where they begin, counted from the group's first weight: negative in front of it
+    """
+
+    unit: int
+    first_step: int
+    steps: int
+    in_group: int
+
+
+def _segments(group: int, group_size: int) -> list[_Segment]:
+    """The steps of a group of a row whose first group begins a unit."""
+    first, last = group * group_size // STEP_K, ((group + 1) * group_size - 1) // STEP_K
+    found = []
+    while first <= last:
+        unit, step = divmod(first, _UNIT_STEPS)
+        steps = min(_UNIT_STEPS - step, last + 1 - first)
+        found.append(_Segment(unit, step, steps, first * STEP_K - group * group_size))
+        first += steps
+    return found
 
 
 def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
@@ -72,7 +102,11 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         if not has_program(spec, schedule):
             raise LowlpValueError(f"schedule: no kernel with stages takes {spec} as {schedule} divides it")
         return make(spec, schedule)
-    groups, padded = spec.groups, padded_group(spec.group_size)
+    groups = spec.groups
+    # So many groups take so many whole units; of those that are few, each takes no more than its own steps.
+    period = UNIT_K // math.gcd(UNIT_K, spec.group_size)
+    segments = [_segments(part, spec.group_size) for part in range(min(period, groups))]
+    are_unrolled = spec.group_size % UNIT_K > 0 and sum(map(len, segments)) <= _MOST_UNROLLED
 
     warps, rows_of_unit, columns = schedule.warps, spec.rows_of_unit, schedule.columns
     rows = warps * rows_of_unit
@@ -131,8 +165,8 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         @ll.inline
         def sums_of(product: int):  # type: ignore[no-untyped-def]
             acc = ll.full(0.0, "f32", layout=sum_layout)
-            if padded >= UNIT_K:
-                units = padded // UNIT_K
+            if spec.group_size % UNIT_K == 0:
+                units = spec.group_size // UNIT_K
                 for group in ll.range(groups):
                     raw = ll.full(0.0, "f32", layout=sum_layout)
                     sum_x = ll.full(0.0, "f32", layout=sum_layout)
@@ -140,14 +174,27 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
                         number = group * units + unit
                         raw, sum_x = multiply(product, group, number, 0, _UNIT_STEPS, unit * UNIT_K, raw, sum_x)
                     acc = with_group(product, acc, group, raw, sum_x)
-            else:
-                in_unit, steps = UNIT_K // padded, padded // STEP_K
-                for unit in ll.range(-(-groups // in_unit)):
-                    for part in range(min(in_unit, groups)):
-                        zero = ll.full(0.0, "f32", layout=sum_layout)
-                        group = unit * in_unit + part
-                        raw, sum_x = multiply(product, group, unit, part * steps, steps, 0, zero, zero)
+            elif are_unrolled:
+                units = period * spec.group_size // UNIT_K
+                for turn in ll.range(-(-groups // period)):
+                    for part in range(len(segments)):
+                        group = turn * period + part
+                        raw = sum_x = ll.full(0.0, "f32", layout=sum_layout)
+                        for at in segments[part]:
+                            unit = turn * units + at.unit
+                            raw, sum_x = multiply(
+                                product, group, unit, at.first_step, at.steps, at.in_group, raw, sum_x
+                            )
                         acc = with_group(product, acc, group, raw, sum_x)
+            else:
+                for group in ll.range(groups):
+                    raw = ll.full(0.0, "f32", layout=sum_layout)
+                    sum_x = ll.full(0.0, "f32", layout=sum_layout)
+                    start = group * spec.group_size
+                    for unit in ll.range(start // UNIT_K, (start + spec.group_size - 1) // UNIT_K + 1):
+                        in_group = unit * UNIT_K - start
+                        raw, sum_x = multiply(product, group, unit, 0, _UNIT_STEPS, in_group, raw, sum_x)
+                    acc = with_group(product, acc, group, raw, sum_x)
             return acc
 
         sums = tuple(sums_of(product) for product in range(spec.products))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from typing import Final
 
+from lowlp._layout import Placement
 from lowlp.errors import LowlpValueError
-from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec
-from lowlp.numeric.dtypes import DType, dtype
-from lowlp.numeric.scale_types import SCALE_DTYPES
+from lowlp.numeric.codec import Codec
+from lowlp.numeric.dtypes import DType
 from lowlp.weights.packing import find_placement
 
 ACTIVATIONS: Final = ("f16", "bf16")
@@ -21,15 +22,10 @@ class LinearSpec:
     """What a kernel for `linear` is specialised for; M and the row stride of x stay open.
 
     n, k          the weights' shape [N, K]
-    weight        name of the codes' type: an integer, bipolar or float of 1 to 8 bits; or 'lut1' to 'lut8'
-    group_size    weights of a row that share a scale; divides K
+    codec         what codes mean, a `Codec` or its text, 'int4 g128 f16'. Kept in the form that all codecs share whose
+                  kernel is the same: a table's entries are an operand, and scales come for each group of each row
     activation    'f16' or 'bf16'
     out           type of the result
-    scale         type of the scales
-    zeros         type of the zero points [N, K / group_size], or ''
-    offsets       type of the offsets [N, K / group_size], or ''
-    table         'tensor', 'channel' or 'group' where the weight is a table: how many there are; else ''
-    scale2        with a second scale, an f32 number; excludes offsets
     bias          type of a bias [N], or ''
     epilogue      what is done with the sums and the bias, one of `EPILOGUES`, or ''. With 'silu_mul' the first N / 2
                   rows are the gate and the others what it is multiplied with; y then has N / 2 columns
@@ -41,15 +37,9 @@ class LinearSpec:
 
     n: int
     k: int
-    weight: str
-    group_size: int
+    codec: Codec
     activation: str = "f16"
     out: str = "f16"
-    scale: str = "f16"
-    zeros: str = ""
-    offsets: str = ""
-    table: str = ""
-    scale2: bool = False
     bias: str = ""
     epilogue: str = ""
     residual: str = ""
@@ -57,19 +47,19 @@ class LinearSpec:
     dependent_launch: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("n", "k", "group_size"):
+        for name in ("n", "k"):
             if getattr(self, name) < 1:
                 raise LowlpValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
-        if self.k % self.group_size:
-            raise LowlpValueError(f"group_size: must divide k = {self.k}, got {self.group_size}")
-        is_table = table_bits(self.weight) is not None
+        given: Codec | str = self.codec
+        codec = Codec.parse(given) if isinstance(given, str) else given
+        if not codec.scale:
+            raise LowlpValueError(f"codec: expected one with scales, got {codec}")
+        if isinstance(codec.group, int) and self.k % codec.group:
+            raise LowlpValueError(f"group_size: must divide k = {self.k}, got {codec.group}")
+        object.__setattr__(self, "codec", codec.for_kernel(self.k))
         for name, allowed in (
             ("activation", ACTIVATIONS),
             ("out", OUTPUTS),
-            ("scale", tuple(SCALE_DTYPES)),
-            ("zeros", ("", *ZERO_TYPES)),
-            ("offsets", ("", *OFFSET_TYPES)),
-            ("table", SCOPES if is_table else ("",)),
             ("bias", ("", *OUTPUTS)),
             ("epilogue", ("", *EPILOGUES)),
             ("residual", ("", *OUTPUTS)),
@@ -77,16 +67,31 @@ class LinearSpec:
             if getattr(self, name) not in allowed:
                 listed = ", ".join(repr(choice) if choice == "" else choice for choice in allowed)
                 raise LowlpValueError(f"{name}: must be one of {listed}, got {getattr(self, name)!r}")
-        if self.zeros and self.offsets:
-            raise LowlpValueError("zeros, offsets: at most one of them may be given, got both")
-        if self.zeros and (is_table or not dtype(self.weight).is_integer):
-            raise LowlpValueError(f"zeros: allowed for integer types only, got weight {self.weight}; use offsets")
-        if self.scale2 and self.offsets:
-            raise LowlpValueError("scale2, offsets: at most one of them may be given, got both")
         if self.epilogue == "silu_mul" and self.n % 2:
             raise LowlpValueError(f"epilogue: silu_mul needs an even n, rows of gate and up, got n = {self.n}")
-        if not is_table:
-            check_weight(dtype(self.weight), self.activation)
+        check_codec(codec, self.activation)
+
+    @property
+    def placement(self) -> Placement:
+        """Where the bits of packed weights are."""
+        return _placement_of(self.codec, self.activation)
+
+    @functools.cached_property
+    def weight(self) -> str:
+        """The name of the codes' type, or 'lut{b}'."""
+        code = self.codec.code
+        return code.name if isinstance(code, DType) else f"lut{code.bits}"
+
+    @functools.cached_property
+    def table(self) -> str:
+        """'tensor', 'channel' or 'group' where the weights are indices of a table: how many there are; else ''."""
+        return "" if self.codec.table is None else self.codec.table.scope
+
+    @functools.cached_property
+    def group_size(self) -> int:
+        """Weights of a row that share a scale."""
+        group = self.codec.group
+        return group if isinstance(group, int) else self.k
 
     @property
     def first_rows(self) -> tuple[int, ...]:
@@ -114,10 +119,10 @@ class LinearSpec:
         """Whether gate and up are packed each by itself, since their rows are no whole units."""
         return self.packed_rows_of_product * self.products > self.n
 
-    @property
+    @functools.cached_property
     def bits(self) -> int:
         """Bits of a code."""
-        return table_bits(self.weight) or dtype(self.weight).bits
+        return self.codec.bits
 
     @property
     def groups(self) -> int:
@@ -127,31 +132,59 @@ class LinearSpec:
     @property
     def rows_of_unit(self) -> int:
         """Rows of a unit of packed weights: 16, 32 or 64."""
-        return int(find_placement(self.weight, self.activation).unit_rows)
+        return int(self.placement.unit_rows)
 
     @property
     def is_bipolar(self) -> bool:
         """Whether codes u stand for 2 u - (2^b - 1)."""
         return self.weight.startswith("bipolar")
 
-    @property
-    def code_type(self) -> str:
-        """The type as which codes are loaded."""
-        return f"uint{self.bits}" if self.table or self.is_bipolar else self.weight
+    @functools.cached_property
+    def scale(self) -> str:
+        """The type of the scales."""
+        return self.codec.scale
 
-    @property
+    @functools.cached_property
+    def zeros(self) -> str:
+        """The type of the zero points [N, K / group_size], or ''."""
+        return self.codec.zeros or ""
+
+    @functools.cached_property
+    def offsets(self) -> str:
+        """The type of the offsets [N, K / group_size], or ''."""
+        return self.codec.offsets or ""
+
+    @functools.cached_property
+    def scale2(self) -> bool:
+        """Whether there is a second scale, an f32 number."""
+        return self.codec.scale2
+
+    def without_second_scale(self) -> LinearSpec:
+        """The same for scales of one level."""
+        codec = self.codec
+        return replace(self, codec=Codec(codec.code, codec.group, codec.scale, codec.zeros, codec.offsets))
+
+    @functools.cached_property
     def corrector(self) -> str:
         """The type of the zero points or offsets, or ''."""
         return self.zeros or self.offsets
 
 
-def table_bits(weight: str) -> int | None:
-    """b for 'lut{b}', else None."""
-    return next((bits for bits in range(1, 9) if weight == f"lut{bits}"), None)
+@functools.cache
+def _placement_of(codec: Codec, activation: str) -> Placement:
+    return find_placement(codec, activation)
+
+
+def check_codec(codec: Codec, activation: str, argument: str = "weight") -> None:
+    """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
+    if codec.bits > 8:
+        raise LowlpValueError(f"{argument}: must have codes of 1 to 8 bits, got {codec.code}")
+    if isinstance(codec.code, DType):
+        check_weight(codec.code, activation, argument)
 
 
 def check_weight(weight: DType, activation: str, argument: str = "weight") -> None:
-    """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
+    """Raises `LowlpValueError`, which names `argument`, unless products of this type are exact."""
     if weight.bits > 8:
         raise LowlpValueError(f"{argument}: must be a type of 1 to 8 bits, got {weight.name}")
     if activation == "f16" and weight.is_float and weight.exponent_bits > 5:
@@ -160,6 +193,7 @@ def check_weight(weight: DType, activation: str, argument: str = "weight") -> No
         )
 
 
+@functools.cache
 def prescale(weight: DType, activation: str) -> float:
     """The power of two by which weights are multiplied so that the activation type holds all of them exactly."""
     factor = Codec(weight, "channel").prescale(activation)

@@ -29,7 +29,6 @@ With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -133,7 +132,7 @@ class _Plan:
         self.segment = min(spec.group_size, schedule.stage_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
-        self.ended_spec = replace(spec, scale2=spec.scale2 and not self.in_f32)
+        self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         # Of tables: no product of a scale and an entry of at most 1 is infinite.
         has_small_entries = self.on_weights and spec.table
         self.unscale_of_weights = 2.0 ** TABLE_EXPONENT[spec.activation] if has_small_entries else 1.0

@@ -43,11 +43,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
+from lowlp.numeric.codec import OFFSET_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
 from lowlp.numeric.scale_types import scale_type
-from lowlp.numeric.tables import nf, table_bits, table_of
+from lowlp.numeric.tables import TABLE_TYPES, nf, table_bits, table_of
 from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
@@ -97,7 +98,8 @@ def quantize(
     w            [N, K], or of experts [E, N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or
                  PyTorch on the CPU, or on a GPU, which then computes; the result is in host memory
     dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut; or the name of a whole codec, which
-                 decides its groups and scales: 'mxfp4', 'nvfp4', 'nf4' and the like (`lowlp.numeric.named_codecs`)
+                 decides its groups and scales: 'mxfp4', 'nvfp4', 'nf4' and the like (`lowlp.numeric.named_codecs`);
+                 or a `Codec`, which says the group, the scales and the rest too
     group_size   a divisor of K; None or -1: one group a row; 'tensor': one scale for all weights
     zero_point   integers only, for weights that are not centred at 0: True for an integer zero point a group, 'float'
                  for one that is not rounded, 'offset' for `s * q + b` (unsigned types)
@@ -118,6 +120,10 @@ def quantize(
     size that does not divide K, zero points with a type that has none, and weights too large for the type of the scale.
     Scales too small for it become its smallest positive value.
     """
+    if isinstance(dtype, Codec):
+        if group_size is not _GROUP_SIZE or scale_dtype is not _SCALE or zero_point or lut is not None:
+            raise LowlpValueError("dtype: a Codec says group_size, zero_point, scale_dtype and lut; leave them out")
+        return _quantize_by_codec(w, dtype, progress, search, activation)
     if isinstance(dtype, str) and dtype in NAMED_CODECS:
         dtype, group_size, scale_dtype, lut = _arguments_of(NAMED_CODECS[dtype], group_size, scale_dtype, lut)
     group_size = int(_GROUP_SIZE) if group_size is _GROUP_SIZE else group_size
@@ -151,6 +157,31 @@ def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: 
     if scale_dtype is not _SCALE:
         codec.check("scale_dtype", scale_type(scale_dtype), codec.scale)
     return codec.dtype, codec.group_size, codec.scale, None
+
+
+def _quantize_by_codec(
+    w: object, codec: Codec, progress: bool, search: bool | Sequence[float], activation: object
+) -> QuantizedTensor:
+    """Raises `LowlpValueError` for a codec that `quantize` does not make: one with tables that it does not know, or
+    with zero points of another type."""
+    table = codec.table
+    zero_point: bool | Literal["float", "offset"] = codec.zeros is not None
+    if codec.offsets is not None or codec.zeros in OFFSET_TYPES:
+        zero_point = "float" if codec.offsets is None else "offset"
+    found = quantize(
+        w,
+        None if isinstance(codec.code, Table) else codec.code,
+        None if codec.group == "channel" else codec.group,
+        zero_point,
+        codec.scale,
+        progress,
+        lut=None if table is None else np.asarray(codec.values(), TABLE_TYPES[table.element]),
+        search=search,
+        activation=activation,
+    )
+    if found.codec != codec:
+        raise LowlpValueError(f"dtype: quantize makes {found.codec} of such weights, not {codec}")
+    return found
 
 
 def quantize_with(

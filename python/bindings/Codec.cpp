@@ -1,0 +1,130 @@
+//===- Codec.cpp - Codecs for Python --------------------------------------===//
+//
+// Checks of Python's types and documentation for users are in
+// lowlp/numeric/codec.py.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/Numeric/Codec.h"
+#include "Bindings.h"
+
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <variant>
+
+namespace nb = nanobind;
+using namespace lowlp;
+
+using Entries = std::optional<std::vector<float>>;
+using Group = std::variant<int64_t, std::string>;
+using Name = std::optional<std::string>;
+
+static CodecGroup toGroup(const Group &group) {
+  if (const auto *size = std::get_if<int64_t>(&group))
+    return CodecGroup::of(*size);
+  return python::unwrap(CodecGroup::named(std::get<std::string>(group)));
+}
+
+static Group fromGroup(const Codec &codec) {
+  const CodecGroup &group = codec.getGroup();
+  if (group.kind == CodecGroup::Kind::Size)
+    return group.size;
+  return group.str();
+}
+
+static Name nameOf(std::optional<PartType> type) {
+  return type ? Name(getName(*type)) : std::nullopt;
+}
+
+static std::optional<std::tuple<int, std::string, std::string, Entries>>
+getTable(const CodecField &field) {
+  if (!field.table)
+    return std::nullopt;
+  return std::tuple(
+      field.table->bits, std::string(getName(field.table->element)),
+      std::string(getName(field.table->scope)), field.table->entries);
+}
+
+template <typename T>
+static std::vector<std::string> getNames(const std::vector<T> &all) {
+  std::vector<std::string> names;
+  for (T one : all)
+    names.emplace_back(getName(one));
+  return names;
+}
+
+void lowlp::python::populateCodec(nb::module_ &module) {
+  nb::class_<CodecField>(module, "CodecField")
+      .def_static(
+          "of_number",
+          [](const ScalarFormat &number) { return CodecField::of(number); })
+      .def_static(
+          "of_table",
+          [](int64_t bits, const std::string &element, const std::string &scope,
+             const Entries &entries) {
+            return CodecField::of(
+                unwrap(CodecTable::create(bits, element, scope, entries)));
+          },
+          nb::arg("bits"), nb::arg("element"), nb::arg("scope"),
+          nb::arg("entries").none())
+      .def_prop_ro("bits", &CodecField::getBits)
+      .def_prop_ro("number",
+                   [](const CodecField &field) { return field.number; })
+      .def_prop_ro("table", getTable)
+      .def_prop_ro("text", &CodecField::str)
+      .def(nb::self == nb::self,
+           nb::sig("def __eq__(self, arg: object, /) -> bool"))
+      .def("__hash__", [](const CodecField &field) {
+        return std::hash<std::string>()(field.str());
+      });
+  nb::class_<Codec>(module, "Codec")
+      .def_static(
+          "create",
+          [](const CodecField &field, const Group &group,
+             const std::string &scale, const Name &zeros, const Name &offsets,
+             bool scale2) {
+            return unwrap(Codec::create(field, toGroup(group),
+                                        {scale, zeros, offsets, scale2}));
+          },
+          nb::arg("field"), nb::arg("group"), nb::arg("scale"),
+          nb::arg("zeros").none(), nb::arg("offsets").none(), nb::arg("scale2"))
+      .def_static("codes_alone",
+                  [](const CodecField &field) {
+                    return unwrap(Codec::codesAlone(field));
+                  })
+      .def_static(
+          "parse",
+          [](const std::string &text) { return unwrap(Codec::parse(text)); })
+      .def_prop_ro("field", &Codec::getField)
+      .def_prop_ro("group", fromGroup)
+      .def_prop_ro("scale",
+                   [](const Codec &codec) { return nameOf(codec.getScale()); })
+      .def_prop_ro("zeros",
+                   [](const Codec &codec) { return nameOf(codec.getZeros()); })
+      .def_prop_ro(
+          "offsets",
+          [](const Codec &codec) { return nameOf(codec.getOffsets()); })
+      .def_prop_ro("scale_levels", &Codec::getScaleLevels)
+      .def_prop_ro("text", [](const Codec &codec) { return codec.str(); })
+      .def("text_with", [](const Codec &codec,
+                           const std::string &code) { return codec.str(code); })
+      .def("for_kernel", &Codec::forKernel, nb::arg("k"))
+      .def(nb::self == nb::self,
+           nb::sig("def __eq__(self, arg: object, /) -> bool"))
+      .def("__hash__", [](const Codec &codec) {
+        return static_cast<Py_hash_t>(codec.hash());
+      });
+  // Of codes that are numbers, and of indices of tables.
+  module.attr("MAX_CODE_BITS") = +ScalarFormat::maxCodeBits;
+  module.attr("MAX_INDEX_BITS") = +CodecField::maxBits;
+  module.attr("SCALE_TYPES") = getNames(getScaleTypes());
+  module.attr("ZERO_TYPES") = getNames(getZeroTypes());
+  module.attr("OFFSET_TYPES") = getNames(getOffsetTypes());
+  module.attr("TABLE_TYPES") = getNames(getTableTypes());
+  module.attr("TABLE_SCOPES") = getNames(getTableScopes());
+}

@@ -1,0 +1,26 @@
+// RUN: lowlp-opt %s | lowlp-opt | FileCheck %s
+
+// CHECK: !lowlp.packed<4096x?, #lowlp.codec<int6 g128 f16>, f16>
+func.func private @integers(!lowlp.packed<4096x?, #lowlp.codec<int6 g128 f16>, f16>)
+// CHECK: !lowlp.packed<16x64, #lowlp.codec<f4e2m1 g16 e4m3 scale2>, bf16>
+func.func private @floats(!lowlp.packed<16x64, #lowlp.codec<f4e2m1 g16 e4m3 scale2>, bf16>)
+// CHECK: !lowlp.packed<16x64, #lowlp.codec<lut1:f32[-1, 0.5] tensor f16>, f16>
+func.func private @table(!lowlp.packed<16x64, #lowlp.codec<lut1:f32[-1.0, 5e-1] tensor f16>, f16>)
+// CHECK: !lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:group g64 f16>, f16>
+func.func private @wide_tables(!lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:group g64 f16>, f16>)
+// CHECK: !lowlp.packed<16x64, #lowlp.codec<uint4>, int8>
+func.func private @codes_for_integers(!lowlp.packed<16x64, #lowlp.codec<uint4>, int8>)
+
+// CHECK: codec = #lowlp.codec<bipolar2 channel f32>
+// CHECK-SAME: placement = #lowlp.placement<e3m2.f16>
+func.func private @attributes() attributes {codec = #lowlp.codec<bipolar2 channel f32>, placement = #lowlp.placement<e3m2.f16>}
+
+!codes = !lowlp.tile<16x64xui16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+// The codes of table 1 of several, as numbers of 16 bits.
+// CHECK-LABEL: func.func @load
+// CHECK: lowlp.load_packed %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : !lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:tensor>, f16> -> !lowlp.tile<16x64xui16,
+func.func @load(%p: !lowlp.ptr<ui32>, %one: index, %zero: index) {
+  %v = lowlp.view_packed %p shape [8, 16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:tensor>, f16>
+  %q = lowlp.load_packed %v[%one, %zero, %zero] : !lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:tensor>, f16> -> !codes
+  return
+}

@@ -20,6 +20,8 @@ template <typename T> T unwrap(Result<T> result) {
 void populateLayout(nanobind::module_ &module);
 /// Adds the class SharedLayout and its parser.
 void populateSharedLayout(nanobind::module_ &module);
+/// Adds what chooses layouts for tiles; after the layouts.
+void populateTileLayouts(nanobind::module_ &module);
 /// Adds the class ScalarFormat.
 void populateNumeric(nanobind::module_ &module);
 /// Adds the classes Codec and CodecField, after the scalar formats.

@@ -9,6 +9,7 @@ NB_MODULE(_layout, module) {
   nanobind::set_leak_warnings(false);
   lowlp::python::populateLayout(module);
   lowlp::python::populateSharedLayout(module);
+  lowlp::python::populateTileLayouts(module);
   lowlp::python::populateNumeric(module);
   lowlp::python::populateCodec(module);
   lowlp::python::populateDecode(module);

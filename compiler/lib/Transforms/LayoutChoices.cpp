@@ -5,6 +5,8 @@
 #include "PipelinedLoads.h"
 
 #include "lowlp/Layout/LayoutText.h"
+#include "lowlp/Layout/TileLayouts.h"
+#include "lowlp/Layout/WarpConversion.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -19,8 +21,10 @@ LayoutChoices::LayoutChoices(KernelOp kernel) {
   });
   findFree(kernel);
   wishOfUsers(kernel);
-  while (!backward.empty() || !forward.empty()) {
-    std::deque<Wish> &next = backward.empty() ? forward : backward;
+  while (!backward.empty() || !forward.empty() || !idle.empty()) {
+    std::deque<Wish> &next = !backward.empty()  ? backward
+                             : !forward.empty() ? forward
+                                                : idle;
     Wish wish = next.front();
     next.pop_front();
     settle(wish);
@@ -177,12 +181,37 @@ void LayoutChoices::wishOfUsers(KernelOp kernel) {
     }
     bool makesFreeTile = op->getNumResults() == 1 && isTile(op->getResult(0)) &&
                          isFree(op->getResult(0));
+    if (auto reduction = dyn_cast<ReduceOp>(op))
+      keepWithinWarps(reduction);
     if (takesEveryLayout(op) || makesFreeTile)
       return;
     for (OpOperand *operand : getTileOperands(op))
       backward.push_back(
           {getNode(operand->get()), getOwnLayout(operand->get())});
   });
+}
+
+/// The dimension along which neighbouring threads hold neighbouring elements.
+static int64_t getInnerDim(const Layout &layout) {
+  for (Digit digit : llvm::reverse(layout.threadDigits()))
+    if (!digit.isReplica())
+      return layout.modes()[digit.mode].dim;
+  return layout.rank() - 1;
+}
+
+/// A reduction over warps goes through shared memory, with a barrier. Where the
+/// warps can lie along other dimensions it stays within each.
+void LayoutChoices::keepWithinWarps(ReduceOp reduction) {
+  TileType source = reduction.getSource().getType();
+  const Layout &own = source.getLayout();
+  auto dim = static_cast<int64_t>(reduction.getDim());
+  if (!isFree(getNode(reduction.getSource())) || !splitAcrossWarps(own, dim))
+    return;
+  std::optional<Layout> within = coalesceWithinWarps(
+      own.shape(), *getElementBits(source.getElementType()), own.numThreads(),
+      getInnerDim(own), dim);
+  if (within)
+    idle.push_back({getNode(reduction.getSource()), *within});
 }
 
 /// How often a thread or another holds an element.

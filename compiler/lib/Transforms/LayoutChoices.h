@@ -12,7 +12,8 @@
 //   back      to the operands of which a tile is made, as long as there are any
 //   forward   to what is made of it
 //
-// and a tile that neither reaches keeps the layout it has.
+// and a tile that neither reaches keeps the layout it has, but for what is
+// reduced: warps that would share a sum lie along its other dimensions instead.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_LIB_TRANSFORMS_LAYOUTCHOICES_H
@@ -60,6 +61,7 @@ private:
   bool isFree(mlir::Value node) const { return free.contains(node); }
   void findFree(KernelOp kernel);
   void wishOfUsers(KernelOp kernel);
+  void keepWithinWarps(ReduceOp reduction);
   void settle(const Wish &wish);
   bool canHold(const Wish &wish);
   void passBack(const Wish &wish);
@@ -70,6 +72,8 @@ private:
   /// Loads that go through stages of shared memory.
   llvm::DenseSet<mlir::Operation *> staged;
   std::deque<Wish> backward, forward;
+  /// What is better for a tile that neither reaches.
+  std::deque<Wish> idle;
   llvm::DenseMap<mlir::Value, Layout> chosen;
   /// By node, why it is not held as somebody wished.
   llvm::DenseMap<mlir::Value, std::string> refusals;

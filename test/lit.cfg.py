@@ -4,6 +4,7 @@ from pathlib import Path
 
 import lit.formats
 from lit.llvm import llvm_config
+from lit.llvm.subst import ToolSubst
 
 config.name = "lowlp"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -12,7 +13,9 @@ config.test_source_root = str(Path(__file__).parent)
 config.test_exec_root = f"{config.lowlp_binary_root}/test"
 
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
-llvm_config.add_tool_substitutions(["lowlp-opt"], [f"{config.lowlp_binary_root}/bin"])
+# Types in full, where they are used: that is what tests look for.
+lowlp_opt = ToolSubst("lowlp-opt", extra_args=["--mlir-print-local-scope"])
+llvm_config.add_tool_substitutions([lowlp_opt], [f"{config.lowlp_binary_root}/bin"])
 llvm_config.add_tool_substitutions(["FileCheck", "not", "split-file"], [config.llvm_tools_dir])
 
 # What only a build with Python has: the command line (%lowlp), and the assembler of the pinned CUDA package (%ptxas).

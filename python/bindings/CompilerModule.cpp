@@ -116,12 +116,6 @@ toList(const std::vector<std::pair<std::string, LowlpSiteTraffic>> &sites) {
   return list;
 }
 
-/// Text of the compiler as Python's, with U+FFFD for what is not UTF-8.
-nb::object toPython(const std::string &text) {
-  return nb::steal(PyUnicode_DecodeUTF8(
-      text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-}
-
 std::string toString(MlirStringRef text) { return {text.data, text.length}; }
 
 /// Collects what passes say in a context, from `start` to `stop`.
@@ -145,10 +139,9 @@ public:
   nb::list get() const {
     nb::list list;
     for (const Remark &remark : remarks)
-      list.append(nb::make_tuple(
-          remark.declined, toPython(remark.pass), toPython(remark.what),
-          toPython(remark.kernel), toPython(remark.op), toPython(remark.text),
-          toPython(remark.file), remark.line));
+      list.append(nb::make_tuple(remark.declined, remark.pass, remark.what,
+                                 remark.kernel, remark.op, remark.text,
+                                 remark.file, remark.line));
     return list;
   }
 

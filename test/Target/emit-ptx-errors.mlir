@@ -20,12 +20,29 @@ gpu.module @kernels {
 
 // -----
 
-// expected-error @below {{cannot become PTX: translation to LLVM IR failed}}
 gpu.module @kernels {
-  // expected-error @below {{unsupported GPU operation: gpu.func}}
-  // expected-error @below {{LLVM Translation failed for operation: gpu.func}}
+  // expected-error @below {{gpu.func is of the thread level, and PTX is made of the llvm and nvvm dialects; lowlp-convert-thread-to-nvvm lowers it first}}
   gpu.func @high() kernel {
     gpu.return
+  }
+}
+
+// -----
+
+// expected-error @below {{lowlp.kernel is of the block level, and PTX is made of the llvm and nvvm dialects; lowlp-to-ptx lowers it first}}
+lowlp.kernel @block() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  lowlp.return
+}
+
+// -----
+
+// What LLVM's translation does not know.
+// expected-error @below {{cannot become PTX: translation to LLVM IR failed}}
+gpu.module @kernels {
+  llvm.func @wrong(%a: i32) {
+    // expected-error @below {{cannot be converted to LLVM IR}}
+    %b = arith.addi %a, %a : i32
+    llvm.return
   }
 }
 

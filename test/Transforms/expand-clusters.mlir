@@ -2,19 +2,17 @@
 
 !parts = !lowlp.tile<4x32xf32, local(4, 1).spatial(1, 32)>
 
-// CHECK-DAG: #[[MEMORY:.*]] = affine_map<(d0) -> (d0 * 4, 4, 32)>
-// CHECK-DAG: #[[WORDS:.*]] = affine_map<(d0) -> (d0 * 4, 3)>
 // CHECK-LABEL: lowlp.kernel @exchange
 // CHECK-NOT: schedule
 // CHECK: %[[BLOCK:.*]] = lowlp.block_indices
 // CHECK: %[[NUMBER:.*]] = arith.remui %[[BLOCK]], %c4
 // CHECK: %[[FIRST:.*]] = arith.subi %[[BLOCK]], %[[NUMBER]]
 // CHECK: %[[END:.*]] = arith.addi %[[FIRST]], %c4
-// CHECK: %[[P:.*]] = lowlp.alloc_global shape #[[MEMORY]] : !lowlp.ptr<f32>
+// CHECK: %[[P:.*]] = lowlp.alloc_global shape affine_map<(d0) -> (d0 * 4, 4, 32)> : !lowlp.ptr<f32>
 // CHECK: %[[GIVEN:.*]] = lowlp.view_global %[[P]] shape [4, %[[END]], 32] strides [32, 128, 1]
 // CHECK: %[[TAKEN:.*]] = lowlp.view_global %[[P]] shape [%[[END]], 4, 32] : !lowlp.ptr<f32>
 // CHECK: lowlp.store_global %{{.*}}, %[[GIVEN]][%[[NUMBER]], %[[FIRST]], %c0{{.*}}] in_bounds
-// CHECK: lowlp.alloc_global shape #[[WORDS]] zeroed : !lowlp.ptr<si32>
+// CHECK: lowlp.alloc_global shape affine_map<(d0) -> (d0 * 4, 3)> zeroed : !lowlp.ptr<si32>
 // CHECK: scf.if
 // CHECK: lowlp.semaphore_acquire %{{.*}}[%[[FIRST]], %c0{{.*}}], %c3
 // CHECK: lowlp.semaphore_release %{{.*}}[%[[FIRST]], %c0{{.*}}], %c0

@@ -1,4 +1,4 @@
-// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-pipeline))" | FileCheck %s
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-choose-rings,lowlp-pipeline))" | FileCheck %s
 
 // What stands in the way of tensor copies; asynchronous copies make the loads then.
 

@@ -1,4 +1,4 @@
-// RUN: lowlp-opt %s --split-input-file --verify-diagnostics --remarks-filter=lowlp-pipeline --remark-format=emitRemark --pass-pipeline="builtin.module(lowlp.kernel(lowlp-pipeline))"
+// RUN: lowlp-opt %s --split-input-file --verify-diagnostics "--remarks-filter=lowlp-(choose-rings|pipeline)" --remark-format=emitRemark --pass-pipeline="builtin.module(lowlp.kernel(lowlp-choose-rings,lowlp-pipeline))"
 
 !t = !lowlp.tile<64xf16, spatial(32).local(2)>
 
@@ -17,7 +17,7 @@ lowlp.kernel @loads(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64, lowlp.name = "p
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%at = %c0) -> (index) {
     // expected-remark @below {{[Passed] stages | Category:lowlp-pipeline | Function=loads | Op=lowlp.load_global, Remark="3 stages of 128 bytes by tensor copies"}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
-    // expected-remark @below {{[Missed] stages | Category:lowlp-pipeline | Function=loads | Op=lowlp.load_global, Reason="the kernel may write to y, which it reads"}}
+    // expected-remark @below {{[Missed] stages | Category:lowlp-choose-rings | Function=loads | Op=lowlp.load_global, Reason="the kernel may write to y, which it reads"}}
     %b = lowlp.load_global %written[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     // expected-remark @below {{its offsets do not follow from the induction variable and what is known before the loop}}
     %c = lowlp.load_global %v[%at, %c0] : !lowlp.global<?x64xf16> -> !t
@@ -49,7 +49,7 @@ lowlp.kernel @none(%y: !lowlp.ptr<f16> {lowlp.name = "y"}, %m: i32) attributes {
   %c1 = arith.constant 1 : index
   %n = arith.index_cast %m : i32 to index
   %v = lowlp.view_global %y shape [%n, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
-  // expected-remark @below {{[Missed] stages | Category:lowlp-pipeline | Function=none | Op=scf.for, Reason="no load of its body can be made ahead of its iteration"}}
+  // expected-remark @below {{[Missed] stages | Category:lowlp-choose-rings | Function=none | Op=scf.for, Reason="no load of its body can be made ahead of its iteration"}}
   scf.for %i = %c0 to %n step %c1 {
     // expected-remark @below {{the kernel may write to y, which it reads}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
@@ -68,8 +68,8 @@ lowlp.kernel @unaligned(%p: !lowlp.ptr<f16> {lowlp.name = "p"}, %m: i32) attribu
   %c1 = arith.constant 1 : index
   %n = arith.index_cast %m : i32 to index
   %v = lowlp.view_global %p shape [%n, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
-  // expected-remark @+2 {{[Missed] tensor copies | Category:lowlp-pipeline | Function=unaligned | Op=scf.for, Reason="p promises no alignment of 16 bytes"}}
-  // expected-remark @below {{[Missed] producer warp | Category:lowlp-pipeline | Function=unaligned | Op=scf.for, Reason="it begins tensor copies, and there are none"}}
+  // expected-remark @+2 {{[Missed] tensor copies | Category:lowlp-choose-rings | Function=unaligned | Op=scf.for, Reason="p promises no alignment of 16 bytes"}}
+  // expected-remark @below {{[Missed] producer warp | Category:lowlp-choose-rings | Function=unaligned | Op=scf.for, Reason="it begins tensor copies, and there are none"}}
   scf.for %i = %c0 to %n step %c1 {
     // expected-remark @below {{by asynchronous copies: p promises no alignment of 16 bytes}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
@@ -93,7 +93,7 @@ lowlp.kernel @two(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attribu
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
     lowlp.print_tile "t", %a : !t
   } {lowlp.stages = #lowlp.stages<2, producer = true>}
-  // expected-remark @below {{[Missed] producer warp | Category:lowlp-pipeline | Function=two | Op=scf.for, Reason="the kernel has a producer warp already"}}
+  // expected-remark @below {{[Missed] producer warp | Category:lowlp-choose-rings | Function=two | Op=scf.for, Reason="the kernel has a producer warp already"}}
   scf.for %i = %c0 to %n step %c1 {
     // expected-remark @below {{2 stages of 128 bytes by tensor copies}}
     %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t

@@ -1,5 +1,5 @@
-// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-pipeline),canonicalize,cse)" | FileCheck %s
-// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-pipeline{arch=sm_80}),canonicalize,cse)" | FileCheck %s --check-prefix=ASYNC
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-choose-rings,lowlp-pipeline),canonicalize,cse)" | FileCheck %s
+// RUN: lowlp-opt %s --split-input-file --pass-pipeline="builtin.module(lowlp.kernel(lowlp-choose-rings{arch=sm_80},lowlp-pipeline{arch=sm_80}),canonicalize,cse)" | FileCheck %s --check-prefix=ASYNC
 
 !matrices = !lowlp.tile<32x64xf16, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !words = !lowlp.tile<192xui32, local(3).spatial(64)>

@@ -104,3 +104,51 @@ def test_a_pipeline_is_split_at_its_own_commas() -> None:
         "cse",
     ]
     assert [name_of(entry) for entry in passes] == ["lowlp-a", "canonicalize", "lowlp-b", "cse", "lowlp-c", "cse"]
+
+
+KERNEL = """
+lowlp.kernel @k() attributes {grid = affine_map<() -> (1)>, num_threads = 32} {
+  lowlp.return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("!t = !lowlp.tile<4xf16, local(4)\u00e9>", "found '\u00e9'"),
+        ('!t = !lowlp.packed<16x64xsi6, "int6\\C3">', "none named 'int6\ufffd'"),
+    ],
+)
+def test_text_that_is_not_ascii_ends_in_an_error(text: str, message: str) -> None:
+    """A byte that is not UTF-8, which an escape can make, is U+FFFD in the message."""
+    with pytest.raises(CompileError) as caught:
+        lowlp.compile(f"{text}\nfunc.func private @f(!t)")
+    assert message in str(caught.value)
+
+
+def test_a_function_beside_a_kernel_is_refused_by_both_targets() -> None:
+    program = KERNEL + "func.func @f() {\n  return\n}\n"
+    for compile_for in (lowlp.compile, compilation.compile_cpu):
+        with pytest.raises(CompileError, match=r"'func\.func' op stands beside kernels; a program"):
+            compile_for(program)
+
+
+def test_help_begins_with_what_lowlp_has(lowlp_opt: str) -> None:
+    text = subprocess.run([lowlp_opt, "--help"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in text.splitlines() if line.startswith("  --")][:19]
+    assert names[:5] == [
+        "--lowlp-to-thread",
+        "--lowlp-to-nvvm",
+        "--lowlp-to-ptx",
+        "--lowlp-to-cpu",
+        "--lowlp-expand-clusters",
+    ]
+    assert all(name.startswith("--lowlp-") for name in names)
+
+
+def test_long_types_are_printed_once() -> None:
+    text = str(compilation.open_program(FIG2))
+    assert "!tile_16x8xf32 = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>" in text
+    assert text.count("!lowlp.tile<16x8xf32") == 1
+    assert str(compilation.open_program(text)) == text

@@ -60,6 +60,24 @@ def test_packed_units_are_shared_by_warps() -> None:
     assert packed_units(32, 32, 2, 64) is None
 
 
+@pytest.mark.parametrize(("rows", "barriers"), [(16, 0), (2, 4)])
+def test_rows_are_reduced_within_warps_where_there_are_enough(rows: int, barriers: int) -> None:
+    """As a user would name it: each of four warps holds rows of its own. Two rows are shared by them."""
+
+    def body(x: Any, y: Any, m: Any) -> None:
+        x_view, y_view = (ll.view_global(array, shape=[m, 1024]) for array in (x, y))
+        for row in ll.range(0, m, rows):
+            tile = ll.load_global(x_view, offsets=[row, 0], shape=[rows, 1024])
+            ll.store_global(tile - ll.max(tile, 1, keep_dims=True), y_view, offsets=[row, 0])
+
+    parameters = {"x": ll.pointer("f16", align=16), "y": ll.pointer("f16", align=16), "m": ll.i32}
+    kernel = compile_cpu(ll.make_kernel(body, name="t", parameters=parameters, grid=(1,), num_threads=128))
+    x = np.random.default_rng(0).normal(size=(2 * rows, 1024)).astype(np.float16)
+    y = np.full_like(x, np.nan)
+    assert kernel(x, y, len(x))["barriers"] == barriers
+    np.testing.assert_array_equal(y, x - x.max(axis=1, keepdims=True))
+
+
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
@@ -204,7 +222,8 @@ def test_a_named_layout_is_kept_where_it_meets_others(opt_level: int) -> None:
 
     words = ll.pointer("f32", align=16)
     kernel = ll.make_kernel(body, name="named", parameters={"x": words, "y": words}, grid=(1,), num_threads=32)
-    assert f"-> (!lowlp.tile<16x8xf32, {rows}>)" in kernel.mlir
+    assert f"!tile_16x8xf32 = !lowlp.tile<16x8xf32, {rows}>" in kernel.mlir
+    assert "-> (!tile_16x8xf32)" in kernel.mlir
     x, y = np.random.default_rng(4).standard_normal((16, 8)).astype(np.float32), np.empty((16, 8), np.float32)
     compile_cpu(kernel, opt_level=opt_level)(x, y)
     np.testing.assert_array_equal(y, x + x + x)

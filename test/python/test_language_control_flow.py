@@ -10,7 +10,7 @@ import lowlp
 from lowlp import language as ll
 
 ROWS = lowlp.local(2, 1).spatial(8, 4).local(1, 2)
-TILE = "!lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>"
+TILE = "!tile_16x8xf32"
 
 
 def trace(body: Callable[..., None]) -> str:

@@ -270,7 +270,9 @@ def test_the_architecture_of_the_cpu_target_is_checked() -> None:
 def without(schedule: Schedule, qw: lowlp.QuantizedTensor, name: str, place: int, target: str) -> compilation.CpuKernel:
     """The kernel whose loop has its stages, without the op number `place` among those of a name."""
     module = compilation.open_program(linear_kernel(spec_for(qw, "f16", "f16", aligned=True), schedule))
-    passes = f"lowlp.kernel(lowlp-reinterpret-layouts,lowlp-pipeline{{arch={target}}})"
+    passes = (
+        f"lowlp.kernel(lowlp-reinterpret-layouts,lowlp-choose-rings{{arch={target}}},lowlp-pipeline{{arch={target}}})"
+    )
     compilation.run_pipeline(module, passes)
     found: list[Any] = []
 

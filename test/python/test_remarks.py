@@ -47,9 +47,11 @@ def test_a_loop_that_stores_to_what_it_loads_says_that_it_has_no_stages() -> Non
     kernel = lowlp.compile(in_place(), assemble=False, cache=False)
     line = 1 + Path(__file__).read_text(encoding="utf-8").split("  # the load\n")[0].count("\n")
     place = f"test_remarks.py:{line}"
-    reason = f"lowlp-pipeline: lowlp.load_global at {place} without stages: the kernel may write to x, which it reads"
+    reason = (
+        f"lowlp-choose-rings: lowlp.load_global at {place} without stages: the kernel may write to x, which it reads"
+    )
     assert reason in kernel.report()
-    assert "lowlp-pipeline: scf.for" in kernel.report()
+    assert "lowlp-choose-rings: scf.for" in kernel.report()
 
 
 def test_kernels_of_which_nothing_was_declined_have_no_remarks() -> None:
@@ -87,7 +89,7 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     path.write_text(LOOP, encoding="utf-8")
     for arguments in (["--emit", "thread"], ["--emit", "ptx"], ["--emit", "cpu"]):
         assert main(["compile", str(path), "--remarks", *arguments]) == 0
-        assert re.search("lowlp-pipeline: lowlp.load_global at k.mlir:8 without stages: ", capsys.readouterr().err)
+        assert re.search("lowlp-choose-rings: lowlp.load_global at k.mlir:8 without stages: ", capsys.readouterr().err)
     assert main(["compile", str(path), "--remarks", "-O0"]) == 0
     assert capsys.readouterr().err == ""
 

@@ -3,7 +3,8 @@
 // Everything that other languages need beyond MLIR's own C API: dialects and
 // passes, what architectures have, running kernels on the CPU, and the tools.
 // Kernels are compiled by running the pipelines of lowlp (`lowlp-to-ptx`,
-// `lowlp-to-cpu`) by name.
+// `lowlp-to-cpu`) by name. Texts that callers get are UTF-8: what is not, which
+// a program's names may hold, is replaced by U+FFFD.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_C_LOWLP_H
@@ -11,6 +12,7 @@
 
 #include "lowlp/CPU/Executor.h"
 
+#include "mlir-c/Diagnostics.h"
 #include "mlir-c/IR.h"
 #include "mlir-c/Support.h"
 
@@ -24,9 +26,14 @@ MLIR_CAPI_EXPORTED void lowlpRegisterAllDialects(MlirDialectRegistry registry);
 /// Makes the passes and pipelines of lowlp known by name in this process.
 MLIR_CAPI_EXPORTED void lowlpRegisterAllPasses(void);
 
+/// Passes the text of a diagnostic to `onText`, at once, as mlirDiagnosticPrint
+/// does in parts that need not be UTF-8.
+MLIR_CAPI_EXPORTED void lowlpDiagnosticPrint(MlirDiagnostic diagnostic,
+                                             MlirStringCallback onText,
+                                             void *userData);
+
 /// What a pass says of an op: that it has done something, or that it has not
-/// and why. Texts are valid during the call that gets it, and UTF-8 only as far
-/// as the program's names are.
+/// and why. Texts are valid during the call that gets it.
 typedef struct LowlpRemark {
   /// Whether the pass left the op without `what`; else it has it.
   int32_t declined;

@@ -2,6 +2,8 @@
 #ifndef LOWLP_INITALL_H
 #define LOWLP_INITALL_H
 
+#include <string>
+
 namespace mlir {
 class DialectRegistry;
 } // namespace mlir
@@ -15,6 +17,10 @@ void registerAllDialects(mlir::DialectRegistry &registry);
 /// Makes the passes and pipelines of lowlp, and the general passes of MLIR,
 /// known by name to the pass managers of this process. May be called again.
 void registerAllPasses();
+
+/// The pipelines and passes of lowlp, a line with the option's name and the
+/// summary for each. Requires: they are registered.
+std::string describePasses();
 
 } // namespace lowlp
 

@@ -40,3 +40,8 @@ StringRef lowlp::getSourceOpName(Operation *op) {
   StringRef name = findName(op->getLoc());
   return name.empty() ? op->getName().getStringRef() : name;
 }
+
+InFlightDiagnostic lowlp::emitErrorAtProgram(Operation *module) {
+  Block &ops = module->getRegion(0).front();
+  return emitError(ops.empty() ? module->getLoc() : ops.front().getLoc());
+}

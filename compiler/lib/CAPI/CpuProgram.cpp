@@ -5,6 +5,7 @@
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"
+#include "llvm/Support/JSON.h"
 
 using namespace lowlp;
 
@@ -14,7 +15,8 @@ static CpuProgram *unwrap(LowlpCpuProgram program) {
 
 /// Passes `text` to `onError`.
 static void report(MlirStringCallback onError, void *userData,
-                   llvm::StringRef text) {
+                   llvm::StringRef message) {
+  std::string text = llvm::json::fixUTF8(message);
   onError(mlirStringRefCreate(text.data(), text.size()), userData);
 }
 

@@ -6,6 +6,7 @@
 #include "mlir/CAPI/IR.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/Support/JSON.h"
 
 #include <mutex>
 
@@ -13,6 +14,21 @@ using namespace mlir;
 
 static MlirStringRef wrapText(llvm::StringRef text) {
   return mlirStringRefCreate(text.data(), text.size());
+}
+
+/// The argument of a remark that is not the op: why, or which.
+static std::string getText(const remark::detail::Remark &remark) {
+  for (const remark::detail::Remark::Arg &arg : remark.getArgs())
+    if (arg.key != "Op")
+      return llvm::json::fixUTF8(arg.val);
+  return "";
+}
+
+static llvm::StringRef getOp(const remark::detail::Remark &remark) {
+  for (const remark::detail::Remark::Arg &arg : remark.getArgs())
+    if (arg.key == "Op")
+      return arg.val;
+  return "";
 }
 
 namespace {
@@ -30,14 +46,16 @@ public:
         remark.getRemarkType() == llvm::remarks::Type::Missed ? 1 : 0;
     out.pass = wrapText(remark.getCategoryName());
     out.what = wrapText(remark.getRemarkName());
-    out.kernel = wrapText(remark.getFunction());
-    for (const remark::detail::Remark::Arg &arg : remark.getArgs())
-      (arg.key == "Op" ? out.op : out.text) = wrapText(arg.val);
-    if (FileLineColRange place =
-            lowlp::findSourcePlace(remark.getLocation())) {
-      out.file = wrapText(place.getFilename().getValue());
+    std::string kernel = llvm::json::fixUTF8(remark.getFunction());
+    std::string text = getText(remark), file;
+    out.kernel = wrapText(kernel);
+    out.op = wrapText(getOp(remark));
+    out.text = wrapText(text);
+    if (FileLineColRange place = lowlp::findSourcePlace(remark.getLocation())) {
+      file = llvm::json::fixUTF8(place.getFilename().getValue());
       out.line = place.getStartLine();
     }
+    out.file = wrapText(file);
     std::lock_guard<std::mutex> guard(lock);
     onRemark(&out, userData);
   }

@@ -24,6 +24,9 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
     manager.addNestedPass<KernelOp>(createInferLayouts());
   manager.addNestedPass<KernelOp>(createReinterpretLayouts());
   if (options.optLevel > 0) {
+    ChooseRingsOptions rings;
+    rings.arch = options.arch;
+    manager.addNestedPass<KernelOp>(createChooseRings(rings));
     PipelineLoopsOptions pipelining;
     pipelining.arch = options.arch;
     manager.addNestedPass<KernelOp>(createPipelineLoops(pipelining));

@@ -1,6 +1,7 @@
 //===- EmitPTX.cpp - compile every gpu.module to PTX ----------------------===//
 #include "NVPTXBackend.h"
 
+#include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Target/Passes.h"
 #include "lowlp/Target/TargetInfo.h"
 
@@ -38,6 +39,25 @@ static LogicalResult verifyAllInFunctions(gpu::GPUModuleOp module) {
   return success();
 }
 
+/// Fails for what no pass has lowered so far: PTX is made of the llvm and nvvm
+/// dialects alone.
+static LogicalResult verifyLowered(ModuleOp module) {
+  for (Operation &op : module.getOps())
+    if (op.getName().getDialectNamespace() == "lowlp")
+      return emitError(op.getLoc())
+             << op.getName()
+             << " is of the block level, and PTX is made of the llvm and nvvm "
+                "dialects; lowlp-to-ptx lowers it first";
+  WalkResult result = module.walk([](gpu::GPUFuncOp op) {
+    emitError(op.getLoc())
+        << op->getName()
+        << " is of the thread level, and PTX is made of the llvm and nvvm "
+           "dialects; lowlp-convert-thread-to-nvvm lowers it first";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 
 struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
@@ -54,14 +74,17 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (!lowlp::TargetInfo::lookup(arch)) {
-      module.emitError() << lowlp::TargetInfo::describeUnknown(arch);
+      lowlp::emitErrorAtProgram(module)
+          << lowlp::TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
     if (optLevel > 3) {
-      module.emitError() << "opt-level must be 0 to 3, but is "
-                         << optLevel.getValue();
+      lowlp::emitErrorAtProgram(module) << "opt-level must be 0 to 3, but is "
+                                        << optLevel.getValue();
       return signalPassFailure();
     }
+    if (failed(verifyLowered(module)))
+      return signalPassFailure();
     for (auto gpuModule :
          llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
       if (failed(emit(gpuModule)))

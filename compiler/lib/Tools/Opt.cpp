@@ -9,6 +9,11 @@ int lowlp::runOpt(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();
+  // What `--help` begins with; the options of LLVM follow.
+  std::string overview = "the compiler of lowlp, pass by pass\n\n" +
+                         describePasses() +
+                         "\nWhat passes did, or did not and why: "
+                         "--remarks-filter=.* --remark-format=emitRemark\n";
   return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "lowlp optimizer driver\n", registry));
+      mlir::MlirOptMain(argc, argv, overview, registry));
 }

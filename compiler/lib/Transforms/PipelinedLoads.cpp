@@ -153,7 +153,7 @@ static std::string findWriter(KernelOp kernel, Value pointer) {
   return "";
 }
 
-static Result<StagedLoad> getStagedLoad(LoadGlobalOp load, scf::ForOp loop) {
+Result<StagedLoad> lowlp::getStagedLoad(LoadGlobalOp load, scf::ForOp loop) {
   auto kernel = loop->getParentOfType<KernelOp>();
   auto view = load.getSource().getDefiningOp<ViewGlobalOp>();
   if (!view || !loop.isDefinedOutsideOfLoop(view))
@@ -186,11 +186,8 @@ static Result<StagedLoad> getStagedLoad(LoadGlobalOp load, scf::ForOp loop) {
 // Neighbours
 //===----------------------------------------------------------------------===//
 
-/// How far behind `first` a copy begins along each dimension of the view they
-/// share; nothing where that is not known.
-static std::optional<SmallVector<int64_t>>
-getDistance(const StagedLoad &first, const StagedLoad &second) {
-  LoadGlobalOp a = first.load, b = second.load;
+std::optional<SmallVector<int64_t>> lowlp::getDistance(LoadGlobalOp a,
+                                                       LoadGlobalOp b) {
   if (a.getSource() != b.getSource() || a.getInBounds() != b.getInBounds() ||
       a.getTile().getType() != b.getTile().getType())
     return std::nullopt;
@@ -221,7 +218,8 @@ static bool mayJoin(const StagedLoad &first, const StagedLoad &second,
 /// the second behind the first along dimension `dim` if there is one.
 static bool join(StagedLoad &first, const StagedLoad &second,
                  std::optional<size_t> dim) {
-  std::optional<SmallVector<int64_t>> distance = getDistance(first, second);
+  std::optional<SmallVector<int64_t>> distance =
+      getDistance(first.load, second.load);
   if (!distance)
     return false;
   for (size_t d = 0; d < first.shape.size(); ++d) {
@@ -284,9 +282,7 @@ static void trim(StagedLoad &staged) {
 // How they are copied
 //===----------------------------------------------------------------------===//
 
-/// Why a tensor copy cannot make the load; empty if it can. The demands are
-/// those of `lowlp.copy_tensor`.
-static std::string findObstacle(LoadGlobalOp load) {
+std::string lowlp::findObstacle(LoadGlobalOp load) {
   auto kernel = load->getParentOfType<KernelOp>();
   auto view = load.getSource().getDefiningOp<ViewGlobalOp>();
   auto argument = cast<BlockArgument>(view.getSource());

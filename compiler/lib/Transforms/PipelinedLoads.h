@@ -3,6 +3,7 @@
 #define LOWLP_LIB_TRANSFORMS_PIPELINEDLOADS_H
 
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/Result.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -27,7 +28,8 @@ struct StagedLoad {
   /// read it.
   llvm::SmallVector<int64_t> shape;
   llvm::SmallVector<Part> parts;
-  /// The ring of places, once it is allocated.
+  /// The ring of places: its type once it is chosen, and then its value.
+  SharedType ringType;
   mlir::Value shared;
 
   /// The bytes of one place.
@@ -49,6 +51,19 @@ struct PipelinedLoads {
   /// The bytes of one stage.
   int64_t getStageBytes() const;
 };
+
+/// A load of the body of `loop` as one that can be made ahead of its iteration,
+/// or why it cannot.
+Result<StagedLoad> getStagedLoad(LoadGlobalOp load, mlir::scf::ForOp loop);
+
+/// How far after `first` the tile of `second` begins along each dimension of
+/// the view they share; nothing where that is not known.
+std::optional<llvm::SmallVector<int64_t>> getDistance(LoadGlobalOp first,
+                                                      LoadGlobalOp second);
+
+/// Why a tensor copy cannot make the load; empty if it can. The demands are
+/// those of `lowlp.copy_tensor`.
+std::string findObstacle(LoadGlobalOp load);
 
 /// The loads of global memory in the body of `loop` whose places depend on the
 /// induction variable and on what is known before the loop only, and that read

@@ -158,7 +158,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   void runOnOperation() override {
     const TargetInfo *target = TargetInfo::lookup(arch);
     if (!target) {
-      getOperation().emitError() << TargetInfo::describeUnknown(arch);
+      emitError(getOperation().getLoc()) << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
     where = offsets;

@@ -300,7 +300,7 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
     KernelOp kernel = getOperation();
     const TargetInfo *target = TargetInfo::lookup(arch);
     if (!target) {
-      kernel.emitError() << TargetInfo::describeUnknown(arch);
+      emitError(kernel.getLoc()) << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
     // What has warpgroups has instructions that move registers between them.

@@ -8,6 +8,7 @@
 #include "NearestName.h"
 
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Report.h"
 
 using namespace mlir;
@@ -30,6 +31,8 @@ enum class Kind {
   DictionaryOfDictionaries,
   Schedule,
   Stages,
+  Rings,
+  Ring,
   Report,
 };
 
@@ -82,6 +85,10 @@ static bool isOf(Kind kind, Attribute attribute) {
     return isa<ScheduleAttr>(attribute);
   case Kind::Stages:
     return isa<StagesAttr>(attribute);
+  case Kind::Rings:
+    return isa<RingsAttr>(attribute);
+  case Kind::Ring:
+    return isa<RingAttr>(attribute);
   case Kind::Report:
     return isa<DictionaryAttr>(attribute);
   }
@@ -108,6 +115,10 @@ static StringRef describe(Kind kind) {
     return "a #lowlp.schedule";
   case Kind::Stages:
     return "a #lowlp.stages";
+  case Kind::Rings:
+    return "a #lowlp.rings";
+  case Kind::Ring:
+    return "a #lowlp.ring";
   case Kind::Report:
     return "a dictionary";
   }
@@ -125,6 +136,8 @@ static constexpr Known kKnown[] = {
     // The block level.
     {LowlpDialect::kFreeLayoutAttrName, kOpsOfTiles, Kind::Unit},
     {LowlpDialect::kStagesAttrName, "scf.for", Kind::Stages},
+    {RingsAttr::kName, "scf.for", Kind::Rings},
+    {RingAttr::kName, "lowlp.load_global", Kind::Ring},
     {LowlpDialect::kReportAttrName, "lowlp.kernel", Kind::Report},
     // The thread level, which has no kernel op of its own.
     {LowlpDialect::kReportAttrName, "gpu.func", Kind::Report},

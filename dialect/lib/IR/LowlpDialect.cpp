@@ -6,9 +6,12 @@
 // parser then goes on behind it.
 //
 //===----------------------------------------------------------------------===//
+#include "LowlpAliases.h"
 #include "LowlpPackedAttrs.h"
+
 #include "lowlp/Decode/DecodePlan.h"
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/Layout/LayoutText.h"
 #include "lowlp/Numeric/Codec.h"
 
@@ -35,6 +38,14 @@ static llvm::hash_code hash_value(const DecodePlan &plan) {
 #define GET_ATTRDEF_CLASSES
 #include "lowlp/IR/LowlpAttrs.cpp.inc"
 
+// The attributes of LowlpRings.td, with a parser and a printer of their own.
+#define generatedAttributeParser generatedRingParser
+#define generatedAttributePrinter generatedRingPrinter
+#define GET_ATTRDEF_CLASSES
+#include "lowlp/IR/LowlpRings.cpp.inc"
+#undef generatedAttributeParser
+#undef generatedAttributePrinter
+
 SmallVector<OpOperand *> lowlp::getTileOperands(Operation *op) {
   SmallVector<OpOperand *> tiles;
   for (OpOperand &operand : op->getOpOperands())
@@ -46,6 +57,7 @@ SmallVector<OpOperand *> lowlp::getTileOperands(Operation *op) {
 void LowlpDialect::initialize() {
   registerAttributes();
   registerTypes();
+  addAliases(*this);
   addOperations<
 #define GET_OP_LIST
 #include "lowlp/IR/LowlpOps.cpp.inc"
@@ -56,6 +68,10 @@ void LowlpDialect::registerAttributes() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "lowlp/IR/LowlpAttrs.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "lowlp/IR/LowlpRings.cpp.inc"
       >();
 }
 
@@ -82,11 +98,16 @@ Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
     return parsePlacement(parser);
   StringRef mnemonic;
   Attribute attribute;
+  if (spec.starts_with("rings<") || spec.starts_with("ring<")) {
+    (void)generatedRingParser(parser, &mnemonic, type, attribute);
+    return attribute;
+  }
   if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
     return attribute;
   parser.emitError(parser.getNameLoc(),
                    "expected '#lowlp.layout<...>', '#lowlp.codec<...>', "
                    "'#lowlp.placement<...>', '#lowlp.plan<...>', "
+                   "'#lowlp.ring<...>', '#lowlp.rings<...>', "
                    "'#lowlp.schedule<...>' or '#lowlp.stages<...>', found "
                    "'#lowlp.")
       << spec << "'";
@@ -95,7 +116,8 @@ Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
 
 void LowlpDialect::printAttribute(Attribute attribute,
                                   DialectAsmPrinter &printer) const {
-  if (succeeded(generatedAttributePrinter(attribute, printer)))
+  if (succeeded(generatedAttributePrinter(attribute, printer)) ||
+      succeeded(generatedRingPrinter(attribute, printer)))
     return;
   if (auto layout = dyn_cast<LayoutAttr>(attribute))
     printer << "layout<" << str(layout.getLayout()) << ">";

@@ -41,6 +41,8 @@ private:
   bool consume(char c);
   void expect(char c);
   std::string_view peekWord();
+  /// All bytes of the character of UTF-8 that comes next.
+  std::string_view peekCharacter() const;
   std::optional<int64_t> parseInt();
   std::vector<int64_t> parseInts(char open, char close);
   bool parseBool();
@@ -68,7 +70,7 @@ void LayoutParser::fail(const std::string &expected) {
   if (position < text.size()) {
     std::string_view word = peekWord();
     if (word.empty())
-      word = text.substr(position, 1);
+      word = peekCharacter();
     found = "'" + std::string(word) + "'";
   }
   message = "expected " + expected + " at position " +
@@ -104,6 +106,13 @@ std::string_view LayoutParser::peekWord() {
   };
   size_t end = position;
   while (end < text.size() && isWord(text[end]))
+    ++end;
+  return text.substr(position, end - position);
+}
+
+std::string_view LayoutParser::peekCharacter() const {
+  size_t end = position + 1;
+  while (end < text.size() && (text[end] & 0xc0) == 0x80)
     ++end;
   return text.substr(position, end - position);
 }

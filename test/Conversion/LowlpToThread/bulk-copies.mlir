@@ -47,11 +47,9 @@ lowlp.kernel @written(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.p
 
 // The map is an argument behind the parameters; two copies of one view and box share it. The tile begins at a multiple
 // of 1024 bytes.
-// CHECK: #[[EXTENTS:.*]] = affine_map<(d0, d1) -> (d0, d1)>
-// CHECK: #[[STRIDES:.*]] = affine_map<(d0, d1) -> (d1 * 2)>
 // CHECK-LABEL: gpu.func @tensor
 // CHECK-SAME: %[[P:.*]]: !simt.ptr<global>, %{{.*}}: i32, %{{.*}}: i32, %[[MAP:.*]]: !simt.tensor_map) kernel
-// CHECK-SAME: lowlp.tensor_maps = [{box = array<i64: 16, 64>, element_bytes = 2 : i64, extents = #[[EXTENTS]], parameter = 0 : i64, strides = #[[STRIDES]], swizzle = 128 : i64}]
+// CHECK-SAME: lowlp.tensor_maps = [{box = array<i64: 16, 64>, element_bytes = 2 : i64, extents = affine_map<(d0, d1) -> (d0, d1)>, parameter = 0 : i64, strides = affine_map<(d0, d1) -> (d1 * 2)>, swizzle = 128 : i64}]
 // CHECK-DAG: %[[S:.*]] = simt.shared_memory 1024 : <shared>
 // CHECK: simt.copy_tensor %[[MAP]] of %[[P]] extents[%{{.*}}, %{{.*}}] strides[%{{.*}}] at[%{{.*}}, %{{.*}}] to %[[S]][%{{.*}}] box [16, 64] element_bytes 2 swizzle 128 signals
 // CHECK: simt.copy_tensor %[[MAP]] of %[[P]]

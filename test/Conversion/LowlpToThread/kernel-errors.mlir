@@ -23,3 +23,13 @@ lowlp.kernel @much() attributes {grid = affine_map<() -> (1)>, num_threads = 32 
   %t = lowlp.iota dim 0 : !lowlp.tile<262176xsi32, local(8193).spatial(32)>
   lowlp.return
 }
+
+// -----
+
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  lowlp.return
+}
+// expected-error @below {{'func.func' op stands beside kernels; a program holds kernels alone}}
+func.func @beside() {
+  return
+}

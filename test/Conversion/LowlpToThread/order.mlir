@@ -80,10 +80,10 @@ lowlp.kernel @pairs() attributes {grid = affine_map<() -> (1)>, num_threads = 32
 // CHECK-SAME: (%[[P:.*]]: !simt.ptr<global>, %{{.*}}: i32, %[[W:.*]]: !simt.ptr<global>)
 // CHECK-SAME: lowlp.parameters = [{align = 4 : i64, name = "arg0", type = !lowlp.ptr<f32>, written}, {name = "arg1", type = i32}]
 // CHECK-SAME: lowlp.workspace = [
-// CHECK-SAME: {element_bits = 32 : i64, name = "lowlp.alloc_global at {{[^"]*}}order.mlir:[[#@LINE+11]]:8", shape = #{{[^}]*}}},
-// CHECK-SAME: {element_bits = 32 : i64, name = {{[^}]*}}, shape = #{{[^}]*}}, zeroed},
-// CHECK-SAME: {element_bits = 6 : i64, name = {{[^}]*}}, shape = #{{[^}]*}}},
-// CHECK-SAME: {element_bits = 32 : i64, name = {{[^}]*}}, shape = #{{[^}]*}}, zeroed}]
+// CHECK-SAME: {element_bits = 32 : i64, name = "lowlp.alloc_global at {{[^"]*}}order.mlir:[[#@LINE+11]]:8", shape = affine_map{{[^}]*}}},
+// CHECK-SAME: {element_bits = 32 : i64, name = {{[^}]*}}, shape = affine_map{{[^}]*}}, zeroed},
+// CHECK-SAME: {element_bits = 6 : i64, name = {{[^}]*}}, shape = affine_map{{[^}]*}}},
+// CHECK-SAME: {element_bits = 32 : i64, name = {{[^}]*}}, shape = affine_map{{[^}]*}}, zeroed}]
 lowlp.kernel @workspace(%p: !lowlp.ptr<f32>, %m: i32)
     attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
   // CHECK-DAG: %[[A:.*]] = simt.offset %[[W]][%c0_i64] : <global>

@@ -1,6 +1,6 @@
 // RUN: lowlp-opt %s --lowlp-convert-thread-to-cpu --split-input-file | FileCheck %s
 
-// CHECK: module attributes {lowlp.kernels = {copy = {block_size = array<i32: 32, 1, 1>, grid = #{{.*}}}}}
+// CHECK: module attributes {lowlp.kernels = {copy = {block_size = array<i32: 32, 1, 1>, grid = affine_map{{.*}}}}}
 // CHECK-DAG: llvm.mlir.global internal constant @[[LOAD:.*]]("lowlp.load_global at fig2.mlir:12:8\00")
 // CHECK-DAG: llvm.mlir.global internal constant @[[STORE:.*]]("simt.store at {{.*}}memory.mlir:{{[0-9]+}}:7\00")
 // CHECK-DAG: llvm.func @lowlpCpuCheckAccess(!llvm.ptr, !llvm.ptr, i64, i64, i64, i32, !llvm.ptr)

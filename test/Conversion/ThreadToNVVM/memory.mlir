@@ -1,6 +1,6 @@
 // RUN: lowlp-opt %s --lowlp-convert-thread-to-nvvm --split-input-file | FileCheck %s
 
-// CHECK: module attributes {gpu.container_module, lowlp.kernels = {copy = {block_size = array<i32: 32, 1, 1>, grid = #{{.*}}, parameters = [{name = "p"}, {name = "q"}]}}}
+// CHECK: module attributes {gpu.container_module, lowlp.kernels = {copy = {block_size = array<i32: 32, 1, 1>, grid = affine_map{{.*}}, parameters = [{name = "p"}, {name = "q"}]}}}
 // CHECK: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_90a">]
 module attributes {gpu.container_module} {
   gpu.module @kernels {

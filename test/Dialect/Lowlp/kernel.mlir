@@ -2,10 +2,9 @@
 
 // Parameters of every kind, their names and promises.
 
-// CHECK: #[[MAP:.*]] = affine_map<(d0, d1) -> (d0 ceildiv 16, d1, 4)>
 // CHECK: lowlp.kernel @parameters(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64, lowlp.name = "x"},
 // CHECK-SAME: %{{.*}}: !lowlp.ptr<si6>, %m: i32 {lowlp.divisible_by = 8 : i64, lowlp.name = "m"},
-// CHECK-SAME: %{{.*}}: i64, %{{.*}}: f32) attributes {grid = #[[MAP]], num_threads = 1024 : i64}
+// CHECK-SAME: %{{.*}}: i64, %{{.*}}: f32) attributes {grid = affine_map<(d0, d1) -> (d0 ceildiv 16, d1, 4)>, num_threads = 1024 : i64}
 lowlp.kernel @parameters(%x: !lowlp.ptr<f16> {lowlp.name = "x", lowlp.align = 16 : i64}, %w: !lowlp.ptr<si6>,
                          %m: i32 {lowlp.name = "m", lowlp.divisible_by = 8 : i64}, %n: i64, %scale: f32)
     attributes {grid = affine_map<(m, n) -> (m ceildiv 16, n, 4)>, num_threads = 1024 : i64} {

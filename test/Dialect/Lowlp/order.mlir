@@ -2,16 +2,15 @@
 
 !row = !lowlp.tile<64xsi32, spatial(32).local(2)>
 
-// CHECK: #[[SHAPE:.*]] = affine_map<(d0) -> (d0 ceildiv 16, 128)>
 // CHECK-LABEL: lowlp.kernel @order
 lowlp.kernel @order(%p: !lowlp.ptr<si32>, %m: i32) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
   %i = lowlp.block_indices : index
   %c0 = arith.constant 0 : index
   %s = lowlp.alloc_shared : !lowlp.shared<64xsi32>
   %v = lowlp.view_global %p shape [64] : !lowlp.ptr<si32> -> !lowlp.global<64xsi32>
-  // CHECK: lowlp.alloc_global shape #[[SHAPE]] : !lowlp.ptr<si32>
+  // CHECK: lowlp.alloc_global shape affine_map<(d0) -> (d0 ceildiv 16, 128)> : !lowlp.ptr<si32>
   %scratch = lowlp.alloc_global shape affine_map<(m) -> (m ceildiv 16, 128)> : !lowlp.ptr<si32>
-  // CHECK: lowlp.alloc_global shape #{{.*}} zeroed {test.note} : !lowlp.ptr<si32>
+  // CHECK: lowlp.alloc_global shape affine_map{{.*}} zeroed {test.note} : !lowlp.ptr<si32>
   %words = lowlp.alloc_global shape affine_map<(m) -> (m)> zeroed {test.note} : !lowlp.ptr<si32>
   %n = arith.index_cast %m : i32 to index
   %locks = lowlp.view_global %words shape [%n] : !lowlp.ptr<si32> -> !lowlp.global<?xsi32>

@@ -11,6 +11,7 @@
 #ifndef LOWLP_ANALYSIS_SOURCEOP_H
 #define LOWLP_ANALYSIS_SOURCEOP_H
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 
 namespace lowlp {
@@ -21,6 +22,11 @@ llvm::StringRef getSourceOpName(mlir::Operation *op);
 
 /// The place where something was written that has the location `loc`, or null.
 mlir::FileLineColRange findSourcePlace(mlir::LocationAttr loc);
+
+/// An error of a program as a whole, such as an option that does not suit it:
+/// at its first op, since the module of a file has no line, and without the
+/// program's text.
+mlir::InFlightDiagnostic emitErrorAtProgram(mlir::Operation *module);
 
 } // namespace lowlp
 

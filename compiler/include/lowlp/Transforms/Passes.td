@@ -139,7 +139,8 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
     loops carry and branches yield. All others keep their layouts: what users named, the operands of `lowlp.dot`, and what
     an op reads register by register. From their uses layouts spread first back to the tiles of which a tile is made, then
     forward to those that are made of it; of several the nearest use wins. Forward no layout goes that holds every element
-    more often than the tile does now.
+    more often than the tile does now. A tile that no use reaches and that is reduced along a dimension over which several warps
+    are spread gets the warps along its other dimensions, where these have room for them: the reduction then needs no barrier.
 
     A conversion is left where two uses need a tile differently; behind a load outside of stages, or before a store, where
     an access along memory and the conversion cost less than an access in the other layout; and where an op, such as
@@ -181,31 +182,25 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
   ];
 }
 
-def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
-  let summary = "load ahead what the iterations of a loop need";
+def ChooseRings : Pass<"lowlp-choose-rings", "::lowlp::KernelOp"> {
+  let summary = "choose which loads of a loop run ahead, through which rings";
   let description = [{
-    Takes each `scf.for` with the attribute `lowlp.stages = #lowlp.stages<S>`, and gives its loads of global memory a ring
-    of S places in shared memory: while an iteration computes with one, copies into the others are under way. Those loads
-    of its body are meant whose offsets follow from the induction variable and from what is known before the loop, of
-    elements of whole bytes, through parameters that the kernel does not write. The others stay as they are.
+    Takes each `scf.for` with the attribute `lowlp.stages`, of S places, and chooses for its loads of global memory rings of S
+    places in shared memory, which `lowlp-pipeline` makes. Those loads of its body are meant whose offsets follow from the
+    induction variable and from what is known before the loop, of elements of whole bytes, through parameters that the kernel
+    does not write. The others stay as they are, each with a remark that says why.
 
-    Where the architecture has tensor copies and all these loads fit what they demand (`lowlp.copy_tensor`), the first
-    thread begins them, and mbarriers say when a place is full and when it has been read. Else all threads copy by
-    `lowlp.copy_async`, and each iteration has a barrier of the block. The entry `pipelines` of `lowlp.report`
-    says which, and what stood in the way of tensor copies.
-
-    With `#lowlp.stages<S, producer = true>` a warp of its own begins all tensor copies (`lowlp.producer_warp`), where what they need
-    can be computed at the begin of the kernel, and no `lowlp.exit` may end the block before the loop.
+    Where the architecture has tensor copies and all these loads fit what they demand (`lowlp.copy_tensor`), the first thread
+    begins them; neighbouring parts of a view then become one copy. With a `producer` a warp of its own begins them
+    (`lowlp.producer_warp`), where what they need can be computed at the begin of the kernel, and no `lowlp.exit` may end the
+    block before the loop. Else all threads copy by `lowlp.copy_async`.
 
     A place is laid out so that `ldmatrix` meets every bank once where the tile is held as matrices and its rows are 32, 64
     or 128 bytes.
 
-    The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
-    arithmetic behind it, what is loaded through parameters that carry `lowlp.constant` is copied before it.
-
     Requires: the loop stands in the body of the kernel itself, and no `lowlp.exit` in it.
 
-    Guarantees: the attributes of loops are gone.
+    Guarantees: no loop has `lowlp.stages`. A loop that has `lowlp.rings` already, and its loads, keep what they have.
 
     Before:
 
@@ -215,7 +210,48 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
     } {lowlp.stages = #lowlp.stages<3>}
     ```
 
-    After, by asynchronous copies and without what stands before the loop:
+    After:
+
+    ```mlir
+    scf.for %i = %c0 to %n step %c1 {
+      %t = lowlp.load_global %v[%i, %c0] {lowlp.ring = #lowlp.ring<0 at [0]>} : ...
+    } {lowlp.rings = #lowlp.rings<first_thread fills [!lowlp.shared<3x64xf32>]>}
+    ```
+  }];
+  let options = [
+    Option<"arch", "arch", "std::string", /*default=*/"\"sm_90a\"", "the architecture, such as sm_90a">,
+  ];
+  let statistics = [
+    Statistic<"numRings", "rings", "rings chosen">,
+  ];
+}
+
+def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
+  let summary = "load ahead what the iterations of a loop need";
+  let description = [{
+    Carries out what `lowlp-choose-rings` has chosen, or whoever wrote it by hand, for each `scf.for` with `lowlp.rings`: while
+    an iteration computes with one place of a ring, copies into the others are in flight.
+
+    By tensor copies mbarriers say when a place is full and when it has been read; by asynchronous copies each iteration has a
+    barrier of the block. The entry `pipelines` of `lowlp.report` says which, and what stood in the way of tensor copies.
+
+    The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
+    arithmetic after it, what is loaded through parameters that carry `lowlp.constant` is copied before it.
+
+    Requires: loads with a ring can be made ahead, lie in memory as their positions say, and tensor copies can make them where
+    these are chosen; it is verified.
+
+    Guarantees: the attributes `lowlp.rings` and `lowlp.ring` are gone.
+
+    Before:
+
+    ```mlir
+    scf.for %i = %c0 to %n step %c1 {
+      %t = lowlp.load_global %v[%i, %c0] {lowlp.ring = #lowlp.ring<0 at [0]>} : ...
+    } {lowlp.rings = #lowlp.rings<all_threads fills [!lowlp.shared<3x64xf32>]>}
+    ```
+
+    After, without what stands before the loop:
 
     ```mlir
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%place = %c0, %parity = %c0) {

@@ -11,6 +11,7 @@
 #include "TensorMaps.h"
 #include "WgmmaPlan.h"
 
+#include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Analysis/WrittenMemory.h"
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -180,7 +181,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     ModuleOp module = getOperation();
     const TargetInfo *architecture = TargetInfo::lookup(arch);
     if (!architecture && !arch.empty()) {
-      module.emitError() << TargetInfo::describeUnknown(arch);
+      emitErrorAtProgram(module) << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
     if (failed(verifyAllInKernels(module)) || failed(verifyTileSizes(module)))
@@ -262,7 +263,13 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
       op->emitOpError("must lie in a kernel at the top level of the module");
       return WalkResult::interrupt();
     });
-    return failure(result.wasInterrupted());
+    if (result.wasInterrupted())
+      return failure();
+    for (Operation &op : module.getOps())
+      if (isa<FunctionOpInterface>(op) && !isa<KernelOp>(op))
+        return op.emitOpError("stands beside kernels; a program holds kernels "
+                              "alone");
+    return success();
   }
 
   /// The values of a thread become straight code, of which there is a limit.

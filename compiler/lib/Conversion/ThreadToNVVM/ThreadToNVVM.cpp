@@ -13,6 +13,7 @@
 #include "Patterns.h"
 #include "Requirements.h"
 
+#include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/IR/Simt.h"
@@ -181,7 +182,7 @@ struct ConvertThreadToNVVM
     ModuleOp module = getOperation();
     const TargetInfo *info = TargetInfo::lookup(arch);
     if (!info) {
-      module.emitError() << TargetInfo::describeUnknown(arch);
+      emitErrorAtProgram(module) << TargetInfo::describeUnknown(arch);
       return signalPassFailure();
     }
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())

@@ -1,0 +1,107 @@
+//===- LoopRing.cpp - the places of a loop, and copies into them ----------===//
+#include "LoopRing.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+Value LoopRing::buildIndex(OpBuilder &builder, int64_t value) const {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value LoopRing::getIteration(OpBuilder &builder, Value from,
+                             Value steps) const {
+  scf::ForOp op = loop;
+  Value distance = arith::MulIOp::create(builder, loc, steps,
+                                         before.lookupOrDefault(op.getStep()));
+  return arith::AddIOp::create(builder, loc, from, distance);
+}
+
+Value LoopRing::isInLoop(OpBuilder &builder, Value number) const {
+  scf::ForOp op = loop;
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, number,
+                               before.lookupOrDefault(op.getUpperBound()));
+}
+
+RingPlace LoopRing::getNext(OpBuilder &builder, RingPlace place) const {
+  Value one = buildIndex(builder, 1);
+  Value next = arith::AddIOp::create(builder, loc, place.place, one);
+  Value wraps = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                      next, buildIndex(builder, numStages));
+  Value other = arith::XOrIOp::create(builder, loc, place.parity, one);
+  return {arith::SelectOp::create(builder, loc, wraps, buildIndex(builder, 0),
+                                  next),
+          arith::SelectOp::create(builder, loc, wraps, other, place.parity)};
+}
+
+void LoopRing::forFirst(OpBuilder &builder, Value begin, int64_t count,
+                        function_ref<void(Value, Value)> body) const {
+  OpBuilder::InsertionGuard guard(builder);
+  Value zero = buildIndex(builder, 0), one = buildIndex(builder, 1);
+  auto first = scf::ForOp::create(builder, loc, zero,
+                                  buildIndex(builder, count), one);
+  builder.setInsertionPointToStart(first.getBody());
+  Value place = first.getInductionVar();
+  Value number = getIteration(builder, begin, place);
+  auto exists = scf::IfOp::create(builder, loc, isInLoop(builder, number),
+                                  /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(exists.thenBlock());
+  body(number, place);
+  if (loads.byTensorCopies)
+    return;
+  // Each iteration waits for a group, so each fills one.
+  builder.setInsertionPointAfter(exists);
+  CopyAsyncCommitOp::create(builder, loc);
+}
+
+void LoopRing::copyAll(OpBuilder &builder, Value number, Value place,
+                       IsMeant isMeant) const {
+  IRMapping mapping = mapAddresses(builder, number, isMeant);
+  for (const StagedLoad &load : loads.staged)
+    if (isMeant(load))
+      copy(builder, load, place, mapping);
+}
+
+IRMapping LoopRing::mapAddresses(OpBuilder &builder, Value number,
+                                 IsMeant isMeant) const {
+  scf::ForOp op = loop;
+  IRMapping mapping = before;
+  mapping.map(op.getInductionVar(), number);
+  for (const StagedLoad &load : loads.staged) {
+    if (!isMeant(load))
+      continue;
+    for (Operation *address : load.addressOps)
+      if (!mapping.contains(address->getResult(0)))
+        builder.clone(*address, mapping);
+  }
+  return mapping;
+}
+
+void LoopRing::copy(OpBuilder &builder, const StagedLoad &staged, Value place,
+                    const IRMapping &mapping) const {
+  LoadGlobalOp load = staged.load;
+  SmallVector<Value> from;
+  for (Value offset : load.getOffsets())
+    from.push_back(mapping.lookupOrDefault(offset));
+  SmallVector<Value> to = getOffsets(builder, staged, place, {});
+  ArrayRef<int64_t> shape = staged.shape;
+  if (loads.byTensorCopies)
+    CopyTensorOp::create(builder, loc,
+                         mapping.lookupOrDefault(load.getSource()), from,
+                         staged.shared, to, full, place, shape);
+  else
+    CopyAsyncOp::create(builder, loc, load.getSource(), from, staged.shared, to,
+                        shape, load.getInBounds());
+}
+
+SmallVector<Value> LoopRing::getOffsets(OpBuilder &builder,
+                                        const StagedLoad &load, Value place,
+                                        ArrayRef<int64_t> position) const {
+  auto rank = cast<SharedType>(load.shared.getType()).getRank();
+  SmallVector<Value> offsets(rank, buildIndex(builder, 0));
+  offsets.front() = place;
+  for (auto [d, number] : llvm::enumerate(position))
+    offsets[rank - position.size() + d] = buildIndex(builder, number);
+  return offsets;
+}

@@ -1,0 +1,62 @@
+//===- LowlpRings.td - what lowlp-choose-rings hands over -----*- tablegen -*-===//
+//
+// A file of its own, which few others need: it is not part of Lowlp.td.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LOWLP_IR_LOWLPRINGS_TD
+#define LOWLP_IR_LOWLPRINGS_TD
+
+include "lowlp/IR/LowlpDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Lowlp_RingCopies : I32EnumAttr<"RingCopies", "who fills the places of a ring", [
+    I32EnumAttrCase<"AllThreads", 0, "all_threads">, I32EnumAttrCase<"FirstThread", 1, "first_thread">,
+    I32EnumAttrCase<"ProducerWarp", 2, "producer_warp">]> {
+  let cppNamespace = "::lowlp";
+  let genSpecializedAttr = 0;
+}
+
+def Lowlp_RingsAttr : AttrDef<LowlpDialect, "Rings"> {
+  let mnemonic = "rings";
+  let summary = "the rings of a loop, and who fills them";
+  let description = [{
+    The attribute `lowlp.rings` of an `scf.for`, which `lowlp-choose-rings` writes and `lowlp-pipeline` takes. Whoever wants
+    another choice writes it by hand. Copies are made by `all_threads`, asynchronously; or they are tensor copies, which the
+    `first_thread` begins, or a `producer_warp`. Each ring is a shared tile whose first extent is the number of stages, 2 to 9,
+    the same for all; the others, from the last one on, are what a copy moves.
+
+    ```mlir
+    scf.for %i = %c0 to %n step %c1 {
+      %t = lowlp.load_global %v[%i, %c0] {lowlp.ring = #lowlp.ring<0 at [0]>} : !lowlp.global<?x64xf16> -> !tile
+    } {lowlp.rings = #lowlp.rings<first_thread fills [!lowlp.shared<3x64xf16>]>}
+    ```
+  }];
+  let parameters = (ins EnumParameter<Lowlp_RingCopies>:$copies,
+    ArrayRefParameter<"::mlir::Type", "the shared tile of each ring">:$tiles);
+  let assemblyFormat = "`<` $copies `fills` `[` $tiles `]` `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kName = "lowlp.rings";
+    /// The places of each ring.
+    int64_t getNumStages() const;
+  }];
+}
+
+def Lowlp_RingAttr : AttrDef<LowlpDialect, "Ring"> {
+  let mnemonic = "ring";
+  let summary = "which part of which ring a load reads";
+  let description = [{
+    The attribute `lowlp.ring` of a `lowlp.load_global` in the body of a loop with `lowlp.rings`: the number of the ring, and
+    where the tile begins in what a copy moves, along its last dimensions. One load of each ring begins at 0; the others lie as
+    far behind it in the view as they do in the copy.
+  }];
+  let parameters = (ins "int64_t":$ring, ArrayRefParameter<"int64_t", "where the tile begins">:$position);
+  let assemblyFormat = "`<` $ring `at` `[` $position `]` `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kName = "lowlp.ring";
+  }];
+}
+
+#endif // LOWLP_IR_LOWLPRINGS_TD

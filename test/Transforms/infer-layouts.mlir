@@ -322,3 +322,33 @@ lowlp.kernel @offered(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %py: !lowlp.pt
   lowlp.store_global %last, %vy[%c0, %c0] : !blocked, !lowlp.global<16x8xf32>
   lowlp.return
 }
+
+// -----
+
+!along = !lowlp.tile<16x1024xf16, spatial(1, 128).local(16, 8)>
+!maxima = !lowlp.tile<16x1xf16, reduce(spatial(1, 1, 128), dims=[2]).local(16, 1)>
+
+// Four warps along a row would exchange their maxima through shared memory in each iteration; so each takes four rows, and the
+// maximum, what is subtracted and the store follow.
+// CHECK-LABEL: lowlp.kernel @rows
+// CHECK: %[[T:.*]] = lowlp.load_global {{.*}} -> !lowlp.tile<16x1024xf16, spatial(4, 1).local(4, 4).spatial(1, 32).local(1, 8)>
+// CHECK-NEXT: %[[MAX:.*]] = lowlp.reduce max %[[T]]
+// CHECK-NEXT: %[[ROWS:.*]] = lowlp.broadcast %[[MAX]]
+// CHECK-NEXT: %[[Y:.*]] = lowlp.sub %[[T]], %[[ROWS]]
+// CHECK-NEXT: lowlp.store_global %[[Y]]
+lowlp.kernel @rows(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
+    attributes {grid = affine_map<(m) -> (1)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %n = arith.index_cast %m : i32 to index
+  %v = lowlp.view_global %x shape [%n, 1024] : !lowlp.ptr<f16> -> !lowlp.global<?x1024xf16>
+  %w = lowlp.view_global %y shape [%n, 1024] : !lowlp.ptr<f16> -> !lowlp.global<?x1024xf16>
+  scf.for %i = %c0 to %n step %c16 {
+    %t = lowlp.load_global %v[%i, %c0] {lowlp.free_layout} : !lowlp.global<?x1024xf16> -> !along
+    %max = lowlp.reduce max %t dim 1 : !along -> !maxima
+    %b = lowlp.broadcast %max : !maxima -> !along
+    %d = lowlp.sub %t, %b : !along
+    lowlp.store_global %d, %w[%i, %c0] : !along, !lowlp.global<?x1024xf16>
+  }
+  lowlp.return
+}

@@ -156,6 +156,20 @@ getOperandLayouts(Operation *op, const Layout &layout) {
   return own;
 }
 
+std::optional<SmallVector<Layout>>
+LayoutChoices::findOperandLayouts(Operation *op, const Layout &layout) const {
+  std::optional<SmallVector<Layout>> found = getOperandLayouts(op, layout);
+  auto reduction = dyn_cast<ReduceOp>(op);
+  if (found || !reduction)
+    return found;
+  // More than one layout reduces to the same: that which was chosen, if it
+  // does.
+  Layout source = getLayout(reduction.getSource());
+  if (reduction.getResultLayout(0, source) == layout)
+    return SmallVector<Layout>{source};
+  return std::nullopt;
+}
+
 /// Stores take every layout, and so does a conversion that the user wrote.
 static bool takesEveryLayout(Operation *op) {
   return isa<StoreGlobalOp, StoreSharedOp, ConvertLayoutOp>(op);
@@ -245,7 +259,7 @@ bool LayoutChoices::canHold(const Wish &wish) {
   Operation *op = wish.node.getDefiningOp();
   if (!op || isa<scf::IfOp>(op))
     return true;
-  if (!getOperandLayouts(op, wish.layout)) {
+  if (!findOperandLayouts(op, wish.layout)) {
     refusals.try_emplace(wish.node, op->getName().getStringRef().str() +
                                         " cannot hold it so");
     return false;
@@ -275,7 +289,7 @@ void LayoutChoices::passBack(const Wish &wish) {
   Operation *op = wish.node.getDefiningOp();
   SmallVector<Layout> layouts(origins.size(), wish.layout);
   if (op && !isa<scf::IfOp>(op))
-    layouts = *getOperandLayouts(op, wish.layout);
+    layouts = *findOperandLayouts(op, wish.layout);
   for (auto [origin, layout] : llvm::zip_equal(origins, layouts))
     backward.push_back({getNode(origin->get()), layout});
 }
@@ -353,7 +367,7 @@ Layout LayoutChoices::getNeeded(OpOperand &operand) const {
   unsigned number = llvm::find(tiles, &operand) - tiles.begin();
   if (transfer.getResultLayout(number, held) == result)
     return held;
-  return (*getOperandLayouts(op, result))[number];
+  return (*findOperandLayouts(op, result))[number];
 }
 
 std::string LayoutChoices::explain(OpOperand &operand) const {

@@ -60,6 +60,10 @@ private:
   static mlir::Value getNode(mlir::Value tile);
   bool isFree(mlir::Value node) const { return free.contains(node); }
   void findFree(KernelOp kernel);
+  /// The layouts of the operands of `op`, which has the interface, for a layout
+  /// of the result; nothing if it cannot have it.
+  std::optional<llvm::SmallVector<Layout>>
+  findOperandLayouts(mlir::Operation *op, const Layout &layout) const;
   void wishOfUsers(KernelOp kernel);
   void keepWithinWarps(ReduceOp reduction);
   void settle(const Wish &wish);

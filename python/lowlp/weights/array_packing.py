@@ -63,7 +63,7 @@ def pack_with(ops: ArrayOps, placement: Placing, codes: Any, flip: int) -> Any:
     for rows, units in _bands(ops, placement, n, shape[1]):
         band = ops.as_bytes_of_codes(codes[rows])
         _check_range(ops, placement, band, rows)
-        planes = _no_planes(ops, placement, (units.stop - units.start) * shape[1])
+        planes = _no_planes(ops, placement, (units.stop - units.start) * shape[1] * shape[3])
         for byte, part in enumerate(planes):
             stored = _pad(ops, band[..., byte], placement, units.stop - units.start) ^ flip
             part[...] = _rows_to_planes(ops, stored, placement)
@@ -102,10 +102,9 @@ def _check_range(ops: ArrayOps, placement: Placing, band: Any, rows: slice) -> N
         )
 
 
-def _no_planes(ops: ArrayOps, placement: Placing, units: int) -> Any:
+def _no_planes(ops: ArrayOps, placement: Placing, lanes: int) -> Any:
     """Planes [byte of a code, weight of a lane, lane of all units], still zero."""
-    lanes = placement.packed_shape(1, 1)[3]
-    return ops.zero_bytes((placement.code_bytes, placement.slots * placement.parts, units * lanes))
+    return ops.zero_bytes((placement.code_bytes, placement.slots * placement.parts, lanes))
 
 
 def _bands(ops: ArrayOps, placement: Placing, n: int, units_k: int) -> list[tuple[slice, slice]]:

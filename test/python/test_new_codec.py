@@ -50,7 +50,7 @@ def test_a_kernel_is_compiled_and_saved(tmp_path: Path) -> None:
 
 
 def test_the_bench_takes_it(tmp_path: Path) -> None:
-    kind = cases.WeightKind("powers", Codec(POWERS.code, cases.GROUP_SIZE), "powers of two")
+    kind = cases.WeightKind("powers", "uint4", 4, values=tuple(POWERS.values().tolist()))
     shape = cases.Shape(256, 512)
     list(preparing.prepare(tmp_path, "sm_90a", [kind], [shape], [1], jobs=1))
     saved = PreparedKernels.load_index(tmp_path).weights["powers"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from lowlp.numeric.codec import Codec, Table
-from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.tables import nf
 from lowlp_runtime.errors import LowlpValueError
+
+if TYPE_CHECKING:
+    from lowlp.numeric.codec import Codec
 
 GROUP_SIZE: Final = 128
 ACTIVATION: Final = "f16"
@@ -19,39 +20,43 @@ SCALE_BYTES: Final = 2
 class WeightKind:
     """Weights as a user asks for them.
 
-    name    as the command line and results name it
-    codec   what their codes mean, in groups of `GROUP_SIZE`
-    label   as tables name it
+    name        as the command line and results name it
+    dtype       type of the codes; of a table the unsigned integer
+    bits        of a code
+    zero_bytes  of the zero point of a group; 0 without
+    values      of the codes, where a table gives them; else none
+    title       as tables name it; '': as `dtype`
     """
 
     name: str
-    codec: Codec
-    label: str
+    dtype: str
+    bits: int
+    zero_bytes: int = 0
+    values: tuple[float, ...] = ()
+    title: str = ""
 
     @property
-    def bits(self) -> int:
-        """Of a code."""
-        return self.codec.bits
-
-    @property
-    def dtype(self) -> str:
-        """The type of the codes; of a table the unsigned integer."""
-        return f"uint{self.bits}" if isinstance(self.codec.code, Table) else self.codec.code.name
+    def label(self) -> str:
+        """As tables name it."""
+        return self.title or self.dtype
 
     @property
     def table(self) -> bool:
         """Whether a table gives the values."""
-        return self.codec.table is not None
+        return bool(self.values)
 
     @property
-    def zero_bytes(self) -> int:
-        """Of the zero point of a group; 0 without."""
-        return 1 if self.codec.zeros else 0
+    def codec(self) -> Codec:
+        """What the codes mean, in groups of `GROUP_SIZE`."""
+        return self.codec_for(GROUP_SIZE)
 
     def codec_for(self, group_size: int) -> Codec:
-        """The codec with groups of another size."""
-        codec = self.codec
-        return Codec(codec.code, group_size, codec.scale, codec.zeros, codec.offsets, codec.scale2)
+        """The codec with groups of another size. Needs the extension, which what runs on a GPU does not."""
+        from lowlp.numeric.codec import Codec, Table
+        from lowlp.numeric.dtypes import dtype
+
+        code = Table(self.bits, "f32", "tensor", self.values) if self.values else dtype(self.dtype)
+        return Codec(code, group_size, zeros="uint8" if self.zero_bytes else None)
 
 
 @dataclass(frozen=True, order=True)
@@ -66,15 +71,15 @@ class Shape:
 
 
 def _plain(name: str) -> WeightKind:
-    return WeightKind(name, Codec(dtype(name), GROUP_SIZE), name)
+    return WeightKind(name, name, int(name.lstrip("intf")[0]))
 
 
 KINDS: Final = {
     kind.name: kind
     for kind in (
         *map(_plain, ("int4", "int8", "int6", "f6e3m2", "int3", "f3e1m1", "int5", "f5e2m2", "int7", "int2", "int1")),
-        WeightKind("uint4z", Codec(dtype("uint4"), GROUP_SIZE, zeros="uint8"), "uint4 with zero points"),
-        WeightKind("nf4", Codec(Table(4, "f32", "tensor", nf(4)), GROUP_SIZE), "NF4 table"),
+        WeightKind("uint4z", "uint4", 4, zero_bytes=1, title="uint4 with zero points"),
+        WeightKind("nf4", "uint4", 4, values=tuple(nf(4).tolist()), title="NF4 table"),
     )
 }
 """All kinds, by name, in the order in which they are measured."""

@@ -59,7 +59,7 @@ def make_matmul(m: int, n: int, k: int, dtype: str) -> ll.Kernel:
 
         @ll.inline
         def preload(stage: int | ll.Scalar, bk: int | ll.Scalar) -> None:
-            """Begins to fill a stage; behind the end of K it becomes zero."""
+            """Begins to fill a stage; past the end of K it becomes zero."""
             ll.copy_async(a_view, a_shared, view_offsets=[offset_m, bk * BK], offsets=[stage, 0, 0], shape=[BM, BK])
             ll.copy_async(b_view, b_shared, view_offsets=[bk, bj, 0], offsets=[stage, 0], shape=[tile_bytes])
             ll.copy_async_commit()

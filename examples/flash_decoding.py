@@ -11,7 +11,7 @@ largest score grows. A second kernel adds up the parts of each row, scaled to th
 of a block share the parts, so its sums go across warps.
 
 Rows of the cache come from memory 16 bytes a thread, and `ll.convert_layout` brings them into the layouts of the matrix
-instruction. Behind the length of a sequence the cache must hold finite numbers, which count for nothing.
+instruction. Beyond the length of a sequence the cache must hold finite numbers, which count for nothing.
 
     python examples/flash_decoding.py [--batch B] [--heads H] [--group G] [--length S] [-d D] [--splits P]
     python examples/flash_decoding.py --mlir                          print the two programs in the block dialect
@@ -25,7 +25,7 @@ import numpy as np
 import lowlp
 from lowlp import language as ll
 
-LOWEST = -1e30  # below every score, and finite: a part may lie all behind the end of its sequence
+LOWEST = -1e30  # below every score, and finite: a part may lie wholly past the end of its sequence
 KEYS = 32  # how many are taken at once
 GROUP_ROWS = 16  # the rows of a matrix instruction, of which a group takes some
 LIMIT = 2e-3

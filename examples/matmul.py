@@ -2,7 +2,7 @@
 
 A block of 4 warps computes 128 x 128 elements of C. It keeps four stages of A and B in shared memory: while it computes
 with one, copies into the others are under way (Tilus, figure 14). Rows lie swizzled, so that `ldmatrix` and `stmatrix`,
-into which loads and stores of shared memory turn, meet every bank once. What lies behind an edge loads as zero and is
+into which loads and stores of shared memory turn, meet every bank once. What lies beyond an edge loads as zero and is
 not stored, so no size is refused.
 
     python examples/matmul.py [-m M] [-n N] [-k K]    compile, run on the CPU target, compare with float64
@@ -50,7 +50,7 @@ def make_matmul(n: int, k: int) -> ll.Kernel:
 
         @ll.inline
         def preload(stage: int | ll.Scalar, bk: int | ll.Scalar) -> None:
-            """Begins to fill a stage; behind the end of K it becomes zero."""
+            """Begins to fill a stage; past the end of K it becomes zero."""
             ll.copy_async(a_view, a_shared, view_offsets=[offset_m, bk * BK], offsets=[stage, 0, 0], shape=[BM, BK])
             ll.copy_async(b_view, b_shared, view_offsets=[bk * BK, offset_n], offsets=[stage, 0, 0], shape=[BK, BN])
             ll.copy_async_commit()

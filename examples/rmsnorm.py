@@ -1,7 +1,7 @@
 """The root-mean-square norm of rows: y[i, j] = x[i, j] * w[j] / sqrt(mean over j of x[i, j]^2 + epsilon).
 
 A warp takes some rows, and walks along them twice: once for the sum of the squares, once for the result. Rows may have
-any length: elements behind their end are loaded as 0, which adds nothing to the sum, and are not stored.
+any length: elements past their end are loaded as 0, which adds nothing to the sum, and are not stored.
 
     python examples/rmsnorm.py [-m M] [-n N] [--rows R]    compile, run on the CPU target, compare with float64
     python examples/rmsnorm.py --mlir                      print the program in the block dialect

@@ -2,7 +2,7 @@
 
 m[i] is the largest element of row i, which keeps the powers within range. A warp takes some rows, and walks along them
 twice: once for the largest element and the sum together, mending the sum whenever the largest element grows, and once
-for the result. Rows may have any length: what lies behind their end counts as -infinity, whose power is 0.
+for the result. Rows may have any length: what lies past their end counts as -infinity, whose power is 0.
 
     python examples/softmax.py [-m M] [-n N] [--rows R]    compile, run on the CPU target, compare with float64
     python examples/softmax.py --mlir                      print the program in the block dialect

@@ -102,10 +102,10 @@ class KernelDescription:
     block             threads in x, y, z
     shared_bytes      dynamic shared memory of a block
     workspace         what the blocks of a launch share beside the arguments; where there is some, the kernel takes the
-                      pointer to it behind its parameters (see `lowlp_runtime.workspace`)
+                      pointer to it after its parameters (see `lowlp_runtime.workspace`)
     compiler_version  free text: what made the kernel
     notes             JSON of any form under string keys: the plan, the report. Not part of the hash.
-    tensor_maps       what the kernel receives behind its parameters, made by a launch
+    tensor_maps       what the kernel receives after its parameters, made by a launch
     dependent_launch  the kernel may start before the one in front of it ends, since it waits for that one by itself
                       (see `lowlp_runtime.dependent_launch`)
     packed_format     the version of the packed format in which the kernel reads weights; None: it reads none

@@ -228,7 +228,7 @@ class _Block:
         functions = library()
         self.launch, self.read_context = functions.cuLaunchKernelEx, functions.cuCtxGetId
         description = kernel.description
-        # The slots of parameters, and of the workspace behind them: those that change come first.
+        # The slots of parameters, and of the workspace after them: those that change come first.
         count = len(description.parameters)
         slots = [*others, *([count] if description.workspace else []), *kept]
         begin = ctypes.sizeof(LaunchConfig)

@@ -1,7 +1,7 @@
 """Tensor maps: how a tensor in global memory looks to the tensor copies of a kernel (CUDA driver API, CUtensorMap).
 
 The description of a kernel says which it needs, with extents and strides as functions of its integer parameters. A
-launch makes them for its arguments and hands them to the kernel behind its parameters.
+launch makes them for its arguments and hands them to the kernel after its parameters.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Timing on the device, by events: the median of repeats, each with a cold L2 cache.
 
 Before each repeat a buffer larger than L2 is read on the same stream (`cache_flush`). That evicts what the repeat
-before left there, and it keeps the device busy while the host puts the events and the work behind it, so that the
+before left there, and it keeps the device busy while the host puts the events and the work after it, so that the
 host's own time is not measured.
 """
 

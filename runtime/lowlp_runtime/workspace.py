@@ -1,12 +1,12 @@
 """Workspaces: memory that the blocks of a launch share, beside its arguments.
 
 A kernel's description lists the parts. Their sizes depend on integer arguments; each lies at a multiple of 256 bytes.
-The kernel gets one pointer, behind its other parameters, which divides the memory:
+The kernel gets one pointer, after its other parameters, which divides the memory:
 
     ... | zeroed 1 | zeroed 0 | scratch 0 | scratch 1 | ...
                               ^ the pointer
 
-Zeroed parts are zero when a kernel starts, and every kernel leaves them so. That is why all kernels that run one behind
+Zeroed parts are zero when a kernel starts, and every kernel leaves them so. That is why all kernels that run one after
 the other may share a workspace, and why none of them needs a memset.
 """
 

@@ -155,9 +155,9 @@ lowlp.kernel @refilled(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.
 }
 
 // A table that is written again stays.
-// REMARK: [Missed] table | Category:lowlp-vectorize-lookups | Function=again | Op=lowlp.lookup, Reason="the table is written again behind the first lookup"
+// REMARK: [Missed] table | Category:lowlp-vectorize-lookups | Function=again | Op=lowlp.lookup, Reason="the table is written again after the first lookup"
 // CHECK-LABEL: lowlp.kernel @again
-// CHECK-SAME: left as it is: the table is written again behind the first lookup
+// CHECK-SAME: left as it is: the table is written again after the first lookup
 // CHECK-NOT: lowlp.expand_table
 // CHECK: lowlp.lookup %
 lowlp.kernel @again(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}, %n: i32)

@@ -57,7 +57,7 @@ def poisoned(product: Product, *extents: int) -> torch.Tensor:
 
 
 def launch_of(product: Product, x: torch.Tensor, *added: torch.Tensor) -> Callable[..., None]:
-    """What launches the product's kernel for the rows of x, which lie one behind the other, at little cost to the host:
+    """What launches the product's kernel for the rows of x, which lie one after the other, at little cost to the host:
     called with the result, and a stream, or None for the current one.
 
     added  the bias and the residual, those that the product has

@@ -159,7 +159,7 @@ def _(folder: Path) -> object:
     return on_tiles(body)
 
 
-@mistake("an mbarrier that is used without a barrier behind its creation")
+@mistake("an mbarrier that is used without a barrier after its creation")
 def _(folder: Path) -> object:
     def body(x: Any) -> None:
         barriers = ll.alloc_mbarriers(1, arrivals=32)

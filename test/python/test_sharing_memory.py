@@ -231,7 +231,7 @@ def test_a_copy_under_way_keeps_its_bytes(groups: int) -> None:
 
 
 def test_the_limit_is_that_of_tiles_live_at_once() -> None:
-    """Two tiles of 120 KiB, one behind the other: refused when both are live, and not when in turn."""
+    """Two tiles of 120 KiB, one after the other: refused when both are live, and not when in turn."""
     large = 30 * 1024
     in_turn = [("store", 0, HELD), ("load", 0), ("store", 1, HELD), ("load", 1)]
     at_once = [("store", 0, HELD), ("store", 1, HELD), ("load", 0), ("load", 1)]

@@ -15,7 +15,7 @@
 //   others    arrived += 1; wait for open == 1; left += 1
 //
 // So each word is waited for before anyone gives it another value, and all are
-// zero again behind it.
+// zero again after it.
 //
 //===----------------------------------------------------------------------===//
 #include "lowlp/IR/Lowlp.h"
@@ -61,7 +61,7 @@ public:
       strides[dim] = elements;
     strides.insert(strides.begin(), {elements, numBlocks * elements});
     // Only the outer extents are values: `end` is enough, since no block comes
-    // to what lies behind its cluster.
+    // to what lies after its cluster.
     SmallVector<OpFoldResult> givenShape = {builder.getIndexAttr(numBlocks),
                                             end};
     SmallVector<OpFoldResult> takenShape = {end};

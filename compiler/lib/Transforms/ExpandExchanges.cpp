@@ -45,7 +45,7 @@ using namespace lowlp;
 //===----------------------------------------------------------------------===//
 
 /// The layout of `parts` copies of a tile, all of which a thread holds one
-/// behind the other.
+/// after the other.
 static Layout holdAllParts(const Layout &layout, int64_t parts) {
   std::vector<std::vector<int64_t>> extents = layout.modeExtents();
   extents.insert(extents.begin(), {parts});

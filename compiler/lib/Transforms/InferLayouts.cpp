@@ -4,7 +4,7 @@
 // needs
 //    its operands (LayoutChoices.h).
 // 2. The tiles change their types.
-// 3. Where an operand is not held as it is needed, a conversion behind the
+// 3. Where an operand is not held as it is needed, a conversion after the
 // tile,
 //    one for all that need the same; or the op again, of those that cost
 //    nothing.

@@ -327,7 +327,7 @@ SmallVector<std::pair<Value, Layout>> LayoutChoices::getChanged() const {
 }
 
 /// Whether a store in the layout of the tile costs no more than one in its own
-/// behind a conversion.
+/// after a conversion.
 static bool isStoredAsHeld(StoreGlobalOp store, const Layout &held) {
   auto view = store.getDestination().getDefiningOp<ViewGlobalOp>();
   TileType own = store.getTile().getType();

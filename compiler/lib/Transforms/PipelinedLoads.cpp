@@ -141,7 +141,7 @@ static std::string getParameterName(KernelOp kernel, BlockArgument argument) {
               : "parameter " + std::to_string(argument.getArgNumber());
 }
 
-/// Why what lies behind `pointer` may change while the loop runs; empty where
+/// Why what lies after `pointer` may change while the loop runs; empty where
 /// it is a parameter of the kernel through which it writes nothing.
 static std::string findWriter(KernelOp kernel, Value pointer) {
   auto argument = dyn_cast<BlockArgument>(pointer);
@@ -215,7 +215,7 @@ static bool mayJoin(const StagedLoad &first, const StagedLoad &second,
 }
 
 /// Adds `second` to `first` if the two are one box of the view: the same, or
-/// the second behind the first along dimension `dim` if there is one.
+/// the second after the first along dimension `dim` if there is one.
 static bool join(StagedLoad &first, const StagedLoad &second,
                  std::optional<size_t> dim) {
   std::optional<SmallVector<int64_t>> distance =
@@ -239,7 +239,7 @@ static bool join(StagedLoad &first, const StagedLoad &second,
   return true;
 }
 
-/// Joins all that lie one behind the other along the dimension `fromLast` from
+/// Joins all that lie one after the other along the dimension `fromLast` from
 /// the last, or that are the same for 0. Returns whether there were any.
 static bool joinAlong(SmallVectorImpl<StagedLoad> &staged, size_t fromLast) {
   bool joined = false;

@@ -34,7 +34,7 @@ struct StagedLoad {
 
   /// The bytes of one place.
   int64_t getBytes() const;
-  /// The ring's type: places of what is copied one behind the other, each
+  /// The ring's type: places of what is copied one after the other, each
   /// where tensor copies may begin, with the swizzle that lets `ldmatrix` read
   /// rows without conflicts where the tile is held as matrices.
   SharedType getRingType(int64_t numStages) const;

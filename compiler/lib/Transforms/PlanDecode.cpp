@@ -1,7 +1,7 @@
 //===- PlanDecode.cpp - lowlp-plan-decode ---------------------------------===//
 //
 // A chain of products that add to one sum is decoded as a whole, as what a plan
-// does to the weights is undone behind it (ProductChains.h). Weights that the
+// does to the weights is undone after it (ProductChains.h). Weights that the
 // program scales are decoded to what it multiplies by, so that nothing is left
 // to undo.
 //
@@ -228,7 +228,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
                 ArrayAttr::get(&getContext(), texts));
   }
 
-  /// Decodes the weights of a chain, and undoes behind it what its plan does.
+  /// Decodes the weights of a chain, and undoes after it what its plan does.
   void planChain(Product first, const DecodeRates &rates) {
     Chain chain = getChain(first);
     auto declineAll = [&](const std::string &reason) {

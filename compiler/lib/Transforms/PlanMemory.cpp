@@ -35,7 +35,7 @@ using llvm::BitVector;
 
 namespace {
 
-/// The bytes of a tile, from one to the one behind the last.
+/// The bytes of a tile, from one to the one after the last.
 struct Place {
   int64_t begin, end;
 

@@ -5,7 +5,7 @@
 //   acc -> dot -> dot -> ... -> last        all by decoded weights of one plan
 //
 // alone, or as the body of a loop that carries acc. The chain's sums stay in
-// the units of the plan; what the plan did to the weights is undone behind it.
+// the units of the plan; what the plan did to the weights is undone after it.
 //
 //===----------------------------------------------------------------------===//
 #include "ProductChains.h"
@@ -183,7 +183,7 @@ private:
       first.setAddend(toPlan(builder, first->getLoc(), addend));
   }
 
-  /// Adds the x of every product to `sum`, by a product with ones behind it.
+  /// Adds the x of every product to `sum`, by a product with ones after it.
   Value addSumsTo(Value sum) {
     for (Product product : chain.products) {
       DotOp dot = product.asDot();
@@ -246,7 +246,7 @@ private:
     return addSumsTo(buildSplat(builder, first->getLoc(), type, 0));
   }
 
-  /// Behind the chain: sum = result * 2^-exponent - offset * sums of x.
+  /// After the chain: sum = result * 2^-exponent - offset * sums of x.
   void undo(Value result, Value sumsOfX) {
     OpBuilder builder(result.getContext());
     builder.setInsertionPointAfterValue(result);

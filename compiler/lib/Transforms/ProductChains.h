@@ -25,7 +25,7 @@ Product getNext(Product product);
 /// The chain that begins with a product of coded weights.
 Chain getChain(Product first);
 
-/// Lets products take what a plan decodes, and undoes behind the chain what the
+/// Lets products take what a plan decodes, and undoes after the chain what the
 /// plan does to the weights. `rows` are the plan's, for values in place of
 /// stored codes. Requires that the chain has a sum, and that its products are
 /// `lowlp.dot` where a row has an offset. The result is whether sums of x had

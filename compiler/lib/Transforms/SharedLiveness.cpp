@@ -3,10 +3,10 @@
 // A tile is live where its bytes may have been accessed before, where a load
 // may still read them, and where a copy into it is under way:
 //
-//   1. Backwards: behind which ops a load may read what is there. A store of
+//   1. Backwards: after which ops a load may read what is there. A store of
 //      the whole tile reads nothing and ends the need for what was there.
 //   2. Forwards: which tiles have been accessed, and which copies are under
-//      way. Behind each op the tiles it uses and the live ones are pairwise
+//      way. After each op the tiles it uses and the live ones are pairwise
 //      apart.
 //
 // Loops are followed until nothing changes; then a tile that an iteration reads
@@ -113,7 +113,7 @@ BitVector PendingCopies::step(Operation *op,
 
 namespace {
 
-/// For each op the tiles whose contents a load behind it may read.
+/// For each op the tiles whose contents a load after it may read.
 class Needs {
 public:
   Needs(KernelOp kernel, const SharedTiles &tiles) : tiles(tiles) {

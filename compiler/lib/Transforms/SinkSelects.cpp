@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace lowlp;
 
 /// Whether `branch` can yield what `select` chooses: both values are there
-/// before it, and the choice is used behind it only.
+/// before it, and the choice is used after it only.
 static bool canYield(scf::IfOp branch, arith::SelectOp select,
                      const DominanceInfo &dominance) {
   auto isThere = [&](Value value) {

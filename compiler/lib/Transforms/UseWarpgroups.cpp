@@ -8,7 +8,7 @@
 // and tensor cores multiply while the next operand is decoded. Ops that use
 // sums under way are put off until the wait for them; what cannot be put off,
 // and the end of the block, waits for all. An arrival at an mbarrier, which
-// says that a stage has been read, is put off behind the products that read it.
+// says that a stage has been read, is put off after the products that read it.
 //
 //===----------------------------------------------------------------------===//
 #include "PassRemarks.h"
@@ -141,7 +141,7 @@ private:
   }
 
   /// Moves an op before the product in front of it, together with the numbers
-  /// that it needs, if all else that lies between can stand behind it.
+  /// that it needs, if all else that lies between can stand after it.
   void hoist(Operation &op) {
     SmallVector<Operation *> moved = {&op};
     for (Operation *at = op.getPrevNode(); at; at = at->getPrevNode()) {
@@ -379,7 +379,7 @@ private:
     return true;
   }
 
-  /// Puts a fence before the barrier behind which a product reads what threads
+  /// Puts a fence before the barrier after which a product reads what threads
   /// have stored. Fails where there is no barrier in the product's block.
   static bool orderStores(DotOp dot) {
     LoadSharedOp load = getLoadOfB(dot);

@@ -90,7 +90,7 @@ findPlace(AllocSharedOp alloc, ArrayRef<LookupOp> lookups, StringRef &reason) {
   Operation *last =
       block->findAncestorOpInBlock(**llvm::max_element(writers, isEarlier));
   if (!last->isBeforeInBlock(place.before)) {
-    reason = "the table is written again behind the first lookup";
+    reason = "the table is written again after the first lookup";
     return failure();
   }
   bool hasArrived = llvm::none_of(

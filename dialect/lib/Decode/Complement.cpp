@@ -27,7 +27,7 @@ Result<DecodePlan> lowlp::complement(const DecodePlan &plan,
   std::set<int> masks;
   for (int result : plan.results) {
     int index = result - plan.getFirstResult();
-    // Behind a mask bf16 numbers are multiplied out of the subnormal ones.
+    // After a mask bf16 numbers are multiplied out of the subnormal ones.
     while (index >= 0 && plan.steps[index].kind == DecodeStep::Kind::Fma &&
            !plan.steps[index].operands[0].isImmediate)
       index = static_cast<int>(plan.steps[index].operands[0].value) -

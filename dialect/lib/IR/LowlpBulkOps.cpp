@@ -69,7 +69,7 @@ static constexpr int64_t kPanelBytes = 128;
 /// After how many rows the swizzle of a panel begins anew.
 static constexpr int64_t kPanelRows = 8;
 
-/// The layout that a tensor copy writes: boxes of rows one behind the other,
+/// The layout that a tensor copy writes: boxes of rows one after the other,
 /// with a swizzle of `swizzleBytes`, or none for 0.
 static Result<SharedLayout> makeBoxLayout(ArrayRef<int64_t> shape,
                                           int64_t elementBytes,

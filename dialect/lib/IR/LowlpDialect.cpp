@@ -3,7 +3,7 @@
 // A layout is written as the papers write it, `local(2, 1).spatial(8, 4)`.
 // The dots between the factors are no tokens of MLIR's, so layouts are read
 // from the text of the whole attribute, which MLIR hands to the dialect; the
-// parser then goes on behind it.
+// parser then goes on after it.
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpAliases.h"

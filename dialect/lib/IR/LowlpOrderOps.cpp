@@ -177,7 +177,7 @@ LogicalResult ExchangeInClusterOp::verify() {
            << blocks << " blocks of the cluster, but is "
            << tile.getShape().front();
   if (tile.getRank() < 2 || !holdsFirstOutermost(tile.getLayout()))
-    return emitOpError("each thread must hold all parts, one behind the other, "
+    return emitOpError("each thread must hold all parts, one after the other, "
                        "but the tile is ")
            << tile;
   if (tile.getBitsPerThread() % (32 * blocks) != 0)

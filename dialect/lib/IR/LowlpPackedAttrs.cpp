@@ -37,7 +37,7 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // Text
 //===----------------------------------------------------------------------===//
 
-/// What stands between `name<` and `>`; the parser goes on behind it.
+/// What stands between `name<` and `>`; the parser goes on after it.
 static std::string getBody(DialectAsmParser &parser) {
   StringRef spec = parser.getFullSymbolSpec();
   spec.consume_back(">");

@@ -204,7 +204,7 @@ TileType TileType::cloneWith(Type elementType) const {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Parses `e2m2>`, behind `float<`.
+/// Parses `e2m2>`, after `float<`.
 static Type parseFloatType(DialectAsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef split;
@@ -224,7 +224,7 @@ static Type parseFloatType(DialectAsmParser &parser) {
                                     mantissaBits);
 }
 
-/// Parses `16x8xf32, local(...)>`, behind `tile`, `sums` or `shared`. The
+/// Parses `16x8xf32, local(...)>`, after `tile`, `sums` or `shared`. The
 /// layout of a shared tile may be left out.
 template <typename LaidOutType, typename LayoutOf>
 static Type parseLaidOutType(DialectAsmParser &parser,
@@ -250,7 +250,7 @@ static Type parseLaidOutType(DialectAsmParser &parser,
     return {};
   const char *begin = parser.getCurrentLocation().getPointer();
   const char *end = parser.getFullSymbolSpec().end() - 1;
-  // Of a name with a space behind it, the parser takes the name alone.
+  // Of a name with a space after it, the parser takes the name alone.
   if (end < begin)
     return parser.emitError(loc, "'<' must follow the name at once"), Type();
   Result<LayoutOf> layout = parseText(std::string_view(begin, end - begin));
@@ -267,7 +267,7 @@ static Type parseLaidOutType(DialectAsmParser &parser,
                                  *layout);
 }
 
-/// Parses `16x64, #lowlp.codec<int6>, f16>`, behind `packed`.
+/// Parses `16x64, #lowlp.codec<int6>, f16>`, after `packed`.
 static Type parsePackedType(DialectAsmParser &parser) {
   SMLoc loc = parser.getNameLoc();
   auto emitError = [&] { return parser.emitError(loc); };

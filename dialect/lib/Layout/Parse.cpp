@@ -287,14 +287,14 @@ int64_t LayoutParser::parseNamedInt(std::string_view key) {
   return parseInt().value_or(0);
 }
 
-/// The local factors behind a swizzle. A change would apply to the swizzle too,
+/// The local factors after a swizzle. A change would apply to the swizzle too,
 /// which has no such form.
 Layout LayoutParser::parseLocals() {
   Layout layout;
   for (bool isFirst = true; !failed() && consume('.'); isFirst = false) {
     std::optional<PrimitiveKind> kind = primitiveKind(peekWord());
     if (kind != PrimitiveKind::Local && kind != PrimitiveKind::ColumnLocal) {
-      fail("local or column_local behind a swizzle");
+      fail("local or column_local after a swizzle");
       return Layout();
     }
     layout = parseItem(layout, isFirst, 0);

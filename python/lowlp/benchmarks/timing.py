@@ -38,7 +38,7 @@ QUICK: Final = Effort(budget_ms=15.0, least=3, most=20)
 def time_call(run: Callable[[], object], stream: int, effort: Effort) -> Timing:
     """Device time of what `run()` puts on `stream`, caches cold, medians to be taken.
 
-    As `triton.testing.do_bench` does it, an event is recorded, the work put, another event recorded, behind something
+    As `triton.testing.do_bench` does it, an event is recorded, the work put, another event recorded, after something
     that evicts the L2 cache, for all repeats at once, so that the device never waits for the host. But a buffer of
     256 MiB is read, not filled: what a fill leaves in the cache is written to memory at the expense of what is timed.
     Where the host needs longer for one call than the device for one reading, the buffer is read as often as it takes:

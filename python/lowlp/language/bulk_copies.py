@@ -62,7 +62,7 @@ def copy_bulk(
     barriers      mbarrier `index` of these counts the bytes; tell it with `mbarrier_expect_bytes`
 
     Rows, along the last dimension, are runs of bytes in both memories that begin at multiples of 16 bytes and take one;
-    the shared tile has no swizzle within a row. The bytes are there behind `mbarrier_wait`. Needs sm_90. Raises
+    the shared tile has no swizzle within a row. The bytes are there after `mbarrier_wait`. Needs sm_90. Raises
     KernelTypeError and KernelValueError for other arguments.
     """
     source, target, extents = _part(view, view_offsets, destination, offsets, shape, "destination")
@@ -81,7 +81,7 @@ def copy_bulk_to_global(
     """Begins a bulk copy of a part of a shared tile to a view; see `copy_bulk` for the arguments.
 
     What was stored to the shared tile goes along if `fence_async` and `synchronize` lie in between. The tile may be
-    written again behind `copy_bulk_wait` with `read` and `synchronize`. The same wait must come before the kernel ends,
+    written again after `copy_bulk_wait` with `read` and `synchronize`. The same wait must come before the kernel ends,
     since its shared memory ends with it. Needs sm_90. Raises KernelTypeError and KernelValueError for other arguments.
     """
     target, start, extents = _part(view, view_offsets, source, offsets, shape, "source")

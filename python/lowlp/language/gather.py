@@ -46,7 +46,7 @@ def load_scalar(source: GlobalView | SharedTile, *, offsets: Sequence[int | Scal
     in_bounds  promises that it lies in the view; else an element outside is 0
 
     All threads read the same element, so that loop bounds, offsets and conditions may depend on it: work lists, page
-    tables. Nobody may write it meanwhile; behind a write of the same block stands `synchronize`. Raises
+    tables. Nobody may write it meanwhile; after a write of the same block stands `synchronize`. Raises
     KernelTypeError for other types than integers of 8, 16 and 32 bits, f16, bf16 and f32.
     """
     trace = current_trace("ll.load_scalar")

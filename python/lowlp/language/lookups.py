@@ -70,7 +70,7 @@ def lookup_pairs(table: SharedTile, *slices: Tile) -> Tile:
 def expand_table(table: SharedTile, expanded: SharedTile, *, slices: Sequence[int] | None = None) -> None:
     """Fills a table of copies or of pairs from one that holds entry c at c; all threads of the block do it together.
 
-    table     a shared tile of one dimension, of f16 or bf16. Behind what wrote it stands `synchronize`
+    table     a shared tile of one dimension, of f16 or bf16. After what wrote it stands `synchronize`
     expanded  of [2**b, C] for `lookup`, or of [4**b, C, 2] for `lookup_pairs`; before the first lookup stands another
               `synchronize`
     slices    the widths of the tiles that `lookup_pairs` takes; one of b bits if left out

@@ -50,7 +50,7 @@ def as_mbarrier(barriers: object, index: object) -> list[TracedValue]:
 
 
 def alloc_mbarriers(count: int, *, arrivals: int) -> Mbarriers:
-    """Makes `count` mbarriers, for as long as the block runs; the block uses them behind the next `synchronize`.
+    """Makes `count` mbarriers, for as long as the block runs; the block uses them after the next `synchronize`.
 
     arrivals  how many arrivals a phase takes, 1 to 2**20 - 1: `mbarrier_arrive` is one of each thread of the block,
               `mbarrier_expect_bytes` a single one

@@ -46,7 +46,7 @@ def semaphore_acquire(view: GlobalView, *, offsets: Sequence[int | Scalar], valu
     offsets  which of its elements, for each dimension
     value    of which the low 32 bits count
 
-    Behind it all threads of the block see what other blocks did before the `semaphore_release` that wrote the value. A
+    After it all threads of the block see what other blocks did before the `semaphore_release` that wrote the value. A
     block may wait for blocks of lower index; those of a higher one may not have started. Raises KernelTypeError and
     KernelValueError for other arguments.
     """
@@ -73,10 +73,10 @@ def exchange_in_cluster(parts: Tile) -> Tile:
     """Gives each block of the cluster its part of a tile (PTX ISA, `mapa` and `st.async`).
 
     parts  a tile whose first dimension counts the blocks of the cluster, as `ll.KernelSchedule(cluster=...)` says; each
-           thread holds all parts, one behind the other, as in `local(2, 1).spatial(1, 128)`, in words of 32 bits each
+           thread holds all parts, one after the other, as in `local(2, 1).spatial(1, 128)`, in words of 32 bits each
 
     The result, held alike, has at s what block s of the cluster gave to this one. All blocks of a cluster come here,
-    once. With `ll.sum(..., 0)` behind it each block has its part of the sum of all, in the order of the blocks. Raises
+    once. With `ll.sum(..., 0)` after it each block has its part of the sum of all, in the order of the blocks. Raises
     KernelTypeError for other arguments.
     """
     value = as_named_tile("parts", parts)

@@ -50,7 +50,7 @@ def view_packed(
     """A pointer seen as packed weights, as `lowlp.packing.pack` packs them (docs/packed-format.md).
 
     source     a pointer to uint32; aligned to 16 bytes, wide loads are possible
-    shape      rows and K, ints or index scalars, behind the number of matrices where there are several; they bound
+    shape      rows and K, ints or index scalars, after the number of matrices where there are several; they bound
                every access
     dtype      the type of the codes; the unsigned integer of a table's codes, 'uint16' for more than 8 bits
     placement  where the bits are, by name: 'int6.f16', 'e3m2.bf16', 'lut4.f16'
@@ -147,7 +147,7 @@ def load_packed(
 ) -> Tile:
     """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
 
-    offsets     the row, a multiple of the rows of a unit, and k, one of 64, behind which matrix it is of several; the
+    offsets     the row, a multiple of the rows of a unit, and k, one of 64, after which matrix it is of several; the
                 CPU target reports others
     layout      how threads hold the tile: for a placement of units of R tiles of 16 rows,
                 `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = 4 steps of 16 along K, or fewer;

@@ -11,7 +11,7 @@
 
 Bodies become functions that share the variables of the kernel, so that Python's own loops and branches, which take the
 same way, keep their meaning. Loops and branches that hold `break`, `continue`, `return` or `else` in a place where no
-function can stand stay as they are, behind a check that they are Python's. Every node keeps its line and column.
+function can stand stay as they are, after a check that they are Python's. Every node keeps its line and column.
 """
 
 from __future__ import annotations

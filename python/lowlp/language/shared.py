@@ -123,7 +123,7 @@ def store_shared(
 ) -> None:
     """Stores a tile to shared memory (Tilus, table 1: StoreShared); see `load_shared` for offsets and in_bounds.
 
-    Elements outside of the shared tile are not written. Other threads see the others behind `synchronize`. Raises
+    Elements outside of the shared tile are not written. Other threads see the others after `synchronize`. Raises
     KernelTypeError unless both have one element type, KernelTypeError and KernelValueError for other arguments.
     """
     value, shared = as_tile("tile", tile), as_shared("destination", destination)
@@ -170,7 +170,7 @@ def copy_async(
     shape         the extents of the part, which lies along the last dimensions of both
     in_bounds     promises that all of the part lies in the view; else elements outside arrive as zero
 
-    It has arrived behind a `copy_async_wait` that waits for its group and, for other threads, `synchronize`. Raises
+    It has arrived after a `copy_async_wait` that waits for its group and, for other threads, `synchronize`. Raises
     KernelTypeError and KernelValueError for other arguments.
     """
     if not isinstance(view, GlobalView):

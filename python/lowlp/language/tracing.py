@@ -99,7 +99,7 @@ class Trace:
         operands: Sequence[ir.Value] = (),
         attributes: Mapping[str, ir.Attribute] | None = None,
     ) -> ir.Value:
-        """Adds an op with one result at the entry of the kernel, behind those added there before."""
+        """Adds an op with one result at the entry of the kernel, after those added there before."""
         if self._prologue_end is None:
             ip = ir.InsertionPoint.at_block_begin(self.root.block)
         else:

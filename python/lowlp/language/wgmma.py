@@ -105,7 +105,7 @@ def wgmma_wait(n: int, *sums: Sums) -> list[Tile]:
 
     sums  of products of complete groups
 
-    The result is a tile for each of them. The shared tiles of complete groups may be written behind `synchronize`.
+    The result is a tile for each of them. The shared tiles of complete groups may be written after `synchronize`.
     Raises KernelTypeError and KernelValueError for other arguments.
     """
     trace = current_trace("ll.wgmma_wait")

@@ -137,7 +137,7 @@ def linear_on_gpu(
 
 def _rows_of(tensor: Any) -> tuple[Any, int | None]:
     """A tensor that is not contiguous as rows, a copy where no one stride reaches them, and that stride in elements;
-    None: the rows lie one behind the other."""
+    None: the rows lie one after the other."""
     rows = tensor.reshape(-1, tensor.shape[-1])
     stride, step = rows.stride()
     if step != 1 or rows.is_contiguous():

@@ -48,7 +48,7 @@ Collision AccessHistory::collide(const Cell &cell, const PastAccess &access,
     int32_t thread = access.actor.thread;
     if (!order.hasSeen(thread, other.component, other.time))
       return {Collision::Race, other};
-    // A read is complete when its thread goes on: what is written behind it
+    // A read is complete when its thread goes on: what is written after it
     // cannot reach it.
     if (access.isAsync() && !other.isAsync() &&
         other.kind != AccessKind::PlainRead &&

@@ -4,7 +4,7 @@
 // remembers two threads a byte. Where mbarriers order threads too, this takes
 // its place for shared memory: for every few bytes it keeps all accesses that a
 // later one may have to be ordered behind, each with the time and the component
-// of its thread (ThreadOrder.h). An access that is ordered behind another one
+// of its thread (ThreadOrder.h). An access that is ordered after another one
 // takes its place if whatever races with the earlier also races with it: a
 // write that of everything, a read that of reads.
 //
@@ -62,7 +62,7 @@ public:
                     const ThreadOrder &order);
 
   /// Lets `access` take the place of all others. Requires: `compare` found it
-  /// ordered behind them.
+  /// ordered after them.
   void replace(int64_t byteOffset, int64_t bytes, const PastAccess &access);
 
 private:

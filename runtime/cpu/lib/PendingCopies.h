@@ -31,7 +31,7 @@ struct PendingCopy {
   Access source, destination;
   const Place *sourcePlace, *destinationPlace;
   /// Bytes of the destination that lie before those of the source, and become
-  /// zero like what lies behind them.
+  /// zero like what lies after them.
   int64_t leadingBytes = 0;
   bool isRead = false; ///< the source is not needed any more
 

@@ -25,7 +25,7 @@ struct Line {
 } // namespace
 
 /// Writes the value as the conversion at `place` says, and returns what comes
-/// behind the conversion.
+/// after the conversion.
 static const char *addValue(Line &line, const char *place, uint64_t value) {
   char number[64];
   int written = 0;
@@ -61,7 +61,7 @@ void lowlpCpuPrint(LowlpThread *, const char *format, const uint64_t *values) {
       format = addValue(line, format, *values++);
     }
   }
-  // One call, so that lines of other threads stand before or behind.
+  // One call, so that lines of other threads stand before or after.
   std::fwrite(line.text, 1, line.length, stdout);
   std::fflush(stdout);
 }

@@ -28,7 +28,7 @@ void Block::setRaceError(const LowlpThread &thread, const char *site,
                   : " have no order, as blocks run in any";
   if (!inBlock && knowsOf(finding.otherBlock))
     text += " (a semaphore orders what a block did before the barrier in front "
-            "of the release, and what another does behind the barrier after "
+            "of the release, and what another does after the barrier after "
             "the acquire)";
   setError(thread, site, text);
 }

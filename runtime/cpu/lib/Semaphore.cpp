@@ -54,7 +54,7 @@ uint32_t Block::publish(LowlpThread &thread, int32_t op, uint32_t *word,
         published.addThread(number, uint16_t(other.index), time + 1);
     old = changeWord(op, word, operand);
   });
-  // What comes behind the release is not published by it.
+  // What comes after the release is not published by it.
   ++time;
   return old;
 }

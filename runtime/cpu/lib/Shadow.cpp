@@ -241,7 +241,7 @@ bool Shadow::comesFromOtherBlock(Cell &cell, const Visit &visit,
   return false;
 }
 
-/// Whether mbarriers may order the visitor behind another thread of the block.
+/// Whether mbarriers may order the visitor after another thread of the block.
 bool Shadow::mayBeOrdered(const Visit &visit, const Actor &other) {
   return visit.order &&
          visit.order->mayHaveSeen(visit.actor.thread, other.thread);

@@ -12,7 +12,7 @@
 // mbarrier. The latter stands for the bulk copies that complete its phases:
 // whoever waits for a phase has seen the bytes.
 //
-// Beside what a thread has seen stands what of it lies behind a fence between
+// Beside what a thread has seen stands what of it lies after a fence between
 // the generic and the async proxy (PTX ISA, "Async proxy"), and how many phases
 // of each mbarrier the thread knows to be complete.
 //
@@ -31,7 +31,7 @@ namespace cpu {
 /// What a thread has seen, or what is handed on from thread to thread.
 struct Sight {
   std::vector<uint32_t> seen;   ///< by component: up to this time
-  std::vector<uint32_t> fenced; ///< likewise, behind a fence of proxies
+  std::vector<uint32_t> fenced; ///< likewise, after a fence of proxies
   uint32_t fencedBelow = 0;     ///< so is all up to this time
   std::vector<uint32_t> phases; ///< by mbarrier: phases known to be complete
 

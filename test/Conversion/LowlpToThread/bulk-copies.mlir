@@ -93,7 +93,7 @@ lowlp.kernel @long_row(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
 
 // -----
 
-// Rows of 256 bytes with a swizzle are two panels of 128, one behind the other.
+// Rows of 256 bytes with a swizzle are two panels of 128, one after the other.
 // CHECK-LABEL: gpu.func @panels
 // CHECK-SAME: box = array<i64: 16, 64>, {{.*}}swizzle = 128
 // CHECK: %[[SECOND:.*]] = arith.constant 2048 : i64

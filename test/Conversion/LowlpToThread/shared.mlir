@@ -3,7 +3,7 @@
 !column = !lowlp.tile<32xsi6, spatial(32)>
 !row = !lowlp.tile<32xf16, spatial(32)>
 
-// Tiles lie one behind the other, at multiples of 16 bytes.
+// Tiles lie one after the other, at multiples of 16 bytes.
 // CHECK-LABEL: gpu.func @places
 // CHECK-SAME: lowlp.shared_bytes = 96 : i64
 // CHECK-DAG: %[[A:.*]] = simt.shared_memory 0 : <shared>

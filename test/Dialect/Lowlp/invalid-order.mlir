@@ -165,7 +165,7 @@ lowlp.kernel @parts_of_cluster() attributes {grid = affine_map<() -> (4)>, num_t
 lowlp.kernel @spread_parts() attributes {grid = affine_map<() -> (2)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
   %zero = arith.constant 0.0 : f32
   %t = lowlp.splat %zero : f32 -> !lowlp.tile<2x16xf32, spatial(2, 16)>
-  // expected-error @below {{'lowlp.exchange_in_cluster' op each thread must hold all parts, one behind the other, but the tile is '!lowlp.tile<2x16xf32, spatial(2, 16)>'}}
+  // expected-error @below {{'lowlp.exchange_in_cluster' op each thread must hold all parts, one after the other, but the tile is '!lowlp.tile<2x16xf32, spatial(2, 16)>'}}
   %a = lowlp.exchange_in_cluster %t : !lowlp.tile<2x16xf32, spatial(2, 16)>
   lowlp.return
 }

@@ -113,7 +113,7 @@ func.func @layout(%a: !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_lo
 // -----
 
 func.func @wide_rows(%a: !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, %b: !lowlp.shared<2x16x128xf16, local(2, 1, 1).swizzle(local(16, 16), dim=1).local(1, 8)>, %o: index) {
-  // Rows of 256 bytes are two patterns, one behind the other.
+  // Rows of 256 bytes are two patterns, one after the other.
   // expected-error @below {{'lowlp.wgmma' op no matrix descriptor describes the layout of b, 'local(2, 1, 1).swizzle(local(16, 16), dim=1).local(1, 8)'; allowed are local(2, 1, 2).swizzle(local(16, 8), dim=1).local(1, 8) or}}
   %s = lowlp.wgmma %a, %b[%o, %o, %o] : !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.shared<2x16x128xf16, local(2, 1, 1).swizzle(local(16, 16), dim=1).local(1, 8)> -> !lowlp.sums<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   return

@@ -142,7 +142,7 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
     more often than the tile does now. A tile that no use reaches and that is reduced along a dimension over which several warps
     are spread gets the warps along its other dimensions, where these have room for them: the reduction then needs no barrier.
 
-    A conversion is left where two uses need a tile differently; behind a load outside of stages, or before a store, where
+    A conversion is left where two uses need a tile differently; after a load outside of stages, or before a store, where
     an access along memory and the conversion cost less than an access in the other layout; and where an op, such as
     `lowlp.reduce`, cannot give its result the layout that a use needs. A `lowlp.splat` or `lowlp.iota` is made twice
     instead. The entry `layouts` of the kernel's `lowlp.report` says which conversions are left and why.
@@ -285,7 +285,7 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
 
     A plan's numbers differ from the weights by a power of two and an offset for each row. Both leave the product: with
     `a = (w + offset) * 2^exponent` for a row, `w * x = 2^-exponent * (a * x) - offset * (1 * x)`. The sums that a loop
-    carries stay in the units of the plan; behind the loop they are multiplied once, or what they are multiplied by is,
+    carries stay in the units of the plan; after the loop they are multiplied once, or what they are multiplied by is,
     if that is one factor of f16 or fewer bits for each row.
 
     An offset is taken off in one of two places: off the weights, by a sum for each register, which is exact; or off the
@@ -311,7 +311,7 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
     }
     ```
 
-    After, behind `lowlp-reinterpret-layouts`, which runs first:
+    After, once `lowlp-reinterpret-layouts` has run:
 
     ```mlir
     %raw = scf.for ... iter_args(%acc = %zeros) -> (!sum) {
@@ -376,7 +376,7 @@ def PlanMemory : Pass<"lowlp-plan-memory", "::lowlp::KernelOp"> {
 
     A tile is live from an access to the last load that may read what is there, through `scf` loops and branches: over
     all of a loop, if a load may read what an iteration before has stored. A store of the whole tile ends what was there
-    before. A tile that `lowlp.copy_async` fills is live until a `lowlp.copy_async_wait 0` behind its commit. Two tiles
+    before. A tile that `lowlp.copy_async` fills is live until a `lowlp.copy_async_wait 0` after its commit. Two tiles
     may share bytes if neither is touched where the other is live. A tile that any other op than loads, lookups, stores
     and `lowlp.copy_async` uses, or that is used in a region of an op other than `scf.for`, `scf.if` and `scf.while`,
     shares with none.
@@ -463,12 +463,12 @@ def SinkSelects : Pass<"lowlp-sink-selects"> {
   let summary = "let a branch yield what selects of its condition choose";
   let description = [{
     Canonicalization turns a result of an `scf.if` that both its regions only pass on into an `arith.select`. Of vectors, such
-    as the sums of a loop that begin anew behind some iterations, a select is an instruction for each register in every
+    as the sums of a loop that begin anew after some iterations, a select is an instruction for each register in every
     iteration. Here it becomes a result of an `scf.if` of its block that has the same condition, where both values are there
-    before the branch and the choice is used behind it only. Numbers, whose selects are cheap, stay as they are, and so
+    before the branch and the choice is used after it only. Numbers, whose selects are cheap, stay as they are, and so
     does a select without such a branch.
 
-    Guarantees: values are the same. Canonicalization would undo it, so it runs behind the last one that sees `scf`.
+    Guarantees: values are the same. Canonicalization would undo it, so it runs after the last one that sees `scf`.
 
     Before:
 
@@ -509,7 +509,7 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
     one multiplies, the operand of the next is made. Ops that use sums are put off until the wait for them, and
     the loads of an operand are put before the product in front of it. A chain of products, each of which adds to the sums of
     the one before, has one wait. At the end of the block, and before any op that cannot be put off and orders memory or has
-    regions, all products are waited for; a `lowlp.mbarrier_arrive` among them goes behind that wait, as it says that the
+    regions, all products are waited for; a `lowlp.mbarrier_arrive` among them goes after that wait, as it says that the
     stage has been read. Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
     of the product.
 
@@ -576,7 +576,7 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
     `copies=0` the new tables of a kernel take at most 48 KiB, and all its tiles of shared memory together at most 227 KiB.
 
     A lookup stays as it is where it has another type, where the table has not an entry for every code, where other ops
-    than stores, `lowlp.copy_async` and loads use the table, and where the table is written again behind the first lookup.
+    than stores, `lowlp.copy_async` and loads use the table, and where the table is written again after the first lookup.
 
     Guarantees: the kernel computes the same. The entry `lookups` of the kernel's `lowlp.report` says what was decided.
 

@@ -175,7 +175,7 @@ private:
   TileType tile;
   Value shared;
   int64_t blocks, words;  ///< `words` of a part
-  int64_t takenBytes;     ///< behind which the mbarrier lies
+  int64_t takenBytes;     ///< after which the mbarrier lies
   int64_t width;          ///< of a vector, in words
   int64_t planeBytes;     ///< one vector of each thread
   Value number, ofThread; ///< of this block in its cluster; in bytes

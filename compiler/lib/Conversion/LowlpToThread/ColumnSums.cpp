@@ -107,7 +107,7 @@ Value ColumnSums::distribute(OpBuilder &builder, Value sum) const {
   Value thread = arith::IndexCastOp::create(
       builder, loc, builder.getI32Type(),
       gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
-  // Lane 8 (lane % 4) has the first column, and the fourth one behind it the
+  // Lane 8 (lane % 4) has the first column, and the fourth one after it the
   // second: it gives that first to the same lane, as one more register for the
   // number of a lane would cost more than one more exchange.
   Value lane = arith::MulIOp::create(

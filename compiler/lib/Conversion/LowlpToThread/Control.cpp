@@ -202,7 +202,7 @@ struct FirstThreadPattern : OpConversionPattern<FirstThreadOp> {
   }
 };
 
-/// Its warp, or warpgroup, lies behind all others. It has made the mbarriers
+/// Its warp, or warpgroup, lies after all others. It has made the mbarriers
 /// itself, so it waits for nobody; the others wait until it leaves.
 struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
   using OpConversionPattern::OpConversionPattern;

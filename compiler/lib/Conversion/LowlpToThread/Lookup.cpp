@@ -327,7 +327,7 @@ private:
   static constexpr int64_t kRoundsAtOnce = 8;
 
   /// What the words from the byte `address` on hold, which are all the same. Of
-  /// an address behind the table, what some other words hold.
+  /// an address after the table, what some other words hold.
   static Value getWords(OpBuilder &builder, Location loc, ExpandTableOp op,
                         OpAdaptor adaptor, Value address,
                         int64_t bytesPerStore) {

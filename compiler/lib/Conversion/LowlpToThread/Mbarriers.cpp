@@ -48,7 +48,7 @@ struct AllocMbarriersPattern : OpConversionPattern<AllocMbarriersOp> {
   }
 
   /// The thread that makes the mbarriers: that of a producer that begins
-  /// behind them, which need not wait for the others then.
+  /// after them, which need not wait for the others then.
   static int64_t getFirstThread(AllocMbarriersOp op) {
     for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
       if (isa<ProducerWarpOp>(next))

@@ -1,7 +1,7 @@
 //===- SharedMemory.cpp - where shared tiles lie --------------------------===//
 //
 // lowlp-plan-memory has placed tiles. Tiles that have no place yet, and
-// mbarriers, lie one behind the other, behind all that have, each at a multiple
+// mbarriers, lie one after the other, after all that have, each at a multiple
 // of 16 bytes, the widest access that there is, or of what tensor copies into
 // it demand:
 //
@@ -31,7 +31,7 @@ static LogicalResult place(Operation *alloc, int64_t bytes, int64_t offset,
   return success();
 }
 
-/// Gives `alloc` bytes behind all that are taken.
+/// Gives `alloc` bytes after all that are taken.
 static LogicalResult placeBehind(Operation *alloc, int64_t bytes,
                                  int64_t alignBytes, SharedMemoryPlan &plan) {
   int64_t taken = plan.kernelBytes.lookup(alloc->getParentOfType<KernelOp>());

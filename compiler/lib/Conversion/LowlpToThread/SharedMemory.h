@@ -11,7 +11,7 @@ namespace lowlp {
 /// object").
 inline constexpr int64_t kMbarrierBytes = 8;
 
-/// Where mbarrier `index`, an index value, lies behind the first, as an i64.
+/// Where mbarrier `index`, an index value, lies after the first, as an i64.
 mlir::Value getMbarrierOffset(mlir::OpBuilder &builder, mlir::Location loc,
                               mlir::Value index);
 

@@ -6,7 +6,7 @@
 
 namespace lowlp {
 
-/// The tensor maps of kernels. A kernel receives them behind all its other
+/// The tensor maps of kernels. A kernel receives them after all its other
 /// arguments.
 struct TensorMapPlan {
   /// For each lowlp.copy_tensor which of its kernel's maps it takes.

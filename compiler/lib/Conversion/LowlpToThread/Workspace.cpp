@@ -153,7 +153,7 @@ struct AllocGlobalPattern : OpConversionPattern<AllocGlobalOp> {
     Location loc = getNamedLoc(op);
     Places places(rewriter, loc, kernel);
     Value offset = places.getOffset(op, neighbours.at(op));
-    // Tensor maps are the only arguments behind the workspace pointer.
+    // Tensor maps are the only arguments after the workspace pointer.
     auto maps = kernel->getAttrOfType<ArrayAttr>("lowlp.tensor_maps");
     size_t numMaps = maps ? maps.size() : 0;
     Value workspace = kernel.getArguments().drop_back(numMaps).back();

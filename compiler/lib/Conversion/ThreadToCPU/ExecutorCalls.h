@@ -27,7 +27,7 @@ public:
   mlir::Value getSite(mlir::ConversionPatternRewriter &rewriter,
                       mlir::Operation *op);
 
-  /// The address of `text`, with a NUL behind it.
+  /// The address of `text`, with a NUL after it.
   mlir::Value getText(mlir::ConversionPatternRewriter &rewriter,
                       mlir::Location loc, llvm::StringRef text);
 

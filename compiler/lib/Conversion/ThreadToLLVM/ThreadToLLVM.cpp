@@ -161,7 +161,7 @@ LogicalResult lowlp::verifyVectorSizes(Operation *root) {
 
 /// Appends the ops of `scf` in `root` in the order in which they are lowered:
 /// from the last to the first of a block, and outer ones before inner ones. A
-/// pattern splits its block, which moves all ops behind it, so that thousands
+/// pattern splits its block, which moves all ops after it, so that thousands
 /// of ops side by side would take time with the square of their number; and in
 /// the conversion driver, which remembers each op moved, gigabytes. The pattern
 /// of a loop expects bodies of one block.

@@ -97,7 +97,7 @@ struct ClusterBarrierLowering : ConvertOpToLLVMPattern<simt::ClusterBarrierOp> {
   }
 };
 
-/// Behind it the thread may exit, while the barrier counts as many as before.
+/// After it the thread may exit, while the barrier counts as many as before.
 struct LeaveBarriersLowering : ConvertOpToLLVMPattern<simt::LeaveBarriersOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -125,7 +125,7 @@ struct SetRegistersLowering : ConvertOpToLLVMPattern<simt::SetRegistersOp> {
   }
 };
 
-/// Behind the barriers of the block each warpgroup has one. In it the warpgroup
+/// After the barriers of the block each warpgroup has one. In it the warpgroup
 /// meets the one that gives it the turn.
 template <typename Op> struct TurnLowering : ConvertOpToLLVMPattern<Op> {
   using ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;

@@ -29,7 +29,7 @@ struct CodeMatrix {
 /// all at once.
 struct BitMove {
   /// The byte of a lane's codes: slot * parts + part for the low bytes, and
-  /// behind them those of the high ones where codes have two.
+  /// after them those of the high ones where codes have two.
   int codeByte;
   /// 4 * word + byte of the word, 0 the lowest.
   int byte;

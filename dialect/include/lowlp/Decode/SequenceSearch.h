@@ -29,7 +29,7 @@ Result<DecodePlan> planDecode(const Placement &placement, DecodeEnding ending,
 Result<DecodePlan> planTile(const Placement &placement, DecodeEnding ending,
                             const DecodeRates &rates);
 
-/// The plan with products and sums behind it, so that every register holds
+/// The plan with products and sums after it, so that every register holds
 /// `(value + offset) * 2^exponent` with this offset and the exponents of the
 /// plan; proved. Requires `plan` to be proved for the placement. Fails unless
 /// scales go on sums and the compute type, f16 or bf16, holds all numbers.

@@ -10,7 +10,7 @@ def Lowlp_AllocMbarriersOp : Lowlp_Op<"alloc_mbarriers"> {
     An mbarrier counts arrivals in phases: a phase is complete when `arrivals` arrivals have come, and all bytes that
     were announced for it; then the next one begins. So a block hands stages of shared memory to and fro: bulk copies
     complete the phases of one mbarrier (full), and the threads that have read it those of another (empty). The mbarriers
-    exist for as long as the block runs; the block uses them behind the next `lowlp.synchronize`. The op stands in the
+    exist for as long as the block runs; the block uses them after the next `lowlp.synchronize`. The op stands in the
     body of the kernel itself. With `by_warps` all arrivals are those of whole warps.
 
     ```mlir
@@ -80,7 +80,7 @@ def Lowlp_MbarrierWaitOp : Lowlp_Op<"mbarrier_wait", [MemoryEffects<[MemRead, Me
 def Lowlp_FenceAsyncOp : Lowlp_Op<"fence_async", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "order loads and stores before bulk copies";
   let description = [{
-    Every thread orders its loads and stores of shared memory before the bulk copies that are ordered behind this op.
+    Every thread orders its loads and stores of shared memory before the bulk copies that are ordered after this op.
     Bulk copies reach memory by another way than loads and stores do (PTX ISA, "Async proxy").
 
     ```mlir

@@ -12,7 +12,7 @@ def Lowlp_CopyBulkOp : Lowlp_Op<"copy_bulk", [AttrSizedOperandSegments, MemoryEf
     runs of bytes in both memories: the view's last stride is 1, the shared tile is not swizzled within a row, and each
     row begins at a multiple of 16 bytes and takes one. The CPU target checks what is not known.
 
-    The mbarrier counts the bytes as they come: they are there behind a `lowlp.mbarrier_wait` for the phase that is
+    The mbarrier counts the bytes as they come: they are there after a `lowlp.mbarrier_wait` for the phase that is
     current now, which must have been told to expect them.
 
     ```mlir
@@ -37,7 +37,7 @@ def Lowlp_CopyBulkToGlobalOp
   let summary = "begin a bulk copy of a part of a shared tile to a view";
   let description = [{
     The mirror of `lowlp.copy_bulk`, with the same demands on the part. What was stored to the shared tile goes along if
-    a `lowlp.fence_async` and a `lowlp.synchronize` lie in between. The shared tile may be written behind a
+    a `lowlp.fence_async` and a `lowlp.synchronize` lie in between. The shared tile may be written after a
     `lowlp.copy_bulk_wait` with `read` and a `lowlp.synchronize`.
 
     ```mlir
@@ -76,7 +76,7 @@ def Lowlp_CopyBulkWaitOp : Lowlp_Op<"copy_bulk_wait", [MemoryEffects<[MemRead, M
   let summary = "wait for groups of bulk copies to global memory";
   let description = [{
     Until all but the last `n` groups have arrived or, with `read`, have read shared memory. The first thread waits,
-    whose copies they are; the others know behind a `lowlp.synchronize`.
+    whose copies they are; the others know after a `lowlp.synchronize`.
 
     ```mlir
     lowlp.copy_bulk_wait 0 read

@@ -97,7 +97,7 @@ def Lowlp_ProducerWarpOp : Lowlp_Op<"producer_warp", [SingleBlock, NoTerminator,
   let summary = "what one more warp does beside the others";
   let description = [{
     The block is launched with a warp more than `num_threads`, whose first thread runs the region and then ends, while the
-    other warps go on behind the op. It begins at once, and makes the mbarriers that stand before the op; the others wait
+    other warps go on after the op. It begins at once, and makes the mbarriers that stand before the op; the others wait
     here until it has. From then on `lowlp.synchronize`, and all else that the block does together, is without that warp;
     mbarriers bring the two together. A kernel has at most one, in its
     own body, with nothing before it that a tile or a loop is part of. In it stands what may stand in
@@ -114,7 +114,7 @@ def Lowlp_ProducerWarpOp : Lowlp_Op<"producer_warp", [SingleBlock, NoTerminator,
     ```
 
     Lowers to a branch on the thread index, which begins with `simt.leave_barriers` and ends in `simt.exit`, and a barrier
-    behind it. On the CPU target, a barrier of the
+    after it. On the CPU target, a barrier of the
     other warps counts as one of the producer too when accesses are checked for races.
   }];
   let regions = (region SizedRegion<1>:$body);

@@ -12,7 +12,7 @@ def Lowlp_CopyAsyncOp : Lowlp_Op<"copy_async", [AttrSizedOperandSegments, Memory
     arrives as zero; what would go outside of the shared tile does not go. `in_bounds` promises that all of the part
     lies in the view.
 
-    The part has arrived behind a `lowlp.copy_async_wait` that waits for its group and, for other threads than the one
+    The part has arrived after a `lowlp.copy_async_wait` that waits for its group and, for other threads than the one
     that copied, a `lowlp.synchronize`. Until then it must be neither read nor written.
 
     ```mlir

@@ -13,7 +13,7 @@ def Lowlp_SemaphoreAcquireOp : Lowlp_SemaphoreOp<"semaphore_acquire"> {
   let summary = "wait until a word of global memory has a value";
   let description = [{
     The block waits until the element of a view of si32 is `value`, of which the low 32 bits count (Tilus, LockSemaphore).
-    Behind it all threads of the block see what other blocks did before the `lowlp.semaphore_release` that wrote the
+    After it all threads of the block see what other blocks did before the `lowlp.semaphore_release` that wrote the
     value. A block may wait for blocks of lower index: those of a higher one may not have started.
 
     ```mlir
@@ -73,7 +73,7 @@ def Lowlp_WaitForDependenciesOp : Lowlp_Op<"wait_for_dependencies", [MemoryEffec
   let description = [{
     A kernel with this op may be launched before the one in front of it on the stream has ended (CUDA C++ Programming
     Guide, "Programmatic Dependent Launch"). What that one may have written is read, and what it may read is written,
-    behind the op alone; before it stand accesses to parameters that carry `lowlp.constant`, the promise that no launch just
+    after the op alone; before it stand accesses to parameters that carry `lowlp.constant`, the promise that no launch just
     before writes them. It stands in the body of the kernel itself.
 
     ```mlir
@@ -86,7 +86,7 @@ def Lowlp_WaitForDependenciesOp : Lowlp_Op<"wait_for_dependencies", [MemoryEffec
 }
 
 def Lowlp_LaunchDependentsOp : Lowlp_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "let the launch behind this one begin";
+  let summary = "let the launch after this one begin";
   let description = [{
     The next kernel on the stream may start when all blocks have come here or ended, if it waits for dependencies.
 
@@ -128,7 +128,7 @@ def Lowlp_ExchangeInClusterOp : Lowlp_Op<"exchange_in_cluster", [
   let description = [{
     The first dimension counts the blocks of the cluster: block r gives part s to block s, and its result has at s what
     block s gave to r. All blocks of the cluster come here, all threads of each, once: it does not lie in a loop. Every thread
-    holds all parts, one behind the other; a part fills whole words of 32 bits.
+    holds all parts, one after the other; a part fills whole words of 32 bits.
 
     With a sum over the first dimension, each block has its part of the sum of all blocks, in the order of the blocks:
 
@@ -137,7 +137,7 @@ def Lowlp_ExchangeInClusterOp : Lowlp_Op<"exchange_in_cluster", [
     %sum = lowlp.reduce sum %parts dim 0 : ...
     ```
 
-    Lowers to `simt.store_async` into the shared memory of the other blocks, behind a `simt.cluster_barrier`, and a
+    Lowers to `simt.store_async` into the shared memory of the other blocks, after a `simt.cluster_barrier`, and a
     `simt.mbarrier_wait`. `shared` is the memory for them and the mbarrier, which `lowlp-expand-exchanges` provides. For targets
     without clusters `lowlp-expand-clusters` makes stores to global memory and semaphores of it.
   }];

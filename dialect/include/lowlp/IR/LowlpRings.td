@@ -49,7 +49,7 @@ def Lowlp_RingAttr : AttrDef<LowlpDialect, "Ring"> {
   let description = [{
     The attribute `lowlp.ring` of a `lowlp.load_global` in the body of a loop with `lowlp.rings`: the number of the ring, and
     where the tile begins in what a copy moves, along its last dimensions. One load of each ring begins at 0; the others lie as
-    far behind it in the view as they do in the copy.
+    far after it in the view as they do in the copy.
   }];
   let parameters = (ins "int64_t":$ring, ArrayRefParameter<"int64_t", "where the tile begins">:$position);
   let assemblyFormat = "`<` $ring `at` `[` $position `]` `>`";

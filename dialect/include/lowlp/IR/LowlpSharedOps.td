@@ -18,7 +18,7 @@ def Lowlp_AllocSharedOp : Lowlp_Op<"alloc_shared"> {
     `offset` is the byte at which it begins, which `lowlp-plan-memory` chooses; `scratch` marks a tile that the compiler
     has made for itself, for which that pass also sets the barriers between one use and the next.
 
-    Lowers to `simt.shared_memory`. A tile without an offset lies behind all others. Tiles begin at multiples of 16
+    Lowers to `simt.shared_memory`. A tile without an offset lies after all others. Tiles begin at multiples of 16
     bytes, or of what tensor copies into them and products of warpgroups demand; the attribute `lowlp.shared_bytes` of the kernel is what all of
     them take.
   }];
@@ -71,7 +71,7 @@ def Lowlp_StoreSharedOp : Lowlp_SharedAccess<"store_shared", [MemoryEffects<[Mem
   let summary = "store a tile from registers to shared memory";
   let description = [{
     The mirror of `lowlp.load_shared` (Tilus, table 1: StoreShared): elements outside of the shared tile are not
-    written. Where several threads hold an element, the first of them writes it. Other threads see it behind the next
+    written. Where several threads hold an element, the first of them writes it. Other threads see it after the next
     `lowlp.synchronize`.
 
     ```mlir
@@ -92,7 +92,7 @@ def Lowlp_StoreSharedOp : Lowlp_SharedAccess<"store_shared", [MemoryEffects<[Mem
 def Lowlp_SynchronizeOp : Lowlp_Op<"synchronize", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until all threads of the block are here";
   let description = [{
-    What they wrote to shared and global memory before is visible to all of them behind it (Tilus, table 1:
+    What they wrote to shared and global memory before is visible to all of them after it (Tilus, table 1:
     Synchronize).
 
     ```mlir

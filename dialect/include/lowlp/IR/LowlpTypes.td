@@ -79,7 +79,7 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
 def Lowlp_PackedType : Lowlp_Type<"Packed", "packed"> {
   let summary = "weights in global memory, in the packed format";
   let description = [{
-    A matrix of codes [rows, K], or several [number, rows, K] one behind the other, each padded to whole units. The codec
+    A matrix of codes [rows, K], or several [number, rows, K] one after the other, each padded to whole units. The codec
     says what a code means, and with the family of fragments, named by what tensor cores multiply, where its bits lie:
     by the placement `int6.f16` in this example (docs/packed-format.md). The extents bound every access: outside, loads
     give codes whose stored bits are zero. A `?` is an extent known at launch.
@@ -130,7 +130,7 @@ def Lowlp_SumsType : Lowlp_Type<"Sums", "sums"> {
   let summary = "sums of products of warpgroups that are under way";
   let description = [{
     The registers of a tile that `lowlp.wgmma` is still changing: nothing can be done with them but add another product
-    or take them as a tile behind `lowlp.wgmma_wait`. A value has one use on every way through the program.
+    or take them as a tile after `lowlp.wgmma_wait`. A value has one use on every way through the program.
 
     Example: `!lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>`.
   }];

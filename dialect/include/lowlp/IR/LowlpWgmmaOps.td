@@ -45,7 +45,7 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
 
     **Order.** `d` cannot be read before `lowlp.wgmma_wait` gives it back as a tile, and has one use. Until the wait for
     its group nobody may write to the part of `b`. What the block stored there comes before the product if a
-    `lowlp.fence_async` and a `lowlp.synchronize` lie in between, in this order; so for `lowlp.copy_async`, behind its
+    `lowlp.fence_async` and a `lowlp.synchronize` lie in between, in this order; so for `lowlp.copy_async`, after its
     wait; bulk and tensor copies need their `lowlp.mbarrier_wait` only. The values `a` and `c` cannot change, but a loop
     writes the registers of `a` again: it must wait for a product before it comes to the same op again. With several
     groups under way it is unrolled, so that registers take turns. The CPU target multiplies at the wait, and reports
@@ -96,7 +96,7 @@ def Lowlp_WgmmaWaitOp : Lowlp_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite
   let summary = "wait for groups of products, and take their sums";
   let description = [{
     Until all but the last `n` groups are complete. The sums become tiles; they must be those of complete groups, which
-    the CPU target checks. The shared tiles of complete groups may be written behind a `lowlp.synchronize`, as other
+    the CPU target checks. The shared tiles of complete groups may be written after a `lowlp.synchronize`, as other
     warps may be late.
 
     ```mlir
@@ -115,7 +115,7 @@ def Lowlp_TakeTurnOp : Lowlp_Op<"take_turn", [MemoryEffects<[MemRead, MemWrite]>
   let summary = "wait until it is this warpgroup's turn to multiply";
   let description = [{
     Between this and `lowlp.give_turn` one warpgroup of the block begins its products, while another does what comes before
-    and behind. Each gives the turn to the next, and the last one to the first; before the first one takes it, a
+    and after. Each gives the turn to the next, and the last one to the first; before the first one takes it, a
     `lowlp.give_turn first` lets it. Results do not depend on it, and the CPU target does nothing.
 
     ```mlir

@@ -71,7 +71,7 @@ def Simt_ReleaseKind : I32EnumAttr<"ReleaseKind", "what a release does with the 
 }
 
 def Simt_ReleaseOp : Simt_Op<"release", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "store or add to a word of global memory behind all that came before";
+  let summary = "store or add to a word of global memory after all that came before";
   let description = [{
     With release semantics at the scope of the GPU, for a `simt.acquire` that reads it (PTX ISA, `st.release.gpu` and
     `red.release.gpu.add`). What other threads of the block did comes before it if a barrier lies between. The address

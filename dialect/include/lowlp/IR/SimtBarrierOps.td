@@ -9,7 +9,7 @@ def Simt_MbarrierInitOp : Simt_Op<"mbarrier_init", [MemoryEffects<[MemRead, MemW
   let description = [{
     An mbarrier counts arrivals in phases: a phase is complete when `arrivals` arrivals have come, and all bytes that
     were announced for it; then the next one begins (PTX ISA, `mbarrier.init.shared.b64`). The address is a multiple of
-    8. Other threads may use it behind a barrier of the block, and bulk copies behind a `simt.fence_mbarrier_init`. With
+    8. Other threads may use it after a barrier of the block, and bulk copies after a `simt.fence_mbarrier_init`. With
     `by_warps`, `arrivals` counts warps, all of whose lanes arrive together.
 
     ```mlir
@@ -71,7 +71,7 @@ def Simt_FenceAsyncOp : Simt_Op<"fence_async", [MemoryEffects<[MemRead, MemWrite
   let summary = "order loads and stores before bulk copies";
   let description = [{
     Bulk copies reach memory by another way than loads and stores do, the async proxy. Between a load or store and a
-    later bulk copy of the same shared memory lies this fence, in a thread that is ordered behind the one and before the
+    later bulk copy of the same shared memory lies this fence, in a thread that is ordered after the one and before the
     other (PTX ISA, `fence.proxy.async`). The bytes that a bulk copy brought need no fence.
 
     ```mlir

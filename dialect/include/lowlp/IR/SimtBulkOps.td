@@ -15,7 +15,7 @@ def Simt_TensorMapType : TypeDef<SimtDialect, "TensorMap"> {
 def Simt_CopyBulkOp : Simt_Op<"copy_bulk", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "begin to copy a run of bytes from global to shared memory";
   let description = [{
-    Both addresses and `bytes` are multiples of 16. An mbarrier counts the bytes as they come: they are there behind a
+    Both addresses and `bytes` are multiples of 16. An mbarrier counts the bytes as they come: they are there after a
     `simt.mbarrier_wait` for its phase that is current now (PTX ISA,
     `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`). One thread copies.
 

@@ -65,7 +65,7 @@ def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Simt_ClusterBarrierOp : Simt_Op<"cluster_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait until all blocks of the cluster are here";
   let description = [{
-    All threads of theirs that have not ended (PTX ISA, `barrier.cluster`). It orders no memory, but that mbarriers behind a
+    All threads of theirs that have not ended (PTX ISA, `barrier.cluster`). It orders no memory, but that mbarriers after a
     `simt.fence_mbarrier_init` are there for all. As `simt.map_shared` it has no lowering to the CPU.
 
     ```mlir
@@ -89,7 +89,7 @@ def Simt_WaitForDependenciesOp : Simt_Op<"wait_for_dependencies", [MemoryEffects
 }
 
 def Simt_LaunchDependentsOp : Simt_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "let the launch behind this one begin";
+  let summary = "let the launch after this one begin";
   let description = [{
     Its blocks may start when all blocks of this launch have come here or ended (PTX ISA,
     `griddepcontrol.launch_dependents`).

@@ -7,7 +7,7 @@ include "lowlp/IR/SimtDialect.td"
 def Simt_CopyAsyncOp : Simt_Op<"copy_async", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "begin to copy bytes from global to shared memory";
   let description = [{
-    4, 8 or 16 bytes, to which both addresses are aligned (PTX ISA, `cp.async`). They have arrived behind a
+    4, 8 or 16 bytes, to which both addresses are aligned (PTX ISA, `cp.async`). They have arrived after a
     `simt.copy_async_wait` of this thread that waits for their group. The CPU target copies them there, and until then
     reports whoever reads or writes them, or writes what they are copied from.
 

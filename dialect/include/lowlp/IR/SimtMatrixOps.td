@@ -18,7 +18,7 @@ def Simt_MmaOp : Simt_Op<"mma", [Pure, AllTypesMatch<["c", "d"]>]> {
     | `f8E4M3FN` or `f8E5M2`, each                 | `vector<4xi32>`, `vector<2xi32>`        | 32  | `f32` | sm_89 |
     | `ui1`, whose product is the bitwise and      | `vector<4xi32>`, `vector<2xi32>`        | 256 | `i32` | sm_80 |
 
-    Sums of integers wrap around. What packed registers hold is said behind `as`.
+    Sums of integers wrap around. What packed registers hold is said after `as`.
 
     ```mlir
     %d = simt.mma %a, %b, %c : vector<8xf16>, vector<4xf16>, vector<4xf32>

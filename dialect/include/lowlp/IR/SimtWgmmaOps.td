@@ -61,7 +61,7 @@ def Simt_WgmmaOp : Simt_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
     The instruction reads registers and shared memory, and writes the sums, at any time up to the wait for its group.
     What is stored to `b` by a thread comes before it only if a `simt.fence_async` and a barrier lie in between.
     Values of registers do not change, but an op that comes again in a loop writes its registers of `a` again, which
-    must be behind the wait too. The CPU target reads and writes at the wait; it reports whoever writes to `b` before,
+    must be after the wait too. The CPU target reads and writes at the wait; it reports whoever writes to `b` before,
     and an op that comes again too early.
 
     ```mlir

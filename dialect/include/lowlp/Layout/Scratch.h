@@ -2,7 +2,7 @@
 //
 // Where a tile lies in shared memory on its way from one layout to another:
 // row-major, its dimensions in some order, and with some elements of padding
-// behind every row. A tile of 32 x 32 f32 of which a warp stores a row and
+// after every row. A tile of 32 x 32 f32 of which a warp stores a row and
 // loads a column at a time gets rows of 36 elements, so that a column, 4
 // elements of each row at once, touches all banks.
 //

@@ -24,7 +24,7 @@ SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 
 def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
-    """The packed weights: the rows of each product behind those of the one before."""
+    """The packed weights: the rows of each product after those of the one before."""
     return ll.view_packed(
         weights,
         shape=[spec.products * spec.packed_rows_of_product, spec.k],

@@ -196,7 +196,7 @@ LOWLP_CPU_EXPORT uint32_t lowlpCpuAtomicCas(LowlpThread *thread, void *base,
 
 /// Waits until the word at `base + byteOffset` is `value`, and acquires: what
 /// was published through the word comes before what this thread does next, and
-/// behind its block's next barrier before what the block does. Other threads of
+/// after its block's next barrier before what the block does. Other threads of
 /// the block run meanwhile, and when none of them can, other blocks. PTX ISA,
 /// "ld.acquire.gpu" in a loop. Counted and checked like an atomic.
 ///

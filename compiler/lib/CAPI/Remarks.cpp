@@ -39,8 +39,7 @@ public:
   Forwarder(LowlpRemarkCallback onRemark, void *userData)
       : onRemark(onRemark), userData(userData) {}
 
-  void
-  streamOptimizationRemark(const remark::detail::Remark &remark) override {
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
     LowlpRemark out = {};
     out.declined =
         remark.getRemarkType() == llvm::remarks::Type::Missed ? 1 : 0;

@@ -48,13 +48,14 @@ static LogicalResult verifyLowered(ModuleOp module) {
              << op.getName()
              << " is of the block level, and PTX is made of the llvm and nvvm "
                 "dialects; lowlp-to-ptx lowers it first";
-  WalkResult result = module.walk([](gpu::GPUFuncOp op) {
-    emitError(op.getLoc())
-        << op->getName()
-        << " is of the thread level, and PTX is made of the llvm and nvvm "
-           "dialects; lowlp-convert-thread-to-nvvm lowers it first";
-    return WalkResult::interrupt();
-  });
+  WalkResult result =
+      module.walk([](gpu::GPUFuncOp op) {
+        emitError(op.getLoc())
+            << op->getName()
+            << " is of the thread level, and PTX is made of the llvm and nvvm "
+               "dialects; lowlp-convert-thread-to-nvvm lowers it first";
+        return WalkResult::interrupt();
+      });
   return failure(result.wasInterrupted());
 }
 
@@ -79,8 +80,8 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
       return signalPassFailure();
     }
     if (optLevel > 3) {
-      lowlp::emitErrorAtProgram(module) << "opt-level must be 0 to 3, but is "
-                                        << optLevel.getValue();
+      lowlp::emitErrorAtProgram(module)
+          << "opt-level must be 0 to 3, but is " << optLevel.getValue();
       return signalPassFailure();
     }
     if (failed(verifyLowered(module)))

@@ -57,8 +57,7 @@ static OptimizationLevel getLevel(unsigned optLevel) {
   }
 }
 
-void lowlp::optimize(Module &module, TargetMachine &machine,
-                     unsigned optLevel,
+void lowlp::optimize(Module &module, TargetMachine &machine, unsigned optLevel,
                      function_ref<void(ModulePassManager &)> addFirst) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());

@@ -178,9 +178,8 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
   if (!module)
     return module.takeError();
   optLevel = limitLevel(**module, optLevel);
-  optimize(**module, machine, optLevel, [&](ModulePassManager &passes) {
-    splitVectors(**module, passes);
-  });
+  optimize(**module, machine, optLevel,
+           [&](ModulePassManager &passes) { splitVectors(**module, passes); });
   for (Function &function : **module)
     prepare(function);
   if (Error error = errors.take())

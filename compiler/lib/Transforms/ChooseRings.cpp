@@ -77,9 +77,8 @@ private:
         loads.byTensorCopies ? RingCopies::FirstThread : RingCopies::AllThreads;
     if (stages.getProducer()) {
       std::string obstacle =
-          loads.byTensorCopies
-              ? findProducerObstacle(loop, loads)
-              : "it begins tensor copies, and there are none";
+          loads.byTensorCopies ? findProducerObstacle(loop, loads)
+                               : "it begins tensor copies, and there are none";
       decline(loop, "producer warp", obstacle);
       if (obstacle.empty())
         copies = RingCopies::ProducerWarp;

@@ -77,8 +77,7 @@ public:
 
 private:
   /// The sums of all products, begun with zeros, for other operands a.
-  Value multiply(
-      function_ref<Value(const ScaledWeights &, DotOp)> getOperand) {
+  Value multiply(function_ref<Value(const ScaledWeights &, DotOp)> getOperand) {
     Value zero = arith::ConstantOp::create(
         builder, loc, builder.getFloatAttr(type.getElementType(), 0));
     Value sums = SplatOp::create(builder, loc, type, zero);
@@ -247,8 +246,8 @@ private:
       return "the product has slices, whose rows may have numbers of their own";
     Type element = dot.getA().getType().getElementType();
     bool isCast = weights.base.getType() != dot.getA().getType();
-    if (isCast && (!isCastOfCodes(weights.base) ||
-                   !areExact({weights.codes}, element)))
+    if (isCast &&
+        (!isCastOfCodes(weights.base) || !areExact({weights.codes}, element)))
       return "the type of the product does not hold the weights before they "
              "are scaled";
     if (when == "always")

@@ -221,9 +221,9 @@ void LayoutChoices::keepWithinWarps(ReduceOp reduction) {
   auto dim = static_cast<int64_t>(reduction.getDim());
   if (!isFree(getNode(reduction.getSource())) || !splitAcrossWarps(own, dim))
     return;
-  std::optional<Layout> within = coalesceWithinWarps(
-      own.shape(), *getElementBits(source.getElementType()), own.numThreads(),
-      getInnerDim(own), dim);
+  std::optional<Layout> within =
+      coalesceWithinWarps(own.shape(), *getElementBits(source.getElementType()),
+                          own.numThreads(), getInnerDim(own), dim);
   if (within)
     idle.push_back({getNode(reduction.getSource()), *within});
 }

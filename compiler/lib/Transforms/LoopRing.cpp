@@ -39,8 +39,8 @@ void LoopRing::forFirst(OpBuilder &builder, Value begin, int64_t count,
                         function_ref<void(Value, Value)> body) const {
   OpBuilder::InsertionGuard guard(builder);
   Value zero = buildIndex(builder, 0), one = buildIndex(builder, 1);
-  auto first = scf::ForOp::create(builder, loc, zero,
-                                  buildIndex(builder, count), one);
+  auto first =
+      scf::ForOp::create(builder, loc, zero, buildIndex(builder, count), one);
   builder.setInsertionPointToStart(first.getBody());
   Value place = first.getInductionVar();
   Value number = getIteration(builder, begin, place);

@@ -328,12 +328,10 @@ PipelinedLoads lowlp::findPipelinedLoads(scf::ForOp loop,
   PipelinedLoads loads;
   loop->walk([&](LoadGlobalOp load) {
     if (load->getBlock() != loop.getBody())
-      loads.left.emplace_back(load, "it stands in a " +
-                                        load->getParentOp()
-                                            ->getName()
-                                            .getStringRef()
-                                            .str() +
-                                        " of the loop");
+      loads.left.emplace_back(
+          load, "it stands in a " +
+                    load->getParentOp()->getName().getStringRef().str() +
+                    " of the loop");
     else if (Result<StagedLoad> staged = getStagedLoad(load, loop))
       loads.staged.push_back(*staged);
     else

@@ -17,8 +17,8 @@ void lowlp::writeRings(scf::ForOp loop, const PipelinedLoads &loads,
     tiles.push_back(staged.getRingType(numStages));
     for (StagedLoad::Part part : staged.parts)
       part.load->setDiscardableAttr(
-          RingAttr::kName, RingAttr::get(context, static_cast<int64_t>(number),
-                                         part.position));
+          RingAttr::kName,
+          RingAttr::get(context, static_cast<int64_t>(number), part.position));
   }
   loop->setDiscardableAttr(RingsAttr::kName,
                            RingsAttr::get(context, copies, tiles));

@@ -15,9 +15,8 @@ void writeRings(mlir::scf::ForOp loop, const PipelinedLoads &loads,
 
 /// Reads it, and takes the attributes off. Fails with a diagnostic where loads
 /// and rings do not fit each other, or copies cannot be made so.
-mlir::FailureOr<PipelinedLoads> takeRings(mlir::scf::ForOp loop,
-                                          RingsAttr rings,
-                                          bool hasTensorCopies);
+mlir::FailureOr<PipelinedLoads>
+takeRings(mlir::scf::ForOp loop, RingsAttr rings, bool hasTensorCopies);
 
 } // namespace lowlp
 

@@ -122,17 +122,15 @@ void lowlp::buildProducer(LoopRing &ring, ProducerWarpOp producer,
     return produceAll(ring, builder, empty, begin, /*round=*/0);
   // What no launch before writes need not wait for it.
   auto fill = [&](bool isConstant) {
-    ring.forFirst(builder, begin, ring.numStages,
-                  [&](Value number, Value place) {
-                    if (isConstant)
-                      MbarrierExpectBytesOp::create(builder, ring.loc,
-                                                    ring.full, place,
-                                                    ring.loads.getStageBytes());
-                    ring.copyAll(builder, number, place,
-                                 [&](const StagedLoad &load) {
-                                   return load.isConstant == isConstant;
-                                 });
-                  });
+    ring.forFirst(
+        builder, begin, ring.numStages, [&](Value number, Value place) {
+          if (isConstant)
+            MbarrierExpectBytesOp::create(builder, ring.loc, ring.full, place,
+                                          ring.loads.getStageBytes());
+          ring.copyAll(builder, number, place, [&](const StagedLoad &load) {
+            return load.isConstant == isConstant;
+          });
+        });
   };
   fill(true);
   WaitForDependenciesOp::create(builder, ring.loc);

@@ -45,8 +45,8 @@ static std::optional<RowStep> getNumbers(RowStep::Kind kind, Value tile) {
 
 /// The step that `op` is, and the tile to which it is done.
 static std::optional<std::pair<RowStep, Value>> getStep(Operation *op) {
-  auto as = [&](RowStep::Kind kind, Value weights, Value numbers)
-      -> std::optional<std::pair<RowStep, Value>> {
+  auto as = [&](RowStep::Kind kind, Value weights,
+                Value numbers) -> std::optional<std::pair<RowStep, Value>> {
     if (std::optional<RowStep> step = getNumbers(kind, numbers))
       return std::pair(*step, weights);
     return std::nullopt;

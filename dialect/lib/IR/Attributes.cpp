@@ -46,8 +46,7 @@ struct Known {
 
 } // namespace
 
-template <typename Element>
-static bool isArrayOf(Attribute attribute) {
+template <typename Element> static bool isArrayOf(Attribute attribute) {
   auto array = dyn_cast<ArrayAttr>(attribute);
   return array && llvm::all_of(array.getValue(), llvm::IsaPred<Element>);
 }
@@ -158,9 +157,9 @@ static constexpr Known kKnown[] = {
 
 /// The entries of `lowlp.report`.
 static constexpr Known kReported[] = {
-    {"layouts", "", Kind::Texts},     {"pipelines", "", Kind::Texts},
-    {"decode_plans", "", Kind::Texts}, {"warpgroups", "", Kind::Texts},
-    {"lookups", "", Kind::Texts},     {"exchanges", "", Kind::Texts},
+    {"layouts", "", Kind::Texts},         {"pipelines", "", Kind::Texts},
+    {"decode_plans", "", Kind::Texts},    {"warpgroups", "", Kind::Texts},
+    {"lookups", "", Kind::Texts},         {"exchanges", "", Kind::Texts},
     {"unshared_bytes", "", Kind::Number},
 };
 
@@ -256,9 +255,9 @@ LogicalResult LowlpDialect::verifyOperationAttribute(Operation *op,
 //===----------------------------------------------------------------------===//
 
 /// What they must be depends on the parameter's type: KernelOp verifies it.
-LogicalResult
-LowlpDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
-                                       NamedAttribute attribute) {
+LogicalResult LowlpDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                     unsigned index,
+                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (!isa<KernelOp>(op))
     return op->emitOpError("argument ")
@@ -285,8 +284,8 @@ LogicalResult LowlpDialect::verifyRegionResultAttribute(
 
 void lowlp::setReport(Operation *kernel, StringRef name, Attribute value) {
   NamedAttrList entries;
-  if (auto report = kernel->getAttrOfType<DictionaryAttr>(
-          LowlpDialect::kReportAttrName))
+  if (auto report =
+          kernel->getAttrOfType<DictionaryAttr>(LowlpDialect::kReportAttrName))
     entries.append(report.getValue());
   entries.set(name, value);
   kernel->setDiscardableAttr(LowlpDialect::kReportAttrName,
@@ -296,6 +295,5 @@ void lowlp::setReport(Operation *kernel, StringRef name, Attribute value) {
 void lowlp::setReport(Operation *kernel, StringRef name,
                       ArrayRef<std::string> lines) {
   SmallVector<StringRef> texts(lines.begin(), lines.end());
-  setReport(kernel, name,
-            Builder(kernel->getContext()).getStrArrayAttr(texts));
+  setReport(kernel, name, Builder(kernel->getContext()).getStrArrayAttr(texts));
 }

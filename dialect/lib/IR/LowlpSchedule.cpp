@@ -81,9 +81,8 @@ static ScheduleAttr build(MLIRContext *context, const Fields &fields,
 }
 
 static ScheduleAttr build(MLIRContext *context, const Fields &fields) {
-  return build(context, fields, [context] {
-    return mlir::emitError(UnknownLoc::get(context));
-  });
+  return build(context, fields,
+               [context] { return mlir::emitError(UnknownLoc::get(context)); });
 }
 
 ArrayRef<StringRef> ScheduleAttr::getFieldNames() {
@@ -169,11 +168,12 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     MatrixUnit matrixUnit, int64_t productsInFlight,
-                     bool turns, bool, int64_t blocksPerSM, int64_t cluster,
-                     TableForm, int64_t tableCopies, DecodeOffsets, bool) {
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   MatrixUnit matrixUnit,
+                                   int64_t productsInFlight, bool turns, bool,
+                                   int64_t blocksPerSM, int64_t cluster,
+                                   TableForm, int64_t tableCopies,
+                                   DecodeOffsets, bool) {
   if (productsInFlight < 1 || productsInFlight > kMaxProductsInFlight)
     return emitError() << "products_in_flight must be 1 to "
                        << kMaxProductsInFlight << ", but is "

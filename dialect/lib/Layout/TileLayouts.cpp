@@ -118,10 +118,9 @@ static std::vector<WarpGrid> findGrids(int64_t m, int64_t n, int64_t warps,
     return std::tuple(!isOfWarpgroups, m / grid.rows + n / grid.columns,
                       -grid.rows);
   };
-  std::sort(grids.begin(), grids.end(),
-            [&](const WarpGrid &a, const WarpGrid &b) {
-              return rank(a) < rank(b);
-            });
+  std::sort(
+      grids.begin(), grids.end(),
+      [&](const WarpGrid &a, const WarpGrid &b) { return rank(a) < rank(b); });
   return grids;
 }
 
@@ -131,9 +130,10 @@ static Layout getFragmentOfA(int64_t elements) {
          Layout::local({1, elements});
 }
 
-std::vector<ProductFragments>
-lowlp::findFragments(int64_t m, int64_t n, int64_t k, int64_t bits,
-                     int64_t numThreads, bool byWarpgroups) {
+std::vector<ProductFragments> lowlp::findFragments(int64_t m, int64_t n,
+                                                   int64_t k, int64_t bits,
+                                                   int64_t numThreads,
+                                                   bool byWarpgroups) {
   std::vector<ProductFragments> found;
   int64_t elements = kRegisterBits / bits;
   int64_t steps = k / (kProductColumns * elements);

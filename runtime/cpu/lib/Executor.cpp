@@ -75,7 +75,7 @@ private:
   std::atomic<int> numWorkers{0};
   std::mutex mutex;
   std::condition_variable changed;
-  size_t numDone = 0; ///< workers; guarded by `mutex`
+  size_t numDone = 0;                       ///< workers; guarded by `mutex`
   std::map<std::string, SiteTraffic> sites; ///< guarded by `mutex`
   LaunchReport report; ///< guarded by `mutex` until the workers are done
 };

@@ -146,8 +146,8 @@ bool Block::visitShadow(const LowlpThread &thread, const Access &access,
     setRaceError(thread, site, text, finding);
     break;
   case Finding::Uninitialised:
-    text = "uninitialised read: " + text +
-           " uses bytes that nothing has written";
+    text =
+        "uninitialised read: " + text + " uses bytes that nothing has written";
     if (waitsForWriter)
       waitForWriter(thread, site, text, first, offset + access.bytes);
     else

@@ -38,11 +38,11 @@ bool Block::isWriterAwaited(const LowlpThread &thread, const Access &access,
       !memory.isShared(place) || begin >= unwritten->end ||
       begin + access.bytes <= unwritten->begin)
     return false;
-  unwritten->text +=
-      std::string(" yet; missing barrier") + (order ? " or wait" : "") +
-      ": thread " + toString(thread.position) + " at " + site +
-      " writes them without " + (order ? "either" : "a barrier") +
-      " between the two";
+  unwritten->text += std::string(" yet; missing barrier") +
+                     (order ? " or wait" : "") + ": thread " +
+                     toString(thread.position) + " at " + site +
+                     " writes them without " +
+                     (order ? "either" : "a barrier") + " between the two";
   giveUpOnWriter();
   return true;
 }

@@ -299,7 +299,7 @@ void lowlp::populateIntegerPatterns(const TypeConverter &converter,
       .add<WordsPattern<AndOp, arith::AndIOp>, WordsPattern<OrOp, arith::OrIOp>,
            WordsPattern<XorOp, arith::XOrIOp>, NotPattern,
            PairPattern<ShlOp, buildShl>, PairPattern<ShrOp, buildShr>,
-           QuotientPattern<FloorDivOp>, QuotientPattern<ModOp>,
-           PopcountPattern, CountLeadingZerosPattern, FunnelShiftPattern>(
-          converter, patterns.getContext());
+           QuotientPattern<FloorDivOp>, QuotientPattern<ModOp>, PopcountPattern,
+           CountLeadingZerosPattern, FunnelShiftPattern>(converter,
+                                                         patterns.getContext());
 }

@@ -49,8 +49,7 @@ static std::string describe(AllocGlobalOp alloc) {
   if (FileLineColRange place = findSourcePlace(alloc.getLoc()))
     text += " at " +
             llvm::sys::path::filename(place.getFilename().getValue()).str() +
-            ":" +
-            std::to_string(place.getStartLine()) + ":" +
+            ":" + std::to_string(place.getStartLine()) + ":" +
             std::to_string(place.getStartColumn());
   return text;
 }

@@ -51,22 +51,20 @@ static void guard(Operation *op) {
                                  other);
   };
   Value traps = equals(divisor, APInt(width, 0));
-  Value isFalse = arith::ConstantOp::create(builder, loc,
-                                            builder.getBoolAttr(false));
+  Value isFalse =
+      arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));
   Value holds = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                       traps, isFalse);
   simt::AssertOp::create(builder, loc, holds, "division by zero");
   if (isSignedDivision(op)) {
-    Value isLeast =
-        equals(op->getOperand(0), APInt::getSignedMinValue(width));
+    Value isLeast = equals(op->getOperand(0), APInt::getSignedMinValue(width));
     Value isMinusOne = equals(divisor, APInt::getAllOnes(width));
     Value wraps = arith::AndIOp::create(builder, loc, isLeast, isMinusOne);
     traps = arith::OrIOp::create(builder, loc, traps, wraps);
   }
   Value one = arith::ConstantOp::create(
       builder, loc, builder.getIntegerAttr(type, APInt(width, 1)));
-  op->setOperand(
-      1, arith::SelectOp::create(builder, loc, traps, one, divisor));
+  op->setOperand(1, arith::SelectOp::create(builder, loc, traps, one, divisor));
 }
 
 void lowlp::guardDivisions(Operation *kernel) {

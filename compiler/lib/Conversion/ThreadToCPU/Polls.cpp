@@ -17,8 +17,8 @@ static constexpr llvm::StringLiteral kPoll = "lowlpCpuPoll";
 static LLVM::LLVMFuncOp declarePoll(ModuleOp module) {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   MLIRContext *context = module.getContext();
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(context), LLVM::LLVMPointerType::get(context));
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          LLVM::LLVMPointerType::get(context));
   return LLVM::LLVMFuncOp::create(builder, module.getLoc(), kPoll, type);
 }
 

@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from lowlp_runtime.device import unless_device
 from lowlp_runtime.dlpack import DEVICE_NAMES, KDL_CUDA, KDL_CUDA_MANAGED, contiguous_strides, read_capsule
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -101,7 +102,8 @@ def torch_element(tensor: Any, name: str) -> str:
 
 def _from_torch(tensor: Any, name: str) -> DeviceArray:
     if not tensor.is_cuda:
-        raise LowlpValueError(f"{name}: expected a tensor on a CUDA device, got one on {str(tensor.device)!r}")
+        found = str(tensor.device)
+        raise LowlpValueError(f"{name}: expected a tensor on a CUDA device, got one on {found!r}{unless_device()}")
     return DeviceArray(
         tensor.data_ptr(),
         tuple(tensor.shape),
@@ -147,7 +149,8 @@ def _from_dlpack(value: object, name: str, stream: int) -> DeviceArray:
     get = value.__getattribute__
     kind, ordinal = (int(part) for part in get("__dlpack_device__")())
     if kind not in (KDL_CUDA, KDL_CUDA_MANAGED):
-        raise LowlpValueError(f"{name}: expected an array on a CUDA device, got one on {DEVICE_NAMES.get(kind, kind)}")
+        where = DEVICE_NAMES.get(kind, kind)
+        raise LowlpValueError(f"{name}: expected an array on a CUDA device, got one on {where}{unless_device()}")
     handle = stream or 1  # the standard calls the legacy default stream 1; 0 is ambiguous there
     try:
         capsule = get("__dlpack__")(stream=handle, max_version=(1, 1))

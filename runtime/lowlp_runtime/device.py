@@ -29,6 +29,12 @@ def why_no_device() -> str:
     return "" if cuda_device_count() else (_UNAVAILABLE[0] if _UNAVAILABLE else "the driver sees no CUDA device")
 
 
+def unless_device() -> str:
+    """What an error about an array that is on no GPU adds where there is none to put it on; else ''."""
+    why = why_no_device()
+    return f"; this machine has no CUDA device to run it on: {why}" if why else ""
+
+
 @functools.cache
 def _count() -> int:
     count = cuda_device_count()

@@ -7,7 +7,7 @@ from typing import Any
 
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.binary import KernelBinary
-from lowlp_runtime.device import why_no_device
+from lowlp_runtime.device import unless_device
 from lowlp_runtime.errors import DeviceError, LowlpTypeError, LowlpValueError
 from lowlp_runtime.operand_arrays import STORED_AS
 from lowlp_runtime.operand_tensors import torch_type
@@ -19,10 +19,10 @@ def check_x(kernel: KernelBinary, product: Product, x: Any) -> None:
     name, archs = kernel.description.name, ", ".join(dict.fromkeys([*kernel.cubins, *kernel.ptx]))
     if not is_torch_tensor(x) or not x.is_cuda:
         found = "a tensor on the CPU" if is_torch_tensor(x) else type(x).__name__
-        why = why_no_device()
+        why = unless_device()
         message = f"x: kernel {name!r} is code for {archs} and takes PyTorch tensors on a CUDA device, got {found}"
         if why:
-            raise DeviceError(f"{message}; this machine has none: {why}")
+            raise DeviceError(message + why)
         raise LowlpTypeError(message)
     element = product.required("x").element
     if x.dtype != torch_type(element):

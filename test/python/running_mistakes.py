@@ -25,6 +25,11 @@ from lowlp_runtime import KernelBinary, assemble_ptx
 # --- running on the CPU target ----------------------------------------------------------------------------------------
 
 
+@mistake("an argument by a name that the kernel does not have")
+def _(folder: Path) -> object:
+    return kernel(copy)(np.zeros(128, np.float16), np.zeros(96, np.uint8), n=1)
+
+
 @mistake("too few arguments")
 def _(folder: Path) -> object:
     return kernel(copy)(np.zeros(128, np.float16))
@@ -120,7 +125,8 @@ def _(folder: Path) -> object:
 
 @mistake("numpy arrays for a kernel that was compiled for a GPU")
 def _(folder: Path) -> object:
-    return lowlp.compile(kernel(copy))(np.zeros(128, np.float16), np.zeros(96, np.uint8), 1)
+    with mock.patch("lowlp_runtime.device.why_no_device", lambda: "the driver sees no CUDA device"):
+        return lowlp.compile(kernel(copy))(np.zeros(128, np.float16), np.zeros(96, np.uint8), 1)
 
 
 @mistake("an assembler is asked for and is not there")

@@ -159,6 +159,16 @@ def wrong(x: ll.pointer("f16")):
 """
 
 
+def test_errors_name_the_line_of_a_relative_path_and_the_public_name(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(KERNEL.format(line="ll.max(x, axis=0)"))
+    monkeypatch.chdir(file.parent)
+    assert main(["compile", file.name]) == 1
+    said = "TypeError: max() got an unexpected keyword argument 'axis'"
+    assert capsys.readouterr().err == f"lowlp: error: {file.name}:8: {said}\n"
+
+
 def test_errors_in_kernels_name_the_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(KERNEL.format(line="undefined_name + 1"))
     for command in (["run", str(file), "-a", "x=8"], ["compile", str(file)]):

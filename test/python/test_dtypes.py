@@ -229,3 +229,19 @@ def test_errors_name_the_argument_and_stay_short() -> None:
     with pytest.raises(LowlpValueError, match=r"^name: there is no type 'f{37}\.\.\.';") as caught:
         dtype("f" * 10**6)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("e3m2", "; did you mean 'f6e3m2'?"),
+        ("INT4", "; did you mean 'int4'?"),
+        ("uitn3", "; did you mean 'uint3' or 'int3'?"),
+        ("mxpf4", "; did you mean 'mxfp4'?"),
+        ("int9", "f16, bf16 and f32"),
+    ],
+)
+def test_a_misspelt_name_gets_the_near_ones_of_its_digits(name: str, meant: str) -> None:
+    with pytest.raises(LowlpValueError) as caught:
+        dtype(name)
+    assert str(caught.value).endswith(meant)

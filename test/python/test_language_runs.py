@@ -145,7 +145,9 @@ def copy_eight(x: ll.pointer("f16"), y: ll.pointer("f16")) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"arguments": ()}, r"arguments of copy_eight\(x, y\): expected 2, got 0"),
+        ({"arguments": ()}, r"arguments of copy_eight\(x, y\): expected 2, got 0; missing: x, y"),
+        ({"z": 1}, r"arguments of copy_eight\(x, y\): there is no 'z'; the call itself takes stream, seed"),
+        ({"y": 1}, r"arguments of copy_eight\(x, y\): 'y' is given both by position and by name"),
         ({"arguments": (None, np.zeros(32, np.float16))}, "got numpy arrays and NoneType"),
         ({"seed": "a"}, "seed: expected an int in .* got 'a'"),
         ({"seed": -1}, "seed: expected an int in .* got -1"),
@@ -157,6 +159,12 @@ def test_launch_refuses(changes: dict[str, Any], message: str) -> None:
     options = {"arguments": (x, x.copy()), **changes}
     with pytest.raises(lowlp.LowlpError, match=message):
         kernel(*options.pop("arguments"), **options)
+
+
+def test_arguments_by_name() -> None:
+    x, y = np.arange(32, dtype=np.float16), np.zeros(32, np.float16)
+    lowlp.kernel(grid=(1,), num_threads=32)(copy_eight)(y=y, x=x)
+    assert (y == x).all()
 
 
 def test_names_in_errors_of_declarations() -> None:

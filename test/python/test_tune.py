@@ -316,7 +316,10 @@ def test_two_steps_and_one_write_the_same_table(
         (["--kernels", "d"], "--out: must name a file for the table, got none"),
         (["--prepare", "d", "--m", "17"], "--m: must be among 16, 32, 64, 128, 256, 1024, got '17'"),
         (["--prepare", "d", "--group-size", "96"], "--group-size: must divide K = 8192, got 96"),
-        (["--prepare", "d", "--arch", "h200"], "--arch: expected an architecture such as 'sm_90a', got 'h200'"),
+        (
+            ["--prepare", "d", "--arch", "h200"],
+            "--arch: expected an architecture such as 'sm_90a', got 'h200'; `lowlp targets` lists all",
+        ),
         (["--kernels", "d", "--out", "t"], "lowlp tune needs a GPU: there is none"),
     ],
 )

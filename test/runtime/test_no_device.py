@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from fake_arrays import DLPackArray
 
 from lowlp_runtime import (
     DeviceError,
     KernelBinary,
     LowlpValueError,
+    as_device_array,
     compute_capability,
     cuda_device_count,
     launch,
@@ -50,6 +52,11 @@ def test_no_device(no_driver: str, kernel: KernelBinary) -> None:
         with pytest.raises(DeviceError, match=no_driver):
             action()
     assert why_no_device()
+
+
+def test_an_array_on_the_host_is_told_that_there_is_no_device(no_driver: str) -> None:
+    with pytest.raises(LowlpValueError, match=f"x: .* got one on CPU; this machine has no CUDA device .*{no_driver}"):
+        as_device_array(DLPackArray(device=(1, 0)), "x")
 
 
 def test_measure_checks_its_counts() -> None:

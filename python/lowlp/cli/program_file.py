@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shlex
 import sys
 import traceback
@@ -144,7 +145,9 @@ def _kernel_of(path: Path, wanted: str | None) -> Kernel:
 
 def _user_error(path: Path, error: Exception) -> LowlpRuntimeError:
     """What the user's code raised, with its last line in the file."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    # Python names an imported file by its absolute path.
+    places = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in places if os.path.abspath(frame.filename) == os.path.abspath(path)]
     line = f":{lines[-1]}" if lines else ""
     return LowlpRuntimeError(f"{path}{line}: {type(error).__name__}: {error}")
 

@@ -161,7 +161,9 @@ def check_arch(arch: object, argument: str = "target") -> str:
     if not isinstance(arch, str):
         raise LowlpTypeError(f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}")
     if not _ARCH.fullmatch(arch):
-        raise LowlpValueError(f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}")
+        raise LowlpValueError(
+            f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}; `lowlp targets` lists all"
+        )
     return arch
 
 
@@ -468,14 +470,16 @@ def launch(
     checks: bool | str = True,
     undefined: Collection[str] = (),
     sites: bool = False,
+    **named: object,
 ) -> dict[str, Any] | None:
     """Runs a kernel of the DSL where its arrays are: numpy's on the CPU target, CUDA arrays on their GPU.
 
+    The kernel's arguments are given by position or by name; one that is named like an option of this call, by position.
     `seed`, `checks`, `undefined` and `sites` are the CPU target's: see `CpuKernel.__call__`.
 
     Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
     """
-    _check_count(program, arguments)
+    arguments = _in_order(program, arguments, named)
     for parameter, value in zip(program.parameters, arguments, strict=True):
         if parameter.kind != "pointer" and not isinstance(value, int | float | np.number):
             raise LowlpTypeError(f"{parameter.name}: expected a number, got {type(value).__name__}")
@@ -516,11 +520,21 @@ def _check_not_on_host(name: str, value: object) -> None:
         )
 
 
-def _check_count(program: Any, arguments: Sequence[object]) -> None:
+def _in_order(program: Any, arguments: Sequence[object], named: Mapping[str, object]) -> list[object]:
+    """The value of each parameter. Raises `LowlpTypeError`, which names what is missing, unknown or given twice."""
     names = [parameter.name for parameter in program.parameters]
-    if len(arguments) != len(names):
-        signature = f"{program.name}({', '.join(names)})"
-        raise LowlpTypeError(f"arguments of {signature}: expected {len(names)}, got {len(arguments)}")
+    signature = f"arguments of {program.name}({', '.join(names)})"
+    for name in named:
+        if name not in names:
+            options = "stream, seed, checks, undefined and sites"
+            raise LowlpTypeError(f"{signature}: there is no {name!r}; the call itself takes {options}")
+        if name in names[: len(arguments)]:
+            raise LowlpTypeError(f"{signature}: {name!r} is given both by position and by name")
+    missing = [name for name in names[len(arguments) :] if name not in named]
+    if missing or len(arguments) > len(names):
+        lacking = f"; missing: {', '.join(missing)}" if missing else ""
+        raise LowlpTypeError(f"{signature}: expected {len(names)}, got {len(arguments) + len(named)}{lacking}")
+    return [*arguments, *(named[name] for name in names[len(arguments) :])]
 
 
 def current_arch() -> str:

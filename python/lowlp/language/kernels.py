@@ -110,7 +110,8 @@ class Kernel:
             return module
 
     def __call__(self, *args: object, **options: Any) -> Any:
-        """Compiles the kernel where that is needed, and launches it: see `lowlp.compiler.compilation.launch`."""
+        """Compiles the kernel where that is needed, and launches it: arguments by position or by name, options as
+        `lowlp.compiler.compilation.launch` has them."""
         if is_tracing():
             raise type_error(f"kernel `{self.name}` cannot be called in a kernel; call a plain function instead")
         return importlib.import_module("lowlp.compiler.compilation").launch(self, args, **options)

@@ -105,6 +105,11 @@ def reduce_min(tile: Tile, dim: int, *, keep_dims: bool = False) -> Tile:
     return _reduce("min", tile, dim, keep_dims)
 
 
+for _function in (reduce_sum, reduce_max, reduce_min):
+    # Python's own errors about arguments name them as users do: `max() got an unexpected keyword argument 'axis'`.
+    _function.__name__ = _function.__qualname__ = _function.__name__.removeprefix("reduce_")
+
+
 def broadcast_to(tile: Tile, layout: Layout | str) -> Tile:
     """The tile repeated along its dimensions of extent 1, and along leading ones that it lacks.
 

@@ -16,6 +16,7 @@ Sources: Tilus, sections 5.1 and 6; APT-LLM for bipolar.
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -223,7 +224,25 @@ def named_dtype(value: object, argument: str) -> DType:
     try:
         return DType(_OCP_NAMES.get(name, name))
     except LowlpValueError as error:
-        raise LowlpValueError(f"{argument}: {error}") from None
+        raise LowlpValueError(f"{argument}: {error}{_meant(name)}") from None
+
+
+def _meant(name: str) -> str:
+    """The names that a misspelt one may stand for, as the end of an error; '' where none is near.
+
+    Only names with the same digits are near, so that no width is guessed: 'itn4' may be int4, and 'int9' is nothing.
+    """
+    widths = range(1, 9)
+    integers = [f"{kind}{bits}" for kind in ("int", "uint", "bipolar") for bits in widths]
+    floats = [f"f{1 + x + y}e{x}m{y}" for x in widths for y in range(7) if 3 <= 1 + x + y <= 8]
+    written = name[:_MAX_NAME].lower()
+    near = [known for known in floats if known.endswith(written) and written.startswith("e")]
+    if not near:
+        digits = [letter for letter in written if letter.isdigit()]
+        known = [one for one in (*integers, *floats, *NAMED_CODECS) if [c for c in one if c.isdigit()] == digits]
+        near = difflib.get_close_matches(written, known, n=2)
+        near = near[:1] if near[:1] == [written] else near
+    return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
 
 
 # As PyTorch and ml_dtypes call them.

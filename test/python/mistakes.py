@@ -98,7 +98,7 @@ def _(folder: Path) -> object:
 
 @mistake("packing codes of a type that is not there")
 def _(folder: Path) -> object:
-    return pack(packed().codes, 128, "lut9", "f16")
+    return pack(packed().codes, 128, "lut17", "f16")
 
 
 @mistake("packing for activations that no placement is for")

@@ -232,14 +232,12 @@ def _meant(name: str) -> str:
 
     Only names with the same digits are near, so that no width is guessed: 'itn4' may be int4, and 'int9' is nothing.
     """
-    widths = range(1, 9)
-    integers = [f"{kind}{bits}" for kind in ("int", "uint", "bipolar") for bits in widths]
-    floats = [f"f{1 + x + y}e{x}m{y}" for x in widths for y in range(7) if 3 <= 1 + x + y <= 8]
+    types = [known.name for known in all_dtypes()]
     written = name[:_MAX_NAME].lower()
-    near = [known for known in floats if known.endswith(written) and written.startswith("e")]
+    near = [known for known in types if known.endswith(written) and written.startswith("e")]
     if not near:
         digits = [letter for letter in written if letter.isdigit()]
-        known = [one for one in (*integers, *floats, *NAMED_CODECS) if [c for c in one if c.isdigit()] == digits]
+        known = [one for one in (*types, *NAMED_CODECS) if [c for c in one if c.isdigit()] == digits]
         near = difflib.get_close_matches(written, known, n=2)
         near = near[:1] if near[:1] == [written] else near
     return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""

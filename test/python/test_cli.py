@@ -186,7 +186,7 @@ def test_compile_to_machine_code_and_inspect(tmp_path: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert "kernel matmul" in out
     assert re.search(r"^  transformed_b +pointer to u8, read, aligned to 16 bytes$", out, re.MULTILINE)
-    assert re.search(r"^  grid +x: 64, y: 128 blocks$", out, re.MULTILINE)
+    assert re.search(r"^  blocks of grid +x: 64, y: 128$", out, re.MULTILINE)
     assert KernelBinary.load(saved).content_hash in out
     assert re.search(r"^  ptxas sm_90a: registers per thread +\d+$", out, re.MULTILINE)
     assert run("inspect", saved, "--ir", "block") == 0
@@ -237,7 +237,7 @@ def saved(tmp_path: Path) -> Path:
 def test_inspect_says_what_is_held(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("inspect", saved) == 0
     out = re.sub(r" {2,}", "  ", capsys.readouterr().out)
-    assert "\n  grid  x: ceil(m / 16) * (stride + 1), y: m mod 7 blocks\n" in out
+    assert "\n  blocks of grid  x: ceil(m / 16) * (stride + 1), y: m mod 7\n" in out
     assert "\n  block  64 x 2 x 1 threads\n" in out
     assert "\n  x  pointer to f16, written, aligned to 16 bytes\n  m  i32\n  stride  i64, a multiple of 8\n" in out
     assert "\ndecided\n  plan: decode  by code\n  m  1, 16\n" in out

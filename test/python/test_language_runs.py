@@ -161,6 +161,19 @@ def test_launch_refuses(changes: dict[str, Any], message: str) -> None:
         kernel(*options.pop("arguments"), **options)
 
 
+def test_an_array_of_numpy_is_no_operand_and_a_scalar_of_numpy_is_a_number() -> None:
+    def body(y, m, n, f):
+        row = ll.full(3.0, "f32", layout=ROW)
+        assert repr(row).startswith("<a tile of f32 ")
+        with pytest.raises(ll.KernelTypeError, match="operands must be tiles or numbers, found ndarray"):
+            np.ones(3) * row
+        with pytest.raises(TypeError, match="does not support ufuncs"):
+            np.exp(row)
+        ll.store_global(np.float32(2) * row, ll.view_global(y, shape=[NUM_ROWS, 32]), offsets=[0, 0])
+
+    assert run(body, 0, 0)[0] == 6
+
+
 def test_arguments_by_name() -> None:
     x, y = np.arange(32, dtype=np.float16), np.zeros(32, np.float16)
     lowlp.kernel(grid=(1,), num_threads=32)(copy_eight)(y=y, x=x)

@@ -92,7 +92,7 @@ def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
         ("sha256 of file", hashlib.sha256(data).hexdigest()),
         ("sha256 of kernel", kernel.content_hash),
         ("compiled by", f"lowlp {described.compiler_version}" if described.compiler_version else "not recorded"),
-        ("grid", grid_in_words(described)),
+        ("blocks of grid", grid_in_words(described)),
         ("block", " x ".join(str(extent) for extent in described.block) + " threads"),
         ("dynamic shared", f"{output.count(described.shared_bytes)} bytes per block"),
     ]
@@ -173,7 +173,7 @@ def _notes(notes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
 def grid_in_words(description: KernelDescription) -> str:
     """The grid's extents as formulas: 'x: ceil(m / 16) * 192'. Axes of extent 1 are left out."""
     extents = [(axis, _formula(e)) for axis, e in zip(_AXES, description.grid, strict=True) if e != 1]
-    return ", ".join(f"{axis}: {text}" for axis, text in extents) + " blocks" if extents else "1 block"
+    return ", ".join(f"{axis}: {text}" for axis, text in extents) or "1"
 
 
 def _formula(expression: str | GridExpression, within: str = "") -> str:

@@ -138,12 +138,18 @@ class TracedValue:
 
     __slots__ = ("_scope", "_trace", "_value")
 
+    # numpy leaves `array * tile` to the tile, which refuses with the line, rather than make an array of tiles.
+    __array_ufunc__ = None
+
     _value: ir.Value
 
     def __init__(self, trace: Trace, value: ir.Value, scope: Scope | None = None) -> None:
         self._trace = trace
         self._value = value
         self._scope = scope or trace.scope
+
+    def __repr__(self) -> str:
+        return f"<{self.describe()}>"
 
     def describe(self) -> str:
         """What the value is, for messages."""

@@ -70,7 +70,7 @@ def linear(
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
     """
     if not isinstance(qw, QuantizedTensor):
-        raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}")
+        raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
     if batch_invariant is not False:
         _check_bool(batch_invariant, "batch_invariant")
         batch_invariant = bool(batch_invariant)

@@ -81,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
             times = compile_times(program, arch, opt_level=options.opt_level, end=end, assembler=options.assembler)
             print(times, file=sys.stderr)
         if options.remarks:
-            for remark in _remarks(program, arch, options.emit, options.opt_level):
-                print(remark, file=sys.stderr)
+            remarks = [str(remark) for remark in _remarks(program, arch, options.emit, options.opt_level)]
+            print("\n".join(remarks or ["no remarks"]), file=sys.stderr)
         if options.emit in _BINARY:
             data: str | bytes = _machine_code(program, arch, options)
         else:

@@ -145,3 +145,10 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     first = 0 if "all-MiniLM" in printed else 2
     shown, found = ([re.sub(numbers, "0", line) for line in text.splitlines()] for text in (block[1], printed))
     assert all(line in found for line in shown[first:])
+
+
+def test_the_reference_lists_what_there_is(tmp_path: Path) -> None:
+    """Where this fails, run tools/dev/list-reference.py."""
+    tool = ROOT / "tools" / "dev" / "list-reference.py"
+    subprocess.run([sys.executable, tool, tmp_path / "reference.md"], capture_output=True, check=True)
+    assert (tmp_path / "reference.md").read_text(encoding="utf-8") == read_page("docs/reference.md")

@@ -193,7 +193,7 @@ TEST(CPUSemaphore, theReportSaysHowASemaphoreOrders) {
       "argument 'x' (32 bytes) and the write by block (0, 0, 0), thread (0, 0, "
       "0) at lowlp.a at t.mlir:1:1 have no order, as blocks run in any (a "
       "semaphore orders what a block did before the barrier in front of the "
-      "release, and what another does behind the barrier after the acquire); "
+      "release, and what another does after the barrier after the acquire); "
       "block (1, 0, 0), thread (0, 0, 0)");
 }
 

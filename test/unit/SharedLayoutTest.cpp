@@ -126,7 +126,7 @@ TEST(SharedLayout, RefusesWhatIsNoSharedLayout) {
             "the extent along the swizzled dimension must be a power of two; "
             "found 6 in local(4, 6)");
   EXPECT_EQ(reprint("swizzle(local(4, 4), dim=1).local(8, 1).spatial(2, 1)"),
-            "expected local or column_local behind a swizzle at position 40 of "
+            "expected local or column_local after a swizzle at position 40 of "
             "the layout 'swizzle(local(4, 4), dim=1).local(8, 1).spatial(2, "
             "1)'; found 'spatial'");
   EXPECT_EQ(reprint("swizzle(local(4, 4))"),

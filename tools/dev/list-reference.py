@@ -58,7 +58,8 @@ def dialect_rows(records: dict[str, Any], kind: str, folder: Path) -> list[tuple
         if kind == "Op":
             name = f"{dialect['name']}.{record['opName']}"
         else:
-            name = f"{'!' if kind == 'TypeDef' else '#'}{dialect['name']}.{record['mnemonic']}"
+            sign, field = ("!", "typeName") if kind == "TypeDef" else ("#", "attrName")
+            name = sign + (f"{dialect['name']}.{record['mnemonic']}" if record["mnemonic"] else record[field])
         rows.append((link(name, defined_in(record, folder)), record["summary"]))
     return rows
 

@@ -87,13 +87,148 @@ def _segments(group: int, group_size: int) -> list[_Segment]:
     return found
 
 
+class _Plan:
+    """The numbers and layouts that spec and schedule fix.
+
+    rows          of y^T that a block makes
+    period        so many groups take so many whole units
+    segments      of each group of a period
+    are_unrolled  groups take no more than their own steps: where their segments are few
+    sums, row     how threads hold accumulators, and one number for each row of them
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        self.spec, self.schedule = spec, schedule
+        self.rows = schedule.warps * spec.rows_of_unit
+        self.period = UNIT_K // math.gcd(UNIT_K, spec.group_size)
+        self.segments = [_segments(part, spec.group_size) for part in range(min(self.period, spec.groups))]
+        number = sum(map(len, self.segments))
+        self.are_unrolled = spec.group_size % UNIT_K > 0 and number <= _MOST_UNROLLED
+        self.row_tiles, self.column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
+        self.sums = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * SUM_FRAGMENT
+        self.row = self.sums.reduce([1], keep_dims=True)
+
+    def weights(self, steps: int) -> Layout:
+        """How threads hold the weights of so many steps."""
+        return spatial(self.schedule.warps, 1) * local(self.row_tiles, steps) * A_FRAGMENT
+
+    def x(self, steps: int) -> Layout:
+        """The same of x, of which all warps hold the same."""
+        replicas = reduce(spatial(1, 1, self.schedule.warps), dims=[2])
+        return replicas * column_local(self.column_tiles, steps) * X_FRAGMENT
+
+
+class _Block:
+    """What a block does, as it is traced."""
+
+    def __init__(self, plan: _Plan, operands: Arguments) -> None:
+        self.plan, self.operands = plan, operands
+        spec, m = plan.spec, operands.m
+        (block,) = ll.block_indices()
+        blocks_of_columns = ll.ceildiv(m, plan.schedule.columns)
+        self.row = block // blocks_of_columns * plan.rows
+        self.column = block % blocks_of_columns * plan.schedule.columns
+        # One view for each group: what lies beyond a group's end is zero.
+        x_shape, x_strides = [spec.groups, m, spec.group_size], [spec.group_size, operands.x_stride, 1]
+        self.x_view = ll.view_global(operands.x, shape=x_shape, strides=x_strides)
+        self.w_view = packed_view(spec, operands.weights)
+        per_group = {"shape": [spec.groups, spec.n, 1], "strides": [spec.n, 1, 1]}
+        self.s_view = ll.view_global(operands.scales, **per_group)
+        self.c_view = ll.view_global(operands.correctors, **per_group) if spec.corrector else self.s_view
+        self.decode = decoder(spec, operands.table, 32 * plan.schedule.warps)
+
+    def zero(self) -> ll.Tile:
+        """Accumulators of a product."""
+        return ll.full(0.0, "f32", layout=self.plan.sums)
+
+    @ll.inline
+    def multiply(self, product: int, group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
+        """Adds the products of some steps of a unit."""
+        plan, spec = self.plan, self.plan.spec
+        at = [group, self.column, in_group]
+        x_tile = ll.transpose(ll.load_global(self.x_view, offsets=at, layout=plan.x(steps)))
+        packed_row = self.row + product * spec.packed_rows_of_product
+        codes = ll.load_packed(
+            self.w_view, offsets=[packed_row, unit * UNIT_K], layout=plan.weights(steps), first_step=first_step
+        )
+        raw = ll.dot(self.decode(codes, group, self.row + spec.first_rows[product]), x_tile, raw)
+        if needs_sum_of_x(spec):
+            ones = ll.full(1.0, spec.activation, layout=plan.weights(steps))
+            sum_x = ll.dot(ones, x_tile, sum_x)
+        return raw, sum_x
+
+    @ll.inline
+    def with_group(self, product: int, acc, group, raw, sum_x):  # type: ignore[no-untyped-def]
+        """The result with what a group adds to it."""
+        spec, layout = self.plan.spec, self.plan.row
+        at = [group, self.row + spec.first_rows[product], 0]
+        scale = as_f32(ll.load_global(self.s_view, offsets=at, layout=layout), spec.scale)
+        corrector = None
+        if spec.corrector:
+            corrector = as_f32(ll.load_global(self.c_view, offsets=at, layout=layout), spec.corrector)
+        return added(spec, acc, raw, sum_x, scale, corrector, self.operands.table_unscale)
+
+    @ll.inline
+    def sums_of_whole_units(self, product: int):  # type: ignore[no-untyped-def]
+        """The result where each group takes whole units."""
+        acc, units = self.zero(), self.plan.spec.group_size // UNIT_K
+        for group in ll.range(self.plan.spec.groups):
+            raw = self.zero()
+            sum_x = self.zero()
+            for unit in ll.range(units):
+                number = group * units + unit
+                raw, sum_x = self.multiply(product, group, number, 0, _UNIT_STEPS, unit * UNIT_K, raw, sum_x)
+            acc = self.with_group(product, acc, group, raw, sum_x)
+        return acc
+
+    @ll.inline
+    def sums_of_segments(self, product: int):  # type: ignore[no-untyped-def]
+        """The result where each group takes its own steps of the units of a period."""
+        plan, acc = self.plan, self.zero()
+        units = plan.period * plan.spec.group_size // UNIT_K
+        for turn in ll.range(-(-plan.spec.groups // plan.period)):
+            for part in range(len(plan.segments)):
+                group = turn * plan.period + part
+                raw = sum_x = self.zero()
+                for at in plan.segments[part]:
+                    unit = turn * units + at.unit
+                    raw, sum_x = self.multiply(product, group, unit, at.first_step, at.steps, at.in_group, raw, sum_x)
+                acc = self.with_group(product, acc, group, raw, sum_x)
+        return acc
+
+    @ll.inline
+    def sums_of_shared_units(self, product: int):  # type: ignore[no-untyped-def]
+        """The result where each group takes all units that it has a part in."""
+        spec, acc = self.plan.spec, self.zero()
+        for group in ll.range(spec.groups):
+            raw = self.zero()
+            sum_x = self.zero()
+            start = group * spec.group_size
+            for unit in ll.range(start // UNIT_K, (start + spec.group_size - 1) // UNIT_K + 1):
+                in_group = unit * UNIT_K - start
+                raw, sum_x = self.multiply(product, group, unit, 0, _UNIT_STEPS, in_group, raw, sum_x)
+            acc = self.with_group(product, acc, group, raw, sum_x)
+        return acc
+
+    def make_tile(self) -> None:
+        """Multiplies and stores."""
+        spec, operands = self.plan.spec, self.operands
+        make = self.sums_of_segments if self.plan.are_unrolled else self.sums_of_shared_units
+        if spec.group_size % UNIT_K == 0:
+            make = self.sums_of_whole_units
+        sums = tuple(make(product) for product in range(spec.products))
+        r_view = None
+        if spec.residual:
+            r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
+        result = finished(spec, sums, operands, r_view, self.row, self.column)
+        y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+        ll.store_global(result, y_view, offsets=[self.row, self.column])
+
+
 def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """The block program for `spec`, whose work is divided as `schedule` says.
 
-    Parameters, in order: x [M, K] with a row stride of `x_stride` elements; weights, as `lowlp.packing` packs them;
-    scales [K / group_size, N]; then, where the spec has them, zeros or offsets [K / group_size, N]; table, its entries
-    times a power of two, and that power's inverse; scale2; bias [N]; and residual, as y; then y [M, N], or [M, N / 2]
-    with gate and up; m; x_stride; with a residual its row stride; and with stages `blocks`, see `streaming_kernel`.
+    Its parameters are the operands that `operand_list` lists, by name and in that order.
 
     Raises LowlpValueError for a schedule with stages that no kernel for `spec` has.
     """
@@ -102,113 +237,22 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         if not has_program(spec, schedule):
             raise LowlpValueError(f"schedule: no kernel with stages takes {spec} as {schedule} divides it")
         return make(spec, schedule)
-    groups = spec.groups
-    # So many groups take so many whole units; of those that are few, each takes no more than its own steps.
-    period = UNIT_K // math.gcd(UNIT_K, spec.group_size)
-    segments = [_segments(part, spec.group_size) for part in range(min(period, groups))]
-    are_unrolled = spec.group_size % UNIT_K > 0 and sum(map(len, segments)) <= _MOST_UNROLLED
+    return _plain_kernel(spec, schedule)
 
-    warps, rows_of_unit, columns = schedule.warps, spec.rows_of_unit, schedule.columns
-    rows = warps * rows_of_unit
-    row_tiles, column_tiles = rows_of_unit // 16, columns // 8
-    sum_layout = spatial(warps, 1) * local(row_tiles, column_tiles) * SUM_FRAGMENT
-    row_layout = sum_layout.reduce([1], keep_dims=True)
-    # All warps hold the same x.
-    x_replicas = reduce(spatial(1, 1, warps), dims=[2])
 
-    def a_layout(steps: int) -> Layout:
-        return spatial(warps, 1) * local(row_tiles, steps) * A_FRAGMENT
+def _plain_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    plan = _Plan(spec, schedule)
 
-    def x_layout(steps: int) -> Layout:
-        return x_replicas * column_local(column_tiles, steps) * X_FRAGMENT
+    def body(**operands: Any) -> None:
+        _Block(plan, Arguments(**operands)).make_tile()
 
-    def body(**arguments: Any) -> None:
-        operands = Arguments(**arguments)
-        m = operands.m
-        (block,) = ll.block_indices()
-        blocks_of_columns = ll.ceildiv(m, columns)
-        row, column = block // blocks_of_columns * rows, block % blocks_of_columns * columns
-        # One view for each group: what lies beyond a group's end is zero.
-        x_view = ll.view_global(
-            operands.x, shape=[groups, m, spec.group_size], strides=[spec.group_size, operands.x_stride, 1]
-        )
-        w_view = packed_view(spec, operands.weights)
-        per_group = {"shape": [groups, spec.n, 1], "strides": [spec.n, 1, 1]}
-        s_view = ll.view_global(operands.scales, **per_group)
-        c_view = ll.view_global(operands.correctors, **per_group) if spec.corrector else s_view
-        decode = decoder(spec, operands.table, 32 * warps)
-
-        @ll.inline
-        def multiply(product: int, group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
-            """Adds the products of some steps of a unit."""
-            x_tile = ll.transpose(ll.load_global(x_view, offsets=[group, column, in_group], layout=x_layout(steps)))
-            packed_row = row + product * spec.packed_rows_of_product
-            codes = ll.load_packed(
-                w_view, offsets=[packed_row, unit * UNIT_K], layout=a_layout(steps), first_step=first_step
-            )
-            raw = ll.dot(decode(codes, group, row + spec.first_rows[product]), x_tile, raw)
-            if needs_sum_of_x(spec):
-                ones = ll.full(1.0, spec.activation, layout=a_layout(steps))
-                sum_x = ll.dot(ones, x_tile, sum_x)
-            return raw, sum_x
-
-        @ll.inline
-        def with_group(product: int, acc, group, raw, sum_x):  # type: ignore[no-untyped-def]
-            """The result with what a group adds to it."""
-            at = [group, row + spec.first_rows[product], 0]
-            scale = as_f32(ll.load_global(s_view, offsets=at, layout=row_layout), spec.scale)
-            corrector = None
-            if spec.corrector:
-                corrector = as_f32(ll.load_global(c_view, offsets=at, layout=row_layout), spec.corrector)
-            return added(spec, acc, raw, sum_x, scale, corrector, operands.table_unscale)
-
-        @ll.inline
-        def sums_of(product: int):  # type: ignore[no-untyped-def]
-            acc = ll.full(0.0, "f32", layout=sum_layout)
-            if spec.group_size % UNIT_K == 0:
-                units = spec.group_size // UNIT_K
-                for group in ll.range(groups):
-                    raw = ll.full(0.0, "f32", layout=sum_layout)
-                    sum_x = ll.full(0.0, "f32", layout=sum_layout)
-                    for unit in ll.range(units):
-                        number = group * units + unit
-                        raw, sum_x = multiply(product, group, number, 0, _UNIT_STEPS, unit * UNIT_K, raw, sum_x)
-                    acc = with_group(product, acc, group, raw, sum_x)
-            elif are_unrolled:
-                units = period * spec.group_size // UNIT_K
-                for turn in ll.range(-(-groups // period)):
-                    for part in range(len(segments)):
-                        group = turn * period + part
-                        raw = sum_x = ll.full(0.0, "f32", layout=sum_layout)
-                        for at in segments[part]:
-                            unit = turn * units + at.unit
-                            raw, sum_x = multiply(
-                                product, group, unit, at.first_step, at.steps, at.in_group, raw, sum_x
-                            )
-                        acc = with_group(product, acc, group, raw, sum_x)
-            else:
-                for group in ll.range(groups):
-                    raw = ll.full(0.0, "f32", layout=sum_layout)
-                    sum_x = ll.full(0.0, "f32", layout=sum_layout)
-                    start = group * spec.group_size
-                    for unit in ll.range(start // UNIT_K, (start + spec.group_size - 1) // UNIT_K + 1):
-                        in_group = unit * UNIT_K - start
-                        raw, sum_x = multiply(product, group, unit, 0, _UNIT_STEPS, in_group, raw, sum_x)
-                    acc = with_group(product, acc, group, raw, sum_x)
-            return acc
-
-        sums = tuple(sums_of(product) for product in range(spec.products))
-        r_view = view_of_result(spec, operands.residual, m, operands.residual_stride) if spec.residual else None
-        result = finished(spec, sums, operands, r_view, row, column)
-        ll.store_global(result, view_of_result(spec, operands.y, m, spec.columns_of_y), offsets=[row, column])
-
-    blocks_of_rows = -(-spec.columns_of_y // rows)
+    blocks_of_rows = -(-spec.columns_of_y // plan.rows)
     return ll.make_kernel(
         body,
         name=f"linear_{spec.weight}_{spec.activation}",
         parameters=parameters_of(spec, schedule),
-        grid=lambda m: (ll.ceildiv(m, columns) * blocks_of_rows,),
-        num_threads=32 * warps,
+        grid=lambda m: (ll.ceildiv(m, schedule.columns) * blocks_of_rows,),
+        num_threads=32 * schedule.warps,
         schedule=ll.KernelSchedule(
             # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.
             decode_offsets="sums",

@@ -12,6 +12,7 @@ from lowlp.layouts.register_layout import Layout, layout, local, spatial
 from lowlp.numeric.dtypes import dtype
 from lowlp.weights.packing import UNIT_K as UNIT_K
 
+from .operand_list import parameters_of
 from .schedule import Schedule
 from .spec import LinearSpec, prescale
 
@@ -56,6 +57,33 @@ class Arguments:
     residual: Any = None
     residual_stride: Any = None
     blocks: Any = None
+
+
+def make_linear(
+    spec: LinearSpec,
+    schedule: Schedule,
+    trace: Callable[[Arguments], None],
+    grid: Callable[..., object],
+    num_threads: int,
+    **hints: Any,
+) -> ll.Kernel:
+    """The kernel whose program `trace` writes.
+
+    grid   as `ll.make_kernel` takes it
+    hints  fields of its `ll.KernelSchedule`, beside those of lookups
+    """
+
+    def body(**operands: Any) -> None:
+        trace(Arguments(**operands))
+
+    return ll.make_kernel(
+        body,
+        name=f"linear_{spec.weight}_{spec.activation}",
+        parameters=parameters_of(spec, schedule),
+        grid=grid,
+        num_threads=num_threads,
+        schedule=ll.KernelSchedule(table_form=schedule.table_form, table_copies=schedule.table_copies, **hints),
+    )
 
 
 class Views(NamedTuple):

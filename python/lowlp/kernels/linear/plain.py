@@ -28,13 +28,12 @@ group has a part in (`_Segment`).
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 
-from .operand_list import parameters_of
 from .parts import (
     A_FRAGMENT,
     STEP_K,
@@ -46,6 +45,7 @@ from .parts import (
     as_f32,
     decoder,
     finished,
+    make_linear,
     needs_sum_of_x,
     packed_view,
     view_of_result,
@@ -242,21 +242,13 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def _plain_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     plan = _Plan(spec, schedule)
-
-    def body(**operands: Any) -> None:
-        _Block(plan, Arguments(**operands)).make_tile()
-
     blocks_of_rows = -(-spec.columns_of_y // plan.rows)
-    return ll.make_kernel(
-        body,
-        name=f"linear_{spec.weight}_{spec.activation}",
-        parameters=parameters_of(spec, schedule),
-        grid=lambda m: (ll.ceildiv(m, schedule.columns) * blocks_of_rows,),
-        num_threads=32 * schedule.warps,
-        schedule=ll.KernelSchedule(
-            # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.
-            decode_offsets="sums",
-            table_form=schedule.table_form,
-            table_copies=schedule.table_copies,
-        ),
+    return make_linear(
+        spec,
+        schedule,
+        lambda operands: _Block(plan, operands).make_tile(),
+        lambda m: (ll.ceildiv(m, schedule.columns) * blocks_of_rows,),
+        32 * schedule.warps,
+        # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.
+        decode_offsets="sums",
     )

@@ -21,7 +21,6 @@ from lowlp import language as ll
 from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
 from lowlp.layouts.register_layout import column_spatial, layout, local, reduce, spatial
 
-from .operand_list import parameters_of
 from .parts import (
     A_FRAGMENT,
     STEP_K,
@@ -34,6 +33,7 @@ from .parts import (
     can_leave_parts,
     decoder,
     finished,
+    make_linear,
     needs_sum_of_x,
     streamed_views,
     view_of_result,
@@ -241,27 +241,23 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """
     plan = _Plan(spec, schedule)
 
-    def body(**operands: Any) -> None:
-        block = _Block(plan, Arguments(**operands))
+    def trace(operands: Arguments) -> None:
+        block = _Block(plan, operands)
         if schedule.share_tiles:
             block.make_share()
         else:
             block.make_own_tile()
 
-    return ll.make_kernel(
-        body,
-        name=f"linear_{spec.weight}_{spec.activation}",
-        parameters=parameters_of(spec, schedule),
-        grid=lambda blocks: (blocks,),
-        num_threads=schedule.threads,
-        schedule=ll.KernelSchedule(
-            # Rows of x alone and in a batch, for which columns differ, have the same result.
-            decode_offsets="sums" if schedule.columns <= 16 else "auto",
-            table_form=schedule.table_form,
-            table_copies=schedule.table_copies,
-            exchange_registers=schedule.exchanges_registers,
-            blocks_per_sm=schedule.blocks_per_sm,
-        ),
+    return make_linear(
+        spec,
+        schedule,
+        trace,
+        lambda blocks: (blocks,),
+        schedule.threads,
+        # Rows of x alone and in a batch, for which columns differ, have the same result.
+        decode_offsets="sums" if schedule.columns <= 16 else "auto",
+        exchange_registers=schedule.exchanges_registers,
+        blocks_per_sm=schedule.blocks_per_sm,
     )
 
 

@@ -40,7 +40,6 @@ from lowlp.numeric.codec import prescale_of
 from lowlp.numeric.dtypes import dtype
 from lowlp_runtime.operand_arrays import TABLE_EXPONENT
 
-from .operand_list import parameters_of
 from .parts import (
     A_FRAGMENT,
     STEP_K,
@@ -52,6 +51,7 @@ from .parts import (
     can_leave_parts,
     decoder,
     finished,
+    make_linear,
     prescale_of_codes,
     streamed_views,
 )
@@ -343,29 +343,25 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """
     plan = _Plan(spec, schedule)
 
-    def body(**operands: Any) -> None:
-        block = _Block(plan, Arguments(**operands))
+    def trace(operands: Arguments) -> None:
+        block = _Block(plan, operands)
         if schedule.has_tile_each:
             block.make_own_tile()
         else:
             block.make_share()
 
-    return ll.make_kernel(
-        body,
-        name=f"linear_{spec.weight}_{spec.activation}",
-        parameters=parameters_of(spec, schedule),
-        grid=lambda blocks: (blocks * schedule.cluster,),
-        num_threads=schedule.threads,
-        schedule=ll.KernelSchedule(
-            table_form=schedule.table_form,
-            table_copies=schedule.table_copies,
-            matrix_unit="warpgroup",
-            products_in_flight=min(8, schedule.under_way * schedule.column_tiles),
-            exchange_registers=schedule.exchanges_registers,
-            blocks_per_sm=schedule.blocks_per_sm,
-            turns=schedule.takes_turns,
-            cluster=schedule.cluster,
-        ),
+    return make_linear(
+        spec,
+        schedule,
+        trace,
+        lambda blocks: (blocks * schedule.cluster,),
+        schedule.threads,
+        matrix_unit="warpgroup",
+        products_in_flight=min(8, schedule.under_way * schedule.column_tiles),
+        exchange_registers=schedule.exchanges_registers,
+        blocks_per_sm=schedule.blocks_per_sm,
+        turns=schedule.takes_turns,
+        cluster=schedule.cluster,
     )
 
 

@@ -3,7 +3,7 @@
 C[M, N] = A[M, K] * B[K, N]. The paper's weights have 6 bits; any type of 2, 4, 6 or 8 bits does.
 
 A block of 4 warps keeps three stages of A and of packed B in shared memory. While it computes with one, copies into
-another are under way. A is swizzled, so that neither copies nor loads wait for banks; the result goes to global memory
+another are in flight. A is swizzled, so that neither copies nor loads wait for banks; the result goes to global memory
 by way of shared memory, a row at a time.
 
     python examples/fig14.py [--dtype TYPE] [-m M] [-n N] [-k K]    pack, run on the CPU target, compare

@@ -1,7 +1,7 @@
 """A product of f16 matrices of any size, C[M, N] = A[M, K] * B[K, N], pipelined by way of shared memory.
 
 A block of 4 warps computes 128 x 128 elements of C. It keeps four stages of A and B in shared memory: while it computes
-with one, copies into the others are under way (Tilus, figure 14). Rows lie swizzled, so that `ldmatrix` and `stmatrix`,
+with one, copies into the others are in flight (Tilus, figure 14). Rows lie swizzled, so that `ldmatrix` and `stmatrix`,
 into which loads and stores of shared memory turn, meet every bank once. What lies beyond an edge loads as zero and is
 not stored, so no size is refused.
 

@@ -23,7 +23,7 @@ class Product:
     family      the compute type that the packed words are placed for: 'f16', 'bf16'
     operands    in the order of the kernel's parameters
     rows        the least and the largest number of rows of x that the kernel is meant for; None: any
-    epilogue    what is done with sums and bias; '' without
+    epilogue    what is done with accumulators and bias; '' without
     tiles       how blocks share the work; None: the grid says it
 
     Raises `LowlpTypeError` and `LowlpValueError` for anything else.

@@ -36,7 +36,7 @@ lowlp.kernel @not_allowed() attributes {grid = affine_map<() -> (1)>, num_thread
 !x = !lowlp.tile<64x32xf16, local(1, 4).local(8, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<16x32xf32, local(1, 4).local(2, 1).spatial(8, 4).local(1, 2)>
 
-// CHECK: Function=dear | Op=lowlp.dot, Reason="on the sums the scales cost 16 instructions of a thread, on the weights 16"
+// CHECK: Function=dear | Op=lowlp.dot, Reason="on the accumulators the scales cost 16 instructions of a thread, on the weights 16"
 // ALWAYS-LABEL: lowlp.kernel @dear
 // ALWAYS: %[[RAW:.*]] = lowlp.dot
 // ALWAYS: lowlp.mul %[[RAW]]

@@ -22,7 +22,7 @@
 // CHECK-NEXT: scf.yield %[[NEXT]]
 // CHECK-NOT: lowlp.mul
 // PLANNED-LABEL: lowlp.kernel @scaled
-// PLANNED: lowlp.decode %{{[^ ]*}} {plan = #lowlp.plan<["decode int4.f16 sums
+// PLANNED: lowlp.decode %{{[^ ]*}} {plan = #lowlp.plan<["decode int4.f16 accumulators
 lowlp.kernel @scaled() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, schedule = #lowlp.schedule<reassociate = true>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -34,7 +34,7 @@ lowlp.kernel @scaled() attributes {grid = affine_map<() -> (1)>, num_threads = 3
   %x = lowlp.splat %half : f16 -> !x
   %words = lowlp.splat %word : i32 -> !words
   %s = lowlp.splat %half : f16 -> !column
-  %sums = scf.for %i = %c0 to %c9 step %c1 iter_args(%acc = %begin) -> (!sum) {
+  %accumulators = scf.for %i = %c0 to %c9 step %c1 iter_args(%acc = %begin) -> (!sum) {
     %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
     %a = lowlp.cast %q : !codes -> !halves
     %scales = lowlp.broadcast %s : !column -> !halves
@@ -42,7 +42,7 @@ lowlp.kernel @scaled() attributes {grid = affine_map<() -> (1)>, num_threads = 3
     %next = lowlp.dot %w, %x, %acc : !halves, !x, !sum
     scf.yield %next : !sum
   }
-  %n = lowlp.neg %sums : !sum
+  %n = lowlp.neg %accumulators : !sum
   lowlp.return
 }
 
@@ -58,7 +58,7 @@ lowlp.kernel @scaled() attributes {grid = affine_map<() -> (1)>, num_threads = 3
 !sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 
 // Zero points go on the sums of x, which a product with ones makes; bytes are cast to f32 at once. What is added to
-// scaled weights goes on the same sums.
+// scaled weights goes on the same accumulators.
 // CHECK-LABEL: lowlp.kernel @zero_points
 // CHECK: %[[BYTES:.*]] = lowlp.cast {{.*}} -> !lowlp.tile<16x1xui8
 // CHECK: %[[RAW:.*]] = lowlp.dot %{{.*}}, %[[X:.*]], %{{.*}}

@@ -11,21 +11,21 @@
 !c = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 
 // What a front end makes of a product without layouts, with stages. Loads become fragments, as they are copied by lines of
-// memory in any case; the sums are fragments in the loop and behind it; the row of the epilogue follows from them, and the
+// memory in any case; the accumulators are fragments in the loop and behind it; the row of the epilogue follows from them, and the
 // store takes what it gets.
 // CHECK-LABEL: lowlp.kernel @product
 // CHECK-SAME: lowlp.report = {layouts = ["conversions removed: 4, left: 0"]
 // CHECK-NOT: lowlp.free_layout
 // CHECK-NOT: lowlp.convert_layout
 // CHECK: %[[INIT:.*]] = lowlp.splat %{{.*}} : f32 -> ![[C:lowlp.tile<16x8xf32, local\(2, 1\).spatial\(8, 4\).local\(1, 2\)>]]
-// CHECK: %[[SUMS:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[INIT]]) -> (![[C]])
+// CHECK: %[[ACCUMULATORS:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[INIT]]) -> (![[C]])
 // CHECK: %[[A:.*]] = lowlp.load_global {{.*}} -> !lowlp.tile<16x32xf16, column_local(2, 4).spatial(8, 4).local(1, 2)>
 // CHECK: %[[B:.*]] = lowlp.load_global {{.*}} -> !lowlp.tile<32x8xf16, local(4, 1).column_spatial(4, 8).local(2, 1)>
 // CHECK: %[[D:.*]] = lowlp.dot %[[A]], %[[B]], %[[ACC]]
 // CHECK: scf.yield %[[D]] : ![[C]]
 // CHECK: lowlp.load_global {{.*}} -> !lowlp.tile<8xf32, reduce(spatial(1, 8), dims=[1]).spatial(4).local(2)>
 // CHECK: lowlp.splat %{{.*}} : f32 -> ![[C]]
-// CHECK: lowlp.mul %[[SUMS]], %{{.*}} : ![[C]]
+// CHECK: lowlp.mul %[[ACCUMULATORS]], %{{.*}} : ![[C]]
 // CHECK: lowlp.broadcast {{.*}} -> ![[C]]
 // CHECK: lowlp.add {{.*}} : ![[C]]
 // CHECK: %[[Y:.*]] = lowlp.cast {{.*}} -> !lowlp.tile<16x8xf16, local(2, 1).spatial(8, 4).local(1, 2)>
@@ -42,7 +42,7 @@ lowlp.kernel @product(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %pbias: !lowlp
   %vbias = lowlp.view_global %pbias shape [8] : !lowlp.ptr<f32> -> !lowlp.global<8xf32>
   %vy = lowlp.view_global %py shape [16, 8] : !lowlp.ptr<f16> -> !lowlp.global<16x8xf16>
   %init = lowlp.splat %zero {lowlp.free_layout} : f32 -> !rows_c
-  %sums = scf.for %i = %c0 to %c32 step %c1 iter_args(%acc = %init) -> (!rows_c) {
+  %accumulators = scf.for %i = %c0 to %c32 step %c1 iter_args(%acc = %init) -> (!rows_c) {
     %k = arith.muli %i, %c32 : index
     %ra = lowlp.load_global %va[%c0, %k] {lowlp.free_layout} : !lowlp.global<16x1024xf16> -> !rows_a
     %rb = lowlp.load_global %vb[%k, %c0] {lowlp.free_layout} : !lowlp.global<1024x8xf16> -> !rows_b
@@ -55,7 +55,7 @@ lowlp.kernel @product(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %pbias: !lowlp
   } {lowlp.stages = #lowlp.stages<3>}
   %row = lowlp.load_global %vbias[%c0] {lowlp.free_layout} : !lowlp.global<8xf32> -> !bias
   %halves = lowlp.splat %half {lowlp.free_layout} : f32 -> !rows_c
-  %scaled = lowlp.mul %sums, %halves : !rows_c
+  %scaled = lowlp.mul %accumulators, %halves : !rows_c
   %rows = lowlp.broadcast %row : !bias -> !rows_c
   %biased = lowlp.add %scaled, %rows : !rows_c
   %y = lowlp.cast %biased : !rows_c -> !rows_y
@@ -76,12 +76,12 @@ lowlp.kernel @product(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %pbias: !lowlp
 // CHECK: %[[X:.*]] = lowlp.load_global {{.*}} -> !lowlp.tile<16x32xf16, column_local(2, 4).spatial(8, 4).local(1, 2)>
 // CHECK: %[[T:.*]] = lowlp.transpose %[[X]] [1, 0]
 // CHECK: lowlp.dot %[[X]], %[[T]],
-lowlp.kernel @with_itself(%px: !lowlp.ptr<f16>, %py: !lowlp.ptr<f16>, %sums: !lowlp.ptr<f32>)
+lowlp.kernel @with_itself(%px: !lowlp.ptr<f16>, %py: !lowlp.ptr<f16>, %accumulators: !lowlp.ptr<f32>)
     attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %vx = lowlp.view_global %px shape [16, 32] : !lowlp.ptr<f16> -> !lowlp.global<16x32xf16>
-  %vs = lowlp.view_global %sums shape [16, 16] : !lowlp.ptr<f32> -> !lowlp.global<16x16xf32>
+  %vs = lowlp.view_global %accumulators shape [16, 16] : !lowlp.ptr<f32> -> !lowlp.global<16x16xf32>
   %x = lowlp.load_global %vx[%c0, %c0] {lowlp.free_layout} : !lowlp.global<16x32xf16> -> !rows
   %t = lowlp.transpose %x [1, 0] : !rows -> !bt
   %a = lowlp.convert_layout %x {lowlp.free_layout} : !rows -> !a
@@ -121,7 +121,7 @@ lowlp.kernel @branches(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %py: !lowlp.p
   %b = lowlp.load_global %vb[%c0, %c0] : !lowlp.global<16x8xf16> -> !b
   %init = lowlp.splat %zero {lowlp.free_layout} : f32 -> !blocked
   %is = arith.cmpi eq, %n, %i0 : i32
-  %sums = scf.for %i = %c0 to %c8 step %c1 iter_args(%acc = %init) -> (!blocked) {
+  %accumulators = scf.for %i = %c0 to %c8 step %c1 iter_args(%acc = %init) -> (!blocked) {
     %next = scf.if %is -> (!blocked) {
       %c = lowlp.convert_layout %acc {lowlp.free_layout} : !blocked -> !c
       %d = lowlp.dot %a, %b, %c : !a, !b, !c
@@ -132,7 +132,7 @@ lowlp.kernel @branches(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<f16>, %py: !lowlp.p
     }
     scf.yield %next : !blocked
   }
-  lowlp.store_global %sums, %vy[%c0, %c0] : !blocked, !lowlp.global<16x8xf32>
+  lowlp.store_global %accumulators, %vy[%c0, %c0] : !blocked, !lowlp.global<16x8xf32>
   lowlp.return
 }
 

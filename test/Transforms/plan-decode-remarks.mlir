@@ -31,7 +31,7 @@ lowlp.kernel @forms() attributes {grid = affine_map<() -> (1)>, num_threads = 32
   %w = lowlp.cast %q : !codes -> !wide
 
   %plain = lowlp.dot %tile, %x, %zeros : !halves, !x, !sum
-  // expected-remark @below {{[Passed] plan | Category:lowlp-plan-decode | Function=forms | Op=lowlp.dot, Remark="decode int4.f16 sums words 4"}}
+  // expected-remark @below {{[Passed] plan | Category:lowlp-plan-decode | Function=forms | Op=lowlp.dot, Remark="decode int4.f16 accumulators words 4"}}
   %d0 = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
   %once = lowlp.mul %a, %s : !halves
   // expected-remark @below {{[Passed] plan | Category:lowlp-plan-decode | Function=forms | Op=lowlp.dot, Remark="decode int4.f16 weights words 4"}}

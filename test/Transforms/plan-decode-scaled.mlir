@@ -8,7 +8,7 @@
 !x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 
-// Signed codes are stored plus 8, which the plan takes off as a zero point; sums need nothing more.
+// Signed codes are stored plus 8, which the plan takes off as a zero point; accumulators need nothing more.
 // CHECK-LABEL: lowlp.kernel @scaled
 // CHECK: %[[SCALES:.*]] = lowlp.splat {{.*}} !lowlp.tile<16x1xf16
 // CHECK: %[[EIGHT:.*]] = arith.constant 8.000000e+00 : f16
@@ -94,7 +94,7 @@ lowlp.kernel @zeros() attributes {grid = affine_map<() -> (1)>, num_threads = 32
 
 // With more than 8 columns offsets are taken off the weights; the powers of two go to the factors of the rows.
 // CHECK-LABEL: lowlp.kernel @factors
-// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent -24 offset -8", "row 1 exponent -20 offset -8",
+// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", "row 0 exponent -24 offset -8", "row 1 exponent -20 offset -8",
 // CHECK: %[[RAW:.*]] = lowlp.dot %[[A]]
 // CHECK: %[[WIDE:.*]] = lowlp.cast
 // CHECK: %[[ROWS:.*]] = lowlp.row_constants [1.67772{{.*}}, 1.04857{{.*}}] : !lowlp.tile<16x1xf32

@@ -6,13 +6,13 @@
 !x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 
-// Unsigned integers in f16 leave a power of two for each 8 rows. Sums that begin with zeros stay as they are; the loop's
+// Unsigned integers in f16 leave a power of two for each 8 rows. Accumulators that begin with zeros stay as they are; the loop's
 // result is multiplied once.
 // CHECK-LABEL: lowlp.kernel @loop
 // CHECK: %[[ZEROS:.*]] = lowlp.splat
 // CHECK: %[[RAW:.*]] = scf.for {{.*}} iter_args(%[[SUM:.*]] = %[[ZEROS]])
 // CHECK-NOT: lowlp.unpack
-// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent
+// CHECK: %[[A:.*]] = lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", "row 0 exponent
 // CHECK: lowlp.dot %[[A]], %{{.*}}, %[[SUM]]
 // CHECK: %[[FACTORS:.*]] = {{lowlp.row_constants|lowlp.splat}}
 // CHECK: %[[RESULT:.*]] = lowlp.mul %[[RAW]], %[[FACTORS]]
@@ -45,7 +45,7 @@ lowlp.kernel @loop() attributes {grid = affine_map<() -> (1)>, num_threads = 32 
 !x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 
-// Signed ones count from 8 below: the loop also carries the sums of x, and 8 times these is taken off. Sums that begin with
+// Signed ones count from 8 below: the loop also carries the sums of x, and 8 times these is taken off. Accumulators that begin with
 // something are brought into the units of the plan first.
 // CHECK-LABEL: lowlp.kernel @signed
 // CHECK: lowlp.mul
@@ -218,7 +218,7 @@ lowlp.kernel @two_types() attributes {grid = affine_map<() -> (1)>, num_threads 
 
 // Two warps take the tiles of a unit by the plan of the first, whose rows are those of both.
 // CHECK-LABEL: lowlp.kernel @shared_units
-// CHECK: lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int2.f16 sums words 4", "row 0 exponent [[LOW:.*]]", "row 1 exponent [[HIGH:.*]]", "row 2 exponent [[LOW]]", "row 3 exponent [[HIGH]]",
+// CHECK: lowlp.decode %{{.*}} {plan = #lowlp.plan<["decode int2.f16 accumulators words 4", "row 0 exponent [[LOW:.*]]", "row 1 exponent [[HIGH:.*]]", "row 2 exponent [[LOW]]", "row 3 exponent [[HIGH]]",
 // CHECK-SAME: "slot 15 = r{{[0-9]+}}"]>
 // CHECK-NOT: lowlp.unpack
 // CHECK: lowlp.return

@@ -119,7 +119,7 @@ lowlp.kernel @scratch() attributes {grid = affine_map<() -> (1)>, num_threads = 
 !tile = !lowlp.tile<32xf32, spatial(32)>
 !s = !lowlp.shared<32xf32>
 
-// A copy under way keeps its bytes until all are waited for: %b lies apart, %c does not. A tile that only one branch
+// A copy in flight keeps its bytes until all are waited for: %b lies apart, %c does not. A tile that only one branch
 // uses, and one that only the other uses, share.
 // CHECK-LABEL: lowlp.kernel @copies
 // CHECK-DAG: %[[A:.*]] = lowlp.alloc_shared at 0
@@ -191,7 +191,7 @@ lowlp.kernel @pinned() attributes {grid = affine_map<() -> (1)>, num_threads = 3
 // A product reads its tile until it is waited for, so nothing else lies there; and its pattern begins at 1024 bytes.
 !a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !c = !lowlp.tile<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
-!sums = !lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!accumulators = !lowlp.accumulators<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
 !b = !lowlp.shared<8x64xf16, swizzle(local(8, 8), dim=1).local(1, 8)>
 !other = !lowlp.shared<64x8xf32>
 // CHECK-LABEL: lowlp.kernel @product
@@ -203,9 +203,9 @@ lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 
   %b = lowlp.alloc_shared : !b
   // CHECK: lowlp.alloc_shared at 0 : !lowlp.shared<64x8xf32>
   %other = lowlp.alloc_shared : !other
-  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !sums
+  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !accumulators
   lowlp.wgmma_commit
-  %d = lowlp.wgmma_wait 0 takes %s : (!sums) -> !c
+  %d = lowlp.wgmma_wait 0 takes %s : (!accumulators) -> !c
   lowlp.store_shared %d, %other[%c0, %c0] : !c, !other
   lowlp.return
 }

@@ -1,11 +1,11 @@
 // RUN: lowlp-opt %s --allow-unregistered-dialect --lowlp-sink-selects | FileCheck %s
 // RUN: lowlp-opt %s --allow-unregistered-dialect --lowlp-sink-selects --remarks-filter-missed=.* --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// The sums of a tile begin anew where a tile ends: the branch that is there
+// The accumulators of a tile begin anew where a tile ends: the branch that is there
 // anyway yields them.
-// CHECK-LABEL: func.func @sums
+// CHECK-LABEL: func.func @accumulators
 // CHECK-SAME: (%[[ENDS:.*]]: i1, %[[ACC:.*]]: vector<64xf32>, %[[OTHER:.*]]: vector<8xf32>)
-func.func @sums(%ends: i1, %acc: vector<64xf32>, %other: vector<8xf32>) -> (vector<64xf32>, vector<8xf32>) {
+func.func @accumulators(%ends: i1, %acc: vector<64xf32>, %other: vector<8xf32>) -> (vector<64xf32>, vector<8xf32>) {
   // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<64xf32>
   // CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : vector<8xf32>
   %zero = arith.constant dense<0.0> : vector<64xf32>
@@ -16,19 +16,19 @@ func.func @sums(%ends: i1, %acc: vector<64xf32>, %other: vector<8xf32>) -> (vect
   // CHECK-NEXT: scf.yield %[[ZERO]], %[[OTHER]] : vector<64xf32>, vector<8xf32>
   // CHECK-NEXT: } else {
   // CHECK-NEXT: scf.yield %[[ACC]], %[[ONE]] : vector<64xf32>, vector<8xf32>
-  %sums = arith.select %ends, %zero, %acc : vector<64xf32>
+  %accumulators = arith.select %ends, %zero, %acc : vector<64xf32>
   scf.if %ends {
     "test.finish"(%acc) : (vector<64xf32>) -> ()
   }
   %behind = arith.select %ends, %other, %one : vector<8xf32>
   // CHECK: return %[[RESULTS]]#0, %[[RESULTS]]#1
-  return %sums, %behind : vector<64xf32>, vector<8xf32>
+  return %accumulators, %behind : vector<64xf32>, vector<8xf32>
 }
 
 // Results that the branch has already, and both its regions, stay.
 // CHECK-LABEL: func.func @with_results
 func.func @with_results(%ends: i1, %acc: vector<4xf32>, %other: vector<4xf32>) -> (index, vector<4xf32>) {
-  %sums = arith.select %ends, %other, %acc : vector<4xf32>
+  %accumulators = arith.select %ends, %other, %acc : vector<4xf32>
   // CHECK: %[[RESULTS:.*]]:2 = scf.if %{{.*}} -> (index, vector<4xf32>) {
   // CHECK-NEXT: %[[A:.*]] = "test.number"() {first} : () -> index
   // CHECK-NEXT: scf.yield %[[A]], %{{.*}} : index, vector<4xf32>
@@ -44,7 +44,7 @@ func.func @with_results(%ends: i1, %acc: vector<4xf32>, %other: vector<4xf32>) -
     scf.yield %b : index
   } {place}
   // CHECK: return %[[RESULTS]]#0, %[[RESULTS]]#1
-  return %number, %sums : index, vector<4xf32>
+  return %number, %accumulators : index, vector<4xf32>
 }
 
 // What the branch itself uses, what comes of it or behind it, another
@@ -62,7 +62,7 @@ func.func @stay(%ends: i1, %not: i1, %acc: vector<4xf32>, %other: vector<4xf32>,
   scf.if %ends {
     "test.finish"(%used) : (vector<4xf32>) -> ()
   }
-  %made = "test.sums"() : () -> vector<4xf32>
+  %made = "test.accumulators"() : () -> vector<4xf32>
   %behind = arith.select %ends, %made, %unlike : vector<4xf32>
   return %used, %behind, %small : vector<4xf32>, vector<4xf32>, index
 }

@@ -56,7 +56,7 @@ lowlp.kernel @warps() attributes {grid = affine_map<() -> (1)>, num_threads = 64
 !sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
 // One warpgroup has nobody to take turns with.
-lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup, turns = true>} {
+lowlp.kernel @ping_pong() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup, ping_pong = true>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -65,7 +65,7 @@ lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 12
   %zeros = lowlp.splat %zero : f32 -> !sum
   %a = lowlp.splat %half : f16 -> !a
   %ring = lowlp.alloc_shared : !ring
-  // expected-remark @below {{[Missed] turns | Category:lowlp-use-warpgroups | Function=turns | Op=scf.for, Reason="warpgroups take turns in loops of the kernel's own body, and where there are two or more"}}
+  // expected-remark @below {{[Missed] ping-pong | Category:lowlp-use-warpgroups | Function=ping_pong | Op=scf.for, Reason="warpgroups take turns in loops of the kernel's own body, and where there are two or more"}}
   %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%acc = %zeros) -> (!sum) {
     %x = lowlp.load_shared %ring[%c0, %c0] in_bounds : !ring -> !x
     %xt = lowlp.transpose %x [1, 0] : !x -> !xt

@@ -10,11 +10,11 @@
 !xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
-// Two products of a stage, each with sums of its own. The operand of the second is loaded before the first product, from a
-// place that the program computes behind it, and made while that multiplies; the sums of the first are used behind the wait
+// Two products of a stage, each with accumulators of its own. The operand of the second is loaded before the first product, from a
+// place that the program computes behind it, and made while that multiplies; the accumulators of the first are used behind the wait
 // for it. The stage is given back when both are done.
-// CHECK-LABEL: lowlp.kernel @sums
-// CHECK-SAME: lowlp.report = {warpgroups = ["2 of 2 products by warpgroups, at most 2 under way"]
+// CHECK-LABEL: lowlp.kernel @accumulators
+// CHECK-SAME: lowlp.report = {warpgroups = ["2 of 2 products by warpgroups, at most 2 in flight"]
 // CHECK: scf.for
 // CHECK: lowlp.mbarrier_wait
 // CHECK: %[[A0:.*]] = lowlp.neg
@@ -32,9 +32,9 @@
 // CHECK: lowlp.mbarrier_arrive
 // CHECK: scf.yield
 // CHECK-NOT: lowlp.dot
-// WARPS-LABEL: lowlp.kernel @sums
+// WARPS-LABEL: lowlp.kernel @accumulators
 // WARPS-COUNT-2: lowlp.dot
-lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+lowlp.kernel @accumulators() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -77,7 +77,7 @@ lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128
 !xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
-// A chain is one sum under way, and three products; only two at once. What threads store is fenced, and an op with a
+// A chain of three products has one set of accumulators; only two at once. What threads store is fenced, and an op with a
 // region waits for what it uses.
 // CHECK-LABEL: lowlp.kernel @chain
 // CHECK: lowlp.store_shared
@@ -85,10 +85,10 @@ lowlp.kernel @sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128
 // CHECK-NEXT: lowlp.synchronize
 // CHECK: %[[S0:.*]] = lowlp.wgmma %{{.*}} plus %{{.*}} : !lowlp.tile
 // CHECK-NEXT: lowlp.wgmma_commit
-// CHECK-NEXT: %[[S1:.*]] = lowlp.wgmma %{{.*}} plus %[[S0]] : !lowlp.sums
+// CHECK-NEXT: %[[S1:.*]] = lowlp.wgmma %{{.*}} plus %[[S0]] : !lowlp.accumulators
 // CHECK-NEXT: lowlp.wgmma_commit
 // CHECK-NEXT: lowlp.wgmma_wait 1{{$}}
-// CHECK-NEXT: %[[S2:.*]] = lowlp.wgmma %{{.*}} plus %[[S1]] : !lowlp.sums
+// CHECK-NEXT: %[[S2:.*]] = lowlp.wgmma %{{.*}} plus %[[S1]] : !lowlp.accumulators
 // CHECK-NEXT: lowlp.wgmma_commit
 // CHECK-NEXT: lowlp.wgmma_wait 1{{$}}
 // CHECK-NEXT: %[[T:.*]] = lowlp.wgmma_wait 0 takes %[[S2]]
@@ -213,7 +213,7 @@ lowlp.kernel @others() attributes {grid = affine_map<() -> (1)>, num_threads = 1
 !sum = !lowlp.tile<128x16xf32, spatial(8, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
 // Two warpgroups begin the products of an iteration in turn.
-// CHECK-LABEL: lowlp.kernel @turns
+// CHECK-LABEL: lowlp.kernel @ping_pong
 // CHECK: lowlp.give_turn first
 // CHECK-NEXT: scf.for
 // CHECK: lowlp.take_turn
@@ -223,9 +223,9 @@ lowlp.kernel @others() attributes {grid = affine_map<() -> (1)>, num_threads = 1
 // CHECK-NEXT: lowlp.wgmma_commit
 // CHECK-NEXT: lowlp.give_turn
 // CHECK-NOT: _turn
-// WARPS-LABEL: lowlp.kernel @turns
+// WARPS-LABEL: lowlp.kernel @ping_pong
 // WARPS-NOT: _turn
-lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup, turns = true>} {
+lowlp.kernel @ping_pong() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup, ping_pong = true>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index

@@ -210,11 +210,11 @@ lowlp.kernel @copied(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.pt
   lowlp.return
 }
 
-// REMARK: Function=under_way | Op=lowlp.lookup, Reason="the copy into the table has not arrived before the first lookup"
-// CHECK-LABEL: lowlp.kernel @under_way
+// REMARK: Function=in_flight | Op=lowlp.lookup, Reason="the copy into the table has not arrived before the first lookup"
+// CHECK-LABEL: lowlp.kernel @in_flight
 // CHECK-SAME: left as it is: the copy into the table has not arrived before the first lookup
 // CHECK-NOT: lowlp.expand_table
-lowlp.kernel @under_way(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}, %n: i32)
+lowlp.kernel @in_flight(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}, %n: i32)
     attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

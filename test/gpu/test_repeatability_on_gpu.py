@@ -58,7 +58,7 @@ def wait_first(*streams: torch.cuda.Stream) -> None:
 
 
 def disturb() -> None:
-    """Puts other numbers into the caches, as work that is still under way when the next kernel begins."""
+    """Puts other numbers into the caches, as work that is still in flight when the next kernel begins."""
     torch.ones(64 << 20, device="cuda").mul_(3.0)
 
 

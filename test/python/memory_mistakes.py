@@ -202,7 +202,7 @@ def _(folder: Path) -> object:
 # --- products of warpgroups -------------------------------------------------------------------------------------------
 
 A_FRAGMENTS = lowlp.spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)
-SUMS = lowlp.spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)
+ACCUMULATORS = lowlp.spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)
 ROWS_OF_B = lowlp.spatial(8, 16).local(1, 4)
 SWIZZLED = lowlp.swizzle(lowlp.local(8, 8), dim=1).local(1, 8)
 
@@ -220,13 +220,15 @@ def multiplied(body: Any, layout: Any = SWIZZLED) -> object:
 
 @mistake("a shared tile that the hardware cannot multiply by")
 def _(folder: Path) -> object:
-    return multiplied(lambda a, b, stored: ll.wgmma(a, b, offsets=[0, 0], layout=SUMS), layout=None)
+    return multiplied(lambda a, b, stored: ll.wgmma(a, b, offsets=[0, 0], layout=ACCUMULATORS), layout=None)
 
 
-@mistake("sums that are used before they are waited for")
+@mistake("accumulators that are used before they are waited for")
 def _(folder: Path) -> object:
     return multiplied(
-        lambda a, b, stored: ll.full(0.0, "f32", layout=SUMS) + ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+        lambda a, b, stored: (
+            ll.full(0.0, "f32", layout=ACCUMULATORS) + ll.wgmma(a, b, offsets=[0, 0], layout=ACCUMULATORS)
+        )
     )
 
 
@@ -235,9 +237,9 @@ def _(folder: Path) -> object:
     def body(a: Any, b: Any, stored: Any) -> None:
         ll.store_shared(stored, b, offsets=[0, 0])
         ll.synchronize()
-        sums = ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+        accumulators = ll.wgmma(a, b, offsets=[0, 0], layout=ACCUMULATORS)
         ll.wgmma_commit()
-        ll.wgmma_wait(0, sums)
+        ll.wgmma_wait(0, accumulators)
 
     return multiplied(body)
 
@@ -248,23 +250,23 @@ def _(folder: Path) -> object:
         ll.store_shared(stored, b, offsets=[0, 0])
         ll.fence_async()
         ll.synchronize()
-        sums = ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+        accumulators = ll.wgmma(a, b, offsets=[0, 0], layout=ACCUMULATORS)
         ll.wgmma_commit()
         ll.store_shared(stored, b, offsets=[0, 0])
-        ll.wgmma_wait(0, sums)
+        ll.wgmma_wait(0, accumulators)
 
     return multiplied(body)
 
 
-@mistake("sums that are taken by a wait that does not cover them")
+@mistake("accumulators that are taken by a wait that does not cover them")
 def _(folder: Path) -> object:
     def body(a: Any, b: Any, stored: Any) -> None:
         ll.store_shared(stored, b, offsets=[0, 0])
         ll.fence_async()
         ll.synchronize()
-        sums = ll.wgmma(a, b, offsets=[0, 0], layout=SUMS)
+        accumulators = ll.wgmma(a, b, offsets=[0, 0], layout=ACCUMULATORS)
         ll.wgmma_commit()
-        ll.wgmma_wait(1, sums)
+        ll.wgmma_wait(1, accumulators)
 
     return multiplied(body)
 

@@ -184,7 +184,7 @@ def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
         compilation.open_program(program)
 
 
-# The most instructions of the ALU a pair of weights, for scales on sums.
+# The most instructions of the ALU a pair of weights, for scales on accumulators.
 MOST_ALU = {"uint1": 1.15, "uint2": 1.15, "uint3": 1.5, "uint4": 1.25, "uint5": 2.0, "uint6": 2.0, "uint7": 2.3}
 MOST_ALU |= {"uint8": 1.05, "f6e3m2": 2.5, "f4e2m1": 2.5, "f8e4m3": 4, "f5e2m2": 4, "f3e1m1": 4}
 ALU = re.compile(r"^\s+(lop3|and|or|xor|not|prmt|shf\S*|shl|shr|bfe|bfi)\.[bsu]32", re.MULTILINE)

@@ -45,7 +45,7 @@ def test_only_where_it_is_allowed() -> None:
         compile_cpu(product("int4", "f16", "plain", reassociate=allowed), opt_level=1) for allowed in (True, False)
     )
     assert [kernel.description.notes["decode int4.f16"]["scales on"] for kernel in (folded, kept)] == [
-        "sums",
+        "accumulators",
         "weights",
     ]
     assert "without fold: the kernel's schedule does not say reassociate" in str(kept.description.notes["remarks"])

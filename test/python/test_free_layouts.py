@@ -344,7 +344,7 @@ def test_more_warps_than_a_product_has_parts_for() -> None:
         ll.dot(a, b, ll.full(0.0, "f32", shape=[16, 8]))
 
     kernel = ll.make_kernel(body, name="kernel", parameters={}, grid=(1,), num_threads=64)
-    text = "2 warps cannot share 16 x 8 sums in equal parts of 16 x 8 and their multiples: change the extents or num_th"
+    text = "2 warps cannot share 16 x 8 accumulators in equal parts of 16 x 8 and their multiples: change"
     with pytest.raises(ll.KernelValueError, match=text):
         kernel.module()
 

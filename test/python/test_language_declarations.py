@@ -114,14 +114,14 @@ def test_blocks_for_which_an_sm_has_registers() -> None:
 
 
 def test_schedule_of_a_decorated_kernel() -> None:
-    schedule = ll.KernelSchedule(table_form="pair", cluster=2, turns=True, matrix_unit="warpgroup")
+    schedule = ll.KernelSchedule(table_form="pair", cluster=2, ping_pong=True, matrix_unit="warpgroup")
 
     @lowlp.kernel(grid=(2,), num_threads=32, schedule=schedule)
     def scheduled(x: ll.pointer("f32")) -> None:
         pass
 
     assert scheduled.schedule == schedule
-    text = "schedule = #lowlp.schedule<matrix_unit = warpgroup, turns = true, cluster = 2, table_form = pair>"
+    text = "schedule = #lowlp.schedule<matrix_unit = warpgroup, ping_pong = true, cluster = 2, table_form = pair>"
     assert text in scheduled.mlir
     assert "#lowlp.schedule" not in ll.make_kernel(nothing, **DECLARED, schedule=ll.KernelSchedule()).mlir
 
@@ -133,12 +133,12 @@ def test_schedule_of_a_decorated_kernel() -> None:
         ({"cluster": 9}, "schedule: cluster must be 1 to 8 blocks, but is 9"),
         ({"table_copies": 3}, "schedule: table_copies must be 0 or a power of two up to 32, but is 3"),
         ({"products_in_flight": 0}, "schedule: products_in_flight must be 1 to 8, but is 0"),
-        ({"turns": True}, "schedule: turns must be false where matrix_unit is warp: warpgroups take them"),
+        ({"ping_pong": True}, "schedule: ping_pong must be false where matrix_unit is warp: it is what warpgroups do"),
         ({"matrix_unit": "block"}, "matrix_unit: must be one of warp, warpgroup, got 'block'"),
-        ({"decode_offsets": "x"}, "decode_offsets: must be one of auto, weights, sums, got 'x'"),
+        ({"decode_offsets": "x"}, "decode_offsets: must be one of auto, weights, accumulators, got 'x'"),
         ({"table_form": 1}, "table_form: must be a str, got 1"),
         ({"cluster": True}, "cluster: must be an int, got True"),
-        ({"turns": "no"}, "turns: must be a bool, got 'no'"),
+        ({"ping_pong": "no"}, "ping_pong: must be a bool, got 'no'"),
     ],
 )
 def test_wrong_schedules(fields: dict[str, Any], message: str) -> None:

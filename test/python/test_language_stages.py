@@ -110,17 +110,19 @@ def test_range_refuses() -> None:
 
 A = lowlp.column_spatial(1, 2) * lowlp.layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
 B = lowlp.spatial(2, 1) * lowlp.layout("local(2, 1).column_spatial(4, 8).local(2, 1)")
-SUMS = lowlp.layout("local(2, 1).spatial(8, 4).local(1, 2)")
+ACCUMULATORS = lowlp.layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 
 def test_a_product_by_slices() -> None:
-    """Two warps, each with its half of K: rows 0 to 15 of the sums are of the first, rows 16 to 31 of the second."""
+    """Two warps, each with its half of K: rows 0 to 15 of accumulators are the first's, rows 16 to 31 the second's."""
 
     def body(a: Any, b: Any, d: Any) -> None:
         a_tile = ll.load_global(ll.view_global(a, shape=[16, 32]), offsets=[0, 0], layout=A)
         b_tile = ll.load_global(ll.view_global(b, shape=[32, 8]), offsets=[0, 0], layout=B)
-        sums = ll.dot(a_tile, ll.cast(b_tile, "bf16"), ll.full(0.0, "f32", layout=lowlp.spatial(2, 1) * SUMS))
-        ll.store_global(sums, ll.view_global(d, shape=[32, 8]), offsets=[0, 0])
+        accumulators = ll.dot(
+            a_tile, ll.cast(b_tile, "bf16"), ll.full(0.0, "f32", layout=lowlp.spatial(2, 1) * ACCUMULATORS)
+        )
+        ll.store_global(accumulators, ll.view_global(d, shape=[32, 8]), offsets=[0, 0])
 
     parameters = {"a": ll.pointer("bf16"), "b": ll.pointer("int8"), "d": ll.pointer("f32")}
     kernel = ll.make_kernel(body, name="slices", parameters=parameters, grid=(1,), num_threads=64)
@@ -144,7 +146,7 @@ def test_dot_refuses_slices_that_do_not_divide() -> None:
 
     def slices(x, b, m, f):  # type: ignore[no-untyped-def]
         a, w = ll.full(0.0, "f16", layout=a_layout), ll.full(0.0, "f16", layout=b_layout)
-        ll.dot(a, w, ll.full(0.0, "f32", layout=lowlp.local(3, 1) * SUMS))  # here
+        ll.dot(a, w, ll.full(0.0, "f32", layout=lowlp.local(3, 1) * ACCUMULATORS))  # here
 
     refused(rows, ll.KernelValueError, "c must be [16, 8], or a multiple of the rows, found [24, 8]")
     refused(slices, ll.KernelValueError, "c has rows for 3 slices of K, which do not divide K = 16")

@@ -17,7 +17,7 @@ SEEDS = range(6)
 
 
 def make_pipeline(*, waits: int | None = 1, synchronize: bool = True, writes_source: bool = False) -> CpuKernel:
-    """y = the sum of the four tiles of 8 x 64 of x, copied with two stages; `waits` groups may be under way."""
+    """y = the sum of the four tiles of 8 x 64 of x, copied with two stages; `waits` groups may be in flight."""
 
     def body(x: Any, y: Any) -> None:
         x_view = ll.view_global(x, shape=[4, 8, 64])

@@ -96,7 +96,7 @@ FORMS = {
         f"{tiles}, scales on {where}": Schedule(
             32, stages=2, warpgroups=1, row_tiles=4, steps=2, producer=False, scales_on=where, **fields
         )
-        for where in ("sums", "weights")
+        for where in ("accumulators", "weights")
         for tiles, fields in {"shared": {}, "a tile each": {"share_tiles": False}}.items()
     },
 }

@@ -338,7 +338,7 @@ def test_notes_tell_what_counts_of_a_schedule() -> None:
     }  # fmt: skip
     wide = notes_of(spec, Schedule(64, stages=3, warpgroups=2))["schedule"]
     assert isinstance(wide, dict)
-    assert (wide["warpgroups"], wide["scales_on"]) == (2, "sums")
+    assert (wide["warpgroups"], wide["scales_on"]) == (2, "accumulators")
 
 
 @pytest.mark.parametrize("calls_before", [0, 1])

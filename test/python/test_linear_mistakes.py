@@ -26,15 +26,15 @@ HAZARD = "race|uninitialised read|was not waited for|that a product still reads"
 Ops = list[Any]
 Edit = Callable[[Ops], None]
 
-SUMS = Schedule(32, stages=2, steps=2, warpgroups=2, row_tiles=1, producer=False)
-WITH_PRODUCER = replace(SUMS, producer=True)
+ACCUMULATORS = Schedule(32, stages=2, steps=2, warpgroups=2, row_tiles=1, producer=False)
+WITH_PRODUCER = replace(ACCUMULATORS, producer=True)
 SCALED = replace(WITH_PRODUCER, columns=128, scales_on="weights")
 """Two warpgroups take turns, and get the producer's registers."""
 ALONE = replace(WITH_PRODUCER, columns=64, share_tiles=False)
-PAIR = replace(SUMS, warpgroups=1, cluster=2)
+PAIR = replace(ACCUMULATORS, warpgroups=1, cluster=2)
 SCALED_PAIR = replace(WITH_PRODUCER, columns=64, scales_on="weights", cluster=2)
 WIDE = {
-    "sums": SUMS,
+    "accumulators": ACCUMULATORS,
     "producer": WITH_PRODUCER,
     "scaled": SCALED,
     "alone": ALONE,
@@ -77,7 +77,7 @@ def moved(name: str, place: int, before: str, place_of_that: int) -> Edit:
 
 
 def last_wait_leaves_one(ops: Ops) -> None:
-    """The wait for all products, which gives the sums to the program, lets one go on."""
+    """The wait for all products, which gives the accumulators to the program, lets one go on."""
     wait = the(ops, "lowlp.wgmma_wait", -1)
     assert ir.IntegerAttr(wait.attributes["n"]).value == 0 and len(wait.results) == 1
     with wait.context:
@@ -105,7 +105,9 @@ def check_reported(schedule: Schedule, last: str, edit: Edit, m: int, text: str)
 STREAMED = {"plain": PLAIN, "producer": BY_PRODUCER, "slices": replace(BY_PRODUCER, slices=2)}
 
 
-@pytest.mark.parametrize("schedule", [*STREAMED.values(), SUMS, SCALED], ids=[*STREAMED, "wgmma", "scaled wgmma"])
+@pytest.mark.parametrize(
+    "schedule", [*STREAMED.values(), ACCUMULATORS, SCALED], ids=[*STREAMED, "wgmma", "scaled wgmma"]
+)
 @pytest.mark.parametrize(
     ("edit", "text"),
     [
@@ -113,7 +115,7 @@ STREAMED = {"plain": PLAIN, "producer": BY_PRODUCER, "slices": replace(BY_PRODUC
         (erased("lowlp.semaphore_release", 0), "deadlock: .* at lowlp.semaphore_acquire"),
         # The next launch would find the count of this one.
         (erased("lowlp.semaphore_release", 1), "must be zero again when the kernel ends"),
-        # Sums that are stored behind the release which tells of them.
+        # Accumulators that are stored behind the release which tells of them.
         (moved("lowlp.semaphore_release", 0, "lowlp.store_global", 1), HAZARD),
     ],
     ids=["no acquire", "no release", "no reset", "early release"],
@@ -136,7 +138,7 @@ def test_an_unspoiled_kernel_is_right(schedule: Schedule, last: str) -> None:
 @pytest.mark.parametrize(
     ("edit", "text"),
     [
-        (last_wait_leaves_one, "lowlp.wgmma_wait at .* the sums are not there yet"),
+        (last_wait_leaves_one, "lowlp.wgmma_wait at .* the accumulators are not there yet"),
         (erased("lowlp.mbarrier_wait", 0), f"{HAZARD}|one arrival too many"),
         (erased("lowlp.mbarrier_wait", 1), HAZARD),
         (erased("lowlp.mbarrier_arrive", 0), "deadlock"),
@@ -145,7 +147,7 @@ def test_an_unspoiled_kernel_is_right(schedule: Schedule, last: str) -> None:
         (moved("lowlp.mbarrier_arrive", 0, "lowlp.wgmma", 0), HAZARD),
     ],
     ids=[
-        "sums too early",
+        "accumulators too early",
         "no empty place",
         "no full place",
         "no arrival",
@@ -158,8 +160,8 @@ def test_products_by_warpgroups(schedule: Schedule, edit: Edit, text: str) -> No
 
 
 def test_a_wait_that_a_later_one_covers_may_go() -> None:
-    """The first wait bounds how many products are under way; without it the last waits for all of them."""
-    for run_once in runs_of(SUMS, "lowlp-use-warpgroups", erased("lowlp.wgmma_wait", 0), 35):
+    """The first wait bounds how many products are in flight; without it the last waits for all of them."""
+    for run_once in runs_of(ACCUMULATORS, "lowlp-use-warpgroups", erased("lowlp.wgmma_wait", 0), 35):
         assert run_once() < ERROR_LIMITS["f16"]
 
 

@@ -320,9 +320,9 @@ def test_a_missing_wait_is_found(schedule: Schedule, target: str, name: str, pla
 def test_blocks_of_448_rows(
     weight: str, warps: int, row_tiles: int, parts: int, gives: tuple[bool, bool], m: int
 ) -> None:
-    """Of 8 warps, which take the registers that a producer gives away where they have many sums. Where a warp has 224
-    rows, products of 16 columns do not fit beside these: those of parts do. A row has the same result with 8 columns
-    and with 16."""
+    """Of 8 warps, which take the registers that a producer gives away where they have many accumulators. Where a warp
+    has 224 rows, products of 16 columns do not fit beside these: those of parts do. A row has the same result with 8
+    columns and with 16."""
     qw, x = weights(451, 1024, weight), random_x(16, 1024)
     spec = spec_for(qw, "f16", "f32", aligned=True)
     columns = 8 if m <= 8 else 16

@@ -225,7 +225,7 @@ def test_kinds_of_weights_are_not_mixed(change: dict[str, Any], tmp_path: Path) 
     lowlp.use_tuned(write(tmp_path / "mine.json", H200, entry(measured)))
     assert schedule_for(SPEC, M) == choice(measured)
     assert schedule_for(other, M, gpu=H200) == estimated
-    # What is not of the kind: the type of scales and result, and what follows the sums.
+    # What is not of the kind: the type of scales and result, and what follows the accumulators.
     alike = dataclasses.replace(SPEC, codec=Codec.parse("int4 g128 bf16"), out="f32", bias="f16")
     assert kind_of(alike) == kind_of(SPEC) != kind_of(other)
 

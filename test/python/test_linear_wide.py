@@ -71,7 +71,10 @@ TYPES = ("int1", "int2", "int3", "int4", "int5", "int6", "int7", "int8", "f6e3m2
 
 @pytest.mark.parametrize(
     ("weight", "scales_on"),
-    [*((weight, "sums") for weight in TYPES), *((weight, "weights") for weight in ("int1", "int3", "int4", "f6e3m2"))],
+    [
+        *((weight, "accumulators") for weight in TYPES),
+        *((weight, "weights") for weight in ("int1", "int3", "int4", "f6e3m2")),
+    ],
 )
 def test_types(weight: str, scales_on: str) -> None:
     tiles = row_tiles(weight)
@@ -79,7 +82,7 @@ def test_types(weight: str, scales_on: str) -> None:
     y, wanted, kernel = run(schedule, weights(200, 256, weight), 40)
     assert error_of(y, wanted) < 5e-4
     products = 2 * tiles
-    note = f"{products} of {products} products by warpgroups, at most 2 under way"
+    note = f"{products} of {products} products by warpgroups, at most 2 in flight"
     assert kernel.description.notes["warpgroups"] == {"1": note}
     assert any(str(note).startswith("decode ") for note in kernel.description.notes)
 
@@ -100,7 +103,10 @@ def test_codecs(weight: str, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("activation", "limit"), [("f16", 5e-4), ("bf16", 4e-3)])
-@pytest.mark.parametrize(("bits", "scales_on"), [(2, "sums"), (3, "weights"), (4, "sums"), (4, "weights"), (6, "sums")])
+@pytest.mark.parametrize(
+    ("bits", "scales_on"),
+    [(2, "accumulators"), (3, "weights"), (4, "accumulators"), (4, "weights"), (6, "accumulators")],
+)
 def test_tables(bits: int, activation: str, limit: float, scales_on: str) -> None:
     schedule = wide(row_tiles=row_tiles(f"lut{bits}"), scales_on=scales_on)
     qw = weights(130, 256, None, lut=lowlp.nf(bits), scale_dtype=activation)
@@ -166,8 +172,8 @@ def test_scaled_entries_of_extreme_tables(activation: str) -> None:
         wide(64, warpgroups=4),
         wide(128, warpgroups=2, row_tiles=2, scales_on="weights"),
         wide(256, scales_on="weights", stages=2),
-        wide(64, row_tiles=4, scales_on="weights", under_way=1),
-        wide(64, row_tiles=2, under_way=3),
+        wide(64, row_tiles=4, scales_on="weights", products_in_flight=1),
+        wide(64, row_tiles=2, products_in_flight=3),
         wide(32, steps=1, stages=4),
         wide(32, steps=4, stages=2),
         wide(32, producer=True),
@@ -188,8 +194,8 @@ def test_schedules(schedule: Schedule) -> None:
 @pytest.mark.parametrize(
     ("weight", "parts", "fields"),
     [
-        ("int1", 1, {"scales_on": "weights", "under_way": 3, "steps": 4}),
-        ("int2", 2, {"scales_on": "weights", "under_way": 3, "steps": 4}),
+        ("int1", 1, {"scales_on": "weights", "products_in_flight": 3, "steps": 4}),
+        ("int2", 2, {"scales_on": "weights", "products_in_flight": 3, "steps": 4}),
         ("int1", 2, {"warpgroups": 2, "producer": True}),
         ("int2", 1, {"warpgroups": 2, "producer": True}),
     ],
@@ -203,7 +209,7 @@ def test_rows_of_units(weight: str, parts: int, fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("weight", ["int1", "int2"])
-@pytest.mark.parametrize("scales_on", ["sums", "weights"])
+@pytest.mark.parametrize("scales_on", ["accumulators", "weights"])
 def test_warps_that_share_units(weight: str, scales_on: str) -> None:
     """A warp has 16 rows of a unit of 32 or 64."""
     y, wanted, _ = run(wide(warpgroups=2, scales_on=scales_on), weights(200, 256, weight), 40)
@@ -277,7 +283,7 @@ def test_order_of_tiles(m: int) -> None:
 
 
 @pytest.mark.parametrize("group_size", [64, 256, 512])
-@pytest.mark.parametrize("scales_on", ["sums", "weights"])
+@pytest.mark.parametrize("scales_on", ["accumulators", "weights"])
 def test_groups(group_size: int, scales_on: str) -> None:
     qw = weights(72, 512, "int4", group_size=group_size, scale_dtype="bf16")
     y, wanted, _ = run(wide(scales_on=scales_on), qw, 33, "bf16")
@@ -292,9 +298,9 @@ def test_without_tensor_copies() -> None:
 
 
 def test_without_optimisation() -> None:
-    """By warps, and without stages: but for the order of sums the same."""
+    """By warps, and without stages: but for the order of additions the same."""
     qw = weights(100, 256, "int4")
-    for scales_on in ("sums", "weights"):
+    for scales_on in ("accumulators", "weights"):
         plain, wanted, _ = run(wide(scales_on=scales_on), qw, 20, level=0)
         planned, _, _ = run(wide(scales_on=scales_on), qw, 20)
         assert error_of(plain, wanted) < 5e-4

@@ -31,9 +31,9 @@ def opcodes(spec: LinearSpec, schedule: Schedule, path: Path) -> Counter[str]:
     ("weight", "scales_on", "alu", "fma"),
     [
         # For each of 4 registers of 16 weights along K: masks, and what takes offsets off or puts scales on.
-        ("int4", "sums", 5, 5),
+        ("int4", "accumulators", 5, 5),
         ("int4", "weights", 5, 8),
-        ("uint8", "sums", 4, 0),
+        ("uint8", "accumulators", 4, 0),
         ("int8", "weights", 4, 8),
     ],
 )

@@ -203,7 +203,7 @@ def run_planned(text: str) -> compilation.CpuKernel:
 
 
 @pytest.mark.parametrize("groups", [0, 1])
-def test_a_copy_under_way_keeps_its_bytes(groups: int) -> None:
+def test_a_copy_in_flight_keeps_its_bytes(groups: int) -> None:
     """Where all groups are waited for, the next tile takes the bytes; where one may be on its way, it does not."""
     rows, columns = lowlp.layout(HELD), lowlp.layout(STORED[1])
 

@@ -25,7 +25,7 @@ class Decoding(NamedTuple):
     lop3, alu   LOP3, and all instructions of the ALU
     fma         of the FMA pipe, on pairs of f16
     load        the widest load that a lane's words of a unit divide into
-    has_offset  whether decoded codes have an offset, which a product with ones takes off the sums
+    has_offset  whether decoded codes have an offset, which a product with ones takes off the accumulators
     lookups     loads of a table
     """
 
@@ -46,9 +46,9 @@ FEW_ROWS = {
 }
 # Offsets are taken off the weights, and in the second case scales go there too.
 BY_WARPGROUPS = {
-    ("int4", "sums"): Decoding(0.75, 1, 1.25),
+    ("int4", "accumulators"): Decoding(0.75, 1, 1.25),
     ("int4", "weights"): Decoding(1, 1.25, 2),
-    ("int8", "sums"): Decoding(0.5, 1, 1),
+    ("int8", "accumulators"): Decoding(0.5, 1, 1),
     ("int8", "weights"): Decoding(0.5, 1, 2),
 }
 # Addresses, bounds of loops and the like, more where the loop goes over stages of all tiles. Each is less than there
@@ -125,6 +125,6 @@ def test_warpgroups(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None
     assert count["HGMMA"] == registers // 4 * schedule.column_tiles
     assert count["LDSM"] == 0
     # Turns are taken and given once.
-    assert count["BAR"] == 2 * schedule.takes_turns
+    assert count["BAR"] == 2 * schedule.is_ping_pong
     assert sum("SETMAXREG" in name for name in listing) == 2 * schedule.exchanges_registers
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]

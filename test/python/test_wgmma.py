@@ -51,8 +51,8 @@ MISTAKES = [
     (Product(mistake="synchronize"), r"lowlp\.wgmma at .*: (race|missing fence|uninitialised read|.*not waited for)"),
     (Product(k=320, mistake="wait"), r"changes bytes that a product still reads, begun by thread .* at lowlp\.wgmma"),
     (Product(k=320, mistake="unroll"), r"lowlp\.wgmma at .*: .* still reads its registers of A, .* unroll the loop"),
-    (Product(way="scaled", mistake="commit"), r"lowlp\.wgmma_wait at .*: the sums are not there yet"),
-    (Product(way="scaled", mistake="wait 0"), r"lowlp\.wgmma_wait at .*: the sums are not there yet"),
+    (Product(way="scaled", mistake="commit"), r"lowlp\.wgmma_wait at .*: the accumulators are not there yet"),
+    (Product(way="scaled", mistake="wait 0"), r"lowlp\.wgmma_wait at .*: the accumulators are not there yet"),
 ]
 
 
@@ -74,14 +74,14 @@ def test_ptx_assembles(product: Product) -> None:
     depth = 256 // lowlp.dtype(product.a_type).bits
     assert re.search(rf"wgmma\.mma_async\.sync\.aligned\.m64n{product.n}k{depth}\.[fs]32\.{types}", kernel.ptx)
     assert kernel.cubin
-    # At most 128 sums, 32 registers of A, and what addresses take.
+    # At most 128 accumulators, 32 registers of A, and what addresses take.
     if product.n <= 128:
         assert kernel.spilled_bytes == 0
 
 
 @pytest.mark.parametrize(("way", "most"), [("chained", 64 + 96), ("scaled", 2 * 64 + 64)])
-def test_sums_of_128_columns_stay_in_registers(way: str, most: int) -> None:
-    """64 sums a thread, and as many of the total where there is one: a copy of either would show."""
+def test_accumulators_of_128_columns_stay_in_registers(way: str, most: int) -> None:
+    """64 accumulators a thread, and as many of the total where there is one: a copy of either would show."""
     used = lowlp.compile(make_product(Product(n=128, k=1088, way=way)), "sm_90a").resources
     assert used is not None and used.spilled_bytes == 0
     assert used.registers <= most, used
@@ -89,17 +89,17 @@ def test_sums_of_128_columns_stay_in_registers(way: str, most: int) -> None:
 
 @pytest.mark.parametrize("way", ["chained", "scaled"])
 def test_ptxas_adds_no_waits(way: str) -> None:
-    """It says where it must, as something touches sums under way (C7517), as an addition of ours does."""
+    """It says where it must, as something touches accumulators in flight (C7517), as an addition of ours does."""
     ptx = lowlp.compile(make_product(Product(n=128, k=1088, way=way)), "sm_90a").ptx
     assert "injected" not in assemble_ptx(ptx, "sm_90a").log
-    sums = re.findall(r"wgmma\.mma_async[^{]*\{(%\w+),", ptx)[-1]
+    accumulators = re.findall(r"wgmma\.mma_async[^{]*\{(%\w+),", ptx)[-1]
     before, commit, after = ptx.rpartition("wgmma.commit_group")
-    touched = f"{before}add.rn.f32 {sums}, {sums}, {sums};\n\t{commit}{after}"
+    touched = f"{before}add.rn.f32 {accumulators}, {accumulators}, {accumulators};\n\t{commit}{after}"
     assert "wait is injected" in assemble_ptx(touched, "sm_90a").log
 
 
 def test_a_product_that_waits_gets_a_warning() -> None:
-    """Sums that are used before the wait for them are."""
+    """Accumulators that are used before the wait for them are."""
     program = make_product(Product(n=128, k=1088, way="scaled", mistake="wait 0"))
     with pytest.warns(ProductWarning, match="kernel wgmma_product: ptxas: .*(injected|serialized)"):
         kernel = lowlp.compile(program, "sm_90a", cache=False)
@@ -136,14 +136,18 @@ def refused(use: object, num_threads: int = 128) -> None:
     [
         (lambda a, b, c: ll.wgmma(b, b, c, offsets=[0, 0]), TypeError, "a: must be a tile"),
         (lambda a, b, c: ll.wgmma(a, a, c, offsets=[0, 0]), TypeError, "b: must be a tile made by ll.alloc_shared"),
-        (lambda a, b, c: ll.wgmma(a, b, 0.0, offsets=[0, 0]), TypeError, "c: must be a tile, sums under way or None"),
+        (
+            lambda a, b, c: ll.wgmma(a, b, 0.0, offsets=[0, 0]),
+            TypeError,
+            "c: must be a tile, accumulators in flight or None",
+        ),
         (lambda a, b, c: ll.wgmma(a, b, a, offsets=[0, 0]), TypeError, "c: must hold f32, found f16"),
         (lambda a, b, c: ll.wgmma(c, b, c, offsets=[0, 0]), TypeError, "a and b must both hold f16, both bf16"),
         (lambda a, b, c: ll.wgmma(a, b, c, offsets=[0]), ValueError, "offsets: expected one for each of the 2"),
         (lambda a, b, c: ll.wgmma(a, b, offsets=[0, 0]), ValueError, "layout: must be given where c is not"),
-        (lambda a, b, c: ll.wgmma_wait(0, c), TypeError, "sums: must be made by ll.wgmma, found a tile"),
+        (lambda a, b, c: ll.wgmma_wait(0, c), TypeError, "accumulators: must be made by ll.wgmma, found a tile"),
         (lambda a, b, c: ll.wgmma_wait(8), ValueError, "n: must be an int from 0 to 7, found 8"),
-        (lambda a, b, c: ll.wgmma(a, b, c, offsets=[0, 0]) + c, TypeError, "unsupported|sums under way"),
+        (lambda a, b, c: ll.wgmma(a, b, c, offsets=[0, 0]) + c, TypeError, "unsupported|accumulators in flight"),
         (lambda a, b, c: ll.wgmma(a, b, c, offsets=[4, 0]), ValueError, "must begin at a multiple of 8 rows"),
     ],
 )

@@ -1,7 +1,7 @@
 """Products by warpgroups, C[M, N] = A[M, K] * B[N, K]^T: A in registers, B staged in shared memory.
 
-Two ways to add up: `chained` leaves the sums under way from one stage of K to the next, as a plain product does;
-`scaled` takes the sums of each stage and adds them to a tile, as a product with a scale for each group does.
+Two ways to add up: `chained` leaves the accumulators in flight from one stage of K to the next, as plain products do;
+`scaled` takes the accumulators of each stage and adds them to a tile, as a product with a scale for each group does.
 """
 
 from __future__ import annotations
@@ -75,13 +75,15 @@ def make_product(product: Product) -> ll.Kernel:
     layout_a, layout_c = register_layouts(product)
     bm = 64 * product.warpgroups
     threads = 128 * product.warpgroups
-    sums_type = "f32" if lowlp.dtype(product.a_type).is_float else "int32"
+    accumulators_type = "f32" if lowlp.dtype(product.a_type).is_float else "int32"
     rows = lowlp.spatial(threads // 16, 16).local(-(-n // (threads // 16)), bk // 16)
     steps = k // bk
 
     @lowlp.kernel(grid=(m // bm,), num_threads=threads)
     def wgmma_product(
-        a: ll.pointer(product.a_type, align=16), b: ll.pointer(product.b_type, align=16), c: ll.pointer(sums_type)
+        a: ll.pointer(product.a_type, align=16),
+        b: ll.pointer(product.b_type, align=16),
+        c: ll.pointer(accumulators_type),
     ) -> None:
         (block,) = ll.block_indices()
         a_view = ll.view_global(a, shape=[m, k])
@@ -128,34 +130,34 @@ def make_product(product: Product) -> ll.Kernel:
 
         fill(0)
         if product.way == "scaled":
-            total = ll.full(0, sums_type, layout=layout_c)
+            total = ll.full(0, accumulators_type, layout=layout_c)
             for step in ll.range(steps):
                 filled(step)
                 fill(step + 1)
-                sums = ll.wgmma(load_a(step), b_shared, offsets=[step % STAGES, 0, 0], layout=layout_c)
+                accumulators = ll.wgmma(load_a(step), b_shared, offsets=[step % STAGES, 0, 0], layout=layout_c)
                 if mistake != "commit":
                     ll.wgmma_commit()
-                (tile,) = ll.wgmma_wait(1 if mistake == "wait 0" else 0, sums)
+                (tile,) = ll.wgmma_wait(1 if mistake == "wait 0" else 0, accumulators)
                 total = total + tile
         else:
             filled(0)
             fill(1)
-            start = ll.full(0, sums_type, layout=layout_c)
-            under_way = ll.wgmma(load_a(0), b_shared, start, offsets=[0, 0, 0])
+            start = ll.full(0, accumulators_type, layout=layout_c)
+            pending = ll.wgmma(load_a(0), b_shared, start, offsets=[0, 0, 0])
             ll.wgmma_commit()
-            # Two products to an iteration: the registers of A take turns, as two groups may be under way.
+            # Two products to an iteration: the registers of A take turns, as two groups may be in flight.
             unroll = 1 if mistake == "unroll" else 2
             for turn in ll.range((steps - 1) // unroll):
                 for part in range(unroll):
                     step = unroll * turn + 1 + part
                     filled(step)
                     fill(step + 1)
-                    under_way = ll.wgmma(load_a(step), b_shared, under_way, offsets=[step % STAGES, 0, 0])
+                    pending = ll.wgmma(load_a(step), b_shared, pending, offsets=[step % STAGES, 0, 0])
                     ll.wgmma_commit()
                     # The stage that is filled next was read by the product before this one.
                     if mistake != "wait":
                         ll.wgmma_wait(1)
-            (total,) = ll.wgmma_wait(0, under_way)
+            (total,) = ll.wgmma_wait(0, pending)
         if product.staging == "copy_async":
             ll.copy_async_wait(0)
         if full is not None:

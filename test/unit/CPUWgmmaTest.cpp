@@ -83,13 +83,13 @@ void getA(LowlpThread *thread, uint16_t *a) {
                                    2 * place + (r & 2 ? 8 : 0) + j));
 }
 
-int64_t multiply(LowlpThread *thread, char *shared, int64_t sums,
+int64_t multiply(LowlpThread *thread, char *shared, int64_t accumulators,
                  const char *site, int64_t byteOffset = 0) {
   uint16_t a[8];
   getA(thread, a);
   return lowlpCpuWgmma(thread, LowlpMmaM16N8K16F16, columns, a, shared,
                        byteOffset, /*swizzleBytes=*/0, /*leadingBytes=*/128,
-                       /*strideBytes=*/256, nullptr, sums, site);
+                       /*strideBytes=*/256, nullptr, accumulators, site);
 }
 
 template <Kind kind> void kernel(LowlpThread *t, void *const *args) {
@@ -123,7 +123,8 @@ template <Kind kind> void kernel(LowlpThread *t, void *const *args) {
     lowlpCpuWgmmaFence(t, productSite);
   }
   bool loops = kind == Kind::LoopsWithoutWait || kind == Kind::LoopsWithWait;
-  int64_t sums = multiply(t, shared, first, loops ? productSite : nextSite);
+  int64_t accumulators =
+      multiply(t, shared, first, loops ? productSite : nextSite);
   if (kind == Kind::UsedTwice)
     multiply(t, shared, first, againSite);
   if (kind != Kind::NoCommit)
@@ -140,9 +141,9 @@ template <Kind kind> void kernel(LowlpThread *t, void *const *args) {
        kind == Kind::StoresBehindBarrier) &&
       index == 5)
     fillB(t, shared, lateSite, 2);
-  lowlpCpuWgmmaTake(t, sums, d, waitSite);
+  lowlpCpuWgmmaTake(t, accumulators, d, waitSite);
   if (kind == Kind::TakenTwice)
-    lowlpCpuWgmmaTake(t, sums, d, waitSite);
+    lowlpCpuWgmmaTake(t, accumulators, d, waitSite);
   // Row 16 w + l / 4 and 8 more, columns 2 (l % 4) and one more.
   int64_t row = index / 32 * 16 + index % 32 / 4;
   for (int i = 0; i < 4; ++i)
@@ -207,11 +208,11 @@ TEST(CPUWgmma, findsMissingWaits) {
   expectReport({"no commit",
                 128,
                 kernel<Kind::NoCommit>,
-                {waitSite, "the sums are not there yet", nextSite}});
+                {waitSite, "the accumulators are not there yet", nextSite}});
   expectReport({"waits for older groups",
                 128,
                 kernel<Kind::WaitsForOlder>,
-                {waitSite, "the sums are not there yet", nextSite}});
+                {waitSite, "the accumulators are not there yet", nextSite}});
   expectReport({"no wait",
                 128,
                 kernel<Kind::NoWait>,
@@ -227,15 +228,15 @@ TEST(CPUWgmma, findsMissingWaits) {
                 {"lowlp."}});
 }
 
-TEST(CPUWgmma, findsSumsUsedTwice) {
+TEST(CPUWgmma, findsAccumulatorsUsedTwice) {
   expectReport({"added to twice",
                 128,
                 kernel<Kind::UsedTwice>,
-                {againSite, "the sums were used before"}});
+                {againSite, "the accumulators were used before"}});
   expectReport({"taken twice",
                 128,
                 kernel<Kind::TakenTwice>,
-                {waitSite, "the sums were used before"}});
+                {waitSite, "the accumulators were used before"}});
 }
 
 TEST(CPUWgmma, findsDivergence) {

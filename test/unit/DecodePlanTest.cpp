@@ -14,7 +14,7 @@ const Placement &find(const std::string &name) {
 }
 
 DecodePlan makePlan(const std::string &name,
-                    DecodeEnding ending = DecodeEnding::Sums) {
+                    DecodeEnding ending = DecodeEnding::Accumulators) {
   return *planDecode(find(name), ending, DecodeRates());
 }
 
@@ -131,24 +131,26 @@ TEST(DecodePlanTest, TextAndBack) {
 }
 
 TEST(DecodePlanTest, TextThatIsNone) {
-  std::string header = "decode int4.f16 sums words 4\nrow 0 exponent -24\n"
-                       "row 1 exponent -24\n";
+  std::string header =
+      "decode int4.f16 accumulators words 4\nrow 0 exponent -24\n"
+      "row 1 exponent -24\n";
   for (std::string line :
        {"row 3 exponent 0", "row 2 exponent", "row 2 exponent 0 offset",
         "r5 = rotate r0, 8", "r4 = turn r0, 8", "r4 = rotate r0",
         "r4 = rotate r0, 32", "r4 = rotate r0, 0", "r4 = lop3 r0, r1, 0xc0",
         "r4 = prmt r0, r1", "r4 = fma r0, r1, r2, 0x1", "r4 = fma r-1, r1, r2",
-        "slot 0 r4", "slot = r4", "decode int4.f16 sums words 4", "x"})
+        "slot 0 r4", "slot = r4", "decode int4.f16 accumulators words 4", "x"})
     EXPECT_EQ(DecodePlan::parse(header + line + "\n").error(),
               "decode plan: line 4 is not understood: '" + line + "'");
-  for (std::string line :
-       {"decode int4.f16 products words 4", "decode int4.f16 sums words 0",
-        "row 0 exponent 0", "decode int4.f16 sums"})
+  for (std::string line : {"decode int4.f16 products words 4",
+                           "decode int4.f16 accumulators words 0",
+                           "row 0 exponent 0", "decode int4.f16 accumulators"})
     EXPECT_EQ(DecodePlan::parse(line + "\n").error(),
               "decode plan: line 1 is not understood: '" + line + "'");
-  EXPECT_EQ(DecodePlan::parse("").error(),
-            "decode plan: expected 'decode NAME sums|weights words W' in the "
-            "first line");
+  EXPECT_EQ(
+      DecodePlan::parse("").error(),
+      "decode plan: expected 'decode NAME accumulators|weights words W' in the "
+      "first line");
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,61 +182,61 @@ TEST_P(ProofTest, FindsWhatIsWrong) {
       << proof.error();
 }
 
-static const DecodeEnding kSums = DecodeEnding::Sums;
+static const DecodeEnding kAccumulators = DecodeEnding::Accumulators;
 static const DecodeEnding kWeights = DecodeEnding::Weights;
 using Kind = DecodeStep::Kind;
 
 INSTANTIATE_TEST_SUITE_P(
     Seeded, ProofTest,
     testing::Values(
-        Seeded{"MaskTooWide", "int6.f16", kSums,
+        Seeded{"MaskTooWide", "int6.f16", kAccumulators,
                [](DecodePlan &plan) {
                  getStep(plan, Kind::Lop3).operands[1].value ^= 1u << 15;
                },
                "becomes"},
-        Seeded{"MaskTooNarrow", "int6.f16", kSums,
+        Seeded{"MaskTooNarrow", "int6.f16", kAccumulators,
                [](DecodePlan &plan) {
                  uint32_t &mask = getStep(plan, Kind::Lop3).operands[1].value;
                  mask &= mask - 1;
                },
                "becomes"},
-        Seeded{"WrongFunction", "e3m2.f16", kSums,
+        Seeded{"WrongFunction", "e3m2.f16", kAccumulators,
                [](DecodePlan &plan) { getStep(plan, Kind::Lop3).imm = 0xfc; },
                "becomes"},
-        Seeded{"WrongAmount", "int6.f16", kSums,
+        Seeded{"WrongAmount", "int6.f16", kAccumulators,
                [](DecodePlan &plan) { ++getStep(plan, Kind::Rotate).imm; },
                "becomes"},
         Seeded{
-            "WrongByte", "int8.f16", kSums,
+            "WrongByte", "int8.f16", kAccumulators,
             [](DecodePlan &plan) { getStep(plan, Kind::Prmt).imm ^= 0x0001; },
             "becomes"},
-        Seeded{"WrongFactor", "int6.f16", kSums,
+        Seeded{"WrongFactor", "int6.f16", kAccumulators,
                [](DecodePlan &plan) {
                  getStep(plan, Kind::Fma).operands[1].value += 0x04000400;
                },
                "becomes"},
-        Seeded{"WrongSingleFactor", "e5m0.f16", kSums,
+        Seeded{"WrongSingleFactor", "e5m0.f16", kAccumulators,
                [](DecodePlan &plan) {
                  getStep(plan, Kind::Mul32).operands[1].value += 1u << 23;
                },
                "becomes"},
-        Seeded{"HalvesSwapped", "e5m0.f16", kSums,
+        Seeded{"HalvesSwapped", "e5m0.f16", kAccumulators,
                [](DecodePlan &plan) {
                  DecodeStep &step = getStep(plan, Kind::Round);
                  std::swap(step.operands[0], step.operands[1]);
                },
                "becomes"},
-        Seeded{"WrongWord", "int8.f16", kSums,
+        Seeded{"WrongWord", "int8.f16", kAccumulators,
                [](DecodePlan &plan) { plan.steps[0].operands[0].value ^= 1; },
                "becomes"},
-        Seeded{"SlotsSwapped", "int8.f16", kSums,
+        Seeded{"SlotsSwapped", "int8.f16", kAccumulators,
                [](DecodePlan &plan) {
                  std::swap(plan.results[0], plan.results[1]);
                },
                "becomes"},
-        Seeded{"WrongExponent", "int4.f16", kSums,
+        Seeded{"WrongExponent", "int4.f16", kAccumulators,
                [](DecodePlan &plan) { ++plan.rows[1].exponent; }, "becomes"},
-        Seeded{"WrongOffset", "int4.int8", kSums,
+        Seeded{"WrongOffset", "int4.int8", kAccumulators,
                [](DecodePlan &plan) { plan.rows[0].offset += 1; }, "becomes"},
         Seeded{"ScaleForgotten", "int4.f16", kWeights,
                [](DecodePlan &plan) {
@@ -249,27 +251,27 @@ INSTANTIATE_TEST_SUITE_P(
                      step.operands[2] = DecodeOperand::reg(plan.numWords);
                },
                "becomes"},
-        Seeded{"ReadsWhatIsNotThere", "int4.f16", kSums,
+        Seeded{"ReadsWhatIsNotThere", "int4.f16", kAccumulators,
                [](DecodePlan &plan) {
                  plan.steps[0].operands[0] = DecodeOperand::reg(9);
                },
                "step 0 reads register 9, which is not yet there"},
-        Seeded{"NoRegister", "int4.f16", kSums,
+        Seeded{"NoRegister", "int4.f16", kAccumulators,
                [](DecodePlan &plan) { plan.results.pop_back(); },
                "expected a register for each slot, got 15 for 16"},
-        Seeded{"UnknownRegister", "int4.f16", kSums,
+        Seeded{"UnknownRegister", "int4.f16", kAccumulators,
                [](DecodePlan &plan) { plan.results[2] = 1000; },
                "slot 2 has the register 1000, which does not exist"},
-        Seeded{"UnknownSlot", "int4.f16", kSums,
+        Seeded{"UnknownSlot", "int4.f16", kAccumulators,
                [](DecodePlan &plan) { plan.slots[2] = 16; },
                "slot 16 is outside of 0..15"},
-        Seeded{"RowsMissing", "int4.f16", kSums,
+        Seeded{"RowsMissing", "int4.f16", kAccumulators,
                [](DecodePlan &plan) { plan.rows.pop_back(); },
                "expected 2 rows of slots, got 1"},
-        Seeded{"WrongWords", "int4.f16", kSums,
+        Seeded{"WrongWords", "int4.f16", kAccumulators,
                [](DecodePlan &plan) { plan.numWords = 8; },
                "expected 4 words, got 8"},
-        Seeded{"OtherPlacement", "int4.f16", kSums,
+        Seeded{"OtherPlacement", "int4.f16", kAccumulators,
                [](DecodePlan &plan) { plan.placement = "int4.bf16"; },
                "plan for int4.bf16: the placement given is int4.f16"}),
     [](const auto &info) { return info.param.name; });

@@ -36,7 +36,8 @@ static std::string getCell(const CodeFormat &format, ComputeType compute,
 
 static std::string getTable() {
   std::ostringstream table;
-  table << "| Codes | f16, sums | f16, weights | bf16, sums | bf16, weights | "
+  table << "| Codes | f16, accumulators | f16, weights | bf16, accumulators | "
+           "bf16, weights | "
            "int8 | f8e4m3 |\n|---|---|---|---|---|---|---|\n";
   std::string last;
   for (const Placement &placement : Placement::all()) {
@@ -46,10 +47,11 @@ static std::string getTable() {
     last = format.name();
     table << "| " << last;
     for (ComputeType compute : {ComputeType::F16, ComputeType::BF16})
-      for (DecodeEnding ending : {DecodeEnding::Sums, DecodeEnding::Weights})
+      for (DecodeEnding ending :
+           {DecodeEnding::Accumulators, DecodeEnding::Weights})
         table << " | " << getCell(format, compute, ending);
     for (ComputeType compute : {ComputeType::S8, ComputeType::E4M3})
-      table << " | " << getCell(format, compute, DecodeEnding::Sums);
+      table << " | " << getCell(format, compute, DecodeEnding::Accumulators);
     table << " |\n";
   }
   return table.str();

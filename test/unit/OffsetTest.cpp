@@ -13,7 +13,7 @@ const Placement &find(const std::string &name) {
 }
 
 DecodePlan makePlan(const std::string &name,
-                    DecodeEnding ending = DecodeEnding::Sums) {
+                    DecodeEnding ending = DecodeEnding::Accumulators) {
   return *planDecode(find(name), ending, DecodeRates());
 }
 } // namespace
@@ -21,7 +21,7 @@ DecodePlan makePlan(const std::string &name,
 TEST(OffsetTest, EveryPlanOfHalvesTakesTheOffsetsOfItsTypes) {
   for (const Placement &placement : Placement::all()) {
     Result<DecodePlan> plan =
-        planDecode(placement, DecodeEnding::Sums, DecodeRates());
+        planDecode(placement, DecodeEnding::Accumulators, DecodeRates());
     if (!plan || placement.getNumParts() != 2)
       continue;
     const CodeFormat &format = placement.getFormat();
@@ -80,7 +80,7 @@ TEST(OffsetTest, WhatCannotBe) {
   EXPECT_EQ(setOffset(makePlan("int4.f16", DecodeEnding::Weights), placement, 0)
                 .error(),
             "decode plan: offsets are taken off numbers of f16 and bf16 whose "
-            "scales are on sums");
+            "scales are on accumulators");
   EXPECT_EQ(
       setOffset(makePlan("int4.f16"), placement, 0.125).error().substr(0, 32),
       "decode plan: an offset of 0.1250");

@@ -21,8 +21,8 @@ bool isTable(const Placement &placement) {
 /// The endings that the compute type has.
 std::vector<DecodeEnding> getEndings(const Placement &placement) {
   if (placement.getNumParts() == 2)
-    return {DecodeEnding::Sums, DecodeEnding::Weights};
-  return {DecodeEnding::Sums};
+    return {DecodeEnding::Accumulators, DecodeEnding::Weights};
+  return {DecodeEnding::Accumulators};
 }
 
 /// The slots of each step, and those of each tile of 16 rows.
@@ -85,14 +85,14 @@ class DecodeCostTest : public testing::TestWithParam<Bar> {};
 } // namespace
 
 TEST_P(DecodeCostTest, StaysBelowTheBar) {
-  DecodePlan plan = *planDecode(find(GetParam().placement), DecodeEnding::Sums,
-                                DecodeRates());
+  DecodePlan plan = *planDecode(find(GetParam().placement),
+                                DecodeEnding::Accumulators, DecodeRates());
   EXPECT_LE(plan.getCost().alu, GetParam().alu * plan.getNumRegisters());
   EXPECT_EQ(plan.getCost().convert, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Sums, DecodeCostTest,
+    Accumulators, DecodeCostTest,
     testing::Values(
         Bar{"int1.f16", 1.07}, Bar{"int2.f16", 1.13}, Bar{"int3.f16", 1.32},
         Bar{"int4.f16", 1.0}, Bar{"int5.f16", 1.5}, Bar{"int6.f16", 1.5},
@@ -113,7 +113,8 @@ TEST(SequenceSearchTest, FloatsInPlaceTakeAtMostThree) {
     const CodeFormat &format = placement.getFormat();
     if (format.kind != CodeFormat::Kind::Float || format.exponentBits > 4)
       continue;
-    DecodePlan plan = *planDecode(placement, DecodeEnding::Sums, DecodeRates());
+    DecodePlan plan =
+        *planDecode(placement, DecodeEnding::Accumulators, DecodeRates());
     EXPECT_LE(plan.getCost().alu, 3 * plan.getNumRegisters())
         << placement.name();
   }
@@ -158,10 +159,11 @@ TEST_P(PlanTest, EverySubsetIsProved) {
   }
 }
 
-/// Sums in f32 lose nothing to the units that the numbers are in.
+/// Accumulators in f32 lose nothing to the units that the numbers are in.
 TEST_P(PlanTest, RowsAreInRange) {
   const Placement &placement = find(GetParam());
-  DecodePlan plan = *planDecode(placement, DecodeEnding::Sums, DecodeRates());
+  DecodePlan plan =
+      *planDecode(placement, DecodeEnding::Accumulators, DecodeRates());
   for (const DecodePlan::Row &row : plan.rows) {
     EXPECT_GE(row.exponent, -24);
     EXPECT_LE(row.exponent, 20);
@@ -207,9 +209,9 @@ TEST(SequenceSearchTest, AnyPlacementHasAPlan) {
 TEST(SequenceSearchTest, RatesChooseThePipe) {
   // With products at twice the price of the rest, none is taken for a mask.
   DecodePlan cheap =
-      *planDecode(find("int4.f16"), DecodeEnding::Sums, DecodeRates());
-  DecodePlan dear =
-      *planDecode(find("int4.f16"), DecodeEnding::Sums, DecodeRates{1, 2, 8});
+      *planDecode(find("int4.f16"), DecodeEnding::Accumulators, DecodeRates());
+  DecodePlan dear = *planDecode(find("int4.f16"), DecodeEnding::Accumulators,
+                                DecodeRates{1, 2, 8});
   EXPECT_GT(cheap.getCost().fma, 0);
   EXPECT_EQ(dear.getCost().fma, 0);
   EXPECT_GT(dear.getCost().alu, cheap.getCost().alu);
@@ -220,7 +222,8 @@ TEST(SequenceSearchTest, OnePlanForEachTileOfAUnit) {
     const Placement &placement = find(name);
     TileShift shift = *findTileShift(placement);
     ComputeType compute = placement.getCompute();
-    DecodePlan plan = *planTile(placement, DecodeEnding::Sums, DecodeRates());
+    DecodePlan plan =
+        *planTile(placement, DecodeEnding::Accumulators, DecodeRates());
     EXPECT_EQ(plan.slots, getSlotsOfTile(placement, 0));
     std::vector<uint32_t> words;
     for (int word = 0; word < placement.getNumWords(); ++word)
@@ -257,18 +260,19 @@ TEST(SequenceSearchTest, ErrorsNameWhatIsAllowed) {
     return planDecode(find(name), ending, DecodeRates(), std::move(slots))
         .error();
   };
-  EXPECT_EQ(getError("lut4.f16", DecodeEnding::Sums, {}),
+  EXPECT_EQ(getError("lut4.f16", DecodeEnding::Accumulators, {}),
             "decode plan: codes of lut4 are looked up in a table, not "
             "computed");
-  EXPECT_EQ(getError("e6m1.f16", DecodeEnding::Sums, {}),
+  EXPECT_EQ(getError("e6m1.f16", DecodeEnding::Accumulators, {}),
             "decode plan: f16 does not hold the values of e6m1: it has 5 bits "
             "of exponent");
-  EXPECT_EQ(getError("int4.int8", DecodeEnding::Weights, {}),
-            "decode plan: scales go on sums with int8, which has no products "
-            "of pairs; allowed: f16, bf16");
-  EXPECT_EQ(getError("int4.f16", DecodeEnding::Sums, {3, 16}),
+  EXPECT_EQ(
+      getError("int4.int8", DecodeEnding::Weights, {}),
+      "decode plan: scales go on accumulators with int8, which has no products "
+      "of pairs; allowed: f16, bf16");
+  EXPECT_EQ(getError("int4.f16", DecodeEnding::Accumulators, {3, 16}),
             "decode plan: slot 16 of int4.f16 is outside of 0..15");
-  EXPECT_EQ(getError("int4.f16", DecodeEnding::Sums, {-1}),
+  EXPECT_EQ(getError("int4.f16", DecodeEnding::Accumulators, {-1}),
             "decode plan: slot -1 of int4.f16 is outside of 0..15");
 }
 
@@ -276,7 +280,8 @@ TEST(SequenceSearchTest, FormatsThatAComputeTypeDoesNotHold) {
   auto getError = [](const std::string &name, ComputeType compute) {
     Placement placement =
         Placement::contiguous(*CodeFormat::parse(name), compute, 1);
-    return planDecode(placement, DecodeEnding::Sums, DecodeRates()).error();
+    return planDecode(placement, DecodeEnding::Accumulators, DecodeRates())
+        .error();
   };
   EXPECT_EQ(getError("int6", ComputeType::E4M3),
             "decode plan: f8e4m3 does not hold the values of int6: it has 4 "

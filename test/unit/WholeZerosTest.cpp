@@ -45,9 +45,10 @@ TEST(WholeZerosTest, ProductsLess) {
   EXPECT_EQ(*useWholeZeros(other, floats), other);
 }
 
-TEST(WholeZerosTest, ScalesOnSumsHaveNone) {
+TEST(WholeZerosTest, ScalesOnAccumulatorsHaveNone) {
   const Placement &placement = **Placement::find("int4.f16");
-  DecodePlan plan = *planDecode(placement, DecodeEnding::Sums, DecodeRates());
+  DecodePlan plan =
+      *planDecode(placement, DecodeEnding::Accumulators, DecodeRates());
   EXPECT_EQ(useWholeZeros(plan, placement).error(),
             "decode plan: zeros are those of scales on weights");
 }

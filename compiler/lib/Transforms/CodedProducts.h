@@ -30,7 +30,7 @@ public:
   /// What the product is added to; null for nothing.
   mlir::Value getAddend() const;
   void setAddend(mlir::Value value) const;
-  /// The sum as a tile, or as one under way.
+  /// The accumulators as a tile, or as those in flight.
   mlir::Value getSum() const { return op->getResult(0); }
 
 private:

@@ -1,7 +1,7 @@
 //===- FoldScales.cpp - lowlp-fold-scales ---------------------------------===//
 //
 // A product is linear in its weights. What a program does to a row of them, one
-// number for all of it, can be done to the row's sums instead:
+// number for all of it, can be done to the row's accumulators instead:
 //
 //   dot(w * s, x) = s * dot(w, x)
 //   dot(w - z, x) = dot(w, x) - z * dot(1, x)
@@ -40,7 +40,7 @@ static bool isZero(Value tile) { return getSplat(tile) == 0.0; }
 namespace {
 
 /// Products of weights that are made by the same steps, each of which adds to
-/// the sums of the one before.
+/// the accumulators of the one before.
 struct Run {
   SmallVector<DotOp> dots;
   SmallVector<ScaledWeights> weights;
@@ -49,7 +49,7 @@ struct Run {
   DotOp getLast() const { return dots.back(); }
 };
 
-/// Takes the steps of a run on its sums.
+/// Takes the steps of a run on its accumulators.
 class RunFolder {
 public:
   explicit RunFolder(const Run &run)
@@ -57,13 +57,13 @@ public:
         type(run.getLast().getType()) {}
 
   void fold() {
-    Value sums = multiply([&](const ScaledWeights &weights, DotOp dot) {
+    Value accumulators = multiply([&](const ScaledWeights &weights, DotOp dot) {
       return buildBase(weights, dot);
     });
     ArrayRef<RowStep> steps = run.getSteps();
     for (const RowStep &step : steps.drop_back())
-      sums = take(step, sums);
-    Value result = finish(steps.back(), sums);
+      accumulators = take(step, accumulators);
+    Value result = finish(steps.back(), accumulators);
     for (DotOp dot : llvm::reverse(run.dots)) {
       Value weights = dot.getA();
       if (dot == run.getLast())
@@ -76,17 +76,18 @@ public:
   bool hasSumsOfX() const { return bool(sumsOfX); }
 
 private:
-  /// The sums of all products, begun with zeros, for other operands a.
+  /// The accumulators of all products, begun with zeros, for other operands a.
   Value multiply(function_ref<Value(const ScaledWeights &, DotOp)> getOperand) {
     Value zero = arith::ConstantOp::create(
         builder, loc, builder.getFloatAttr(type.getElementType(), 0));
-    Value sums = SplatOp::create(builder, loc, type, zero);
+    Value accumulators = SplatOp::create(builder, loc, type, zero);
     for (auto [weights, product] : llvm::zip_equal(run.weights, run.dots)) {
       DotOp dot = product;
-      sums = DotOp::create(builder, dot.getLoc(), getOperand(weights, dot),
-                           dot.getB(), sums);
+      accumulators =
+          DotOp::create(builder, dot.getLoc(), getOperand(weights, dot),
+                        dot.getB(), accumulators);
     }
-    return sums;
+    return accumulators;
   }
 
   /// What the steps begin with, in the type of the product.
@@ -108,7 +109,7 @@ private:
     return sumsOfX;
   }
 
-  /// The numbers of a step as f32, for every element of the sums.
+  /// The numbers of a step as f32, for every element of the accumulators.
   Value spread(const RowStep &step) {
     Type f32 = builder.getF32Type();
     if (step.scalar) {
@@ -130,28 +131,28 @@ private:
     return BroadcastOp::create(builder, loc, type, column);
   }
 
-  Value take(const RowStep &step, Value sums) {
+  Value take(const RowStep &step, Value accumulators) {
     Value numbers = spread(step);
     switch (step.kind) {
     case RowStep::Multiply:
-      return MulOp::create(builder, loc, sums, numbers);
+      return MulOp::create(builder, loc, accumulators, numbers);
     case RowStep::Add:
-      return FmaOp::create(builder, loc, numbers, getSumsOfX(), sums);
+      return FmaOp::create(builder, loc, numbers, getSumsOfX(), accumulators);
     case RowStep::Subtract:
-      return SubOp::create(builder, loc, sums,
+      return SubOp::create(builder, loc, accumulators,
                            MulOp::create(builder, loc, numbers, getSumsOfX()));
     }
     llvm_unreachable("all kinds are there");
   }
 
   /// The last step, and the sum with what the products are added to.
-  Value finish(const RowStep &step, Value sums) {
+  Value finish(const RowStep &step, Value accumulators) {
     Value addend = DotOp(run.dots.front()).getC();
     if (isZero(addend))
-      return take(step, sums);
+      return take(step, accumulators);
     if (step.kind == RowStep::Multiply)
-      return FmaOp::create(builder, loc, spread(step), sums, addend);
-    return AddOp::create(builder, loc, addend, take(step, sums));
+      return FmaOp::create(builder, loc, spread(step), accumulators, addend);
+    return AddOp::create(builder, loc, addend, take(step, accumulators));
   }
 
   static void eraseUnused(Value tile) {
@@ -252,16 +253,16 @@ private:
              "are scaled";
     if (when == "always")
       return "";
-    int64_t folded = costOnSums(run), kept = costOnWeights(run);
+    int64_t folded = costOnAccumulators(run), kept = costOnWeights(run);
     if (folded < kept)
       return "";
-    return "on the sums the scales cost " + std::to_string(folded) +
+    return "on the accumulators the scales cost " + std::to_string(folded) +
            " instructions of a thread, on the weights " + std::to_string(kept);
   }
 
-  /// What the steps cost on the sums: an instruction for each, and the sums of
-  /// x.
-  static int64_t costOnSums(const Run &run) {
+  /// What the steps cost on the accumulators: an instruction for each, and the
+  /// sums of x.
+  static int64_t costOnAccumulators(const Run &run) {
     DotOp last = run.getLast();
     int64_t perStep = last.getType().getLayout().numLocals();
     int64_t cost = perStep * run.getSteps().size();

@@ -1,9 +1,9 @@
 //===- PlanDecode.cpp - lowlp-plan-decode ---------------------------------===//
 //
-// A chain of products that add to one sum is decoded as a whole, as what a plan
-// does to the weights is undone after it (ProductChains.h). Weights that the
-// program scales are decoded to what it multiplies by, so that nothing is left
-// to undo.
+// A chain of products that add to the same accumulators is decoded as a whole,
+// as what a plan does to the weights is undone after it (ProductChains.h).
+// Weights that the program scales are decoded to what it multiplies by, so that
+// nothing is left to undo.
 //
 //===----------------------------------------------------------------------===//
 #include "PassRemarks.h"
@@ -110,10 +110,11 @@ static bool isByWarpgroups(KernelOp kernel) {
   return kernel.getScheduleOrDefault().getMatrixUnit() == MatrixUnit::Warpgroup;
 }
 
-/// Columns of sums that one instruction of a warp makes.
+/// Columns of accumulators that one instruction of a warp makes.
 static constexpr int64_t kColumnsOfProduct = 8;
 
-/// Whether f32 holds what brings sums into the units of a plan and back.
+/// Whether f32 holds what brings accumulators into the units of a plan and
+/// back.
 static bool areNormal(ArrayRef<DecodePlan::Row> rows) {
   return llvm::all_of(rows, [](const DecodePlan::Row &row) {
     return std::abs(row.exponent) <= 126 &&
@@ -166,8 +167,9 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
             getOperation().getScheduleOrDefault().getDecodeOffsets();
         own != DecodeOffsets::Auto)
       where = stringifyDecodeOffsets(own);
-    if (where != "weights" && where != "sums" && where != "auto") {
-      getOperation().emitError("offsets must be weights, sums or auto, but is ")
+    if (where != "weights" && where != "accumulators" && where != "auto") {
+      getOperation().emitError(
+          "offsets must be weights, accumulators or auto, but is ")
           << where;
       return signalPassFailure();
     }
@@ -237,7 +239,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     };
     if (!chain.sum)
       return declineAll("its accumulators stay in flight where they are used");
-    Result<DecodePlan> found = findPlan(first, DecodeEnding::Sums, rates);
+    Result<DecodePlan> found =
+        findPlan(first, DecodeEnding::Accumulators, rates);
     if (!found)
       return declineAll(found.error());
     DecodePlan plan = *found;
@@ -270,16 +273,17 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       ++numSumsOfX;
   }
 
-  /// Whether a plan's offsets are taken off the weights and not off the sums.
-  /// Sums of x are products with ones: by `lowlp.wgmma` as many as the program
-  /// has, by `lowlp.dot` one for each 8 columns in place of 4 sums of pairs.
+  /// Whether a plan's offsets are taken off the weights and not off the
+  /// accumulators. Sums of x are products with ones: by `lowlp.wgmma` as many
+  /// as the program has, by `lowlp.dot` one for each 8 columns in place of 4
+  /// sums of pairs.
   bool takesOffsetsOff(Product first) {
     if (!first.asDot() || isByWarpgroups(getOperation()))
       return true;
     if (where != "auto")
       return where == "weights";
-    auto sums = cast<TileType>(first.getSum().getType());
-    return sums.getShape()[1] > kColumnsOfProduct;
+    auto accumulators = cast<TileType>(first.getSum().getType());
+    return accumulators.getShape()[1] > kColumnsOfProduct;
   }
 
   /// Decodes weights to what the program multiplies by.
@@ -327,7 +331,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     if (!areExact(weights, element))
       return Error{"the program's casts round weights, and a plan rounds none"};
     bool isOfTile = takesTile(weights.codes, placement);
-    auto &known = ending == DecodeEnding::Sums ? plans : scaledPlans;
+    auto &known = ending == DecodeEnding::Accumulators ? plans : scaledPlans;
     std::pair key(&placement, isOfTile);
     auto found = known.find(key);
     if (found == known.end())

@@ -4,8 +4,9 @@
 //
 //   acc -> dot -> dot -> ... -> last        all by decoded weights of one plan
 //
-// alone, or as the body of a loop that carries acc. The chain's sums stay in
-// the units of the plan; what the plan did to the weights is undone after it.
+// alone, or as the body of a loop that carries acc. The chain's accumulators
+// stay in the units of the plan; what the plan did to the weights is undone
+// after it.
 //
 //===----------------------------------------------------------------------===//
 #include "ProductChains.h"
@@ -55,9 +56,9 @@ Chain lowlp::getChain(Product first) {
   for (Product product = first; product; product = getNext(product))
     chain.products.push_back(product);
   chain.sum = getTile(chain.products.back());
-  bool addsToSums = isa_and_nonnull<SumsType>(
+  bool addsToAccumulators = isa_and_nonnull<AccumulatorsType>(
       first.getAddend() ? first.getAddend().getType() : Type());
-  if (!chain.sum || addsToSums) {
+  if (!chain.sum || addsToAccumulators) {
     chain.sum = {};
     return chain;
   }
@@ -280,9 +281,9 @@ private:
         sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });
   }
 
-  /// Where the sums are multiplied by a column of factors and by nothing else,
-  /// the column takes the powers of two: a product a row and not one an
-  /// element.
+  /// Where the accumulators are multiplied by a column of factors and by
+  /// nothing else, the column takes the powers of two: a product a row and not
+  /// one an element.
   bool scaleFactor(Value result) {
     Operation *product = result.hasOneUse() ? *result.user_begin() : nullptr;
     if (!isa_and_nonnull<MulOp, FmaOp>(product))

@@ -1,4 +1,4 @@
-//===- ProductChains.h - products that add to one sum -----------*- C++ -*-===//
+//===- ProductChains.h - products that add up ------------------*- C++ -*-===//
 #ifndef LOWLP_LIB_TRANSFORMS_PRODUCTCHAINS_H
 #define LOWLP_LIB_TRANSFORMS_PRODUCTCHAINS_H
 
@@ -8,18 +8,20 @@
 
 namespace lowlp {
 
-/// Products that add to one sum, and the loop that carries it, if any.
+/// Products that add to the same accumulators, and the loop that carries it, if
+/// any.
 struct Chain {
   llvm::SmallVector<Product> products;
-  /// The last sum, a tile; null where the chain cannot be rewritten.
+  /// The accumulators after the last, a tile; null where the chain cannot be
+  /// rewritten.
   mlir::Value sum;
   mlir::scf::ForOp loop;
   /// The number of the loop's carried value.
   unsigned carried = 0;
 };
 
-/// The product that alone uses the sum of another one, with alike weights; null
-/// where there is none.
+/// The product that alone uses the accumulators of another one, with alike
+/// weights; null where there is none.
 Product getNext(Product product);
 
 /// The chain that begins with a product of coded weights.
@@ -27,7 +29,7 @@ Chain getChain(Product first);
 
 /// Lets products take what a plan decodes, and undoes after the chain what the
 /// plan does to the weights. `rows` are the plan's, for values in place of
-/// stored codes. Requires that the chain has a sum, and that its products are
+/// stored codes. Requires that `sum` is set, and that its products are
 /// `lowlp.dot` where a row has an offset. The result is whether sums of x had
 /// to be added.
 bool decodeChain(Chain chain, const DecodePlan &plan,

@@ -1,7 +1,7 @@
 //===- SharedLiveness.cpp - which shared tiles are live together ----------===//
 //
 // A tile is live where its bytes may have been accessed before, where a load
-// may still read them, and where a copy into it is under way:
+// may still read them, and where a copy into it is in flight:
 //
 //   1. Backwards: after which ops a load may read what is there. A store of
 //      the whole tile reads nothing and ends the need for what was there.

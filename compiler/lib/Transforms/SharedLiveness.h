@@ -40,7 +40,7 @@ private:
   llvm::BitVector pinned;
 };
 
-/// Copies under way at a point: begun, and committed too. A group is known to
+/// Copies in flight at a point: begun, and committed too. A group is known to
 /// have arrived only where all have.
 struct PendingCopies {
   llvm::BitVector begun, committed;

@@ -1,14 +1,15 @@
 //===- UseWarpgroups.cpp - lowlp-use-warpgroups ---------------------------===//
 //
 // The ops of a block are put in order anew. What stands between two products is
-// what makes the operand of the second, so with two groups under way
+// what makes the operand of the second, so with two groups in flight
 //
 //   decode 1, multiply 1, decode 2, multiply 2, wait for 1, use 1, decode 3 ...
 //
 // and tensor cores multiply while the next operand is decoded. Ops that use
-// sums under way are put off until the wait for them; what cannot be put off,
-// and the end of the block, waits for all. An arrival at an mbarrier, which
-// says that a stage has been read, is put off after the products that read it.
+// accumulators in flight are put off until the wait for them; what cannot be
+// put off, and the end of the block, waits for all. An arrival at an mbarrier,
+// which says that a stage has been read, is put off after the products that
+// read it.
 //
 //===----------------------------------------------------------------------===//
 #include "PassRemarks.h"
@@ -106,9 +107,9 @@ namespace {
 class BlockScheduler {
 public:
   BlockScheduler(Block &block, const SetVector<Operation *> &products,
-                 int64_t mostUnderWay)
+                 int64_t mostInFlight)
       : block(block), products(products), builder(block.getTerminator()),
-        mostUnderWay(mostUnderWay) {}
+        mostInFlight(mostInFlight) {}
 
   void run() {
     hoistLoads();
@@ -126,8 +127,8 @@ public:
 private:
   struct Pending {
     DotOp dot;
-    /// Null where a product that follows takes the sums.
-    Value sums;
+    /// Null where a product that follows takes the accumulators.
+    Value accumulators;
   };
 
   bool isProduct(Operation *op) const { return products.contains(op); }
@@ -189,13 +190,14 @@ private:
       }
       waitForAll();
     } else if (!onlyReads(op)) {
-      // Others may not stand among products under way.
+      // Others may not stand among products in flight.
       waitForAll();
     }
     op->moveBefore(block.getTerminator());
   }
 
-  /// Whether all that uses the sums of a product is one that adds to them.
+  /// Whether all that uses the accumulators of a product is one that adds to
+  /// them.
   bool isPassedOn(DotOp dot) const {
     if (!dot.getResult().hasOneUse())
       return false;
@@ -213,20 +215,22 @@ private:
     if (!addend && !isZero(dot.getC()))
       addend = dot.getC();
     LoadSharedOp load = getLoadOfB(dot);
-    auto type = SumsType::get(dot.getContext(), dot.getType().getElementType(),
+    auto type =
+        AccumulatorsType::get(dot.getContext(), dot.getType().getElementType(),
                               dot.getType().getLayout());
-    Value sums = WgmmaOp::create(builder, dot.getLoc(), type, dot.getA(),
-                                 load.getSource(), load.getOffsets(), addend);
+    Value accumulators =
+        WgmmaOp::create(builder, dot.getLoc(), type, dot.getA(),
+                        load.getSource(), load.getOffsets(), addend);
     WgmmaCommitOp::create(builder, dot.getLoc());
     if (isPassedOn(dot)) {
-      passedOn[dot.getResult()] = sums;
-      sums = {};
+      passedOn[dot.getResult()] = accumulators;
+      accumulators = {};
     } else {
       blockedValues.insert(dot.getResult());
     }
-    pending.push_back({dot, sums});
-    if (static_cast<int64_t>(pending.size()) >= mostUnderWay)
-      waitForAllBut(mostUnderWay - 1);
+    pending.push_back({dot, accumulators});
+    if (static_cast<int64_t>(pending.size()) >= mostInFlight)
+      waitForAllBut(mostInFlight - 1);
   }
 
   void waitForAll() {
@@ -234,16 +238,16 @@ private:
       waitForAllBut(0);
   }
 
-  /// Waits until at most `rest` products are under way, and places what that
+  /// Waits until at most `rest` products are in flight, and places what that
   /// allows.
   void waitForAllBut(int64_t rest) {
     auto count = static_cast<int64_t>(pending.size()) - rest;
     SmallVector<Value> taken;
     SmallVector<DotOp> complete;
     for (const Pending &product : ArrayRef(pending).take_front(count)) {
-      if (!product.sums)
+      if (!product.accumulators)
         continue;
-      taken.push_back(product.sums);
+      taken.push_back(product.accumulators);
       complete.push_back(product.dot);
     }
     auto types = llvm::map_to_vector(
@@ -282,12 +286,12 @@ private:
   Block &block;
   const SetVector<Operation *> &products;
   OpBuilder builder;
-  int64_t mostUnderWay;
+  int64_t mostInFlight;
   /// In the order in which they were begun, each a group of its own.
   SmallVector<Pending> pending;
-  /// Sums under way, and what is made of them.
+  /// Accumulators in flight, and what is made of them.
   DenseSet<Value> blockedValues;
-  /// Results of products of which another product takes the sums.
+  /// Results of products of which another product takes the accumulators.
   DenseMap<Value, Value> passedOn;
   SmallVector<Operation *> deferred;
   SmallVector<Operation *> arrivals;
@@ -312,7 +316,7 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       return;
     if (!hasWarpgroups)
       return decline(kernel, arch + " has no products by warpgroups");
-    int64_t mostUnderWay = schedule.getProductsInFlight();
+    int64_t mostInFlight = schedule.getProductsInFlight();
     int64_t numDots = 0;
     SetVector<Operation *> products;
     SetVector<Block *> blocks;
@@ -328,9 +332,9 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       blocks.insert(dot->getBlock());
     });
     for (Block *block : blocks) {
-      BlockScheduler(*block, products, mostUnderWay).run();
-      if (schedule.getTurns() && !takeTurns(*block))
-        remarkDeclined(block->getParentOp(), DEBUG_TYPE, "turns", [] {
+      BlockScheduler(*block, products, mostInFlight).run();
+      if (schedule.getPingPong() && !takeTurns(*block))
+        remarkDeclined(block->getParentOp(), DEBUG_TYPE, "ping-pong", [] {
           return "warpgroups take turns in loops of the kernel's own body, and "
                  "where there are two or more";
         });
@@ -343,7 +347,7 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
     std::string note = std::to_string(products.size()) + " of " +
                        std::to_string(numDots) +
                        " products by warpgroups, at most " +
-                       std::to_string(mostUnderWay) + " under way";
+                       std::to_string(mostInFlight) + " in flight";
     setReport(kernel, "warpgroups", note);
   }
 

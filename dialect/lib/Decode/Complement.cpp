@@ -21,7 +21,8 @@ Result<DecodePlan> lowlp::complement(const DecodePlan &plan,
     return Error{"decode plan: the codes of " + plan.placement +
                  " are no bits that only masks take"};
   };
-  if (plan.ending != DecodeEnding::Sums || placement.getFormat().bits != 1)
+  if (plan.ending != DecodeEnding::Accumulators ||
+      placement.getFormat().bits != 1)
     return fail();
   DecodePlan changed = plan;
   std::set<int> masks;

@@ -175,7 +175,7 @@ struct Parameters {
 
 static std::vector<Parameters> getTrials(const DecodePlan &plan,
                                          const CodeFormat &format) {
-  if (plan.ending == DecodeEnding::Sums)
+  if (plan.ending == DecodeEnding::Accumulators)
     return {{1, 0}};
   if (format.kind == CodeFormat::Kind::Float)
     return {{1, 0}, {0.01318359375, 0}};
@@ -275,7 +275,7 @@ Result<bool> DecodePlan::prove(const Placement &from) const {
           for (size_t i = 0; i < slots.size(); ++i) {
             const Row &row = rows[from.getRowOfSlot(slots[i])];
             double expected =
-                ending == DecodeEnding::Sums
+                ending == DecodeEnding::Accumulators
                     ? (*value + row.offset) * row.getFactor()
                     : decodeNumber(
                           compute,

@@ -54,7 +54,7 @@ int lowlp::countFmas(const Homes &homes, DecodeEnding ending,
 }
 
 //===----------------------------------------------------------------------===//
-// Sums
+// Accumulators
 //===----------------------------------------------------------------------===//
 
 /// Pieces of 128 + u: one keeps its 128, or gets it, and the others lose it.
@@ -113,7 +113,7 @@ int lowlp::finish(Sequence &sequence, const Homes &homes, DecodeEnding ending,
       });
   if (natural != groups.end())
     std::iter_swap(groups.begin(), natural);
-  if (ending == DecodeEnding::Sums) {
+  if (ending == DecodeEnding::Accumulators) {
     if (form.isMagic)
       return sumMagic(sequence, form, groups);
     int lift = isLifted(homes) ? getLift(homes.compute) : 0;

@@ -28,16 +28,16 @@ inline constexpr int kMagicWindow = 7;
 /// The largest power of two that a product may bring: 15 for f16, 127 for bf16.
 int getLift(ComputeType compute);
 
-/// What `Sums` does to the values of a row.
+/// What `Accumulators` does to the values of a row.
 DecodePlan::Row getRow(const Homes &homes, const RowForm &form);
 
 /// Products that bring pieces at these shifts into the form of the row.
 int countFmas(const Homes &homes, DecodeEnding ending, const RowForm &form,
               const std::vector<int> &shifts);
 
-/// Adds the steps that make one register of the groups: for `Sums` in the form
-/// of the row, for `Weights` with the parameters of registers `scale` and
-/// `scale + 1`. In rows with magic all groups hold 128 more.
+/// Adds the steps that make one register of the groups: for `Accumulators` in
+/// the form of the row, for `Weights` with the parameters of registers `scale`
+/// and `scale + 1`. In rows with magic all groups hold 128 more.
 int finish(Sequence &sequence, const Homes &homes, DecodeEnding ending,
            const RowForm &form, std::vector<Group> groups, int scale);
 

@@ -88,9 +88,9 @@ private:
 
 Result<DecodePlan> lowlp::setOffset(const DecodePlan &plan,
                                     const Placement &placement, double offset) {
-  if (plan.ending != DecodeEnding::Sums || placement.getNumParts() != 2)
+  if (plan.ending != DecodeEnding::Accumulators || placement.getNumParts() != 2)
     return Error{"decode plan: offsets are taken off numbers of f16 and bf16 "
-                 "whose scales are on sums"};
+                 "whose scales are on accumulators"};
   Result<DecodePlan> merged = OffsetWriter(plan, placement, offset).run(true);
   return merged ? merged : OffsetWriter(plan, placement, offset).run(false);
 }

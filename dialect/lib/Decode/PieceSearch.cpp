@@ -165,7 +165,7 @@ int PiecePlan::countSlot(int slot, const RowForm &form) const {
     int factor = form.shift - shift;
     if (homes.compute == ComputeType::BF16 && !form.isMagic)
       factor += lift;
-    if (ending == DecodeEnding::Sums && factor > lift)
+    if (ending == DecodeEnding::Accumulators && factor > lift)
       return kImpossible;
   }
   return masks * rates.alu + countFmas(homes, ending, form, shifts) * rates.fma;
@@ -183,7 +183,8 @@ int PiecePlan::chooseRows() {
     // After the lift there is room below.
     for (int shift = 0; shift >= -6; --shift)
       forms.push_back({shift, false});
-  if (ending == DecodeEnding::Sums && homes.compute == ComputeType::BF16)
+  if (ending == DecodeEnding::Accumulators &&
+      homes.compute == ComputeType::BF16)
     for (int shift = 0; shift + homes.format.bits <= kMagicWindow; ++shift)
       forms.push_back({shift, true});
   int total = 0;

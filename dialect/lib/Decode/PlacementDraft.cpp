@@ -51,10 +51,11 @@ int PlacementDraft::getCost() const {
   // A draft may repeat sooner than it has to.
   int copies = getNumSlots() / period.getNumSlots();
   if (homes->kind == Homes::Kind::Linear && homes->hasFma())
-    if (auto plan = PiecePlan::search(period, *homes, DecodeEnding::Sums,
-                                      kReferenceRates))
+    if (auto plan = PiecePlan::search(
+            period, *homes, DecodeEnding::Accumulators, kReferenceRates))
       return plan->getCost() * copies;
-  return MaskPlan::search(period, *homes, DecodeEnding::Sums, kReferenceRates)
+  return MaskPlan::search(period, *homes, DecodeEnding::Accumulators,
+                          kReferenceRates)
              .getCost() *
          copies;
 }

@@ -25,7 +25,7 @@ public:
   int getRow(int index) const;
   /// Requires: every residue of every word is taken once.
   Placement make() const;
-  /// What all slots of the block cost on sums by `kReferenceRates`.
+  /// What all slots of the block cost on accumulators by `kReferenceRates`.
   int getCost() const;
 
   CodeFormat format;

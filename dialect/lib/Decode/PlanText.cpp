@@ -1,6 +1,6 @@
 //===- PlanText.cpp - Decode plans as text --------------------------------===//
 //
-//   decode int4.f16 sums words 4
+//   decode int4.f16 accumulators words 4
 //   row 0 exponent -24
 //   row 1 exponent -20
 //   r4 = lop3 r0, 0x000f000f, 0, 0xc0
@@ -47,8 +47,8 @@ static std::string printHex(uint32_t value) {
 std::string DecodePlan::print() const {
   std::ostringstream out;
   out << "decode " << placement << " "
-      << (ending == DecodeEnding::Sums ? "sums" : "weights") << " words "
-      << numWords << "\n";
+      << (ending == DecodeEnding::Accumulators ? "accumulators" : "weights")
+      << " words " << numWords << "\n";
   out.precision(17);
   for (size_t row = 0; row < rows.size(); ++row) {
     out << "row " << row << " exponent " << rows[row].exponent;
@@ -150,8 +150,9 @@ static bool parseHeader(LineReader &line, DecodePlan &plan) {
   if (!line.name(plan.placement) || !line.name(ending) || !line.word("words") ||
       !line.number(plan.numWords))
     return false;
-  plan.ending = ending == "sums" ? DecodeEnding::Sums : DecodeEnding::Weights;
-  return plan.numWords > 0 && (ending == "sums" || ending == "weights");
+  plan.ending = ending == "accumulators" ? DecodeEnding::Accumulators
+                                         : DecodeEnding::Weights;
+  return plan.numWords > 0 && (ending == "accumulators" || ending == "weights");
 }
 
 static bool parseRow(LineReader &line, DecodePlan &plan) {
@@ -226,7 +227,8 @@ Result<DecodePlan> DecodePlan::parse(std::string_view text) {
                    " is not understood: '" + content + "'"};
   }
   if (plan.placement.empty())
-    return Error{"decode plan: expected 'decode NAME sums|weights words W' in "
-                 "the first line"};
+    return Error{
+        "decode plan: expected 'decode NAME accumulators|weights words W' in "
+        "the first line"};
   return plan;
 }

@@ -27,8 +27,9 @@ static DecodePlan makePlan(const Period &period, const Homes &homes,
   plan.ending = ending;
   plan.numWords = placement.getNumWords();
   for (const RowForm &form : search.getRows())
-    plan.rows.push_back(ending == DecodeEnding::Sums ? getRow(homes, form)
-                                                     : DecodePlan::Row{});
+    plan.rows.push_back(ending == DecodeEnding::Accumulators
+                            ? getRow(homes, form)
+                            : DecodePlan::Row{});
   Sequence sequence(placement.getCompute(), plan.getFirstResult());
   std::map<int, int> registers;
   for (int block = 0; block < period.numBlocks; ++block)
@@ -108,7 +109,7 @@ Result<DecodePlan> lowlp::planDecode(const Placement &placement,
   if (!homes)
     return Error{homes.error()};
   if (ending == DecodeEnding::Weights && !homes->hasFma())
-    return Error{"decode plan: scales go on sums with " +
+    return Error{"decode plan: scales go on accumulators with " +
                  getName(placement.getCompute()) +
                  ", which has no products of pairs; allowed: f16, bf16"};
   int numSlots = placement.getNumSlots();

@@ -1,6 +1,6 @@
 //===- LowlpComputeOps.cpp - arithmetic on register tiles -----------------===//
+#include "AccumulatorType.h"
 #include "ComputeType.h"
-#include "SumType.h"
 
 #include "lowlp/Layout/LayoutText.h"
 
@@ -104,7 +104,7 @@ OpFoldResult ViewOp::fold(FoldAdaptor) {
 // DotOp
 //===----------------------------------------------------------------------===//
 
-Type lowlp::getSumType(Type a, Type b) {
+Type lowlp::getAccumulatorType(Type a, Type b) {
   auto isByte = [](Type type) {
     return type.isSignedInteger(8) || type.isUnsignedInteger(8);
   };
@@ -135,13 +135,13 @@ LogicalResult DotOp::verify() {
   if (int64_t slices = getNumSlices(); k % slices != 0)
     return emitOpError("K = ") << k << " does not divide into the " << slices
                                << " slices that c has rows for";
-  Type sum = getSumType(a.getElementType(), b.getElementType());
+  Type sum = getAccumulatorType(a.getElementType(), b.getElementType());
   if (!sum)
     return emitOpError("a and b must both hold f16, both bf16, both ui1, 8-bit "
                        "integers or f8E4M3FN and f8E5M2, but hold ")
            << a.getElementType() << " and " << b.getElementType();
   if (c.getElementType() != sum)
-    return emitOpError("sums are ")
+    return emitOpError("accumulators are ")
            << sum << ", but c holds " << c.getElementType();
   if (a.getNumThreads() != c.getNumThreads() ||
       b.getNumThreads() != c.getNumThreads())

@@ -31,7 +31,7 @@ namespace {
 struct Fields {
   MatrixUnit matrixUnit = MatrixUnit::Warp;
   int64_t productsInFlight = 2;
-  bool turns = false;
+  bool pingPong = false;
   bool exchangeRegisters = false;
   int64_t blocksPerSM = 0;
   int64_t cluster = 1;
@@ -44,7 +44,7 @@ struct Fields {
   explicit Fields(ScheduleAttr schedule)
       : matrixUnit(schedule.getMatrixUnit()),
         productsInFlight(schedule.getProductsInFlight()),
-        turns(schedule.getTurns()),
+        pingPong(schedule.getPingPong()),
         exchangeRegisters(schedule.getExchangeRegisters()),
         blocksPerSM(schedule.getBlocksPerSm()), cluster(schedule.getCluster()),
         tableForm(schedule.getTableForm()),
@@ -61,7 +61,7 @@ template <typename Visitor, typename... Of>
 static void forEachField(Visitor visit, Of &...fields) {
   visit("matrix_unit", fields.matrixUnit...);
   visit("products_in_flight", fields.productsInFlight...);
-  visit("turns", fields.turns...);
+  visit("ping_pong", fields.pingPong...);
   visit("exchange_registers", fields.exchangeRegisters...);
   visit("blocks_per_sm", fields.blocksPerSM...);
   visit("cluster", fields.cluster...);
@@ -75,7 +75,7 @@ static ScheduleAttr build(MLIRContext *context, const Fields &fields,
                           function_ref<InFlightDiagnostic()> emitError) {
   return ScheduleAttr::getChecked(
       emitError, context, fields.matrixUnit, fields.productsInFlight,
-      fields.turns, fields.exchangeRegisters, fields.blocksPerSM,
+      fields.pingPong, fields.exchangeRegisters, fields.blocksPerSM,
       fields.cluster, fields.tableForm, fields.tableCopies,
       fields.decodeOffsets, fields.reassociate);
 }
@@ -170,18 +170,18 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    MatrixUnit matrixUnit,
-                                   int64_t productsInFlight, bool turns, bool,
-                                   int64_t blocksPerSM, int64_t cluster,
+                                   int64_t productsInFlight, bool pingPong,
+                                   bool, int64_t blocksPerSM, int64_t cluster,
                                    TableForm, int64_t tableCopies,
                                    DecodeOffsets, bool) {
   if (productsInFlight < 1 || productsInFlight > kMaxProductsInFlight)
     return emitError() << "products_in_flight must be 1 to "
                        << kMaxProductsInFlight << ", but is "
                        << productsInFlight;
-  if (turns && matrixUnit != MatrixUnit::Warpgroup)
-    return emitError() << "turns must be false where matrix_unit is "
+  if (pingPong && matrixUnit != MatrixUnit::Warpgroup)
+    return emitError() << "ping_pong must be false where matrix_unit is "
                        << stringifyMatrixUnit(matrixUnit)
-                       << ": warpgroups take them";
+                       << ": it is what warpgroups do";
   if (blocksPerSM < 0 || blocksPerSM > kMaxBlocksPerSM)
     return emitError() << "blocks_per_sm must be 0 to " << kMaxBlocksPerSM
                        << ", but is " << blocksPerSM;

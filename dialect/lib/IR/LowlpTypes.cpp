@@ -162,11 +162,12 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyElementType(emitError, type);
 }
 
-LogicalResult SumsType::verify(function_ref<InFlightDiagnostic()> emitError,
-                               Type type, Layout layout) {
+LogicalResult
+AccumulatorsType::verify(function_ref<InFlightDiagnostic()> emitError,
+                         Type type, Layout layout) {
   if (type.isF32() || type.isSignedInteger(32))
     return success();
-  return emitError() << "sums must be f32 or si32, but are " << type;
+  return emitError() << "accumulators must be f32 or si32, but are " << type;
 }
 
 int64_t SharedType::getSizeInBytes() const {
@@ -224,8 +225,8 @@ static Type parseFloatType(DialectAsmParser &parser) {
                                     mantissaBits);
 }
 
-/// Parses `16x8xf32, local(...)>`, after `tile`, `sums` or `shared`. The
-/// layout of a shared tile may be left out.
+/// Parses `16x8xf32, local(...)>`, after `tile`, `accumulators` or `shared`.
+/// The layout of a shared tile may be left out.
 template <typename LaidOutType, typename LayoutOf>
 static Type parseLaidOutType(DialectAsmParser &parser,
                              Result<LayoutOf> parseText(std::string_view)) {
@@ -298,8 +299,8 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
     return parseFloatType(parser);
   if (mnemonic == "tile")
     return parseLaidOutType<TileType>(parser, parseLayout);
-  if (mnemonic == "sums")
-    return parseLaidOutType<SumsType>(parser, parseLayout);
+  if (mnemonic == "accumulators")
+    return parseLaidOutType<AccumulatorsType>(parser, parseLayout);
   if (mnemonic == "shared")
     return parseLaidOutType<SharedType>(parser, parseSharedLayout);
   if (mnemonic == "mbarriers") {
@@ -360,8 +361,8 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
       .Case([&](MbarriersType barriers) {
         printer << "mbarriers<" << barriers.getCount() << ">";
       })
-      .Case<TileType, SumsType>([&](auto tile) {
-        printer << (isa<TileType>(type) ? "tile<" : "sums<");
+      .Case<TileType, AccumulatorsType>([&](auto tile) {
+        printer << (isa<TileType>(type) ? "tile<" : "accumulators<");
         printer.printDimensionList(ArrayRef(tile.getLayout().shape()));
         printer << "x" << tile.getElementType() << ", " << str(tile.getLayout())
                 << ">";

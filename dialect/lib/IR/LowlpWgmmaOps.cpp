@@ -1,5 +1,5 @@
 //===- LowlpWgmmaOps.cpp - products of warpgroups -------------------------===//
-#include "SumType.h"
+#include "AccumulatorType.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -26,13 +26,13 @@ static LogicalResult verifyElements(WgmmaOp op) {
   Type a = op.getA().getType().getElementType();
   Type b = op.getB().getType().getElementType();
   // Bits have no such instruction.
-  Type sum = *getElementBits(a) >= 8 ? getSumType(a, b) : Type();
+  Type sum = *getElementBits(a) >= 8 ? getAccumulatorType(a, b) : Type();
   if (!sum)
     return op.emitOpError("a and b must both hold f16, both bf16, 8-bit "
                           "integers or f8E4M3FN and f8E5M2, but hold ")
            << a << " and " << b;
   if (Type result = op.getType().getElementType(); result != sum)
-    return op.emitOpError("the sums are ")
+    return op.emitOpError("the accumulators are ")
            << sum << ", but the result holds " << result;
   return success();
 }
@@ -52,10 +52,10 @@ static LogicalResult verifyColumns(WgmmaOp op, int64_t n) {
 static LogicalResult verifyShapes(WgmmaOp op) {
   ArrayRef<int64_t> a = op.getA().getType().getShape();
   ArrayRef<int64_t> b = op.getB().getType().getShape();
-  ArrayRef<int64_t> sums = op.getType().getLayout().shape();
-  if (a.size() != 2 || sums.size() != 2)
-    return op.emitOpError("a and the sums have 2 dimensions, but have ")
-           << a.size() << " and " << sums.size();
+  ArrayRef<int64_t> accumulators = op.getType().getLayout().shape();
+  if (a.size() != 2 || accumulators.size() != 2)
+    return op.emitOpError("a and the accumulators have 2 dimensions, but have ")
+           << a.size() << " and " << accumulators.size();
   if (b.size() < 2)
     return op.emitOpError("b is a shared tile of N rows of K elements, but has "
                           "1 dimension");
@@ -63,17 +63,17 @@ static LogicalResult verifyShapes(WgmmaOp op) {
     return op.emitOpError("expected one offset for each of the ")
            << b.size() << " dimensions of the shared tile, found "
            << op.getOffsets().size();
-  if (a[0] != sums[0])
+  if (a[0] != accumulators[0])
     return op.emitOpError("M must match: a has ")
-           << a[0] << " rows, the sums have " << sums[0];
-  if (failed(verifyColumns(op, sums[1])))
+           << a[0] << " rows, the accumulators have " << accumulators[0];
+  if (failed(verifyColumns(op, accumulators[1])))
     return failure();
   if (a[1] % op.getInstructionK() != 0)
     return op.emitOpError("K must be a multiple of ")
            << op.getInstructionK() << ", but is " << a[1];
-  if (sums[1] > b[b.size() - 2] || a[1] > b.back())
+  if (accumulators[1] > b[b.size() - 2] || a[1] > b.back())
     return op.emitOpError("b must have ")
-           << sums[1] << " rows of " << a[1] << " elements, but has "
+           << accumulators[1] << " rows of " << a[1] << " elements, but has "
            << b[b.size() - 2] << " of " << b.back();
   return success();
 }
@@ -98,17 +98,18 @@ LogicalResult WgmmaOp::verify() {
       failed(verifyOffsets(*this)))
     return failure();
   if (Value c = getC()) {
-    auto pending = dyn_cast<SumsType>(c.getType());
+    auto pending = dyn_cast<AccumulatorsType>(c.getType());
     Type tile = pending ? pending.getTile() : c.getType();
     if (tile != getType().getTile())
       return emitOpError("c must be ")
-             << getType().getTile() << ", under way or not, but is "
+             << getType().getTile() << ", in flight or not, but is "
              << c.getType();
   }
   int64_t threads = getA().getType().getNumThreads();
   if (threads != getType().getLayout().numThreads() || threads % kThreads != 0)
-    return emitOpError("a and the sums must be held by the same warpgroups of "
-                       "128 threads, but are by ")
+    return emitOpError(
+               "a and the accumulators must be held by the same warpgroups of "
+               "128 threads, but are by ")
            << threads << " and " << getType().getLayout().numThreads()
            << " threads";
   Result<WgmmaTile> tile = describe(getB().getType());
@@ -120,9 +121,9 @@ LogicalResult WgmmaOp::verify() {
 
 LogicalResult WgmmaWaitOp::verify() {
   auto given = llvm::map_to_vector(getPending().getTypes(), [](Type type) {
-    return Type(cast<SumsType>(type).getTile());
+    return Type(cast<AccumulatorsType>(type).getTile());
   });
   if (llvm::equal(given, getTiles().getTypes()))
     return success();
-  return emitOpError("results must be the tiles of the sums");
+  return emitOpError("results must be the tiles of the accumulators");
 }

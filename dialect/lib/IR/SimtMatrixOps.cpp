@@ -65,11 +65,11 @@ LogicalResult MmaOp::verify() {
                        "integers, or both 8-bit floats, but hold ")
            << a << " and " << b;
   Type sum = cast<VectorType>(getC().getType()).getElementType();
-  bool sumsIntegers = areIntegers || isBit(a);
-  if (sumsIntegers != sum.isInteger(32))
-    return emitOpError("sums of ")
-           << a << " are " << (sumsIntegers ? "i32" : "f32") << ", but c holds "
-           << sum;
+  bool areSumsIntegers = areIntegers || isBit(a);
+  if (areSumsIntegers != sum.isInteger(32))
+    return emitOpError("accumulators of ")
+           << a << " are " << (areSumsIntegers ? "i32" : "f32")
+           << ", but c holds " << sum;
   return success();
 }
 

@@ -59,7 +59,7 @@ static LogicalResult verifyElements(WgmmaOp op) {
            << a << " and " << b;
   Type sum = op.getD().getType().getVector().getElementType();
   if (areIntegers != sum.isInteger(32))
-    return op.emitOpError("sums of ")
+    return op.emitOpError("accumulators of ")
            << a << " are " << (areIntegers ? "i32" : "f32")
            << ", but the result holds " << sum;
   return success();
@@ -69,13 +69,15 @@ LogicalResult WgmmaOp::verify() {
   if (getBase().getType().getSpace() != MemorySpace::Shared)
     return emitOpError("b lies in shared memory, but the base is ")
            << getBase().getType();
-  VectorType sums = getD().getType().getVector();
-  if (sums.getRank() != 1 || sums.getNumElements() % 4 != 0 ||
-      sums.getNumElements() > 128 ||
-      (!sums.getElementType().isF32() && !sums.getElementType().isInteger(32)))
-    return emitOpError("the result must be 4 to 128 sums of f32 or i32, a "
-                       "multiple of 4, but is ")
-           << sums;
+  VectorType accumulators = getD().getType().getVector();
+  if (accumulators.getRank() != 1 || accumulators.getNumElements() % 4 != 0 ||
+      accumulators.getNumElements() > 128 ||
+      (!accumulators.getElementType().isF32() &&
+       !accumulators.getElementType().isInteger(32)))
+    return emitOpError(
+               "the result must be 4 to 128 accumulators of f32 or i32, a "
+               "multiple of 4, but is ")
+           << accumulators;
   if (failed(verifyElements(*this)))
     return failure();
   if (isByteInteger(getElementTypeOfA()) && getN() % 16 != 0 && getN() != 8 &&
@@ -84,11 +86,11 @@ LogicalResult WgmmaOp::verify() {
                        "is ")
            << getN();
   if (Value c = getC()) {
-    auto pending = dyn_cast<SumsType>(c.getType());
+    auto pending = dyn_cast<AccumulatorsType>(c.getType());
     Type vector = pending ? Type(pending.getVector()) : c.getType();
-    if (vector != sums)
+    if (vector != accumulators)
       return emitOpError("c must be ")
-             << sums << ", under way or not, but is " << c.getType();
+             << accumulators << ", in flight or not, but is " << c.getType();
   }
   if (int64_t swizzle = getSwizzle();
       swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
@@ -105,9 +107,9 @@ LogicalResult WgmmaOp::verify() {
 
 LogicalResult WgmmaWaitOp::verify() {
   auto given = llvm::map_to_vector(getPending().getTypes(), [](Type type) {
-    return Type(cast<SumsType>(type).getVector());
+    return Type(cast<AccumulatorsType>(type).getVector());
   });
-  if (llvm::equal(given, getSums().getTypes()))
+  if (llvm::equal(given, getAccumulators().getTypes()))
     return success();
   return emitOpError("results must be the vectors of the operands");
 }

@@ -18,7 +18,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _depths: dict[int, int] = {}
-"""How many compilations are under way in each thread that has any. No lock guards it, as a fork would keep that too:
+"""How many compilations are running in each thread that has any. No lock guards it, as a fork would keep that too:
 a thread changes its own entry alone."""
 _cut_off = False
 

@@ -1,4 +1,4 @@
-"""What is done with the sums of a product before they are stored: the `epilogue` of `linear`.
+"""What is done with the accumulators of a product before they are stored: the `epilogue` of `linear`.
 
 All functions work on tiles of f32, in f32; NaN stays NaN. The exponential is that of `ll.exp`, quotients are rounded to
 nearest.
@@ -71,11 +71,11 @@ def gelu_tanh(x: ll.Tile) -> ll.Tile:
     return x * _inverse(ll.exp(minus_two_z) + 1.0)
 
 
-def applied(epilogue: str, sums: tuple[ll.Tile, ...]) -> ll.Tile:
-    """The result of an epilogue of `spec.EPILOGUES`, of one tile of sums; for 'silu_mul' of gate and up."""
+def applied(epilogue: str, accumulators: tuple[ll.Tile, ...]) -> ll.Tile:
+    """The result of an epilogue of `spec.EPILOGUES`, of one tile of accumulators; for 'silu_mul' of gate and up."""
     if epilogue == "silu_mul":
-        gate, up = sums
+        gate, up = accumulators
         return silu(gate) * up
-    (x,) = sums
+    (x,) = accumulators
     functions = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
     return functions[epilogue](x) if epilogue else x

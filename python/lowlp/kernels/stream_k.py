@@ -3,8 +3,8 @@ waves, after those that are shared.
 
 A block takes its range from the end to the begin. A tile whose stages belong to several blocks is summed by the one of
 highest index, which comes to it last, in the order of the blocks. It waits only for blocks of lower index, which came
-to the tile first. So the order of sums follows from shape and schedule alone, and the launch makes progress however
-many blocks are resident.
+to the tile first. So the order of additions follows from shape and schedule alone, and the launch makes progress
+however many blocks are resident.
 """
 
 from __future__ import annotations
@@ -126,9 +126,11 @@ def small(number: ll.Scalar) -> ll.Scalar:
     return ll.assume_range(number, 0, 1 << 31) % (1 << 31)
 
 
-def by_parts(sums: tuple[ll.Tile, ...], products: int) -> list[tuple[int, tuple[ll.Tile, ...]]]:
-    """The numbers of a tile's parts, and the sums of each: those of all its products, one after the other."""
-    return [(part, sums[part * products : (part + 1) * products]) for part in range(len(sums) // products)]
+def by_parts(accumulators: tuple[ll.Tile, ...], products: int) -> list[tuple[int, tuple[ll.Tile, ...]]]:
+    """The numbers of a tile's parts, and the accumulators of each: those of all its products, one after the other."""
+    return [
+        (part, accumulators[part * products : (part + 1) * products]) for part in range(len(accumulators) // products)
+    ]
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,11 @@ class TileEnding:
 
     @ll.inline
     def end_tile(
-        self, share: Share, number: ll.Scalar, sums: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
+        self, share: Share, number: ll.Scalar, accumulators: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
     ) -> None:
         """Ends the tile that begins at `row` and `column` after stage `number`.
 
-        sums  of the parts of the tile, all held alike: of each part those of all products, one after the other
+        accumulators  of the parts of the tile, all held alike: of each part those of all products, one after the other
         """
         tile = number // self.stages_of_tile
         first, end = tile * self.stages_of_tile, (tile + 1) * self.stages_of_tile
@@ -166,44 +168,44 @@ class TileEnding:
         if share.in_waves:
             is_whole = is_whole | (number >= share.total)
         if (number == first) & is_whole:
-            for part, of_part in by_parts(sums, self.products):
+            for part, of_part in by_parts(accumulators, self.products):
                 self.finish(part, of_part, row, column)
         else:
-            self.share_tile(share, number, sums, row, column)
+            self.share_tile(share, number, accumulators, row, column)
 
     @ll.inline
     def share_tile(
-        self, share: Share, number: ll.Scalar, sums: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
+        self, share: Share, number: ll.Scalar, accumulators: tuple[ll.Tile, ...], row: ll.Scalar, column: ll.Scalar
     ) -> None:
         """Leaves a part of the tile, or adds those of the other blocks in their order and finishes it."""
         tile = number // self.stages_of_tile
         first, end = tile * self.stages_of_tile, (tile + 1) * self.stages_of_tile
         # As all threads hold it; of each block what it has of its last tile, and of its first.
-        sums_of_thread = sums[0].layout.num_local
-        flat = local(sums_of_thread) * spatial(self.threads)
+        accumulators_of_thread = accumulators[0].layout.num_local
+        flat = local(accumulators_of_thread) * spatial(self.threads)
         if self.parts_type == "f16":
-            flat = local(sums_of_thread // 2) * spatial(self.threads) * local(2)
-        parts = ll.alloc_global(self.parts_type, lambda blocks: (blocks, 2, len(sums), *flat.shape))
+            flat = local(accumulators_of_thread // 2) * spatial(self.threads) * local(2)
+        parts = ll.alloc_global(self.parts_type, lambda blocks: (blocks, 2, len(accumulators), *flat.shape))
         arrived = ll.alloc_global("int32", self.tiles, zeroed=True)
         if share.end < end:
             is_last = ll.minimum(number - first, 1)
-            for index in range(len(sums)):
-                left = ll.cast(ll.view(sums[index], dtype="f32", layout=flat), self.parts_type)
+            for index in range(len(accumulators)):
+                left = ll.cast(ll.view(accumulators[index], dtype="f32", layout=flat), self.parts_type)
                 ll.store_global(left, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
             # The block that has the tile's first stage.
             begin = small((first + 1) * share.shares - 1) // share.total
             ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
-            for part in range(len(sums) // self.products):
+            for part in range(len(accumulators) // self.products):
                 complete = []
                 for index in range(part * self.products, (part + 1) * self.products):
-                    whole = ll.view(sums[index], dtype="f32", layout=flat)
+                    whole = ll.view(accumulators[index], dtype="f32", layout=flat)
                     other, is_last = begin, 0
                     while other < share.block:
                         left = ll.load_global(parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True)
                         whole = whole + ll.cast(left, "f32")
                         other, is_last = other + 1, 1
-                    complete.append(ll.view(whole, dtype="f32", layout=sums[index].layout))
+                    complete.append(ll.view(whole, dtype="f32", layout=accumulators[index].layout))
                 self.finish(part, tuple(complete), row, column)
             ll.semaphore_release(arrived, offsets=[tile], value=0)

@@ -117,20 +117,20 @@ from .tiles import Pointer as Pointer
 from .tiles import Tile as Tile
 from .warp import ballot as ballot
 from .warp import warp_shuffle as warp_shuffle
-from .wgmma import Sums as Sums
+from .wgmma import Accumulators as Accumulators
 from .wgmma import wgmma as wgmma
 from .wgmma import wgmma_commit as wgmma_commit
 from .wgmma import wgmma_wait as wgmma_wait
 
 __all__ = [
-    "GlobalView", "Kernel", "KernelError", "KernelSchedule", "KernelTypeError", "KernelValueError", "Mbarriers",
-    "PackedView", "Parameter", "Pointer", "Range", "Scalar", "SharedTile", "Sums", "Tile", "VerificationError", "abs",
-    "alloc_global", "alloc_mbarriers", "alloc_shared", "assume", "assume_divisible", "assume_range", "atomic_rmw",
-    "ballot", "block_indices", "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout", "copy_async",
-    "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global", "copy_bulk_wait",
-    "copy_tensor", "count_leading_zeros", "dot", "equal", "exchange_in_cluster", "exit", "exp", "exp2",
-    "expand_table", "f32", "fence_async", "fma", "full", "funnel_shift", "gather_global", "i32", "i64", "inline",
-    "integer", "iota", "kernel", "launch_dependents", "load_global", "load_packed", "load_scalar",
+    "Accumulators", "GlobalView", "Kernel", "KernelError", "KernelSchedule", "KernelTypeError", "KernelValueError",
+    "Mbarriers", "PackedView", "Parameter", "Pointer", "Range", "Scalar", "SharedTile", "Tile", "VerificationError",
+    "abs", "alloc_global", "alloc_mbarriers", "alloc_shared", "assume", "assume_divisible", "assume_range",
+    "atomic_rmw", "ballot", "block_indices", "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout",
+    "copy_async", "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global",
+    "copy_bulk_wait", "copy_tensor", "count_leading_zeros", "dot", "equal", "exchange_in_cluster", "exit", "exp",
+    "exp2", "expand_table", "f32", "fence_async", "fma", "full", "funnel_shift", "gather_global", "i32", "i64",
+    "inline", "integer", "iota", "kernel", "launch_dependents", "load_global", "load_packed", "load_scalar",
     "load_shared", "log2", "lookup", "lookup_pairs", "make_kernel", "max", "maximum", "mbarrier_arrive",
     "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount", "print",
     "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",

@@ -204,7 +204,7 @@ def view(tile: Tile, *, dtype: str | DType, layout: Layout | str) -> Tile:
     return emit_tile("lowlp.view", element, tile_layout, [source])
 
 
-def sum_dtype(a: DType, b: DType) -> str:
+def accumulator_dtype(a: DType, b: DType) -> str:
     """What products of the two types add up to; '' where no instruction multiplies them."""
     names = {a.name, b.name}
     if (len(names) == 1 and names <= {"f16", "bf16"}) or names <= {"f8e4m3", "f8e5m2"}:
@@ -222,7 +222,7 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
 
     The layouts must divide by the fragments of mma.sync m16n8k16, of 8-bit types m16n8k32, of uint1 m16n8k256; see
     `lowlp.dot` in the reference of the dialect. Tiles whose layout is left to the compiler are held as the others need,
-    with the warps in a grid of rows by columns of the sums. 8-bit floats need sm_89 or newer.
+    with the warps in a grid of rows by columns of the accumulators. 8-bit floats need sm_89 or newer.
 
     Raises KernelTypeError for element types, KernelValueError for shapes that do not fit.
     """
@@ -230,14 +230,14 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
     for name, tile in tiles.items():
         if len(tile.shape) != 2:
             raise value_error(f"{name}: must have 2 dimensions, found {len(tile.shape)}")
-    sums = sum_dtype(a.dtype, b.dtype)
-    if not sums:
+    dtype_of_c = accumulator_dtype(a.dtype, b.dtype)
+    if not dtype_of_c:
         raise type_error(
             "a and b must both hold f16, both bf16, both uint1, 8-bit integers, or f8e4m3 and f8e5m2, "
             f"found {a.dtype} and {b.dtype}"
         )
-    if c.dtype.name != sums:
-        raise type_error(f"c must hold {sums}, found {c.dtype}")
+    if c.dtype.name != dtype_of_c:
+        raise type_error(f"c must hold {dtype_of_c}, found {c.dtype}")
     (m, k), (k_of_b, n) = a.shape, b.shape
     if k != k_of_b:
         raise value_error(f"K must match: a is [{m}, {k}], b is [{k_of_b}, {n}]")
@@ -267,8 +267,8 @@ def _as_fragments(a: Tile, b: Tile, c: Tile) -> list[Tile]:
     ways = list(fragments(m, n, k, a.dtype.bits, num_threads, by_warpgroups=trace.has_warpgroups))
     if not ways:
         raise value_error(
-            f"{num_threads // 32} warps cannot share {m} x {n} sums in equal parts of 16 x 8 and their multiples: "
-            "change the extents or num_threads, or name the layouts of a, b and c"
+            f"{num_threads // 32} warps cannot share {m} x {n} accumulators in equal parts of 16 x 8 and their "
+            "multiples: change the extents or num_threads, or name the layouts of a, b and c"
         )
 
     def agreement(way: Sequence[Layout]) -> tuple[bool, int]:

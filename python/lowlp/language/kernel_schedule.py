@@ -13,7 +13,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 MATRIX_UNITS: Final = ("warp", "warpgroup")
 TABLE_FORMS: Final = ("auto", "pair", "entry", "register")
 TABLE_COPIES: Final = (0, 1, 2, 4, 8, 16, 32)
-DECODE_OFFSETS: Final = ("auto", "weights", "sums")
+DECODE_OFFSETS: Final = ("auto", "weights", "accumulators")
 
 _CHOICES: Final = {"matrix_unit": MATRIX_UNITS, "table_form": TABLE_FORMS, "decode_offsets": DECODE_OFFSETS}
 _KINDS: Final = {str: "a str", int: "an int", bool: "a bool"}
@@ -28,7 +28,7 @@ class KernelSchedule:
     matrix_unit         what makes products whose operand b is a transposed load of shared memory: 'warp', or
                         'warpgroup' where the architecture has `wgmma`
     products_in_flight  products of warpgroups at once, 1 to 8: as many operands a are held in registers
-    turns               warpgroups begin the products of an iteration one after the other, so that one multiplies
+    ping_pong           warpgroups begin the products of an iteration one after the other, so that one multiplies
                         while another does what comes before and after; with matrix_unit='warpgroup'
     exchange_registers  a producer (`ll.range(..., producer=True)`) is a whole warpgroup, which gives its registers to
                         the others, where the architecture has `setmaxnreg`; for blocks of whole warpgroups of 128
@@ -39,7 +39,8 @@ class KernelSchedule:
     table_form          how codes are looked up in shared memory: 'pair', 'entry', 'register', or 'auto', the one that
                         is estimated to cost least
     table_copies        of the tables for that, a power of two up to 32, one a bank; 0 chooses
-    decode_offsets      where the offsets of decode plans are taken off: 'weights', 'sums', or 'auto', the cheaper one
+    decode_offsets      where the offsets of decode plans are taken off: 'weights', 'accumulators', or 'auto', where
+                        that is cheaper
     reassociate         products may be added in another order, so that scales and zero points of rows go on
                         accumulators rather than on weights, where that takes fewer instructions (`lowlp-fold-scales`)
 
@@ -48,7 +49,7 @@ class KernelSchedule:
 
     matrix_unit: str = "warp"
     products_in_flight: int = 2
-    turns: bool = False
+    ping_pong: bool = False
     exchange_registers: bool = False
     blocks_per_sm: int = 0
     cluster: int = 1

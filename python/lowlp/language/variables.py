@@ -2,7 +2,7 @@
 
 A variable holds one value or a list, tuple or dict of values, nested as one likes. Its leaves are
 
-    scalars, tiles, numbers    carried and merged, as sums under way are; a number becomes a scalar when it has to
+    scalars, tiles, numbers    carried and merged, as accumulators in flight are; a number becomes a scalar if it must
     all else                   (layouts, views, strings, ...) must stay what it is
 
 A variable that has no value after a loop or branch holds an `Unassigned`, which explains itself when it is used.
@@ -19,10 +19,10 @@ from .scalars import Scalar, convert, describe, is_bool, is_number, lift
 from .source import Place, here, type_error
 from .tiles import Tile, held_as
 from .tracing import TracedValue, Unassigned
-from .wgmma import Sums
+from .wgmma import Accumulators
 
 Values = tuple[object, ...]
-Carried = Scalar | Tile | Sums
+Carried = Scalar | Tile | Accumulators
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def is_unchanged(before: object, after: object) -> bool:
 
 def carried(leaf: object) -> Carried | None:
     """The leaf as a value that can be carried or merged; None where it is none."""
-    return leaf if isinstance(leaf, Tile | Sums) else lift(leaf)
+    return leaf if isinstance(leaf, Tile | Accumulators) else lift(leaf)
 
 
 def converted(leaf: Any, model: Carried) -> Carried | None:

@@ -64,7 +64,7 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
         "plan": {
             "placement": spec.placement.name,
             "units": f"{units}, rows padded to {padded_k(spec.k)}",
-            "scales": "on the f32 sums of a group",
+            "scales": "on the f32 accumulators of a group",
             "operands": "weights as A, x as B of mma m16n8k16",
         },
         "floor": {
@@ -91,6 +91,6 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
     if not schedule.stages:
         fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
     elif not schedule.warpgroups:
-        for name in ("scales_on", "under_way", "column_tiles", "cluster"):
+        for name in ("scales_on", "products_in_flight", "column_tiles", "cluster"):
             del fields[name]
     return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

@@ -26,7 +26,7 @@ static char *addressOf(const Access &access) {
          access.byteOffset;
 }
 
-/// Reports an access to bytes that something under way still needs, or brings.
+/// Reports an access to bytes that something in flight still needs, or brings.
 /// Returns false then.
 bool Block::isFree(const LowlpThread &thread, const Access &access,
                    const Place &place, const char *site) {
@@ -91,9 +91,9 @@ bool Block::landCopy(const LowlpThread &thread, PendingCopies::Number number) {
                   /*usesValue=*/false);
 }
 
-bool Block::landCopies(LowlpThread &thread, int64_t numUnderWay) {
+bool Block::landCopies(LowlpThread &thread, int64_t numInFlight) {
   PendingCopies::Number number;
-  while (thread.copies.take(uint64_t(numUnderWay), number))
+  while (thread.copies.take(uint64_t(numInFlight), number))
     if (!landCopy(thread, number))
       return false;
   return true;
@@ -190,18 +190,18 @@ bool Block::readBulkSource(const LowlpThread &thread,
                        Agent::BulkCopy);
 }
 
-bool Block::landBulkCopies(LowlpThread &thread, int64_t numUnderWay,
+bool Block::landBulkCopies(LowlpThread &thread, int64_t numInFlight,
                            bool onlyRead) {
   if (onlyRead) {
     bool ok = true;
-    thread.bulkCopies.forEachDue(uint64_t(numUnderWay),
+    thread.bulkCopies.forEachDue(uint64_t(numInFlight),
                                  [&](PendingCopies::Number number) {
                                    ok = ok && readBulkSource(thread, number);
                                  });
     return ok;
   }
   PendingCopies::Number number;
-  while (thread.bulkCopies.take(uint64_t(numUnderWay), number)) {
+  while (thread.bulkCopies.take(uint64_t(numInFlight), number)) {
     if (!readBulkSource(thread, number))
       return false;
     PendingCopy copy = pending.get(number);
@@ -246,8 +246,8 @@ void lowlpCpuCopyAsync(LowlpThread *thread, const void *source,
 
 void lowlpCpuCopyAsyncCommit(LowlpThread *thread) { thread->copies.commit(); }
 
-void lowlpCpuCopyAsyncWait(LowlpThread *thread, int64_t numUnderWay) {
-  if (!thread->block->landCopies(*thread, numUnderWay))
+void lowlpCpuCopyAsyncWait(LowlpThread *thread, int64_t numInFlight) {
+  if (!thread->block->landCopies(*thread, numInFlight))
     thread->block->abandon();
 }
 
@@ -294,9 +294,9 @@ void lowlpCpuCopyBulkCommit(LowlpThread *thread) {
   thread->bulkCopies.commit();
 }
 
-void lowlpCpuCopyBulkWait(LowlpThread *thread, int64_t numUnderWay,
+void lowlpCpuCopyBulkWait(LowlpThread *thread, int64_t numInFlight,
                           int32_t onlyRead) {
-  if (!thread->block->landBulkCopies(*thread, numUnderWay, onlyRead))
+  if (!thread->block->landBulkCopies(*thread, numInFlight, onlyRead))
     thread->block->abandon();
 }
 

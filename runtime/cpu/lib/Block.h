@@ -284,8 +284,8 @@ public:
 
   void copyAsync(LowlpThread &thread, const Access &source,
                  const Access &destination, const char *site);
-  /// Lands all but the last `numUnderWay` groups of the thread.
-  bool landCopies(LowlpThread &thread, int64_t numUnderWay);
+  /// Lands all but the last `numInFlight` groups of the thread.
+  bool landCopies(LowlpThread &thread, int64_t numInFlight);
   /// Reports a number of bytes that no bulk copy moves.
   void checkBulkBytes(const LowlpThread &thread, int64_t bytes,
                       const char *site);
@@ -293,7 +293,7 @@ public:
   void copyBulk(LowlpThread &thread, const PendingCopy &copy,
                 Mbarrier &barrier);
   void copyBulkToGlobal(LowlpThread &thread, const PendingCopy &copy);
-  bool landBulkCopies(LowlpThread &thread, int64_t numUnderWay, bool onlyRead);
+  bool landBulkCopies(LowlpThread &thread, int64_t numInFlight, bool onlyRead);
 
   // Mbarriers (Mbarrier.cpp).
 
@@ -321,10 +321,10 @@ public:
   void announceRow(LowlpThread &thread, const MatrixOperands &row,
                    int32_t count, bool isStore, const char *site);
 
-  /// Gives the thread back its share of sums that no product changes any more,
-  /// or reports why not (Warpgroup.cpp).
-  void takeSums(LowlpThread &thread, int64_t name, void *words,
-                const char *site);
+  /// Gives the thread back its share of accumulators that no product changes
+  /// any more, or reports why not (Warpgroup.cpp).
+  void takeAccumulators(LowlpThread &thread, int64_t name, void *words,
+                        const char *site);
 
   /// Leaves the thread's fiber for good.
   [[noreturn]] void abandon();
@@ -373,16 +373,17 @@ private:
   const LowlpThread *findProductWithout(const LowlpThread &exited);
   bool checkTile(LowlpThread &reader, const MatrixTile &tile, int32_t n,
                  const char *site);
-  WarpSums *findSums(const LowlpThread &first, WarpProducts &products,
-                     int32_t n, size_t &index);
+  WarpAccumulators *findAccumulators(const LowlpThread &first,
+                                     WarpProducts &products, int32_t n,
+                                     size_t &index);
   bool beginPart(LowlpThread &first);
   bool beginProduct(const LowlpThread &thread);
-  bool finishProducts(const LowlpThread &thread, int32_t numUnderWay);
+  bool finishProducts(const LowlpThread &thread, int32_t numInFlight);
   bool joinWarpgroup(LowlpThread &thread);
   bool checkProductsFinished(const LowlpThread &thread);
 
   bool landsLate() const { return config.checks & LowlpCheckRaces; }
-  /// Whether an access may touch what is under way.
+  /// Whether an access may touch what is in flight.
   bool somethingPends() const { return !pending.isEmpty() || !held.isEmpty(); }
   bool isFree(const LowlpThread &thread, const Access &access,
               const Place &place, const char *site);
@@ -447,7 +448,7 @@ private:
   std::unique_ptr<char, Free> shared;
   std::unique_ptr<Shadow> sharedShadow; ///< null if no check needs it
   PendingCopies pending;
-  HeldTiles held; ///< by products under way
+  HeldTiles held; ///< by products in flight
   std::vector<WarpProducts> warpProducts;
   std::map<int64_t, Mbarrier> mbarriers; ///< by byte offset in shared memory
   std::unique_ptr<ThreadOrder> order; ///< null unless mbarriers order accesses

@@ -237,7 +237,7 @@ bool Block::landAwaitedCopy() {
   return false;
 }
 
-/// Reports a bulk copy that was still under way when the block ended.
+/// Reports a bulk copy that was still in flight when the block ended.
 void Block::checkAllLanded() {
   for (auto &[offset, barrier] : mbarriers) {
     if (barrier.copies.empty())

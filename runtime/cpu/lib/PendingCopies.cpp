@@ -1,4 +1,4 @@
-//===- PendingCopies.cpp - Asynchronous copies under way ------------------===//
+//===- PendingCopies.cpp - Asynchronous copies in flight ------------------===//
 
 #include "PendingCopies.h"
 

@@ -1,4 +1,4 @@
-//===- PendingCopies.h - Asynchronous copies under way ----------*- C++ -*-===//
+//===- PendingCopies.h - Asynchronous copies in flight ----------*- C++ -*-===//
 //
 // A copy that was issued and not yet waited for holds bytes on both sides: what
 // it writes, nobody may touch, and what it reads, nobody may write. Both are
@@ -24,7 +24,7 @@
 namespace lowlp {
 namespace cpu {
 
-/// One copy under way.
+/// One copy in flight.
 struct PendingCopy {
   int32_t thread; ///< that issued it, by its index
   const char *site;
@@ -46,7 +46,7 @@ struct Obstacle {
   bool isMbarrier = false;
 };
 
-/// The copies under way of one block.
+/// The copies in flight of one block.
 class PendingCopies {
 public:
   using Number = uint32_t;

@@ -17,7 +17,7 @@
 using namespace lowlp::cpu;
 
 /// What a warp of 16 rows adds up in a lane, of `n` columns.
-static int32_t getSumsPerLane(int32_t n) { return n / 2; }
+static int32_t getAccumulatorsPerLane(int32_t n) { return n / 2; }
 
 /// The n that an arrival's mode holds, and its kind.
 static int32_t modeOf(int32_t kind, int32_t n) { return kind | n << 8; }
@@ -123,41 +123,43 @@ bool Block::checkTile(LowlpThread &reader, const MatrixTile &tile, int32_t n,
   return true;
 }
 
-/// The sums that a warp's product adds to; null, with an error, if its lanes
-/// do not agree, or have passed them on before.
-WarpSums *Block::findSums(const LowlpThread &first, WarpProducts &products,
-                          int32_t n, size_t &index) {
+/// The accumulators that a warp's product adds to; null, with an error, if its
+/// lanes do not agree, or have passed them on before.
+WarpAccumulators *Block::findAccumulators(const LowlpThread &first,
+                                          WarpProducts &products, int32_t n,
+                                          size_t &index) {
   const WgmmaOperands &operands = *first.arrival.wgmma;
   for (int lane = 0; lane < lanesPerWarp; ++lane) {
     const LowlpThread &thread = neighbour(first, lane);
-    if (thread.arrival.wgmma->sums != operands.sums) {
+    if (thread.arrival.wgmma->accumulators != operands.accumulators) {
       setError(thread, thread.arrival.site,
-               "the lanes of a warp pass sums of different products");
+               "the lanes of a warp pass accumulators of different products");
       return nullptr;
     }
   }
-  if (operands.sums) {
-    WarpSums *sums = products.find(operands.sums);
-    if (!sums || sums->taken) {
-      setError(first, first.arrival.site,
-               "the sums were used before: those under way have one use");
+  if (operands.accumulators) {
+    WarpAccumulators *accumulators = products.find(operands.accumulators);
+    if (!accumulators || accumulators->taken) {
+      setError(
+          first, first.arrival.site,
+          "the accumulators were used before: those in flight have one use");
       return nullptr;
     }
-    index = WarpProducts::indexOf(operands.sums);
-    ++sums->version;
-    return sums;
+    index = WarpProducts::indexOf(operands.accumulators);
+    ++accumulators->version;
+    return accumulators;
   }
-  index = products.make(getSumsPerLane(n));
-  WarpSums &sums = products.get(index);
-  size_t bytes = size_t(sums.numPerLane) * sizeof(uint32_t);
+  index = products.make(getAccumulatorsPerLane(n));
+  WarpAccumulators &accumulators = products.get(index);
+  size_t bytes = size_t(accumulators.numPerLane) * sizeof(uint32_t);
   for (int lane = 0; lane < lanesPerWarp; ++lane) {
     const void *c = neighbour(first, lane).arrival.wgmma->c;
     if (c)
-      std::memcpy(sums.words[lane], c, bytes);
+      std::memcpy(accumulators.words[lane], c, bytes);
     else
-      std::memset(sums.words[lane], 0, bytes);
+      std::memset(accumulators.words[lane], 0, bytes);
   }
-  return &sums;
+  return &accumulators;
 }
 
 /// Begins a warp's part. Returns false on an error.
@@ -187,13 +189,14 @@ bool Block::beginPart(LowlpThread &first) {
   product.b = first.arrival.wgmma->b;
   if (config.checks && !checkTile(first, product.b, product.n, site))
     return false;
-  WarpSums *sums = findSums(first, products, product.n, product.sums);
-  if (!sums)
+  WarpAccumulators *accumulators =
+      findAccumulators(first, products, product.n, product.accumulators);
+  if (!accumulators)
     return false;
   for (int lane = 0; lane < lanesPerWarp; ++lane) {
     WgmmaOperands &operands = *neighbour(first, lane).arrival.wgmma;
     std::memcpy(product.a[lane], operands.a, sizeof(product.a[lane]));
-    operands.result = WarpProducts::nameOf(product.sums, *sums);
+    operands.result = WarpProducts::nameOf(product.accumulators, *accumulators);
   }
   products.add(product);
   if (landsLate())
@@ -220,10 +223,10 @@ bool Block::beginProduct(const LowlpThread &thread) {
 
 /// Carries out what the warp of `thread` has waited for. Returns false on an
 /// error.
-bool Block::finishProducts(const LowlpThread &thread, int32_t numUnderWay) {
+bool Block::finishProducts(const LowlpThread &thread, int32_t numInFlight) {
   const LowlpThread &reader = neighbour(thread, 0);
   WarpProducts &products = warpProducts[size_t(thread.warpIndex())];
-  while (products.isDue(uint64_t(numUnderWay))) {
+  while (products.isDue(uint64_t(numInFlight))) {
     const PendingProduct &product = products.oldest();
     if (landsLate()) {
       held.free(product);
@@ -236,9 +239,9 @@ bool Block::finishProducts(const LowlpThread &thread, int32_t numUnderWay) {
             return false;
         }
     }
-    WarpSums &sums = products.get(product.sums);
-    carryOut(product, sums);
-    --sums.numPending;
+    WarpAccumulators &accumulators = products.get(product.accumulators);
+    carryOut(product, accumulators);
+    --accumulators.numPending;
     products.removeOldest();
   }
   return true;
@@ -260,29 +263,30 @@ bool Block::joinWarpgroup(LowlpThread &thread) {
   }
 }
 
-void Block::takeSums(LowlpThread &thread, int64_t name, void *words,
-                     const char *site) {
+void Block::takeAccumulators(LowlpThread &thread, int64_t name, void *words,
+                             const char *site) {
   WarpProducts &products = warpProducts[size_t(thread.warpIndex())];
-  WarpSums *sums = products.find(name);
-  if (!sums || (sums->taken & thread.laneBit())) {
+  WarpAccumulators *accumulators = products.find(name);
+  if (!accumulators || (accumulators->taken & thread.laneBit())) {
     setError(thread, site,
-             "the sums were used before: those under way have one use");
+             "the accumulators were used before: those in flight have one use");
     abandon();
   }
-  if (sums->numPending) {
-    setError(thread, site,
-             std::string("the sums are not there yet: the product at ") +
-                 sums->lastSite +
-                 " is not committed, or among the groups that this wait leaves "
-                 "under way");
+  if (accumulators->numPending) {
+    setError(
+        thread, site,
+        std::string("the accumulators are not there yet: the product at ") +
+            accumulators->lastSite +
+            " is not committed, or among the groups that this wait leaves "
+            "in flight");
     abandon();
   }
-  std::memcpy(words, sums->words[thread.lane()],
-              size_t(sums->numPerLane) * sizeof(uint32_t));
+  std::memcpy(words, accumulators->words[thread.lane()],
+              size_t(accumulators->numPerLane) * sizeof(uint32_t));
   products.take(WarpProducts::indexOf(name), thread.laneBit());
 }
 
-/// Reports products that `thread` leaves under way. Returns false then.
+/// Reports products that `thread` leaves in flight. Returns false then.
 bool Block::checkProductsFinished(const LowlpThread &thread) {
   const WarpProducts &products = warpProducts[size_t(thread.warpIndex())];
   if (products.isEmpty())
@@ -329,7 +333,7 @@ void lowlpCpuWgmmaFence(LowlpThread *thread, const char *site) {
 int64_t lowlpCpuWgmma(LowlpThread *thread, int32_t kind, int32_t n,
                       const void *a, const void *base, int64_t byteOffset,
                       int64_t swizzleBytes, int64_t leadingBytes,
-                      int64_t strideBytes, const void *c, int64_t sums,
+                      int64_t strideBytes, const void *c, int64_t accumulators,
                       const char *site) {
   if (!isMmaKind(kind) || kind == LowlpMmaM16N8K256B1And)
     rejectOp(*thread, site, "there is no wgmma of kind ", kind);
@@ -338,7 +342,7 @@ int64_t lowlpCpuWgmma(LowlpThread *thread, int32_t kind, int32_t n,
   WgmmaOperands operands = {
       a,
       c,
-      sums,
+      accumulators,
       {base, byteOffset, leadingBytes, strideBytes, swizzleBytes},
       0};
   thread->arrival.wgmma = &operands;
@@ -350,12 +354,12 @@ void lowlpCpuWgmmaCommit(LowlpThread *thread, const char *site) {
   meetAs(thread, MeetingKind::WgmmaCommit, 0, site);
 }
 
-void lowlpCpuWgmmaWait(LowlpThread *thread, int64_t numUnderWay,
+void lowlpCpuWgmmaWait(LowlpThread *thread, int64_t numInFlight,
                        const char *site) {
-  meetAs(thread, MeetingKind::WgmmaWait, int32_t(numUnderWay), site);
+  meetAs(thread, MeetingKind::WgmmaWait, int32_t(numInFlight), site);
 }
 
-void lowlpCpuWgmmaTake(LowlpThread *thread, int64_t sums, void *words,
+void lowlpCpuWgmmaTake(LowlpThread *thread, int64_t accumulators, void *words,
                        const char *site) {
-  thread->block->takeSums(*thread, sums, words, site);
+  thread->block->takeAccumulators(*thread, accumulators, words, site);
 }

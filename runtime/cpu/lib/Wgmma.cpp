@@ -1,8 +1,8 @@
-//===- Wgmma.cpp - Products of warpgroups under way -----------------------===//
+//===- Wgmma.cpp - Products of warpgroups in flight -----------------------===//
 //
 // PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16" and "k32": the
-// fragment of A in a warp is that of mma for its 16 rows, and four sums for
-// each 8 columns are those of mma. So a warp's part is one mma for each 8
+// fragment of A in a warp is that of mma for its 16 rows, and four accumulators
+// for each 8 columns are those of mma. So a warp's part is one mma for each 8
 // columns, with the fragment of B read from shared memory:
 //
 //   register r of lane l   bytes 16 r + 4 (l % 4) of row l / 4
@@ -49,10 +49,10 @@ void WarpProducts::reset() {
   numCommitted = 0;
   isFenced = false;
   pool.clear();
-  freeSums.clear();
+  freeAccumulators.clear();
 }
 
-WarpSums *WarpProducts::find(int64_t name) {
+WarpAccumulators *WarpProducts::find(int64_t name) {
   size_t index = indexOf(name);
   if (name <= 0 || index >= pool.size() || nameOf(index, *pool[index]) != name)
     return nullptr;
@@ -61,11 +61,11 @@ WarpSums *WarpProducts::find(int64_t name) {
 
 size_t WarpProducts::make(int32_t numPerLane) {
   size_t index = pool.size();
-  if (freeSums.empty()) {
-    pool.push_back(std::make_unique<WarpSums>());
+  if (freeAccumulators.empty()) {
+    pool.push_back(std::make_unique<WarpAccumulators>());
   } else {
-    index = freeSums.back();
-    freeSums.pop_back();
+    index = freeAccumulators.back();
+    freeAccumulators.pop_back();
   }
   pool[index]->numPerLane = numPerLane;
   pool[index]->taken = 0;
@@ -73,12 +73,12 @@ size_t WarpProducts::make(int32_t numPerLane) {
 }
 
 void WarpProducts::take(size_t index, uint32_t laneBit) {
-  WarpSums &sums = *pool[index];
-  sums.taken |= laneBit;
-  if (sums.taken != UINT32_MAX)
+  WarpAccumulators &accumulators = *pool[index];
+  accumulators.taken |= laneBit;
+  if (accumulators.taken != UINT32_MAX)
     return;
-  ++sums.version;
-  freeSums.push_back(index);
+  ++accumulators.version;
+  freeAccumulators.push_back(index);
 }
 
 bool WarpProducts::isPending(const char *site) const {
@@ -90,9 +90,9 @@ bool WarpProducts::isPending(const char *site) const {
 
 void WarpProducts::add(PendingProduct product) {
   product.group = numCommitted;
-  WarpSums &sums = *pool[product.sums];
-  ++sums.numPending;
-  sums.lastSite = product.site;
+  WarpAccumulators &accumulators = *pool[product.accumulators];
+  ++accumulators.numPending;
+  accumulators.lastSite = product.site;
   products.push_back(product);
 }
 
@@ -148,7 +148,8 @@ const HeldTiles::Holder *HeldTiles::find(const void *address,
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-void lowlp::cpu::carryOut(const PendingProduct &product, WarpSums &sums) {
+void lowlp::cpu::carryOut(const PendingProduct &product,
+                          WarpAccumulators &accumulators) {
   const auto *base = static_cast<const char *>(product.b.base);
   for (int32_t column = 0; column < product.n; column += rowsPerGroup) {
     uint32_t b[numLanes][2];
@@ -159,7 +160,7 @@ void lowlp::cpu::carryOut(const PendingProduct &product, WarpSums &sums) {
                     base + product.b.offsetOf(column + lane / 4, r) +
                         lane % 4 * 4,
                     sizeof(uint32_t));
-      uint32_t *four = sums.words[lane] + column / 2;
+      uint32_t *four = accumulators.words[lane] + column / 2;
       lanes[lane] = {product.a[lane], b[lane], four, four};
     }
     multiplyMatrices(product.kind, lanes);

@@ -24,7 +24,7 @@ lowlp.kernel @wrong() attributes {grid = affine_map<() -> (1)>, num_threads = 32
   %words = lowlp.splat %w : i32 -> !words
   // expected-error @below {{'lowlp.decode' op plan for int4.f16: code 1 at slot}}
   // expected-error @below {{failed to legalize operation 'lowlp.decode'}}
-  %a = lowlp.decode %words {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent -24", "row 1 exponent -24", "r4 = lop3 r0, 0x0, 0x0, 0xc0", "slot 0 = r4", "slot 1 = r4", "slot 2 = r4", "slot 3 = r4", "slot 4 = r4", "slot 5 = r4", "slot 6 = r4", "slot 7 = r4", "slot 8 = r4", "slot 9 = r4", "slot 10 = r4", "slot 11 = r4", "slot 12 = r4", "slot 13 = r4", "slot 14 = r4", "slot 15 = r4"]>} : !words -> !halves
+  %a = lowlp.decode %words {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", "row 0 exponent -24", "row 1 exponent -24", "r4 = lop3 r0, 0x0, 0x0, 0xc0", "slot 0 = r4", "slot 1 = r4", "slot 2 = r4", "slot 3 = r4", "slot 4 = r4", "slot 5 = r4", "slot 6 = r4", "slot 7 = r4", "slot 8 = r4", "slot 9 = r4", "slot 10 = r4", "slot 11 = r4", "slot 12 = r4", "slot 13 = r4", "slot 14 = r4", "slot 15 = r4"]>} : !words -> !halves
   lowlp.return
 }
 

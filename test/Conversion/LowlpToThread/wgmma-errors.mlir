@@ -1,7 +1,7 @@
 // RUN: lowlp-opt %s --split-input-file --verify-diagnostics --lowlp-convert-to-thread
 
 !a = !lowlp.tile<64x16xf16, spatial(4, 1).local(2, 4).spatial(8, 4)>
-!sums = !lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!accumulators = !lowlp.accumulators<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
 !b = !lowlp.shared<8x16xf16, local(1, 2).local(8, 8)>
 lowlp.kernel @layout_of_a() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
   %c0 = arith.constant 0 : index
@@ -9,7 +9,7 @@ lowlp.kernel @layout_of_a() attributes {grid = affine_map<() -> (1)>, num_thread
   %a = lowlp.splat %one : f16 -> !a
   %b = lowlp.alloc_shared : !b
   // expected-error @below {{'lowlp.wgmma' op the layout of a, 'spatial(4, 1).local(2, 4).spatial(8, 4)', is not made of fragments of 'column_local(2, 2).spatial(8, 4).local(1, 2)'}}
-  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !sums
+  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !accumulators
   lowlp.return
 }
 
@@ -17,30 +17,30 @@ lowlp.kernel @layout_of_a() attributes {grid = affine_map<() -> (1)>, num_thread
 
 // Each warp has 8 columns of 32 rows.
 !a = !lowlp.tile<64x16xf16, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 2)>
-!sums = !lowlp.sums<64x16xf32, spatial(2, 2).local(4, 1).spatial(8, 4).local(1, 2)>
+!accumulators = !lowlp.accumulators<64x16xf32, spatial(2, 2).local(4, 1).spatial(8, 4).local(1, 2)>
 !b = !lowlp.shared<16x16xf16, local(2, 2).local(8, 8)>
-lowlp.kernel @layout_of_sums() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+lowlp.kernel @layout_of_accumulators() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %a = lowlp.splat %one : f16 -> !a
   %b = lowlp.alloc_shared : !b
-  // expected-error @below {{'lowlp.wgmma' op the layout of the sums, 'spatial(2, 2).local(4, 1).spatial(8, 4).local(1, 2)', does not give each warp all columns of 16 rows in fragments of 'local(2, 1).spatial(8, 4).local(1, 2)', in one order in all warps}}
-  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !sums
+  // expected-error @below {{'lowlp.wgmma' op the layout of the accumulators, 'spatial(2, 2).local(4, 1).spatial(8, 4).local(1, 2)', does not give each warp all columns of 16 rows in fragments of 'local(2, 1).spatial(8, 4).local(1, 2)', in one order in all warps}}
+  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !accumulators
   lowlp.return
 }
 
 // -----
 
-// The warps have other rows of a than of the sums.
+// The warps have other rows of a than of the accumulators.
 !a = !lowlp.tile<64x16xf16, column_local(2, 2).spatial(4, 1).spatial(8, 4).local(1, 2)>
-!sums = !lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
+!accumulators = !lowlp.accumulators<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>
 !b = !lowlp.shared<8x16xf16, local(1, 2).local(8, 8)>
 lowlp.kernel @rows_of_a() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %a = lowlp.splat %one : f16 -> !a
   %b = lowlp.alloc_shared : !b
-  // expected-error @below {{'lowlp.wgmma' op a warp needs rows 0 to 7 and columns 0 to 7 of a for its rows of the sums, in one register in all warps}}
-  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !sums
+  // expected-error @below {{'lowlp.wgmma' op a warp needs rows 0 to 7 and columns 0 to 7 of a for its rows of the accumulators, in one register in all warps}}
+  %s = lowlp.wgmma %a, %b[%c0, %c0] : !a, !b -> !accumulators
   lowlp.return
 }

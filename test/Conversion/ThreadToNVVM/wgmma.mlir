@@ -26,7 +26,7 @@ module attributes {gpu.container_module} {
       // CHECK-SAME: setp.ne.b32 accumulate, 1, 0;\0A\09wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate, 1, 1, 0;
       // CHECK-SAME: "=f,=f,=f,=f,r,r,r,r,l,0,1,2,3,~{memory}"
       %t = simt.wgmma %f#0, %s[%i] swizzle 128 leading 16 stride 1024 plus %f#1 : vector<4xf32>
-        : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
+        : vector<8xf16>, !simt.ptr<shared> -> !simt.accumulators<vector<4xf32>>
       // 32 bytes further along K: 2 more, and the same address.
       // CHECK: llvm.lshr
       // CHECK: %[[LOW:.*]] = llvm.or
@@ -35,8 +35,8 @@ module attributes {gpu.container_module} {
       // CHECK: llvm.zext %[[NEXT]]
       %more = arith.constant 32 : i64
       %next = arith.addi %i, %more : i64
-      %t2 = simt.wgmma %f#0, %s[%next] swizzle 128 leading 16 stride 1024 plus %t : !simt.sums<vector<4xf32>>
-        : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
+      %t2 = simt.wgmma %f#0, %s[%next] swizzle 128 leading 16 stride 1024 plus %t : !simt.accumulators<vector<4xf32>>
+        : vector<8xf16>, !simt.ptr<shared> -> !simt.accumulators<vector<4xf32>>
       // CHECK: "wgmma.commit_group.sync.aligned;", "~{memory}"
       simt.wgmma_commit
       // Warpgroup w takes its turn at barrier 2 + w, and gives the next one at that of the next.
@@ -50,14 +50,14 @@ module attributes {gpu.container_module} {
       // CHECK: llvm.inline_asm {{.*}}"bar.arrive $0, $1;", "r,r,~{memory}" %[[OTHER]], %
       simt.give_turn of 3
       // CHECK: "wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,0,1,2,3,~{memory}"
-      %d = simt.wgmma_wait 0 takes %t2 : (!simt.sums<vector<4xf32>>) -> vector<4xf32>
+      %d = simt.wgmma_wait 0 takes %t2 : (!simt.accumulators<vector<4xf32>>) -> vector<4xf32>
       // CHECK: "wgmma.wait_group.sync.aligned 1;", "~{memory}"
       simt.wgmma_wait 1
       simt.store %d, %g[%i] align 16 : vector<4xf32>, !simt.ptr<global>
       gpu.return
     }
 
-    // Sums that begin with nothing are only written. 64-byte swizzle is 2, 32-byte swizzle 3.
+    // Accumulators that begin with nothing are only written. 64-byte swizzle is 2, 32-byte swizzle 3.
     // CHECK-LABEL: llvm.func @packed
     gpu.func @packed(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %s = simt.shared_memory 0 : !simt.ptr<shared>
@@ -66,12 +66,12 @@ module attributes {gpu.container_module} {
       // CHECK: setp.ne.b32 accumulate, 0, 0;\0A\09wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate;
       // CHECK-SAME: "=r,=r,=r,=r,r,r,r,r,l,~{memory}"
       %t = simt.wgmma %a as si8, %s[%i] as ui8 swizzle 64 leading 16 stride 512
-        : vector<4xi32>, !simt.ptr<shared> -> !simt.sums<vector<4xi32>>
+        : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xi32>>
       // CHECK: llvm.mlir.constant(524288 : i32)
       // CHECK: llvm.mlir.constant(-4611685949707911168 : i64)
       // CHECK: m64n8k32.f32.e4m3.e5m2 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate, 1, 1;
       %u = simt.wgmma %a as f8E4M3FN, %s[%i] as f8E5M2 swizzle 32 leading 128 stride 256
-        : vector<4xi32>, !simt.ptr<shared> -> !simt.sums<vector<4xf32>>
+        : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xf32>>
       gpu.return
     }
   }

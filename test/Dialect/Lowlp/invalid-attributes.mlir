@@ -14,8 +14,8 @@ lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 3
 
 // -----
 
-// expected-error @below {{'lowlp.kernel' op there is no attribute 'lowlp.turns'; the nearest is the field of a kernel's schedule = #lowlp.schedule<turns = ...>}}
-lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, lowlp.turns = "no"} {
+// expected-error @below {{'lowlp.kernel' op there is no attribute 'lowlp.ping_pon'; the nearest is the field of a kernel's schedule = #lowlp.schedule<ping_pong = ...>}}
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64, lowlp.ping_pon = "no"} {
   lowlp.return
 }
 

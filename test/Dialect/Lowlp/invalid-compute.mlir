@@ -145,8 +145,8 @@ func.func @dot_types(%a: !a, %b: !b, %c: !c) {
 !a = !lowlp.tile<16x16xf16, local(16, 16)>
 !b = !lowlp.tile<16x8xf16, local(16, 8)>
 !c = !lowlp.tile<16x8xf16, local(16, 8)>
-func.func @dot_sums(%a: !a, %b: !b, %c: !c) {
-  // expected-error @below {{'lowlp.dot' op sums are 'f32', but c holds 'f16'}}
+func.func @dot_accumulators(%a: !a, %b: !b, %c: !c) {
+  // expected-error @below {{'lowlp.dot' op accumulators are 'f32', but c holds 'f16'}}
   %d = lowlp.dot %a, %b, %c : !a, !b, !c
   return
 }

@@ -196,7 +196,7 @@ func.func @unpack_layout(%w: !words) {
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_text(%w: !words) {
   // expected-error @below {{decode plan: line 2 is not understood: 'r4 = lop4 r0'}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "r4 = lop4 r0"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", "r4 = lop4 r0"]>} : !words -> !halves
   return
 }
 
@@ -206,7 +206,7 @@ func.func @plan_text(%w: !words) {
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_placement(%w: !words) {
   // expected-error @below {{placement: packed format 3 has none named 'int4.f17'}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f17 sums words 4"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f17 accumulators words 4"]>} : !words -> !halves
   return
 }
 
@@ -216,7 +216,7 @@ func.func @plan_placement(%w: !words) {
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_check(%w: !words) {
   // expected-error @below {{plan for int4.f16: step 0 reads register 4, which is not yet there}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "r4 = lop3 r4, 0x1, 0x0, 0xc0", "slot 0 = r4"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", "row 0 exponent 0", "row 1 exponent 0", "r4 = lop3 r4, 0x1, 0x0, 0xc0", "slot 0 = r4"]>} : !words -> !halves
   return
 }
 
@@ -226,7 +226,7 @@ func.func @plan_check(%w: !words) {
 !bytes = !lowlp.tile<16x64xf16, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
 func.func @plan_family(%w: !words) {
   // expected-error @below {{'lowlp.decode' op plans for int8 are reserved: fragments are f16 or bf16; lowlp.unpack takes such words}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.int8 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !bytes
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.int8 accumulators words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !bytes
   return
 }
 
@@ -236,7 +236,7 @@ func.func @plan_family(%w: !words) {
 !halves = !lowlp.tile<16x64xbf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_compute(%w: !words) {
   // expected-error @below {{'lowlp.decode' op the plan's numbers are f16, but the result holds 'bf16'}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -292,7 +292,7 @@ func.func @plan_held(%w: !words, %s: !turned, %z: !rows) {
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_slots(%w: !words) {
   // expected-error @below {{'lowlp.decode' op the plan does not decode slot 1}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -302,7 +302,7 @@ func.func @plan_slots(%w: !words) {
 !halves = !lowlp.tile<32x64xf16, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_rows(%w: !words) {
   // expected-error @below {{'lowlp.decode' op the warps share units, so the plan's rows must be the same for each tile of 16}}
-  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int2.f16 sums words 4", "row 0 exponent -24", "row 1 exponent -22", "row 2 exponent -20", "row 3 exponent -22", "slot 0 = r0"]>} : !words -> !halves
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int2.f16 accumulators words 4", "row 0 exponent -24", "row 1 exponent -22", "row 2 exponent -20", "row 3 exponent -22", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 

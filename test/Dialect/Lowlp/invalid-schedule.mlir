@@ -7,8 +7,8 @@ lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 1
 
 // -----
 
-// expected-error @below {{turns must be false where matrix_unit is warp: warpgroups take them}}
-lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<turns = true>} {
+// expected-error @below {{ping_pong must be false where matrix_unit is warp: it is what warpgroups do}}
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<ping_pong = true>} {
   lowlp.return
 }
 
@@ -63,7 +63,7 @@ lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 1
 
 // -----
 
-// expected-error @below {{expected one of [auto, weights, sums] for where the offsets of decode plans are taken off, got: x}}
+// expected-error @below {{expected one of [auto, weights, accumulators] for where the offsets of decode plans are taken off, got: x}}
 lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<decode_offsets = x>} {
   lowlp.return
 }
@@ -71,7 +71,7 @@ lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 1
 // -----
 
 // expected-error @below {{expected integer value}}
-lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<turns = "no">} {
+lowlp.kernel @kernel() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<ping_pong = "no">} {
   lowlp.return
 }
 

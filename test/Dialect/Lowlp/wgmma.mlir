@@ -2,7 +2,7 @@
 
 !a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !c = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
-!sums = !lowlp.sums<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!accumulators = !lowlp.accumulators<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 !b = !lowlp.shared<3x16x64xf16, local(3, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)>
 lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
   %c0 = arith.constant 0 : index
@@ -12,10 +12,10 @@ lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 
   %a = lowlp.splat %one : f16 -> !a
   %c = lowlp.splat %zero : f32 -> !c
   %b = lowlp.alloc_shared : !b
-  // CHECK: %[[S:.*]] = lowlp.wgmma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : !lowlp.tile<64x64xf16, {{.*}}>, !lowlp.shared<3x16x64xf16, {{.*}}> -> !lowlp.sums<64x16xf32, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 2)>
-  %s = lowlp.wgmma %a, %b[%c0, %c0, %c0] : !a, !b -> !sums
-  // CHECK: %[[T:.*]] = lowlp.wgmma %{{.*}}, %{{.*}}[%{{.*}}] plus %[[S]] : !lowlp.sums<64x16xf32, {{.*}}> :
-  %t = lowlp.wgmma %a, %b[%c8, %c0, %c0] plus %s : !sums : !a, !b -> !sums
+  // CHECK: %[[S:.*]] = lowlp.wgmma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : !lowlp.tile<64x64xf16, {{.*}}>, !lowlp.shared<3x16x64xf16, {{.*}}> -> !lowlp.accumulators<64x16xf32, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 2)>
+  %s = lowlp.wgmma %a, %b[%c0, %c0, %c0] : !a, !b -> !accumulators
+  // CHECK: %[[T:.*]] = lowlp.wgmma %{{.*}}, %{{.*}}[%{{.*}}] plus %[[S]] : !lowlp.accumulators<64x16xf32, {{.*}}> :
+  %t = lowlp.wgmma %a, %b[%c8, %c0, %c0] plus %s : !accumulators : !a, !b -> !accumulators
   // CHECK: lowlp.wgmma_commit
   lowlp.wgmma_commit
   // CHECK: lowlp.give_turn first{{$}}
@@ -25,11 +25,11 @@ lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 
   // CHECK: lowlp.give_turn{{$}}
   lowlp.give_turn
   // CHECK: %[[U:.*]] = lowlp.wgmma %{{.*}}, %{{.*}}[%{{.*}}] plus %{{.*}} : !lowlp.tile<64x16xf32, {{.*}}> :
-  %u = lowlp.wgmma %a, %b[%c0, %c0, %c0] plus %c : !c : !a, !b -> !sums
+  %u = lowlp.wgmma %a, %b[%c0, %c0, %c0] plus %c : !c : !a, !b -> !accumulators
   lowlp.wgmma_commit
-  // CHECK: lowlp.wgmma_wait 1 takes %[[T]] : (!lowlp.sums<64x16xf32, {{.*}}>) -> !lowlp.tile<64x16xf32, {{.*}}>
-  %d = lowlp.wgmma_wait 1 takes %t : (!sums) -> !c
+  // CHECK: lowlp.wgmma_wait 1 takes %[[T]] : (!lowlp.accumulators<64x16xf32, {{.*}}>) -> !lowlp.tile<64x16xf32, {{.*}}>
+  %d = lowlp.wgmma_wait 1 takes %t : (!accumulators) -> !c
   // CHECK: lowlp.wgmma_wait 0 takes %[[U]]
-  %e = lowlp.wgmma_wait 0 takes %u : (!sums) -> !c
+  %e = lowlp.wgmma_wait 0 takes %u : (!accumulators) -> !c
   lowlp.return
 }

@@ -48,8 +48,8 @@ func.func @mma_holds(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>) {
 
 // -----
 
-func.func @mma_sums(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) {
-  // expected-error @below {{'simt.mma' op sums of 'ui1' are i32, but c holds 'f32'}}
+func.func @mma_accumulators(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) {
+  // expected-error @below {{'simt.mma' op accumulators of 'ui1' are i32, but c holds 'f32'}}
   %d = simt.mma %a as ui1, %b as ui1, %c : vector<4xi32>, vector<2xi32>, vector<4xf32>
   return
 }

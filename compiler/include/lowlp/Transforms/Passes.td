@@ -154,7 +154,7 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
 
     ```mlir
     %init = lowlp.splat %zero {lowlp.free_layout} : f32 -> !blocked
-    %sums = scf.for ... iter_args(%acc = %init) -> (!blocked) {
+    %accumulators = scf.for ... iter_args(%acc = %init) -> (!blocked) {
       %x = lowlp.load_global %v[%i, %k] {lowlp.free_layout} : !lowlp.global<?x?xf16> -> !coalesced
       %a = lowlp.convert_layout %x {lowlp.free_layout} : !coalesced -> !fragments_of_a
       %c = lowlp.convert_layout %acc {lowlp.free_layout} : !blocked -> !fragments_of_c
@@ -168,7 +168,7 @@ def InferLayouts : Pass<"lowlp-infer-layouts", "::lowlp::KernelOp"> {
 
     ```mlir
     %init = lowlp.splat %zero : f32 -> !fragments_of_c
-    %sums = scf.for ... iter_args(%acc = %init) -> (!fragments_of_c) {
+    %accumulators = scf.for ... iter_args(%acc = %init) -> (!fragments_of_c) {
       %a = lowlp.load_global %v[%i, %k] : !lowlp.global<?x?xf16> -> !fragments_of_a
       %d = lowlp.dot %a, %b, %acc : !fragments_of_a, !fragments_of_b, !fragments_of_c
       scf.yield %d : !fragments_of_c
@@ -284,17 +284,17 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
     placement at the issue rates of the architecture, and proved on every code.
 
     A plan's numbers differ from the weights by a power of two and an offset for each row. Both leave the product: with
-    `a = (w + offset) * 2^exponent` for a row, `w * x = 2^-exponent * (a * x) - offset * (1 * x)`. The sums that a loop
+    `a = (w + offset) * 2^exponent` for a row, `w * x = 2^-exponent * (a * x) - offset * (1 * x)`. The accumulators that a loop
     carries stay in the units of the plan; after the loop they are multiplied once, or what they are multiplied by is,
     if that is one factor of f16 or fewer bits for each row.
 
     An offset is taken off in one of two places: off the weights, by a sum for each register, which is exact; or off the
-    sums. Then the loop also carries the sums of x, as products with a tile of ones; sums of x that the program has
+    accumulators. Then the loop also carries the sums of x, as products with a tile of ones; sums of x that the program has
     already are used. Products of warpgroups, and all of a kernel whose schedule has `matrix_unit = warpgroup`, have offsets
     taken off the weights; `lowlp.dot` has where that is cheaper, which is for more than 8 columns. The field
     `decode_offsets` of the kernel's schedule comes before the option `offsets`.
 
-    Products are of f16 or bf16, with sums in f32, so the powers of two round nothing. Casts that round a weight, that
+    Products are of f16 or bf16, with accumulators in f32, so the powers of two round nothing. Casts that round a weight, that
     are used otherwise, or whose type has no plan, stay as they are.
 
     Weights that the program scales itself, `cast(codes) * s` or `(cast(codes) - z) * s` in the type of the activations
@@ -327,7 +327,8 @@ def PlanDecode : Pass<"lowlp-plan-decode", "::lowlp::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"arch", "arch", "std::string", "\"sm_90a\"", "the architecture whose issue rates count, such as sm_90a">,
-    Option<"offsets", "offsets", "std::string", "\"auto\"", "where a plan's offsets are taken off: weights, sums or auto">,
+    Option<"offsets", "offsets", "std::string", "\"auto\"", 
+           "where a plan's offsets are taken off: weights, accumulators or auto">,
   ];
   let statistics = [
     Statistic<"numPlanned", "planned", "tiles that a plan decodes">,
@@ -463,7 +464,7 @@ def SinkSelects : Pass<"lowlp-sink-selects"> {
   let summary = "let a branch yield what selects of its condition choose";
   let description = [{
     Canonicalization turns a result of an `scf.if` that both its regions only pass on into an `arith.select`. Of vectors, such
-    as the sums of a loop that begin anew after some iterations, a select is an instruction for each register in every
+    as the accumulators of a loop that begin anew after some iterations, a select is an instruction for each register in every
     iteration. Here it becomes a result of an `scf.if` of its block that has the same condition, where both values are there
     before the branch and the choice is used after it only. Numbers, whose selects are cheap, stay as they are, and so
     does a select without such a branch.
@@ -473,23 +474,23 @@ def SinkSelects : Pass<"lowlp-sink-selects"> {
     Before:
 
     ```mlir
-    %sums = arith.select %ends, %zero, %acc : vector<64xf32>
+    %accumulators = arith.select %ends, %zero, %acc : vector<64xf32>
     scf.if %ends {
       ...
     }
-    scf.yield %sums : vector<64xf32>
+    scf.yield %accumulators : vector<64xf32>
     ```
 
     After:
 
     ```mlir
-    %sums = scf.if %ends -> (vector<64xf32>) {
+    %accumulators = scf.if %ends -> (vector<64xf32>) {
       ...
       scf.yield %zero : vector<64xf32>
     } else {
       scf.yield %acc : vector<64xf32>
     }
-    scf.yield %sums : vector<64xf32>
+    scf.yield %accumulators : vector<64xf32>
     ```
   }];
   let statistics = [
@@ -502,18 +503,18 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
   let description = [{
     In a kernel whose schedule has `matrix_unit = warpgroup` and where the architecture has `wgmma`, takes each `lowlp.dot` whose
     operand b is a `lowlp.transpose` of a `lowlp.load_shared` from a tile that a matrix descriptor describes, and makes of it a
-    `lowlp.wgmma` that reads the shared tile itself, a commit and a wait. Operand a and the sums must be held as `lowlp.wgmma`
-    demands. Other products stay as they are.
+    `lowlp.wgmma` that reads the shared tile itself, a commit and a wait. Operand a and the accumulators must be held as
+    `lowlp.wgmma` demands. Other products stay as they are.
 
     Of the products of a block at most `products_in_flight` of the schedule are in flight: while
-    one multiplies, the operand of the next is made. Ops that use sums are put off until the wait for them, and
-    the loads of an operand are put before the product in front of it. A chain of products, each of which adds to the sums of
-    the one before, has one wait. At the end of the block, and before any op that cannot be put off and orders memory or has
+    one multiplies, the operand of the next is made. Ops that use accumulators are put off until the wait for them, and
+    the loads of an operand are put before the product in front of it. A chain of products, each of which adds to the accumulators
+    of the one before, has one wait. At the end of the block, and before any op that cannot be put off and orders memory or has
     regions, all products are waited for; a `lowlp.mbarrier_arrive` among them goes after that wait, as it says that the
     stage has been read. Where threads have stored the shared tile, a `lowlp.fence_async` goes before the barrier in front
     of the product.
 
-    Guarantees: products are the same, in the same order along K; only the instruction rounds its own sums. The entry
+    Guarantees: products are the same, in the same order along K; only the instruction rounds its own accumulators. The entry
     `warpgroups` of `lowlp.report` says how many there are. Where there are none, the schedule keeps no `exchange_registers`.
 
     Before:
@@ -523,9 +524,9 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
     %a = lowlp.decode %words ...
     %x = lowlp.load_shared %xs[%place, %c0, %c0] in_bounds : !lowlp.shared<4x64x64xf16, ...> -> !x
     %xt = lowlp.transpose %x [1, 0] : !x -> !xt
-    %raw = lowlp.dot %a, %xt, %zero : !a, !xt, !sums
+    %raw = lowlp.dot %a, %xt, %zero : !a, !xt, !accumulators
     lowlp.mbarrier_arrive %empty[%place]
-    %next = lowlp.fma %scale, %raw, %acc : !sums
+    %next = lowlp.fma %scale, %raw, %acc : !accumulators
     ```
 
     After:
@@ -533,10 +534,10 @@ def UseWarpgroups : Pass<"lowlp-use-warpgroups", "::lowlp::KernelOp"> {
     ```mlir
     lowlp.mbarrier_wait %full[%place] parity %parity
     %a = lowlp.decode %words ...
-    %s = lowlp.wgmma %a, %xs[%place, %c0, %c0] : !a, !lowlp.shared<4x64x64xf16, ...> -> !under_way
+    %s = lowlp.wgmma %a, %xs[%place, %c0, %c0] : !a, !lowlp.shared<4x64x64xf16, ...> -> !in_flight
     lowlp.wgmma_commit
-    %raw = lowlp.wgmma_wait 0 takes %s : (!under_way) -> !sums
-    %next = lowlp.fma %scale, %raw, %acc : !sums
+    %raw = lowlp.wgmma_wait 0 takes %s : (!in_flight) -> !accumulators
+    %next = lowlp.fma %scale, %raw, %acc : !accumulators
     lowlp.mbarrier_arrive %empty[%place]
     ```
   }];

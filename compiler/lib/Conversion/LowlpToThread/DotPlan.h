@@ -8,7 +8,7 @@ namespace lowlp {
 
 /// One matrix instruction of a product: which of a thread's registers it takes,
 /// 4 of a, 2 of b and 2 of c, in the order of the instruction's fragments. A
-/// register holds 32 bits of a or b, or 2 sums of c.
+/// register holds 32 bits of a or b, or 2 accumulators of c.
 struct DotStep {
   llvm::SmallVector<int64_t, 4> a, b, c;
 };

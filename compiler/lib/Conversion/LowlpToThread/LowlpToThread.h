@@ -38,8 +38,8 @@ mlir::Type getThreadElementType(mlir::Type elementType);
 /// The registers that one thread gives to a tile.
 mlir::VectorType getRegisterType(TileType tile);
 
-/// Maps tiles to registers, sums under way to `!simt.sums`, pointers and views
-/// to `!simt.ptr<global>`, and shared tiles and mbarriers to
+/// Maps tiles to registers, accumulators in flight to `!simt.accumulators`,
+/// pointers and views to `!simt.ptr<global>`, and shared tiles and mbarriers to
 /// `!simt.ptr<shared>`.
 class ThreadTypeConverter : public mlir::TypeConverter {
 public:

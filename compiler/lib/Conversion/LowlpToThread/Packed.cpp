@@ -393,7 +393,7 @@ private:
                                const PackedTile &tile, int slotOffset) {
     Words parameters(tile.getNumUnits(),
                      SmallVector<Value>(plan.getNumParameters()));
-    if (plan.ending == DecodeEnding::Sums)
+    if (plan.ending == DecodeEnding::Accumulators)
       return parameters;
     Location loc = getNamedLoc(op);
     const Layout &fragments = op.getFragments().getType().getLayout();

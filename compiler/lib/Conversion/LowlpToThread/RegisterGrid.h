@@ -7,7 +7,7 @@
 namespace lowlp {
 
 /// A tile as a grid of what the 32 lanes of a warp hold in one register of a
-/// matrix instruction's fragment: 32 bits a lane, or two sums.
+/// matrix instruction's fragment: 32 bits a lane, or two accumulators.
 struct RegisterGrid {
   /// A place in the grid: row and column.
   using Place = std::vector<int64_t>;

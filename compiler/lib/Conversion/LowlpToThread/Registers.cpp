@@ -43,12 +43,13 @@ ThreadTypeConverter::ThreadTypeConverter() {
   addConversion([](Type type) { return type; });
   addConversion([](TileType tile) -> Type { return getRegisterType(tile); });
   // One for each 64 rows of a warpgroup.
-  addConversion([](SumsType sums, SmallVectorImpl<Type> &parts) {
-    VectorType all = getRegisterType(sums.getTile());
-    int64_t size = sums.getLayout().shape()[1] / 2;
+  addConversion([](AccumulatorsType accumulators,
+                   SmallVectorImpl<Type> &parts) {
+    VectorType all = getRegisterType(accumulators.getTile());
+    int64_t size = accumulators.getLayout().shape()[1] / 2;
     auto part = VectorType::get({size}, all.getElementType());
     parts.append(all.getNumElements() / size,
-                 simt::SumsType::get(sums.getContext(), part));
+                 simt::AccumulatorsType::get(accumulators.getContext(), part));
     return std::optional(success());
   });
   addConversion([](PointerType pointer) -> Type {

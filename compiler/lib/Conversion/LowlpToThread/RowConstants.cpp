@@ -1,6 +1,6 @@
 //===- RowConstants.cpp - a tile of constants, one for each 8 rows --------===//
 //
-// What decode plans leave for the sums: powers of two and offsets by row.
+// What decode plans leave for accumulators: powers of two and offsets by row.
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"

@@ -7,7 +7,7 @@
 //   %s0 = simt.wgmma %f#0[registers of step 0], b + 0 bytes, plus %f#1
 //   %s1 = simt.wgmma %f#0[registers of step 1], b + 32 bytes, plus %s0
 //
-// Sums under way are a value for each 64 rows, in the order of the
+// Accumulators in flight are a value for each 64 rows, in the order of the
 // instruction's fragment, from the first product to the wait.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@
 using namespace mlir;
 using namespace lowlp;
 
-static constexpr int64_t kSumsPerRegister = 2;
+static constexpr int64_t kAccumulatorsPerRegister = 2;
 static constexpr int64_t kRowsPerGroup = 8;
 
 namespace {
@@ -137,19 +137,19 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
     PartPositions positions(rewriter, op, offsets);
     positions.emitChecks();
     SmallVector<Value> registers = {adaptor.getA().front()};
-    SmallVector<Value> sums(plan.size());
+    SmallVector<Value> accumulators(plan.size());
     bool isTile = op.getC() && isa<TileType>(op.getC().getType());
     if (isTile)
       for (const WgmmaPart &part : plan)
-        registers.push_back(gatherRegisters(rewriter, loc,
-                                            adaptor.getC().front(), part.sums,
-                                            kSumsPerRegister));
+        registers.push_back(
+            gatherRegisters(rewriter, loc, adaptor.getC().front(),
+                            part.accumulators, kAccumulatorsPerRegister));
     else if (op.getC())
-      llvm::copy(adaptor.getC(), sums.begin());
+      llvm::copy(adaptor.getC(), accumulators.begin());
     auto fence = simt::WgmmaFenceOp::create(
         rewriter, loc, TypeRange(ValueRange(registers)), registers);
     if (isTile)
-      llvm::copy(fence.getFenced().drop_front(), sums.begin());
+      llvm::copy(fence.getFenced().drop_front(), accumulators.begin());
     Value a = fence.getFenced().front();
     Type element = cast<VectorType>(a.getType()).getElementType();
     SmallVector<Type> types;
@@ -158,7 +158,8 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
     WgmmaTile tile = op.getTileOfB();
     for (size_t k = 0; k < plan.front().steps.size(); ++k) {
       Value byte = positions.getByte(static_cast<int64_t>(k));
-      for (auto [part, type, sum] : llvm::zip_equal(plan, types, sums)) {
+      for (auto [part, type, sum] :
+           llvm::zip_equal(plan, types, accumulators)) {
         Value fragment = gatherRegisters(rewriter, loc, a, part.steps[k],
                                          32 / element.getIntOrFloatBitWidth());
         // With a swizzle, the stride along K does not count.
@@ -169,7 +170,7 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
             tile.swizzleBytes, leading, tile.strideBytes, sum);
       }
     }
-    rewriter.replaceOpWithMultiple(op, {sums});
+    rewriter.replaceOpWithMultiple(op, {accumulators});
     return success();
   }
 
@@ -204,20 +205,23 @@ struct WgmmaWaitPattern : OpConversionPattern<WgmmaWaitOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     SmallVector<Value> pending;
-    for (ValueRange sums : adaptor.getPending())
-      llvm::append_range(pending, sums);
-    SmallVector<Type> types = llvm::map_to_vector(pending, [](Value sums) {
-      return Type(cast<simt::SumsType>(sums.getType()).getVector());
-    });
+    for (ValueRange accumulators : adaptor.getPending())
+      llvm::append_range(pending, accumulators);
+    SmallVector<Type> types =
+        llvm::map_to_vector(pending, [](Value accumulators) {
+          return Type(
+              cast<simt::AccumulatorsType>(accumulators.getType()).getVector());
+        });
     auto wait =
         simt::WgmmaWaitOp::create(rewriter, loc, types, op.getNAttr(), pending);
-    ValueRange rest = wait.getSums();
+    ValueRange rest = wait.getAccumulators();
     SmallVector<Value> tiles;
     for (auto [parts, tile] :
          llvm::zip_equal(adaptor.getPending(), op.getTiles())) {
-      auto orders = orderSums(cast<TileType>(tile.getType()).getLayout());
+      auto orders =
+          orderAccumulators(cast<TileType>(tile.getType()).getLayout());
       if (!orders)
-        return rewriter.notifyMatchFailure(op, "sums of no product");
+        return rewriter.notifyMatchFailure(op, "accumulators of no product");
       tiles.push_back(
           makeTile(rewriter, loc, rest.take_front(parts.size()), *orders));
       rest = rest.drop_front(parts.size());
@@ -241,7 +245,8 @@ private:
     SmallVector<int64_t> inverse(order.size());
     for (auto [i, index] : llvm::enumerate(order))
       inverse[index] = static_cast<int64_t>(i);
-    return gatherRegisters(builder, loc, all, inverse, kSumsPerRegister);
+    return gatherRegisters(builder, loc, all, inverse,
+                           kAccumulatorsPerRegister);
   }
 
   static Value concatenate(OpBuilder &builder, Location loc, Value first,

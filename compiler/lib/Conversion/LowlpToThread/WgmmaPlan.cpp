@@ -2,11 +2,11 @@
 //
 // As in DotPlan.cpp, tiles are grids of registers. Warp w has some parts of 16
 // rows, two rows of registers, of which part p begins at row r(p, w) of the
-// grid of sums; any rows will do, as B is the same for all. With N / 8 columns
-// of registers, the instructions of a part take
+// grid of accumulators; any rows will do, as B is the same for all. With N / 8
+// columns of registers, the instructions of a part take
 //
-//   of the sums      (r, 0)  (r + 1, 0)  (r, 1)  (r + 1, 1)  ...
-//   of a, in step k  (r, 2 k)  (r + 1, 2 k)  (r, 2 k + 1)  (r + 1, 2 k + 1)
+//   of the accumulators  (r, 0)  (r + 1, 0)  (r, 1)  (r + 1, 1)  ...
+//   of a, in step k      (r, 2 k)  (r + 1, 2 k)  (r, 2 k + 1)  (r + 1, 2 k + 1)
 //
 //===----------------------------------------------------------------------===//
 #include "WgmmaPlan.h"
@@ -28,21 +28,21 @@ static Layout getUnit(int64_t elements) {
   return Layout::spatial({8, 4}) * Layout::local({1, elements});
 }
 
-static std::optional<RegisterGrid> divideSums(const Layout &layout) {
+static std::optional<RegisterGrid> divideAccumulators(const Layout &layout) {
   Layout unit = getUnit(2);
-  return divideIntoRegisters("the sums", layout, unit,
+  return divideIntoRegisters("the accumulators", layout, unit,
                              Layout::local({2, 1}) * unit);
 }
 
 /// Where the parts of each warp begin, by part and warp: rows of registers, in
 /// the order in which the warp's threads hold them.
-static SmallVector<SmallVector<int64_t>> getFirstRows(const RegisterGrid &sums,
-                                                      int64_t numWarps) {
+static SmallVector<SmallVector<int64_t>>
+getFirstRows(const RegisterGrid &accumulators, int64_t numWarps) {
   SmallVector<SmallVector<int64_t>> parts;
   for (int64_t warp = 0; warp < numWarps; ++warp) {
     llvm::SmallSetVector<int64_t, 4> rows;
-    for (int64_t index = 0; index < sums.outer.numLocals(); ++index)
-      rows.insert(sums.outer.evaluate(warp, index)[0] / 2 * 2);
+    for (int64_t index = 0; index < accumulators.outer.numLocals(); ++index)
+      rows.insert(accumulators.outer.evaluate(warp, index)[0] / 2 * 2);
     if (warp == 0)
       parts.resize(rows.size());
     if (rows.size() != parts.size())
@@ -53,14 +53,14 @@ static SmallVector<SmallVector<int64_t>> getFirstRows(const RegisterGrid &sums,
   return parts;
 }
 
-/// The registers of the sums of a part.
+/// The registers of the accumulators of a part.
 static std::optional<SmallVector<int64_t>>
-orderPart(const RegisterGrid &sums, ArrayRef<int64_t> firstRows,
+orderPart(const RegisterGrid &accumulators, ArrayRef<int64_t> firstRows,
           int64_t columns) {
   SmallVector<int64_t> order;
   for (int64_t column = 0; column < columns; ++column)
     for (int64_t half : {0, 1}) {
-      std::optional<int64_t> index = sums.find(
+      std::optional<int64_t> index = accumulators.find(
           [&](int64_t w) { return Place{firstRows[w] + half, column}; });
       if (!index)
         return std::nullopt;
@@ -70,20 +70,21 @@ orderPart(const RegisterGrid &sums, ArrayRef<int64_t> firstRows,
 }
 
 std::optional<SmallVector<SmallVector<int64_t>>>
-lowlp::orderSums(const Layout &layout) {
-  std::optional<RegisterGrid> sums = divideSums(layout);
-  if (!sums)
+lowlp::orderAccumulators(const Layout &layout) {
+  std::optional<RegisterGrid> accumulators = divideAccumulators(layout);
+  if (!accumulators)
     return std::nullopt;
   int64_t columns = layout.shape()[1] / 8;
   SmallVector<SmallVector<int64_t>> orders;
   for (ArrayRef<int64_t> rows :
-       getFirstRows(*sums, layout.numThreads() / kThreadsPerWarp)) {
-    std::optional<SmallVector<int64_t>> order = orderPart(*sums, rows, columns);
+       getFirstRows(*accumulators, layout.numThreads() / kThreadsPerWarp)) {
+    std::optional<SmallVector<int64_t>> order =
+        orderPart(*accumulators, rows, columns);
     if (!order)
       return std::nullopt;
     orders.push_back(std::move(*order));
   }
-  if (sums->outer.numLocals() !=
+  if (accumulators->outer.numLocals() !=
       2 * columns * static_cast<int64_t>(orders.size()))
     return std::nullopt;
   return orders;
@@ -103,7 +104,8 @@ static FailureOr<SmallVector<int64_t, 4>> planStep(WgmmaOp op,
     if (!index)
       return op.emitOpError("a warp needs ")
              << a.describe(place(0))
-             << " for its rows of the sums, in one register in all warps";
+             << " for its rows of the accumulators, in one register in all "
+                "warps";
     registers.push_back(*index);
   }
   return registers;
@@ -112,9 +114,10 @@ static FailureOr<SmallVector<int64_t, 4>> planStep(WgmmaOp op,
 static FailureOr<WgmmaPlan> plan(WgmmaOp op) {
   TileType typeA = op.getA().getType();
   const Layout &layout = op.getType().getLayout();
-  std::optional<SmallVector<SmallVector<int64_t>>> orders = orderSums(layout);
+  std::optional<SmallVector<SmallVector<int64_t>>> orders =
+      orderAccumulators(layout);
   if (!orders)
-    return op.emitOpError("the layout of the sums, '")
+    return op.emitOpError("the layout of the accumulators, '")
            << str(layout) << "', does not give each warp all columns of 16 "
            << "rows in fragments of '"
            << str(Layout::local({2, 1}) * getUnit(2))
@@ -129,11 +132,11 @@ static FailureOr<WgmmaPlan> plan(WgmmaOp op) {
            << str(typeA.getLayout()) << "', is not made of fragments of '"
            << str(fragment) << "'";
   WgmmaPlan plan;
-  SmallVector<SmallVector<int64_t>> firstRows =
-      getFirstRows(*divideSums(layout), layout.numThreads() / kThreadsPerWarp);
+  SmallVector<SmallVector<int64_t>> firstRows = getFirstRows(
+      *divideAccumulators(layout), layout.numThreads() / kThreadsPerWarp);
   for (auto [order, rows] : llvm::zip_equal(*orders, firstRows)) {
     WgmmaPart part;
-    part.sums = std::move(order);
+    part.accumulators = std::move(order);
     for (int64_t k = 0; k < typeA.getShape()[1] / op.getInstructionK(); ++k) {
       auto step = planStep(op, rows, *a, k);
       if (failed(step))

@@ -73,8 +73,8 @@ Value ExecutorCalls::getScratch(ConversionPatternRewriter &rewriter,
   return getPlace(rewriter, op, index, /*bytes=*/16);
 }
 
-Value ExecutorCalls::getSumsScratch(ConversionPatternRewriter &rewriter,
-                                    Operation *op) {
+Value ExecutorCalls::getAccumulatorsScratch(ConversionPatternRewriter &rewriter,
+                                            Operation *op) {
   constexpr unsigned index = 1000; // Beyond all that getScratch is asked for.
   return getPlace(rewriter, op, index, /*bytes=*/512);
 }

@@ -41,10 +41,10 @@ public:
   mlir::Value getScratch(mlir::ConversionPatternRewriter &rewriter,
                          mlir::Operation *op, unsigned index);
 
-  /// The same for the most sums that a thread has in a product of a warpgroup,
-  /// 512 bytes.
-  mlir::Value getSumsScratch(mlir::ConversionPatternRewriter &rewriter,
-                             mlir::Operation *op);
+  /// The same for the most accumulators that a thread has in a product of a
+  /// warpgroup, 512 bytes.
+  mlir::Value getAccumulatorsScratch(mlir::ConversionPatternRewriter &rewriter,
+                                     mlir::Operation *op);
 
   mlir::Value getI32(mlir::ConversionPatternRewriter &rewriter,
                      mlir::Location loc, int32_t value);

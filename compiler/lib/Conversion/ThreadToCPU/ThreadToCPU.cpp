@@ -65,7 +65,7 @@ static LogicalResult convert(MLIRContext *context,
   converter.addConversion([](simt::TensorMapType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
-  converter.addConversion([](simt::SumsType type) -> Type {
+  converter.addConversion([](simt::AccumulatorsType type) -> Type {
     return IntegerType::get(type.getContext(), 64);
   });
   ExecutorCalls calls(context);

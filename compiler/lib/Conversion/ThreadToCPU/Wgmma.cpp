@@ -1,6 +1,7 @@
 //===- Wgmma.cpp - products of warpgroups, as host code -------------------===//
 //
-// Sums under way are a number that the executor gives; it keeps the sums.
+// Accumulators in flight are a number that the executor gives; it keeps the
+// accumulators.
 //
 //===----------------------------------------------------------------------===//
 #include "Patterns.h"
@@ -28,11 +29,11 @@ struct WgmmaLowering : ExecutorPattern<simt::WgmmaOp> {
     Value a = store(adaptor.getA(), calls.getScratch(rewriter, op, 0));
     Value c = LLVM::ZeroOp::create(rewriter, loc,
                                    LLVM::LLVMPointerType::get(getContext()));
-    Value sums = calls.getI64(rewriter, loc, 0);
-    if (op.getC() && isa<simt::SumsType>(op.getC().getType()))
-      sums = adaptor.getC();
+    Value accumulators = calls.getI64(rewriter, loc, 0);
+    if (op.getC() && isa<simt::AccumulatorsType>(op.getC().getType()))
+      accumulators = adaptor.getC();
     else if (op.getC())
-      c = store(adaptor.getC(), calls.getSumsScratch(rewriter, op));
+      c = store(adaptor.getC(), calls.getAccumulatorsScratch(rewriter, op));
     LowlpMmaKind kind =
         getMmaKind(op.getElementTypeOfA(), op.getElementTypeOfB());
     rewriter.replaceOp(
@@ -42,8 +43,8 @@ struct WgmmaLowering : ExecutorPattern<simt::WgmmaOp> {
                         adaptor.getBase(), adaptor.getOffset(),
                         calls.getI64(rewriter, loc, op.getSwizzle()),
                         calls.getI64(rewriter, loc, op.getLeading()),
-                        calls.getI64(rewriter, loc, op.getStride()), c, sums,
-                        calls.getSite(rewriter, op)}));
+                        calls.getI64(rewriter, loc, op.getStride()), c,
+                        accumulators, calls.getSite(rewriter, op)}));
     return success();
   }
 };
@@ -86,13 +87,13 @@ struct WgmmaWaitLowering : ExecutorPattern<simt::WgmmaWaitOp> {
     calls.call(rewriter, op, "lowlpCpuWgmmaWait", /*resultType=*/{},
                {calls.getI64(rewriter, loc, op.getN()), site});
     SmallVector<Value> vectors;
-    for (auto [pending, sums] :
-         llvm::zip_equal(adaptor.getPending(), op.getSums())) {
-      Value place = calls.getSumsScratch(rewriter, op);
+    for (auto [pending, accumulators] :
+         llvm::zip_equal(adaptor.getPending(), op.getAccumulators())) {
+      Value place = calls.getAccumulatorsScratch(rewriter, op);
       calls.call(rewriter, op, "lowlpCpuWgmmaTake", /*resultType=*/{},
                  {pending, place, site});
-      vectors.push_back(LLVM::LoadOp::create(rewriter, loc, sums.getType(),
-                                             place,
+      vectors.push_back(LLVM::LoadOp::create(rewriter, loc,
+                                             accumulators.getType(), place,
                                              ExecutorCalls::scratchAlignment));
     }
     rewriter.replaceOp(op, vectors);

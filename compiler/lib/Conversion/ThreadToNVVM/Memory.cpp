@@ -210,7 +210,7 @@ void lowlp::addSimtTypeConversions(LLVMTypeConverter &converter) {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
   converter.addConversion(
-      [](simt::SumsType type) -> Type { return type.getVector(); });
+      [](simt::AccumulatorsType type) -> Type { return type.getVector(); });
 }
 
 void lowlp::populateSimtMemoryToNVVMPatterns(const LLVMTypeConverter &converter,

@@ -70,18 +70,18 @@ static NVVM::MMATypes getMmaType(Type element) {
 
 /// The product as `nvvm.mma.sync`.
 static Value createMma(ConversionPatternRewriter &rewriter, simt::MmaOp op,
-                       Type sumsType, ArrayRef<Value> a, ArrayRef<Value> b,
-                       ArrayRef<Value> sums) {
+                       Type accumulatorsType, ArrayRef<Value> a,
+                       ArrayRef<Value> b, ArrayRef<Value> accumulators) {
   std::array types{getMmaType(op.getElementTypeOfA()),
                    getMmaType(op.getElementTypeOfB())};
   std::optional<NVVM::MMAB1Op> bitProduct;
   std::optional<NVVM::MMAIntOverflow> overflow;
   if (types[0] == NVVM::MMATypes::b1)
     bitProduct = NVVM::MMAB1Op::and_popc;
-  else if (sums.front().getType().isInteger())
+  else if (accumulators.front().getType().isInteger())
     overflow = NVVM::MMAIntOverflow::wrapped;
   return NVVM::MmaOp::create(
-      rewriter, op.getLoc(), sumsType, a, b, sums,
+      rewriter, op.getLoc(), accumulatorsType, a, b, accumulators,
       ArrayRef<int64_t>{16, 8, op.getK()}, bitProduct, overflow, types,
       std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
 }
@@ -89,16 +89,16 @@ static Value createMma(ConversionPatternRewriter &rewriter, simt::MmaOp op,
 /// The product of 8-bit floats as LLVM's intrinsic, since the verifier of MLIR
 /// 22's `nvvm.mma.sync` knows the types but refuses them.
 static Value callIntrinsic(ConversionPatternRewriter &rewriter, simt::MmaOp op,
-                           Type sumsType, ArrayRef<Value> a, ArrayRef<Value> b,
-                           ArrayRef<Value> sums) {
+                           Type accumulatorsType, ArrayRef<Value> a,
+                           ArrayRef<Value> b, ArrayRef<Value> accumulators) {
   std::string name = llvm::formatv(
       "llvm.nvvm.mma.m16n8k32.row.col.f32.{0}.{1}.f32",
       NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfA())),
       NVVM::stringifyMMATypes(getMmaType(op.getElementTypeOfB())));
   SmallVector<Value> operands(a);
   llvm::append_range(operands, b);
-  llvm::append_range(operands, sums);
-  return LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), sumsType,
+  llvm::append_range(operands, accumulators);
+  return LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), accumulatorsType,
                                        rewriter.getStringAttr(name), operands)
       .getResult(0);
 }
@@ -113,17 +113,18 @@ struct MmaLowering : ConvertOpToLLVMPattern<simt::MmaOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto sumType = cast<VectorType>(adaptor.getC().getType());
-    SmallVector<Value> sums;
+    SmallVector<Value> accumulators;
     for (int32_t index = 0; index < sumType.getNumElements(); ++index)
-      sums.push_back(getElement(rewriter, loc, adaptor.getC(), index));
-    Type sumsType = LLVM::LLVMStructType::getLiteral(
-        getContext(), SmallVector<Type>(sums.size(), sumType.getElementType()));
+      accumulators.push_back(getElement(rewriter, loc, adaptor.getC(), index));
+    Type accumulatorsType = LLVM::LLVMStructType::getLiteral(
+        getContext(),
+        SmallVector<Type>(accumulators.size(), sumType.getElementType()));
     SmallVector<Value> a = getRegisters(rewriter, loc, adaptor.getA());
     SmallVector<Value> b = getRegisters(rewriter, loc, adaptor.getB());
     Value results =
         isa<Float8E4M3FNType, Float8E5M2Type>(op.getElementTypeOfA())
-            ? callIntrinsic(rewriter, op, sumsType, a, b, sums)
-            : createMma(rewriter, op, sumsType, a, b, sums);
+            ? callIntrinsic(rewriter, op, accumulatorsType, a, b, accumulators)
+            : createMma(rewriter, op, accumulatorsType, a, b, accumulators);
     Value d = LLVM::PoisonOp::create(rewriter, loc, sumType);
     for (int32_t index = 0; index < sumType.getNumElements(); ++index) {
       Value sum = LLVM::ExtractValueOp::create(rewriter, loc, results, index);

@@ -9,7 +9,8 @@ class RewritePatternSet;
 
 namespace lowlp {
 
-/// Adds the conversions of `!simt.ptr`, `!simt.tensor_map` and `!simt.sums`.
+/// Adds the conversions of `!simt.ptr`, `!simt.tensor_map` and
+/// `!simt.accumulators`.
 void addSimtTypeConversions(mlir::LLVMTypeConverter &converter);
 
 /// Adds the lowerings of `simt.atomic_rmw`, `atomic_cas`, `acquire` and

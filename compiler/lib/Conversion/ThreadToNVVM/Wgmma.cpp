@@ -5,9 +5,9 @@
 // which knows nothing of it. So every instruction takes them as operands that
 // are tied to its results:
 //
-//   fence    A and sums          nothing that writes them comes after it
-//   wgmma    sums                chains of products are chains of values
-//   wait     sums                nothing that reads them comes before it
+//   fence    A and accumulators  nothing that writes them comes after it
+//   wgmma    accumulators        chains of products are chains of values
+//   wait     accumulators        nothing that reads them comes before it
 //
 // All clobber memory, so that no access moves across. The matrix descriptor
 // (PTX ISA, "Matrix Descriptor Format") holds, from bit 0 on,
@@ -191,8 +191,8 @@ struct WgmmaLowering : ConvertOpToLLVMPattern<simt::WgmmaOp> {
   matchAndRewrite(simt::WgmmaOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    VectorType sums = op.getD().getType().getVector();
-    int64_t numSums = sums.getNumElements();
+    VectorType accumulators = op.getD().getType().getVector();
+    int64_t numAccumulators = accumulators.getNumElements();
     SmallVector<Value> operands;
     split(rewriter, loc, adaptor.getA(), operands);
     operands.push_back(
@@ -200,20 +200,21 @@ struct WgmmaLowering : ConvertOpToLLVMPattern<simt::WgmmaOp> {
     if (Value c = adaptor.getC())
       split(rewriter, loc, c, operands);
     Type a = op.getElementTypeOfA(), b = op.getElementTypeOfB();
-    // Sums that do not begin with c are written without being read.
+    // Accumulators that do not begin with c are written without being read.
     std::string text = llvm::formatv(
         "{{\n\t.reg .pred accumulate;\n\tsetp.ne.b32 accumulate, {0}, 0;\n\t"
         "wgmma.mma_async.sync.aligned.m64n{1}k{2}.{3}.{4}.{5} {6}, {7}, ${8}, "
         "accumulate{9};\n\t}",
         adaptor.getC() ? 1 : 0, op.getN(), op.getK(),
-        sums.getElementType().isF32() ? "f32" : "s32", getName(a), getName(b),
-        listOperands(0, numSums), listOperands(numSums, 4), numSums + 4,
-        getScales(a));
-    SmallVector<Value> results = emit(
-        rewriter, loc, text, SmallVector<Type>(numSums, sums.getElementType()),
-        operands, adaptor.getC() ? numSums : 0);
+        accumulators.getElementType().isF32() ? "f32" : "s32", getName(a),
+        getName(b), listOperands(0, numAccumulators),
+        listOperands(numAccumulators, 4), numAccumulators + 4, getScales(a));
+    SmallVector<Value> results =
+        emit(rewriter, loc, text,
+             SmallVector<Type>(numAccumulators, accumulators.getElementType()),
+             operands, adaptor.getC() ? numAccumulators : 0);
     ArrayRef<Value> registers = results;
-    rewriter.replaceOp(op, join(rewriter, loc, sums, registers));
+    rewriter.replaceOp(op, join(rewriter, loc, accumulators, registers));
     return success();
   }
 

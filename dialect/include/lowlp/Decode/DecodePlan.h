@@ -70,8 +70,9 @@ struct DecodeStep {
 
 /// Where scales go (DESIGN: the two endings of a plan).
 enum class DecodeEnding {
-  /// On sums: registers hold `(value + offset) * 2^exponent` of their row.
-  Sums,
+  /// On accumulators: registers hold `(value + offset) * 2^exponent` of their
+  /// row.
+  Accumulators,
   /// On weights: registers hold `scale * (value - zero)`; the difference is
   /// rounded where it is no number of the compute type, and then the product.
   /// For each row of slots (2 t + r) there are two parameters, two halves
@@ -92,7 +93,7 @@ struct DecodeCost {
 
 class DecodePlan {
 public:
-  /// What was done to the values of a row of slots, for `Sums`.
+  /// What was done to the values of a row of slots, for `Accumulators`.
   struct Row {
     int exponent = 0;
     double offset = 0;
@@ -110,7 +111,7 @@ public:
 
   /// Name of the placement that it decodes.
   std::string placement;
-  DecodeEnding ending = DecodeEnding::Sums;
+  DecodeEnding ending = DecodeEnding::Accumulators;
   /// Words that it reads: those of the placement's unit.
   int numWords = 0;
   std::vector<DecodeStep> steps;
@@ -122,7 +123,9 @@ public:
 
   /// The parameters' count: 0, or two for each row of slots.
   int getNumParameters() const {
-    return ending == DecodeEnding::Sums ? 0 : 2 * static_cast<int>(rows.size());
+    return ending == DecodeEnding::Accumulators
+               ? 0
+               : 2 * static_cast<int>(rows.size());
   }
   /// The register of the first step.
   int getFirstResult() const { return numWords + getNumParameters(); }

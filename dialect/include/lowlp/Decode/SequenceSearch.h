@@ -32,7 +32,8 @@ Result<DecodePlan> planTile(const Placement &placement, DecodeEnding ending,
 /// The plan with products and sums after it, so that every register holds
 /// `(value + offset) * 2^exponent` with this offset and the exponents of the
 /// plan; proved. Requires `plan` to be proved for the placement. Fails unless
-/// scales go on sums and the compute type, f16 or bf16, holds all numbers.
+/// scales go on accumulators and the compute type, f16 or bf16, holds all
+/// numbers.
 Result<DecodePlan> setOffset(const DecodePlan &plan, const Placement &placement,
                              double offset);
 
@@ -46,7 +47,7 @@ Result<DecodePlan> complement(const DecodePlan &plan,
 /// What a plan with scales on weights becomes if all zeros are integers to
 /// which the compute type can add 2^10, or with bf16 2^7, exactly: fewer
 /// products where codes are integers, the same plan elsewhere; proved. Fails
-/// for a plan with scales on sums.
+/// for a plan with scales on accumulators.
 Result<DecodePlan> useWholeZeros(const DecodePlan &plan,
                                  const Placement &placement);
 

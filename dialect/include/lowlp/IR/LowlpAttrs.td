@@ -22,7 +22,7 @@ def Lowlp_LayoutAttr : AttrDef<LowlpDialect, "Layout"> {
 
     ```mlir
     #lowlp.layout<spatial(2, 4).local(2, 1)>                 // 8 threads, 2 locals, shape 4x4
-    #lowlp.layout<local(2, 1).spatial(8, 4).local(1, 2)>     // the f32 sums of mma.sync m16n8k16
+    #lowlp.layout<local(2, 1).spatial(8, 4).local(1, 2)>     // the f32 accumulators of mma.sync m16n8k16
     ```
 
     Layouts are held in one canonical form, so two attributes are equal exactly when the functions are.

@@ -69,12 +69,12 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
     `d = a * b + c` with `a` [M, K], `b` [K, N] and `c`, `d` [M, N], or [S M, N] by slices (Tilus, table 1: Dot). A matrix instruction of 16 x 8
     x K' does the work (PTX ISA, `mma.sync`):
 
-    | Elements of a and b             | Sums   | K'  |
-    |---------------------------------|--------|-----|
-    | both `f16`, or both `bf16`      | `f32`  | 16  |
-    | `si8` or `ui8`, each            | `si32` | 32  |
-    | `f8E4M3FN` or `f8E5M2`, each    | `f32`  | 32  |
-    | both `ui1`                      | `si32` | 256 |
+    | Elements of a and b             | Accumulators | K'  |
+    |---------------------------------|--------------|-----|
+    | both `f16`, or both `bf16`      | `f32`        | 16  |
+    | `si8` or `ui8`, each            | `si32`       | 32  |
+    | `f8E4M3FN` or `f8E5M2`, each    | `f32`        | 32  |
+    | both `ui1`                      | `si32`       | 256 |
 
     Sums of integers wrap around. The layouts must divide by the registers of the instruction's fragments (PTX ISA,
     "Matrix Fragments for mma.m16n8k16", "k32" and "k256"), which with `e` elements in 32 bits are

@@ -57,7 +57,7 @@ def Lowlp_PlanAttr : AttrDef<LowlpDialect, "Plan"> {
     A decode plan (dialect/include/lowlp/Decode/DecodePlan.h), a line of its text to each string:
 
     ```mlir
-    #lowlp.plan<["decode int4.f16 sums words 4", "row 0 exponent -24", "row 1 exponent -20",
+    #lowlp.plan<["decode int4.f16 accumulators words 4", "row 0 exponent -24", "row 1 exponent -20",
                  "r4 = lop3 r0, 0xf000f, 0x0, 0xc0", "slot 0 = r4"]>
     ```
 

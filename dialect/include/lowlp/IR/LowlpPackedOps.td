@@ -93,11 +93,11 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
 def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
   let summary = "fragments out of words of the packed format, by a plan";
   let description = [{
-    Carries out a decode plan (docs/decode-plans.md) for the families f16 and bf16; plans of others are reserved. With the ending `sums` the numbers are not yet the weights: a row
+    Carries out a decode plan (docs/decode-plans.md) for the families f16 and bf16; plans of others are reserved. With the ending `accumulators` the numbers are not yet the weights: a row
     holds `(value of the stored code + offset) * 2^exponent`, with the offset and exponent that the plan gives to the row.
 
     ```mlir
-    %a = lowlp.decode %words {plan = #lowlp.plan<["decode int4.f16 sums words 4", ...]>}
+    %a = lowlp.decode %words {plan = #lowlp.plan<["decode int4.f16 accumulators words 4", ...]>}
       : !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
       -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
     ```
@@ -128,7 +128,8 @@ def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
 def Lowlp_RowConstantsOp : Lowlp_Op<"row_constants", [Pure]> {
   let summary = "a tile whose rows hold constants that repeat";
   let description = [{
-    Element (i, j) is `values[(i / 8) mod n]`, of n values for 8 rows each: what a decode plan leaves to be undone in sums.
+    Element (i, j) is `values[(i / 8) mod n]`, of n values for 8 rows each: what a decode plan leaves to be undone on the
+    accumulators.
 
     ```mlir
     %s = lowlp.row_constants [1.0, 0.0625] : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>

@@ -18,7 +18,8 @@ def Lowlp_TableForm : I32EnumAttr<"TableForm", "how codes are looked up in share
 }
 
 def Lowlp_DecodeOffsets : I32EnumAttr<"DecodeOffsets", "where the offsets of decode plans are taken off", [
-    I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Weights", 1, "weights">, I32EnumAttrCase<"Sums", 2, "sums">]> {
+    I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Weights", 1, "weights">,
+    I32EnumAttrCase<"Accumulators", 2, "accumulators">]> {
   let cppNamespace = "::lowlp";
 }
 
@@ -32,7 +33,7 @@ def Lowlp_ScheduleAttr : AttrDef<LowlpDialect, "Schedule"> {
 
     ```mlir
     lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 256 : i64,
-        schedule = #lowlp.schedule<matrix_unit = warpgroup, products_in_flight = 4, turns = true>} {
+        schedule = #lowlp.schedule<matrix_unit = warpgroup, products_in_flight = 4, ping_pong = true>} {
     ```
   }];
   let parameters = (ins
@@ -41,7 +42,7 @@ def Lowlp_ScheduleAttr : AttrDef<LowlpDialect, "Schedule"> {
     AttrParameter<"int64_t", "products of warpgroups in flight at once, 1 to 8: as many operands a are held in "
         "registers; default 2">:$products_in_flight,
     AttrParameter<"bool", "warpgroups begin the products of an iteration one after the other, so that one multiplies "
-        "while another does what comes before and after; needs matrix_unit = warpgroup; default false">:$turns,
+        "while another does what comes before and after; needs matrix_unit = warpgroup; default false">:$ping_pong,
     AttrParameter<"bool", "a producer is a whole warpgroup, which gives its registers to the others, where the "
         "architecture has setmaxnreg; for blocks of whole warpgroups; default false">:$exchange_registers,
     AttrParameter<"int64_t", "for how many blocks at once a multiprocessor is to have registers, 1 to 32 (PTX ISA, "
@@ -52,8 +53,8 @@ def Lowlp_ScheduleAttr : AttrDef<LowlpDialect, "Schedule"> {
         "auto, the cheapest">:$table_form,
     AttrParameter<"int64_t", "copies of each new table, a power of two up to 32; default 0, chosen by "
         "cost">:$table_copies,
-    AttrParameter<"::lowlp::DecodeOffsets", "where the offsets of decode plans are taken off: weights or sums; default "
-        "auto, where it is cheaper">:$decode_offsets,
+    AttrParameter<"::lowlp::DecodeOffsets", "where the offsets of decode plans are taken off: weights or "
+        "accumulators; default auto, where it is cheaper">:$decode_offsets,
     AttrParameter<"bool", "products may be added in another order, so that scales of rows go on accumulators rather than "
         "on weights; results differ by roundings; default false">:$reassociate);
   let hasCustomAssemblyFormat = 1;

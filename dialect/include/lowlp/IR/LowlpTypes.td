@@ -126,18 +126,18 @@ def Lowlp_TileType : Lowlp_Type<"Tile", "tile"> {
   }];
 }
 
-def Lowlp_SumsType : Lowlp_Type<"Sums", "sums"> {
-  let summary = "sums of products of warpgroups that are under way";
+def Lowlp_AccumulatorsType : Lowlp_Type<"Accumulators", "accumulators"> {
+  let summary = "accumulators of a warpgroup's products in flight";
   let description = [{
     The registers of a tile that `lowlp.wgmma` is still changing: nothing can be done with them but add another product
     or take them as a tile after `lowlp.wgmma_wait`. A value has one use on every way through the program.
 
-    Example: `!lowlp.sums<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>`.
+    Example: `!lowlp.accumulators<64x8xf32, spatial(4, 1).local(2, 1).spatial(8, 4).local(1, 2)>`.
   }];
   let parameters = (ins "::mlir::Type":$elementType, Lowlp_LayoutParameter:$layout);
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// What the sums become.
+    /// What the accumulators become.
     TileType getTile() const { return TileType::get(getContext(), getElementType(), getLayout()); }
   }];
 }

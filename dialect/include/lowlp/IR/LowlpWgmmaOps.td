@@ -11,11 +11,11 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
     its last two dimensions, and `c`, `d` [M, N]; without `plus`, c is zero. The instruction of 64 x N x K' multiplies on
     its own while the block goes on (PTX ISA, `wgmma.mma_async`; sm_90a only):
 
-    | Elements of a and b             | Sums   | K'  | N                                  |
-    |---------------------------------|--------|-----|------------------------------------|
-    | both `f16`, or both `bf16`      | `f32`  | 16  | multiples of 8 to 256              |
-    | `f8E4M3FN` or `f8E5M2`, each    | `f32`  | 32  | multiples of 8 to 256              |
-    | `si8` or `ui8`, each            | `si32` | 32  | 8, 24, and multiples of 16 to 256  |
+    | Elements of a and b             | Accumulators | K'  | N                                  |
+    |---------------------------------|--------------|-----|------------------------------------|
+    | both `f16`, or both `bf16`      | `f32`        | 16  | multiples of 8 to 256              |
+    | `f8E4M3FN` or `f8E5M2`, each    | `f32`        | 32  | multiples of 8 to 256              |
+    | `si8` or `ui8`, each            | `si32`       | 32  | 8, 24, and multiples of 16 to 256  |
 
     **Registers.** A warpgroup is four warps, from a multiple of four on, and has 64 rows; K is a multiple of K'. Each
     warp holds all columns of 16 rows, in registers of the fragments that `lowlp.dot` takes too, which with `e` elements
@@ -48,22 +48,22 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
     `lowlp.fence_async` and a `lowlp.synchronize` lie in between, in this order; so for `lowlp.copy_async`, after its
     wait; bulk and tensor copies need their `lowlp.mbarrier_wait` only. The values `a` and `c` cannot change, but a loop
     writes the registers of `a` again: it must wait for a product before it comes to the same op again. With several
-    groups under way it is unrolled, so that registers take turns. The CPU target multiplies at the wait, and reports
+    groups in flight it is unrolled, so that registers take turns. The CPU target multiplies at the wait, and reports
     whoever comes too early.
 
     ```mlir
     %s = lowlp.wgmma %a, %b[%stage, %c0, %c0] : !lowlp.tile<64x64xf16, ...>,
-      !lowlp.shared<3x16x64xf16, local(3, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.sums<64x16xf32, ...>
+      !lowlp.shared<3x16x64xf16, local(3, 1, 1).swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.accumulators<64x16xf32, ...>
     lowlp.wgmma_commit
-    %d = lowlp.wgmma_wait 0 takes %s : (!lowlp.sums<64x16xf32, ...>) -> !lowlp.tile<64x16xf32, ...>
+    %d = lowlp.wgmma_wait 0 takes %s : (!lowlp.accumulators<64x16xf32, ...>) -> !lowlp.tile<64x16xf32, ...>
     ```
 
     Lowers to a `simt.wgmma_fence` of `a`, and of `c` where it is a tile, and a `simt.wgmma` for each K', in increasing
     order of K.
   }];
   let arguments = (ins Lowlp_TileType:$a, Lowlp_SharedType:$b, Variadic<Index>:$offsets,
-      Optional<AnyTypeOf<[Lowlp_TileType, Lowlp_SumsType]>>:$c);
-  let results = (outs Lowlp_SumsType:$result);
+      Optional<AnyTypeOf<[Lowlp_TileType, Lowlp_AccumulatorsType]>>:$c);
+  let results = (outs Lowlp_AccumulatorsType:$result);
   let assemblyFormat = [{
     $a `,` $b `[` $offsets `]` (`plus` $c^ `:` type($c))? attr-dict `:` type($a) `,` type($b) `->` type($result)
   }];
@@ -93,19 +93,19 @@ def Lowlp_WgmmaCommitOp : Lowlp_Op<"wgmma_commit", [MemoryEffects<[MemRead, MemW
 }
 
 def Lowlp_WgmmaWaitOp : Lowlp_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "wait for groups of products, and take their sums";
+  let summary = "wait for groups of products, and take their accumulators";
   let description = [{
-    Until all but the last `n` groups are complete. The sums become tiles; they must be those of complete groups, which
+    Until all but the last `n` groups are complete. The accumulators become tiles; they must be those of complete groups, which
     the CPU target checks. The shared tiles of complete groups may be written after a `lowlp.synchronize`, as other
     warps may be late.
 
     ```mlir
-    %d = lowlp.wgmma_wait 1 takes %s : (!lowlp.sums<64x16xf32, ...>) -> !lowlp.tile<64x16xf32, ...>
+    %d = lowlp.wgmma_wait 1 takes %s : (!lowlp.accumulators<64x16xf32, ...>) -> !lowlp.tile<64x16xf32, ...>
     ```
 
     Lowers to `simt.wgmma_wait`.
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<7>]>:$n, Variadic<Lowlp_SumsType>:$pending);
+  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<7>]>:$n, Variadic<Lowlp_AccumulatorsType>:$pending);
   let results = (outs Variadic<Lowlp_TileType>:$tiles);
   let assemblyFormat = "$n (`takes` $pending^ `:` functional-type($pending, $tiles))? attr-dict";
   let hasVerifier = 1;

@@ -8,15 +8,15 @@ def Simt_MmaOp : Simt_Op<"mma", [Pure, AllTypesMatch<["c", "d"]>]> {
   let summary = "a warp's matrix multiply and accumulate";
   let description = [{
     `d = a * b + c` over the 32 threads of a warp, all of which must arrive here together: `mma.sync.aligned` with a row
-    by column product of 16 x K by K x 8. Each thread gives 4 registers of 32 bits of `a`, 2 of `b` and 4 sums `c`, in
-    the order of the instruction's fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16", "k32" and "k256"):
+    by column product of 16 x K by K x 8. Each thread gives 4 registers of 32 bits of `a`, 2 of `b` and 4 accumulators
+    `c`, in the order of the instruction's fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16", "k32" and "k256"):
 
-    | Elements of a and b                          | Operands                                | K   | Sums  | Since |
-    |----------------------------------------------|-----------------------------------------|-----|-------|-------|
-    | `f16`, `bf16`                                | `vector<8xf16>`, `vector<4xf16>`        | 16  | `f32` | sm_80 |
-    | `si8` or `ui8`, each                         | `vector<4xi32>`, `vector<2xi32>`        | 32  | `i32` | sm_80 |
-    | `f8E4M3FN` or `f8E5M2`, each                 | `vector<4xi32>`, `vector<2xi32>`        | 32  | `f32` | sm_89 |
-    | `ui1`, whose product is the bitwise and      | `vector<4xi32>`, `vector<2xi32>`        | 256 | `i32` | sm_80 |
+    | Elements of a and b                          | Operands                                | K   | Accumulators | Since |
+    |----------------------------------------------|-----------------------------------------|-----|--------------|-------|
+    | `f16`, `bf16`                                | `vector<8xf16>`, `vector<4xf16>`        | 16  | `f32`        | sm_80 |
+    | `si8` or `ui8`, each                         | `vector<4xi32>`, `vector<2xi32>`        | 32  | `i32`        | sm_80 |
+    | `f8E4M3FN` or `f8E5M2`, each                 | `vector<4xi32>`, `vector<2xi32>`        | 32  | `f32`        | sm_89 |
+    | `ui1`, whose product is the bitwise and      | `vector<4xi32>`, `vector<2xi32>`        | 256 | `i32`        | sm_80 |
 
     Sums of integers wrap around. What packed registers hold is said after `as`.
 

@@ -4,19 +4,19 @@
 
 include "lowlp/IR/SimtDialect.td"
 
-def Simt_SumsType : TypeDef<SimtDialect, "Sums"> {
-  let mnemonic = "sums";
-  let summary = "sums that a warpgroup's products under way are still changing";
+def Simt_AccumulatorsType : TypeDef<SimtDialect, "Accumulators"> {
+  let mnemonic = "accumulators";
+  let summary = "accumulators that a warpgroup's products in flight are still changing";
   let description = [{
     The registers of one thread, of which nothing can be said before `simt.wgmma_wait` gives them back as a vector: so a
     program cannot read them too early. A value has one use, since a second one would need a copy of registers that
-    change. Example: `!simt.sums<vector<32xf32>>`.
+    change. Example: `!simt.accumulators<vector<32xf32>>`.
   }];
   let parameters = (ins "::mlir::VectorType":$vector);
   let assemblyFormat = "`<` $vector `>`";
 }
 
-def Simt_SumsVector : VectorOfLengthAndType<
+def Simt_AccumulatorsVector : VectorOfLengthAndType<
     [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80, 84, 88, 92, 96, 100, 104, 108, 112,
      116, 120, 124, 128], [F32, I32]>;
 
@@ -42,15 +42,15 @@ def Simt_WgmmaOp : Simt_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     `d = a * b + c` over the 128 threads of a warpgroup, which are four warps from a multiple of four on and must all
     arrive here: `wgmma.mma_async.sync.aligned` with 64 x K by K x N. Warp w of the four has rows 16 w to 16 w + 15; each
-    thread gives 4 registers of `a`, in the order of the fragment of `simt.mma`, and has N / 2 sums, 4 for each 8
+    thread gives 4 registers of `a`, in the order of the fragment of `simt.mma`, and has N / 2 accumulators, 4 for each 8
     columns in the order of that fragment (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16" and "k32").
-    Without `plus` the sums begin at zero.
+    Without `plus` the accumulators begin at zero.
 
-    | Elements of a and b                          | a               | K   | Sums  | N                                       |
-    |----------------------------------------------|-----------------|-----|-------|-----------------------------------------|
-    | `f16`, `bf16`                                | `vector<8xf16>` | 16  | `f32` | multiples of 8 to 256                   |
-    | `f8E4M3FN` or `f8E5M2`, each                 | `vector<4xi32>` | 32  | `f32` | multiples of 8 to 256                   |
-    | `si8` or `ui8`, each                         | `vector<4xi32>` | 32  | `i32` | 8, 24, and multiples of 16 to 256       |
+    | Elements of a and b                          | a               | K   | Accumulators | N                                       |
+    |----------------------------------------------|-----------------|-----|--------------|-----------------------------------------|
+    | `f16`, `bf16`                                | `vector<8xf16>` | 16  | `f32`        | multiples of 8 to 256                   |
+    | `f8E4M3FN` or `f8E5M2`, each                 | `vector<4xi32>` | 32  | `f32`        | multiples of 8 to 256                   |
+    | `si8` or `ui8`, each                         | `vector<4xi32>` | 32  | `i32`        | 8, 24, and multiples of 16 to 256       |
 
     `b` lies in shared memory, K innermost: N rows of 32 bytes, of which 8 make a group. With `swizzle` 0, chunk j of 16
     bytes of row r of group g lies at `j * leading + g * stride + 16 r`; with a swizzle of S = 32, 64 or 128 bytes at
@@ -58,24 +58,24 @@ def Simt_WgmmaOp : Simt_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
     does not count (PTX ISA, "Strides" and "Matrix Descriptor Format"). Such a pattern begins at an address that is a
     multiple of 8 S. The base and offset, the same in all threads, name a multiple of 16 bytes.
 
-    The instruction reads registers and shared memory, and writes the sums, at any time up to the wait for its group.
-    What is stored to `b` by a thread comes before it only if a `simt.fence_async` and a barrier lie in between.
+    The instruction reads registers and shared memory, and writes the accumulators, at any time up to the wait for its
+    group. What is stored to `b` by a thread comes before it only if a `simt.fence_async` and a barrier lie in between.
     Values of registers do not change, but an op that comes again in a loop writes its registers of `a` again, which
     must be after the wait too. The CPU target reads and writes at the wait; it reports whoever writes to `b` before,
     and an op that comes again too early.
 
     ```mlir
-    %s = simt.wgmma %a, %p[%o] swizzle 128 leading 16 stride 1024 : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<32xf32>>
-    %t = simt.wgmma %a, %p[%o] swizzle 0 leading 128 stride 256 plus %s : !simt.sums<vector<32xf32>>
-      : vector<8xf16>, !simt.ptr<shared> -> !simt.sums<vector<32xf32>>
+    %s = simt.wgmma %a, %p[%o] swizzle 128 leading 16 stride 1024 : vector<8xf16>, !simt.ptr<shared> -> !simt.accumulators<vector<32xf32>>
+    %t = simt.wgmma %a, %p[%o] swizzle 0 leading 128 stride 256 plus %s : !simt.accumulators<vector<32xf32>>
+      : vector<8xf16>, !simt.ptr<shared> -> !simt.accumulators<vector<32xf32>>
     %u = simt.wgmma %q as si8, %p[%o] as ui8 swizzle 64 leading 16 stride 512
-      : vector<4xi32>, !simt.ptr<shared> -> !simt.sums<vector<4xi32>>
+      : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xi32>>
     ```
   }];
   let arguments = (ins AnyTypeOf<[VectorOfLengthAndType<[8], [F16, BF16]>, VectorOfLengthAndType<[4], [I32]>]>:$a,
       OptionalAttr<TypeAttr>:$aType, Simt_PtrType:$base, I64:$offset, OptionalAttr<TypeAttr>:$bType, I64Attr:$swizzle,
-      I64Attr:$leading, I64Attr:$stride, Optional<AnyTypeOf<[Simt_SumsVector, Simt_SumsType]>>:$c);
-  let results = (outs Simt_SumsType:$d);
+      I64Attr:$leading, I64Attr:$stride, Optional<AnyTypeOf<[Simt_AccumulatorsVector, Simt_AccumulatorsType]>>:$c);
+  let results = (outs Simt_AccumulatorsType:$d);
   let assemblyFormat = [{
     $a (`as` $aType^)? `,` $base `[` $offset `]` (`as` $bType^)? `swizzle` $swizzle `leading` $leading `stride` $stride
     (`plus` $c^ `:` type($c))? attr-dict `:` type($a) `,` type($base) `->` type($d)
@@ -104,18 +104,18 @@ def Simt_WgmmaCommitOp : Simt_Op<"wgmma_commit", [MemoryEffects<[MemRead, MemWri
 }
 
 def Simt_WgmmaWaitOp : Simt_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "wait for groups of this warp's products, and take their sums";
+  let summary = "wait for groups of this warp's products, and take their accumulators";
   let description = [{
-    Until all but the last `n` groups are complete (PTX ISA, `wgmma.wait_group.sync.aligned`). The sums must be those of
+    Until all but the last `n` groups are complete (PTX ISA, `wgmma.wait_group.sync.aligned`). The accumulators must be those of
     complete groups; the CPU target reports others.
 
     ```mlir
-    %d = simt.wgmma_wait 0 takes %s : (!simt.sums<vector<32xf32>>) -> vector<32xf32>
+    %d = simt.wgmma_wait 0 takes %s : (!simt.accumulators<vector<32xf32>>) -> vector<32xf32>
     ```
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<7>]>:$n, Variadic<Simt_SumsType>:$pending);
-  let results = (outs Variadic<Simt_SumsVector>:$sums);
-  let assemblyFormat = "$n (`takes` $pending^ `:` functional-type($pending, $sums))? attr-dict";
+  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<7>]>:$n, Variadic<Simt_AccumulatorsType>:$pending);
+  let results = (outs Variadic<Simt_AccumulatorsVector>:$accumulators);
+  let assemblyFormat = "$n (`takes` $pending^ `:` functional-type($pending, $accumulators))? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -5,7 +5,7 @@
 the best by estimate.
 
 All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
-differ: so a row's sums are added in one order, whatever the other rows are.
+differ: so a row's products are added in one order, whatever the other rows are.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def schedule_for(
 ) -> Schedule:
     """The schedule for m rows of x on an architecture.
 
-    batch_invariant  one division of the work for all m, in which no tile is shared: a row's sums are always added in
-                     the order that they have alone
+    batch_invariant  one division of the work for all m, in which no tile is shared: a row's products are always added
+                     in the order that they have alone
     gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
 
     Raises `LowlpValueError` for tables of LOWLP_TUNED that are none.
@@ -189,11 +189,13 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
         if ending_numbers(spec):
             columns_of_block += [(64, 2), (64, 4)]
         forms = itertools.product((1, 2, 4, 8), (True,), (1,))
-    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("sums", "weights"), forms, columns_of_block, _SHARINGS)
+    divisions = itertools.product(
+        (1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms, columns_of_block, _SHARINGS
+    )
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles), sharing in divisions:
         share_tiles, cluster = sharing
         if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
-            # Nothing multiplies while one alone decodes; that is worth it only for tiles of few sums.
+            # Nothing multiplies while one alone decodes; that is worth it only for tiles of few accumulators.
             continue
         is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
         if rows < 128 and steps == 8 and not is_small:
@@ -218,8 +220,8 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
     if spec.rows_of_unit < 64 or rows > 64:
         return
-    # The sums of 64 columns leave no room for a second tile of them, nor for what copies need.
-    forms = (("sums", True), ("sums", False), ("weights", True)) if rows == 32 else (("weights", True),)
+    # The accumulators of 64 columns leave no room for a second tile of them, nor for what copies need.
+    forms = (("accumulators", True), ("accumulators", False), ("weights", True)) if rows == 32 else (("weights", True),)
     for steps, (scales_on, producer), share_tiles in itertools.product((2, 4), forms, (True, False)):
         yield Schedule(
             columns=rows,
@@ -230,7 +232,7 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
             scales_on=scales_on,
             producer=producer,
             share_tiles=share_tiles,
-            under_way=1 if scales_on == "sums" else 2,
+            products_in_flight=1 if scales_on == "accumulators" else 2,
         )
 
 

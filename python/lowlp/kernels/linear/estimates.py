@@ -23,7 +23,7 @@ _SCALE_IN_F32: Final = 16.0
 
 # What it takes longer to begin where the producer is a warpgroup that gives its registers away.
 _GIVING_US: Final = 0.4
-# What the blocks of a cluster take to exchange their sums.
+# What the blocks of a cluster take to exchange their accumulators.
 _EXCHANGE_US: Final = 1.5
 
 
@@ -41,7 +41,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     # Further tiles of columns find weights in L2, but decode them anew.
     again = 1 + 0.5 * (-(-m // schedule.columns) - 1)
 
-    # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, and with sums.
+    # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
     sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
     decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
     fragment = 7.7 * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
@@ -63,7 +63,7 @@ def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def _has_offset(spec: LinearSpec) -> bool:
-    """Whether products with ones put sums right: what is stored of signed integers has an offset, but for one bit."""
+    """Whether products with ones correct accumulators: signed integers have a stored offset, but for one bit."""
     if spec.corrector or spec.is_bipolar:
         return True
     is_signed = not spec.table and dtype(spec.weight).is_integer and not spec.weight.startswith("uint")
@@ -117,7 +117,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     if scales_in_f32(spec, schedule):
         decode += _SCALE_IN_F32
     beside = rows * stage_k / 200 * decode
-    if schedule.scales_on == "sums":
+    if schedule.scales_on == "accumulators":
         beside += rows * columns / 100 * -(-stage_k // spec.group_size)
     if schedule.has_tile_each:
         # Over several waves the clock falls.

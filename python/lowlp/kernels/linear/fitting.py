@@ -101,30 +101,36 @@ def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Sched
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:
-    """An estimate of what a thread needs: sums of a tile and of a group, fragments, words."""
+    """An estimate of what a thread needs: accumulators of a tile and of a group, fragments, words."""
     if schedule.warpgroups:
-        on_sums = schedule.scales_on == "sums"
-        sums = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if on_sums else 1)
+        on_accumulators = schedule.scales_on == "accumulators"
+        accumulators = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if on_accumulators else 1)
         if spec.table:
-            # Entries under way beside products: of large units and short products, or where both tiles of sums live.
+            # Entries in flight beside products: of large units and short products, or two live tiles of accumulators.
             large = spec.rows_of_unit > 16 and schedule.columns <= 64
-            sums += 60 if large else 26 if on_sums else 0
-        if not on_sums and not can_scale_weights(spec):
-            sums += _REGISTERS_OF_F32
-        return 28 + sums + 8 * schedule.under_way + spec.bits + schedule.columns // 2 * ending_numbers(spec)
-    sums, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
+            accumulators += 60 if large else 26 if on_accumulators else 0
+        if not on_accumulators and not can_scale_weights(spec):
+            accumulators += _REGISTERS_OF_F32
+        return (
+            28
+            + accumulators
+            + 8 * schedule.products_in_flight
+            + spec.bits
+            + schedule.columns // 2 * ending_numbers(spec)
+        )
+    accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
     tiles_of_part = schedule.row_tiles // parts
     return (
         24
-        + sums
-        + sums // parts
+        + accumulators
+        + accumulators // parts
         + schedule.columns * (1 if parts == 1 else schedule.units)
         + tiles_of_part * (4 + spec.bits // 2)
     )
 
 
 def ending_numbers(spec: LinearSpec) -> int:
-    """How many numbers beside each of its sums a thread needs to finish a tile, where it has them all at once."""
+    """How many numbers beside each accumulator a thread needs to finish a tile, where it has them all at once."""
     return (spec.products - 1) + bool(spec.residual) + {"gelu": 4, "gelu_tanh": 1}.get(spec.epilogue, 0)
 
 
@@ -155,6 +161,6 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     if row_parts(spec, schedule) > 1:
         if schedule.columns > _MOST_COLUMNS_OF_PARTS:
             return False
-        # Of fewer columns rows are taken in fewer parts, which need more room to exchange the sums of slices.
+        # Of fewer columns rows are taken in fewer parts, which need more room to exchange the accumulators of slices.
         stages = min(stages, _stages_that_fit(spec, dataclasses.replace(schedule, columns=8), device))
     return _registers(spec, schedule) <= most and stages >= least

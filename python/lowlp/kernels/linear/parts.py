@@ -1,4 +1,4 @@
-"""What the kernels for `linear` have in common: fragments, decoding, scaling, and what is done with the sums."""
+"""What the kernels for `linear` have in common: fragments, decoding, scaling, and the end of accumulators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEP_K = 16
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
 X_FRAGMENT = layout("local(1, 2).spatial(8, 4).local(1, 2)")
-SUM_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
+ACCUMULATOR_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 
 def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
@@ -114,12 +114,12 @@ def streamed_views(spec: LinearSpec, operands: Arguments) -> Views:
 
 
 def needs_sum_of_x(spec: LinearSpec) -> bool:
-    """Whether what the sums hold is put right with the sums of x."""
+    """Whether what the accumulators hold is put right with the sums of x."""
     return bool(spec.corrector) or spec.is_bipolar
 
 
 def can_leave_parts(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether sums of shared tiles are in the range of results, where f16 is to hold them."""
+    """Whether accumulators of shared tiles are in the range of results, where f16 is to hold them."""
     fits = spec.out == "f16" and not spec.table and not spec.scale2 and prescale_of_codes(spec) == 1.0
     return fits or schedule.parts_type == "f32"
 
@@ -156,36 +156,36 @@ def added(
 
 def finished(
     spec: LinearSpec,
-    sums: tuple[ll.Tile, ...],
+    accumulators: tuple[ll.Tile, ...],
     operands: Arguments,
     residual: Any,
     row: ll.Scalar,
     column: ll.Scalar,
     loaded: Layout | None = None,
 ) -> ll.Tile:
-    """A tile of y^T from `row` and `column` on as it is stored: the sums of its products, with the second scale, the
-    bias, the epilogue and the residual, rounded.
+    """A tile of y^T from `row` and `column` on as it is stored: the accumulators of its products, with the second
+    scale, the bias, the epilogue and the residual, rounded.
 
     residual  `view_of_result`, or None
-    loaded    how threads hold the residual when they load it, of a view [M, columns of y]; None: as the sums
+    loaded    how threads hold the residual when they load it, of a view [M, columns of y]; None: as the accumulators
     """
-    layout_of_sums = sums[0].layout
+    layout_of_accumulators = accumulators[0].layout
     values = []
-    for first_row, acc in zip(spec.first_rows, sums, strict=True):
+    for first_row, acc in zip(spec.first_rows, accumulators, strict=True):
         if spec.scale2:
             acc = acc * operands.scale2
         if operands.bias is not None:
             bias_view = ll.view_global(operands.bias, shape=[spec.n, 1])
-            rows = layout_of_sums.reduce([1], keep_dims=True)
+            rows = layout_of_accumulators.reduce([1], keep_dims=True)
             acc = acc + as_f32(ll.load_global(bias_view, offsets=[row + first_row, 0], layout=rows), spec.bias)
         values.append(acc)
     result = applied(spec.epilogue, tuple(values))
     if residual is not None:
         if loaded is None:
-            added_tile = ll.load_global(residual, offsets=[row, column], layout=layout_of_sums)
+            added_tile = ll.load_global(residual, offsets=[row, column], layout=layout_of_accumulators)
         else:
             rows_of_y = ll.load_global(residual, offsets=[column, row], layout=loaded.permute([1, 0]))
-            added_tile = ll.convert_layout(ll.transpose(rows_of_y), layout_of_sums)
+            added_tile = ll.convert_layout(ll.transpose(rows_of_y), layout_of_accumulators)
         result = result + ll.cast(added_tile, "f32")
     return ll.cast(result, spec.out)
 

@@ -14,7 +14,7 @@ and at the end, with a second scale of the whole tensor, acc *= s2: for one weig
 
 `sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and
 the result for one weight is what `QuantizedTensor.dequantize` computes. What the activation type cannot hold as it is
-comes in another form, which is exact too, and is put right on the sums:
+comes in another form, which is exact too, and is put right on the accumulators:
 
     f6e5m0, f7e5m1 with f16    halves of the values: raw * 2
     bipolar codes u            2 * raw - (2^b - 1) * sum_x
@@ -36,8 +36,8 @@ from lowlp.layouts.register_layout import Layout, column_local, local, reduce, s
 
 from .parts import (
     A_FRAGMENT,
+    ACCUMULATOR_FRAGMENT,
     STEP_K,
-    SUM_FRAGMENT,
     UNIT_K,
     X_FRAGMENT,
     Arguments,
@@ -90,11 +90,11 @@ def _segments(group: int, group_size: int) -> list[_Segment]:
 class _Plan:
     """The numbers and layouts that spec and schedule fix.
 
-    rows          of y^T that a block makes
-    period        so many groups take so many whole units
-    segments      of each group of a period
-    are_unrolled  groups take no more than their own steps: where their segments are few
-    sums, row     how threads hold accumulators, and one number for each row of them
+    rows               of y^T that a block makes
+    period             so many groups take so many whole units
+    segments           of each group of a period
+    are_unrolled       groups take no more than their own steps: where their segments are few
+    accumulators, row  how threads hold accumulators, and one number for each row of them
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -105,8 +105,8 @@ class _Plan:
         number = sum(map(len, self.segments))
         self.are_unrolled = spec.group_size % UNIT_K > 0 and number <= _MOST_UNROLLED
         self.row_tiles, self.column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
-        self.sums = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * SUM_FRAGMENT
-        self.row = self.sums.reduce([1], keep_dims=True)
+        self.accumulators = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * ACCUMULATOR_FRAGMENT
+        self.row = self.accumulators.reduce([1], keep_dims=True)
 
     def weights(self, steps: int) -> Layout:
         """How threads hold the weights of so many steps."""
@@ -139,7 +139,7 @@ class _Block:
 
     def zero(self) -> ll.Tile:
         """Accumulators of a product."""
-        return ll.full(0.0, "f32", layout=self.plan.sums)
+        return ll.full(0.0, "f32", layout=self.plan.accumulators)
 
     @ll.inline
     def multiply(self, product: int, group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
@@ -169,7 +169,7 @@ class _Block:
         return added(spec, acc, raw, sum_x, scale, corrector, self.operands.table_unscale)
 
     @ll.inline
-    def sums_of_whole_units(self, product: int):  # type: ignore[no-untyped-def]
+    def accumulators_of_whole_units(self, product: int):  # type: ignore[no-untyped-def]
         """The result where each group takes whole units."""
         acc, units = self.zero(), self.plan.spec.group_size // UNIT_K
         for group in ll.range(self.plan.spec.groups):
@@ -182,7 +182,7 @@ class _Block:
         return acc
 
     @ll.inline
-    def sums_of_segments(self, product: int):  # type: ignore[no-untyped-def]
+    def accumulators_of_segments(self, product: int):  # type: ignore[no-untyped-def]
         """The result where each group takes its own steps of the units of a period."""
         plan, acc = self.plan, self.zero()
         units = plan.period * plan.spec.group_size // UNIT_K
@@ -197,7 +197,7 @@ class _Block:
         return acc
 
     @ll.inline
-    def sums_of_shared_units(self, product: int):  # type: ignore[no-untyped-def]
+    def accumulators_of_shared_units(self, product: int):  # type: ignore[no-untyped-def]
         """The result where each group takes all units that it has a part in."""
         spec, acc = self.plan.spec, self.zero()
         for group in ll.range(spec.groups):
@@ -213,14 +213,14 @@ class _Block:
     def make_tile(self) -> None:
         """Multiplies and stores."""
         spec, operands = self.plan.spec, self.operands
-        make = self.sums_of_segments if self.plan.are_unrolled else self.sums_of_shared_units
+        make = self.accumulators_of_segments if self.plan.are_unrolled else self.accumulators_of_shared_units
         if spec.group_size % UNIT_K == 0:
-            make = self.sums_of_whole_units
-        sums = tuple(make(product) for product in range(spec.products))
+            make = self.accumulators_of_whole_units
+        accumulators = tuple(make(product) for product in range(spec.products))
         r_view = None
         if spec.residual:
             r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
-        result = finished(spec, sums, operands, r_view, self.row, self.column)
+        result = finished(spec, accumulators, operands, r_view, self.row, self.column)
         y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
         ll.store_global(result, y_view, offsets=[self.row, self.column])
 
@@ -250,5 +250,5 @@ def _plain_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         lambda m: (ll.ceildiv(m, schedule.columns) * blocks_of_rows,),
         32 * schedule.warps,
         # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.
-        decode_offsets="sums",
+        decode_offsets="accumulators",
     )

@@ -11,7 +11,7 @@ from lowlp.language.kernel_schedule import TABLE_COPIES, TABLE_FORMS
 
 COLUMNS: Final = (8, 16, 32, 64, 128, 256)
 WARPS: Final = tuple(range(1, 17))
-_MANY_SUMS: Final = 48
+_MANY_ACCUMULATORS: Final = 48
 """Of a thread, of one tile."""
 ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
@@ -37,18 +37,18 @@ class Schedule:
     producer       a warp of its own begins the loads
     share_tiles    blocks divide the work evenly, so that a tile may belong to several; else each tile is one block's
     blocks_per_sm  as which the work is divided: 1 to 8
-    parts_type     of sums of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes, which
-                   rounds them, infinite beyond its range; for results of f16 without tables and second scale
+    parts_type     of accumulators of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes,
+                   which rounds them, infinite beyond its range; for results of f16 without tables and second scale
 
     With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps, slices and units do not count, row_tiles
     are of 64 rows and of a warpgroup, and the following count:
 
-    warpgroups     of a block: 1 to 4
-    column_tiles   of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
-    scales_on      'sums', or 'weights', which rounds the products of weights and scales
-    cluster        of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than 1
-                   share no tiles otherwise, and each finishes 8 columns or more
-    under_way      products of a warpgroup, for each of which it holds its weights: 1 to 8
+    warpgroups          of a block: 1 to 4
+    column_tiles        of `columns`, side by side, for which a block decodes its weights once: 1, 2 or 4
+    scales_on           'accumulators', or 'weights', which rounds the products of weights and scales
+    cluster             of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than
+                        1 share no tiles otherwise, and each finishes 8 columns or more
+    products_in_flight  products of a warpgroup, for each of which it holds its weights: 1 to 8
     """
 
     columns: int = 8
@@ -65,8 +65,8 @@ class Schedule:
     blocks_per_sm: int = 1
     parts_type: str = "f32"
     warpgroups: int = 0
-    scales_on: str = "sums"
-    under_way: int = 2
+    scales_on: str = "accumulators"
+    products_in_flight: int = 2
     column_tiles: int = 1
     cluster: int = 1
 
@@ -86,8 +86,8 @@ class Schedule:
             ("blocks_per_sm", tuple(range(1, 9))),
             ("parts_type", PARTS_TYPES),
             ("warpgroups", (0, 1, 2, 3, 4)),
-            ("scales_on", ("sums", "weights")),
-            ("under_way", tuple(range(1, 9))),
+            ("scales_on", ("accumulators", "weights")),
+            ("products_in_flight", tuple(range(1, 9))),
             ("column_tiles", (1, 2, 4)),
             ("cluster", (1, 2, 4, 8)),
         )
@@ -113,12 +113,14 @@ class Schedule:
     @property
     def exchanges_registers(self) -> bool:
         """Whether the producer is a warpgroup, whose registers the others get: where a block has an SM of its own, and
-        its threads have many sums."""
-        is_large = self.warpgroups > 1 or (self.threads == 256 and self.row_tiles * self.columns // 2 > _MANY_SUMS)
+        its threads have many accumulators."""
+        is_large = self.warpgroups > 1 or (
+            self.threads == 256 and self.row_tiles * self.columns // 2 > _MANY_ACCUMULATORS
+        )
         return self.producer and is_large and self.blocks_per_sm == 1
 
     @property
-    def takes_turns(self) -> bool:
+    def is_ping_pong(self) -> bool:
         """Whether warpgroups begin their products in turn: two whose products are long."""
         return self.warpgroups == 2 and self.columns >= 128
 

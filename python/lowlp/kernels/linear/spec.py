@@ -27,8 +27,8 @@ class LinearSpec:
     activation    'f16' or 'bf16'
     out           type of the result
     bias          type of a bias [N], or ''
-    epilogue      what is done with the sums and the bias, one of `EPILOGUES`, or ''. With 'silu_mul' the first N / 2
-                  rows are the gate and the others what it is multiplied with; y then has N / 2 columns
+    epilogue      what is done with the accumulators and the bias, one of `EPILOGUES`, or ''. With 'silu_mul' the first
+                  N / 2 rows are the gate and the others what it is multiplied with; y then has N / 2 columns
     residual      type of what is added to y after that, [M, columns of y], or ''
     aligned       x and the residual are 16-byte aligned and their row strides multiples of 8 elements: wide loads
     dependent_launch  the kernel may begin while the launch before it runs (with stages): no launch that may still run

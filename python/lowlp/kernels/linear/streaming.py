@@ -3,7 +3,7 @@
 As in `linear`, weights are operand A and y^T = W X^T. A stage of work is some steps along K of one tile of y^T; a block
 has all stages of one tile, or blocks share those of all (`stream_k`). Loads are begun some stages ahead.
 
-In a block, warps lie along N and, as slices, along K; the sums of the slices are added at the end of a tile.
+In a block, warps lie along N and, as slices, along K; the accumulators of the slices are added at the end of a tile.
 
     step   slices x units x 64 weights along K, each slice its own
     stage  some steps
@@ -23,8 +23,8 @@ from lowlp.layouts.register_layout import column_spatial, layout, local, reduce,
 
 from .parts import (
     A_FRAGMENT,
+    ACCUMULATOR_FRAGMENT,
     STEP_K,
-    SUM_FRAGMENT,
     UNIT_K,
     X_FRAGMENT,
     Arguments,
@@ -43,31 +43,31 @@ from .spec import LinearSpec
 
 _UNIT_STEPS = UNIT_K // STEP_K
 _X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
-_MOST_SUMS = 128
-"""Registers of a thread with the sums of a tile and the products of a step."""
+_MOST_ACCUMULATORS = 128
+"""Registers of a thread with the accumulators of a tile and the products of a step."""
 
 
 def row_parts(spec: LinearSpec, schedule: Schedule) -> int:
     """How many parts a step takes the rows in: as few whole units each as it takes for the products of a part to have
-    registers beside the sums of all."""
-    sums = schedule.row_tiles * schedule.columns // 2
+    registers beside the accumulators of all."""
+    accumulators = schedule.row_tiles * schedule.columns // 2
     units = max(1, 16 * schedule.row_tiles // (spec.products * spec.rows_of_unit))
     divisors = [parts for parts in range(1, units + 1) if units % parts == 0]
-    return next((parts for parts in divisors if sums + sums // parts <= _MOST_SUMS), units)
+    return next((parts for parts in divisors if accumulators + accumulators // parts <= _MOST_ACCUMULATORS), units)
 
 
 class _Layouts:
     """How the threads of a block hold what one part of a step needs, of one product; warps in the order [slices, warps
     along N].
 
-    weights      [rows, K of a step]
-    x_units      [units of a step, columns, 64], and
-    x            the same registers as [columns, K of a step]; all warps of a slice hold the same
-    sums         [slices x rows, columns]
-    sliced_sums  the same as [slices, rows, columns], and
-    gathered     those with all slices of a sum in one thread
-    rows         [slices x rows, 1]: one number for each row of the sums
-    scales       the same registers as [groups of a step, rows]
+    weights              [rows, K of a step]
+    x_units              [units of a step, columns, 64], and
+    x                    the same registers as [columns, K of a step]; all warps of a slice hold the same
+    accumulators         [slices x rows, columns]
+    sliced_accumulators  the same as [slices, rows, columns], and
+    gathered             those with all slices of a sum in one thread
+    rows                 [slices x rows, 1]: one number for each row of the accumulators
+    scales               the same registers as [groups of a step, rows]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -80,10 +80,10 @@ class _Layouts:
         self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
         in_warp = local(1, units) * local(column_tiles, _UNIT_STEPS) * X_FRAGMENT
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
-        sums = local(row_tiles, column_tiles) * SUM_FRAGMENT
-        self.sums = spatial(slices * warps, 1) * sums
-        self.sliced_sums = spatial(slices, warps, 1) * sums.unsqueeze(0)
-        # Neighbouring threads store neighbours along N; where there are more threads than sums, some have the same.
+        accumulators = local(row_tiles, column_tiles) * ACCUMULATOR_FRAGMENT
+        self.accumulators = spatial(slices * warps, 1) * accumulators
+        self.sliced_accumulators = spatial(slices, warps, 1) * accumulators.unsqueeze(0)
+        # Neighbouring threads store neighbours along N; where there are more threads than these, some have the same.
         rows = 16 * row_tiles * warps
         threads_of_column = math.gcd(rows, schedule.threads // schedule.columns)
         replicas = schedule.threads // (threads_of_column * schedule.columns)
@@ -91,10 +91,10 @@ class _Layouts:
             column_spatial(threads_of_column, schedule.columns, replicas), dims=[2]
         )
         self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
-        self.rows = self.sums.reduce([1], keep_dims=True)
+        self.rows = self.accumulators.reduce([1], keep_dims=True)
         groups = max(1, schedule.step_k // spec.group_size)
         alike = reduce(spatial(1, 1, slices // groups), dims=[2])
-        self.scales = spatial(groups, 1) * alike * spatial(1, warps) * sums.reduce([1]).unsqueeze(0)
+        self.scales = spatial(groups, 1) * alike * spatial(1, warps) * accumulators.reduce([1]).unsqueeze(0)
 
 
 class _Plan:
@@ -134,7 +134,7 @@ class _Block:
 
     def zero(self) -> ll.Tile:
         """Accumulators of a part."""
-        return ll.full(0.0, "f32", layout=self.plan.layouts.sums)
+        return ll.full(0.0, "f32", layout=self.plan.layouts.accumulators)
 
     def zeros(self) -> tuple[ll.Tile, ...]:
         """Accumulators of all parts and products."""
@@ -176,19 +176,19 @@ class _Block:
         return tuple(results)
 
     @ll.inline
-    def finish(self, part, sums, row, column):  # type: ignore[no-untyped-def]
+    def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]
         """Stores a part of y^T of the tile that begins at `row` and `column`."""
         row = row + part * self.plan.rows_of_part
-        result = finished(self.plan.spec, sums, self.operands, self.residual_view, row, column)
+        result = finished(self.plan.spec, accumulators, self.operands, self.residual_view, row, column)
         ll.store_global(result, self.views.y, offsets=[row, column])
 
     def total(self, acc: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
-        """The sums of all slices."""
+        """The accumulators of all slices."""
         layouts = self.plan.layouts
         if self.plan.schedule.slices == 1:
             return acc
-        sliced = [ll.view(sums, dtype="f32", layout=layouts.sliced_sums) for sums in acc]
-        return tuple(ll.sum(ll.convert_layout(sums, layouts.gathered), 0) for sums in sliced)
+        sliced = [ll.view(tile, dtype="f32", layout=layouts.sliced_accumulators) for tile in acc]
+        return tuple(ll.sum(ll.convert_layout(tile, layouts.gathered), 0) for tile in sliced)
 
     @ll.inline
     def make_own_tile(self):  # type: ignore[no-untyped-def]
@@ -202,8 +202,8 @@ class _Block:
             stage = (first + done) % plan.stages_of_tile
             for step in range(schedule.steps):
                 acc = self.with_step(acc, step, row, column, stage)
-        for part, sums in by_parts(self.total(acc), plan.spec.products):
-            self.finish(part, sums, row, column)
+        for part, accumulators in by_parts(self.total(acc), plan.spec.products):
+            self.finish(part, accumulators, row, column)
 
     @ll.inline
     def make_share(self):  # type: ignore[no-untyped-def]
@@ -255,7 +255,7 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         lambda blocks: (blocks,),
         schedule.threads,
         # Rows of x alone and in a batch, for which columns differ, have the same result.
-        decode_offsets="sums" if schedule.columns <= 16 else "auto",
+        decode_offsets="accumulators" if schedule.columns <= 16 else "auto",
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
     )

@@ -3,8 +3,8 @@
 As in `linear`, weights are operand A and y^T = W X^T: a warpgroup has 64 rows of W, and its weights go from words to
 registers and from there into `wgmma`, with all columns of a block's tile of y^T. Blocks take whole tiles in waves, and
 share what is left (`stream_k`). Or each block has one tile; or a cluster of blocks has, each block some of its
-stages, and at the end they exchange sums, so that each finishes some columns. The loads of a stage are begun some
-stages ahead.
+stages, and at the end they exchange accumulators, so that each finishes some columns. The loads of a stage are begun
+some stages ahead.
 
     step     64 weights along K, a unit of the packed format
     segment  the steps of a stage that share a scale
@@ -16,12 +16,12 @@ stages ahead.
 
 Scales go to one of two places:
 
-    on sums      acc += s * (w * x of a segment)      a second tile of sums; for few columns
-    on weights   acc += (s * w) * x                   s * w is rounded to the activation type; for many
+    on accumulators  acc += s * (w * x of a segment)  a second tile of accumulators; for few columns
+    on weights       acc += (s * w) * x               s * w is rounded to the activation type; for many
 
 Weights are scaled in the activation type where it holds s and w, so that there is one rounding; else in f32.
 
-Entries of tables fill the range of f16. With scales on weights they are brought to 1 and less, and the sums back.
+Entries of tables fill the range of f16. With scales on weights they are scaled to at most 1, and the accumulators back.
 
 With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2) * 2 s.
 """
@@ -42,8 +42,8 @@ from lowlp_runtime.operand_arrays import TABLE_EXPONENT
 
 from .parts import (
     A_FRAGMENT,
+    ACCUMULATOR_FRAGMENT,
     STEP_K,
-    SUM_FRAGMENT,
     UNIT_K,
     X_FRAGMENT,
     Arguments,
@@ -68,15 +68,15 @@ _BAND = 2048
 class _Layouts:
     """How the threads of a block hold what a product takes, and the result.
 
-    weights  [rows of a part, K of a piece]
-    x        [columns, K of a piece]: all warps the same; only warps that multiply by themselves hold it
-    sums     [rows of a part, columns]
-    rows     [rows of a part], and
-    column   the same registers as [rows of a part, 1]: one number for each row of weights and sums
-    given    the same registers as `sums`: [blocks of the cluster, registers of a block's part, threads], and
-    taken    of one block: [registers, threads]
-    ended    of the columns that a block finishes, all of `sums` without clusters, and
-    stored   the same with neighbours along N side by side
+    weights       [rows of a part, K of a piece]
+    x             [columns, K of a piece]: all warps the same; only warps that multiply by themselves hold it
+    accumulators  [rows of a part, columns]
+    rows          [rows of a part], and
+    column        the same registers as [rows of a part, 1]: one number for each row of weights and accumulators
+    given         the same registers as `accumulators`: [blocks of the cluster, registers of its part, threads], and
+    taken         of one block: [registers, threads]
+    ended         of the columns that a block finishes, all of `accumulators` without clusters, and
+    stored        the same with neighbours along N side by side
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -84,11 +84,11 @@ class _Layouts:
         tiles, columns = tiles_of_warp(spec, schedule), schedule.columns // 8
         self.weights = spatial(warps, 1) * local(tiles, _STEPS // tiles) * A_FRAGMENT
         self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, _STEPS // tiles) * X_FRAGMENT
-        self.sums = spatial(warps, 1) * local(tiles, columns) * SUM_FRAGMENT
-        self.rows = self.sums.reduce([1])
-        self.column = self.sums.reduce([1], keep_dims=True)
+        self.accumulators = spatial(warps, 1) * local(tiles, columns) * ACCUMULATOR_FRAGMENT
+        self.rows = self.accumulators.reduce([1])
+        self.column = self.accumulators.reduce([1], keep_dims=True)
         ended = schedule.columns // schedule.cluster
-        self.ended = spatial(warps, 1) * local(tiles, ended // 8) * SUM_FRAGMENT
+        self.ended = spatial(warps, 1) * local(tiles, ended // 8) * ACCUMULATOR_FRAGMENT
         self.taken = local(self.ended.num_local, 1) * spatial(1, schedule.threads)
         self.given = local(schedule.cluster, 1, 1) * self.taken.unsqueeze(0)
         at_once = min(ended, _COLUMNS_AT_ONCE)
@@ -116,7 +116,7 @@ class _Plan:
     segment        weights along K
     on_weights     scales go on weights, and
     in_f32         in f32
-    ended_spec     what is left to do with sums
+    ended_spec     what is left to do with accumulators
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -173,7 +173,7 @@ class _Block:
 
     def zeros(self) -> tuple[ll.Tile, ...]:
         """Accumulators of a tile that has none yet."""
-        return tuple(ll.full(0.0, "f32", layout=self.plan.layouts.sums) for _ in self.plan.accumulators)
+        return tuple(ll.full(0.0, "f32", layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
     def of_rows(self, view: Any, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         """Scales or zero points of a group, one for each row."""
@@ -263,29 +263,29 @@ class _Block:
         return acc
 
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
-        """Of the columns that this block finishes, the sums of all blocks of the cluster."""
+        """Of the columns that this block finishes, the accumulators of all blocks of the cluster."""
         layouts = self.plan.layouts
         taken = ll.exchange_in_cluster(ll.view(acc, dtype="f32", layout=layouts.given))
         return ll.view(ll.sum(taken, 0), dtype="f32", layout=layouts.ended)
 
     @ll.inline
-    def finish(self, part, sums, row, column):  # type: ignore[no-untyped-def]
-        """Stores a part of y of the tile that begins at `row` and `column`, of which `sums` has all products."""
+    def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]
+        """Stores a part of y of the tile that begins at `row` and `column`, all of it in `accumulators`."""
         plan, operands, schedule = self.plan, self.operands, self.plan.schedule
         row = row + part // schedule.column_tiles * plan.rows_of_part
         column = column + part % schedule.column_tiles * schedule.columns
         if schedule.cluster > 1:
-            sums = tuple(self.sum_of_cluster(acc) for acc in sums)
+            accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
             column = column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
         if plan.spec.table:
             if plan.unscale_of_weights != 1.0:
                 # Both together may be infinite.
-                sums = tuple(acc * plan.unscale_of_weights for acc in sums)
-            sums = tuple(acc * operands.table_unscale for acc in sums)
+                accumulators = tuple(acc * plan.unscale_of_weights for acc in accumulators)
+            accumulators = tuple(acc * operands.table_unscale for acc in accumulators)
         elif prescale_of_codes(plan.spec) != 1.0:
-            sums = tuple(acc * (1.0 / prescale_of_codes(plan.spec)) for acc in sums)
+            accumulators = tuple(acc * (1.0 / prescale_of_codes(plan.spec)) for acc in accumulators)
         stored = plan.layouts.stored
-        result = finished(plan.ended_spec, sums, operands, self.residual_view, row, column, stored)
+        result = finished(plan.ended_spec, accumulators, operands, self.residual_view, row, column, stored)
         # As rows of y, along which accesses are wide.
         ll.store_global(ll.transpose(ll.convert_layout(result, stored)), self.y_view, offsets=[column, row])
 
@@ -305,8 +305,8 @@ class _Block:
         end = small((number + 1) * plan.stages_of_tile) // schedule.cluster
         for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
             acc = self.with_stage(acc, small(begin + done), row, column)
-        for part, sums in by_parts(acc, plan.spec.products):
-            self.finish(part, sums, row, column)
+        for part, accumulators in by_parts(acc, plan.spec.products):
+            self.finish(part, accumulators, row, column)
 
     @ll.inline
     def make_share(self):  # type: ignore[no-untyped-def]
@@ -357,10 +357,10 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         lambda blocks: (blocks * schedule.cluster,),
         schedule.threads,
         matrix_unit="warpgroup",
-        products_in_flight=min(8, schedule.under_way * schedule.column_tiles),
+        products_in_flight=min(8, schedule.products_in_flight * schedule.column_tiles),
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
-        turns=schedule.takes_turns,
+        ping_pong=schedule.is_ping_pong,
         cluster=schedule.cluster,
     )
 
@@ -377,7 +377,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
         return False
-    if schedule.scales_on == "sums":
+    if schedule.scales_on == "accumulators":
         return not spec.zeros and not spec.is_bipolar
     return can_scale_weights(spec) or bool(spec.zeros) or spec.is_bipolar
 

@@ -115,9 +115,9 @@ LOWLP_CPU_EXPORT void lowlpCpuPrint(LowlpThread *thread, const char *format,
 /// mma.sync.aligned.row.col. `kind` is a `LowlpMmaKind`. Each lane passes its
 /// own fragment, in the order of "Matrix Fragments for mma.m16n8k16 with
 /// floating point type" and those for k32 and k256: 16 bytes at `a`, 8 at `b`,
-/// 4 sums at `c` and `d`. `d` may be `c`; no other memory may overlap `d`.
-/// Products of floats are exact, the sum of c and then k = 0, 1, .. runs in
-/// double and is rounded once to float: an oracle, more exact than tensor
+/// 4 accumulators at `c` and `d`. `d` may be `c`; no other memory may overlap
+/// `d`. Products of floats are exact, the sum of c and then k = 0, 1, .. runs
+/// in double and is rounded once to float: an oracle, more exact than tensor
 /// cores, whose order and width of summation are not documented. Sums of
 /// integers wrap around. Reports if the block's last warp is partial and calls
 /// this, or if the lanes do not all come to this site.
@@ -244,7 +244,7 @@ LOWLP_CPU_EXPORT void lowlpCpuCopyAsync(LowlpThread *thread, const void *source,
 /// PTX ISA, "cp.async.commit_group" and "cp.async.wait_group".
 LOWLP_CPU_EXPORT void lowlpCpuCopyAsyncCommit(LowlpThread *thread);
 LOWLP_CPU_EXPORT void lowlpCpuCopyAsyncWait(LowlpThread *thread,
-                                            int64_t numUnderWay);
+                                            int64_t numInFlight);
 
 /// Makes the 8 bytes of shared memory at `base + byteOffset` an mbarrier whose
 /// phases take `arrivals` arrivals. PTX ISA, "mbarrier.init". Reports an
@@ -303,7 +303,7 @@ LOWLP_CPU_EXPORT void lowlpCpuCopyBulkToGlobal(LowlpThread *thread,
 /// `.read` if `onlyRead`.
 LOWLP_CPU_EXPORT void lowlpCpuCopyBulkCommit(LowlpThread *thread);
 LOWLP_CPU_EXPORT void lowlpCpuCopyBulkWait(LowlpThread *thread,
-                                           int64_t numUnderWay,
+                                           int64_t numInFlight,
                                            int32_t onlyRead);
 
 /// A box of a tensor, on its way to shared memory. Dimensions count from the
@@ -343,35 +343,37 @@ LOWLP_CPU_EXPORT void lowlpCpuCopyTensor(LowlpThread *thread,
 LOWLP_CPU_EXPORT void lowlpCpuWgmmaFence(LowlpThread *thread, const char *site);
 
 /// wgmma.mma_async with A in registers: begins a product of 64 x K by K x `n`
-/// and returns the number of its sums, for further calls. `kind` is a
+/// and returns the number of its accumulators, for further calls. `kind` is a
 /// `LowlpMmaKind` but that of bits; the 16 bytes at `a` are the lane's fragment
 /// of A. B lies in shared memory from `base + byteOffset` on, a multiple of 16,
 /// as `swizzleBytes` (0, 32, 64 or 128), `leadingBytes` and `strideBytes` of
-/// its descriptor say. The sums begin with the `n` / 2 at `c`, or with `sums`
-/// under way if `c` is null, or with zero if `sums` is 0 too. A and C are read
-/// now. B is read, and the product added, by each warp at its wait. Reports a
-/// missing fence, a tile outside of shared memory, bytes that were never
-/// written, that a copy has yet to bring, or that no fence of proxies and
-/// barrier makes known; a warpgroup whose warps do not all come here; and
-/// sums used twice. Until the wait, whoever writes to B is reported.
+/// its descriptor say. The accumulators begin with the `n` / 2 at `c`, or with
+/// `accumulators` in flight if `c` is null, or with zero if `accumulators` is 0
+/// too. A and C are read now. B is read, and the product added, by each warp at
+/// its wait. Reports a missing fence, a tile outside of shared memory, bytes
+/// that were never written, that a copy has yet to bring, or that no fence of
+/// proxies and barrier makes known; a warpgroup whose warps do not all come
+/// here; and accumulators used twice. Until the wait, whoever writes to B is
+/// reported.
 LOWLP_CPU_EXPORT int64_t lowlpCpuWgmma(LowlpThread *thread, int32_t kind,
                                        int32_t n, const void *a,
                                        const void *base, int64_t byteOffset,
                                        int64_t swizzleBytes,
                                        int64_t leadingBytes,
                                        int64_t strideBytes, const void *c,
-                                       int64_t sums, const char *site);
+                                       int64_t accumulators, const char *site);
 
 /// wgmma.commit_group and wgmma.wait_group.
 LOWLP_CPU_EXPORT void lowlpCpuWgmmaCommit(LowlpThread *thread,
                                           const char *site);
 LOWLP_CPU_EXPORT void lowlpCpuWgmmaWait(LowlpThread *thread,
-                                        int64_t numUnderWay, const char *site);
+                                        int64_t numInFlight, const char *site);
 
-/// Writes the lane's sums to `words`. Reports sums that a product under way is
-/// still going to change, or that were used before.
-LOWLP_CPU_EXPORT void lowlpCpuWgmmaTake(LowlpThread *thread, int64_t sums,
-                                        void *words, const char *site);
+/// Writes the lane's accumulators to `words`. Reports accumulators that a
+/// product in flight is still going to change, or that were used before.
+LOWLP_CPU_EXPORT void lowlpCpuWgmmaTake(LowlpThread *thread,
+                                        int64_t accumulators, void *words,
+                                        const char *site);
 
 /// One entry of the table of the functions above.
 typedef struct LowlpCpuSymbol {

@@ -18,6 +18,7 @@ from without_extensions import output_of
 
 import lowlp
 from lowlp.benchmarks.cases import ACTIVATION, KINDS, SHAPES, Shape, parse_rows
+from lowlp.benchmarks.models.model_results import is_of_models
 from lowlp.benchmarks.page import page_text, write_report
 from lowlp.benchmarks.peers import NAMES, parse_peers, peer
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels
@@ -37,7 +38,7 @@ from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = Shape(256, 256)
-RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+RESULTS = [path for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")) if not is_of_models(path)]
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +261,7 @@ def test_what_runs_on_the_gpu_needs_no_extension(tmp_path: Path) -> None:
     """`measuring` but for PyTorch, and the command."""
     imports = (
         "from lowlp.benchmarks import measuring, session, tables\n"
+        "from lowlp.benchmarks.models import ahead, ranking, session, tables\n"
         "from lowlp.benchmarks.peers import NAMES, peer\n[peer(name) for name in NAMES]\nfrom lowlp.cli import main"
     )
     assert output_of(imports, tmp_path) == ("[]\n", "")
@@ -309,8 +311,8 @@ def test_only_the_row_that_fails_is_lost(kind: str, problem: str) -> None:
         assert worker.facts() == Facts(empty_us=3.5)
         rows = list(worker.measure(Unit("lowlp", kind, SHAPE, (1, 8, 16))))
         assert [(row.m, row.us, row.problem) for row in rows] == [(1, 1.0, ""), (8, None, problem), (16, 16.0, "")]
-        after = list(worker.measure(Unit("lowlp", "good", SHAPE, (1,))))
-        assert [row.us for row in after] == [1.0]
+        after = list(worker.measure(Unit("lowlp", "good", SHAPE, (1, 2, 1))))
+        assert [row.us for row in after] == [1.0, 2.0, 1.0]
     finally:
         worker.close()
 

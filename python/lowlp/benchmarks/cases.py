@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 GROUP_SIZE: Final = 128
 ACTIVATION: Final = "f16"
-SCALE_BYTES: Final = 2
+_BYTES: Final = {"": 0, "uint8": 1, "e8m0": 1, "e4m3": 1, "f16": 2, "bf16": 2, "f32": 4}
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,23 @@ class WeightKind:
     name        as the command line and results name it
     dtype       type of the codes; of a table the unsigned integer
     bits        of a code
-    zero_bytes  of the zero point of a group; 0 without
+    zeros       type of the zero points, 'uint8' or 'f16'; '' without
     values      of the codes, where a table gives them; else none
     title       as tables name it; '': as `dtype`
+    group       weights of a row that share a scale; 0: all of them
+    scale       type of the scales; those of e4m3 have a second one, of the tensor
+    activation  type of the activations that they meet, and of results: 'f16' or 'bf16'
     """
 
     name: str
     dtype: str
     bits: int
-    zero_bytes: int = 0
+    zeros: str = ""
     values: tuple[float, ...] = ()
     title: str = ""
+    group: int = GROUP_SIZE
+    scale: str = "f16"
+    activation: str = ACTIVATION
 
     @property
     def label(self) -> str:
@@ -46,9 +52,33 @@ class WeightKind:
         return bool(self.values)
 
     @property
+    def is_positive(self) -> bool:
+        """Whether no weight is negative."""
+        return self.dtype.startswith("uint") and not (self.zeros or self.table)
+
+    @property
+    def second_scale(self) -> bool:
+        """Whether the tensor has a scale beside those of its groups."""
+        return self.scale == "e4m3"
+
+    @property
+    def scale_bytes(self) -> int:
+        """Of the scale of a group."""
+        return _BYTES[self.scale]
+
+    @property
+    def zero_bytes(self) -> int:
+        """Of the zero point of a group; 0 without."""
+        return _BYTES[self.zeros]
+
+    def group_in(self, k: int) -> int:
+        """Weights that share a scale, of rows of k."""
+        return self.group or k
+
+    @property
     def codec(self) -> Codec:
-        """What the codes mean, in groups of `GROUP_SIZE`."""
-        return self.codec_for(GROUP_SIZE)
+        """What the codes mean."""
+        return self.codec_for(self.group)
 
     def codec_for(self, group_size: int) -> Codec:
         """The codec with groups of another size. Needs the extension, which what runs on a GPU does not."""
@@ -56,7 +86,7 @@ class WeightKind:
         from lowlp.numeric.dtypes import dtype
 
         code = Table(self.bits, "f32", "tensor", self.values) if self.values else dtype(self.dtype)
-        return Codec(code, group_size, zeros="uint8" if self.zero_bytes else None)
+        return Codec(code, group_size or "channel", self.scale, self.zeros or None, scale2=self.second_scale)
 
 
 @dataclass(frozen=True, order=True)
@@ -78,7 +108,7 @@ KINDS: Final = {
     kind.name: kind
     for kind in (
         *map(_plain, ("int4", "int8", "int6", "f6e3m2", "int3", "f3e1m1", "int5", "f5e2m2", "int7", "int2", "int1")),
-        WeightKind("uint4z", "uint4", 4, zero_bytes=1, title="uint4 with zero points"),
+        WeightKind("uint4z", "uint4", 4, zeros="uint8", title="uint4 with zero points"),
         WeightKind("nf4", "uint4", 4, values=tuple(nf(4).tolist()), title="NF4 table"),
     )
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .cases import GROUP_SIZE, SCALE_BYTES, Shape, WeightKind
+from .cases import Shape, WeightKind
 
 READ_BYTES_PER_S: Final = 4.49e12
 """Read bandwidth of an H200: the sum over 2 GiB, measured."""
@@ -13,7 +13,7 @@ FLOP_PER_S: Final = 720e12
 """What f16 products of an H200 are held against. It is limited by power, and so no constant of the hardware."""
 OVER_FLOOR: Final = 1.08
 """No requirement asks for less than an empty kernel and this many times the floor."""
-_F16_BYTES: Final = 2
+_ACTIVATION_BYTES: Final = 2
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Ceilings:
 
 def weight_bytes(kind: WeightKind, shape: Shape) -> int:
     """Packed codes, scales and zero points. A table of 16 entries is not counted."""
-    groups = shape.n * (shape.k // GROUP_SIZE)
-    return shape.n * shape.k * kind.bits // 8 + groups * (SCALE_BYTES + kind.zero_bytes)
+    groups = shape.n * (shape.k // kind.group_in(shape.k))
+    return shape.n * shape.k * kind.bits // 8 + groups * (kind.scale_bytes + kind.zero_bytes)
 
 
 def problem_bytes(kind: WeightKind, shape: Shape, m: int) -> int:
-    """All that must be moved once: weights, activations and results, these two in f16."""
-    return weight_bytes(kind, shape) + _F16_BYTES * m * (shape.k + shape.n)
+    """All that must be moved once: weights, activations and results, these two of 16 bits."""
+    return weight_bytes(kind, shape) + _ACTIVATION_BYTES * m * (shape.k + shape.n)
 
 
 def required_us(peer_us: float, factor: float, empty_us: float, floor_us: float) -> float:

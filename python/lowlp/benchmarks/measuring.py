@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.launch import launch
 
-from .cases import Shape
+from .cases import KINDS, Shape
 from .host_cost import host_cost_us
 from .ours import OurProduct
 from .peers import peer
@@ -23,8 +23,27 @@ from .worker import Facts, Settings, Unit, first_line, serve
 _READ_BYTES: Final = 2 << 30
 
 
+class Product(Protocol):
+    """Something with weights on the GPU."""
+
+    def measure(self, m: int, stream: int, effort: Effort) -> Row:
+        """Checks and times M rows. Raises whatever goes wrong."""
+
+
 def run_worker(connection: Any, settings: Settings) -> None:
     """Serves the parent until it hangs up."""
+    serve_on_gpu(connection, settings, open_product)
+
+
+def serve_on_gpu(
+    connection: Any,
+    settings: Settings,
+    open_: Callable[[PreparedKernels | None, Unit, Settings, Any], Product],
+) -> None:
+    """Serves the parent until it hangs up.
+
+    open_  makes the weights of a unit, with the folder of kernels, the settings and the device
+    """
     import torch
 
     device = torch.device("cuda", torch.cuda.current_device())
@@ -37,18 +56,21 @@ def run_worker(connection: Any, settings: Settings) -> None:
         # The weights of the unit before are no longer referenced; what it left in PyTorch's cache may be large.
         gc.collect()
         torch.cuda.empty_cache()
-        product = _open(prepared, unit, device)
+        product = open_(prepared, unit, settings, device)
         return lambda m: product.measure(m, stream, settings.effort)
 
     with torch.no_grad():
         serve(connection, lambda: _calibrate(prepared, settings, device, stream), open_unit, _why_dead)
 
 
-def _open(prepared: PreparedKernels | None, unit: Unit, device: Any) -> OurProduct | TheirProduct:
+def open_product(prepared: PreparedKernels | None, unit: Unit, settings: Settings, device: Any) -> Product:
+    """What a unit measures."""
     if unit.who != "lowlp":
-        return TheirProduct(peer(unit.who), unit.kind, unit.shape, unit.rows, device)
+        kinds = KINDS if prepared is None else {**KINDS, **prepared.kinds}
+        kind = kinds.get(unit.kind, unit.kind)
+        return TheirProduct(peer(unit.who), kind, unit.shape, unit.rows, device, settings.checked_columns)
     assert prepared is not None, "units of ours come with a folder of kernels"
-    return OurProduct(prepared, unit.kind, unit.shape, max(unit.rows), device)
+    return OurProduct(prepared, unit.kind, unit.shape, max(unit.rows), device, settings.checked_columns)
 
 
 def _why_dead() -> str:

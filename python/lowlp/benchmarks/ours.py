@@ -11,32 +11,49 @@ from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.launch import launch
 
 from .cases import Shape
-from .checking import OUR_TOLERANCE, poison, problem_of, reference, relative_error
-from .prepared import PreparedKernels
+from .checking import OUR_TOLERANCE, poison, problem_of, reference, relative_error, sampled_columns, tolerance
+from .prepared import KernelEntry, PreparedKernels
 from .random_weights import random_activations, random_weights
 from .results import Row, rounded, with_times
 from .timing import Effort, time_call
 
 
 class OurProduct:
-    """One kind of weights of one shape on the GPU, with the product in float64 for up to `most_rows` rows."""
+    """One kind of weights of one shape on the GPU, with the product in float64 for up to `most_rows` rows.
 
-    def __init__(self, prepared: PreparedKernels, kind: str, shape: Shape, most_rows: int, device: Any) -> None:
+    checked_columns  of a result, at most, are compared with it; None: all
+    """
+
+    def __init__(
+        self,
+        prepared: PreparedKernels,
+        kind: str,
+        shape: Shape,
+        most_rows: int,
+        device: Any,
+        checked_columns: int | None = None,
+    ) -> None:
         self._prepared, self._kind, self.shape = prepared, kind, shape
         saved = prepared.weights[kind]
         weights = random_weights(saved, prepared.sample(kind), shape, device)
         self.operands = weights.operands
         """The weights' arrays, by the names that kernels of `linear` have for them."""
-        self.x = random_activations(most_rows, shape.k, device)
-        self._wanted = reference(self.x, weights.dequantized(saved))
+        self.x = random_activations(most_rows, shape.k, device, saved.activation)
+        self._columns = sampled_columns(shape.n, checked_columns, device)
+        self._wanted = reference(self.x, weights.dequantized(saved, self._columns))
+        self._tolerance = tolerance(OUR_TOLERANCE, saved.activation)
+
+    def measure(self, m: int, stream: int, effort: Effort) -> Row:
+        """Checks and times M rows. Raises what loading and launching raise."""
+        return self.measure_entry(self._prepared.entry(self._kind, self.shape, m), m, stream, effort)
 
     @no_dependent_launch()
-    def measure(self, m: int, stream: int, effort: Effort) -> Row:
-        """Checks and times M rows. Raises what loading and launching raise.
+    def measure_entry(self, entry: KernelEntry, m: int, stream: int, effort: Effort) -> Row:
+        """As `measure`, by a kernel that is named.
 
         Launches do not overlap what is in front of them: otherwise weights could be fetched before the time begins.
         """
-        kernel = self._prepared.load(self._prepared.entry(self._kind, self.shape, m))
+        kernel = self._prepared.load(entry)
         product = kernel.description.require_product()
         numbers = product.launch_numbers(m, self.shape.k, None, self._prepared.multiprocessors)
 
@@ -57,15 +74,15 @@ class OurProduct:
         """Checks and times a kernel for M rows, which takes `arguments_with` its result y, by name."""
         import torch
 
-        y = torch.empty((m, self.shape.n), dtype=torch.float16, device=self.x.device)
+        y = torch.empty((m, self.shape.n), dtype=self.x.dtype, device=self.x.device)
         arguments = bind(kernel.description, arguments_with(y))
         poison(y)
         launch(kernel, arguments, stream=stream)
         torch.cuda.synchronize()
-        error = relative_error(y, self._wanted[:m])
+        error = relative_error(y, self._wanted[:m], self._columns)
         found = Row(
-            who, self._kind, self.shape.n, self.shape.k, m, None, error=rounded(error, 3), tolerance=OUR_TOLERANCE,
-            problem=problem_of(error, OUR_TOLERANCE),
+            who, self._kind, self.shape.n, self.shape.k, m, None, error=rounded(error, 3), tolerance=self._tolerance,
+            problem=problem_of(error, self._tolerance),
         )  # fmt: skip
         if found.problem:
             return found

@@ -12,6 +12,11 @@ from . import tables
 from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
 from .cases import GROUP_SIZE, SHAPES
 from .floor import FLOP_PER_S, OVER_FLOOR
+from .models import tables as model_tables
+from .models.drawing import DECODE_RANGES, PREFILL_RANGES, ranges_text
+from .models.model_results import MODELS_MARK, ModelResults
+from .models.session import AGAIN, CHECKED_COLUMNS, EFFORT
+from .models.shapes import MODELS
 from .peers import NAMES
 from .plots import plots
 from .requirements import LARGEST
@@ -31,6 +36,16 @@ or more. The speed over the rival that is required follows in brackets; at 0.87x
 / read bandwidth, 2MNK / {FLOP_PER_S / 1e12:.0f} TFLOP/s)."""
 
 
+_DRAWN = f"""\
+`lowlp bench --set models` draws them by a seed, new in each run: shapes of the products in the layers of
+{", ".join(model.name for model in MODELS[:-1])} and {MODELS[-1].name},
+whole and cut for 2, 4 and 8 GPUs; M in equal parts from {ranges_text(DECODE_RANGES)}, and of a fifth of
+the problems from {ranges_text(PREFILL_RANGES)}; type, group, scales, zero points, activations.
+Times are taken as above, by at least {EFFORT.least} repeats; {CHECKED_COLUMNS} columns of a result are compared with
+float64, and all of it must be finite. Plain is the time of the fastest peer over ours. Required time = max(rival /
+factor, empty kernel + {OVER_FLOOR} x floor); the rival is the faster of humming and torch up to 512 rows, and torch
+above. Bold is what is missed. The {AGAIN} worst are timed again, in turns with the fastest peer."""
+
 _PLAIN = """\
 The kernel of `examples/plain_matmul.py --packed`, in which no layout, copy or barrier is named, by
 `benchmarks/plain_matmul.py`: microseconds, and in brackets over the time of `lowlp.linear`, measured in turns."""
@@ -39,8 +54,11 @@ The kernel of `examples/plain_matmul.py --packed`, in which no layout, copy or b
 def write_report(results: Results, data: Path, page: Path) -> list[Path]:
     """Writes the plots beside the results' file and the page; returns what was written.
 
-    data   the results' file; plots go beside it, and notes in Markdown are taken from beside it: NAME.notes.md
+    data   the results' file, NAME.json; plots go beside it. From beside it are taken notes in Markdown, NAME.notes.md,
+           and results on drawn problems, NAME.models-*.json
     page   docs/performance.md
+
+    Raises `LowlpValueError` for results on drawn problems that are none.
     """
     written = []
     names = []
@@ -50,23 +68,34 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
         written.append(path)
         names.append(path)
     notes = data.with_name(f"{data.stem}.notes.md")
+    drawn = sorted(data.parent.glob(f"{data.stem}{MODELS_MARK}*.json"))
     text = page_text(
         results,
         os.path.relpath(data, page.parent),
         [os.path.relpath(path, page.parent) for path in names],
         notes.read_text(encoding="utf-8") if notes.is_file() else "",
+        {os.path.relpath(path, page.parent): ModelResults.load(path) for path in drawn},
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
     return [*written, page]
 
 
-def page_text(results: Results, data: str, pictures: list[str], notes: str = "") -> str:
-    """The page; `data` and `pictures` are links from it."""
-    return "\n\n".join(part.strip() for part in _parts(results, data, pictures, notes) if part.strip()) + "\n"
+def page_text(
+    results: Results,
+    data: str,
+    pictures: list[str],
+    notes: str = "",
+    drawn: Mapping[str, ModelResults] | None = None,
+) -> str:
+    """The page; `data`, `pictures` and the keys of `drawn` are links from it."""
+    parts = _parts(results, data, pictures, notes, drawn or {})
+    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
-def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iterator[str]:
+def _parts(
+    results: Results, data: str, pictures: list[str], notes: str, drawn: Mapping[str, ModelResults]
+) -> Iterator[str]:
     yield "# Performance"
     yield f"Written by `lowlp bench --report` from [the results]({Path(data).as_posix()}); do not edit."
     yield "## How it was measured"
@@ -83,6 +112,7 @@ def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iter
     if notes:
         yield "### What limits them"
         yield notes
+    yield from _drawn(drawn)
     yield f"## Fraction of the read bandwidth, N x K = {LARGEST}"
     yield tables.fraction_table(results)
     yield "Fractions: " + _counted(tables.fraction_summary(results), (MET, MISSED, ABSENT))
@@ -109,6 +139,19 @@ def _parts(results: Results, data: str, pictures: list[str], notes: str) -> Iter
     if problems:
         yield "## What has no time"
         yield "\n".join(f"- {line}" for line in problems)
+
+
+def _drawn(found: Mapping[str, ModelResults]) -> Iterator[str]:
+    """The section of drawn problems."""
+    if not found:
+        return
+    yield "## Random problems of ten models"
+    yield _DRAWN
+    for link, one in found.items():
+        by = "by tables and estimate" if one.with_tables else "by estimate alone"
+        yield f"### Seed {one.seed}, schedules {by}"
+        yield f"{_describe(one.run, 1, 1)}; [results]({Path(link).as_posix()})"
+        yield from model_tables.section(one)
 
 
 def _counted(counts: Mapping[str, int], statuses: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +14,10 @@ from lowlp.tuning.prepared_folder import INDEX, load_index
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpValueError
 
-from .cases import Shape
+from .cases import Shape, WeightKind
 from .saved_weights import SavedWeights
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 EMPTY: Final = "empty.lowlp"
 
 
@@ -57,6 +57,7 @@ class PreparedKernels:
     multiprocessors  of the GPU that the kernels divide their work for
     gpu              its name, by which schedules were chosen, or ''
     batch_invariant  schedules are those of `linear(..., batch_invariant=True)`
+    kinds            what the weights are, by name
     """
 
     folder: Path
@@ -67,6 +68,7 @@ class PreparedKernels:
     kernels: list[KernelEntry] = field(default_factory=list)
     gpu: str = ""
     batch_invariant: bool = False
+    kinds: dict[str, WeightKind] = field(default_factory=dict)
 
     def entry(self, kind: str, shape: Shape, m: int) -> KernelEntry:
         """The kernel for M rows. Raises `LowlpValueError` where there is none, with the reason."""
@@ -95,7 +97,7 @@ class PreparedKernels:
 
     def sample(self, kind: str) -> dict[str, AnyArray]:
         """A few weights of the kind, with their operands."""
-        with np.load(self.folder / f"{kind}.npz") as arrays:
+        with np.load(self.folder / f"{file_stem(kind)}.npz") as arrays:
             return dict(arrays)
 
     def save(self) -> None:
@@ -109,6 +111,7 @@ class PreparedKernels:
             "batch_invariant": self.batch_invariant,
             "weights": {name: weights.to_json() for name, weights in self.weights.items()},
             "kernels": [vars(entry) for entry in self.kernels],
+            "kinds": [asdict(kind) for kind in self.kinds.values()],
         }
         (self.folder / INDEX).write_text(json.dumps(data), encoding="utf-8")
 
@@ -126,12 +129,24 @@ class PreparedKernels:
                 data["lowlp"],
                 data["multiprocessors"],
                 {name: SavedWeights.from_json(weights) for name, weights in data["weights"].items()},
-                [_entry(entry) for entry in data["kernels"]],
+                [entry_of(entry) for entry in data["kernels"]],
                 data["gpu"],
                 data["batch_invariant"],
+                {kind["name"]: kind_of_json(kind) for kind in data["kinds"]},
             ),
         )
 
 
-def _entry(data: dict[str, Any]) -> KernelEntry:
+def file_stem(name: str) -> str:
+    """The name of a kind as names of files have it."""
+    return name.replace(" ", "-").replace(":", "-")
+
+
+def kind_of_json(data: dict[str, Any]) -> WeightKind:
+    """A kind from its JSON."""
+    return WeightKind(**{**data, "values": tuple(data["values"])})
+
+
+def entry_of(data: dict[str, Any]) -> KernelEntry:
+    """An entry from its JSON."""
     return KernelEntry(**{**data, "rows": tuple(data["rows"])})

@@ -26,17 +26,19 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
-from lowlp.ops.linear import compile_linear
+from lowlp.numeric.host_array import AnyArray
+from lowlp.ops.linear_kernels import compile_for_gpu
 from lowlp.weights.packing import stored_form
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError
 
-from .cases import ACTIVATION, Shape, WeightKind
-from .prepared import EMPTY, KernelEntry, PreparedKernels
+from .cases import Shape, WeightKind
+from .prepared import EMPTY, KernelEntry, PreparedKernels, file_stem
 from .saved_weights import SavedPlacement, SavedWeights
 
-_SAMPLE = Shape(192, 512)
+_SAMPLE = Shape(128, 256)
 
 MULTIPROCESSORS: Final = 132
 """Of an H200."""
@@ -72,11 +74,10 @@ def prepare(
     Yields (done, of how many, what was done last). Raises `LowlpError` where nothing can be compiled; what is wrong
     with one kernel goes to the index.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     fresh = PreparedKernels(folder, arch, compiler_version(), multiprocessors, gpu=gpu, batch_invariant=batch_invariant)
+    folder.mkdir(parents=True, exist_ok=True)
     index = _open_index(fresh)
-    compile(_empty, arch).save(folder / EMPTY)
-    specs = {kind.name: _describe(index, kind, shapes) for kind in kinds}
+    specs = {kind.name: add_kind(index, kind, shapes) for kind in kinds}
     wanted = [
         job
         for kind in kinds
@@ -85,16 +86,32 @@ def prepare(
     ]
     replaced = {(job.entry.kind, job.entry.n, job.entry.k) for job in wanted}
     index.kernels = [entry for entry in index.kernels if (entry.kind, entry.n, entry.k) not in replaced]
-    processes = min(jobs or os.cpu_count() or 1, len(wanted)) or 1
-    # The compiler's threads and locks do not survive a fork.
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        futures: list[Future[KernelEntry]] = [pool.submit(_compile, job, arch, str(folder)) for job in wanted]
-        for number, future in enumerate(as_completed(futures), 1):
-            entry = future.result()
-            index.kernels.append(entry)
-            yield number, len(wanted), f"{entry.kind} {entry.n}x{entry.k}"
+    for number, (_, entry) in enumerate(compiled(index, wanted, jobs), 1):
+        index.kernels.append(entry)
+        yield number, len(wanted), f"{entry.kind} {entry.n}x{entry.k}"
     index.kernels.sort(key=lambda entry: (entry.kind, entry.n, entry.k, entry.rows))
     index.save()
+
+
+def compiled(
+    index: PreparedKernels, wanted: Sequence[Job], processes: int = 0, code_alone: bool = False
+) -> Iterator[tuple[int, KernelEntry]]:
+    """Compiles into the folder, with the kernel that does nothing, and yields each job's number and entry when it is
+    done.
+
+    processes   how many; 0: one for each processor
+    code_alone  saves machine code and not what it was made of: a quarter of the bytes
+    """
+    compile(_empty, index.arch).save(index.folder / EMPTY)
+    count = min(processes or os.cpu_count() or 1, len(wanted)) or 1
+    # The compiler's threads and locks do not survive a fork.
+    with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+        futures: dict[Future[KernelEntry], int] = {
+            pool.submit(_compile, job, index.arch, str(index.folder), code_alone): number
+            for number, job in enumerate(wanted)
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.result()
 
 
 def _open_index(fresh: PreparedKernels) -> PreparedKernels:
@@ -104,7 +121,7 @@ def _open_index(fresh: PreparedKernels) -> PreparedKernels:
         found = PreparedKernels.load_index(fresh.folder)
     except LowlpError:
         return fresh
-    return found if replace(found, weights={}, kernels=[]) == fresh else fresh
+    return found if replace(found, weights={}, kernels=[], kinds={}) == fresh else fresh
 
 
 @ll.kernel(grid=(1,), num_threads=32)
@@ -115,22 +132,35 @@ def _empty(m: ll.i32) -> None:  # type: ignore[valid-type]
 def sample_of(kind: WeightKind) -> QuantizedTensor:
     """A few weights of this kind, as `quantize` makes them for a user."""
     weights = np.random.default_rng(kind.bits).normal(size=(_SAMPLE.n, _SAMPLE.k)).astype(np.float32)
-    return quantize(weights, kind.codec)
+    if kind.is_positive:
+        weights = np.abs(weights)
+    return quantize(weights, kind.codec, activation=kind.activation)
 
 
-def _describe(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) -> LinearSpec:
-    """Puts the kind's weights into the index and its sample into the folder; returns the sample's spec."""
+def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) -> LinearSpec:
+    """Puts the kind and its weights into the index, and its sample into the folder; returns the sample's spec.
+
+    shapes  that there will be kernels for
+    """
     sample = sample_of(kind)
-    spec = spec_for(sample, ACTIVATION, ACTIVATION, aligned=True)
+    spec = spec_for(sample, kind.activation, kind.activation, aligned=True)
     known = index.weights.get(kind.name)
+    index.kinds[kind.name] = kind
     index.weights[kind.name] = describe(kind, sample, spec, shapes, {} if known is None else known.placement.shapes)
-    arrays: dict[str, Any] = {"codes": sample.codes, "scales": sample.scales}
+    arrays: dict[str, Any] = {"codes": sample.codes, "scales": _as_known(sample.scales)}
     if sample.zeros is not None:
         arrays["zeros"] = sample.zeros
-    for name, operand in host_operands(sample, ACTIVATION).items():
-        arrays[f"operand {name}"] = operand
-    np.savez_compressed(index.folder / f"{kind.name}.npz", **arrays)
+    if sample.scale2 is not None:
+        arrays["scale2"] = sample.scale2
+    for name, operand in host_operands(sample, kind.activation).items():
+        arrays[f"operand {name}"] = _as_known(np.asarray(operand))
+    np.savez_compressed(index.folder / f"{file_stem(kind.name)}.npz", **arrays)
     return spec
+
+
+def _as_known(array: AnyArray) -> AnyArray:
+    """An array of a type that numpy lacks as integers of its bits."""
+    return array if array.dtype.kind in "iuf" else array.view(f"i{array.itemsize}" if array.itemsize > 1 else "u1")
 
 
 def describe(
@@ -168,6 +198,9 @@ def describe(
         placement=saved,
         lut=() if sample.lut is None else tuple(float(entry) for entry in sample.lut),
         operands=operands_of_weights(spec),
+        group=kind.group,
+        scale=kind.scale,
+        activation=kind.activation,
     )
 
 
@@ -190,26 +223,17 @@ def _jobs(
         yield Job(spec, schedule, entry)
 
 
-def _compile(job: Job, arch: str, folder: str) -> KernelEntry:
-    spec, entry = job.spec, job.entry
+def _compile(job: Job, arch: str, folder: str, code_alone: bool) -> KernelEntry:
+    entry = job.entry
     # The entry says it.
     warnings.simplefilter("ignore", ProductWarning)
     warnings.simplefilter("ignore", SpillWarning)
     try:
-        kernel = compile_linear(
-            n=spec.n,
-            k=spec.k,
-            weight=spec.weight,
-            m=(entry.rows[0], entry.rows[-1]),
-            group_size=spec.group_size,
-            activation=spec.activation,
-            target=arch,
-            schedule=job.schedule,
-            scale_dtype=spec.scale,
-            zeros=spec.zeros or False,
-            table=spec.table or None,
-        )
-        kernel.save(Path(folder, entry.file))
+        kernel = compile_for_gpu(job.spec, job.schedule, arch, (entry.rows[0], entry.rows[-1]))
+        if code_alone:
+            KernelBinary(kernel.description, cubins={arch: kernel.cubin}).save(Path(folder, entry.file))
+        else:
+            kernel.save(Path(folder, entry.file))
     except LowlpError as error:
         return replace(entry, file="", problem=f"{type(error).__name__}: {error}")
     return replace(entry, spilled_bytes=kernel.spilled_bytes, product_remarks=kernel.product_remarks)

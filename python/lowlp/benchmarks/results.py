@@ -60,6 +60,15 @@ class Row:
         """What a later measurement replaces."""
         return self.who, self.kind, self.n, self.k, self.m
 
+    def to_json(self) -> dict[str, Any]:
+        """The fields that say something; the inverse of `Row(**data)`."""
+        bare = Row(self.who, self.kind, self.n, self.k, self.m, None)
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name in ("who", "kind", "n", "k", "m", "us") or value != getattr(bare, name)
+        }
+
 
 @dataclass(frozen=True)
 class Run:
@@ -121,7 +130,7 @@ class Results:
         """Writes the file, whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         runs = [asdict(run) for run in self.runs]
-        rows = [json.dumps(_without_defaults(row), allow_nan=False) for row in self.rows]
+        rows = [json.dumps(row.to_json(), allow_nan=False) for row in self.rows]
         head = json.dumps({"format": FORMAT, "runs": runs}, indent=1, allow_nan=False)
         text = head.removesuffix("\n}") + ',\n "rows": [\n  ' + ",\n  ".join(rows) + "\n ]\n}\n"
         write_whole(path, text.encode())
@@ -163,12 +172,3 @@ def rounded(value: float | None, digits: int = 5) -> float | None:
 def with_times(row: Row, timing: Timing) -> Row:
     """The row with its times."""
     return replace(row, us=rounded(timing.median_us), least_us=rounded(timing.min_us), repeats=len(timing.samples_us))
-
-
-def _without_defaults(row: Row) -> dict[str, Any]:
-    bare = Row(row.who, row.kind, row.n, row.k, row.m, None)
-    return {
-        name: value
-        for name, value in asdict(row).items()
-        if name in ("who", "kind", "n", "k", "m", "us") or value != getattr(bare, name)
-    }

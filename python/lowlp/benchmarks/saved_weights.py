@@ -18,7 +18,7 @@ from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.operand_arrays import STORED_AS, host_operands
 from lowlp_runtime.operands import Operand
 
-from .cases import Shape
+from .cases import ACTIVATION, GROUP_SIZE, Shape
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class SavedWeights:
     flip        turns a code into a stored one
     operands    what kernels take of them, in order
     lut         the entries of the table, where codes are its indices
+    group       weights of a row that share a scale; 0: all of them
+    scale       type of the scales
+    activation  type of the activations that they meet, and of results
     """
 
     kind: str
@@ -68,29 +71,50 @@ class SavedWeights:
     placement: SavedPlacement
     operands: tuple[Operand, ...]
     lut: tuple[float, ...] = ()
+    group: int = GROUP_SIZE
+    scale: str = "f16"
+    activation: str = ACTIVATION
 
-    def make_operands(self, ops: ArrayOps, codes: Any, scales: Any, zeros: Any) -> dict[str, Any]:
-        """What kernels take of weights, by name: codes uint8 [N, K], scales f16, zeros [N, K / group_size], arrays
-        of `ops`."""
+    @property
+    def second_scale(self) -> bool:
+        """Whether the tensor has a scale beside those of its groups."""
+        return any(operand.role == "scale2" for operand in self.operands)
+
+    def group_in(self, k: int) -> int:
+        """Weights that share a scale, of rows of k."""
+        return self.group or k
+
+    def make_operands(
+        self, ops: ArrayOps, codes: Any, scales: Any, zeros: Any, scale2: float | None = None
+    ) -> dict[str, Any]:
+        """What kernels take of weights, by name.
+
+        codes          uint8 [N, K], an array of `ops`
+        scales, zeros  [N, K / group_size], the like; of a type that `ops` may lack as integers of its bits
+        scale2         the tensor's, or None
+        """
         tables = [operand for operand in self.operands if STORED_AS[operand.role] == "lut"]
         made: dict[str, Any] = {
             name: ops.put(part) if isinstance(part, np.ndarray) else part
             for name, part in host_operands(tables, {"lut": np.array(self.lut, np.float32)}).items()
         }
         given = {"scales": scales, "zeros": zeros}
+        if scale2 is not None:
+            made |= {operand.name: scale2 for operand in self.operands if operand.role == "scale2"}
         for operand in self.operands:
             if operand.role == "packed":
                 made[operand.name] = pack_with(ops, self.placement, codes, self.flip)
             elif operand.role in given:
                 made[operand.name] = _contiguous(ops.permute(given[operand.role], (1, 0)))
-            elif operand not in tables:
+            elif operand.name not in made:
                 raise LowlpValueError(f"{self.kind}: the bench makes no weights with {operand.role}")
         return {operand.name: made[operand.name] for operand in self.operands}
 
     def check_sample(self, ops: ArrayOps, sample: dict[str, AnyArray]) -> None:
         """Raises `LowlpValueError` unless the sample's operands come out as the compiler's own functions made them."""
         zeros = ops.put(sample["zeros"]) if "zeros" in sample else None
-        made = self.make_operands(ops, ops.put(sample["codes"]), ops.put(sample["scales"]), zeros)
+        scale2 = float(sample["scale2"]) if "scale2" in sample else None
+        made = self.make_operands(ops, ops.put(sample["codes"]), ops.put(sample["scales"]), zeros, scale2)
         for name, found in made.items():
             wanted = sample[f"operand {name}"]
             got = np.asarray(found if isinstance(found, float) else ops.host(found))

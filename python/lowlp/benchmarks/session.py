@@ -8,6 +8,7 @@ import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import lowlp_runtime
 from lowlp import __version__
@@ -21,6 +22,9 @@ from .floor import READ_BYTES_PER_S
 from .prepared import PreparedKernels
 from .results import Results, Row, Run
 from .worker import Settings, Unit, Worker, deadline_after, units_of
+
+LIMIT_S: Final = 300.0
+"""For one row."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Plan:
     peers: tuple[str, ...]
     with_ours: bool
     settings: Settings
-    limit_s: float = 300.0
+    limit_s: float = LIMIT_S
     deadline_s: float | None = None
 
 
@@ -60,12 +64,8 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
 
     Raises `DeviceError` where there is no GPU or no PyTorch.
     """
-    missing = why_not()
-    if missing:
-        raise DeviceError(f"lowlp bench needs a GPU: {missing}")
-    versions = run_of_this_machine().versions
-    versions |= {name: peer_adapters.version(name) for name in plan.peers}
-    present = [name for name in plan.peers if versions[name]]
+    check_machine()
+    present = [name for name in plan.peers if peer_adapters.version(name)]
     units = units_of(
         present,
         plan.with_ours,
@@ -82,13 +82,7 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
     worker = Worker(plan.settings, plan.limit_s, run_worker)
     try:
         show(0, sum(len(unit.rows) for unit in units), "calibration")
-        facts = worker.facts()
-        read = facts.read_bytes_per_s or READ_BYTES_PER_S
-        notes = [*facts.notes, *(f"{name} is not installed" for name in plan.peers if not versions[name])]
-        current = replace(
-            run_of_this_machine(), versions=versions, empty_us=facts.empty_us, read_bytes_per_s=read,
-            measured_read=facts.read_bytes_per_s, host_us=facts.host_us, notes=notes,
-        )  # fmt: skip
+        current = calibrated_run(worker, plan.peers)
         results = Results([current])
         for unit in _measured(worker, units, deadline_after(plan.deadline_s), results, show):
             results.save(out)
@@ -98,6 +92,29 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
         worker.close()
     results.save(out)
     return results
+
+
+def check_machine() -> None:
+    """Raises `DeviceError` where nothing can be measured."""
+    missing = why_not()
+    if missing:
+        raise DeviceError(f"lowlp bench needs a GPU: {missing}")
+
+
+def calibrated_run(worker: Worker, peers: Sequence[str]) -> Run:
+    """A run that begins now, with these peers, and what the worker measures once."""
+    facts = worker.facts()
+    base = run_of_this_machine()
+    versions = base.versions | {name: peer_adapters.version(name) for name in peers}
+    return replace(
+        base,
+        versions=versions,
+        empty_us=facts.empty_us,
+        read_bytes_per_s=facts.read_bytes_per_s or READ_BYTES_PER_S,
+        measured_read=facts.read_bytes_per_s,
+        host_us=facts.host_us,
+        notes=[*facts.notes, *(f"{name} is not installed" for name in peers if not versions[name])],
+    )
 
 
 def run_of_this_machine() -> Run:

@@ -24,13 +24,15 @@ _ROW, _DONE, _FACTS, _DEAD = "row", "done", "facts", "dead"
 class Settings:
     """What all units share.
 
-    kernels  folder of our kernels, or None where only peers are measured
+    kernels          folder of our kernels, or None where only peers are measured
+    checked_columns  of a result, at most, are compared with float64; None: all
     """
 
     kernels: Path | None
     effort: Effort
     measure_read: bool = False
     host_cost: bool = True
+    checked_columns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Worker:
         answer = self._ask(replace(unit, rows=tuple(left)))
         while left:
             if answer[0] == _ROW:
-                left.remove(answer[1].m)
+                left.pop(0)
                 yield answer[1]
                 if left:
                     answer = self._wait()

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.errors import DeviceError, LowlpValueError
 
-from . import output
+from . import bench_models, output
+from .bench_progress import progress_bar
 from .output import number_from
 
 if TYPE_CHECKING:
@@ -38,7 +36,10 @@ examples:
   lowlp bench --peers
   lowlp bench --quick --types int4,nf4 --shapes 8192x8192 --m 1,16
   lowlp bench --peers humming,torch --peers-only --out peers.json
-  lowlp bench --report ours.json peers.json"""
+  lowlp bench --report ours.json peers.json
+
+"""
+_EPILOG += bench_models.EPILOG
 
 
 def add_parser(commands: Any) -> None:
@@ -53,6 +54,10 @@ def add_parser(commands: Any) -> None:
         formatter_class=output.HelpFormatter,
     )
     what = parser.add_argument_group("what is measured")
+    what.add_argument(
+        "--set", choices=("grid", "models"), default="grid", help="all kinds at all shapes and M (default); or random "
+        "problems of ten models",
+    )  # fmt: skip
     what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
     what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
     what.add_argument("--m", metavar="M,...", help="rows of activations (default: 1,8,16,32,64,128,256,1024,4096)")
@@ -77,13 +82,14 @@ def add_parser(commands: Any) -> None:
         "an H200)",
     )  # fmt: skip
     how.add_argument(
-        "--limit", type=number_from(1), default=300, metavar="S", help="seconds after which one row counts as hanging "
-        "(default: 300)",
+        "--limit", type=number_from(1), metavar="S", help="seconds after which one row counts as hanging (default: "
+        "300; 60 with --set models)",
     )  # fmt: skip
     how.add_argument(
         "--deadline", type=number_from(1), metavar="S", help="after so many seconds begin nothing more, and report"
     )
     how.add_argument("--out", metavar="FILE", help=f"the results as JSON (default: {_RESULTS}/DATE-GPU.json)")
+    bench_models.add_arguments(parser)
     report = parser.add_argument_group("the report")
     report.add_argument(
         "--report", nargs="+", metavar="FILE", help="measure nothing: write plots beside the first of these results, "
@@ -95,6 +101,9 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prepares, measures or reports; 1 where something has no time, or is prepared as slow code."""
+    if options.set == "models" and not options.report:
+        return bench_models.run(options)
+    bench_models.refuse(options)
     if options.peers_only and not options.peers:
         raise LowlpValueError("--peers-only: needs --peers")
     if options.report:
@@ -174,7 +183,7 @@ def _measure(options: argparse.Namespace) -> int:
         settings=Settings(
             folder, QUICK if options.quick else Effort(), options.measure_read, host_cost=not options.peers_only
         ),
-        limit_s=options.limit,
+        limit_s=options.limit or session.LIMIT_S,
         deadline_s=options.deadline,
     )
     out = Path(options.out) if options.out else _default_out()
@@ -203,10 +212,17 @@ def _print_summary(results: Results) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
+    from lowlp.benchmarks.models.model_results import MODELS_MARK, is_of_models
     from lowlp.benchmarks.page import write_report
     from lowlp.benchmarks.results import Results, merged
 
     files = [Path(name) for name in options.report]
+    for path in files:
+        if is_of_models(path):
+            raise LowlpValueError(
+                f"--report: {path} is of --set models; the page of NAME.json shows what is beside it as "
+                f"NAME{MODELS_MARK}1.json and so on"
+            )
     results = merged([Results.load(path) for path in files])
     if len(files) > 1:
         if options.out is None:
@@ -223,40 +239,3 @@ def _default_out() -> Path:
 
     gpu = re.sub(r"[^a-z0-9]+", "-", lowlp_runtime.device_name().lower().removeprefix("nvidia ")).strip("-")
     return Path(_RESULTS) / f"{datetime.date.today().isoformat()}-{gpu}.json"
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar on stderr; lines now and then where that is no terminal or tqdm is missing."""
-    try:
-        tqdm = importlib.import_module("tqdm").tqdm
-    except ImportError:
-        tqdm = None
-    if tqdm is None or not sys.stderr.isatty():
-        yield _lines(what)
-        return
-    bar = tqdm(desc=what, unit="row", file=sys.stderr)
-
-    def show(done: int, total: int, text: str) -> None:
-        bar.total = total
-        bar.set_postfix_str(text, refresh=False)
-        bar.update(done - bar.n)
-
-    try:
-        yield show
-    finally:
-        bar.close()
-
-
-def _lines(what: str) -> Callable[[int, int, str], None]:
-    """A line for each twentieth of the way."""
-    shown = -1
-
-    def show(done: int, total: int, text: str) -> None:
-        nonlocal shown
-        part = 20 * done // max(1, total)
-        if part != shown:
-            shown = part
-            print(f"{what}: {done} of {total}, {text}", file=sys.stderr, flush=True)
-
-    return show

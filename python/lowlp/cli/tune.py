@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lowlp_runtime.errors import DeviceError, LowlpValueError
 
 from . import output
-from .bench import progress_bar
+from .bench_progress import progress_bar
 from .output import number_from
 
 if TYPE_CHECKING:

@@ -58,18 +58,24 @@ def class_of(m: int) -> int:
 
 
 def schedule_for(
-    spec: LinearSpec, m: int, arch: str = "sm_90a", batch_invariant: bool = False, gpu: str = ""
+    spec: LinearSpec,
+    m: int,
+    arch: str = "sm_90a",
+    batch_invariant: bool = False,
+    gpu: str = "",
+    among: tuple[Table, ...] | None = None,
 ) -> Schedule:
     """The schedule for m rows of x on an architecture.
 
     batch_invariant  one division of the work for all m, in which no tile is shared: a row's products are always added
                      in the order that they have alone
     gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
+    among            tables of what was measured; None: all in use; (): none, and estimates choose alone
 
     Raises `LowlpValueError` for tables of LOWLP_TUNED that are none.
     """
     rows = _FEW if batch_invariant else class_of(m)
-    found = _measured(spec, rows, arch, gpu, tables()) or _best(spec, rows, arch)
+    found = _measured(spec, rows, arch, gpu, tables() if among is None else among) or _best(spec, rows, arch)
     if not found:
         return _plain(spec, m)
     if batch_invariant:

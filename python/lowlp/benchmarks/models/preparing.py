@@ -1,0 +1,148 @@
+"""Compiles the kernels of drawn problems, and what they are held against, into a folder. Needs the compiler, no GPU."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from lowlp.benchmarks.cases import Shape, WeightKind
+from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels, file_stem
+from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled
+from lowlp.compiler.kernel_cache import compiler_version
+from lowlp.kernels.linear.choosing import candidates, class_of, for_rows, schedule_for
+from lowlp.kernels.linear.estimates import estimated_us
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.schedules.device import device_like
+from lowlp_runtime.errors import LowlpValueError
+
+from .drawing import Cell
+from .folder import PROBLEMS, Candidate, PreparedProblems, Problem
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How schedules are chosen.
+
+    arch         of the GPU
+    gpu          its name, whose measured schedules go before those of others; '': what the architecture has
+    with_tables  by tables of what was measured, too
+    candidates   random ones of those that fit, for each problem, to be held against the chosen one
+    """
+
+    arch: str
+    gpu: str = ""
+    with_tables: bool = True
+    candidates: int = 0
+
+    def schedule(self, spec: LinearSpec, m: int) -> Schedule:
+        """The chosen one."""
+        return schedule_for(spec, m, self.arch, gpu=self.gpu, among=None if self.with_tables else ())
+
+    def why(self, spec: LinearSpec, m: int, chosen: Schedule) -> str:
+        """What chose it, as `Problem.by` says it."""
+        if not chosen.stages:
+            return "no choice"
+        by_estimate = schedule_for(spec, m, self.arch, gpu=self.gpu, among=())
+        return "estimate" if chosen == by_estimate else "table"
+
+    def estimated_us(self, spec: LinearSpec, schedule: Schedule, m: int) -> float | None:
+        """What it would take; None without stages."""
+        return round(estimated_us(spec, schedule, m, device_like(self.arch)), 2) if schedule.stages else None
+
+    def others(self, spec: LinearSpec, m: int, chosen: Schedule, generator: random.Random) -> list[Schedule]:
+        """Random candidates for m rows, in random order, without the chosen one."""
+        divisions = candidates(spec, class_of(m), self.arch)
+        fitting = dict.fromkeys(for_rows(spec, division, m, self.arch) for division in divisions)
+        fitting.pop(chosen, None)
+        return sorted(fitting, key=lambda _: generator.random())[: self.candidates]
+
+
+def prepare(
+    folder: Path,
+    cells: Sequence[Cell],
+    seed: int,
+    choice: Choice,
+    jobs: int = 0,
+    multiprocessors: int = MULTIPROCESSORS,
+) -> Iterator[tuple[int, int, str]]:
+    """Compiles the kernels of all cells, and of their twins unless there are candidates, and writes the folder.
+
+    seed             of the draw; candidates are drawn by it too
+    jobs             processes; 0: one for each processor
+    multiprocessors  of the GPU that will run them
+
+    Yields (done, of how many, what was done last). What is wrong with one kernel goes to the index. Raises
+    `LowlpValueError` for a folder that has other problems: their kernels would stay there.
+    """
+    if (folder / PROBLEMS).exists():
+        raise LowlpValueError(f"--prepare: {folder} has problems already; name another folder, or remove it")
+    folder.mkdir(parents=True, exist_ok=True)
+    index = PreparedKernels(folder, choice.arch, compiler_version(), multiprocessors, gpu=choice.gpu)
+    specs = _specs(index, cells)
+    wanted: dict[tuple[str, Shape, int], Job] = {}
+    problems: list[tuple[Problem, list[Job]]] = []
+    generator = random.Random(seed)
+    for cell in cells:
+        twin = None if choice.candidates else cell.twin
+        for kind in filter(None, (cell.kind, twin)):
+            spec = specs[kind.name, cell.shape]
+            wanted.setdefault((kind.name, cell.shape, cell.m), _job(kind, spec, cell.m, choice.schedule(spec, cell.m)))
+        spec = specs[cell.kind.name, cell.shape]
+        chosen = wanted[cell.kind.name, cell.shape, cell.m].schedule
+        others = choice.others(spec, cell.m, chosen, generator) if choice.candidates else []
+        drafts = [_job(cell.kind, spec, cell.m, other, f"-{number}") for number, other in enumerate(others)]
+        problems.append((_problem(cell, spec, chosen, choice, twin), drafts))
+    every = [*wanted.values(), *(job for _, drafts in problems for job in drafts)]
+    entries = [job.entry for job in every]
+    for done, (number, entry) in enumerate(compiled(index, every, jobs, code_alone=True), 1):
+        entries[number] = entry
+        yield done, len(every), f"{entry.kind} {entry.n}x{entry.k}"
+    index.kernels = entries[: len(wanted)]
+    index.save()
+    others_left = iter(entries[len(wanted) :])
+    found = [
+        replace(problem, candidates=tuple(_candidate(job, next(others_left), choice) for job in drafts))
+        for problem, drafts in problems
+    ]
+    PreparedProblems(seed, choice.with_tables, tuple(found)).save(folder)
+
+
+def _specs(index: PreparedKernels, cells: Sequence[Cell]) -> dict[tuple[str, Shape], LinearSpec]:
+    """Puts the kinds of the cells and their twins into the folder; the specs by kind and shape."""
+    shapes: dict[WeightKind, dict[Shape, None]] = {}
+    for cell in cells:
+        for kind in filter(None, (cell.kind, cell.twin)):
+            shapes.setdefault(kind, {})[cell.shape] = None
+    found: dict[tuple[str, Shape], LinearSpec] = {}
+    for kind, of_kind in shapes.items():
+        spec = add_kind(index, kind, list(of_kind))
+        found |= {(kind.name, shape): replace(spec, n=shape.n, k=shape.k) for shape in of_kind}
+    return found
+
+
+def _job(kind: WeightKind, spec: LinearSpec, m: int, schedule: Schedule, mark: str = "") -> Job:
+    """The compilation of one kernel; `mark` tells its file from others of the same problem."""
+    file = f"{file_stem(kind.name)}-{spec.n}x{spec.k}-m{m}{mark}.lowlp"
+    return Job(spec, schedule, KernelEntry(kind.name, spec.n, spec.k, (m,), file, asdict(schedule)))
+
+
+def _problem(cell: Cell, spec: LinearSpec, chosen: Schedule, choice: Choice, twin: WeightKind | None) -> Problem:
+    return Problem(
+        kind=cell.kind.name,
+        n=cell.shape.n,
+        k=cell.shape.k,
+        m=cell.m,
+        twin=twin.name if twin else "",
+        products=cell.products,
+        estimated_us=choice.estimated_us(spec, chosen, cell.m),
+        by=choice.why(spec, cell.m, chosen),
+    )
+
+
+def _candidate(job: Job, entry: KernelEntry, choice: Choice) -> Candidate:
+    estimate = choice.estimated_us(job.spec, job.schedule, entry.rows[0])
+    assert estimate is not None, "candidates have stages"
+    return Candidate(entry, estimate)

@@ -250,7 +250,7 @@ NB_MODULE(_compiler, m) {
         lowlpDescribeTargets(append, &text);
         return text;
       },
-      "The table of architectures as JSON, as lowlpDescribeTargets gives it.");
+      "The architectures as JSON, as lowlpDescribeTargets gives it.");
   m.attr("CHECK_BOUNDS") = uint32_t(LowlpCheckBounds);
   m.attr("CHECK_RACES") = uint32_t(LowlpCheckRaces);
   m.attr("CHECK_UNINITIALISED") = uint32_t(LowlpCheckUninitialised);

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .layouts.shared_layout import swizzle as swizzle
     from .numeric.codec import Codec as Codec
     from .numeric.dtypes import dtype as dtype
-    from .numeric.tables import nf as nf
+    from .numeric.lookup_tables import nf as nf
     from .ops.linear import compile_linear as compile_linear
     from .ops.linear import linear as linear
     from .weights.concatenation import concat as concat
@@ -68,7 +68,7 @@ _MODULES = {
     "concat": "weights.concatenation",
     **dict.fromkeys(("pack", "unpack"), "weights.packing"),
     "Codec": "numeric.codec",
-    "nf": "numeric.tables",
+    "nf": "numeric.lookup_tables",
     "linear": "ops.linear",
     "compile_linear": "ops.linear",
     "use_tuned": "kernels.linear.measured",

@@ -21,7 +21,7 @@ def no_dependent_launch() -> Iterator[None]:
     """Within the block, or the function that this decorates, every kernel waits for the one in front before it starts.
 
     Needed where the kernel in front writes what the next one takes to be constant: the packed weights. `lowlp.linear`
-    does it by itself for weights that were prepared just now. Holds for this thread, or asyncio task.
+    does it by itself for weights that were uploaded just now. Holds for this thread, or asyncio task.
     """
     token = _allowed.set(False)
     try:

@@ -1,4 +1,4 @@
-"""What an operation keeps for weights, as long as these live: kernels, prepared calls and copies on a GPU.
+"""What an operation keeps for weights, as long as these live: kernels, bound calls and copies on a GPU.
 
 It belongs to the operation: the weights know nothing of it, and copies and pickles of them have none of it.
 """

@@ -1,7 +1,7 @@
-"""Launching one kernel again and again: how arguments are read is chosen once, and launches are prepared once a shape.
+"""Launching one kernel again and again: how arguments are read is chosen once, and launches are bound once a shape.
 
 reading  what turns an argument into a number is chosen per parameter (`lowlp_runtime.arguments`)
-shapes   what integer arguments decide is kept for those seen last (`lowlp_runtime.prepared_launch`)
+shapes   what integer arguments decide is kept for those seen last (`lowlp_runtime.bound_launch`)
 """
 
 import functools
@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from lowlp_runtime.arguments import ArraysOfLaunch, bind, reader_of
 from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.bound_launch import BoundLaunch, LoadedFunction
 from lowlp_runtime.description import KernelDescription
 from lowlp_runtime.errors import LowlpTypeError
-from lowlp_runtime.prepared_launch import LoadedFunction, PreparedLaunch
 from lowlp_runtime.stream import current_stream, stream_handle
 
 _KEPT_SHAPES = 256
@@ -29,7 +29,7 @@ class Launcher:
         self._of_shape = [place for place, parameter in enumerate(parameters) if parameter.name in of_shape]
         self._others = [place for place, parameter in enumerate(parameters) if parameter.name not in of_shape]
         self._functions: dict[int, LoadedFunction] = {}
-        self._for_shape = functools.lru_cache(maxsize=_KEPT_SHAPES)(self._prepare_shape)
+        self._for_shape = functools.lru_cache(maxsize=_KEPT_SHAPES)(self._bind_shape)
 
     @property
     def description(self) -> KernelDescription:
@@ -42,18 +42,18 @@ class Launcher:
         handle = current_stream(bound) if stream is None else stream_handle(stream)
         arrays = ArraysOfLaunch(handle)
         values = [read(value, arrays) for read, value in zip(self._readers, bound, strict=True)]
-        prepared = self._for_shape(*[values[place] for place in self._of_shape])
+        launch = self._for_shape(*[values[place] for place in self._of_shape])
         producers = tuple(dict.fromkeys(arrays.producer_streams))
-        prepared.run([values[place] for place in self._others], arrays.device, handle, producers)
+        launch.run([values[place] for place in self._others], arrays.device, handle, producers)
 
     def read(self, name: str, value: object) -> int | float:
         """An argument for the parameter of this name as a number. Raises what `lowlp_runtime.launch` raises."""
         return self._readers[self._place_of(name)](value, ArraysOfLaunch(0))
 
-    def prepare(self, kept: Mapping[str, int | float], order: Sequence[str] | None = None) -> PreparedLaunch:
+    def bind(self, kept: Mapping[str, int | float], order: Sequence[str] | None = None) -> BoundLaunch:
         """Launches in which these arguments stay, numbers by name; what decides shapes is among them.
 
-        order  the names of all others, as `PreparedLaunch.run` is to take them; None: in the order of the parameters
+        order  the names of all others, as `BoundLaunch.run` is to take them; None: in the order of the parameters
 
         Raises `LowlpTypeError` for names that are no parameters, or that are lacking, `LowlpValueError` for an integer
         that is out of range and an address that is not aligned, `DeviceError`.
@@ -66,7 +66,7 @@ class Launcher:
                 f"{', '.join([*kept, *others])}"
             )
         by_place = {names.index(name): value for name, value in kept.items()}
-        return PreparedLaunch(self._binary, self._functions, by_place, [names.index(name) for name in others])
+        return BoundLaunch(self._binary, self._functions, by_place, [names.index(name) for name in others])
 
     def _place_of(self, name: str) -> int:
         for place, parameter in enumerate(self.description.parameters):
@@ -74,8 +74,8 @@ class Launcher:
                 return place
         raise LowlpTypeError(f"{name}: is no parameter of kernel {self.description.name!r}")
 
-    def _prepare_shape(self, *integers: int) -> PreparedLaunch:
-        return PreparedLaunch(
+    def _bind_shape(self, *integers: int) -> BoundLaunch:
+        return BoundLaunch(
             self._binary, self._functions, dict(zip(self._of_shape, integers, strict=True)), self._others
         )
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lowlp_runtime.binary import KernelBinary
+from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.launcher import launcher_of
 from lowlp_runtime.operand_arrays import host_operands
 from lowlp_runtime.operand_tensors import torch_type, upload
-from lowlp_runtime.prepared_launch import PreparedLaunch
 from lowlp_runtime.product import Product
 from lowlp_runtime.product_arguments import check_part, check_rows, check_weights, check_x, rows_of
 from lowlp_runtime.stored_weights import StoredWeights
@@ -39,18 +39,18 @@ _MAX_PAIRS = 8
 class _Call(NamedTuple):
     """What a call needs beside its addresses: the launch, and of what shape and type the result is."""
 
-    launch: PreparedLaunch
+    launch: BoundLaunch
     shape: tuple[int, ...]
     dtype: Any
 
 
 class _KeptForWeights:
-    """Of one tensor: operands by what they are and their device, prepared launches by their numbers, and calls that
+    """Of one tensor: operands by what they are and their device, bound launches by their numbers, and calls that
     copy nothing by their arguments' kinds; and what keeps the identities in keys alive."""
 
     def __init__(self) -> None:
         self.operands: dict[object, Any] = {}
-        self.launches: dict[object, PreparedLaunch] = {}
+        self.launches: dict[object, BoundLaunch] = {}
         self.calls: dict[object, _Call] = {}
         self.alive: dict[object, object] = {}
         self.lock = threading.Lock()
@@ -128,26 +128,26 @@ def _checked_launch(
     rows, stride = rows_of(kernel, product, "x", x)
     added, added_stride = (None, None) if residual is None else rows_of(kernel, product, "residual", residual)
     key = (kernel.content_hash, ordinal, m, stride, added_stride, identity)
-    prepared = kept.launches.get(key)
+    bound = kept.launches.get(key)
     given = {"x": rows, "bias": bias, "residual": added, "y": y}
     addresses = [given[role].data_ptr() for role in _OF_CALL if given[role] is not None]
-    if prepared is not None:
-        prepared.run(addresses, ordinal, current)
+    if bound is not None:
+        bound.run(addresses, ordinal, current)
         if addresses[:-1] == [part.data_ptr() for part in parts if part is not None]:
             if len(kept.calls) >= _MAX_CALLS:
                 kept.calls.clear()
-            kept.calls[kind] = _Call(prepared, shape, y.dtype)
+            kept.calls[kind] = _Call(bound, shape, y.dtype)
         return y
     with torch.cuda.device(x.device):
         operands = _operands_on(x.device, kernel, product, qw, kept, identity)
     numbers = product.launch_numbers(m, stride, added_stride, multiprocessors(ordinal))
-    prepared = _prepared(kernel, product, operands, numbers)
+    bound = _bound(kernel, product, operands, numbers)
     # What is in front on the stream may have written the weights.
     with no_dependent_launch():
-        prepared.run(addresses, ordinal, current)
+        bound.run(addresses, ordinal, current)
     if len(kept.launches) >= _MAX_CALLS:
         kept.launches.clear()
-    kept.launches[key] = prepared
+    kept.launches[key] = bound
     return y
 
 
@@ -206,10 +206,10 @@ def _operands_on(
         return {operand.name: kept.operands[identity, device, operand] for operand in operands}
 
 
-def _prepared(
+def _bound(
     kernel: KernelBinary, product: Product, operands: Mapping[str, Any], numbers: Mapping[str, int]
-) -> PreparedLaunch:
+) -> BoundLaunch:
     launcher = launcher_of(kernel)
     values: dict[str, int | float] = {name: launcher.read(name, part) for name, part in operands.items()}
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
-    return launcher.prepare({**values, **product.by_name(numbers)}, order)
+    return launcher.bind({**values, **product.by_name(numbers)}, order)

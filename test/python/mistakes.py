@@ -155,7 +155,7 @@ def _(folder: Path) -> object:
     return lowlp.linear(X, packed(), out_dtype="f64")
 
 
-@mistake("a table of schedules with a value that is not offered")
+@mistake("measured schedules with a value that is not offered")
 def _(folder: Path) -> object:
     entry = {"kind": "int4 g128 f16", "n": 16, "k": 128, "m": 16, "arch": "sm_90a", "schedule": {"steps": 3}}
     path = folder / "mine.json"

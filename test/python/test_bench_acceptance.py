@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lowlp.benchmarks import tables
+from lowlp.benchmarks import report
 from lowlp.benchmarks.acceptance import ABSENT, INCOMPLETE, MET, MISSED, cell, cells, fraction, geometric_mean, speedup
 from lowlp.benchmarks.cases import KINDS, ROWS, SHAPES, Shape, parse_kinds, parse_rows, parse_shapes
 from lowlp.benchmarks.floor import Ceilings, problem_bytes, required_us, weight_bytes
@@ -174,17 +174,17 @@ def test_merged_results_keep_the_last_time_and_its_run() -> None:
 
 def test_tables_show_what_is_missed_and_what_is_absent() -> None:
     results = results_with(dict.fromkeys(SHAPES, 6000.0), dict.fromkeys(SHAPES, 5000.0))
-    decode, prefill = tables.acceptance_tables(results)
+    decode, prefill = report.acceptance_tables(results)
     (line,) = [one for one in decode.splitlines() if one.startswith("| int4 | humming int4 |")]
     assert line.split(" | ")[4:6] == ["**0.666 missed** (1.25x)", ABSENT]
     assert "| int2 | torch f16 |  | not measured | not measured |" in prefill
-    assert tables.missed(results) == ["int4 against humming int4, M = 16: 0.666; worst 57344x8192 with 0.666"]
-    assert tables.summary(results)[MISSED] == 1
-    assert sum(tables.summary(results).values()) == len(cells(results))
+    assert report.missed(results) == ["int4 against humming int4, M = 16: 0.666; worst 57344x8192 with 0.666"]
+    assert report.summary(results)[MISSED] == 1
+    assert sum(report.summary(results).values()) == len(cells(results))
     # 12 kinds have a least, of 3 numbers of rows; one time is there.
-    assert tables.fraction_summary(results) == {ABSENT: 35, MISSED: 1}
+    assert report.fraction_summary(results) == {ABSENT: 35, MISSED: 1}
     failed = Results([RUN], [row("lowlp", "int4", SMALL, m, None, "wrong") for m in (1, 8)])
-    assert tables.problems(failed) == ["lowlp int4 4096x4096, M = 1, 8: wrong"]
+    assert report.problems(failed) == ["lowlp int4 4096x4096, M = 1, 8: wrong"]
 
 
 # --- the command line's lists -----------------------------------------------------------------------------------------

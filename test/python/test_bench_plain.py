@@ -6,8 +6,8 @@ import importlib.util
 from pathlib import Path
 
 from lowlp.benchmarks.cases import Shape
+from lowlp.benchmarks.report import plain_table
 from lowlp.benchmarks.results import PLAIN, PLAIN_RIVAL, Results, Row
-from lowlp.benchmarks.tables import plain_table
 from lowlp_runtime import KernelBinary
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "plain_matmul.py"

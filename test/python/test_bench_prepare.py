@@ -227,12 +227,12 @@ def test_each_reason_to_fail_is_said(
 
 
 def test_all_that_is_shipped_is_prepared() -> None:
-    """By what `.ci/run` gives to `lowlp bench --prepare`: every entry of the shipped table, and what the class of most
+    """By what `.ci/run` gives to `lowlp bench --prepare`: every shipped entry, and what the class of most
     rows takes for other numbers of them."""
     command = re.search(r"bench --prepare \S+ --m (\S+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
     assert command
     rows = parse_rows(command[1])
-    (table,) = measured.tables()
+    (shipped,) = measured.measured_schedules()
     index = PreparedKernels(Path(), "sm_90a", "", 132)
     prepared: dict[tuple[str, int, int], set[Schedule]] = {}
     for kind in KINDS.values():
@@ -243,10 +243,10 @@ def test_all_that_is_shipped_is_prepared() -> None:
             found = prepared.setdefault((kind_of(spec), shape.n, shape.k), {job.schedule for job in jobs})
             for m in (1, 16, 300, 1000, 2000, 8192):
                 assert schedule_for(spec, m) in found, f"{spec}, M = {m}"
-            for entry in table.entries:
+            for entry in shipped.entries:
                 if (entry.kind, entry.n, entry.k) == (kind_of(spec), shape.n, shape.k):
                     assert for_rows(spec, entry.schedule, entry.m) in found, entry
-    assert set(prepared) == {(entry.kind, entry.n, entry.k) for entry in table.entries}
+    assert set(prepared) == {(entry.kind, entry.n, entry.k) for entry in shipped.entries}
 
 
 def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
 def test_what_runs_on_the_gpu_needs_no_extension(tmp_path: Path) -> None:
     """`measuring` but for PyTorch, and the command."""
     imports = (
-        "from lowlp.benchmarks import measuring, session, tables\n"
+        "from lowlp.benchmarks import measuring, report, session\n"
         "from lowlp.benchmarks.models import ahead, ranking, session, tables\n"
         "from lowlp.benchmarks.peers import NAMES, peer\n[peer(name) for name in NAMES]\nfrom lowlp.cli import main"
     )

@@ -24,7 +24,7 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops import linear_launch
 from lowlp.ops.linear_kernels import notes_of
-from lowlp.tuning.table import Table
+from lowlp.tuning.measured import MeasuredFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -54,11 +54,11 @@ def tensor(torch: FakeTorch, *shape: int, dtype: Any = None, device: FakeDevice 
     return FakeTensor(shape, dtype or torch.float16, device, **more)  # type: ignore[attr-defined]
 
 
-def forbid_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
+def forbid_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
-        raise AssertionError("prepared again")
+        raise AssertionError("bound again")
 
-    monkeypatch.setattr(linear_launch, "_prepare", refuse)
+    monkeypatch.setattr(linear_launch, "_bind", refuse)
 
 
 def test_a_later_call_only_allocates_and_launches(
@@ -67,7 +67,7 @@ def test_a_later_call_only_allocates_and_launches(
     fake_driver.slots = 6  # x, weights, scales, y, m, x_stride
     first_x, second_x = tensor(torch, 3, K), tensor(torch, 3, K)
     first = lowlp.linear(first_x, qw)
-    forbid_preparation(monkeypatch)
+    forbid_binding(monkeypatch)
     second = lowlp.linear(second_x, qw)
     assert (second.shape, second.dtype) == ((3, N), torch.float16)  # type: ignore[attr-defined]
     before, after = (launch["values"] for launch in fake_driver.launches)
@@ -317,7 +317,7 @@ def test_a_table_that_is_added_counts_for_calls_that_were_made_ready(
     # What was measured on another GPU stands behind.
     for gpu, warps, slices in (("Fake GPU", 2, 4), ("another", 4, 2)):
         schedule = {"warps": warps, "stages": 2, "row_tiles": 1, "slices": slices}
-        Table(tmp_path / "mine.json", gpu).put(
+        MeasuredFile(tmp_path / "mine.json", gpu).put(
             ("uint4 g128 f16", N, 2 * K, 16), {"arch": "sm_90a", "schedule": schedule}
         )
         lowlp.use_tuned((tmp_path / "mine.json").rename(tmp_path / f"{gpu}.json"))

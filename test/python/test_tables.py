@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.numeric.array_ops import NumpyOps
-from lowlp.numeric.tables import table_of
+from lowlp.numeric.lookup_tables import table_of
 from lowlp.weights.quantize.nearest_codes import TableEncoder
 
 # The constants of bitsandbytes' NF4 (functional.py, get_4bit_type).

@@ -1,4 +1,4 @@
-"""The table of architectures: against ptxas, instruction by instruction, and on its page of the documentation."""
+"""The list of architectures: against ptxas, instruction by instruction, and on its page of the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lowlp tune` without a GPU: candidates, the folder of their kernels, the table of the fastest."""
+"""`lowlp tune` without a GPU: candidates, the folder of their kernels, the file of the fastest."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lowlp.cli.tune import _show
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import choosing
 from lowlp.kernels.linear.choosing import CLASSES, kind_of, schedule_for
-from lowlp.kernels.linear.measured import Entry, Table
+from lowlp.kernels.linear.measured import Entry, MeasuredSchedules
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.tuning import measured as written
 from lowlp.tuning import measuring
-from lowlp.tuning import table as written
 from lowlp.tuning.measuring import measure, merit
 from lowlp.tuning.prepared import Kernel, PreparedCandidates
 from lowlp.tuning.preparing import Problem, shortlist
@@ -42,9 +42,9 @@ EMPTY: dict[str, Any] = {"arch": "sm_90a", "schedule": {}, "us": {}}
 """What an entry needs that a test does not read."""
 
 
-def with_table(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
-    found = (Table(Path("table.json"), entries),)
-    monkeypatch.setattr(choosing, "tables", lambda: found)
+def with_measured(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
+    found = (MeasuredSchedules(Path("measured.json"), entries),)
+    monkeypatch.setattr(choosing, "measured_schedules", lambda: found)
 
 
 @pytest.mark.parametrize("m", [16, 64])
@@ -52,15 +52,15 @@ def test_candidates_are_those_of_the_estimate_and_what_other_weights_took(
     m: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = Problem(SPEC, m)
-    with_table(monkeypatch)
+    with_measured(monkeypatch)
     every = shortlist(problem, 10**6, "sm_90a")
     best, middle, last = every[:3], every[len(every) // 2], every[-1]
     of_int6, of_int4 = entry_for("int6 g128 f16", last, m), entry_for("int4 g128 f16", middle, m)
     far = dataclasses.replace(of_int4, n=4096)
     other_class = dataclasses.replace(of_int4, m=32)
-    with_table(monkeypatch, of_int6, of_int6, entry_for("int4 g128 f16", every[1], m), far, other_class)
+    with_measured(monkeypatch, of_int6, of_int6, entry_for("int4 g128 f16", every[1], m), far, other_class)
     assert shortlist(problem, 3, "sm_90a") == [*best, last]
-    with_table(monkeypatch, of_int6, of_int4)
+    with_measured(monkeypatch, of_int6, of_int4)
     assert shortlist(problem, 1, "sm_90a") == [best[0], middle, last]
 
 
@@ -69,20 +69,20 @@ def test_what_other_weights_took_must_fit(monkeypatch: pytest.MonkeyPatch) -> No
     fitting = shortlist(Problem(SPEC, 16), 1, "sm_90a")[0]
     large = dataclasses.replace(fitting, columns=16, row_tiles=8, warps=1, slices=16, steps=1, blocks_per_sm=1)
     for kind, found in ((kind_of(SPEC), 2), ("int6 g128 f16", 1)):
-        with_table(monkeypatch, entry_for(kind, large, 16))
+        with_measured(monkeypatch, entry_for(kind, large, 16))
         assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == found
-    with_table(monkeypatch, dataclasses.replace(entry_for(kind_of(SPEC), large, 16), arch="sm_80"))
+    with_measured(monkeypatch, dataclasses.replace(entry_for(kind_of(SPEC), large, 16), arch="sm_80"))
     assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == 1
 
 
 @pytest.mark.parametrize("m", CLASSES)
-def test_what_the_table_has_is_a_candidate_and_each_is_what_a_table_gives_back(
+def test_what_was_measured_is_a_candidate_and_each_is_what_a_file_gives_back(
     m: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = shortlist(Problem(SPEC, m), 100, "sm_90a")
     assert schedule_for(SPEC, m) in found
     for schedule in found:
-        with_table(monkeypatch, entry_for(kind_of(SPEC), schedule, m))
+        with_measured(monkeypatch, entry_for(kind_of(SPEC), schedule, m))
         assert schedule_for(SPEC, m) == schedule
 
 
@@ -192,12 +192,12 @@ def entries(path: Path) -> list[dict[str, Any]]:
 
 
 def test_the_fastest_is_written_and_other_entries_stay(folder: Path, tmp_path: Path, timed: list[str]) -> None:
-    prepared, path = PreparedCandidates.load(folder), tmp_path / "new" / "table.json"
-    written.Table(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), EMPTY)
+    prepared, path = PreparedCandidates.load(folder), tmp_path / "new" / "measured.json"
+    written.MeasuredFile(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), EMPTY)
     first, second = prepared.problems()
     # Interrupted behind the first problem; then both, of which one is there.
-    assert list(measure(prepared, [first], written.Table(path, "a GPU"))) == [first]
-    assert list(measure(prepared, [first, second], written.Table(path, "a GPU"))) == [first, second]
+    assert list(measure(prepared, [first], written.MeasuredFile(path, "a GPU"))) == [first]
+    assert list(measure(prepared, [first, second], written.MeasuredFile(path, "a GPU"))) == [first, second]
     assert len(timed) == 8
     other, *found = entries(path)
     assert other == {"kind": "int4 g128 f16", "n": 4096, "k": 4096, "m": 16, **EMPTY}
@@ -208,29 +208,29 @@ def test_the_fastest_is_written_and_other_entries_stay(folder: Path, tmp_path: P
 
 
 def test_anew_measures_what_other_kernels_were_measured_for(folder: Path, tmp_path: Path, timed: list[str]) -> None:
-    prepared, path = PreparedCandidates.load(folder), tmp_path / "table.json"
+    prepared, path = PreparedCandidates.load(folder), tmp_path / "measured.json"
     problems = prepared.problems()
     for problem in problems:
-        written.Table(path, "a GPU").put(problem.key, EMPTY)
+        written.MeasuredFile(path, "a GPU").put(problem.key, EMPTY)
     for anew, count in ((False, 0), (True, 8), (True, 8)):
-        list(measure(prepared, problems, written.Table(path, "a GPU"), anew))
+        list(measure(prepared, problems, written.MeasuredFile(path, "a GPU"), anew))
         assert len(timed) == count
     newer = dataclasses.replace(prepared, version="another")
-    list(measure(newer, problems[:1], written.Table(path, "a GPU"), anew=True))
+    list(measure(newer, problems[:1], written.MeasuredFile(path, "a GPU"), anew=True))
     assert len(timed) == 12
     assert [entry["kind"] for entry in entries(path)] == [problem.kind for problem in problems]
 
 
 def test_what_has_a_problem_is_not_measured(folder: Path, tmp_path: Path, timed: list[str]) -> None:
-    prepared, table = PreparedCandidates.load(folder), written.Table(tmp_path / "table.json", "a GPU")
+    prepared, file = PreparedCandidates.load(folder), written.MeasuredFile(tmp_path / "measured.json", "a GPU")
     first, second = prepared.problems()
     spilling = [dataclasses.replace(candidate, problem="it spills") for candidate in first.candidates]
     one = dataclasses.replace(first, candidates=(spilling[0], first.candidates[1]))
     none = dataclasses.replace(second, candidates=(spilling[0],))
-    list(measure(prepared, [one, none], table))
+    list(measure(prepared, [one, none], file))
     assert timed == [kernel.file for kernel in first.candidates[1].kernels]
-    found = table.find(first.key)
-    assert found and found["us"] == found["us_of_estimate"] and not table.find(second.key)
+    found = file.find(first.key)
+    assert found and found["us"] == found["us_of_estimate"] and not file.find(second.key)
 
 
 def test_a_single_row_counts_twice() -> None:
@@ -238,14 +238,14 @@ def test_a_single_row_counts_twice() -> None:
     assert merit({64: 7.0}) == 7.0
 
 
-def test_tables_of_another_gpu_and_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "table.json"
-    written.Table(path, "a GPU").put(("int4", 1, 1, 16), EMPTY)
-    with pytest.raises(LowlpValueError, match=r"--out: .* is a table of a GPU, and this GPU is another"):
-        written.Table(path, "another")
+def test_measurements_of_another_gpu_and_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "measured.json"
+    written.MeasuredFile(path, "a GPU").put(("int4", 1, 1, 16), EMPTY)
+    with pytest.raises(LowlpValueError, match=r"--out: .* has schedules measured on a GPU, and this GPU is another"):
+        written.MeasuredFile(path, "another")
     path.write_text("[]")
-    with pytest.raises(LowlpValueError, match=r"--out: .*: no table of schedules"):
-        written.Table(path, "a GPU")
+    with pytest.raises(LowlpValueError, match=r"--out: .*: no measured schedules"):
+        written.MeasuredFile(path, "a GPU")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(name, fact)
 
 
-def test_two_steps_and_one_write_the_same_table(
+def test_two_steps_and_one_write_the_same_file(
     folder: Path, tmp_path: Path, timed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_a_gpu(monkeypatch)
@@ -313,7 +313,7 @@ def test_two_steps_and_one_write_the_same_table(
         (["--prepare", "d", "--out", "t"], "--out: is of measuring, not with --prepare, got t"),
         (["--kernels", "d", "--m", "16", "--out", "t"], "--m: is of compiling, not with --kernels, got 16"),
         (["--out", "t", "--arch", "sm_80"], "--arch: is only with --prepare; else of the GPU that is here, got sm_80"),
-        (["--kernels", "d"], "--out: must name a file for the table, got none"),
+        (["--kernels", "d"], "--out: must name a file for the measured schedules, got none"),
         (["--prepare", "d", "--m", "17"], "--m: must be among 16, 32, 64, 128, 256, 1024, got '17'"),
         (["--prepare", "d", "--group-size", "96"], "--group-size: must divide K = 8192, got 96"),
         (
@@ -333,6 +333,6 @@ def test_wrong_arguments_are_named(
 
 def test_measuring_needs_no_extension(tmp_path: Path) -> None:
     imports = (
-        "from lowlp.tuning import measuring, table\nfrom lowlp.benchmarks import session\nfrom lowlp.cli import main"
+        "from lowlp.tuning import measured, measuring\nfrom lowlp.benchmarks import session\nfrom lowlp.cli import main"
     )
     assert output_of(imports, tmp_path) == ("[]\n", "")

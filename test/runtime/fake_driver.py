@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowlp_runtime import device, device_workspace, launcher, module, prepared_launch
+from lowlp_runtime import bound_launch, device, device_workspace, launcher, module
 from lowlp_runtime import driver as drivers
 from lowlp_runtime.launch_call import LaunchConfig
 
@@ -297,7 +297,7 @@ def fake_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     fake = FakeDriver()
     for user in (drivers, device, module, device_workspace):
         monkeypatch.setattr(user, "driver", lambda: fake)
-    for user in (prepared_launch, device_workspace):
+    for user in (bound_launch, device_workspace):
         monkeypatch.setattr(user, "library", lambda: FakeLibrary(fake))
     monkeypatch.setattr("lowlp_runtime.stream.driver", lambda: fake)
     monkeypatch.setattr("lowlp_runtime.linkers.driver", lambda: fake)

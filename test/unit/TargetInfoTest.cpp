@@ -1,4 +1,4 @@
-//===- TargetInfoTest.cpp - What the table of architectures answers -------===//
+//===- TargetInfoTest.cpp - What the list of architectures answers --------===//
 
 #include "lowlp/Target/TargetInfo.h"
 

@@ -128,7 +128,7 @@ static bool holdsTooMuch(const Function &function) {
 }
 
 /// Readies a function for the generation of code.
-static void prepare(Function &function) {
+static void makeReady(Function &function) {
   if (function.isDeclaration())
     return;
   function.addFnAttr("warn-stack-size", "0");
@@ -181,7 +181,7 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
   optimize(**module, machine, optLevel,
            [&](ModulePassManager &passes) { splitVectors(**module, passes); });
   for (Function &function : **module)
-    prepare(function);
+    makeReady(function);
   if (Error error = errors.take())
     return error;
   return jit.addIRModule(

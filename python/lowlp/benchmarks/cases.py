@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lowlp.numeric.tables import nf
+from lowlp.numeric.lookup_tables import nf
 from lowlp_runtime.errors import LowlpValueError
 
 if TYPE_CHECKING:

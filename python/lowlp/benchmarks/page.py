@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lowlp.drawing.svg import to_svg
 
-from . import tables
+from . import report
 from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
 from .cases import GROUP_SIZE, SHAPES
 from .floor import FLOP_PER_S, OVER_FLOOR
@@ -103,9 +103,9 @@ def _parts(
     yield "\n".join(_describe(run, number, len(results.runs)) for number, run in enumerate(results.runs, 1))
     yield "## What it must reach"
     yield _READING
-    yield from tables.acceptance_tables(results)
-    yield "Cells: " + _counted(tables.summary(results), (MET, MISSED, INCOMPLETE, ABSENT))
-    lines = tables.missed(results)
+    yield from report.acceptance_tables(results)
+    yield "Cells: " + _counted(report.summary(results), (MET, MISSED, INCOMPLETE, ABSENT))
+    lines = report.missed(results)
     if lines:
         yield "### Missed cells"
         yield "\n".join(f"- {line}" for line in lines)
@@ -114,28 +114,28 @@ def _parts(
         yield notes
     yield from _drawn(drawn)
     yield f"## Fraction of the read bandwidth, N x K = {LARGEST}"
-    yield tables.fraction_table(results)
-    yield "Fractions: " + _counted(tables.fraction_summary(results), (MET, MISSED, ABSENT))
+    yield report.fraction_table(results)
+    yield "Fractions: " + _counted(report.fraction_summary(results), (MET, MISSED, ABSENT))
     for picture in pictures:
         yield f"![{Path(picture).stem}]({Path(picture).as_posix()})"
     for who in NAMES:
-        table = tables.speedup_table(results, who)
+        table = report.speedup_table(results, who)
         if table:
             yield f"## Speed over {'torch f16' if who == 'torch' else who}"
             yield "Geometric means over all shapes of its time / ours."
             yield table
     yield "## Times in microseconds"
     for shape in SHAPES:
-        table = tables.times_table(results, shape)
+        table = report.times_table(results, shape)
         if table:
             yield f"### N x K = {shape}"
             yield table
-    plain = tables.plain_table(results)
+    plain = report.plain_table(results)
     if plain:
         yield "## A kernel without layouts"
         yield _PLAIN
         yield plain
-    problems = tables.problems(results)
+    problems = report.problems(results)
     if problems:
         yield "## What has no time"
         yield "\n".join(f"- {line}" for line in problems)

@@ -44,7 +44,7 @@ class TheirProduct:
         self._peer, self._shape = peer, shape
         self._kind, element = (kind, kind) if isinstance(kind, str) else (kind.name, kind.activation)
         weights = random_matrix(shape, element, device)
-        self._product = peer.prepare(None if isinstance(kind, str) else kind, weights, rows)
+        self._product = peer.make(None if isinstance(kind, str) else kind, weights, rows)
         del weights
         self._x = random_activations(max(rows), shape.k, device, element)
         self._columns = sampled_columns(shape.n, checked_columns, device)

@@ -31,7 +31,7 @@ environment:
   LOWLP_CACHE_DIR        where compiled kernels are kept; empty: nowhere
   LOWLP_CACHE_MAX_BYTES  how many bytes of them (default: 1 GiB)
   LOWLP_ASSEMBLER        ptxas, nvjitlink or driver (default: the first that is there)
-  LOWLP_TUNED            tables of `lowlp tune` by which schedules are chosen: files or folders, ':' between them"""
+  LOWLP_TUNED            schedules that `lowlp tune` measured: files or folders, ':' between them"""
 _INTERRUPTED = 130
 
 

@@ -24,7 +24,7 @@ _PAGE = "docs/performance.md"
 _ARCH = "sm_90a"
 
 _EPILOG = """kinds of weights:
-  int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a table
+  int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a lookup table
 
 A machine with a GPU and no compiler measures kernels that another one compiled:
   lowlp bench --prepare out/bench/kernels        # no GPU
@@ -162,7 +162,7 @@ def _prepare(options: argparse.Namespace, folder: Path, size: int | None, gpu: s
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from lowlp.benchmarks import session, tables
+    from lowlp.benchmarks import report, session
     from lowlp.benchmarks.peers import parse_peers
     from lowlp.benchmarks.timing import QUICK, Effort
     from lowlp.benchmarks.worker import Settings
@@ -189,14 +189,14 @@ def _measure(options: argparse.Namespace) -> int:
     out = Path(options.out) if options.out else _default_out()
     with progress_bar("bench") as show:
         results = session.run(plan, out, show)
-    print(tables.short_table(results))
+    print(report.short_table(results))
     _print_summary(results)
     print(f"\nresults in {out}; `lowlp bench --report {out}` makes the page")
     return 1 if session.failures(results) else 0
 
 
 def _print_summary(results: Results) -> None:
-    from lowlp.benchmarks import tables
+    from lowlp.benchmarks import report
 
     for run in results.runs:
         print(f"\n{run.gpu}, driver {run.driver}, {run.date}")
@@ -204,10 +204,10 @@ def _print_summary(results: Results) -> None:
         for name, value, unit in (("empty kernel", run.empty_us, "us"), ("cached linear, host", run.host_us, "us")):
             if value is not None:
                 facts.append((name, f"{value:.2f} {unit}"))
-        print(output.table([*facts, *(("note", note) for note in run.notes)]))
-    counts = tables.summary(results)
+        print(output.aligned([*facts, *(("note", note) for note in run.notes)]))
+    counts = report.summary(results)
     print("cells: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
-    for line in tables.problems(results):
+    for line in report.problems(results):
         print(f"no time: {line}")
 
 

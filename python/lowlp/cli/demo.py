@@ -96,8 +96,8 @@ def run(options: argparse.Namespace) -> int:
         demo.compare(outcome)
     print(file=sys.stderr, flush=True)
     if device.note:
-        print(output.table([("note", device.note)]) + "\n")
-    print(output.table([*demo.facts(outcome), *_facts_of_files(files)]))
+        print(output.aligned([("note", device.note)]) + "\n")
+    print(output.aligned([*demo.facts(outcome), *_facts_of_files(files)]))
     print(f"\n{kernel.report()}")
     return _judge(outcome)
 

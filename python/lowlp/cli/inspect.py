@@ -97,7 +97,7 @@ def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
         ("dynamic shared", f"{output.count(described.shared_bytes)} bytes per block"),
     ]
     facts.extend(_facts_of_weights(described))
-    yield output.table(facts, "  ")
+    yield output.aligned(facts, "  ")
     for title, held in (
         ("code", _code(kernel)),
         ("IR", _ir(kernel)),
@@ -107,9 +107,9 @@ def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
         *([("resources", _resources(described))] if described.resources else []),
     ):
         yield title
-        yield output.table(held, "  ") or "  none"
+        yield output.aligned(held, "  ") or "  none"
     yield "decided"
-    yield output.table(_notes(described.notes), "  ") or "  nothing recorded"
+    yield output.aligned(_notes(described.notes), "  ") or "  nothing recorded"
 
 
 def _code(kernel: KernelBinary) -> Iterator[tuple[str, str]]:

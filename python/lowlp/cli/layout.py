@@ -105,10 +105,10 @@ def _registers(text: str, dtype: DType | None, options: argparse.Namespace) -> t
         ("threads", str(found.num_threads)),
         ("per thread", _plural(found.num_local, "element")),
     ]
-    parts = [output.table(facts + (_facts_of_type(found, dtype) if dtype else [])), _drawing(found)]
+    parts = [output.aligned(facts + (_facts_of_type(found, dtype) if dtype else [])), _drawing(found)]
     is_packed = dtype is not None and dtype.bits < _BYTE and found.num_local * dtype.bits <= _MAX_BITS_LISTED
     if dtype is not None and is_packed:
-        parts.append("the bits of thread 0, low bits first\n" + output.table(_bits(found, dtype), "  "))
+        parts.append("the bits of thread 0, low bits first\n" + output.aligned(_bits(found, dtype), "  "))
     picture = None
     if options.svg or options.png:
         from lowlp.drawing import draw_layout, draw_packed_bits, stacked
@@ -147,7 +147,7 @@ def _shared(text: str, dtype: DType, options: argparse.Namespace) -> tuple[str, 
     rows = banks.reshape(-1, banks.shape[-1]).tolist()
     table = "\n".join(" ".join(f"{bank:2}" for bank in row) for row in rows)
     picture = draw_banks(found, dtype) if options.svg or options.png else None
-    return f"{output.table(facts)}\n\nthe bank of each element\n{table}", picture
+    return f"{output.aligned(facts)}\n\nthe bank of each element\n{table}", picture
 
 
 def _placement(options: argparse.Namespace) -> tuple[str, Picture | None]:
@@ -174,7 +174,7 @@ def _placement(options: argparse.Namespace) -> tuple[str, Picture | None]:
 
         picture = draw_placement(found)
     title = "the bits of lane 0's weights, from bit 0 of a stored code on: word.bit of its words"
-    return f"{output.table(facts)}\n\n{title}\n{output.table(slots, '  ')}", picture
+    return f"{output.aligned(facts)}\n\n{title}\n{output.aligned(slots, '  ')}", picture
 
 
 def runs_of_bits(places: Sequence[Sequence[int]]) -> str:
@@ -227,4 +227,4 @@ def _listing(layout: Layout) -> str:
         (f"thread {thread}", " ".join(str(tuple(index)) for index in indices))
         for thread, indices in enumerate(layout.table().tolist())
     )
-    return output.table(rows)
+    return output.aligned(rows)

@@ -1,4 +1,4 @@
-"""Where a command writes: a file, or stdout for '-'; tables of facts; help."""
+"""Where a command writes: a file, or stdout for '-'; facts, aligned; help."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def printable(text: str, allowed: str = "") -> str:
     )
 
 
-def table(facts: Iterable[tuple[str, str]], indent: str = "") -> str:
+def aligned(facts: Iterable[tuple[str, str]], indent: str = "") -> str:
     """The facts as two columns; long values go on in rows of their own."""
     rows = [
         (printable(name) if number == 0 else "", printable(line))

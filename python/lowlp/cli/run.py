@@ -81,9 +81,9 @@ def run(options: argparse.Namespace) -> int:
         raise explained(error, options.file, options.kernel) from error
     if options.output:
         save_outputs(done, options.output)
-    print(output.table([("device", device.label), *([("note", device.note)] if device.note else []), *_facts(done)]))
+    print(output.aligned([("device", device.label), *([("note", device.note)] if device.note else []), *_facts(done)]))
     for title, lines in (("arguments", done.arguments_in_words()), ("outputs", done.outputs_in_words())):
-        print(f"\n{title}\n{output.table(lines, '  ') or '  none'}")
+        print(f"\n{title}\n{output.aligned(lines, '  ') or '  none'}")
     if done.traffic:
         print(f"\ntraffic by op\n{done.traffic_table()}")
     if options.output:

@@ -1,4 +1,4 @@
-"""`lowlp tune`: measures schedules of `linear` on the GPU and writes the table from which kernels are chosen."""
+"""`lowlp tune`: measures schedules of `linear` on the GPU and writes the file by which kernels are chosen."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .bench_progress import progress_bar
 from .output import number_from
 
 if TYPE_CHECKING:
+    from lowlp.tuning.measured import MeasuredFile
     from lowlp.tuning.prepared import PreparedProblem
     from lowlp.tuning.preparing import Problem
-    from lowlp.tuning.table import Table
 
 _ARCH = "sm_90a"
 _CANDIDATES = 16
@@ -27,13 +27,13 @@ _OF_GPU = ("arch", "multiprocessors")
 _OF_PREPARING = ("types", "shapes", "m", "group_size", "candidates", "jobs", *_OF_GPU)
 
 _EPILOG = """kinds of weights:
-  int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a table
+  int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a lookup table
 
-A problem is a kind of weights, a shape and a class of M. Its candidates are the N best by estimate, and what tables in
-use have for the shape and the class, of any kind. Problems that FILE has are left out, so an interrupted run goes on
-where it ended.
+A problem is a kind of weights, a shape and a class of M. Its candidates are the N best by estimate, and what was
+measured for the shape and the class, of any kind, in files in use. Problems that FILE has are left out, so an
+interrupted run goes on where it ended.
 
-How FILE is used: set LOWLP_TUNED=FILE, or call lowlp.use_tuned("FILE"). LOWLP_TUNED names tables, and folders of them,
+How FILE is used: set LOWLP_TUNED=FILE, or call lowlp.use_tuned("FILE"). LOWLP_TUNED names files, and folders of them,
 with ':' between, as PATH does. For lowlp.linear, what was measured on the GPU in use goes before what others of its
 architecture took, then the nearest shape counts; of equally near ones that of FILE goes before the shipped one.
 
@@ -54,7 +54,7 @@ def add_parser(commands: Any) -> None:
         "tune",
         help="measure schedules of linear on the GPU",
         description="Compiles the schedules that are best by estimate, times each on the GPU, and writes the fastest "
-        "of each problem into a table.",
+        "of each problem into a file.",
         epilog=_EPILOG,
         formatter_class=output.HelpFormatter,
     )
@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
     steps = how.add_mutually_exclusive_group()
     steps.add_argument("--prepare", metavar="DIR", help="only compile the kernels into this folder; needs no GPU")
     steps.add_argument("--kernels", metavar="DIR", help="measure the kernels of this folder, and compile nothing")
-    how.add_argument("--out", metavar="FILE", help="the table, JSON; what it has of other problems stays")
+    how.add_argument("--out", metavar="FILE", help="measured schedules, JSON; what it has of other problems stays")
     how.add_argument(
         "--anew", action="store_true", help="also measure problems that FILE has, but for those measured with these "
         "very kernels, so that it too goes on where it ended",
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _refuse(options, _OF_GPU, "is only with --prepare; else of the GPU that is here")
     if not options.out:
-        raise LowlpValueError("--out: must name a file for the table, got none")
+        raise LowlpValueError("--out: must name a file for the measured schedules, got none")
     return _measure(options)
 
 
@@ -116,41 +116,41 @@ def _prepare(options: argparse.Namespace, folder: Path) -> int:
 
 def _measure(options: argparse.Namespace) -> int:
     from lowlp.benchmarks.session import why_not
+    from lowlp.tuning.measured import MeasuredFile
     from lowlp.tuning.measuring import measure
     from lowlp.tuning.prepared import PreparedCandidates
-    from lowlp.tuning.table import Table
     from lowlp_runtime.device import current_device, device_name
 
     missing = why_not()
     if missing:
         raise DeviceError(f"lowlp tune needs a GPU: {missing}")
     gpu = current_device()
-    table = Table(Path(options.out), device_name(gpu))
+    file = MeasuredFile(Path(options.out), device_name(gpu))
     if options.kernels:
         prepared = PreparedCandidates.load(Path(options.kernels))
         prepared.check_device(gpu)
         problems = prepared.problems()
         if not problems:
             raise LowlpValueError(f"--kernels: {options.kernels} has no problem that was prepared to its end")
-        status = _show("tune", measure(prepared, problems, table, options.anew), len(problems))
+        status = _show("tune", measure(prepared, problems, file, options.anew), len(problems))
     else:
-        status = _measure_here(options, table, gpu)
+        status = _measure_here(options, file, gpu)
     print(options.out)
     return status
 
 
-def _measure_here(options: argparse.Namespace, table: Table, gpu: int) -> int:
+def _measure_here(options: argparse.Namespace, file: MeasuredFile, gpu: int) -> int:
     """Measures while it compiles, into a folder that is thrown away: the cache keeps the kernels."""
     from lowlp.compiler.compilation import arch_of
     from lowlp.tuning.measuring import measure
     from lowlp.tuning.preparing import open_folder, prepare
     from lowlp_runtime.device import multiprocessors
 
-    problems = [problem for problem in _problems(options) if options.anew or not table.find(problem.key)]
+    problems = [problem for problem in _problems(options) if options.anew or not file.find(problem.key)]
     with tempfile.TemporaryDirectory() as folder:
         prepared = open_folder(Path(folder), arch_of(gpu), multiprocessors(gpu))
         with closing(prepare(prepared, problems, options.candidates or _CANDIDATES, options.jobs)) as compiled:
-            return _show("tune", measure(prepared, compiled, table, options.anew), len(problems))
+            return _show("tune", measure(prepared, compiled, file, options.anew), len(problems))
 
 
 def _problems(options: argparse.Namespace) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""What each GPU architecture has: the compiler's own table, for planning and for reading."""
+"""What each GPU architecture has: the compiler's own list, for planning and for reading."""
 
 from __future__ import annotations
 

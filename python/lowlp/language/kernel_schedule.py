@@ -38,7 +38,7 @@ class KernelSchedule:
                         has one extent, a multiple of it (PTX ISA, "Cluster of Cooperative Thread Arrays")
     table_form          how codes are looked up in shared memory: 'pair', 'entry', 'register', or 'auto', the one that
                         is estimated to cost least
-    table_copies        of the tables for that, a power of two up to 32, one a bank; 0 chooses
+    table_copies        of the lookup tables for that, a power of two up to 32, one a bank; 0 chooses
     decode_offsets      where the offsets of decode plans are taken off: 'weights', 'accumulators', or 'auto', where
                         that is cheaper
     reassociate         products may be added in another order, so that scales and zero points of rows go on

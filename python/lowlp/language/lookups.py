@@ -1,4 +1,4 @@
-"""Tables in shared memory: the values that codes name (FLUTE, sections 3.1 and 3.2)."""
+"""Lookup tables in shared memory: the values that codes name (FLUTE, sections 3.1 and 3.2)."""
 
 from __future__ import annotations
 

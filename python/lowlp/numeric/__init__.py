@@ -1,1 +1,1 @@
-"""Number formats on the host: types, scale types, tables, the codec, arrays. Needs no MLIR."""
+"""Number formats on the host: types, scale types, lookup tables, the codec, arrays. Needs no MLIR."""

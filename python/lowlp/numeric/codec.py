@@ -2,9 +2,9 @@
 
     value = (s * (q - z)) * s2      or      (s * q) + b      with q a number of the code's type or T[code]
 
-A codec names the type or table of the codes, the group that shares a scale, and the types of scales, zero points and
-offsets. It holds no weights: it keys whatever is made once for all tensors of a kind. Its rules and its text are the
-C++ library's (dialect/include/lowlp/Numeric/Codec.h), and `#lowlp.codec` in the compiler is the same object.
+A codec names the type or lookup table of the codes, the group that shares a scale, and the types of scales, zero
+points and offsets. It holds no weights: it keys whatever is made once for all tensors of a kind. Its rules and its text
+are the C++ library's (dialect/include/lowlp/Numeric/Codec.h), and `#lowlp.codec` in the compiler is the same object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 MAX_CODE_BITS: Final[int] = _layout.MAX_CODE_BITS
 """Of codes that are numbers, and of those that tensors hold."""
 MAX_INDEX_BITS: Final[int] = _layout.MAX_INDEX_BITS
-"""Of indices of a table, in packed words."""
+"""Of indices of a lookup table, in packed words."""
 SCOPES: Final[tuple[str, ...]] = tuple(_layout.TABLE_SCOPES)
 SCALE_TYPES: Final[tuple[str, ...]] = tuple(_layout.SCALE_TYPES)
 ZERO_TYPES: Final[tuple[str, ...]] = tuple(_layout.ZERO_TYPES)
@@ -106,7 +106,7 @@ class _Immutable:
 
 
 class Table(_Immutable):
-    """The table of a codec; immutable, and equal to another exactly when all its fields are.
+    """The lookup table of a codec; immutable, and equal to another exactly when all its fields are.
 
     bits     of a code, 1 to 16
     element  'f16' or 'f32'

@@ -151,7 +151,7 @@ def compile_linear(
     group_size   divides K; None or -1: one group a row
     activation   type of x: 'f16' or 'bf16'
     target       architecture, 'sm_90a' for example
-    schedule     a `lowlp.kernels.linear.spec.Schedule`; None: chosen by m and the shape, by tables of what was measured
+    schedule     a `lowlp.kernels.linear.spec.Schedule`; None: chosen by m and the shape, by what was measured
                  (`lowlp.use_tuned`) or by estimate. The result does not depend on it
     out_dtype    'f16', 'bf16' or 'f32'; None: as the activation
     scale_dtype  type of the scales: 'f16', 'bf16', 'f32', 'e8m0' or 'e4m3'

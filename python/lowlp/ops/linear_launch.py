@@ -1,7 +1,7 @@
 """`lowlp.linear` on CUDA tensors.
 
-The first call for a device, types, shapes, row strides, an alignment and tables of schedules finds the kernel, uploads
-the weights and keeps both as long as the weights live, as a `_PreparedCall`. Later calls compare what it was prepared
+The first call for a device, types, shapes, row strides, an alignment and measured schedules finds the kernel, uploads
+the weights and keeps both as long as the weights live, as a `_BoundCall`. Later calls compare what it was made
 for, allocate the result, and launch with the addresses of that call.
 """
 
@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 from lowlp.compiler.compilation import arch_of
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.measured import added_tables
+from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
 from lowlp.kernels.linear.operands import form_of_operands, host_operands, matrix_shape, spec_for
 from lowlp.kernels.linear.spec import ACTIVATIONS
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import device_name, multiprocessors
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import upload
-from lowlp_runtime.prepared_launch import PreparedLaunch
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .linear_kernels import gpu_kernel
@@ -38,7 +38,7 @@ _ALIGN_ELEMENTS = 8
 _OF_CALL = ("x", "bias", "residual", "y")
 
 
-class _PreparedCall(NamedTuple):
+class _BoundCall(NamedTuple):
     """What a call needs beside its arguments.
 
     launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows
@@ -46,13 +46,13 @@ class _PreparedCall(NamedTuple):
     tensors   the operands that are made of the weights, by name, which it keeps alive
     """
 
-    launch: PreparedLaunch | None
+    launch: BoundLaunch | None
     allocate: Callable[[], Any]
     tensors: dict[str, Any]
 
 
 class _KeptForWeights:
-    """Of one tensor: the keys of its prepared calls, and its operands on devices, by device and form."""
+    """Of one tensor: the keys of its bound calls, and its operands on devices, by device and form."""
 
     def __init__(self) -> None:
         self.keys: list[object] = []
@@ -60,14 +60,14 @@ class _KeptForWeights:
         self.lock = threading.Lock()
 
     def drop_calls(self) -> None:
-        """Forgets the prepared calls."""
+        """Forgets the bound calls."""
         while self.keys:
             _calls.pop(self.keys.pop(), None)
 
 
-# Prepared calls by what they were prepared for, the identity of the weights first: one lookup is all that a later call
+# Bound calls by what they were made for, the identity of the weights first: one lookup is all that a later call
 # can afford.
-_calls: dict[object, _PreparedCall] = {}
+_calls: dict[object, _BoundCall] = {}
 _kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights, _KeptForWeights.drop_calls)
 # Kinds of calls that are kept for a tensor; they differ by M above all.
 _MAX_CALLS = 256
@@ -113,7 +113,7 @@ def linear_on_gpu(
     early = is_allowed()
     aligned = places % WIDE_BYTES == 0
     kind = (x.dtype, x.shape, stride, out_dtype, bias_kind, epilogue, residual_kind)
-    key = (id(qw), ordinal, kind, aligned, batch_invariant, early, added_tables())
+    key = (id(qw), ordinal, kind, aligned, batch_invariant, early, added_schedules())
     kept = _calls.get(key)
     if kept is not None:
         y = kept.allocate()
@@ -121,17 +121,17 @@ def linear_on_gpu(
             kept.launch.run((address, *added, y.data_ptr()), ordinal, current)
         return y
     strides = (stride,) if residual is None else (stride, residual_stride)
-    prepared = _prepare(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early)
-    y = prepared.allocate()
-    if prepared.launch is not None:
+    bound = _bind(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early)
+    y = bound.allocate()
+    if bound.launch is not None:
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
-            prepared.launch.run((address, *added, y.data_ptr()), ordinal, current)
+            bound.launch.run((address, *added, y.data_ptr()), ordinal, current)
     of_weights = _kept.of(qw)
     if len(of_weights.keys) >= _MAX_CALLS:
         of_weights.drop_calls()
     of_weights.keys.append(key)
-    _calls[key] = prepared
+    _calls[key] = bound
     return y
 
 
@@ -198,7 +198,7 @@ def _wrong_part(argument: str, part: Any, x: Any) -> LowlpTypeError:
     )
 
 
-def _prepare(
+def _bind(
     qw: QuantizedTensor,
     x: Any,
     bias: Any,
@@ -209,7 +209,7 @@ def _prepare(
     aligned: bool,
     batch_invariant: bool,
     early: bool,
-) -> _PreparedCall:
+) -> _BoundCall:
     """Checks what the key of a kept call holds, and finds what such calls need.
 
     given_strides  of the rows of x, and of the residual, as `_rows_of` says them
@@ -243,13 +243,13 @@ def _prepare(
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue)
     if m == 0:
-        return _PreparedCall(None, allocate, tensors)
+        return _BoundCall(None, allocate, tensors)
     product = product_of(spec, schedule)
     numbers = product.launch_numbers(m, strides[0], strides[1] if spec.residual else None, multiprocessors(ordinal))
     kept: dict[str, Any] = {name: launcher.read(name, tensor) for name, tensor in tensors.items()}
     kept.update(product.by_name(numbers))
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
-    return _PreparedCall(launcher.prepare(kept, order), allocate, tensors)
+    return _BoundCall(launcher.bind(kept, order), allocate, tensors)
 
 
 def _allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], Any]:

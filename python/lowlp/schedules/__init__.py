@@ -1,1 +1,1 @@
-"""Which schedule a product takes: tables that were measured."""
+"""Measured schedules, and the devices that they were measured on."""

@@ -12,26 +12,26 @@ from lowlp_runtime.launcher import launcher_of
 from lowlp_runtime.operand_tensors import torch_type
 from lowlp_runtime.operands import Operand
 
+from .measured import MeasuredFile
 from .prepared import Kernel, PreparedCandidates, PreparedProblem
-from .table import Table
 
 
 def measure(
-    prepared: PreparedCandidates, problems: Iterable[PreparedProblem], table: Table, anew: bool = False
+    prepared: PreparedCandidates, problems: Iterable[PreparedProblem], file: MeasuredFile, anew: bool = False
 ) -> Iterator[PreparedProblem]:
-    """Measures problems that the table lacks and puts the fastest candidate of each there.
+    """Measures problems that the file lacks and puts the fastest candidate of each there.
 
     problems  of the folder
-    anew      measure also what the table has, but for what it has of these very kernels
+    anew      measure also what the file has, but for what it has of these very kernels
 
     Yields each problem when it is done. Raises what loading and launching raise.
     """
     for problem in problems:
-        entry, identity = table.find(problem.key), prepared.identity(problem)
+        entry, identity = file.find(problem.key), prepared.identity(problem)
         if not entry or (anew and entry.get("kernels") != identity):
             facts = _measured(prepared, problem)
             if facts:
-                table.put(problem.key, {"arch": prepared.arch, **facts, "kernels": identity})
+                file.put(problem.key, {"arch": prepared.arch, **facts, "kernels": identity})
         yield problem
 
 

@@ -33,7 +33,7 @@ class Kernel:
 class Candidate:
     """A division of the work.
 
-    schedule  of it, as a table has it
+    schedule  of it, as a file of measured schedules has it
     kernels   one for each number of rows that is measured
     problem   why they are of no use, or ''
     """
@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PreparedProblem:
-    """An entry that a table shall have: weights and a class of M.
+    """An entry that a file of measured schedules is to have: weights and a class of M.
 
     candidates  in the order of what they take by estimate
     """
@@ -61,7 +61,7 @@ class PreparedProblem:
 
     @property
     def key(self) -> tuple[str, int, int, int]:
-        """What tells entries of a table apart."""
+        """What tells entries apart."""
         return self.kind, self.n, self.k, self.m
 
     @property

@@ -33,7 +33,7 @@ _NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
 
 @dataclass(frozen=True)
 class Problem:
-    """One entry of a table: weights, and the largest M of a class (`choosing.CLASSES`)."""
+    """One entry of a file of measured schedules: weights, and the largest M of a class (`choosing.CLASSES`)."""
 
     spec: LinearSpec
     m: int
@@ -51,14 +51,14 @@ class Problem:
 
 def shortlist(problem: Problem, count: int, arch: str) -> list[Schedule]:
     """The divisions of the work that are worth a measurement, the best by estimate first: the `count` best by estimate,
-    and what tables have for the shape."""
+    and what was measured for the shape."""
     spec, device = problem.spec, device_like(arch)
 
     def cost(schedule: Schedule) -> float:
         return sum(estimated_us(spec, schedule, m, device) for m in problem.rows)
 
     def is_given_back(schedule: Schedule) -> bool:
-        """By a table that has it."""
+        """As entries name it."""
         return fills(spec, schedule, problem.m)
 
     best = sorted(filter(is_given_back, candidates(spec, problem.m, arch)), key=cost)[:count]
@@ -90,7 +90,7 @@ def prepare(
 ) -> Generator[PreparedProblem, None, None]:
     """Compiles what the folder lacks; what another call put there for other problems stays.
 
-    count  candidates of a problem by estimate; those that tables have come on top
+    count  candidates of a problem by estimate; those that were measured come on top
     jobs   processes; 0: one for each processor
 
     Yields the problems in order, each when its kernels are there. What is wrong with a kernel goes to its candidate.

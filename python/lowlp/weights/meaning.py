@@ -1,4 +1,4 @@
-"""What the codes of a tensor mean: their type or table, and what groups have; checked, and without the codes."""
+"""What the codes of a tensor mean: their type or lookup table, and what groups have; checked, and without the codes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from lowlp.numeric.codec import MAX_CODE_BITS, Codec, Table
 from lowlp.numeric.dtypes import DType, named_dtype
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.numeric.lookup_tables import TABLE_TYPES, check_table_shape, table_bits, table_of
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.numeric.tables import TABLE_TYPES, check_table_shape, table_bits, table_of
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 Group = int | Literal["channel", "tensor"]

@@ -42,7 +42,7 @@ _ALIGN_BYTES: Final = 64
 _TABLE_NAMES: Final = {f"lut{bits}" for bits in range(1, MAX_INDEX_BITS + 1)}
 
 Code = DType | Table | Codec | str
-"""What codes are: their type or table, a codec that has it, or a name such as 'uint6' or 'lut4'."""
+"""What codes are: their type or lookup table, a codec that has it, or a name such as 'uint6' or 'lut4'."""
 
 
 def placement_name(code: Code, activation: DType | str) -> str:

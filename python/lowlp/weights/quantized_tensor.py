@@ -24,7 +24,7 @@ from lowlp.errors import RepackWarning, frames_to_user
 from lowlp.numeric.codec import Codec, prescale_of
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray
-from lowlp.numeric.tables import table_of
+from lowlp.numeric.lookup_tables import table_of
 from lowlp.weights.boundaries import cut_of, matrices_of, units_before
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
 from lowlp.weights.dequantize import values_of_words

@@ -19,8 +19,8 @@ import numpy as np
 
 from lowlp.numeric.codec import ZERO_TYPES
 from lowlp.numeric.host_array import AnyArray, as_host_array
+from lowlp.numeric.lookup_tables import TABLE_TYPES
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.numeric.tables import TABLE_TYPES
 from lowlp.weights.meaning import Meaning, shape_of_words
 from lowlp.weights.packing import PACKED_FORMAT_VERSION
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from lowlp.benchmarks.cases import GROUP_SIZE, Shape, WeightKind
-from lowlp.numeric.tables import nf
+from lowlp.numeric.lookup_tables import nf
 
 from .shapes import Product, shapes
 

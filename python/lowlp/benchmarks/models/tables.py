@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from lowlp.benchmarks.tables import markdown
+from lowlp.benchmarks.report import markdown
 
 from .model_results import ModelResults
 from .report import (

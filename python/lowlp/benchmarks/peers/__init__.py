@@ -36,7 +36,7 @@ class Peer(Protocol):
     def supports(self, kind: WeightKind | None) -> bool:
         """Whether it has such weights; None means f16."""
 
-    def prepare(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> PeerProduct:
+    def make(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> PeerProduct:
         """Quantises f16 weights [N, K] with the library's own functions, to be multiplied by so many rows."""
 
 

@@ -33,7 +33,7 @@ class _BitsAndBytes:
     def supports(self, kind: WeightKind | None) -> bool:
         return kind is not None and kind.table and kind.bits == 4
 
-    def prepare(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
+    def make(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
         from bitsandbytes import functional
 
         packed, state = functional.quantize_4bit(weights, blocksize=GROUP_SIZE, quant_type="nf4")

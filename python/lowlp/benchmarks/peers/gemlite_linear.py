@@ -36,7 +36,7 @@ class _Gemlite:
     def supports(self, kind: WeightKind | None) -> bool:
         return kind is not None and kind.bits in _BITS and "int" in kind.dtype and not kind.table
 
-    def prepare(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
+    def make(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
         import torch
         from gemlite.helper import A16Wn
 

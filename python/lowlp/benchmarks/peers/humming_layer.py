@@ -45,7 +45,7 @@ class _Humming:
         # Its unsigned integers have zero points, and its scales of 16 bits are of the type of the activations.
         return bool(kind.zeros) == kind.dtype.startswith("uint") and kind.scale in (kind.activation, *_SCALES)
 
-    def prepare(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
+    def make(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
         assert kind is not None
         layer, meaning = _layer(kind, weights)
         return _Product(layer, _ranges(layer.humming_config, rows), meaning)

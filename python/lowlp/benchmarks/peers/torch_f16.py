@@ -31,7 +31,7 @@ class _Torch:
     def supports(self, kind: WeightKind | None) -> bool:
         return kind is None
 
-    def prepare(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
+    def make(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
         return _Product(weights)
 
 

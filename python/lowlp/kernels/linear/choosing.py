@@ -22,7 +22,7 @@ from lowlp.schedules.device import H200, Device, device_like
 
 from .estimates import estimated_us
 from .fitting import ending_numbers, fits, fitted
-from .measured import Entry, Table, nearest, tables
+from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .schedule import ROW_TILES, WARPS, Schedule
 from .spec import LinearSpec
 from .streaming import can_stream
@@ -63,19 +63,21 @@ def schedule_for(
     arch: str = "sm_90a",
     batch_invariant: bool = False,
     gpu: str = "",
-    among: tuple[Table, ...] | None = None,
+    among: tuple[MeasuredSchedules, ...] | None = None,
 ) -> Schedule:
     """The schedule for m rows of x on an architecture.
 
     batch_invariant  one division of the work for all m, in which no tile is shared: a row's products are always added
                      in the order that they have alone
     gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
-    among            tables of what was measured; None: all in use; (): none, and estimates choose alone
+    among            what was measured; None: all in use; (): nothing, and estimates choose alone
 
-    Raises `LowlpValueError` for tables of LOWLP_TUNED that are none.
+    Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
     rows = _FEW if batch_invariant else class_of(m)
-    found = _measured(spec, rows, arch, gpu, tables() if among is None else among) or _best(spec, rows, arch)
+    found = _measured(spec, rows, arch, gpu, measured_schedules() if among is None else among) or _best(
+        spec, rows, arch
+    )
     if not found:
         return _plain(spec, m)
     if batch_invariant:
@@ -257,7 +259,7 @@ def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
 
 
 def kind_of(spec: LinearSpec) -> str:
-    """What a measurement is valid for beside the shape: the type of weights, or its bits of a table, and the group."""
+    """What a measurement is valid for beside the shape: the type of weights or bits of a lookup table; the group."""
     correction = "z" if spec.corrector else ""
     return f"{spec.weight}{correction} g{spec.group_size if spec.groups > 1 else 0} {spec.activation}"
 
@@ -273,7 +275,7 @@ def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int 
 
 
 def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
-    """The schedule of an entry of a table, if it is of use for such weights."""
+    """The schedule of an entry, if it is of use for such weights."""
     if entry.schedule.scales_on == "weights" and not can_scale_weights(spec):
         # It was measured for weights that are scaled in their type.
         return None
@@ -286,7 +288,9 @@ def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[Table, ...]) -> Schedule | None:
+def _measured(
+    spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> Schedule | None:
     """The schedule of the nearest shape that was measured for such weights; None where none is near."""
     near = nearest(among, kind_of(spec), spec.n, spec.k, rows, arch, gpu)
     return next((schedule for entry in near if (schedule := _of_entry(spec, entry))), None)
@@ -295,7 +299,7 @@ def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[Tab
 def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
     """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
     others where it fits these."""
-    for entry in itertools.chain.from_iterable(table.entries for table in tables()):
+    for entry in itertools.chain.from_iterable(measured.entries for measured in measured_schedules()):
         if (entry.n, entry.k, entry.m, entry.arch) != (spec.n, spec.k, rows, arch):
             continue
         if schedule := _of_entry(spec, entry):

@@ -1,11 +1,11 @@
-"""Tables of schedules that were measured: files as `lowlp tune` writes them.
+"""Measured schedules: files as `lowlp tune` writes them.
 
-Three kinds of tables are in use, in this order: those that `use_tuned` added, the last one first; those that the
+Three kinds of files are in use, in this order: those that `use_tuned` added, the last one first; those that the
 environment variable LOWLP_TUNED names, files or folders with ':' between them, as in PATH, each read once; and those
 that are shipped (`tuned/*.json`).
 
 Of what they have for a kind of weights, a class of M and an architecture, entries of the GPU in use go before those of
-other GPUs, near shapes before far ones, and where two are equally near the order of tables decides. So a table of one's
+other GPUs, near shapes before far ones, and where two are equally near the order of files decides. So a file of one's
 own is taken for the shapes that it has, and leaves shapes that were measured elsewhere alone.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from lowlp.compiler.targets import target
 from lowlp.errors import LowlpError, LowlpValueError
-from lowlp.schedules.table_file import SHIPPED, place_of, read_table
+from lowlp.schedules.measured_file import SHIPPED, place_of, read_measured
 from lowlp_runtime.errors import check_path, os_error
 
 from .schedule import Schedule
@@ -34,7 +34,7 @@ _MOST_COLUMNS: Final = 128
 """Of a schedule that names none."""
 
 _lock = threading.Lock()
-_added: tuple[Table, ...] = ()
+_added: tuple[MeasuredSchedules, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,56 +55,60 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """What a file holds. Two that were read apart differ, so that a table may be the key of what was chosen by it."""
+class MeasuredSchedules:
+    """What a file holds. Two that were read apart differ, so that they may be the key of what was chosen by them."""
 
     path: Path
     entries: tuple[Entry, ...]
 
 
 def use_tuned(path: str | os.PathLike[str]) -> None:
-    """Chooses schedules of `linear` and `compile_linear` by a table that `lowlp tune --out` wrote, from now on.
+    """Chooses schedules of `linear` and `compile_linear` by what `lowlp tune --out` measured, from now on.
 
-    path  a table, or a folder whose tables, *.json, are taken in the order of their names
+    path  a file, or a folder whose files, *.json, are taken in the order of their names
 
-    It goes before tables that were added earlier, before those of the environment variable LOWLP_TUNED, and before
+    It goes before files that were added earlier, before those of the environment variable LOWLP_TUNED, and before
     shipped ones. Of all of them, what was measured on the GPU in use counts most, then how near its shape is, then this
     order. A path that is given again is read again. Results change by roundings at most.
     Raises `LowlpTypeError` for what is no path, `OSError` where it cannot be read, and `LowlpValueError`, which names
-    file, entry and key, for a file that is no table, and for a folder without any; then nothing is added.
+    file, entry and key, for a file without measured schedules, and for a folder without files; then nothing is added.
     """
     check_path(path)
     try:
-        found = _tables_at(Path(path))
+        found = _files_at(Path(path))
     except OSError as error:
         raise os_error(error, path) from error
     if not found:
-        raise LowlpValueError(f"path: expected a table or a folder of tables, *.json, and {path} has none")
+        raise LowlpValueError(
+            f"path: expected a file of measured schedules or a folder of such files, *.json, and {path} has none"
+        )
     global _added
     with _lock:
-        paths = {table.path for table in found}
-        _added = (*found, *(table for table in _added if table.path not in paths))
+        paths = {measured.path for measured in found}
+        _added = (*found, *(measured for measured in _added if measured.path not in paths))
 
 
-def added_tables() -> tuple[Table, ...]:
+def added_schedules() -> tuple[MeasuredSchedules, ...]:
     """What `use_tuned` added: part of the key of whatever is kept and depends on the choice of a schedule."""
     return _added
 
 
-def tables() -> tuple[Table, ...]:
-    """All tables in use, in their order. Raises `LowlpValueError` where LOWLP_TUNED names what is no table."""
+def measured_schedules() -> tuple[MeasuredSchedules, ...]:
+    """All in use, in their order. Raises `LowlpValueError` where LOWLP_TUNED names a file without any."""
     return (*_added, *_of_variable(os.environ.get(VARIABLE, "")), *_shipped())
 
 
-def nearest(among: Iterable[Table], kind: str, n: int, k: int, m: int, arch: str, gpu: str = "") -> list[Entry]:
-    """What tables have near a shape for such weights, class of M and architecture, the best first.
+def nearest(
+    among: Iterable[MeasuredSchedules], kind: str, n: int, k: int, m: int, arch: str, gpu: str = ""
+) -> list[Entry]:
+    """What was measured near a shape for such weights, class of M and architecture, the best first.
 
     gpu  the name of the GPU in use; '': none is known, and all of the architecture count alike
     """
     near = [
         entry
-        for table in among
-        for entry in table.entries
+        for measured in among
+        for entry in measured.entries
         if (entry.kind, entry.m, entry.arch) == (kind, m, arch) and entry.distance(n, k) < _FAR
     ]
     return sorted(near, key=lambda entry: (bool(gpu) and entry.gpu != gpu, entry.distance(n, k)))
@@ -114,30 +118,30 @@ def nearest(among: Iterable[Table], kind: str, n: int, k: int, m: int, arch: str
 
 
 @functools.cache
-def _shipped() -> tuple[Table, ...]:
-    return _tables_at(SHIPPED)
+def _shipped() -> tuple[MeasuredSchedules, ...]:
+    return _files_at(SHIPPED)
 
 
 @functools.lru_cache(maxsize=8)
-def _of_variable(text: str) -> tuple[Table, ...]:
-    """The tables that a value of LOWLP_TUNED names."""
+def _of_variable(text: str) -> tuple[MeasuredSchedules, ...]:
+    """What the files that a value of LOWLP_TUNED names hold."""
     try:
-        return tuple(table for path in text.split(os.pathsep) if path for table in _tables_at(Path(path)))
+        return tuple(found for path in text.split(os.pathsep) if path for found in _files_at(Path(path)))
     except OSError as error:
         raise LowlpValueError(f"{VARIABLE}: {error.filename}: {error.strerror}") from error
     except LowlpValueError as error:
         raise LowlpValueError(f"{VARIABLE}: {error}") from error
 
 
-def _tables_at(path: Path) -> tuple[Table, ...]:
+def _files_at(path: Path) -> tuple[MeasuredSchedules, ...]:
     """Of a file or a folder. Raises `OSError`, `LowlpValueError`."""
     return tuple(map(_load, sorted(path.glob("*.json")) if path.is_dir() else [path]))
 
 
-def _load(path: Path) -> Table:
-    gpu, entries = read_table(path)
+def _load(path: Path) -> MeasuredSchedules:
+    gpu, entries = read_measured(path)
     found = (_entry(entry, gpu, place_of(path, number)) for number, entry in enumerate(entries, 1))
-    return Table(path.absolute(), tuple(found))
+    return MeasuredSchedules(path.absolute(), tuple(found))
 
 
 def _entry(data: dict[str, Any], gpu: str, where: str) -> Entry:

@@ -24,7 +24,7 @@ class Schedule:
 
     columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32, 64, 128 or 256
     warps          of a block, one above the other along N: 1 to 16
-    table_form     how codes of a table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
+    table_form     how codes of a lookup table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
     table_copies   of that table, for its banks: a power of two up to 32; 0 chooses
 
     With `stages` the work is streamed (`streaming`), and the following count:

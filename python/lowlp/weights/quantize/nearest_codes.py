@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from lowlp.numeric.array_ops import ArrayOps, NumpyOps
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray
-from lowlp.numeric.tables import sorted_tables
+from lowlp.numeric.lookup_tables import sorted_tables
 
 
 class Encoder(Protocol):

@@ -46,9 +46,9 @@ from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
 from lowlp.numeric.codec import OFFSET_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.numeric.lookup_tables import TABLE_TYPES, nf, table_bits, table_of
 from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
 from lowlp.numeric.scale_types import scale_type
-from lowlp.numeric.tables import TABLE_TYPES, nf, table_bits, table_of
 from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder

@@ -1,4 +1,4 @@
-"""The file of a table of schedules: for each problem the fastest that was measured on one GPU. `lowlp tune` writes such
+"""A file of measured schedules: for each problem the fastest on one GPU. `lowlp tune` writes such
 files, and kernels are chosen by them. Read and written without the compiler.
 
     {"format": 1, "gpu": NAME, "entries": [{"kind": ..., "n": ..., "k": ..., "m": ..., "arch": ..., "schedule": {...}}]}
@@ -18,20 +18,20 @@ from lowlp_runtime.whole_file import write_whole
 
 FORMAT: Final = 1
 SHIPPED: Final = Path(__file__).parent / "tuned"
-"""The folder of the tables that come with the package."""
+"""The folder of the files that come with the package."""
 
 
-def read_table(path: Path) -> tuple[str, list[dict[str, Any]]]:
+def read_measured(path: Path) -> tuple[str, list[dict[str, Any]]]:
     """The name of the GPU, and the entries, whose fields have the types that they must have.
 
-    Raises `LowlpValueError`, which names file, entry and key, for a file that is no table; `OSError`.
+    Raises `LowlpValueError`, which names file, entry and key, for a file of another kind; `OSError`.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise LowlpValueError(f"{path}: no table of schedules: {error}") from error
+        raise LowlpValueError(f"{path}: no measured schedules: {error}") from error
     if not isinstance(data, dict):
-        raise LowlpValueError(f"{path}: no table of schedules: expected an object, got {_brief(data)}")
+        raise LowlpValueError(f"{path}: no measured schedules: expected an object, got {_brief(data)}")
     found = _field(data, "format", int, str(path))
     if found != FORMAT:
         raise LowlpValueError(f"{path}: format: expected {FORMAT}, got {found}")
@@ -42,8 +42,8 @@ def read_table(path: Path) -> tuple[str, list[dict[str, Any]]]:
     return gpu, entries
 
 
-def write_table(path: Path, gpu: str, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Writes a table, an entry a line, in the place of a file that is there. Raises `OSError`."""
+def write_measured(path: Path, gpu: str, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Writes a file, an entry a line, in the place of a file that is there. Raises `OSError`."""
     lines = ",\n".join("    " + json.dumps(entry) for entry in entries)
     text = f'{{\n  "format": {FORMAT},\n  "gpu": {json.dumps(gpu)},\n  "entries": [\n{lines}\n  ]\n}}\n'
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ class LoadedFunction(NamedTuple):
     waits: bool
 
 
-class PreparedLaunch:
+class BoundLaunch:
     """Launches of a kernel in which some arguments stay. Any number of threads may use it at once.
 
     kernel     what is launched

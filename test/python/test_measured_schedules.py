@@ -1,4 +1,4 @@
-"""Which table of measured schedules is taken: of which GPU, for which shape and weights, and whose."""
+"""Which measured schedules are taken: of which GPU, for which shape and weights, and whose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
 from lowlp.ops import linear as linear_op
-from lowlp.tuning import table as written
+from lowlp.tuning import measured as written
 
 SPEC = LinearSpec(n=8192, k=8192, codec="int4 g128 f16", aligned=True)
 M = 64
@@ -30,7 +30,7 @@ H200, H100 = "NVIDIA H200", "NVIDIA H100 80GB HBM3"
 
 
 @pytest.fixture(autouse=True)
-def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "_added", ())
     monkeypatch.delenv(measured.VARIABLE, raising=False)
 
@@ -48,14 +48,14 @@ def entry(schedule: Schedule, spec: LinearSpec = SPEC, m: int = M, arch: str = "
 def write(path: Path, gpu: str, *entries: dict[str, Any]) -> Path:
     """As `lowlp tune` does."""
     path.unlink(missing_ok=True)
-    table = written.Table(path, gpu)
+    table = written.MeasuredFile(path, gpu)
     for one in entries:
         table.put((one["kind"], one["n"], one["k"], one["m"]), {"arch": one["arch"], "schedule": one["schedule"]})
     return path
 
 
 def choice(schedule: Schedule, spec: LinearSpec = SPEC, m: int = M) -> Schedule:
-    """What is made of a schedule in a table."""
+    """What is made of a measured schedule."""
     return for_rows(spec, schedule, m)
 
 
@@ -63,25 +63,25 @@ def shape(n: int, k: int) -> LinearSpec:
     return dataclasses.replace(SPEC, n=n, k=k)
 
 
-# --- whose table ------------------------------------------------------------------------------------------------------
+# --- whose file -------------------------------------------------------------------------------------------------------
 
 
-def test_a_table_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None:
+def test_a_file_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None:
     shipped = schedule_for(SPEC, M)
     first, second = (found for found in (WIDE[0], WIDE[-1]) if choice(found) != shipped)
     lowlp.use_tuned(write(tmp_path / "first.json", H200, entry(first)))
     assert schedule_for(SPEC, M) == schedule_for(SPEC, M, gpu=H200) == choice(first)
-    # Later tables go first, and a file that is named again is read again.
+    # Later files go first, and one that is named again is read again.
     lowlp.use_tuned(str(write(tmp_path / "second.json", H200, entry(second))))
     assert schedule_for(SPEC, M) == choice(second)
     lowlp.use_tuned(tmp_path / "first.json")
     assert schedule_for(SPEC, M) == choice(first)
     lowlp.use_tuned(write(tmp_path / "first.json", H200, entry(second)))
     assert schedule_for(SPEC, M) == choice(second)
-    assert len(measured.added_tables()) == 2
+    assert len(measured.added_schedules()) == 2
 
 
-def test_a_table_leaves_nearer_shapes_of_others_alone(tmp_path: Path) -> None:
+def test_a_file_leaves_nearer_shapes_of_others_alone(tmp_path: Path) -> None:
     shipped = schedule_for(SPEC, M)
     lowlp.use_tuned(write(tmp_path / "mine.json", H200, entry(WIDE[-1], shape(8192, 4096))))
     assert schedule_for(SPEC, M) == shipped != choice(WIDE[-1])
@@ -94,7 +94,7 @@ def test_the_variable_names_files_and_folders(tmp_path: Path, monkeypatch: pytes
     folder = tmp_path / "folder"
     for name, schedule in (("a", in_folder), ("b", in_file)):
         write(folder / f"{name}.json", H200, entry(schedule))
-    (folder / "notes.txt").write_text("no table")
+    (folder / "notes.txt").write_text("no schedules")
     for paths, wanted in (
         ([file], in_file),
         ([folder], in_folder),
@@ -108,7 +108,7 @@ def test_the_variable_names_files_and_folders(tmp_path: Path, monkeypatch: pytes
     assert schedule_for(SPEC, M) == choice(added)
 
 
-def test_what_is_compiled_and_run_follows_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_compiled_and_run_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the CPU target and ahead of time; and kernels of before are not given again."""
     spec = shape(256, 512)
     before = schedule_for(spec, 16)
@@ -151,7 +151,7 @@ def test_what_was_measured_on_the_gpu_in_use_goes_first(tmp_path: Path) -> None:
     # Even where another GPU has a nearer shape; without a GPU all of the architecture count alike.
     assert schedule_for(SPEC, M, gpu=H200) == choice(here)
     assert schedule_for(SPEC, M, gpu=H100) == schedule_for(SPEC, M) == choice(there)
-    # Of a GPU without a table of its own, what others of the architecture took.
+    # Of a GPU that nothing was measured on, what others of the architecture took.
     assert schedule_for(SPEC, M, gpu="NVIDIA GH200 480GB") == choice(there)
     # Where the GPU in use has nothing near, too.
     far = shape(8192 * 4, 8192)
@@ -242,7 +242,7 @@ def test_classes_of_m_and_architectures_are_not_mixed(tmp_path: Path) -> None:
     assert schedule_for(SPEC, M - 1) == schedule_for(SPEC, M) == choice(measured)
 
 
-# --- what is no table -------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def changed(**fields: Any) -> Callable[[dict[str, Any]], None]:
@@ -271,7 +271,7 @@ def changed_entry(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (changed_entry(schedule={"warps": 17}), ": entry 2: schedule: warps: must be one of 1, 2, "),
     ],
 )
-def test_what_is_no_table_is_refused_by_file_entry_and_key(
+def test_another_file_is_refused_by_file_entry_and_key(
     spoil: Callable[[dict[str, Any]], object], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, bad = tmp_path / "a.json", tmp_path / "b.json"
@@ -282,7 +282,7 @@ def test_what_is_no_table_is_refused_by_file_entry_and_key(
         with pytest.raises(LowlpValueError) as error:
             lowlp.use_tuned(path)
         assert str(error.value).startswith(f"{bad}{says}")
-    assert measured.added_tables() == ()
+    assert measured.added_schedules() == ()
     monkeypatch.setenv("LOWLP_TUNED", str(bad))
     for _ in range(2):
         with pytest.raises(LowlpValueError) as error:
@@ -295,20 +295,21 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(LowlpFileNotFoundError, match=r"No such file or directory: .*none\.json"):
         lowlp.use_tuned(path)
     with pytest.raises(
-        LowlpValueError, match=r"path: expected a table or a folder of tables, \*\.json, and .* has none"
+        LowlpValueError,
+        match=r"path: expected a file of measured schedules or a folder of such files, \*\.json, and .* has none",
     ):
         lowlp.use_tuned(tmp_path)
     with pytest.raises(LowlpTypeError, match=r"path: expected a str or an os.PathLike, got int"):
         lowlp.use_tuned(3)  # type: ignore[arg-type]
     for text in ("[]", "no JSON", "\x80"):
         path.write_bytes(text.encode("latin-1"))
-        with pytest.raises(LowlpValueError, match=r"none\.json: no table of schedules: "):
+        with pytest.raises(LowlpValueError, match=r"none\.json: no measured schedules: "):
             lowlp.use_tuned(path)
     monkeypatch.setenv("LOWLP_TUNED", str(tmp_path / "other.json"))
     with pytest.raises(LowlpValueError, match=r"LOWLP_TUNED: .*other\.json: No such file or directory"):
         lowlp.compile_linear(n=256, k=512, weight="int4")
 
 
-def test_the_shipped_table_names_its_gpu() -> None:
-    (shipped,) = measured.tables()
+def test_the_shipped_file_names_its_gpu() -> None:
+    (shipped,) = measured.measured_schedules()
     assert {one.gpu for one in shipped.entries} == {H200} and len(shipped.entries) == 468

@@ -1,4 +1,4 @@
-"""Results as tables in Markdown."""
+"""Results as a report: tables in Markdown."""
 
 from __future__ import annotations
 

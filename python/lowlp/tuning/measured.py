@@ -1,21 +1,21 @@
-"""The table that `lowlp tune` writes: for each problem the fastest schedule, on one GPU."""
+"""The measured schedules that `lowlp tune` writes: for each problem the fastest, on one GPU."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from lowlp.schedules.table_file import read_table, write_table
+from lowlp.schedules.measured_file import read_measured, write_measured
 from lowlp_runtime.errors import LowlpValueError
 
 Key = tuple[str, int, int, int]
 """What tells problems apart: kind of weights, N, K, and the largest M of a class."""
 
 
-class Table:
+class MeasuredFile:
     """A file; read if it is there, and written after each change.
 
-    Raises `LowlpValueError` for a table of another GPU and for another file.
+    Raises `LowlpValueError` for a file of another GPU, and of another kind.
     """
 
     def __init__(self, path: Path, gpu: str) -> None:
@@ -24,11 +24,11 @@ class Table:
         if not path.exists():
             return
         try:
-            found, entries = read_table(path)
+            found, entries = read_measured(path)
         except LowlpValueError as error:
             raise LowlpValueError(f"--out: {error}") from error
         if found != gpu:
-            raise LowlpValueError(f"--out: {path} is a table of {found}, and this GPU is {gpu}")
+            raise LowlpValueError(f"--out: {path} has schedules measured on {found}, and this GPU is {gpu}")
         self._entries = {(entry["kind"], entry["n"], entry["k"], entry["m"]): entry for entry in entries}
 
     def find(self, key: Key) -> dict[str, Any] | None:
@@ -38,4 +38,4 @@ class Table:
     def put(self, key: Key, facts: dict[str, Any]) -> None:
         """Writes an entry, in the place of one that is there."""
         self._entries[key] = {**dict(zip(("kind", "n", "k", "m"), key, strict=True)), **facts}
-        write_table(self._path, self._gpu, self._entries.values())
+        write_measured(self._path, self._gpu, self._entries.values())

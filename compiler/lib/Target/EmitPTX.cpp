@@ -74,11 +74,8 @@ struct EmitPTX : lowlp::impl::EmitPTXBase<EmitPTX> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (!lowlp::TargetInfo::lookup(arch)) {
-      lowlp::emitErrorAtProgram(module)
-          << lowlp::TargetInfo::describeUnknown(arch);
+    if (!lowlp::TargetInfo::lookupFor(module, arch))
       return signalPassFailure();
-    }
     if (optLevel > 3) {
       lowlp::emitErrorAtProgram(module)
           << "opt-level must be 0 to 3, but is " << optLevel.getValue();

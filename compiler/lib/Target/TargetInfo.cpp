@@ -48,6 +48,17 @@ const TargetInfo *TargetInfo::lookup(llvm::StringRef chip) {
   return found == std::end(targets) ? nullptr : found;
 }
 
+const TargetInfo *TargetInfo::lookupFor(mlir::Operation *root,
+                                        llvm::StringRef arch) {
+  const TargetInfo *info = lookup(arch);
+  if (info)
+    return info;
+  bool isProgram = !root->getParentOp();
+  (isProgram ? emitErrorAtProgram(root) : mlir::emitError(root->getLoc()))
+      << describeUnknown(arch);
+  return nullptr;
+}
+
 std::string TargetInfo::describeUnknown(llvm::StringRef chip) {
   std::string message = "unknown architecture '" + chip.str() + "'; known are ";
   llvm::interleave(

@@ -29,11 +29,9 @@ struct ChooseRings : lowlp::impl::ChooseRingsBase<ChooseRings> {
   using Base::Base;
 
   void runOnOperation() override {
-    const TargetInfo *target = TargetInfo::lookup(arch);
-    if (!target) {
-      emitError(getOperation().getLoc()) << TargetInfo::describeUnknown(arch);
+    const TargetInfo *target = TargetInfo::lookupFor(getOperation(), arch);
+    if (!target)
       return signalPassFailure();
-    }
     bool hasTensorCopies = target->getSupport(Feature::TensorCopy).isNative();
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {

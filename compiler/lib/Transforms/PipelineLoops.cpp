@@ -288,11 +288,9 @@ struct PipelineLoops : lowlp::impl::PipelineLoopsBase<PipelineLoops> {
   using Base::Base;
 
   void runOnOperation() override {
-    const TargetInfo *target = TargetInfo::lookup(arch);
-    if (!target) {
-      emitError(getOperation().getLoc()) << TargetInfo::describeUnknown(arch);
+    const TargetInfo *target = TargetInfo::lookupFor(getOperation(), arch);
+    if (!target)
       return signalPassFailure();
-    }
     hasTensorCopies = target->getSupport(Feature::TensorCopy).isNative();
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {

@@ -157,11 +157,9 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   using Base::Base;
 
   void runOnOperation() override {
-    const TargetInfo *target = TargetInfo::lookup(arch);
-    if (!target) {
-      emitError(getOperation().getLoc()) << TargetInfo::describeUnknown(arch);
+    const TargetInfo *target = TargetInfo::lookupFor(getOperation(), arch);
+    if (!target)
       return signalPassFailure();
-    }
     where = offsets;
     if (DecodeOffsets own =
             getOperation().getScheduleOrDefault().getDecodeOffsets();
@@ -257,12 +255,10 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     if (hasOffset(plan) && takesOffsetsOff(first)) {
       Result<DecodePlan> moved =
           setOffset(plan, getPlacement(weights), getShift(weights));
+      assert((moved || first.asDot()) &&
+             "every plan of halves takes the offset of its type");
       if (moved)
         plan = *moved;
-      else if (!first.asDot())
-        return declineAll("the plan's offsets cannot be taken off the weights "
-                          "of a product by warpgroups: " +
-                          moved.error());
     }
     SmallVector<DecodePlan::Row> rows = getRows(plan, weights);
     if (!areNormal(rows))

@@ -302,11 +302,9 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    const TargetInfo *target = TargetInfo::lookup(arch);
-    if (!target) {
-      emitError(kernel.getLoc()) << TargetInfo::describeUnknown(arch);
+    const TargetInfo *target = TargetInfo::lookupFor(kernel, arch);
+    if (!target)
       return signalPassFailure();
-    }
     // What has warpgroups has instructions that move registers between them.
     bool hasWarpgroups = target->getSupport(Feature::Wgmma).isNative();
     ScheduleAttr schedule = kernel.getScheduleOrDefault();

@@ -88,6 +88,11 @@ struct TargetInfo {
   /// The description of `chip`, or null if lowlp does not know it.
   static const TargetInfo *lookup(llvm::StringRef chip);
 
+  /// The same for the option `arch` of a pass: where lowlp does not know it, an
+  /// error at `root`, what the pass runs on.
+  static const TargetInfo *lookupFor(mlir::Operation *root,
+                                     llvm::StringRef arch);
+
   /// The message for a `chip` that lowlp does not know.
   static std::string describeUnknown(llvm::StringRef chip);
 

@@ -13,7 +13,6 @@
 #include "Patterns.h"
 #include "Requirements.h"
 
-#include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/IR/Simt.h"
@@ -180,11 +179,9 @@ struct ConvertThreadToNVVM
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    const TargetInfo *info = TargetInfo::lookup(arch);
-    if (!info) {
-      emitErrorAtProgram(module) << TargetInfo::describeUnknown(arch);
+    const TargetInfo *info = TargetInfo::lookupFor(module, arch);
+    if (!info)
       return signalPassFailure();
-    }
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())
       if (failed(verifyRequirements(gpuModule, *info)))
         return signalPassFailure();

@@ -19,6 +19,7 @@
 
 namespace nb = nanobind;
 using namespace lowlp;
+using lowlp::python::unwrap;
 
 using Entries = std::optional<std::vector<float>>;
 using Group = std::variant<int64_t, std::string>;
@@ -58,7 +59,7 @@ static std::vector<std::string> getNames(const std::vector<T> &all) {
   return names;
 }
 
-void lowlp::python::populateCodec(nb::module_ &module) {
+static void populateField(nb::module_ &module) {
   nb::class_<CodecField>(module, "CodecField")
       .def_static(
           "of_number",
@@ -82,6 +83,10 @@ void lowlp::python::populateCodec(nb::module_ &module) {
       .def("__hash__", [](const CodecField &field) {
         return std::hash<std::string>()(field.str());
       });
+}
+
+void lowlp::python::populateCodec(nb::module_ &module) {
+  populateField(module);
   nb::class_<Codec>(module, "Codec")
       .def_static(
           "create",

@@ -227,6 +227,94 @@ Result<bool> DecodePlan::check() const {
   return true;
 }
 
+namespace {
+
+/// What one row of scales and zero points makes of every code, by running the
+/// plan.
+class Trial {
+public:
+  Trial(const DecodePlan &plan, const Placement &from,
+        const Parameters &parameters)
+      : plan(plan), from(from), compute(from.getCompute()),
+        scale(encodeNumber(compute, parameters.scale)), zero(parameters.zero) {
+    uint32_t minusZero = encodeNumber(compute, -zero);
+    for (int i = 0; i < plan.getNumParameters(); i += 2) {
+      words.push_back(scale | scale << 16);
+      words.push_back(minusZero | minusZero << 16);
+    }
+  }
+
+  /// What is wrong with the plan's result for a code of that value, among other
+  /// bits as in `background`; empty if nothing.
+  std::string findFault(int code, double value,
+                        const std::vector<uint32_t> &background) const {
+    for (int phase = 0; phase < kPhases; ++phase) {
+      std::vector<uint32_t> found =
+          plan.run(from, place(code, phase, background), words);
+      for (size_t i = 0; i < plan.slots.size(); ++i) {
+        double expected = getExpected(plan.slots[i], value);
+        for (int part = 0; part < from.getNumParts(); ++part) {
+          if (!isTried(plan.slots[i], part, phase))
+            continue;
+          double got = getPart(found[i], part);
+          if (got == expected)
+            continue;
+          std::ostringstream what;
+          what << "code " << code << " at slot " << plan.slots[i] << ", part "
+               << part << " becomes " << got << " and should be " << expected;
+          return what.str();
+        }
+      }
+    }
+    return {};
+  }
+
+private:
+  /// Of three neighbours one holds the code and the others do not.
+  static constexpr int kPhases = 3;
+
+  bool isTried(int slot, int part, int phase) const {
+    return (slot * from.getNumParts() + part) % kPhases == phase;
+  }
+
+  std::vector<uint32_t> place(int code, int phase,
+                              std::vector<uint32_t> background) const {
+    int bits = from.getFormat().bits;
+    for (int slot = 0; slot < from.getNumSlots(); ++slot)
+      for (int part = 0; part < from.getNumParts(); ++part)
+        for (int bit = 0; isTried(slot, part, phase) && bit < bits; ++bit) {
+          BitPlace place = from.getPlace(slot, part, bit);
+          background[place.word] &= ~(1u << place.bit);
+          background[place.word] |= (code >> bit & 1u) << place.bit;
+        }
+    return background;
+  }
+
+  double getExpected(int slot, double value) const {
+    const DecodePlan::Row &row = plan.rows[from.getRowOfSlot(slot)];
+    if (plan.ending == DecodeEnding::Accumulators)
+      return (value + row.offset) * row.getFactor();
+    double scaled = decodeNumber(compute, scale) * (value - zero);
+    return decodeNumber(compute, encodeNumber(compute, scaled));
+  }
+
+  double getPart(uint32_t reg, int part) const {
+    int width = 32 / from.getNumParts();
+    return decodeNumber(compute,
+                        reg >> (width * part) & (width == 16 ? 0xffff : 0xff));
+  }
+
+  const DecodePlan &plan;
+  const Placement &from;
+  ComputeType compute;
+  uint32_t scale;
+  double zero;
+  /// Scales and zero points as the plan takes them.
+  std::vector<uint32_t> words;
+};
+
+} // namespace
+
 Result<bool> DecodePlan::prove(const Placement &from) const {
   auto fail = [&](const std::string &what) -> Result<bool> {
     return Error{"plan for " + placement + ": " + what};
@@ -237,66 +325,21 @@ Result<bool> DecodePlan::prove(const Placement &from) const {
     return fail(misfit);
 
   const CodeFormat &format = from.getFormat();
-  ComputeType compute = from.getCompute();
-  int width = 32 / from.getNumParts();
-  uint32_t mask = width == 16 ? 0xffff : 0xff;
   std::vector<std::vector<uint32_t>> backgrounds =
       getBackgrounds(from.getNumWords());
-  for (const Parameters &trial : getTrials(*this, format)) {
-    uint32_t scale = encodeNumber(compute, trial.scale);
-    uint32_t zero = encodeNumber(compute, -trial.zero);
-    std::vector<uint32_t> parameters;
-    for (int i = 0; i < getNumParameters(); i += 2) {
-      parameters.push_back(scale | scale << 16);
-      parameters.push_back(zero | zero << 16);
-    }
-    // What the other bits hold is tried once, further scales on two
-    // backgrounds.
+  for (const Parameters &parameters : getTrials(*this, format)) {
+    Trial trial(*this, from, parameters);
     for (const std::vector<uint32_t> &background : backgrounds)
       for (int code = 0; code < 1 << format.bits; ++code) {
         std::optional<double> value = format.value(static_cast<uint16_t>(code));
         if (!value)
           continue;
-        for (int phase = 0; phase < 3; ++phase) {
-          // Of three neighbours one holds the code and the others do not.
-          std::vector<uint32_t> words = background;
-          auto isTried = [&](int slot, int part) {
-            return (slot * from.getNumParts() + part) % 3 == phase;
-          };
-          for (int slot = 0; slot < from.getNumSlots(); ++slot)
-            for (int part = 0; part < from.getNumParts(); ++part)
-              for (int bit = 0; isTried(slot, part) && bit < format.bits;
-                   ++bit) {
-                BitPlace place = from.getPlace(slot, part, bit);
-                words[place.word] &= ~(1u << place.bit);
-                words[place.word] |= (code >> bit & 1u) << place.bit;
-              }
-          std::vector<uint32_t> found = run(from, words, parameters);
-          for (size_t i = 0; i < slots.size(); ++i) {
-            const Row &row = rows[from.getRowOfSlot(slots[i])];
-            double expected =
-                ending == DecodeEnding::Accumulators
-                    ? (*value + row.offset) * row.getFactor()
-                    : decodeNumber(
-                          compute,
-                          encodeNumber(compute, decodeNumber(compute, scale) *
-                                                    (*value - trial.zero)));
-            for (int part = 0; part < from.getNumParts(); ++part) {
-              if (!isTried(slots[i], part))
-                continue;
-              double got =
-                  decodeNumber(compute, found[i] >> (width * part) & mask);
-              if (got != expected) {
-                std::ostringstream what;
-                what << "code " << code << " at slot " << slots[i] << ", part "
-                     << part << " becomes " << got << " and should be "
-                     << expected;
-                return fail(what.str());
-              }
-            }
-          }
-        }
+        std::string fault = trial.findFault(code, *value, background);
+        if (!fault.empty())
+          return fail(fault);
       }
+    // What the other bits hold is tried once, further scales on two
+    // backgrounds.
     backgrounds.resize(2);
   }
   return true;

@@ -104,7 +104,62 @@ struct WeightPlace {
     part = inK % parts;
   }
 };
+
+/// The registers of a thread's words, unit by unit, and the number of each unit
+/// by its row and step, in the order of the thread's words.
+struct HeldWords {
+  std::map<std::pair<int64_t, int64_t>, int> units;
+  std::vector<std::vector<int>> locals;
+
+  HeldWords(const Layout &words, const Placement &placement, int64_t thread) {
+    int width = placement.getWordsPerAccess();
+    std::vector<int64_t> index(3);
+    for (int64_t local = 0; local < words.numLocals(); ++local) {
+      words.evaluateInto(thread, local, index.data());
+      auto [unit, isNew] =
+          units.try_emplace({index[0], index[1]}, locals.size());
+      if (isNew)
+        locals.emplace_back(placement.getNumWords(), -1);
+      int64_t word =
+          index[2] / (FragmentFamily::lanes * width) * width + index[2] % width;
+      locals[unit->second][word] = static_cast<int>(local);
+    }
+  }
+};
 } // namespace
+
+/// Notes where each weight of a thread lies in its words, which must be the
+/// same for all threads; returns what prevents that, or nothing.
+static std::string placeWeights(const Layout &weights,
+                                const Placement &placement, int firstStep,
+                                PackedTile &found) {
+  int slotsOfRowTile = 4 * placement.getNumSteps();
+  std::vector<int64_t> index(2);
+  for (int64_t thread = 0; thread < weights.numThreads(); ++thread) {
+    HeldWords held(found.words, placement, thread);
+    bool isFirst = thread == 0;
+    if (isFirst)
+      found.wordLocals = held.locals;
+    int64_t tile =
+        found.areUnitsShared ? thread / 32 % placement.getNumRowTiles() : 0;
+    for (int64_t local = 0; local < weights.numLocals(); ++local) {
+      weights.evaluateInto(thread, local, index.data());
+      WeightPlace place(placement, firstStep, index[0], index[1]);
+      auto unit = held.units.find({place.unitRow, place.unitStep});
+      if (unit == held.units.end() || place.lane != thread % 32)
+        return "takes weights from words that a thread does not hold";
+      if (isFirst)
+        found.places.push_back({unit->second, place.slot, place.part});
+      const PackedTile::Place &first = found.places[local];
+      if (unit->second != first.unit || place.part != first.part ||
+          place.slot != first.slot + tile * slotsOfRowTile)
+        return "takes other weights of a unit in some threads";
+    }
+    if (held.locals != found.wordLocals)
+      return "holds words in another order in some threads";
+  }
+  return {};
+}
 
 Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
                                           const Placement &placement,
@@ -136,42 +191,8 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
                 std::to_string(firstStep) + " on, and a unit has " +
                 std::to_string(unitSteps));
 
-  int numWords = placement.getNumWords();
-  int width = placement.getWordsPerAccess();
-  std::vector<int64_t> index(3);
-  for (int64_t thread = 0; thread < weights.numThreads(); ++thread) {
-    // The thread's units, in the order of its words.
-    std::map<std::pair<int64_t, int64_t>, int> units;
-    std::vector<std::vector<int>> locals;
-    for (int64_t local = 0; local < found.words.numLocals(); ++local) {
-      found.words.evaluateInto(thread, local, index.data());
-      auto [unit, isNew] =
-          units.try_emplace({index[0], index[1]}, locals.size());
-      if (isNew)
-        locals.emplace_back(numWords, -1);
-      int64_t word =
-          index[2] / (FragmentFamily::lanes * width) * width + index[2] % width;
-      locals[unit->second][word] = static_cast<int>(local);
-    }
-    bool isFirst = thread == 0;
-    if (isFirst)
-      found.wordLocals = locals;
-    int64_t tile = found.areUnitsShared ? thread / 32 % rowTiles : 0;
-    for (int64_t local = 0; local < weights.numLocals(); ++local) {
-      weights.evaluateInto(thread, local, index.data());
-      WeightPlace place(placement, firstStep, index[0], index[1]);
-      auto unit = units.find({place.unitRow, place.unitStep});
-      if (unit == units.end() || place.lane != thread % 32)
-        return fail("takes weights from words that a thread does not hold");
-      if (isFirst)
-        found.places.push_back({unit->second, place.slot, place.part});
-      const PackedTile::Place &first = found.places[local];
-      if (unit->second != first.unit || place.part != first.part ||
-          place.slot != first.slot + tile * 4 * unitSteps)
-        return fail("takes other weights of a unit in some threads");
-    }
-    if (locals != found.wordLocals)
-      return fail("holds words in another order in some threads");
-  }
+  std::string fault = placeWeights(weights, placement, firstStep, found);
+  if (!fault.empty())
+    return fail(fault);
   return found;
 }

@@ -250,8 +250,7 @@ public:
   /// The thread takes no part in barriers from here on.
   void leaveBarriers(LowlpThread &thread);
 
-  /// Waits until the word has the value `wanted`, and takes over what was
-  /// published through it.
+  /// Waits until the word has the value `wanted`; learns what came with it.
   void await(LowlpThread &thread, const uint32_t *word, uint32_t wanted,
              const char *site);
 

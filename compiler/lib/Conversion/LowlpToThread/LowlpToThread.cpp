@@ -11,7 +11,6 @@
 #include "TensorMaps.h"
 #include "WgmmaPlan.h"
 
-#include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Analysis/WrittenMemory.h"
 #include "lowlp/Conversion/Passes.h"
 #include "lowlp/IR/Simt.h"
@@ -99,38 +98,19 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
         gpu::GPUFuncOp::create(rewriter, op.getLoc(), op.getSymName(), type);
     function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                       rewriter.getUnitAttr());
-    int64_t numThreads = static_cast<int64_t>(op.getNumThreads());
-    if (!op.getBody().front().getOps<ProducerWarpOp>().empty()) {
-      bool isWarpgroup = op.getScheduleOrDefault().getExchangeRegisters();
-      int64_t others = isWarpgroup ? kThreadsPerWarpgroup : kThreadsPerWarp;
-      function->setAttr(kProducerThreadsAttrName,
-                        rewriter.getI64IntegerAttr(others));
-      if (isWarpgroup)
-        function->setAttr(
-            simt::SimtDialect::kLaunchRegistersAttrName,
-            rewriter.getI64IntegerAttr(getRegisterShares(numThreads).launch));
-      numThreads += others;
-    }
+    int64_t numThreads = addProducer(op, function, rewriter);
     int32_t blockSize[] = {static_cast<int32_t>(numThreads), 1, 1};
     function.setKnownBlockSize(ArrayRef<int32_t>(blockSize));
     function->setAttr("lowlp.grid", op.getGridAttr());
     function->setAttr("lowlp.parameters", rewriter.getArrayAttr(parameters));
     if (!maps.empty())
       function->setAttr("lowlp.tensor_maps", rewriter.getArrayAttr(maps));
-    // What passes before have decided is told to the user.
-    if (Attribute report = op->getAttr(LowlpDialect::kReportAttrName))
-      function->setAttr(LowlpDialect::kReportAttrName, report);
-    if (ScheduleAttr schedule = op.getScheduleAttr())
-      function->setAttr(LowlpDialect::kScheduleAttrName, schedule);
     if (int64_t bytes = plan.kernelBytes.lookup(op))
       function->setAttr("lowlp.shared_bytes",
                         rewriter.getI64IntegerAttr(bytes));
     if (!parts.empty())
       function->setAttr("lowlp.workspace", parts);
-    WalkResult waits =
-        op.walk([](WaitForDependenciesOp) { return WalkResult::interrupt(); });
-    if (waits.wasInterrupted())
-      function->setAttr("lowlp.dependent_launch", rewriter.getUnitAttr());
+    passOn(op, function);
     rewriter.eraseBlock(&function.getBody().front());
     rewriter.inlineRegionBefore(op.getBody(), function.getBody(),
                                 function.getBody().end());
@@ -139,6 +119,38 @@ struct KernelPattern : OpConversionPattern<KernelOp> {
       return failure();
     rewriter.eraseOp(op);
     return success();
+  }
+
+  /// Notes the threads of a producer, and the registers that these give away;
+  /// the result is the number of all threads.
+  static int64_t addProducer(KernelOp op, gpu::GPUFuncOp function,
+                             Builder &builder) {
+    int64_t numThreads = static_cast<int64_t>(op.getNumThreads());
+    if (op.getBody().front().getOps<ProducerWarpOp>().empty())
+      return numThreads;
+    bool isWarpgroup = op.getScheduleOrDefault().getExchangeRegisters();
+    int64_t others = isWarpgroup ? kThreadsPerWarpgroup : kThreadsPerWarp;
+    function->setAttr(kProducerThreadsAttrName,
+                      builder.getI64IntegerAttr(others));
+    if (isWarpgroup)
+      function->setAttr(
+          simt::SimtDialect::kLaunchRegistersAttrName,
+          builder.getI64IntegerAttr(getRegisterShares(numThreads).launch));
+    return numThreads + others;
+  }
+
+  /// What passes before have decided, which is told to the user, and what a
+  /// launch has to know of the body.
+  static void passOn(KernelOp op, gpu::GPUFuncOp function) {
+    if (Attribute report = op->getAttr(LowlpDialect::kReportAttrName))
+      function->setAttr(LowlpDialect::kReportAttrName, report);
+    if (ScheduleAttr schedule = op.getScheduleAttr())
+      function->setAttr(LowlpDialect::kScheduleAttrName, schedule);
+    WalkResult waits =
+        op.walk([](WaitForDependenciesOp) { return WalkResult::interrupt(); });
+    if (waits.wasInterrupted())
+      function->setAttr("lowlp.dependent_launch",
+                        UnitAttr::get(op.getContext()));
   }
 
   const SharedMemoryPlan &plan;
@@ -174,28 +186,23 @@ struct BlockIndicesPattern : OpConversionPattern<BlockIndicesOp> {
   }
 };
 
-struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
-  using Base::Base;
+/// What the ops of all kernels become, decided before anything is rewritten.
+struct Plans {
+  AccessWidths widths;
+  MatrixAccesses matrices;
+  DotPlans dots;
+  WgmmaPlans wgmmas;
+  SharedMemoryPlan shared;
+  TensorMapPlan tensorMaps;
+  ConversionPlans conversions;
+  WorkspacePlan workspace;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    const TargetInfo *architecture = TargetInfo::lookup(arch);
-    if (!architecture && !arch.empty()) {
-      emitErrorAtProgram(module) << TargetInfo::describeUnknown(arch);
-      return signalPassFailure();
-    }
-    if (failed(verifyAllInKernels(module)) || failed(verifyTileSizes(module)))
-      return signalPassFailure();
-    gpu::GPUModuleOp kernels = gatherKernels(module);
-    if (!kernels)
-      return;
+  /// Fails with a diagnostic where a kernel has no thread program.
+  static FailureOr<Plans> make(gpu::GPUModuleOp kernels, bool hasStMatrix) {
     AccessWidths widths = planAccessWidths(kernels);
     planSharedAccessWidths(kernels, widths);
     planCopyWidths(kernels, widths);
     planAtomicWidths(kernels, widths);
-    bool hasStMatrix =
-        architecture &&
-        architecture->getSupport(Feature::StoreMatrix).isNative();
     MatrixAccesses matrices = planMatrixAccesses(kernels, hasStMatrix);
     planGatherWidths(kernels, widths);
     FailureOr<DotPlans> dots = planDots(kernels);
@@ -207,8 +214,64 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
         failed(tensorMaps) || failed(conversions) ||
         failed(verifyReductions(kernels)) ||
         failed(verifyDependencies(kernels)))
+      return failure();
+    return Plans{std::move(widths),       std::move(matrices),
+                 std::move(*dots),        std::move(*wgmmas),
+                 std::move(*shared),      std::move(*tensorMaps),
+                 std::move(*conversions), planWorkspace(kernels)};
+  }
+
+  void populate(ThreadTypeConverter &converter, RewritePatternSet &patterns) {
+    populateKernelPatterns(converter, patterns, shared, workspace, tensorMaps);
+    populateAccessPatterns(converter, patterns, widths);
+    populateSharedPatterns(converter, patterns, widths, matrices, shared);
+    populateCopyPatterns(converter, patterns, widths);
+    populateMbarrierPatterns(converter, patterns, shared);
+    populateBulkCopyPatterns(converter, patterns, tensorMaps);
+    populateAtomicPatterns(converter, patterns, widths);
+    populateClusterPatterns(converter, patterns);
+    populateSemaphorePatterns(converter, patterns);
+    populateWorkspacePatterns(converter, patterns, workspace);
+    populateGatherPatterns(converter, patterns, widths);
+    populateLookupPatterns(converter, patterns);
+    populateCastPatterns(converter, patterns);
+    populateConvertLayoutPatterns(converter, patterns, conversions);
+    populateDotPatterns(converter, patterns, dots);
+    populateWgmmaPatterns(converter, patterns, wgmmas);
+    populateElementwisePatterns(converter, patterns);
+    populateIntegerPatterns(converter, patterns);
+    populateIotaPatterns(converter, patterns);
+    populateMathPatterns(converter, patterns);
+    populatePackedPatterns(converter, patterns);
+    populateRowConstantsPatterns(converter, patterns);
+    populateComparePatterns(converter, patterns);
+    populateReducePatterns(converter, patterns);
+    populateWarpPatterns(converter, patterns);
+    populateControlPatterns(converter, patterns);
+    populateBroadcastPatterns(converter, patterns);
+  }
+};
+
+struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    const TargetInfo *architecture =
+        arch.empty() ? nullptr : TargetInfo::lookupFor(module, arch);
+    if (!architecture && !arch.empty())
       return signalPassFailure();
-    WorkspacePlan workspace = planWorkspace(kernels);
+    if (failed(verifyAllInKernels(module)) || failed(verifyTileSizes(module)))
+      return signalPassFailure();
+    gpu::GPUModuleOp kernels = gatherKernels(module);
+    if (!kernels)
+      return;
+    bool hasStMatrix =
+        architecture &&
+        architecture->getSupport(Feature::StoreMatrix).isNative();
+    FailureOr<Plans> plans = Plans::make(kernels, hasStMatrix);
+    if (failed(plans))
+      return signalPassFailure();
     ThreadTypeConverter converter;
     RewritePatternSet patterns(&getContext());
     ConversionTarget target(getContext());
@@ -221,34 +284,7 @@ struct ConvertToThread : lowlp::impl::ConvertToThreadBase<ConvertToThread> {
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    populateKernelPatterns(converter, patterns, *shared, workspace,
-                           *tensorMaps);
-    populateAccessPatterns(converter, patterns, widths);
-    populateSharedPatterns(converter, patterns, widths, matrices, *shared);
-    populateCopyPatterns(converter, patterns, widths);
-    populateMbarrierPatterns(converter, patterns, *shared);
-    populateBulkCopyPatterns(converter, patterns, *tensorMaps);
-    populateAtomicPatterns(converter, patterns, widths);
-    populateClusterPatterns(converter, patterns);
-    populateSemaphorePatterns(converter, patterns);
-    populateWorkspacePatterns(converter, patterns, workspace);
-    populateGatherPatterns(converter, patterns, widths);
-    populateLookupPatterns(converter, patterns);
-    populateCastPatterns(converter, patterns);
-    populateConvertLayoutPatterns(converter, patterns, *conversions);
-    populateDotPatterns(converter, patterns, *dots);
-    populateWgmmaPatterns(converter, patterns, *wgmmas);
-    populateElementwisePatterns(converter, patterns);
-    populateIntegerPatterns(converter, patterns);
-    populateIotaPatterns(converter, patterns);
-    populateMathPatterns(converter, patterns);
-    populatePackedPatterns(converter, patterns);
-    populateRowConstantsPatterns(converter, patterns);
-    populateComparePatterns(converter, patterns);
-    populateReducePatterns(converter, patterns);
-    populateWarpPatterns(converter, patterns);
-    populateControlPatterns(converter, patterns);
-    populateBroadcastPatterns(converter, patterns);
+    plans->populate(converter, patterns);
     if (failed(applyPartialConversion(kernels, target, std::move(patterns))))
       signalPassFailure();
   }

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from .compiler.compilation import compile as compile
     from .compiler.compilation import compile_cpu as compile_cpu
-    from .compiler.compilation import load as load
     from .compiler.compilation_times import compile_times as compile_times
+    from .compiler.compiled_kernel import load as load
     from .errors import LowlpError as LowlpError
     from .kernels.linear.measured import use_tuned as use_tuned
     from .language import kernel as kernel
@@ -75,7 +75,7 @@ _MODULES = {
     "compile": "compiler.compilation",
     "compile_cpu": "compiler.compilation",
     "compile_times": "compiler.compilation_times",
-    "load": "compiler.compilation",
+    "load": "compiler.compiled_kernel",
     "kernel": "language",
     "LowlpError": "errors",
 }

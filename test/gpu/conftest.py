@@ -24,7 +24,7 @@ def compiled_ahead(request: pytest.FixtureRequest) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
     from linear_forms import Product, compile_ahead
 
-    from lowlp.compiler.compilation import current_arch
+    from lowlp.compiler.architectures import current_arch
 
     parameters = [vars(item)["callspec"].params.values() for item in request.session.items if "callspec" in vars(item)]
     compile_ahead({value for values in parameters for value in values if isinstance(value, Product)}, current_arch())

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from lowlp.compiler.compilation import current_arch
+from lowlp.compiler.architectures import current_arch
 from lowlp.ops.linear_kernels import gpu_kernel
 from lowlp.ops.linear_launch import columns_of_y, device_operands
 from lowlp_runtime import launch

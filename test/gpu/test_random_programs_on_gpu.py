@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp.compiler import compilation
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -23,7 +22,7 @@ def run_on_gpu(text: str, buffers: list[np.ndarray], integers: list[int]) -> lis
     tensors = [
         torch.from_numpy(np.ascontiguousarray(buffer).view(np.uint8).reshape(-1).copy()).cuda() for buffer in buffers
     ]
-    kernel = lowlp.compile(text, compilation.current_arch())
+    kernel = lowlp.compile(text, lowlp.compiler.current_arch())
     kernel(*(tensor.data_ptr() for tensor in tensors), *integers)
     torch.cuda.synchronize()
     return [tensor.cpu().numpy() for tensor in tensors]

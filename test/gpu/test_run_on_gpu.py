@@ -11,7 +11,7 @@ import pytest
 import lowlp
 from lowlp.cli import main
 from lowlp.compiler import kernel_cache
-from lowlp.compiler.compilation import current_arch
+from lowlp.compiler.architectures import current_arch
 from lowlp.ops.linear_launch import device_operands
 from lowlp_runtime import KernelBinary, assemble_ptx, launch
 from lowlp_runtime.assemble import ASSEMBLERS

@@ -10,7 +10,7 @@ import pytest
 
 import lowlp
 import lowlp_runtime
-from lowlp.compiler.compilation import current_arch
+from lowlp.compiler.architectures import current_arch
 
 torch = pytest.importorskip("torch")
 

@@ -155,7 +155,7 @@ def test_make_kernel_chooses_parameters() -> None:
 def test_call_hands_the_kernel_to_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(
-        "lowlp.compiler.compilation.launch", lambda kernel, args, **options: calls.append((kernel, args, options))
+        "lowlp.compiler.launching.launch", lambda kernel, args, **options: calls.append((kernel, args, options))
     )
     scale(1, 2, stream=3)
     assert calls == [(scale, (1, 2), {"stream": 3})]

@@ -287,7 +287,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         "lowlp_runtime.device.compute_capability": lambda ordinal: (9, 0),
         "lowlp.tuning.prepared.compute_capability": lambda ordinal: (9, 0),
         "lowlp.tuning.prepared.multiprocessors": lambda ordinal: 132,
-        "lowlp.compiler.compilation.compute_capability": lambda ordinal: (9, 0),
+        "lowlp.compiler.architectures.compute_capability": lambda ordinal: (9, 0),
     }
     for name, fact in facts.items():
         monkeypatch.setattr(name, fact)

@@ -128,7 +128,7 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def _prepare_here(options: argparse.Namespace, folder: Path) -> None:
     """For the GPU of this machine. What cannot be compiled is found again as rows without a time."""
-    from lowlp.compiler.compilation import current_arch
+    from lowlp.compiler.architectures import current_arch
     from lowlp_runtime.device import device_name, multiprocessors
 
     options.arch = options.arch or current_arch()

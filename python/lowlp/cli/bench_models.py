@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         _refuse(options, _OF_DRAW, "is of --prepare: the folder of --kernels says it")
         return _measure(options, Path(options.kernels))
     from lowlp.benchmarks.session import check_machine
-    from lowlp.compiler.compilation import current_arch
+    from lowlp.compiler.architectures import current_arch
     from lowlp_runtime.device import device_name, multiprocessors
 
     check_machine()
@@ -87,7 +87,7 @@ def _prepare(options: argparse.Namespace, folder: Path, arch: str, size: int | N
     from lowlp.benchmarks.models.preparing import Choice, prepare
     from lowlp.benchmarks.prepared import PreparedKernels
     from lowlp.benchmarks.preparing import MULTIPROCESSORS
-    from lowlp.compiler.compilation import check_arch
+    from lowlp.compiler.architectures import check_arch
 
     seed = new_seed() if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)

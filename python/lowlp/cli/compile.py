@@ -67,7 +67,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compiles, and writes what was asked for."""
-    from lowlp.compiler.compilation import check_arch
+    from lowlp.compiler.architectures import check_arch
     from lowlp.compiler.compilation_times import compile_times
     from lowlp.errors import CompileError
 

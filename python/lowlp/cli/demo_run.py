@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 import lowlp_runtime
 from lowlp.cli.demo_weights import load_demo_weight
-from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, compile_cpu, current_arch
+from lowlp.compiler.architectures import DEFAULT_ARCH, current_arch
+from lowlp.compiler.compilation import compile_cpu
+from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for

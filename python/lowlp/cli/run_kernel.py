@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lowlp_runtime
-from lowlp.compiler.compilation import compile, compile_cpu, current_arch
+from lowlp.compiler.architectures import current_arch
+from lowlp.compiler.compilation import compile, compile_cpu
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
 from lowlp_runtime.errors import LowlpValueError

@@ -101,7 +101,7 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> No
 
 def _prepare(options: argparse.Namespace, folder: Path) -> int:
     from lowlp.benchmarks.preparing import MULTIPROCESSORS
-    from lowlp.compiler.compilation import check_arch
+    from lowlp.compiler.architectures import check_arch
     from lowlp.tuning.preparing import open_folder, prepare
 
     problems = _problems(options)
@@ -141,7 +141,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _measure_here(options: argparse.Namespace, file: MeasuredFile, gpu: int) -> int:
     """Measures while it compiles, into a folder that is thrown away: the cache keeps the kernels."""
-    from lowlp.compiler.compilation import arch_of
+    from lowlp.compiler.architectures import arch_of
     from lowlp.tuning.measuring import measure
     from lowlp.tuning.preparing import open_folder, prepare
     from lowlp_runtime.device import multiprocessors

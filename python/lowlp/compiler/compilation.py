@@ -7,15 +7,11 @@ A program is a `Kernel` of the DSL, or text of the block dialect. The named pipe
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
 
 from lowlp import __version__
 from lowlp.errors import (
@@ -30,27 +26,22 @@ from lowlp.errors import (
 from lowlp_runtime.assemble import AssembledCubin, assemble_ptx
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.description import KernelDescription
-from lowlp_runtime.device import compute_capability, current_device
-from lowlp_runtime.dlpack import DEVICE_NAMES
-from lowlp_runtime.kernel import call_kernel
-from lowlp_runtime.launcher import Launcher, launcher_of
 from lowlp_runtime.product import Product
 from lowlp_runtime.resources import Resources
 
+from .architectures import DEFAULT_ARCH, check_arch
+from .compiled_kernel import CompiledKernel
 from .description import packed_format_of, read_kernels
 from .forks import compiles
-from .kernel_cache import Once, cached, kernel_key
+from .kernel_cache import cached, kernel_key
 from .pipelines import failing_pass, stages_of
 from .remarks import Remark, collected, summary
-from .report import report_lines
 
 if TYPE_CHECKING:
     from lowlp._mlir import ir
 
-DEFAULT_ARCH = "sm_90a"
 LEVELS = ("block", "thread", "nvvm")
 _UNKNOWN_ARCH = re.compile("unknown architecture '.*")
-_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 _FEW_SPILLED_BYTES = 64  # of a thread; 16 registers, which the assembler spills where that costs little
 
 
@@ -63,108 +54,6 @@ class BlockProgram(Protocol):
 
     def module(self) -> ir.Module:
         """A fresh module with the kernel."""
-
-
-@dataclass(frozen=True)
-class CompiledKernel:
-    """A kernel for one GPU architecture.
-
-    Made by `lowlp.compile` and `lowlp.compile_linear`, or read by `lowlp.load`. Calling it launches it: see `__call__`.
-    """
-
-    binary: KernelBinary
-    arch: str
-
-    def __repr__(self) -> str:
-        return f"<lowlp compiled kernel {self.name} for {self.arch}>"
-
-    @property
-    def name(self) -> str:
-        """The entry point in the PTX."""
-        return self.binary.description.name
-
-    @property
-    def description(self) -> KernelDescription:
-        """Parameters, grid and block."""
-        return self.binary.description
-
-    @property
-    def ptx(self) -> str:
-        """The PTX text. Raises `LowlpValueError` where a loaded kernel holds none."""
-        if self.arch not in self.binary.ptx:
-            raise LowlpValueError(f"ptx: kernel {self.name!r} holds no PTX for {self.arch}")
-        return self.binary.ptx[self.arch]
-
-    @property
-    def cubin(self) -> bytes:
-        """The machine code. Raises `LowlpValueError` where the kernel holds none (it was compiled without ptxas)."""
-        if self.arch not in self.binary.cubins:
-            raise LowlpValueError(f"cubin: kernel {self.name!r} holds no machine code for {self.arch}")
-        return self.binary.cubins[self.arch]
-
-    def ir(self, level: str) -> str:
-        """The program at `level`: 'block', 'thread' or 'nvvm', as MLIR text. Raises `LowlpValueError` for others."""
-        if not isinstance(level, str) or level not in self.binary.ir:
-            held = ", ".join(self.binary.ir) or "none"
-            raise LowlpValueError(f"level: kernel {self.name!r} holds no IR at level {level!r}; held: {held}")
-        return self.binary.ir[level]
-
-    @property
-    def resources(self) -> Resources | None:
-        """What the machine code takes, as the assembler says; None where there is none."""
-        return self.description.resources_of(self.arch)
-
-    @property
-    def spilled_bytes(self) -> int:
-        """Bytes of registers that each thread keeps in local memory, as the assembler says; 0 where there is none."""
-        return self.resources.spilled_bytes if self.resources else 0
-
-    @property
-    def product_remarks(self) -> int:
-        """How often the assembler made products of warpgroups wait, or one after the other (`ProductWarning`)."""
-        return self.resources.product_remarks if self.resources else 0
-
-    def report(self, verbose: bool = False) -> str:
-        """What the kernel costs, registers and spills first, and what was decided, as lines of text.
-
-        The note `remarks` says what passes did not do, and why; with `verbose` decode plans are told step by step.
-        """
-        return "\n".join([f"kernel {self.name} for {self.arch}", *report_lines(self.description, verbose)])
-
-    @property
-    def launcher(self) -> Launcher:
-        """What launches it; one for all kernels of equal content."""
-        return launcher_of(self.binary)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the kernel to one file, which `lowlp.load` and `lowlp_runtime` read, the latter without a compiler.
-
-        Raises `LowlpTypeError` for what is no path, and `LowlpOSError` (an `OSError`) where it cannot be written.
-        """
-        self.binary.save(path)
-
-    def __call__(self, *arguments: Any, stream: object = None, **named: Any) -> Any:
-        """Launches the kernel on a GPU.
-
-        A kernel of `linear` is called `kernel(x, qw)`, with `bias=` and `residual=` where it takes them, and returns
-        the result; x is a CUDA tensor (docs/saved-kernel.md). Any kernel can be called with all of its parameters, by
-        position or by name, as `lowlp_runtime.launch` takes them, and then returns nothing.
-        """
-        return call_kernel(self.binary, arguments, named, stream)
-
-
-def check_arch(arch: object, argument: str = "target") -> str:
-    """`arch` if it is spelled as an architecture; the compiler then knows it or not.
-
-    Raises `LowlpTypeError` and `LowlpValueError`, which name `argument`.
-    """
-    if not isinstance(arch, str):
-        raise LowlpTypeError(f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}")
-    if not _ARCH.fullmatch(arch):
-        raise LowlpValueError(
-            f"{argument}: expected an architecture such as 'sm_90a', got {arch!r:.40}; `lowlp targets` lists all"
-        )
-    return arch
 
 
 def check_opt_level(opt_level: object) -> None:
@@ -364,21 +253,6 @@ def _only_kernel(kernels: Sequence[KernelDescription]) -> KernelDescription:
     return kernels[0]
 
 
-def load(path: str | os.PathLike[str]) -> CompiledKernel:
-    """The kernel saved at `path`.
-
-    Raises `KernelFileError` for a file that is damaged, of another version or no saved kernel, `LowlpOSError` (an
-    `OSError`, and `FileNotFoundError` where that is the reason) where it cannot be read, `LowlpTypeError` for what is
-    no path.
-    """
-    binary = KernelBinary.load(path)
-    arch = next(iter([*binary.cubins, *binary.ptx]))
-    return CompiledKernel(binary, arch)
-
-
-# --- running ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CpuKernel:
     """A kernel compiled for the CPU target: the thread-level program that would become PTX, run and checked here."""
@@ -451,99 +325,3 @@ def compile_cpu(
     description = _with_remarks(description, remarks)
     description = replace(description, product=product, packed_format=packed_format)
     return CpuKernel(description, _compiler.CpuProgram(module.operation, opt_level))
-
-
-_compiled = Once()
-
-
-def is_host_array(value: object) -> bool:
-    """True for numpy arrays, which run on the CPU target."""
-    return isinstance(value, np.ndarray)
-
-
-def launch(
-    program: Any,
-    arguments: Sequence[object],
-    *,
-    stream: object = None,
-    seed: int = 0,
-    checks: bool | str = True,
-    undefined: Collection[str] = (),
-    sites: bool = False,
-    **named: object,
-) -> dict[str, Any] | None:
-    """Runs a kernel of the DSL where its arrays are: numpy's on the CPU target, CUDA arrays on their GPU.
-
-    The kernel's arguments are given by position or by name; one that is named like an option of this call, by position.
-    `seed`, `checks`, `undefined` and `sites` are the CPU target's: see `CpuKernel.__call__`.
-
-    Compiled once per architecture and trace. Returns the CPU target's counters, or None on a GPU.
-    """
-    arguments = _in_order(program, arguments, named)
-    for parameter, value in zip(program.parameters, arguments, strict=True):
-        if parameter.kind != "pointer" and not isinstance(value, int | float | np.number):
-            raise LowlpTypeError(f"{parameter.name}: expected a number, got {type(value).__name__}")
-        if parameter.kind == "pointer":
-            _check_not_on_host(parameter.name, value)
-    arrays = [value for value in arguments if not isinstance(value, int | float | np.number)]
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
-        raise LowlpValueError(f"seed: expected an int in 0..2**64 - 1, got {seed!r:.40}")
-    host = [is_host_array(value) for value in arrays]
-    if any(host) and not all(host):
-        other = type(arrays[host.index(False)]).__name__
-        raise LowlpTypeError(
-            f"arguments: arrays must be all of numpy or all on a GPU in one launch, got numpy arrays and {other}"
-        )
-    if all(host) and host:
-        # With locations, which errors of the CPU target name.
-        text = program.module().operation.get_asm(enable_debug_info=True)
-        key = hashlib.sha256(text.encode()).hexdigest()
-        kernel = _compiled.get((key, "cpu"), functools.partial(compile_cpu, program))
-        counters: dict[str, Any] = kernel(*arguments, seed=seed, checks=checks, undefined=undefined, sites=sites)
-        return counters
-    arch = current_arch()
-    compiled = _compiled.get((program.trace_key(), arch), functools.partial(compile, program, arch))
-    compiled(*arguments, stream=stream)
-    return None
-
-
-def _check_not_on_host(name: str, value: object) -> None:
-    """Refuses an array of another library than numpy that lies in the host's memory, a CPU tensor of PyTorch's say: no
-    target reads it."""
-    if is_host_array(value) or not hasattr(value, "__dlpack_device__"):
-        return
-    kind = int(value.__dlpack_device__()[0])
-    if DEVICE_NAMES.get(kind) == "CPU":
-        raise LowlpValueError(
-            f"{name}: expected a numpy array, for the CPU target, or an array on a CUDA device, got a "
-            f"{type(value).__name__} on the CPU; numpy.asarray shares its memory"
-        )
-
-
-def _in_order(program: Any, arguments: Sequence[object], named: Mapping[str, object]) -> list[object]:
-    """The value of each parameter. Raises `LowlpTypeError`, which names what is missing, unknown or given twice."""
-    names = [parameter.name for parameter in program.parameters]
-    signature = f"arguments of {program.name}({', '.join(names)})"
-    for name in named:
-        if name not in names:
-            options = "stream, seed, checks, undefined and sites"
-            raise LowlpTypeError(f"{signature}: there is no {name!r}; the call itself takes {options}")
-        if name in names[: len(arguments)]:
-            raise LowlpTypeError(f"{signature}: {name!r} is given both by position and by name")
-    missing = [name for name in names[len(arguments) :] if name not in named]
-    if missing or len(arguments) > len(names):
-        lacking = f"; missing: {', '.join(missing)}" if missing else ""
-        raise LowlpTypeError(f"{signature}: expected {len(names)}, got {len(arguments) + len(named)}{lacking}")
-    return [*arguments, *(named[name] for name in names[len(arguments) :])]
-
-
-def current_arch() -> str:
-    """The architecture of the current CUDA device. Raises `DeviceError` where there is none."""
-    return arch_of(current_device())
-
-
-def arch_of(ordinal: int) -> str:
-    """The architecture of a CUDA device. Raises `DeviceError`, or `LowlpValueError` where it is not there."""
-    major, minor = compute_capability(ordinal)
-    suffix = "a" if major in (9, 10, 12) else ""
-    return f"sm_{major}{minor}{suffix}"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from lowlp.errors import LowlpValueError
 from lowlp_runtime.assemble import assemble_ptx, choose_assembler
 
-from .compilation import DEFAULT_ARCH, check_arch, check_opt_level, open_program, read_ptx, run_pipeline
+from .architectures import DEFAULT_ARCH, check_arch
+from .compilation import check_opt_level, open_program, read_ptx, run_pipeline
 from .forks import compiles
 from .pipelines import seconds_of_passes
 

@@ -111,10 +111,10 @@ class Kernel:
 
     def __call__(self, *args: object, **options: Any) -> Any:
         """Compiles the kernel where that is needed, and launches it: arguments by position or by name, options as
-        `lowlp.compiler.compilation.launch` has them."""
+        `lowlp.compiler.launching.launch` has them."""
         if is_tracing():
             raise type_error(f"kernel `{self.name}` cannot be called in a kernel; call a plain function instead")
-        return importlib.import_module("lowlp.compiler.compilation").launch(self, args, **options)
+        return importlib.import_module("lowlp.compiler.launching").launch(self, args, **options)
 
     def __repr__(self) -> str:
         return f"<lowlp kernel {self.name}({', '.join(parameter.name for parameter in self.parameters)})>"

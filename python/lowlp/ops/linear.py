@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lowlp.compiler.compilation import DEFAULT_ARCH, CompiledKernel, check_arch
+from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
+from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_for
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of

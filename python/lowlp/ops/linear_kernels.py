@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from dataclasses import asdict
 
-from lowlp.compiler.compilation import CompiledKernel, CpuKernel, compile, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
+from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padding_bytes

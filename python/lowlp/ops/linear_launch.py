@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lowlp.compiler.compilation import arch_of
+from lowlp.compiler.architectures import arch_of
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.measured import added_schedules

@@ -15,14 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lowlp.benchmarks import session
+from lowlp.benchmarks import program
 from lowlp.benchmarks.cases import Shape, WeightKind, parse_kinds, parse_rows, parse_shapes
 from lowlp.benchmarks.prepared import PreparedKernels
 from lowlp.benchmarks.timing import Effort
-from lowlp_runtime.errors import LowlpError
 
 FORMS = {"chosen": False, "invariant": True}
-ARCH = "sm_90a"
 
 
 def prepare(
@@ -31,16 +29,12 @@ def prepare(
     """Compiles the kernels of both into a folder each, for a GPU of `size` multiprocessors; whether all could be."""
     from lowlp.benchmarks import preparing
 
-    failed = []
     for name, batch_invariant in FORMS.items():
         for _ in preparing.prepare(
             folder / name, arch, kinds, shapes, rows, multiprocessors=size, batch_invariant=batch_invariant
         ):
             pass
-        failed += [entry for entry in PreparedKernels.load_index(folder / name).kernels if entry.problem]
-    for entry in failed:
-        print(f"{entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {entry.problem}", file=sys.stderr)
-    return not failed
+    return program.are_whole(folder / name for name in FORMS)
 
 
 def measure(folder: Path, kinds: Sequence[WeightKind], shapes: Sequence[Shape], rows: Sequence[int]) -> bool:
@@ -80,28 +74,19 @@ def measure(folder: Path, kinds: Sequence[WeightKind], shapes: Sequence[Shape], 
 def main() -> int:
     parser = argparse.ArgumentParser(description="time linear with and without batch_invariant")
     parser.add_argument("--types", default="int4,int8,int2", metavar="KIND,...", help="as for `lowlp bench`")
-    parser.add_argument("--shapes", default="8192x8192,57344x8192", metavar="NxK,...")
-    parser.add_argument("--m", default="1,16,64,256,1024", metavar="M,...")
-    parser.add_argument("--prepare", type=Path, metavar="DIR", help="only compile the kernels into this folder")
-    parser.add_argument("--kernels", type=Path, metavar="DIR", help="measure the kernels of this folder")
-    parser.add_argument("--arch", default=ARCH, help="what --prepare compiles for (default: %(default)s)")
-    parser.add_argument("--multiprocessors", type=int, default=132, metavar="N", help="of the GPU of --prepare (132)")
+    program.add_arguments(parser, rows="1,16,64,256,1024")
     options = parser.parse_args()
-    try:
-        what = parse_kinds(options.types), parse_shapes(options.shapes), parse_rows(options.m)
-        if options.prepare:
-            return 0 if prepare(options.prepare, options.arch, *what, options.multiprocessors) else 1
-        if missing := session.why_not():
-            parser.error(f"needs a GPU: {missing}; --prepare does not")
-        folder = options.kernels or Path("out/batch_invariant")
-        if not options.kernels:
-            from lowlp.compiler.compilation import current_arch
-            from lowlp_runtime.device import multiprocessors
 
-            prepare(folder, current_arch(), *what, multiprocessors())
-        return 0 if measure(folder, *what) else 1
-    except LowlpError as error:
-        parser.error(str(error))
+    def what() -> tuple[Sequence[WeightKind], Sequence[Shape], Sequence[int]]:
+        return parse_kinds(options.types), parse_shapes(options.shapes), parse_rows(options.m)
+
+    return program.run(
+        parser,
+        options,
+        "out/batch_invariant",
+        lambda folder, arch, size: prepare(folder, arch, *what(), size),
+        lambda folder: measure(folder, *what()),
+    )
 
 
 if __name__ == "__main__":

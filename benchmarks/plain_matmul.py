@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lowlp.benchmarks import session
+from lowlp.benchmarks import program, session
 from lowlp.benchmarks.cases import KINDS, Shape, parse_rows, parse_shapes
 from lowlp.benchmarks.ours import OurProduct
 from lowlp.benchmarks.prepared import PreparedKernels
@@ -28,10 +28,8 @@ from lowlp.benchmarks.results import PLAIN, PLAIN_RIVAL, Results, Row
 from lowlp.benchmarks.timing import Effort
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.dependent_launch import no_dependent_launch
-from lowlp_runtime.errors import LowlpError
 
 KIND = "int4"
-ARCH = "sm_90a"
 TURNS = 3
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "plain_matmul.py"
 
@@ -43,10 +41,7 @@ def prepare(folder: Path, arch: str, shapes: Sequence[Shape], rows: Sequence[int
     for _ in preparing.prepare(folder, arch, [KINDS[KIND]], shapes, rows, multiprocessors=size):
         pass
     prepare_plain(folder, arch, shapes, rows)
-    failed = [entry for entry in PreparedKernels.load_index(folder).kernels if entry.problem]
-    for entry in failed:
-        print(f"{entry.kind} {entry.n}x{entry.k}, M = {entry.rows}: {entry.problem}", file=sys.stderr)
-    return not failed
+    return program.are_whole([folder])
 
 
 def prepare_plain(folder: Path, arch: str, shapes: Sequence[Shape], rows: Sequence[int]) -> None:
@@ -124,34 +119,22 @@ def _middle(turns: Sequence[Row]) -> Row:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="time a kernel without layouts beside linear")
-    parser.add_argument("--shapes", default="8192x8192,57344x8192", metavar="NxK,...")
-    parser.add_argument("--m", default="8,16,256", metavar="M,...")
-    parser.add_argument("--prepare", type=Path, metavar="DIR", help="only compile the kernels into this folder")
-    parser.add_argument("--kernels", type=Path, metavar="DIR", help="measure the kernels of this folder")
-    parser.add_argument("--arch", default=ARCH, help="what --prepare compiles for (default: %(default)s)")
-    parser.add_argument("--multiprocessors", type=int, default=132, metavar="N", help="of the GPU of --prepare (132)")
+    program.add_arguments(parser, rows="8,16,256")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the results as JSON, for `lowlp bench --report`")
     options = parser.parse_args()
-    try:
-        what = parse_shapes(options.shapes), parse_rows(options.m)
-        if options.prepare:
-            return 0 if prepare(options.prepare, options.arch, *what, options.multiprocessors) else 1
-        if missing := session.why_not():
-            parser.error(f"needs a GPU: {missing}; --prepare does not")
-        folder = options.kernels or Path("out/plain_matmul")
-        if not options.kernels:
-            from lowlp.compiler.compilation import current_arch
-            from lowlp_runtime.device import multiprocessors
 
-            prepare(folder, current_arch(), *what, multiprocessors())
-        results = measure(folder, *what)
+    def compile_into(folder: Path, arch: str, size: int) -> bool:
+        return prepare(folder, arch, parse_shapes(options.shapes), parse_rows(options.m), size)
+
+    def measure_in(folder: Path) -> bool:
+        results = measure(folder, parse_shapes(options.shapes), parse_rows(options.m))
         if options.out:
             results.save(options.out)
         for row in session.failures(results):
             print(f"no time: {row.who} {row.shape}, M = {row.m}: {row.problem}", file=sys.stderr)
-        return 1 if session.failures(results) else 0
-    except LowlpError as error:
-        parser.error(str(error))
+        return not session.failures(results)
+
+    return program.run(parser, options, "out/plain_matmul", compile_into, measure_in)
 
 
 if __name__ == "__main__":

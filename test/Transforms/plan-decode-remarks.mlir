@@ -102,3 +102,59 @@ lowlp.kernel @table() attributes {grid = affine_map<() -> (1)>, num_threads = 32
   %d = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<4x1x128xui32, spatial(4, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<64x64xui4, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.shared<16x64xf16, swizzle(local(16, 8), dim=1).local(1, 8)>
+!accumulators = !lowlp.accumulators<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!c = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+
+// What a plan does to weights is undone on a tile, which another block takes here.
+lowlp.kernel @in_flight() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %block = lowlp.block_indices : index
+  %takes = arith.cmpi eq, %block, %c0 : index
+  %word = arith.constant 77 : i32
+  %words = lowlp.splat %word : i32 -> !words
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !a
+  %x = lowlp.alloc_shared : !x
+  // expected-remark @below {{its accumulators stay in flight where they are used}}
+  %s = lowlp.wgmma %a, %x[%c0, %c0] : !a, !x -> !accumulators
+  lowlp.wgmma_commit
+  scf.if %takes {
+    %d = lowlp.wgmma_wait 0 takes %s : (!accumulators) -> !c
+  }
+  lowlp.return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!brains = !lowlp.tile<16x64xbf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!wide = !lowlp.tile<16x64xf32, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xbf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// bf16 holds 15 * 2^123, but the offset of the plan, 128, times that power is beyond f32.
+lowlp.kernel @powers() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : bf16
+  %power = arith.constant 0x7D000000 : f32
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : bf16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %q = lowlp.unpack %words from "int4.bf16" : !words -> !codes
+  %w = lowlp.cast %q : !codes -> !wide
+  %powers = lowlp.splat %power : f32 -> !wide
+  %scaled = lowlp.mul %w, %powers : !wide
+  %a = lowlp.cast %scaled : !wide -> !brains
+  // expected-remark @below {{f32 does not hold the plan's powers of two}}
+  %d = lowlp.dot %a, %x, %zeros : !brains, !x, !sum
+  lowlp.return
+}

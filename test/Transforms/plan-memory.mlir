@@ -209,3 +209,31 @@ lowlp.kernel @product() attributes {grid = affine_map<() -> (1)>, num_threads = 
   lowlp.store_shared %d, %other[%c0, %c0] : !c, !other
   lowlp.return
 }
+
+// -----
+
+!tile = !lowlp.tile<32xf32, spatial(32)>
+!s = !lowlp.shared<32xf32>
+
+// Which way a switch goes is not followed: %a lies apart from %b, though their lives do not overlap.
+// REMARK: Function=switch | Op=lowlp.alloc_shared, Reason="the tile is used in a region of an op other than scf.for, scf.if and scf.while"
+// CHECK-LABEL: lowlp.kernel @switch
+// CHECK-DAG: lowlp.alloc_shared at 0
+// CHECK-DAG: lowlp.alloc_shared at 128
+lowlp.kernel @switch(%n: i32) attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %i = arith.index_cast %n : i32 to index
+  %one = arith.constant 1.0 : f32
+  %x = lowlp.splat %one : f32 -> !tile
+  %a = lowlp.alloc_shared : !s
+  %b = lowlp.alloc_shared : !s
+  lowlp.store_shared %x, %b[%c0] : !tile, !s
+  scf.index_switch %i
+  case 0 {
+    lowlp.store_shared %x, %a[%c0] : !tile, !s
+    scf.yield
+  }
+  default {
+  }
+  lowlp.return
+}

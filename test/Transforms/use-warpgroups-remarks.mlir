@@ -74,3 +74,25 @@ lowlp.kernel @ping_pong() attributes {grid = affine_map<() -> (1)>, num_threads 
   }
   lowlp.return
 }
+
+// -----
+
+!ring = !lowlp.shared<264x64xf16, swizzle(local(264, 8), dim=1).local(1, 8)>
+!a = !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<264x64xf16, reduce(spatial(1, 1, 4), dims=[2]).column_local(33, 4).local(1, 2).spatial(8, 4).local(1, 2)>
+!xt = !lowlp.tile<64x264xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 33).local(2, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<64x264xf32, spatial(4, 1).local(1, 33).local(2, 1).spatial(8, 4).local(1, 2)>
+
+lowlp.kernel @columns() attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %a = lowlp.splat %half : f16 -> !a
+  %ring = lowlp.alloc_shared : !ring
+  %x = lowlp.load_shared %ring[%c0, %c0] in_bounds : !ring -> !x
+  %xt = lowlp.transpose %x [1, 0] : !x -> !xt
+  // expected-remark @below {{the product has more than 256 columns}}
+  %d = lowlp.dot %a, %xt, %zeros : !a, !xt, !sum
+  lowlp.return
+}

@@ -1,4 +1,4 @@
-//===- LoopPasses.td - loops that load ahead and multiply -----*- tablegen -*-===//
+//===- LoopPasses.td - loops that load ahead and multiply --*- tablegen -*-===//
 #ifndef LOWLP_TRANSFORMS_LOOPPASSES_TD
 #define LOWLP_TRANSFORMS_LOOPPASSES_TD
 

@@ -167,6 +167,12 @@ def run(batch: int, heads: int, group: int, capacity: int, d: int, splits: int) 
     return error
 
 
+def program_text(kernel):
+    """The kernel in the block dialect, with types in full: aliases of two programs in one file would clash."""
+    module = kernel.module()
+    return module.body.operations[0].get_asm(use_local_scope=True) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Decode attention on the CPU target.")
     parser.add_argument("--batch", type=int, default=2, help="sequences (default: 2)")
@@ -184,9 +190,11 @@ def main() -> None:
         parser.error(f"--group must be from 1 to {GROUP_ROWS}, got {options.group}")
     sizes = (options.batch, options.heads, options.group)
     if options.mlir:
-        print(make_attention(*sizes, options.length, options.d, options.splits).mlir)
-        print("// -----")
-        print(make_combine(*sizes, options.d, options.splits).mlir)
+        kernels = (
+            make_attention(*sizes, options.length, options.d, options.splits),
+            make_combine(*sizes, options.d, options.splits),
+        )
+        print("// -----\n".join(map(program_text, kernels)), end="")
     elif not run(*sizes, options.length, options.d, options.splits) <= LIMIT:
         raise SystemExit(f"the error is above {LIMIT}")
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lowlp.compiler.compilation import open_program
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -81,7 +83,9 @@ def test_a_saved_product_is_loaded_without_the_compiler(tmp_path: Path) -> None:
     ],
 )
 def test_example_prints_its_program(file: str, name: str) -> None:
-    assert f"lowlp.kernel @{name}(" in run_example(file, "--mlir").stdout
+    text = run_example(file, "--mlir").stdout
+    assert f"lowlp.kernel @{name}(" in text
+    assert len(list(open_program(text).body.operations)) == text.count("lowlp.kernel @")  # the file can be read back
 
 
 def test_example_refuses_sizes_that_blocks_do_not_cover() -> None:

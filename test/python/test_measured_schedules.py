@@ -138,6 +138,8 @@ def test_what_is_compiled_and_run_follows_the_file(tmp_path: Path, monkeypatch: 
     np.testing.assert_allclose(again.astype(np.float32), y.astype(np.float32), rtol=2e-3, atol=1e-2)
     with pytest.raises(LowlpTypeError, match="gpu: expected None or the name of a GPU, got 3"):
         compiled(gpu=3)
+    with pytest.raises(LowlpValueError, match=f"gpu: expected a GPU that .*, {H100} or {H200}, got 'H2000'"):
+        compiled(gpu="H2000")
 
 
 # --- which entry ------------------------------------------------------------------------------------------------------

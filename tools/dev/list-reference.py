@@ -69,7 +69,7 @@ def pass_rows() -> list[tuple[str, str]]:
     for source in sorted((ROOT / "compiler" / "include").glob("**/Passes.td")):
         records = records_of(source)
         passes = [records[key] for key in records["!instanceof"].get("PassBase", [])]
-        rows += [(link(record["argument"], source), record["summary"]) for record in passes]
+        rows += [(link(record["argument"], defined_in(record, source.parent)), record["summary"]) for record in passes]
     return rows
 
 

@@ -11,6 +11,7 @@ from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_for
+from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
@@ -154,6 +155,8 @@ def compile_linear(
     target       architecture, 'sm_90a' for example
     schedule     a `lowlp.kernels.linear.spec.Schedule`; None: chosen by m and the shape, by what was measured
                  (`lowlp.use_tuned`) or by estimate. The result does not depend on it
+    gpu          the name of a GPU that schedules were measured on, which go first: 'NVIDIA H200', and those of
+                 `lowlp.use_tuned` and LOWLP_TUNED; None: all of the architecture count alike
     out_dtype    'f16', 'bf16' or 'f32'; None: as the activation
     scale_dtype  type of the scales: 'f16', 'bf16', 'f32', 'e8m0' or 'e4m3'
     zeros        with zero points [N, K / group_size]: True for f32, or the name of their type, as `Codec` lists them;
@@ -176,6 +179,10 @@ def compile_linear(
         raise LowlpTypeError(f"schedule: expected None or a Schedule, got {schedule!r:.40}")
     if gpu is not None and not isinstance(gpu, str):
         raise LowlpTypeError(f"gpu: expected None or the name of a GPU, got {gpu!r:.40}")
+    if gpu is not None and gpu not in (known := measured_gpus()):
+        raise LowlpValueError(
+            f"gpu: expected a GPU that schedules were measured on, {' or '.join(known)}, got {gpu!r:.40}"
+        )
     rows, columns = _extent(n, "n"), _extent(k, "k")
     meant_for = _rows_meant(m)
     x_type = dtype_among(activation, "activation", ACTIVATIONS)

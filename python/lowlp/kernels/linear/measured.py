@@ -98,6 +98,11 @@ def measured_schedules() -> tuple[MeasuredSchedules, ...]:
     return (*_added, *_of_variable(os.environ.get(VARIABLE, "")), *_shipped())
 
 
+def measured_gpus() -> list[str]:
+    """The names of the GPUs that schedules in use were measured on."""
+    return sorted({entry.gpu for measured in measured_schedules() for entry in measured.entries})
+
+
 def nearest(
     among: Iterable[MeasuredSchedules], kind: str, n: int, k: int, m: int, arch: str, gpu: str = ""
 ) -> list[Entry]:

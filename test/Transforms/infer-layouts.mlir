@@ -11,7 +11,7 @@
 !c = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
 
 // What a front end makes of a product without layouts, with stages. Loads become fragments, as they are copied by lines of
-// memory in any case; the accumulators are fragments in the loop and behind it; the row of the epilogue follows from them, and the
+// memory in any case; the accumulators are fragments in the loop and after it; the row of the epilogue follows from them, and the
 // store takes what it gets.
 // CHECK-LABEL: lowlp.kernel @product
 // CHECK-SAME: lowlp.report = {layouts = ["conversions removed: 4, left: 0"]

@@ -5,7 +5,7 @@
 !small = !lowlp.shared<32xf32>
 !large = !lowlp.shared<64xf32>
 
-// One after the other: the second tile takes the bytes of the first, and the third those behind it.
+// One after the other: the second tile takes the bytes of the first, and the third those after it.
 // CHECK-LABEL: lowlp.kernel @in_turn
 // CHECK-SAME: lowlp.report = {unshared_bytes = 512 : i64
 // CHECK-DAG: %[[A:.*]] = lowlp.alloc_shared at 0 : !lowlp.shared<32xf32>

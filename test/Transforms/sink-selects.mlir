@@ -47,7 +47,7 @@ func.func @with_results(%ends: i1, %acc: vector<4xf32>, %other: vector<4xf32>) -
   return %number, %accumulators : index, vector<4xf32>
 }
 
-// What the branch itself uses, what comes of it or behind it, another
+// What the branch itself uses, what comes of it or after it, another
 // condition, numbers.
 // REMARK-COUNT-2: [Missed] branch | Category:lowlp-sink-selects | Function=stay | Op=arith.select, Reason="the choice is used before the branch of its condition ends, or one of its values is made after the branch begins"
 // CHECK-LABEL: func.func @stay

@@ -11,7 +11,7 @@
 !sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
 // Two products of a stage, each with accumulators of its own. The operand of the second is loaded before the first product, from a
-// place that the program computes behind it, and made while that multiplies; the accumulators of the first are used behind the wait
+// place that the program computes after it, and made while that multiplies; the accumulators of the first are used after the wait
 // for it. The stage is given back when both are done.
 // CHECK-LABEL: lowlp.kernel @accumulators
 // CHECK-SAME: lowlp.report = {warpgroups = ["2 of 2 products by warpgroups, at most 2 in flight"]
@@ -170,7 +170,7 @@ lowlp.kernel @lookups(%w: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}) attributes {
 !xt = !lowlp.tile<64x16xf16, reduce(spatial(1, 1, 4), dims=[2]).local(4, 2).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !sum = !lowlp.tile<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 
-// Rows that no descriptor describes, x that is no shared tile, and stores with no barrier behind them: by warps.
+// Rows that no descriptor describes, x that is no shared tile, and stores with no barrier after them: by warps.
 // REMARK: [Missed] warpgroups | Category:lowlp-use-warpgroups | Function=others | Op=lowlp.dot, Reason="the shared layout of operand b is none that a matrix descriptor describes"
 // REMARK: Op=lowlp.dot, Reason="operand b is not loaded from shared memory in the block of the product"
 // REMARK: Op=lowlp.dot, Reason="threads store operand b, and no barrier of the product's block stands between"

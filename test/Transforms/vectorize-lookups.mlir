@@ -19,7 +19,7 @@
 !s64 = !lowlp.shared<64xf16>
 !s256 = !lowlp.shared<256xf16>
 
-// The table is filled behind the barrier, once, in front of the outer loop.
+// The table is filled after the barrier, once, before the outer loop.
 // CHECK-LABEL: lowlp.kernel @loops
 // CHECK-SAME: lowlp.report = {lookups = ["lookup at vectorize-lookups.mlir:{{[0-9]+}}: pairs of 4 bits, 32 copies, 32768 bytes"]
 // CHECK: lowlp.store_shared
@@ -88,7 +88,7 @@ lowlp.kernel @once(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<
   lowlp.return
 }
 
-// Without a barrier behind the writes there is one more.
+// Without a barrier after the writes there is one more.
 // CHECK-LABEL: lowlp.kernel @inside
 // CHECK-SAME: pairs of 4 bits, 32 copies, 32768 bytes
 // CHECK: lowlp.store_shared

@@ -54,7 +54,7 @@ def test_agrees_with_float64(sizes: tuple[int, int, int], capacity: int, d: int,
 
 
 def test_sequences_of_any_length_in_one_batch() -> None:
-    """Of one key, of a whole part, one more than that, and all: parts behind the end count for nothing."""
+    """Of one key, of a whole part, one more than that, and all: parts past the end count for nothing."""
     o, wanted = attend((4, 1, 2), 96, 32, 3, lengths=[1, 32, 33, 96])
     np.testing.assert_allclose(o, wanted, atol=4e-3, rtol=2e-3)
 

@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 def exchanging(cluster: int, dtype: str, words: int) -> ll.Kernel:
-    """y = x after `ROUNDS` exchanges, behind each of which 1 is added: parts of `words` elements for each thread."""
+    """y = x after `ROUNDS` exchanges, after each of which 1 is added: parts of `words` elements for each thread."""
     layout = lowlp.local(cluster, words, 1) * lowlp.spatial(1, 1, 64)
 
     def body(x, y, clusters):  # type: ignore[no-untyped-def]

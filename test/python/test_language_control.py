@@ -147,7 +147,7 @@ def store_line(y, row, value):
 
 
 def early(y, n):
-    """Ends odd blocks at once, block 4 in a loop, and the others behind a barrier."""
+    """Ends odd blocks at once, block 4 in a loop, and the others after a barrier."""
     (bi,) = ll.block_indices()
     if bi % 2 > 0:
         ll.exit()

@@ -95,7 +95,7 @@ SCHEDULES = {
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("weight", ["int4", "lut4"])
 def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
-    """Of the weights and scales of the first stages; x, y and what blocks share come behind, in all warps."""
+    """Of the weights and scales of the first stages; x, y and what blocks share come after, in all warps."""
     codec = "lut4:f32:tensor g128 f16" if weight == "lut4" else f"{weight} g128 f16"
     spec = LinearSpec(1024, 1024, codec, aligned=True, dependent_launch=True)
     compiled = lowlp.compile(linear_kernel(spec, SCHEDULES[name]), "sm_90a", assemble=False)

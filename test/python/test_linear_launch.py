@@ -314,7 +314,7 @@ def test_a_table_that_is_added_counts_for_calls_that_were_made_ready(
     x = tensor(torch, 3, 2 * K)
     for _ in range(2):
         lowlp.linear(x, weights)
-    # What was measured on another GPU stands behind.
+    # What was measured on another GPU comes after.
     for gpu, warps, slices in (("Fake GPU", 2, 4), ("another", 4, 2)):
         schedule = {"warps": warps, "stages": 2, "row_tiles": 1, "slices": slices}
         MeasuredFile(tmp_path / "mine.json", gpu).put(

@@ -44,7 +44,7 @@ WIDE = {
 
 
 def spoiled(schedule: Schedule, qw: lowlp.QuantizedTensor, last: str, edit: Edit) -> compilation.CpuKernel:
-    """The kernel, in which `edit` changes the ops that there are behind the pass `last`."""
+    """The kernel, in which `edit` changes the ops that there are after the pass `last`."""
     module = compilation.open_program(linear_kernel(spec_for(qw, "f16", "f16", aligned=True), schedule))
     passes = pipelines.passes_of("lowlp-to-cpu{arch=sm_90a opt-level=2}", module.context)
     names = [pipelines.name_of(entry) for entry in passes]
@@ -115,7 +115,7 @@ STREAMED = {"plain": PLAIN, "producer": BY_PRODUCER, "slices": replace(BY_PRODUC
         (erased("lowlp.semaphore_release", 0), "deadlock: .* at lowlp.semaphore_acquire"),
         # The next launch would find the count of this one.
         (erased("lowlp.semaphore_release", 1), "must be zero again when the kernel ends"),
-        # Accumulators that are stored behind the release which tells of them.
+        # Accumulators that are stored after the release which tells of them.
         (moved("lowlp.semaphore_release", 0, "lowlp.store_global", 1), HAZARD),
     ],
     ids=["no acquire", "no release", "no reset", "early release"],

@@ -277,7 +277,7 @@ def test_columns_side_by_side_are_for_warpgroups() -> None:
 
 @pytest.mark.parametrize("m", [40, 2500], ids="m{}".format)
 def test_order_of_tiles(m: int) -> None:
-    """Whole tiles in waves behind shared ones, in bands of 2048 columns, of which the last is narrower."""
+    """Whole tiles in waves after shared ones, in bands of 2048 columns, of which the last is narrower."""
     y, wanted, _ = run(wide(256, stages=2, steps=1, column_tiles=2), weights(200, 128, "int4"), m)
     assert error_of(y, wanted) < 5e-4
 

@@ -295,7 +295,7 @@ def tile_type(layout: lowlp.Layout, dtype: lowlp.DType) -> str:
 
 
 def to_mlir(program: Program) -> tuple[str, list[int]]:
-    """The program as text, and the arguments behind its pointers."""
+    """The program as text, and the arguments that its pointers name."""
     text, source, target, steps = Text(), program.source, program.target, program.steps
     loaded = tile_type(program.loaded, source.dtype)
     viewed, stored = (tile_type(program.stored, dtype) for dtype in (program.viewed, target.dtype))

@@ -57,7 +57,7 @@ def test_a_line_for_each_tool(tmp_path: Path) -> None:
     (tmp_path / "case").mkdir()
     (tmp_path / "case" / "case.json").write_text("{}")
     fake = tmp_path / "compute-sanitizer"
-    # What comes behind the tool and its options is the program with its folder.
+    # What comes after the tool and its options is the program with its folder.
     fake.write_text(
         "#!/bin/sh\necho '1 passed, 0 failed'\n"
         '[ "$1" = --tool ] || exit 9\n'

@@ -75,7 +75,7 @@ class Program:
         moved, held, to = self.name(), TILE.format(HELD), TILE.format(layout)
         self.lines += [
             f"{moved} = lowlp.convert_layout {value} : {held} -> {to}",
-            "lowlp.synchronize",  # behind the loads of this tile before
+            "lowlp.synchronize",  # after the loads of this tile before
             f"lowlp.store_shared {moved}, %s{tile}[%c0] : {to}, !lowlp.shared<{self.extents[tile]}xf32>",
         ]
         return value
@@ -124,7 +124,7 @@ class Program:
 
 
 def model(statements: list[tuple], value: np.ndarray, tiles: dict[int, np.ndarray]) -> np.ndarray:
-    """The value behind the statements."""
+    """The value after the statements."""
     for statement in statements:
         if statement[0] == "store":
             tiles[statement[1]] = value

@@ -57,7 +57,7 @@ FEW_MORE, MORE_OF_SHARED = 20, 31
 
 
 def loop_of(listing: list[str], product: str) -> list[str]:
-    """From the wait for a full place to the first branch behind the products."""
+    """From the wait for a full place to the first branch after the products."""
     products = [place for place, name in enumerate(listing) if name.startswith(product)]
     begin = max(place for place in range(products[0]) if "TRYWAIT" in listing[place])
     return listing[begin : listing.index("BRA", products[-1])]

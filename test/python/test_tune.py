@@ -195,7 +195,7 @@ def test_the_fastest_is_written_and_other_entries_stay(folder: Path, tmp_path: P
     prepared, path = PreparedCandidates.load(folder), tmp_path / "new" / "measured.json"
     written.MeasuredFile(path, "a GPU").put(("int4 g128 f16", 4096, 4096, 16), EMPTY)
     first, second = prepared.problems()
-    # Interrupted behind the first problem; then both, of which one is there.
+    # Interrupted after the first problem; then both, of which one is there.
     assert list(measure(prepared, [first], written.MeasuredFile(path, "a GPU"))) == [first]
     assert list(measure(prepared, [first, second], written.MeasuredFile(path, "a GPU"))) == [first, second]
     assert len(timed) == 8

@@ -61,7 +61,7 @@ def run(kernel: compilation.CpuKernel, bits: int, dtype: str, tiles: int = 3) ->
 
 
 def with_pass(kernel: ll.Kernel, options: str) -> compilation.CpuKernel:
-    """The kernel behind the pass with these options, and no other pass that is optional."""
+    """The kernel after the pass with these options, and no other pass that is optional."""
     module = compilation.open_program(kernel)
     compilation.run_pipeline(module, f"lowlp.kernel(lowlp-vectorize-lookups{{{options}}})")
     return compilation.compile_cpu(str(module), opt_level=0)

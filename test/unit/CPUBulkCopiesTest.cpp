@@ -134,7 +134,7 @@ TEST(CPUBulkCopies, ring) {
        64,
        ring<NoInitFence>,
        {copySite, "missing fence: no simt.fence_mbarrier_init"}},
-      {"missing barrier behind the initialisation",
+      {"missing barrier after the initialisation",
        64,
        ring<NoInitBarrier>,
        {"mbarrier at byte offset"}},
@@ -191,7 +191,7 @@ TEST(CPUBulkCopies, fromGlobal) {
        },
        {copySite, "missing fence: ", "the write by thread (0, 0, 0)",
         storeSite}},
-      {"over bytes that were stored, behind a fence",
+      {"over bytes that were stored, after a fence",
        1,
        [](LowlpThread *t, void *const *args) {
          initOne(t);
@@ -341,7 +341,7 @@ TEST(CPUBulkCopies, toGlobal) {
          load(t, pointerArg<int32_t>(args, 1), 2, loadSite);
        },
        {loadSite, "byte offset 8 of argument 'y'", "was not waited for"}},
-      {"the target is read behind the wait",
+      {"the target is read after the wait",
        1,
        [](LowlpThread *t, void *const *args) {
          for (int64_t i = 0; i < 4; ++i)

@@ -130,7 +130,7 @@ TEST(CPUCopies, land) {
        {storeSite, "byte offset 36 of argument 'x'",
         "changes bytes that an asynchronous copy still reads, issued by "
         "thread (0, 0, 0) at lowlp.copy_async at t.mlir:1:1"}},
-      {"a write to the source behind the wait",
+      {"a write to the source after the wait",
        1,
        [](LowlpThread *t, void *const *args) {
          copyGroup(t, args, 2, 0);

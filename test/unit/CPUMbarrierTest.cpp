@@ -19,7 +19,7 @@ char *barrierBase(LowlpThread *t) {
   return static_cast<char *>(lowlpCpuSharedMemory(t, barrierOffset));
 }
 
-/// Mbarriers that take `arrivals[i]` arrivals, and a barrier behind.
+/// Mbarriers that take `arrivals[i]` arrivals, and a barrier after.
 void init(LowlpThread *t, std::initializer_list<int64_t> arrivals) {
   lowlpCpuTrackOrder(t);
   if (lowlpCpuThreadId(t, 0) == 0) {
@@ -59,7 +59,7 @@ bool isFirst(LowlpThread *t) { return lowlpCpuThreadId(t, 0) == 0; }
 
 TEST(CPUMbarrier, orders) {
   const ReportCase cases[] = {
-      {"a store is seen behind arrive and wait",
+      {"a store is seen after arrive and wait",
        3,
        [](LowlpThread *t, void *const *args) {
          init(t, {1});
@@ -168,7 +168,7 @@ TEST(CPUMbarrier, misuse) {
        [](LowlpThread *t, void *const *) { wait(t, 0, 0); },
        {waitSite, "there is no mbarrier at byte offset 4096 of shared memory: "
                   "nothing has initialised one"}},
-      {"no barrier behind the initialisation",
+      {"no barrier after the initialisation",
        2,
        [](LowlpThread *t, void *const *) {
          if (isFirst(t))

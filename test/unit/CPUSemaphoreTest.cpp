@@ -169,7 +169,7 @@ TEST(CPUSemaphore, whatFollowsTheReleaseIsNotPublished) {
 }
 
 TEST(CPUSemaphore, theReportSaysHowASemaphoreOrders) {
-  // Block 1 only reads what was stored behind the release when it is there.
+  // Block 1 only reads what was stored after the release when it is there.
   LowlpKernelFn kernel = [](LowlpThread *t, void *const *args) {
     if (blockOf(t) == 0) {
       release(t, wordsOf(args), 0, 1);

@@ -112,7 +112,7 @@ TEST(WarpConversion, WhatAnotherWarpHoldsIsOutOfReach) {
 /// A layout of the same shape and threads, with its modes dealt out anew.
 static Layout redeal(const Layout &layout, Random &random) {
   // Thread digits keep their extents, so that the number of threads stays; the
-  // modes behind them are others of the same extent.
+  // modes after them are others of the same extent.
   std::vector<Digit> threads = layout.threadDigits(),
                      locals = layout.localDigits();
   for (int swaps = 0; swaps < 6; ++swaps) {

@@ -33,7 +33,7 @@ TEST(WgmmaTile, describesWhereElementsLie) {
   const Case cases[] = {
       {"swizzle(local(16, 8), dim=1).local(1, 8)", 2, {128, 1024, 1024}},
       {"swizzle(local(16, 8), dim=1).local(1, 16)", 1, {128, 1024, 1024}},
-      // Two patterns along K, each of all rows, or one behind the other.
+      // Two patterns along K, each of all rows, or one after the other.
       {"local(1, 2).swizzle(local(24, 8), dim=1).local(1, 8)",
        2,
        {128, 3072, 1024}},

@@ -1,4 +1,4 @@
-"""The parameters of a kernel: what stands behind the colons of its signature."""
+"""The parameters of a kernel: what stands after the colons of its signature."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 // The shadow (Shadow.h) knows of no order within a block but its barriers, and
 // remembers two threads a byte. Where mbarriers order threads too, this takes
 // its place for shared memory: for every few bytes it keeps all accesses that a
-// later one may have to be ordered behind, each with the time and the component
+// later one may have to be ordered after, each with the time and the component
 // of its thread (ThreadOrder.h). An access that is ordered after another one
 // takes its place if whatever races with the earlier also races with it: a
 // write that of everything, a read that of reads.

@@ -45,7 +45,7 @@ lowlp.kernel @written(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.p
 
 // -----
 
-// The map is an argument behind the parameters; two copies of one view and box share it. The tile begins at a multiple
+// The map is an argument after the parameters; two copies of one view and box share it. The tile begins at a multiple
 // of 1024 bytes.
 // CHECK-LABEL: gpu.func @tensor
 // CHECK-SAME: %[[P:.*]]: !simt.ptr<global>, %{{.*}}: i32, %{{.*}}: i32, %[[MAP:.*]]: !simt.tensor_map) kernel
@@ -112,7 +112,7 @@ lowlp.kernel @panels(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
 
 // -----
 
-// Parts smaller than 128 bytes may lie behind a dimension whose offset is 0.
+// Parts smaller than 128 bytes may lie beyond a dimension whose offset is 0.
 // CHECK-LABEL: gpu.func @apart
 // CHECK: simt.copy_tensor
 lowlp.kernel @apart(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})

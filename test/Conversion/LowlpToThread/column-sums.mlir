@@ -40,7 +40,7 @@ lowlp.kernel @one_fragment(%px: !lowlp.ptr<f16>, %py: !lowlp.ptr<f32>)
 }
 
 // Two fragments: each has sums of its own, so that those of a column are rounded as beside no other. What the product is
-// added to is added behind it.
+// added to is added after it.
 !b2 = !lowlp.tile<64x16xf16, local(2, 2).local(2, 1).local(2, 1).column_spatial(4, 8).local(2, 1)>
 !c2 = !lowlp.tile<32x16xf32, local(2, 2).local(2, 1).spatial(8, 4).local(1, 2)>
 // CHECK-LABEL: gpu.func @two_fragments

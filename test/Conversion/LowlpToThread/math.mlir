@@ -42,7 +42,7 @@ lowlp.kernel @rounded_once(%p: !lowlp.ptr<f16>)
   lowlp.return
 }
 
-// The product is rounded; what that lost is made good behind the power.
+// The product is rounded; what that lost is made good after the power.
 // CHECK-LABEL: gpu.func @exp
 // CHECK: %[[X:.*]] = arith.maximumf %{{.*}}, %{{.*}} : f32
 // CHECK: %[[P:.*]] = arith.mulf %[[X]], %[[LOG2E:.*]] : f32

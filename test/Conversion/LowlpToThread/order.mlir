@@ -75,7 +75,7 @@ lowlp.kernel @pairs() attributes {grid = affine_map<() -> (1)>, num_threads = 32
   lowlp.return
 }
 
-// What is zero lies in front of the pointer, the rest behind it, each at a multiple of 256 bytes.
+// What is zero lies in front of the pointer, the rest after it, each at a multiple of 256 bytes.
 // CHECK-LABEL: gpu.func @workspace
 // CHECK-SAME: (%[[P:.*]]: !simt.ptr<global>, %{{.*}}: i32, %[[W:.*]]: !simt.ptr<global>)
 // CHECK-SAME: lowlp.parameters = [{align = 4 : i64, name = "arg0", type = !lowlp.ptr<f32>, written}, {name = "arg1", type = i32}]

@@ -1,6 +1,6 @@
 // RUN: lowlp-opt %s --lowlp-convert-to-thread --canonicalize --cse | FileCheck %s
 
-// The producer is the warp behind the two of the kernel. It makes the mbarriers and begins; the others wait until it has.
+// The producer is the warp after the two of the kernel. It makes the mbarriers and begins; the others wait until it has.
 // From then on barriers are of two. What one thread does is not asked again whether it is the first.
 // CHECK-LABEL: gpu.func @producer
 // CHECK-SAME: known_block_size = array<i32: 96, 1, 1>
@@ -83,7 +83,7 @@ lowlp.kernel @first_thread() attributes {grid = affine_map<() -> (1)>, num_threa
   lowlp.return
 }
 
-// The producer is a warpgroup behind the two of the kernel, which gives them its registers: of 65536, 384 threads begin with
+// The producer is a warpgroup after the two of the kernel, which gives them its registers: of 65536, 384 threads begin with
 // 168 each.
 // CHECK-LABEL: gpu.func @exchange_registers
 // CHECK-SAME: known_block_size = array<i32: 384, 1, 1>

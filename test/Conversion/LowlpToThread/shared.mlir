@@ -33,7 +33,7 @@ lowlp.kernel @no_shared_memory() attributes {grid = affine_map<() -> (1)>, num_t
   lowlp.return
 }
 
-// 16 bytes at once: runs of 8 in both layouts, behind a stage and a swizzle. Chunk j of row i is at j xor i.
+// 16 bytes at once: runs of 8 in both layouts, after a stage and a swizzle. Chunk j of row i is at j xor i.
 // CHECK-LABEL: gpu.func @swizzled
 // CHECK-DAG: %[[T:.*]] = gpu.thread_id x
 // CHECK-DAG: %[[BLOCK:.*]] = gpu.block_id x

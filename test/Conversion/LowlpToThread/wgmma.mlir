@@ -36,7 +36,7 @@ lowlp.kernel @product(%n: i32) attributes {grid = affine_map<(n) -> (n)>, num_th
 // -----
 
 // Warps of 32 rows: each step is two instructions, which take rows 0 to 15 and 16 to 31 of each warp, and accumulators of their
-// own. Behind the wait they are one tile.
+// own. After the wait they are one tile.
 !f = !lowlp.tile<128x32xf32, spatial(4, 1).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !a = !lowlp.tile<128x32xf16, spatial(4, 1).local(2, 2).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !c = !lowlp.tile<128x16xf32, spatial(4, 1).local(2, 2).local(2, 1).spatial(8, 4).local(1, 2)>

@@ -30,7 +30,7 @@ PRODUCTS = (
 
 
 def exchange_case(cluster: int, dtype: str, words: int, arch: str) -> Case:
-    """Two exchanges, with 1 added behind each, so that every block has its own parts back."""
+    """Two exchanges, with 1 added after each, so that every block has its own parts back."""
     layout = lowlp.local(cluster, words, 1) * lowlp.spatial(1, 1, THREADS)
 
     def body(x, y, clusters):  # type: ignore[no-untyped-def]

@@ -112,7 +112,7 @@ def Lowlp_AllocGlobalOp : Lowlp_Op<"alloc_global"> {
     %v = lowlp.view_global %p shape [%tiles, 128] : !lowlp.ptr<si32> -> !lowlp.global<?x128xsi32>
     ```
 
-    Lowers to `simt.offset` from a pointer after the kernel's parameters. From there on lie those that are not zeroed,
+    Lowers to `simt.offset` from a pointer behind the kernel's parameters. From there on lie those that are not zeroed,
     and towards lower addresses those that are, each at a multiple of 256 bytes. The kernel's attribute
     `lowlp.workspace` lists them for the launch, which provides the memory.
   }];

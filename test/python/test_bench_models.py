@@ -18,12 +18,12 @@ import pytest
 from lowlp.benchmarks import preparing
 from lowlp.benchmarks.cases import KINDS, Shape, WeightKind
 from lowlp.benchmarks.models import preparing as models_preparing
-from lowlp.benchmarks.models import ranking, session, tables
+from lowlp.benchmarks.models import ranking, report, session
 from lowlp.benchmarks.models.drawing import DECODE_RANGES, PREFILL_RANGES, Cell, draw, draw_kind, name_of
 from lowlp.benchmarks.models.folder import PreparedProblems, Problem
+from lowlp.benchmarks.models.judging import judged, mean_of, worst
 from lowlp.benchmarks.models.model_results import ModelResults, Turns
 from lowlp.benchmarks.models.preparing import Choice
-from lowlp.benchmarks.models.report import judged, mean_of, worst
 from lowlp.benchmarks.models.shapes import MODELS, MOST_WEIGHTS, Model, products, shapes
 from lowlp.benchmarks.page import page_text
 from lowlp.benchmarks.peers import peer
@@ -215,7 +215,7 @@ def test_problems_come_back_from_their_folder(folder: Path) -> None:
     steps = list(models_preparing.prepare(folder, CELLS, 7, Choice("sm_90a")))
     assert [done for done, total, _ in steps] == [1, 2, 3]
     found, index = PreparedProblems.load(folder), PreparedKernels.load_index(folder)
-    assert (found.seed, found.with_tables) == (7, True)
+    assert (found.seed, found.with_measured) == (7, True)
     assert [(one.kind, one.m, one.twin) for one in found.problems] == [
         ("int4", 40, ""),
         ("int4 g64 f32", 3, "int4 g128 f16"),
@@ -229,7 +229,7 @@ def test_problems_come_back_from_their_folder(folder: Path) -> None:
 
 
 def test_candidates_differ_from_the_chosen_schedule(folder: Path) -> None:
-    list(models_preparing.prepare(folder, CELLS[:1], 7, Choice("sm_90a", with_tables=False, candidates=9)))
+    list(models_preparing.prepare(folder, CELLS[:1], 7, Choice("sm_90a", with_measured=False, candidates=9)))
     (problem,) = PreparedProblems.load(folder).problems
     assert problem.by == "estimate"
     chosen = PreparedKernels.load_index(folder).entry("int4", problem.shape, 40).schedule
@@ -239,19 +239,23 @@ def test_candidates_differ_from_the_chosen_schedule(folder: Path) -> None:
     assert all(one.estimated_us >= problem.estimated_us for one in problem.candidates if problem.estimated_us)
 
 
-def test_tables_may_be_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a table that has what no estimate would choose."""
+@pytest.fixture
+def measured_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured has for the first of `CELLS` what no estimate would choose."""
     schedule = {"columns": 64, "warpgroups": 2, "row_tiles": 1, "steps": 1, "stages": 2}
     entry = {"kind": "int4 g128 f16", "n": 4096, "k": 4096, "m": 64, "arch": "sm_90a", "schedule": schedule}
-    table = folder.parent / "mine.json"
-    table.write_text(json.dumps({"format": 1, "gpu": "a GPU", "entries": [entry]}))
-    monkeypatch.setenv("LOWLP_TUNED", str(table))
-    for with_tables, by in ((True, "table"), (False, "estimate")):
+    measured = tmp_path / "mine.json"
+    measured.write_text(json.dumps({"format": 1, "gpu": "a GPU", "entries": [entry]}))
+    monkeypatch.setenv("LOWLP_TUNED", str(measured))
+
+
+def test_measurements_may_be_left_out(folder: Path, measured_elsewhere: None) -> None:
+    for with_measured, by in ((True, "measured"), (False, "estimate")):
         place = folder / by
-        list(models_preparing.prepare(place, CELLS[:1], 7, Choice("sm_90a", with_tables=with_tables)))
+        list(models_preparing.prepare(place, CELLS[:1], 7, Choice("sm_90a", with_measured=with_measured)))
         (problem,) = PreparedProblems.load(place).problems
         chosen = PreparedKernels.load_index(place).entry("int4", problem.shape, 40).schedule
-        assert (problem.by, chosen["steps"] == 1) == (by, with_tables)
+        assert (problem.by, chosen["steps"] == 1) == (by, with_measured)
 
 
 def test_a_kernel_may_be_saved_without_what_it_was_made_of(tmp_path: Path) -> None:
@@ -309,18 +313,25 @@ def test_a_run_times_the_worst_again_in_turns(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_candidates_are_ranked(folder: Path) -> None:
-    list(models_preparing.prepare(folder, CELLS[:1], 7, Choice("sm_90a", with_tables=False, candidates=3)))
+def test_candidates_are_ranked(folder: Path, measured_elsewhere: None) -> None:
+    list(models_preparing.prepare(folder, CELLS[:1], 7, Choice("sm_90a", candidates=2)))
     found = ranking.measure(folder, folder / "ranks.json", None, lambda *_: None)
     (one,) = found.problems
-    assert (one.us, one.rank, one.timed) == ((8.0, 9.0, 7.0, None), 2, 2)
-    assert one.again == {0: (8.0,) * 3, 2: (7.0,) * 3, 1: (9.0,) * 3}
+    assert one.problem.by_estimate == 1
+    assert (one.us, one.rank(), one.timed) == ((8.0, 9.0, 7.0, None), 2, 2)
+    assert one.again == {0: (8.0,) * 3, 1: (9.0,) * 3, 2: (7.0,) * 3}
     assert ranking.summary(found) == [
-        "seed 7: 1 problems, 2 candidates each, chosen by estimate alone",
-        "within 6% of the best: 0.0%",
-        "within 12% of the best: 0.0%",
-        "within 25% of the best: 100.0%",
-        "1.14x the best, place 2 of 3, by estimate: int4 4096x4096 M=40",
+        "seed 7: 1 problems, 2 candidates each in the mean",
+        "chosen by measurements and estimate: 1 problems have times",
+        "  within 6% of the best: 0.0%",
+        "  within 12% of the best: 0.0%",
+        "  within 25% of the best: 100.0%",
+        "  1.14x the best, place 2 of 3: int4 4096x4096 M=40",
+        "chosen by estimate alone: 1 problems have times",
+        "  within 6% of the best: 0.0%",
+        "  within 12% of the best: 0.0%",
+        "  within 25% of the best: 0.0%",
+        "  1.29x the best, place 3 of 3: int4 4096x4096 M=40",
     ]
 
 
@@ -334,7 +345,7 @@ def made_up(count: int = 30) -> ModelResults:
     for number in range(count):
         name, m = ("nf4 g64 f16" if number % 3 == 2 else "int4"), number + 1
         apart = number % 3 == 2
-        problems.append(Problem(name, 8192, 8192, m, "int4 g128 f16" if apart else "", "a model", 50.0, "table"))
+        problems.append(Problem(name, 8192, 8192, m, "int4 g128 f16" if apart else "", "a model", 50.0, "measured"))
         results.add(Row("lowlp", name, 8192, 8192, m, 100.0 + number))
         results.add(Row("torch", "f16", 8192, 8192, m, 200.0))
         if apart:
@@ -369,10 +380,10 @@ def test_the_ten_worst_come_first() -> None:
     found.turns.append(Turns(0, "humming", (100.0, 120.0, 101.0), (50.0, 51.0, 40.0)))
     order = worst(judged(found), 10)
     assert [cell.number for cell in order] == [0, 28, 27, 25, 24, 22, 21, 19, 18, 16]
-    lines = tables.worst_cells(judged(found)).splitlines()
+    lines = report.worst_cells(judged(found)).splitlines()
     assert len(lines) == 12
     assert lines[2] == (
-        "| int4 | 8192x8192 | 1 | 101 | 50.0 humming | **0.49** | in turns | 50.0 | 2.00 | table | a model |"
+        "| int4 | 8192x8192 | 1 | 101 | 50.0 humming | **0.49** | in turns | 50.0 | 2.00 | measured | a model |"
     )
 
 
@@ -385,7 +396,7 @@ def test_results_come_back_and_make_the_page(tmp_path: Path) -> None:
         found.problems, found.kinds, found.results.rows, 5,
     )  # fmt: skip
     text = page_text(Results([RUN]), "a.json", [], drawn={"a.models-1.json": again})
-    assert "### Seed 5, schedules by tables and estimate" in text
+    assert "### Seed 5, schedules by measurements and estimate" in text
     assert "| 17 to 64 | 9 | 0.90 | **0.75** | 1.20x | **0.85** | 0.95 |" in text
     assert "- humming int4 8192x8192 M=1: wrong result" in text
     assert "Random problems" not in page_text(Results([RUN]), "a.json", [])

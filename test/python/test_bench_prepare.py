@@ -261,7 +261,7 @@ def test_what_runs_on_the_gpu_needs_no_extension(tmp_path: Path) -> None:
     """`measuring` but for PyTorch, and the command."""
     imports = (
         "from lowlp.benchmarks import measuring, report, session\n"
-        "from lowlp.benchmarks.models import ahead, ranking, session, tables\n"
+        "from lowlp.benchmarks.models import ahead, ranking, report, session\n"
         "from lowlp.benchmarks.peers import NAMES, peer\n[peer(name) for name in NAMES]\nfrom lowlp.cli import main"
     )
     assert output_of(imports, tmp_path) == ("[]\n", "")

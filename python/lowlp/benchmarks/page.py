@@ -12,7 +12,7 @@ from . import report
 from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
 from .cases import GROUP_SIZE, SHAPES
 from .floor import FLOP_PER_S, OVER_FLOOR
-from .models import tables as model_tables
+from .models import report as models_report
 from .models.drawing import DECODE_RANGES, PREFILL_RANGES, ranges_text
 from .models.model_results import MODELS_MARK, ModelResults
 from .models.session import AGAIN, CHECKED_COLUMNS, EFFORT
@@ -148,10 +148,10 @@ def _drawn(found: Mapping[str, ModelResults]) -> Iterator[str]:
     yield "## Random problems of ten models"
     yield _DRAWN
     for link, one in found.items():
-        by = "by tables and estimate" if one.with_tables else "by estimate alone"
+        by = "by measurements and estimate" if one.with_measured else "by estimate alone"
         yield f"### Seed {one.seed}, schedules {by}"
         yield f"{_describe(one.run, 1, 1)}; [results]({Path(link).as_posix()})"
-        yield from model_tables.section(one)
+        yield from models_report.section(one)
 
 
 def _counted(counts: Mapping[str, int], statuses: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CELLS = 250
 _KERNELS = "out/bench/models"
 _ARCH = "sm_90a"
-_OF_DRAW = ("seed", "cells", "candidates", "no_tables")
+_OF_DRAW = ("seed", "cells", "candidates", "by_estimate")
 _OF_GRID = ("types", "shapes", "m", "quick", "peers_only", "measure_read")
 
 EPILOG = """random problems (--set models):
@@ -27,7 +27,7 @@ EPILOG = """random problems (--set models):
   groups, scales and zero points at random. The seed is printed, and another one in each run unless --seed repeats one.
   lowlp bench --set models --prepare out/models             # draws, and compiles; no GPU
   lowlp bench --set models --kernels out/models --peers torch,humming --out r.json
-  lowlp bench --set models --prepare out/some --cells 150 --candidates 40 --no-tables
+  lowlp bench --set models --prepare out/some --cells 150 --candidates 40 --by-estimate
   lowlp bench --set models --kernels out/some --out ranks.json
 The page of --report NAME.json shows the results on random problems that are beside it as NAME.models-*.json."""
 
@@ -41,7 +41,7 @@ def add_arguments(parser: Any) -> None:
         "--candidates", type=number_from(1), metavar="N", help="hold the chosen schedule of each problem against N "
         "random ones that fit, and measure nothing else",
     )  # fmt: skip
-    group.add_argument("--no-tables", action="store_true", help="choose schedules by estimate alone")
+    group.add_argument("--by-estimate", action="store_true", help="choose schedules by estimate alone")
 
 
 def refuse(options: argparse.Namespace) -> None:
@@ -92,7 +92,7 @@ def _prepare(options: argparse.Namespace, folder: Path, arch: str, size: int | N
     seed = new_seed() if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     cells = draw(seed, options.cells or _CELLS)
-    choice: Choice = Choice(check_arch(arch, "--arch"), gpu, not options.no_tables, options.candidates or 0)
+    choice: Choice = Choice(check_arch(arch, "--arch"), gpu, not options.by_estimate, options.candidates or 0)
     with progress_bar("compile") as show:
         for step in prepare(folder, cells, seed, choice, options.jobs, size or MULTIPROCESSORS):
             show(*step)
@@ -149,9 +149,9 @@ def _peers(text: str | None) -> tuple[str, ...]:
 
 
 def _print(found: ModelResults, out: Path) -> None:
-    from lowlp.benchmarks.models import tables
+    from lowlp.benchmarks.models import report
 
-    print("\n\n".join(tables.section(found)))
+    print("\n\n".join(report.section(found)))
     run = found.run
     print(f"\n{run.gpu}, driver {run.driver}, {run.date}")
     for note in run.notes:

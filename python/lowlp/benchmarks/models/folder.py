@@ -33,8 +33,10 @@ class Problem:
     twin          name of those in groups of 128, which are timed beside them, or ''
     products      which have the shape, in words
     estimated_us  what the chosen kernel would take by estimate; None for one without stages, of which there is none
-    by            what chose it: 'table' where estimates alone would have chosen another, 'estimate', or 'no choice' for
-                  a kernel without stages
+    by            what chose it: 'measured' where estimates alone would have chosen another, 'estimate', or 'no choice'
+                  for a kernel without stages
+    by_estimate   number of the kernel that estimates alone would choose: 0 for the chosen one, 1 for the first
+                  candidate
     candidates    other kernels to hold it against
     """
 
@@ -46,6 +48,7 @@ class Problem:
     products: str = ""
     estimated_us: float | None = None
     by: str = ""
+    by_estimate: int = 0
     candidates: tuple[Candidate, ...] = ()
 
     @property
@@ -60,11 +63,11 @@ class Problem:
 class PreparedProblems:
     """The draw of a folder.
 
-    with_tables  whether schedules were chosen by tables too, and not by estimate alone
+    with_measured  whether schedules were chosen by measured ones too, and not by estimate alone
     """
 
     seed: int
-    with_tables: bool = True
+    with_measured: bool = True
     problems: tuple[Problem, ...] = field(default=())
 
     def save(self, folder: Path) -> None:
@@ -85,7 +88,7 @@ class PreparedProblems:
             if data["format"] != FORMAT:
                 raise LowlpValueError(f"{path}: expected format {FORMAT}, got {data['format']!r:.40}")
             problems = tuple(problem_of(problem) for problem in data["problems"])
-            return PreparedProblems(data["seed"], data["with_tables"], problems)
+            return PreparedProblems(data["seed"], data["with_measured"], problems)
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, LowlpValueError):
                 raise

@@ -39,13 +39,13 @@ class Turns:
 class ModelResults:
     """One run.
 
-    seed         of the draw
-    with_tables  whether schedules were chosen by tables too
-    turns        of the problems that were timed again
+    seed           of the draw
+    with_measured  whether schedules were chosen by measured ones too
+    turns          of the problems that were timed again
     """
 
     seed: int
-    with_tables: bool
+    with_measured: bool
     problems: tuple[Problem, ...]
     kinds: dict[str, WeightKind]
     results: Results
@@ -62,7 +62,7 @@ class ModelResults:
             "format": FORMAT,
             "set": SET,
             "seed": self.seed,
-            "with_tables": self.with_tables,
+            "with_measured": self.with_measured,
             "run": asdict(self.run),
             "kinds": [asdict(kind) for kind in self.kinds.values()],
             "turns": [asdict(one) for one in self.turns],
@@ -87,7 +87,7 @@ class ModelResults:
                 raise LowlpValueError(f"{path}: expected results of --set models of format {FORMAT}")
             return ModelResults(
                 data["seed"],
-                data["with_tables"],
+                data["with_measured"],
                 tuple(problem_of(problem) for problem in data["problems"]),
                 {kind["name"]: kind_of_json(kind) for kind in data["kinds"]},
                 Results([Run(**data["run"])], [Row(**row) for row in data["rows"]]),

@@ -26,38 +26,45 @@ from .folder import PROBLEMS, Candidate, PreparedProblems, Problem
 class Choice:
     """How schedules are chosen.
 
-    arch         of the GPU
-    gpu          its name, whose measured schedules go before those of others; '': what the architecture has
-    with_tables  by tables of what was measured, too
-    candidates   random ones of those that fit, for each problem, to be held against the chosen one
+    arch           of the GPU
+    gpu            its name, whose measured schedules go before those of others; '': what the architecture has
+    with_measured  by what was measured, too
+    candidates     random ones of those that fit, for each problem, to be held against the chosen one
     """
 
     arch: str
     gpu: str = ""
-    with_tables: bool = True
+    with_measured: bool = True
     candidates: int = 0
 
     def schedule(self, spec: LinearSpec, m: int) -> Schedule:
         """The chosen one."""
-        return schedule_for(spec, m, self.arch, gpu=self.gpu, among=None if self.with_tables else ())
+        return schedule_for(spec, m, self.arch, gpu=self.gpu, among=None if self.with_measured else ())
 
     def why(self, spec: LinearSpec, m: int, chosen: Schedule) -> str:
         """What chose it, as `Problem.by` says it."""
         if not chosen.stages:
             return "no choice"
-        by_estimate = schedule_for(spec, m, self.arch, gpu=self.gpu, among=())
-        return "estimate" if chosen == by_estimate else "table"
+        return "estimate" if chosen == self.by_estimate(spec, m) else "measured"
+
+    def by_estimate(self, spec: LinearSpec, m: int) -> Schedule:
+        """The one that estimates alone would choose."""
+        return schedule_for(spec, m, self.arch, gpu=self.gpu, among=())
 
     def estimated_us(self, spec: LinearSpec, schedule: Schedule, m: int) -> float | None:
         """What it would take; None without stages."""
         return round(estimated_us(spec, schedule, m, device_like(self.arch)), 2) if schedule.stages else None
 
     def others(self, spec: LinearSpec, m: int, chosen: Schedule, generator: random.Random) -> list[Schedule]:
-        """Random candidates for m rows, in random order, without the chosen one."""
+        """What estimates alone would choose, where that is another one, and random candidates for m rows."""
+        if not self.candidates or not chosen.stages:
+            return []
         divisions = candidates(spec, class_of(m), self.arch)
         fitting = dict.fromkeys(for_rows(spec, division, m, self.arch) for division in divisions)
-        fitting.pop(chosen, None)
-        return sorted(fitting, key=lambda _: generator.random())[: self.candidates]
+        first = [self.by_estimate(spec, m)] if self.why(spec, m, chosen) == "measured" else []
+        for known in (chosen, *first):
+            fitting.pop(known, None)
+        return [*first, *sorted(fitting, key=lambda _: generator.random())[: self.candidates]]
 
 
 def prepare(
@@ -92,7 +99,7 @@ def prepare(
             wanted.setdefault((kind.name, cell.shape, cell.m), _job(kind, spec, cell.m, choice.schedule(spec, cell.m)))
         spec = specs[cell.kind.name, cell.shape]
         chosen = wanted[cell.kind.name, cell.shape, cell.m].schedule
-        others = choice.others(spec, cell.m, chosen, generator) if choice.candidates else []
+        others = choice.others(spec, cell.m, chosen, generator)
         drafts = [_job(cell.kind, spec, cell.m, other, f"-{number}") for number, other in enumerate(others)]
         problems.append((_problem(cell, spec, chosen, choice, twin), drafts))
     every = [*wanted.values(), *(job for _, drafts in problems for job in drafts)]
@@ -107,7 +114,7 @@ def prepare(
         replace(problem, candidates=tuple(_candidate(job, next(others_left), choice) for job in drafts))
         for problem, drafts in problems
     ]
-    PreparedProblems(seed, choice.with_tables, tuple(found)).save(folder)
+    PreparedProblems(seed, choice.with_measured, tuple(found)).save(folder)
 
 
 def _specs(index: PreparedKernels, cells: Sequence[Cell]) -> dict[tuple[str, Shape], LinearSpec]:
@@ -130,6 +137,7 @@ def _job(kind: WeightKind, spec: LinearSpec, m: int, schedule: Schedule, mark: s
 
 
 def _problem(cell: Cell, spec: LinearSpec, chosen: Schedule, choice: Choice, twin: WeightKind | None) -> Problem:
+    by = choice.why(spec, cell.m, chosen)
     return Problem(
         kind=cell.kind.name,
         n=cell.shape.n,
@@ -138,7 +146,8 @@ def _problem(cell: Cell, spec: LinearSpec, chosen: Schedule, choice: Choice, twi
         twin=twin.name if twin else "",
         products=cell.products,
         estimated_us=choice.estimated_us(spec, chosen, cell.m),
-        by=choice.why(spec, cell.m, chosen),
+        by=by,
+        by_estimate=1 if choice.candidates and by == "measured" else 0,
     )
 
 

@@ -1,8 +1,8 @@
 """The choice of schedules held against random ones that fit: how much longer the chosen kernel takes than the best of
 all that were timed.
 
-All candidates of a problem are timed once, then the chosen one and the three fastest again in turns: the least of many
-times that vary is too small a time.
+All candidates of a problem are timed once, then the chosen one, the one that estimates alone would choose, and the
+three fastest again in turns: the least of many times that vary is too small a time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Ranked:
     """A problem with times, in microseconds, by the number of the kernel.
 
     us         once each; None where there is none
-    again      the chosen one and the fastest in turns
+    again      in turns the chosen one, that of estimates alone, and the fastest
     estimates  what each would take
     schedules  of each
     """
@@ -71,31 +71,29 @@ class Ranked:
         """How many candidates have a time."""
         return sum(us is not None for us in self.us[1:])
 
-    @property
-    def rank(self) -> int | None:
-        """The place of the chosen kernel among all with a time, from 1."""
-        chosen = self.us[CHOSEN]
-        return None if chosen is None else 1 + sum(us is not None and us < chosen for us in self.us[1:])
+    def rank(self, number: int = CHOSEN) -> int | None:
+        """The place of the kernel among all with a time, from 1."""
+        found = self.us[number]
+        return None if found is None else 1 + sum(us is not None and us < found for us in self.us)
 
-    @property
-    def over_best(self) -> float | None:
-        """The chosen kernel's time over that of the best, from the turns; at least 1."""
-        medians = {number: statistics.median(times) for number, times in self.again.items() if times}
-        return medians[CHOSEN] / min(medians.values()) if CHOSEN in medians else None
+    def over_best(self, number: int = CHOSEN) -> float | None:
+        """The kernel's time over that of the best, from the turns; at least 1."""
+        medians = {one: statistics.median(times) for one, times in self.again.items() if times}
+        return medians[number] / min(medians.values()) if number in medians else None
 
 
 @dataclass
 class Ranking:
-    """One run. `with_tables`: whether schedules were chosen by tables too."""
+    """One run. `with_measured`: whether schedules were chosen by measured ones too."""
 
     seed: int
-    with_tables: bool
+    with_measured: bool
     run: Run
     problems: list[Ranked] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
         """Writes the file, whole or not at all."""
-        head = {"format": FORMAT, "set": "candidates", "seed": self.seed, "with_tables": self.with_tables}
+        head = {"format": FORMAT, "set": "candidates", "seed": self.seed, "with_measured": self.with_measured}
         text = json.dumps({**head, "run": asdict(self.run)}, indent=1, allow_nan=False).removesuffix("\n}")
         lines = ",\n  ".join(json.dumps(_to_json(ranked), allow_nan=False) for ranked in self.problems)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +118,7 @@ def measure(folder: Path, out: Path, deadline_s: float | None, show: Callable[[i
     settings = Settings(folder, EFFORT, host_cost=False, checked_columns=CHECKED_COLUMNS)
     worker = Worker(settings, 60.0, run_worker)
     try:
-        found = Ranking(prepared.seed, prepared.with_tables, calibrated_run(worker, ()))
+        found = Ranking(prepared.seed, prepared.with_measured, calibrated_run(worker, ()))
         left_out = len(prepared.problems) - len(problems)
         if left_out:
             found.run.notes.append(f"{left_out} problems have no other schedule that fits")
@@ -144,7 +142,7 @@ def _ranked(worker: Worker, index: PreparedKernels, problem: Problem) -> Ranked:
 
     us = times(list(range(len(problem.candidates) + 1)))
     timed = sorted((value, number) for number, value in enumerate(us) if value is not None and number != CHOSEN)
-    again = [CHOSEN, *(number for _, number in timed[:AGAIN])]
+    again = list(dict.fromkeys([CHOSEN, problem.by_estimate, *(number for _, number in timed[:AGAIN])]))
     turns: dict[int, list[float]] = {number: [] for number in again}
     for number, value in zip(again * _ROUNDS, times(again * _ROUNDS), strict=True):
         if value is not None:
@@ -166,22 +164,27 @@ def _is_of(problem: Problem, kind: str, n: int, k: int, rows: tuple[int, ...]) -
 
 
 def summary(found: Ranking, count: int = 10) -> list[str]:
-    """How many problems are within which part of the best, and the worst ones."""
-    rated = sorted(
-        ((over, number) for number, one in enumerate(found.problems) if (over := one.over_best) is not None),
-        reverse=True,
-    )
-    if not rated:
+    """How many problems are within which part of the best, and the worst ones; of estimates alone too, where
+    measurements chose some."""
+    if not found.problems:
         return ["no problem has times"]
-    by = "tables and estimate" if found.with_tables else "estimate alone"
     candidates = sum(one.timed for one in found.problems) / len(found.problems)
-    lines = [f"seed {found.seed}: {len(rated)} problems, {candidates:.0f} candidates each, chosen by {by}"]
+    lines = [f"seed {found.seed}: {len(found.problems)} problems, {candidates:.0f} candidates each in the mean"]
+    if found.with_measured:
+        lines += _shares("chosen by measurements and estimate", found.problems, lambda _: CHOSEN, count)
+    return lines + _shares("chosen by estimate alone", found.problems, lambda one: one.problem.by_estimate, count)
+
+
+def _shares(what: str, problems: list[Ranked], number_of: Callable[[Ranked], int], count: int) -> list[str]:
+    """Of the kernels that `number_of` names."""
+    rated = [(over, place) for place, one in enumerate(problems) if (over := one.over_best(number_of(one))) is not None]
+    lines = [f"{what}: {len(rated)} problems have times"]
     for limit in LIMITS:
-        share = sum(over <= limit for over, _ in rated) / len(rated)
-        lines.append(f"within {limit - 1:.0%} of the best: {share:.1%}")
-    for over, number in rated[:count]:
-        one = found.problems[number]
-        lines.append(f"{over:.2f}x the best, place {one.rank} of {one.timed + 1}, by {one.problem.by}: {one.problem}")
+        share = sum(over <= limit for over, _ in rated) / max(1, len(rated))
+        lines.append(f"  within {limit - 1:.0%} of the best: {share:.1%}")
+    for over, place in sorted(rated, reverse=True)[:count]:
+        one = problems[place]
+        lines.append(f"  {over:.2f}x the best, place {one.rank(number_of(one))} of {one.timed + 1}: {one.problem}")
     return lines
 
 

@@ -1,216 +1,177 @@
-"""Times of drawn problems judged: how much faster than the best peer, and against what is required.
-
-    plain     = best peer's time / ours
-    required  = max(rival's time / factor, empty kernel + 1.08 x floor) / ours, with the rival the best peer up to 512
-                rows and torch above
-
-Kinds that humming has no kernels for are apart: they are held against torch and against our own kernel with groups of
-128.
-"""
+"""Times of drawn problems as tables in Markdown, for a terminal and for the page."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from lowlp.benchmarks.acceptance import geometric_mean
-from lowlp.benchmarks.cases import Shape, WeightKind
-from lowlp.benchmarks.floor import Ceilings, required_us, weight_bytes
+from lowlp.benchmarks.report import markdown
 
-from .folder import Problem
-from .model_results import ModelResults, Turns
-
-
-@dataclass(frozen=True)
-class RowsRange:
-    """Numbers of rows that are judged together.
-
-    factor  of speed over the rival that the mean must reach
-    worst   the least plain ratio of one problem
-    """
-
-    least: int
-    most: int
-    factor: float
-    worst: float
-
-    def __contains__(self, m: int) -> bool:
-        return self.least <= m <= self.most
-
-    def __str__(self) -> str:
-        return f"{self.least} to {self.most}"
-
-
-RANGES: Final = (
-    RowsRange(1, 16, 1.30, 0.96),
-    RowsRange(17, 64, 1.20, 0.95),
-    RowsRange(65, 128, 1.10, 0.93),
-    RowsRange(129, 512, 1.03, 0.92),
-    RowsRange(513, 8192, 1.00, 0.97),
+from .judging import (
+    RANGES,
+    SMALL_GROUPS_COST,
+    Judged,
+    RowsRange,
+    groups_of,
+    judged,
+    mean_of,
+    worst,
 )
-DECODE_MOST: Final = 512
-"""Above so many rows torch is the rival."""
-SMALL_GROUPS_COST: Final = 1.12
-"""What groups of 16 and 32 may cost of those of 128, beyond the bytes that they add."""
+from .model_results import ModelResults
+
+WORST: Final = 10
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A problem with times, in microseconds; None where there is none.
-
-    number       in the draw
-    floor_us     what the hardware needs at least
-    empty_us     an empty kernel
-    bytes_us     to read what smaller groups add to the weights of the twin
-    turns        where it was timed again in turns, whose medians then count
-    """
-
-    number: int
-    problem: Problem
-    kind: WeightKind
-    ours_us: float
-    humming_us: float | None
-    torch_us: float | None
-    twin_us: float | None
-    floor_us: float
-    empty_us: float
-    bytes_us: float
-    turns: Turns | None = None
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether humming has no time for it."""
-        return self.humming_us is None
-
-    @property
-    def range(self) -> RowsRange:
-        return next(one for one in RANGES if self.problem.m in one)
-
-    @property
-    def best_peer(self) -> tuple[str, float] | None:
-        """Its name and time."""
-        times = [("torch", self.torch_us), ("humming", self.humming_us)]
-        found = [(name, us) for name, us in times if us is not None]
-        return min(found, key=lambda one: one[1], default=None)
-
-    @property
-    def plain(self) -> float | None:
-        """The best peer's time / ours."""
-        if self.turns is not None:
-            return statistics.median(self.turns.rival_us) / statistics.median(self.turns.ours_us)
-        return None if self.best_peer is None else self.best_peer[1] / self.ours_us
-
-    @property
-    def required(self) -> float | None:
-        """The required time / ours."""
-        rival = self.torch_us if self.problem.m > DECODE_MOST else self.best_peer and self.best_peer[1]
-        if rival is None:
-            return None
-        return required_us(rival, self.range.factor, self.empty_us, self.floor_us) / self.ours_us
-
-    @property
-    def over_torch(self) -> float | None:
-        """torch's time / ours."""
-        return None if self.torch_us is None else self.torch_us / self.ours_us
-
-    @property
-    def over_twin(self) -> float | None:
-        """The time of our kernel with groups of 128 / ours."""
-        return None if self.twin_us is None else self.twin_us / self.ours_us
-
-    @property
-    def small_groups_cost(self) -> float | None:
-        """Our time / what groups of 128 take and the bytes that smaller ones add; None where the twin is of another
-        type."""
-        if self.twin_us is None or not self.problem.twin.startswith(f"{self.kind.dtype} "):
-            return None
-        return self.ours_us / (self.twin_us + self.bytes_us)
-
-    @property
-    def over_estimate(self) -> float | None:
-        """Our time / what was estimated."""
-        return self.problem.estimated_us and self.ours_us / self.problem.estimated_us
+def section(found: ModelResults) -> Iterator[str]:
+    """All that is to be said of a run, paragraph by paragraph."""
+    cells = judged(found)
+    had, apart = [cell for cell in cells if not cell.is_apart], [cell for cell in cells if cell.is_apart]
+    yield f"{len(cells)} of {len(found.problems)} problems have times, {len(had)} of these beside humming."
+    yield f"Kinds that humming has: its or torch's time, whichever is less, over ours.\n\n{by_rows(had)}"
+    yield f"Kinds that humming lacks, or failed with.\n\n{by_rows_apart(apart)}"
+    yield (
+        f"Groups of 16 and 32: our time over that of groups of 128 and the bytes that smaller groups add. At most "
+        f"{SMALL_GROUPS_COST} is asked for.\n\n{small_groups(cells)}"
+    )
+    yield f"By kind, over the fastest peer, torch or humming.\n\n{by_kind(cells)}"
+    yield f"The {WORST} worst.\n\n{worst_cells(cells)}"
+    lines = problems(found)
+    if lines:
+        yield "What has no time:\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
-def judged(found: ModelResults) -> list[Judged]:
-    """All problems that we have a time for, where an empty kernel has one."""
-    run, results = found.run, found.results
-    turns = {one.problem: one for one in found.turns}
-    ceilings = Ceilings(run.read_bytes_per_s)
-    judged_ = []
-    for number, problem in enumerate(found.problems):
-        kind, shape, m = found.kinds[problem.kind], problem.shape, problem.m
-        ours = results.time("lowlp", kind.name, shape, m)
-        if ours is None or run.empty_us is None:
-            continue
-        twin = found.kinds.get(problem.twin)
-        judged_.append(
-            Judged(
-                number,
-                problem,
-                kind,
-                ours,
-                results.time("humming", kind.name, shape, m),
-                results.time("torch", kind.activation, shape, m),
-                results.time("lowlp", twin.name, shape, m) if twin else None,
-                ceilings.floor_us(kind, shape, m),
-                run.empty_us,
-                _added_us(kind, twin, shape, ceilings),
-                turns.get(number),
-            )
+def by_rows(cells: Sequence[Judged]) -> str:
+    """Means by range of M, of kinds that humming has; bold where something is missed."""
+    rows = []
+    for one in RANGES:
+        inside = _within(cells, one)
+        plain, required = mean_of(inside, lambda cell: cell.plain), mean_of(inside, lambda cell: cell.required)
+        rows.append(
+            [
+                str(one),
+                str(plain.count),
+                _ratio(plain.mean),
+                _ratio(required.mean, 1.0),
+                f"{one.factor:.2f}x",
+                _ratio(plain.least, one.worst),
+                f"{one.worst:.2f}",
+            ]
         )
-    return judged_
+    head = ["M:", "problems", "plain", "required / ours", "factor", "worst", "at least"]
+    return markdown(head, rows)
 
 
-def _added_us(kind: WeightKind, twin: WeightKind | None, shape: Shape, ceilings: Ceilings) -> float:
-    if twin is None:
-        return 0.0
-    added = weight_bytes(kind, shape) - weight_bytes(twin, shape)
-    return max(0, added) / ceilings.read_bytes_per_s * 1e6
+def by_rows_apart(cells: Sequence[Judged]) -> str:
+    """Means by range of M, of kinds that humming lacks: against torch and against our groups of 128."""
+    rows = []
+    for one in RANGES:
+        inside = _within(cells, one)
+        torch, twin = mean_of(inside, lambda cell: cell.over_torch), mean_of(inside, lambda cell: cell.over_twin)
+        rows.append(
+            [
+                str(one),
+                str(torch.count),
+                _ratio(torch.mean),
+                _ratio(torch.least),
+                str(twin.count),
+                _ratio(twin.mean),
+                _ratio(twin.least),
+            ]
+        )
+    head = ["M:", "problems", "over torch", "worst", "with a twin", "over our groups of 128", "worst of these"]
+    return markdown(head, rows)
 
 
-def worst(cells: Iterable[Judged], count: int) -> list[Judged]:
-    """Those of least plain ratio, the worst first."""
-    rated = [(ratio, cell.number, cell) for cell in cells if (ratio := cell.plain) is not None]
-    return [cell for _, _, cell in sorted(rated, key=lambda one: one[:2])[:count]]
+def small_groups(cells: Sequence[Judged]) -> str:
+    """What groups of 16 and 32 cost, by range of M; means of up to 16 bits and of 32-bit scales apart."""
+    rows = []
+    for one in RANGES:
+        inside = _within(cells, one)
+        exact = [cell for cell in inside if cell.kind.scale != "f32"]
+        wide = [cell for cell in inside if cell.kind.scale == "f32"]
+        texts = [str(one)]
+        for part in (exact, wide):
+            costs = [cost for cell in part if (cost := cell.small_groups_cost) is not None]
+            mean = mean_of(part, lambda cell: cell.small_groups_cost)
+            texts += [str(mean.count), _cost(mean.mean), _cost(max(costs, default=None))]
+        rows.append(texts)
+    head = ["M:", "problems", "mean", "worst", "with f32 scales", "mean", "worst"]
+    return markdown(head, rows)
 
 
-@dataclass(frozen=True)
-class Mean:
-    """A geometric mean over some problems, and the least of them; both None over none."""
-
-    count: int
-    mean: float | None
-    least: float | None
-
-
-def mean_of(cells: Iterable[Judged], value: Callable[[Judged], float | None]) -> Mean:
-    """Of those that have the value."""
-    values = [one for cell in cells if (one := value(cell)) is not None]
-    return Mean(len(values), geometric_mean(values), min(values, default=None))
+def by_kind(cells: Sequence[Judged]) -> str:
+    """Means by each field of the kinds, of few rows and of many."""
+    rows = []
+    for field, value, inside in groups_of(cells):
+        texts = [field, value]
+        for part in _by_size(inside):
+            mean = mean_of(part, lambda cell: cell.plain)
+            texts += [str(mean.count), _ratio(mean.mean), _ratio(mean.least)]
+        rows.append(texts)
+    sizes = ("M to 64", "M to 512", "M above")
+    return markdown(["by:", "", *(text for size in sizes for text in (size, "mean", "worst"))], rows)
 
 
-def groups_of(cells: Sequence[Judged]) -> Iterator[tuple[str, str, list[Judged]]]:
-    """The problems by each field of their kinds, and by what chose the schedule: (field, value, problems)."""
-    fields: dict[str, Callable[[Judged], str]] = {
-        "codes": lambda cell: _family(cell.kind),
-        "bits": lambda cell: str(cell.kind.bits),
-        "group": lambda cell: str(cell.kind.group or "channel"),
-        "scales": lambda cell: cell.kind.scale,
-        "zero points": lambda cell: cell.kind.zeros or "none",
-        "activations": lambda cell: cell.kind.activation,
-        "chosen by": lambda cell: cell.problem.by,
-    }
-    for field, value_of in fields.items():
-        values = sorted({value_of(cell) for cell in cells})
-        for value in values:
-            yield field, value, [cell for cell in cells if value_of(cell) == value]
+def _by_size(cells: Sequence[Judged]) -> list[list[Judged]]:
+    tests: list[Callable[[int], bool]] = [lambda m: m <= 64, lambda m: 64 < m <= 512, lambda m: m > 512]
+    return [[cell for cell in cells if test(cell.problem.m)] for test in tests]
 
 
-def _family(kind: WeightKind) -> str:
-    """What the codes are, whatever their bits."""
-    if kind.table:
-        return "table"
-    return "float" if kind.dtype.startswith("f") else kind.dtype.rstrip("0123456789")
+def worst_cells(cells: Sequence[Judged], count: int = WORST) -> str:
+    """The problems of least plain ratio, with what the estimate thought of them."""
+    rows = []
+    for cell in worst(cells, count):
+        assert cell.best_peer is not None, "rated problems have a peer"
+        name, rival_us = cell.best_peer
+        ours_us, again = cell.ours_us, ""
+        if cell.turns is not None:
+            name, again = cell.turns.rival, "in turns"
+            ours_us, rival_us = statistics.median(cell.turns.ours_us), statistics.median(cell.turns.rival_us)
+        estimate, off = cell.problem.estimated_us, cell.over_estimate
+        rows.append(
+            [
+                cell.problem.kind,
+                str(cell.problem.shape),
+                str(cell.problem.m),
+                _us(ours_us),
+                f"{_us(rival_us)} {name}",
+                _ratio(cell.plain, cell.range.worst),
+                again,
+                "none" if estimate is None else _us(estimate),
+                "" if off is None else f"{off:.2f}",
+                cell.problem.by,
+                cell.problem.products,
+            ]
+        )
+    head = ["kind:", "N x K:", "M", "ours", "best peer", "ratio", "again:", "estimate", "ours / estimate", "chosen by:"]
+    return markdown([*head, "products:"], rows)
+
+
+def problems(found: ModelResults) -> list[str]:
+    """A line for each time that is lacking; ours first."""
+    rows = sorted((row for row in found.results.rows if row.us is None), key=lambda row: row.who != "lowlp")
+    return [f"{row.who} {row.kind} {row.shape} M={row.m}: {row.problem}" for row in rows]
+
+
+def _within(cells: Sequence[Judged], rows: RowsRange) -> list[Judged]:
+    return [cell for cell in cells if cell.problem.m in rows]
+
+
+def _ratio(value: float | None, least: float | None = None) -> str:
+    """Two digits, rounded down so that what is missed never reads as met; bold where it is missed."""
+    if value is None:
+        return ""
+    text = f"{int(value * 100) / 100:.2f}"
+    return f"**{text}**" if least is not None and value < least else text
+
+
+def _cost(value: float | None) -> str:
+    """Two digits, bold where it is more than groups may cost."""
+    if value is None:
+        return ""
+    return f"**{value:.2f}**" if value > SMALL_GROUPS_COST else f"{value:.2f}"
+
+
+def _us(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"

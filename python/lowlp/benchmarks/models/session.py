@@ -18,8 +18,8 @@ from lowlp_runtime.device import multiprocessors
 
 from .ahead import Ahead, compile_ahead
 from .folder import PreparedProblems, Problem
+from .judging import judged, worst
 from .model_results import ModelResults, Turns
-from .report import judged, worst
 
 PEERS: Final = ("torch", "humming")
 """That a run may measure beside ours."""
@@ -73,7 +73,7 @@ def run(plan: Plan, out: Path, show: Show) -> ModelResults:
     try:
         current = calibrated_run(worker, plan.peers)
         current.notes.extend(notes)
-        found = ModelResults(prepared.seed, prepared.with_tables, prepared.problems, index.kinds, Results([current]))
+        found = ModelResults(prepared.seed, prepared.with_measured, prepared.problems, index.kinds, Results([current]))
         for number, problem in enumerate(prepared.problems):
             if is_late():
                 current.notes.append(f"the deadline came after {number} of {len(prepared.problems)} problems")

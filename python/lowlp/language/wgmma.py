@@ -105,7 +105,7 @@ def wgmma_commit() -> None:
 def wgmma_wait(n: int, *accumulators: Accumulators) -> list[Tile]:
     """Waits until all but the last `n` groups, 0 to 7, are complete (PTX ISA, `wgmma.wait_group`).
 
-    sums  of products of complete groups
+    accumulators  of products of complete groups
 
     The result is a tile for each of them. The shared tiles of complete groups may be written after `synchronize`.
     Raises KernelTypeError and KernelValueError for other arguments.

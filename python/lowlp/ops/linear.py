@@ -63,10 +63,10 @@ def linear(
                      shared. Up to 16 rows that costs nothing, more take 2 to 6 times as long (docs/performance.md).
                      Without it that holds among M of 1 to 16, and for any M rows do not depend on what the others hold
 
-    Returns [..., N] of `out_dtype`, or [..., N / 2] with 'silu_mul', in the library of x. Sums are f32, in one fixed
-    order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same launch, and
-    the result is rounded once. Of the sums that it gets, an epilogue is within a relative error of 1e-6 ('gelu_tanh' of
-    less than -3: 1e-5); NaN stays NaN.
+    Returns [..., N] of `out_dtype`, or [..., N / 2] with 'silu_mul', in the library of x. Products are added in f32, in
+    one fixed order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same
+    launch, and the result is rounded once. An epilogue is within a relative error of 1e-6 of the function of what it
+    gets ('gelu_tanh' of less than -3: 1e-5); NaN stays NaN.
     `torch.compile` breaks its graph at a call. There is no gradient yet: `LowlpRuntimeError` where PyTorch would record
     one, that is for tensors that require it, but for `torch.no_grad()`.
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.

@@ -1,4 +1,4 @@
-"""What the kernels for `linear` have in common: fragments, decoding, scaling, and the end of accumulators."""
+"""What the kernels for `linear` have in common: fragments, decoding, scaling, finishing accumulators."""
 
 from __future__ import annotations
 

@@ -186,10 +186,14 @@ void lowlp::python::populateDecode(nb::module_ &module) {
       .def_prop_ro("row_tiles", &Placement::getNumRowTiles)
       .def_prop_ro("unit_rows", &Placement::getUnitRows)
       .def_prop_ro("unit_k", &Placement::getUnitK)
+      .def_prop_ro("step_k",
+                   [](const Placement &p) { return p.getFamily().getStepK(); })
       .def_prop_ro("lanes",
                    [](const Placement &) { return +FragmentFamily::lanes; })
       .def_prop_ro("compute",
                    [](const Placement &p) { return getName(p.getCompute()); })
+      .def_prop_ro("family",
+                   [](const Placement &p) { return p.getFamily().name(); })
       .def_prop_ro(
           "code_bytes",
           [](const Placement &p) { return p.getFormat().getCodeBytes(); })
@@ -201,6 +205,21 @@ void lowlp::python::populateDecode(nb::module_ &module) {
       .def("place", place, nb::arg("slot"), nb::arg("part"), nb::arg("bit"))
       .def("places", getPlaces)
       .def("moves", getMoves)
+      .def(
+          "for_matrix",
+          [](const Placement &placement, int64_t n, int64_t k) {
+            getMatrix(n, k);
+            return &placement.forMatrix(n, k);
+          },
+          nb::arg("n"), nb::arg("k"), nb::rv_policy::reference)
+      .def(
+          "with_unit_k",
+          [](const Placement &placement, int unitK) {
+            FragmentFamily family = placement.getFamily();
+            family.unitK = unitK;
+            return unwrap(Placement::find(placement.getFormat(), family));
+          },
+          nb::arg("unit_k"), nb::rv_policy::reference)
       .def("packed_shape", getPackedShape, nb::arg("n"), nb::arg("k"))
       .def("pack", pack<uint8_t>, nb::arg("codes"), nb::arg("flip"),
            nb::arg("num_threads"))
@@ -214,7 +233,7 @@ void lowlp::python::populateDecode(nb::module_ &module) {
         return std::hash<std::string>()(p.name());
       });
 
-  // Weights of a row in a unit of the families that have placements.
+  // Weights of a row in the widest unit of the families that have placements.
   module.attr("UNIT_K") = +FragmentFamily::maxUnitK;
   module.def("code_format_name", [](const ScalarFormat &scalar) {
     return unwrap(CodeFormat::of(scalar)).name();

@@ -45,10 +45,11 @@ void lowlp::python::populateTileLayouts(nb::module_ &module) {
       nb::arg("num_threads"), nb::arg("by_warpgroups"));
   module.def(
       "hold_packed_units",
-      [](int64_t rows, int64_t k, int64_t tilesOfUnit, int64_t numThreads) {
+      [](int64_t rows, int64_t k, int64_t tilesOfUnit, int64_t stepsOfUnit,
+         int64_t numThreads) {
         verifySize({rows, k}, numThreads);
-        return holdPackedUnits(rows, k, tilesOfUnit, numThreads);
+        return holdPackedUnits(rows, k, tilesOfUnit, stepsOfUnit, numThreads);
       },
       nb::arg("rows"), nb::arg("k"), nb::arg("tiles_of_unit"),
-      nb::arg("num_threads"));
+      nb::arg("steps_of_unit"), nb::arg("num_threads"));
 }

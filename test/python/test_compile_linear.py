@@ -132,12 +132,11 @@ def test_the_notes_say_what_was_decided() -> None:
     )
     notes = kernel.description.notes
     assert kernel.description.packed_format == PACKED_FORMAT_VERSION
-    assert notes["schedule"] == {"columns": 16, "warps": 4}
+    assert notes["schedule"] == {"columns": 16, "warps": 2}
     plan, floor = notes["plan"], notes["floor"]
-    assert plan["placement"] == "lut3.f16"
-    assert plan["units"] == "16 rows by 64 weights, rows padded to 128"
-    # Rows are padded to 112, groups of 24 to 32.
-    assert (floor["weight bytes"], floor["of these padding"]) == (112 * 128 * 3 // 8, 112 * (128 - 96) * 3 // 8)
+    assert plan["placement"] == "lut3.f16.k32"
+    assert plan["units"] == "32 rows by 32 weights, rows padded to 96"
+    assert (floor["weight bytes"], floor["of these padding"]) == (128 * 96 * 3 // 8, 0)
     assert floor["scale bytes"] == 100 * 4
     assert "table_unscale" in kernel.ir("block")
     assert "scale2" in kernel.ir("block")

@@ -54,10 +54,11 @@ def test_fragments_come_from_the_best_grid_first() -> None:
 
 def test_packed_units_are_shared_by_warps() -> None:
     fragment = lowlp.layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
-    assert packed_units(64, 64, 1, 128) == lowlp.spatial(4, 1).local(1, 4) * fragment
-    assert packed_units(32, 64, 2, 64) == lowlp.spatial(1, 1, 2).reduce([2]).local(2, 4) * fragment
-    assert packed_units(48, 64, 2, 64) is None
-    assert packed_units(32, 32, 2, 64) is None
+    assert packed_units(64, 64, 1, 4, 128) == lowlp.spatial(4, 1).local(1, 4) * fragment
+    assert packed_units(32, 64, 2, 4, 64) == lowlp.spatial(1, 1, 2).reduce([2]).local(2, 4) * fragment
+    assert packed_units(64, 64, 2, 2, 64) == lowlp.spatial(2, 1).local(1, 2).local(2, 2) * fragment
+    assert packed_units(48, 64, 2, 4, 64) is None
+    assert packed_units(32, 32, 2, 4, 64) is None
 
 
 @pytest.mark.parametrize(("rows", "barriers"), [(16, 0), (2, 4)])

@@ -241,15 +241,15 @@ def test_padded_rows_get_one_warning_at_the_users_line_with_their_bytes() -> Non
         qw = Config("int4", 24).weights(32, k, seed)
         lowlp.linear(np.zeros((1, k), np.float16), qw)
 
-    # Rows of 72 become 128: 32 * 128 / 2 bytes instead of 32 * 72 / 2.
+    # Rows of 24 become 32: 32 * 32 / 2 bytes instead of 32 * 24 / 2.
     with pytest.warns(
-        PaddingWarning, match="rows of 72 weights are padded to 128, .* 2048 bytes instead of 1152"
+        PaddingWarning, match="rows of 24 weights are padded to 32, .* 512 bytes instead of 384"
     ) as given:
-        product(72, 1)
+        product(24, 1)
     assert [warning.filename for warning in given] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        product(72, 2)
+        product(24, 2)
         # Groups are not padded, and few weights of a long row are.
         product(192, 3)
         lowlp.linear(np.zeros((1, 1032), np.float16), Config("int4", 24).weights(32, 1032))

@@ -1,7 +1,8 @@
-"""Packed format 3: packing and its inverse, against a reader that goes by the placement alone."""
+"""Packed format 4: packing and its inverse, against a reader that goes by the placement alone."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import Any
@@ -19,6 +20,7 @@ from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
 from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import all_dtypes
 from lowlp.weights.array_packing import pack_with, unpack_with
+from lowlp.weights.packing import unpack_by
 
 NAMES = [*Placement.names(), "lut9.f16", "lut12.bf16", "lut16.f16"]
 # (n, k, group_size): padding of rows, and groups that share units or take parts of several.
@@ -40,7 +42,7 @@ def code_of(name: str) -> tuple[str, str]:
 
 def read_stored(packed: NDArray[np.uint32], row: int, column: int, placement: Placement) -> int:
     """The stored code of w[row, column], bit by bit, as Placement.h has it."""
-    unit_k, k = divmod(column, 64)
+    unit_k, k = divmod(column, placement.unit_k)
     unit_n, in_unit = divmod(row, placement.unit_rows)
     tile, in_tile = divmod(in_unit, 16)
     r, in_half = divmod(in_tile, 8)
@@ -57,21 +59,25 @@ def read_stored(packed: NDArray[np.uint32], row: int, column: int, placement: Pl
     return stored
 
 
+@pytest.mark.parametrize(("k", "unit_k"), [(128, 64), (96, 32), (80, 16)])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_code_is_where_the_placement_says(name: str) -> None:
-    placement = Placement.find(name)
+def test_every_code_is_where_the_placement_says(name: str, k: int, unit_k: int) -> None:
+    wide = Placement.find(name)
     code, activation = code_of(name)
-    n, k, group_size = placement.unit_rows + 3, 96, 48
+    n = 4 * wide.unit_rows - 3
+    placement = wide.for_matrix(n, k)
+    assert placement.unit_k == max(unit_k, wide.step_k)
     codes = random_codes(n, k, placement.bits)
-    packed = packing.pack(codes, group_size, code, activation)
-    assert packed.shape == packing.packed_shape(n, k, group_size, name)
+    packed = packing.pack(codes, k, code, activation)
+    assert packed.shape == packing.packed_shape(n, k, k, name)
     flip = 1 << (placement.bits - 1) if code.startswith("int") else 0
-    for row in (*range(0, n, 5), n - 1):
-        for column in range(k):
-            assert read_stored(packed, row, column, placement) == codes[row, column] ^ flip
+    for weight in range(0, n * k, n * k // 149):
+        row, column = divmod(weight, k)
+        assert read_stored(packed, row, column, placement) == codes[row, column] ^ flip
     # After the codes of a row, and in rows after the last, is the stored code of code 0.
-    full = packing.unpack(packed, placement.unit_rows * 2, 128, 64, code, activation).copy()
-    full[:n, :96] = 0
+    full = unpack_by(placement, packed, *packing.padded_shape(n, k, name), flip).copy()
+    assert full.shape[0] > n
+    full[:n, :k] = 0
     assert not full.any()
 
 
@@ -193,12 +199,22 @@ def test_moves_carry_each_bit_once(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "k, padded", [(1, 64), (48, 64), (64, 64), (65, 128), (96, 128), (192, 192), (288, 320), (4100, 4160)]
+    "k, padded", [(1, 16), (48, 48), (64, 64), (65, 80), (96, 96), (120, 128), (192, 192), (288, 288), (4100, 4112)]
 )
 def test_at_most_the_last_unit_of_a_row_is_padded(k: int, padded: int) -> None:
-    assert packing.padded_k(k) == padded
+    assert packing.padded_shape(64, k, "int4.f16") == (64, padded)
     groups = [size for size in range(1, k + 1) if k % size == 0]
-    assert {packing.packed_shape(16, k, size, "int4.f16")[1] for size in groups} == {padded // 64}
+    shapes = {packing.packed_shape(64, k, size, "int4.f16") for size in groups}
+    assert [4 * math.prod(shape) for shape in shapes] == [64 * padded // 2]
+
+
+@pytest.mark.parametrize("shape", [(16, 96), (20, 1008), (33, 96), (4096, 16), (5, 5)])
+@pytest.mark.parametrize("name", ["int1.f16", "int4.bf16", "int6.int8"])
+def test_units_have_the_shape_that_takes_the_fewest_bytes(name: str, shape: tuple[int, int]) -> None:
+    wide = Placement.find(name)
+    units = [wide.with_unit_k(unit_k) for unit_k in (64, 32, 16) if unit_k >= wide.step_k]
+    least = min(math.prod(placement.packed_shape(*shape)) for placement in units)
+    assert math.prod(packing.packed_shape(*shape, 1, name)) == least
 
 
 @pytest.mark.parametrize("code", ["int3", "lut11"])
@@ -241,7 +257,7 @@ WORDS = packing.pack(CODES, 64, "int6", "f16")
         (
             lambda: packing.pack(CODES, 64, "lut9", "int8"),
             LowlpValueError,
-            "code, activation: packed format 3 has none",
+            "code, activation: packed format 4 has none",
         ),
         (lambda: packing.pack(CODES, True, "int6", "f16"), LowlpTypeError, "group_size: expected an int, got True"),
         (
@@ -259,7 +275,11 @@ WORDS = packing.pack(CODES, 64, "int6", "f16")
         (lambda: packing.pack(CODES, 64, "int6", "f16", num_threads="a"), LowlpTypeError, "num_threads: .* got 'a'"),
         (lambda: packing.packed_shape(0, 64, 64, "int6.f16"), LowlpValueError, "n: must be at least 1, got 0"),
         (lambda: packing.packed_shape(2**70, 64, 64, "int6.f16"), LowlpValueError, "n: must be at most 2147483647"),
-        (lambda: packing.padded_k(2**63 - 1), LowlpValueError, "k: must be at most 2147483647, got"),
+        (
+            lambda: packing.padded_shape(4, 2**63 - 1, "int6.f16"),
+            LowlpValueError,
+            "k: must be at most 2147483647, got",
+        ),
         (lambda: packing.packed_shape(4, 64, 64, "int9.f16"), LowlpValueError, "placement: .* 'int9.f16'"),
         (lambda: packing.packed_shape(4, 64, 64, 6), LowlpTypeError, "placement: expected a Placement or a name"),
         (lambda: packing.unpack(WORDS, 65, 64, 64, "int6", "f16"), LowlpValueError, r"packed: expected shape \[\d, 1"),

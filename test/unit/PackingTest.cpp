@@ -32,9 +32,9 @@ std::vector<uint32_t> packByPlacement(const Placement &placement,
       std::vector<std::vector<uint32_t>> lanes(
           32, std::vector<uint32_t>(placement.getNumWords()));
       for (int inN = 0; inN < placement.getUnitRows(); ++inN)
-        for (int inK = 0; inK < 64; ++inK) {
+        for (int inK = 0; inK < placement.getUnitK(); ++inK) {
           int64_t row = unitN * placement.getUnitRows() + inN;
-          int64_t column = unitK * 64 + inK;
+          int64_t column = unitK * placement.getUnitK() + inK;
           uint16_t code = 0;
           if (row < matrix.n && column < matrix.k)
             code = codes[row * matrix.k + column];
@@ -69,9 +69,11 @@ template <typename Code> void checkPacking(const Case &of) {
   uint8_t flip = bits > 8 ? 0 : static_cast<uint8_t>(1u << (bits - 1));
   const CodeMatrix matrices[] = {{1, 1},   {70, 192}, {9, 72}, {16, 80},
                                  {33, 96}, {20, 100}, {3, 66}};
+  Placement scattered = scatterBits(format, compute, rowTiles, random);
   for (const Placement &placement :
-       {Placement::contiguous(format, compute, rowTiles),
-        scatterBits(format, compute, rowTiles, random)})
+       {Placement::contiguous(format, compute, rowTiles), scattered,
+        scattered.withUnitK(32),
+        scattered.withUnitK(std::max(16, scattered.getFamily().getStepK()))})
     for (const CodeMatrix &matrix : matrices) {
       std::vector<uint16_t> codes(matrix.n * matrix.k);
       for (uint16_t &code : codes)

@@ -79,6 +79,52 @@ TEST(PlacementTest, UnitsAndRows) {
   EXPECT_EQ(bytes.getNumSlots(), 8);
 }
 
+TEST(PlacementTest, UnitsOfOtherShapesHaveTheSameSlots) {
+  for (const Placement &wide : Placement::all())
+    for (int unitK : {64, 32, 16}) {
+      if (unitK < wide.getFamily().getStepK())
+        continue;
+      FragmentFamily family = wide.getFamily();
+      family.unitK = unitK;
+      const Placement &shaped = **Placement::find(wide.getFormat(), family);
+      EXPECT_EQ(shaped, wide.withUnitK(unitK));
+      EXPECT_EQ(shaped.withUnitK(64), wide);
+      EXPECT_EQ(shaped.getUnitK(), unitK);
+      EXPECT_EQ(shaped.getUnitRows() * unitK, wide.getUnitRows() * 64);
+      EXPECT_EQ(shaped.getNumWords(), wide.getNumWords());
+      EXPECT_EQ(shaped.getNumSlots(), wide.getNumSlots());
+      EXPECT_EQ(shaped.getPlace(5, 1, 0), wide.getPlace(5, 1, 0));
+    }
+  // Steps 2 and 3 of the 16 rows are steps 0 and 1 of the second 16.
+  const Placement &narrow = **Placement::find("int4.f16.k32");
+  EXPECT_EQ(narrow.getRowOfSlot(7), 1);
+  EXPECT_EQ(narrow.getRowOfSlot(8), 2);
+  EXPECT_FALSE(Placement::find("int4.int8.k16"));
+  EXPECT_FALSE(Placement::find("int4.f16.k64"));
+}
+
+TEST(PlacementTest, AMatrixHasTheUnitsThatPadLeast) {
+  const Placement &four = **Placement::find("int4.f16");
+  struct {
+    int64_t n, k;
+    const char *name;
+  } const cases[] = {{4096, 64, "int4.f16"},
+                     {4096, 96, "int4.f16.k32"},
+                     {4096, 16, "int4.f16.k16"},
+                     {4096, 4112, "int4.f16.k16"},
+                     {4096, 100, "int4.f16.k16"},
+                     {4096, 120, "int4.f16"},
+                     // 16 rows take less than 32 of fewer weights.
+                     {16, 96, "int4.f16"},
+                     {20, 1008, "int4.f16"},
+                     {20, 96, "int4.f16.k32"}};
+  for (auto [n, k, name] : cases)
+    EXPECT_EQ(four.forMatrix(n, k).name(), name) << n << "x" << k;
+  EXPECT_EQ(four.withUnitK(16).forMatrix(64, 64), four);
+  const Placement &bytes = **Placement::find("int4.int8");
+  EXPECT_EQ(bytes.forMatrix(4096, 16).name(), "int4.int8.k32");
+}
+
 TEST(PlacementTest, CodesGoInAndComeOut) {
   for (const Placement &placement : Placement::all()) {
     std::vector<uint32_t> words(placement.getNumWords());
@@ -164,6 +210,6 @@ TEST(PlacementTest, TextThatIsNone) {
 TEST(PlacementTest, FindNamesWhatThereIs) {
   EXPECT_TRUE(Placement::find(getFormat("e3m2"), ComputeType::BF16));
   EXPECT_EQ(Placement::find("int4.f32").error(),
-            "placement: packed format 3 has none named 'int4.f32'; names are "
-            "int6.f16, e3m2.bf16, lut4.f16 and so on");
+            "placement: packed format 4 has none named 'int4.f32'; names are "
+            "int6.f16, e3m2.bf16, lut4.f16.k32 and so on");
 }

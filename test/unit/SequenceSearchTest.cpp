@@ -159,6 +159,19 @@ TEST_P(PlanTest, EverySubsetIsProved) {
   }
 }
 
+/// The shape of a unit changes which rows weights are of, and no instruction.
+TEST_P(PlanTest, UnitsOfAllShapesTakeTheSameSteps) {
+  const Placement &wide = find(GetParam());
+  Placement narrow = wide.withUnitK(std::max(16, wide.getFamily().getStepK()));
+  for (DecodeEnding ending : getEndings(wide)) {
+    Result<DecodePlan> plan = planDecode(narrow, ending, DecodeRates());
+    ASSERT_TRUE(plan) << plan.error();
+    EXPECT_EQ(plan->rows.size(), 2u * narrow.getNumRowTiles());
+    if (ending == DecodeEnding::Accumulators)
+      EXPECT_EQ(plan->steps, planDecode(wide, ending, DecodeRates())->steps);
+  }
+}
+
 /// Accumulators in f32 lose nothing to the units that the numbers are in.
 TEST_P(PlanTest, RowsAreInRange) {
   const Placement &placement = find(GetParam());

@@ -3,34 +3,9 @@
 
 #include "lowlp/Numeric/Codec.h"
 
-#include <array>
 #include <cmath>
-#include <utility>
 
 using namespace lowlp;
-
-static constexpr std::array<std::pair<ComputeType, std::string_view>, 5>
-    kComputeTypes = {{{ComputeType::F16, "f16"},
-                      {ComputeType::BF16, "bf16"},
-                      {ComputeType::S8, "int8"},
-                      {ComputeType::E4M3, "f8e4m3"},
-                      {ComputeType::B1, "b1"}}};
-
-std::string lowlp::getName(ComputeType compute) {
-  for (auto [type, name] : kComputeTypes)
-    if (type == compute)
-      return std::string(name);
-  return {};
-}
-
-Result<ComputeType> lowlp::parseComputeType(std::string_view name) {
-  for (auto [type, known] : kComputeTypes)
-    if (known == name)
-      return type;
-  return Error{
-      "compute type: must be one of f16, bf16, int8, f8e4m3, b1, got '" +
-      std::string(name) + "'"};
-}
 
 Result<CodeFormat> CodeFormat::of(const ScalarFormat &scalar) {
   if (!scalar.hasCodes())

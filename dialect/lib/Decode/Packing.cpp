@@ -77,10 +77,10 @@ static void forAllUnits(const Placement &placement, const CodeMatrix &matrix,
     thread.join();
 }
 
-/// Whether a row of codes' bytes has a bit of `mask`.
-static bool hasBits(const uint8_t *row, uint64_t mask) {
+/// Whether one of `count` bytes of a row of codes has a bit of `mask`.
+static bool hasBits(const uint8_t *row, int count, uint64_t mask) {
   uint64_t any = 0;
-  for (int i = 0; i < FragmentFamily::maxUnitK; i += 8) {
+  for (int i = 0; i < count; i += 8) {
     uint64_t eight;
     std::memcpy(&eight, row + i, 8);
     any |= eight;
@@ -113,15 +113,13 @@ public:
   UnitRow(const Placement &placement, const CodeMatrix &matrix, int64_t unitK)
       : codeBytes(placement.getFormat().getCodeBytes()),
         numWeights(placement.getNumSlots() * placement.getNumParts()),
-        first(unitK * placement.getUnitK()),
-        count(std::min<int64_t>(placement.getUnitK(), matrix.k - first)) {
+        width(placement.getUnitK()), first(unitK * width),
+        count(std::min<int64_t>(width, matrix.k - first)) {
     bytes.fill(0);
   }
 
   /// Whether the codes are read where they are.
-  bool isInPlace() const {
-    return codeBytes == 1 && count == FragmentFamily::maxUnitK;
-  }
+  bool isInPlace() const { return codeBytes == 1 && count == width; }
   int getCodeBytes() const { return codeBytes; }
   /// The plane of the first weight's byte.
   int getPlane(int firstPlane, int byte) const {
@@ -158,7 +156,7 @@ public:
 private:
   int codeBytes;
   int numWeights;
-  int64_t first, count;
+  int64_t width, first, count;
   std::array<uint8_t, FragmentFamily::maxUnitK> bytes;
 };
 } // namespace
@@ -192,7 +190,7 @@ Result<bool> lowlp::packCodes(const Placement &placement,
                   ? unitRow.gather(codes + (firstRow + row) * rowStride, byte)
                   : unitRow.gatherPadding();
           if (byte == unitRow.getCodeBytes() - 1)
-            wide |= hasBits(source, beyondCode);
+            wide |= hasBits(source, placement.getUnitK(), beyondCode);
           int plane = unitRow.getPlane(getFirstPlane(placement, row), byte);
           access.scatterRow(source, &weights[plane], getFirstLane(row));
         }

@@ -2,6 +2,7 @@
 #include "lowlp/Decode/Placement.h"
 
 #include <cassert>
+#include <map>
 #include <numeric>
 
 using namespace lowlp;
@@ -15,7 +16,8 @@ Result<Placement> Placement::create(CodeFormat format, ComputeType compute,
   if (rowTiles != 1 && rowTiles != 2 && rowTiles != 4)
     return fail("a unit has 1, 2 or 4 tiles of 16 rows, got " +
                 std::to_string(rowTiles));
-  Placement placement(format, compute, rowTiles, std::move(places));
+  Placement placement(format, FragmentFamily{compute}, rowTiles,
+                      std::move(places));
   size_t words = placement.getNumWords();
   if (placement.places.size() != words * 32)
     return fail("expected " + std::to_string(words * 32) + " places, got " +
@@ -53,10 +55,20 @@ Placement Placement::contiguous(CodeFormat format, ComputeType compute,
     firstBit += width;
   }
   assert(firstBit == format.bits && "slices must add up to the bits");
-  return Placement(format, compute, rowTiles, std::move(places));
+  return Placement(format, FragmentFamily{compute}, rowTiles,
+                   std::move(places));
+}
+
+Placement Placement::withUnitK(int unitK) const {
+  assert(unitK >= family.getStepK() && FragmentFamily::maxUnitK % unitK == 0 &&
+         "a unit has whole steps");
+  FragmentFamily narrower = family;
+  narrower.unitK = unitK;
+  return Placement(format, narrower, rowTiles * getUnitK() / unitK, places);
 }
 
 std::vector<int> Placement::findSlices() const {
+  Placement wide = withUnitK(FragmentFamily::maxUnitK);
   // Within a slice the bits of the first weight follow each other.
   std::vector<int> slices;
   for (int bit = 0; bit < format.bits; ++bit) {
@@ -68,28 +80,70 @@ std::vector<int> Placement::findSlices() const {
     else
       slices.push_back(1);
   }
-  if (contiguous(format, family.compute, rowTiles, slices).places != places)
+  if (contiguous(format, family.compute, wide.rowTiles, slices).places !=
+      places)
     return {};
   return slices;
 }
 
+//===----------------------------------------------------------------------===//
+// Those of the packed format
+//===----------------------------------------------------------------------===//
+
+/// Weights of a row in units of each shape, the widest first.
+static constexpr int kUnitKs[] = {FragmentFamily::maxUnitK, 32, 16};
+
+/// The placements in units of all shapes, by name.
+static const std::map<std::string, Placement, std::less<>> &getByName() {
+  static const auto placements = [] {
+    std::map<std::string, Placement, std::less<>> found;
+    for (const std::vector<Placement> *wide :
+         {&Placement::all(), &Placement::general()})
+      for (const Placement &placement : *wide)
+        for (int unitK : kUnitKs)
+          if (unitK >= placement.getFamily().getStepK()) {
+            Placement shaped = placement.withUnitK(unitK);
+            found.emplace(shaped.name(), std::move(shaped));
+          }
+    return found;
+  }();
+  return placements;
+}
+
 Result<const Placement *> Placement::find(CodeFormat format,
-                                          ComputeType compute) {
-  return find(format.name() + "." + ::lowlp::getName(compute));
+                                          FragmentFamily family) {
+  return find(format.name() + "." + family.name());
 }
 
 Result<const Placement *> Placement::find(std::string_view name) {
-  for (const std::vector<Placement> *placements : {&all(), &general()})
-    for (const Placement &placement : *placements)
-      if (placement.name() == name)
-        return &placement;
+  auto found = getByName().find(name);
+  if (found != getByName().end())
+    return &found->second;
   return Error{"placement: packed format " + std::to_string(formatVersion) +
                " has none named '" + std::string(name) +
-               "'; names are int6.f16, e3m2.bf16, lut4.f16 and so on"};
+               "'; names are int6.f16, e3m2.bf16, lut4.f16.k32 and so on"};
+}
+
+const Placement &Placement::forMatrix(int64_t n, int64_t k) const {
+  const Placement *best = nullptr;
+  int64_t leastUnits = 0;
+  for (int unitK : kUnitKs) {
+    if (unitK < family.getStepK())
+      continue;
+    FragmentFamily shape = family;
+    shape.unitK = unitK;
+    const Placement *placement = *find(format, shape);
+    // All units have as many words.
+    int64_t rows = placement->getUnitRows();
+    int64_t units = ((n + rows - 1) / rows) * ((k + unitK - 1) / unitK);
+    if (!best || units < leastUnits)
+      best = placement, leastUnits = units;
+  }
+  return *best;
 }
 
 std::string Placement::name() const {
-  return format.name() + "." + ::lowlp::getName(family.compute);
+  return format.name() + "." + family.name();
 }
 
 int Placement::getWordsPerAccess() const { return std::gcd(getNumWords(), 4); }

@@ -247,7 +247,7 @@ Result<std::vector<Placement>> lowlp::parsePlacements(std::string_view text) {
 //===----------------------------------------------------------------------===//
 
 static constexpr const char *const kPackedFormat =
-#include "PackedFormat3.inc"
+#include "PackedFormat4.inc"
     ;
 
 const std::vector<Placement> &Placement::all() {

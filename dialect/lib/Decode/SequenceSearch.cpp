@@ -17,25 +17,33 @@
 
 using namespace lowlp;
 
-/// All slots, by the first block's search.
+/// All slots of `placement`, by the search of the first block of it in units 64
+/// wide, `period`. Rows of narrower units are parts of theirs.
 template <typename Search>
-static DecodePlan makePlan(const Period &period, const Homes &homes,
-                           DecodeEnding ending, const Search &search) {
-  const Placement &placement = period.placement;
+static DecodePlan makePlan(const Placement &placement, const Period &period,
+                           const Homes &homes, DecodeEnding ending,
+                           const Search &search) {
   DecodePlan plan;
   plan.placement = placement.name();
   plan.ending = ending;
   plan.numWords = placement.getNumWords();
-  for (const RowForm &form : search.getRows())
-    plan.rows.push_back(ending == DecodeEnding::Accumulators
-                            ? getRow(homes, form)
-                            : DecodePlan::Row{});
+  for (int tile = 0; tile < placement.getNumRowTiles(); ++tile)
+    for (int half = 0; half < 2; ++half) {
+      int slot = getSlotsOfTile(placement, tile)[half];
+      const RowForm &form =
+          search.getRows()[period.placement.getRowOfSlot(slot)];
+      plan.rows.push_back(ending == DecodeEnding::Accumulators
+                              ? getRow(homes, form)
+                              : DecodePlan::Row{});
+    }
   Sequence sequence(placement.getCompute(), plan.getFirstResult());
   std::map<int, int> registers;
   for (int block = 0; block < period.numBlocks; ++block)
-    for (int index = 0; index < period.getNumSlots(); ++index)
-      registers[period.getSlot(index, block)] = search.emit(
-          sequence, block, index, plan.numWords + 2 * period.getRow(index));
+    for (int index = 0; index < period.getNumSlots(); ++index) {
+      int slot = period.getSlot(index, block);
+      int parameters = plan.numWords + 2 * placement.getRowOfSlot(slot);
+      registers[slot] = search.emit(sequence, block, index, parameters);
+    }
   plan.steps = sequence.getSteps();
   for (auto [slot, reg] : registers) {
     plan.slots.push_back(slot);
@@ -88,15 +96,17 @@ DecodePlan lowlp::prune(const DecodePlan &plan, std::vector<int> slots) {
   return pruned;
 }
 
-static DecodePlan findPlan(const Period &period, const Homes &homes,
+static DecodePlan findPlan(const Placement &placement, const Homes &homes,
                            DecodeEnding ending, const DecodeRates &rates) {
+  Placement wide = placement.withUnitK(FragmentFamily::maxUnitK);
+  Period period(wide);
   if (homes.kind == Homes::Kind::ByTable)
-    return makePlan(period, homes, ending, TablePlan(period, homes));
+    return makePlan(placement, period, homes, ending, TablePlan(period, homes));
   if (homes.kind == Homes::Kind::Linear && homes.hasFma())
     if (std::optional<PiecePlan> pieces =
             PiecePlan::search(period, homes, ending, rates))
-      return makePlan(period, homes, ending, *pieces);
-  return makePlan(period, homes, ending,
+      return makePlan(placement, period, homes, ending, *pieces);
+  return makePlan(placement, period, homes, ending,
                   MaskPlan::search(period, homes, ending, rates));
 }
 
@@ -120,7 +130,7 @@ Result<DecodePlan> lowlp::planDecode(const Placement &placement,
       return Error{"decode plan: slot " + std::to_string(slot) + " of " +
                    placement.name() + " is outside of 0.." +
                    std::to_string(numSlots - 1)};
-  DecodePlan plan = findPlan(Period(placement), *homes, ending, rates);
+  DecodePlan plan = findPlan(placement, *homes, ending, rates);
   if (!slots.empty())
     plan = prune(plan, std::move(slots));
   if (Result<bool> proof = plan.prove(placement); !proof)

@@ -1,6 +1,6 @@
 //===- UnitPlanes.cpp - A unit of weights, one byte of all lanes at a time ===//
 //
-//   rows of 64 codes -> a plane for each weight of a lane
+//   rows of U codes  -> a plane for each weight of a lane
 //                    -> a plane for each byte of a lane's words -> words
 //
 // The step in the middle is a list of moves: all bits that go the same distance
@@ -114,14 +114,13 @@ void PlaneMoves::apply(const Planes &from, Planes &to) const {
 // in the slot of s and h. So the weights of one part, four at a time, are the
 // bytes of four neighbouring lanes in one plane; a row has every second slot.
 
-/// The weights of a row by part; `L` of them share a register.
-template <size_t L>
-using RowByPart =
-    std::array<std::array<uint8_t, FragmentFamily::maxUnitK / L>, L>;
+/// The `K` weights of a row by part; `L` of them share a register.
+template <size_t L, size_t K>
+using RowByPart = std::array<std::array<uint8_t, K / L>, L>;
 
-template <size_t L>
+template <size_t L, size_t K>
 static void scatterRow(const uint8_t *row, Plane *planes, int lane) {
-  RowByPart<L> parts;
+  RowByPart<L, K> parts;
   for (size_t part = 0; part < L; ++part)
     for (size_t j = 0; j < parts[part].size(); ++j)
       parts[part][j] = row[j * L + part];
@@ -130,9 +129,9 @@ static void scatterRow(const uint8_t *row, Plane *planes, int lane) {
       std::memcpy(planes[j / 2 * L + part].bytes() + lane, &parts[part][j], 4);
 }
 
-template <size_t L>
+template <size_t L, size_t K>
 static void gatherRow(const Plane *planes, int lane, uint8_t *row) {
-  RowByPart<L> parts;
+  RowByPart<L, K> parts;
   for (size_t part = 0; part < L; ++part)
     for (size_t j = 0; j < parts[part].size(); j += 4)
       std::memcpy(&parts[part][j], planes[j / 2 * L + part].bytes() + lane, 4);
@@ -176,10 +175,26 @@ static void splitWords(const uint32_t *words, int numWords, Planes &planes) {
   }
 }
 
+template <size_t L> void UnitAccess::takeRows(int unitK) {
+  // A step of four weights to a register is 32 wide.
+  constexpr size_t least = 8 * L;
+  switch (unitK) {
+  case 64:
+    scatterRow = ::scatterRow<L, 64>, gatherRow = ::gatherRow<L, 64>;
+    break;
+  case 32:
+    scatterRow = ::scatterRow<L, 32>, gatherRow = ::gatherRow<L, 32>;
+    break;
+  default:
+    scatterRow = ::scatterRow<L, least>, gatherRow = ::gatherRow<L, least>;
+  }
+}
+
 UnitAccess::UnitAccess(const Placement &placement) {
-  bool two = placement.getNumParts() == 2;
-  scatterRow = two ? ::scatterRow<2> : ::scatterRow<4>;
-  gatherRow = two ? ::gatherRow<2> : ::gatherRow<4>;
+  if (placement.getNumParts() == 2)
+    takeRows<2>(placement.getUnitK());
+  else
+    takeRows<4>(placement.getUnitK());
   switch (placement.getWordsPerAccess()) {
   case 1:
     joinWords = ::joinWords<1>, splitWords = ::splitWords<1>;

@@ -51,9 +51,10 @@ private:
   std::vector<Target> targets;
 };
 
-/// What takes a unit apart, for a placement's parts and words to an access.
+/// What takes a unit apart, for a placement's parts, weights of a row and words
+/// to an access.
 struct UnitAccess {
-  /// 64 codes of a row of the unit to their planes and back.
+  /// The codes of a row of the unit to their planes and back.
   void (*scatterRow)(const uint8_t *row, Plane *planes, int lane);
   void (*gatherRow)(const Plane *planes, int lane, uint8_t *row);
   /// Words as they lie in memory, from their planes and back.
@@ -61,6 +62,10 @@ struct UnitAccess {
   void (*splitWords)(const uint32_t *words, int numWords, Planes &planes);
 
   explicit UnitAccess(const Placement &placement);
+
+private:
+  /// The functions for `L` weights to a register.
+  template <size_t L> void takeRows(int unitK);
 };
 
 /// The plane of the first weight of a row of the unit: the first argument of

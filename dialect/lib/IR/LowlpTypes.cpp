@@ -11,6 +11,13 @@
 using namespace mlir;
 using namespace lowlp;
 
+namespace lowlp {
+// How a parameter of a type is hashed.
+static llvm::hash_code hash_value(const FragmentFamily &family) {
+  return llvm::hash_combine(family.compute, family.operand, family.unitK);
+}
+} // namespace lowlp
+
 #define GET_TYPEDEF_CLASSES
 #include "lowlp/IR/LowlpTypes.cpp.inc"
 
@@ -130,7 +137,7 @@ LogicalResult GlobalType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult PackedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, CodecAttr codec,
-                                 ComputeType compute) {
+                                 FragmentFamily family) {
   if (shape.size() != 2 && shape.size() != 3)
     return emitError() << "packed weights have 2 dimensions, rows and K, or 3 "
                           "where there are several, but the type has "
@@ -139,7 +146,7 @@ LogicalResult PackedType::verify(function_ref<InFlightDiagnostic()> emitError,
     if (!ShapedType::isDynamic(extent) && extent < 1)
       return emitError() << "extents must be at least 1, but one is " << extent;
   Result<const Placement *> placement =
-      Placement::find(CodeFormat::of(codec.getCodec().getField()), compute);
+      Placement::find(CodeFormat::of(codec.getCodec().getField()), family);
   if (!placement)
     return emitError() << placement.error();
   return success();
@@ -147,7 +154,7 @@ LogicalResult PackedType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 const Placement &PackedType::getPlacement() const {
   return **Placement::find(CodeFormat::of(getCodec().getCodec().getField()),
-                           getCompute());
+                           getFamily());
 }
 
 Type PackedType::getElementType() const { return getCodec().getElementType(); }
@@ -274,19 +281,19 @@ static Type parsePackedType(DialectAsmParser &parser) {
   auto emitError = [&] { return parser.emitError(loc); };
   SmallVector<int64_t> shape;
   CodecAttr codec;
-  StringRef family;
+  StringRef name;
   if (parser.parseLess() ||
       parser.parseDimensionList(shape, /*allowDynamic=*/true,
                                 /*withTrailingX=*/false) ||
       parser.parseComma() || parser.parseAttribute(codec) ||
-      parser.parseComma() || parser.parseKeyword(&family) ||
+      parser.parseComma() || parser.parseKeyword(&name) ||
       parser.parseGreater())
     return {};
-  Result<ComputeType> compute = parseComputeType(family.str());
-  if (!compute)
-    return emitError() << compute.error(), Type();
+  Result<FragmentFamily> family = FragmentFamily::parse(name.str());
+  if (!family)
+    return emitError() << family.error(), Type();
   return PackedType::getChecked(emitError, parser.getContext(), shape, codec,
-                                *compute);
+                                *family);
 }
 
 Type LowlpDialect::parseType(DialectAsmParser &parser) const {
@@ -345,7 +352,7 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
       .Case([&](PackedType view) {
         printer << "packed<";
         printer.printDimensionList(view.getShape());
-        printer << ", " << view.getCodec() << ", " << getName(view.getCompute())
+        printer << ", " << view.getCodec() << ", " << view.getFamily().name()
                 << ">";
       })
       .Case([&](SharedType tile) {

@@ -14,9 +14,9 @@ static constexpr int64_t kRegisterBits = 32;
 static constexpr int64_t kThreadsPerWarp = 32;
 /// The rows and columns of a product of a warp.
 static constexpr int64_t kProductRows = 16, kProductColumns = 8;
-/// Tiles of 16 rows of a packed unit, and its steps of 16 along K.
-static constexpr int64_t kUnitTiles[] = {1, 2, 4};
-static constexpr int64_t kUnitSteps = 4;
+/// Tiles of 16 rows of packed units, and their steps of 16 along K.
+static constexpr std::pair<int64_t, int64_t> kUnits[] = {
+    {1, 4}, {2, 4}, {4, 4}, {2, 2}, {4, 2}, {8, 2}, {4, 1}, {8, 1}, {16, 1}};
 
 static int64_t product(const std::vector<int64_t> &numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), int64_t(1),
@@ -148,13 +148,13 @@ std::vector<ProductFragments> lowlp::findFragments(int64_t m, int64_t n,
     Layout c = Layout::spatial({rows, columns}) *
                Layout::local({tiles, tilesOfB}) * Layout::local({2, 1}) *
                Layout::spatial({8, 4}) * Layout::local({1, 2});
-    for (int64_t ofUnit : kUnitTiles) {
-      if (tiles % ofUnit != 0 || (ofUnit > 1 && steps % kUnitSteps != 0))
+    for (auto [ofUnit, unitSteps] : kUnits) {
+      if (tiles % ofUnit != 0 || (ofUnit > 1 && steps % unitSteps != 0))
         continue;
       Layout units = ofUnit == 1
                          ? Layout::local({tiles, steps})
-                         : Layout::local({tiles / ofUnit, steps / kUnitSteps}) *
-                               Layout::local({ofUnit, kUnitSteps});
+                         : Layout::local({tiles / ofUnit, steps / unitSteps}) *
+                               Layout::local({ofUnit, unitSteps});
       found.push_back(
           {*reduce(grid, {2}) * units * getFragmentOfA(elements), b, c});
     }
@@ -164,13 +164,14 @@ std::vector<ProductFragments> lowlp::findFragments(int64_t m, int64_t n,
 
 std::optional<Layout> lowlp::holdPackedUnits(int64_t rows, int64_t k,
                                              int64_t tilesOfUnit,
+                                             int64_t stepsOfUnit,
                                              int64_t numThreads) {
-  int64_t unitRows = kProductRows * tilesOfUnit, unitK = 16 * kUnitSteps;
+  int64_t unitRows = kProductRows * tilesOfUnit, unitK = 16 * stepsOfUnit;
   if (rows % unitRows != 0 || k % unitK != 0)
     return std::nullopt;
   int64_t units = rows / unitRows, warps = numThreads / kThreadsPerWarp;
   int64_t sharing = std::gcd(units, warps);
   Layout grid = *reduce(Layout::spatial({sharing, 1, warps / sharing}), {2});
   return grid * Layout::local({units / sharing, k / unitK}) *
-         Layout::local({tilesOfUnit, kUnitSteps}) * getFragmentOfA(2);
+         Layout::local({tilesOfUnit, stepsOfUnit}) * getFragmentOfA(2);
 }

@@ -19,7 +19,7 @@ import numpy as np
 from lowlp import language as ll
 from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
-from lowlp.errors import ProductWarning, SpillWarning
+from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
@@ -172,6 +172,11 @@ def describe(
 ) -> SavedWeights:
     """How weights like the sample become operands, as data."""
     placement = spec.placement
+    for shape in shapes:
+        if placement.for_matrix(shape.n, shape.k) != placement:
+            raise LowlpValueError(
+                f"shapes: the bench packs in units of {placement.unit_k} weights of a row, got {shape}"
+            )
     every = np.arange(1 << kind.bits, dtype=np.uint8)
     values = dtype(kind.dtype).decode(every) if sample.lut is None else sample.lut
     finite = np.isfinite(values)

@@ -49,7 +49,7 @@ def fragments(
     return (Fragments(*way) for way in find_fragments(m, n, k, bits, num_threads, by_warpgroups))
 
 
-def packed_units(rows: int, k: int, tiles_of_unit: int, num_threads: int) -> Layout | None:
-    """How operand a of `dot` is taken from packed units of `tiles_of_unit` tiles of 16 rows; None if rows and k are no
-    whole units."""
-    return hold_packed_units(rows, k, tiles_of_unit, num_threads)
+def packed_units(rows: int, k: int, tiles_of_unit: int, steps_of_unit: int, num_threads: int) -> Layout | None:
+    """How operand a of `dot` is taken from packed units of `tiles_of_unit` tiles of 16 rows by `steps_of_unit` steps
+    along K; None if rows and k are no whole units."""
+    return hold_packed_units(rows, k, tiles_of_unit, steps_of_unit, num_threads)

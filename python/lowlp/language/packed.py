@@ -46,6 +46,7 @@ def view_packed(
     placement: str | None = None,
     codec: Codec | str | None = None,
     family: str | DType | None = None,
+    unit_k: int | None = None,
 ) -> PackedView:
     """A pointer seen as packed weights, as `lowlp.packing.pack` packs them (docs/packed-format.md).
 
@@ -56,6 +57,8 @@ def view_packed(
     placement  where the bits are, by name: 'int6.f16', 'e3m2.bf16', 'lut4.f16'
     codec      instead of both: what the codes mean, a `Codec` or its text, 'int6 g128 f16' or 'int6' alone
     family     with a codec: what the words were packed for, 'f16', 'bf16', 'int8' or 'f8e4m3'
+    unit_k     weights of a row in a unit, 64, 32 or 16; None: what `pack` takes for a matrix [rows, K] of this shape,
+               and 64 where rows or K are no ints
 
     The view is used where it is visible and is no loop-carried value. Raises KernelTypeError and KernelValueError for
     other arguments.
@@ -74,15 +77,29 @@ def view_packed(
         meaning, found = _codec_and_placement(codec, family)
     else:
         meaning, found = _codec_of_type(dtype, placement)
+    found = _in_units(found, unit_k, static)
     unknown = ir.ShapedType.get_dynamic_size()
     dims = "x".join("?" if extent is None else str(extent) for extent in static)
     operation = trace.emit(
         "lowlp.view_packed",
-        [trace.type(f"!lowlp.packed<{dims}, #lowlp.codec<{meaning.text}>, {found.compute}>")],
+        [trace.type(f"!lowlp.packed<{dims}, #lowlp.codec<{meaning.text}>, {found.family}>")],
         [source.ir_value, *dynamic],
         {"staticShape": ir.DenseI64ArrayAttr.get([unknown if extent is None else extent for extent in static])},
     )
     return PackedView(trace, operation.results[0], _type_in_tiles(meaning), static, found)
+
+
+def _in_units(placement: Placement, unit_k: object, shape: Sequence[int | None]) -> Placement:
+    """The placement in units so wide, or in those of a matrix of this shape."""
+    rows, k = shape[-2:]
+    if unit_k is None:
+        return placement if rows is None or k is None else placement.for_matrix(rows, k)
+    allowed = [width for width in (64, 32, 16) if width >= placement.step_k]
+    if not is_int(unit_k):
+        raise type_error(f"unit_k: must be an int, found {describe(unit_k)}")
+    if unit_k not in allowed:
+        raise value_error(f"unit_k: must be one of {', '.join(map(str, allowed))}, found {unit_k}")
+    return placement.with_unit_k(int(unit_k))
 
 
 def _codec_and_placement(codec: object, family: object) -> tuple[Codec, Placement]:
@@ -147,14 +164,14 @@ def load_packed(
 ) -> Tile:
     """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
 
-    offsets     the row, a multiple of the rows of a unit, and k, one of 64, after which matrix it is of several; the
-                CPU target reports others
-    layout      how threads hold the tile: for a placement of units of R tiles of 16 rows,
-                `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = 4 steps of 16 along K, or fewer;
-                more units in front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
-    shape       its extents instead, whole units of rows and multiples of 64 along K, to leave the layout to the
-                compiler: the warps of the block share the rows
-    first_step  the first of a unit's steps that is taken, 0 to 3
+    offsets     the row, a multiple of the rows of a unit, and k, one of its weights of a row, after which matrix it is
+                of several; the CPU target reports others
+    layout      how threads hold the tile: for a placement of units of R tiles of 16 rows and S steps of 16 along K,
+                `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = S steps, or fewer; more units in
+                front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
+    shape       its extents instead, whole units of rows and along K, to leave the layout to the compiler: the warps of
+                the block share the rows
+    first_step  the first of a unit's steps that is taken, 0 to S - 1; S = 4 in units of 64 weights of a row
 
     Codes outside of the view are those of stored bits zero. Raises VerificationError for a layout that takes no units,
     KernelTypeError and KernelValueError for other arguments.
@@ -177,11 +194,12 @@ def _units_held(view: PackedView, layout: Layout | str | None, shape: object) ->
     extents = as_extents("shape", shape)
     if len(extents) != 2:
         raise value_error(f"shape: expected 2 extents, rows and K, found {len(extents)}")
-    rows = max(16, view.placement.unit_rows)
-    held = packed_units(extents[0], extents[1], rows // 16, current_trace("ll.load_packed").num_threads)
+    placement = view.placement
+    num_threads = current_trace("ll.load_packed").num_threads
+    held = packed_units(extents[0], extents[1], placement.row_tiles, placement.unit_k // 16, num_threads)
     if held is None:
         raise value_error(
-            f"shape: the placement {view.placement.name} has units of {rows} rows by {view.placement.unit_k} along K, "
-            f"which do not divide {extents[0]} x {extents[1]}"
+            f"shape: the placement {placement.name} has units of {placement.unit_rows} rows by {placement.unit_k} "
+            f"along K, which do not divide {extents[0]} x {extents[1]}"
         )
     return held, Choice.NEEDED

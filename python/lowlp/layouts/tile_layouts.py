@@ -25,10 +25,11 @@ def find_fragments(
     return [(Layout._wrap(a), Layout._wrap(b), Layout._wrap(c)) for a, b, c in ways]
 
 
-def hold_packed_units(rows: int, k: int, tiles_of_unit: int, num_threads: int) -> Layout | None:
-    """How operand a of `lowlp.dot` is taken from packed units of `tiles_of_unit` tiles of 16 rows.
+def hold_packed_units(rows: int, k: int, tiles_of_unit: int, steps_of_unit: int, num_threads: int) -> Layout | None:
+    """How operand a of `lowlp.dot` is taken from packed units of `tiles_of_unit` tiles of 16 rows by `steps_of_unit`
+    steps of 16 along K.
 
     None if rows and k are no whole units.
     """
-    found = _call(_layout.hold_packed_units, rows, k, tiles_of_unit, num_threads)
+    found = _call(_layout.hold_packed_units, rows, k, tiles_of_unit, steps_of_unit, num_threads)
     return None if found is None else Layout._wrap(found)

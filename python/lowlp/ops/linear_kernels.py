@@ -9,11 +9,10 @@ from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.operand_list import product_of
-from lowlp.kernels.linear.operands import NUMPY_TYPES, padding_bytes
+from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.weights.packing import UNIT_K, padded_k
 
 _kernels = Once()
 
@@ -58,13 +57,13 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
     weight_bytes, padding = padding_bytes(spec)
     per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
     per_column = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
-    units = f"{spec.rows_of_unit} rows by {UNIT_K} weights"
+    units = f"{spec.rows_of_unit} rows by {spec.unit_k} weights"
     return {
         "linear": _what_is_kept(spec),
         "schedule": _what_counts(schedule),
         "plan": {
             "placement": spec.placement.name,
-            "units": f"{units}, rows padded to {padded_k(spec.k)}",
+            "units": f"{units}, rows padded to {padded_row(spec)}",
             "scales": "on the f32 accumulators of a group",
             "operands": "weights as A, x as B of mma m16n8k16",
         },

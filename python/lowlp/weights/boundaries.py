@@ -40,17 +40,9 @@ def matrices_of(index: object, experts: int) -> tuple[int, int | None]:
 
 def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:
     """The distance in weights of the places along K where a row may be cut."""
-    unit_k = int(form.placement.unit_k)
     if not isinstance(meaning.group, int):
-        return unit_k
-    return math.lcm(meaning.group_size, unit_k)
-
-
-def units_before(column: int, form: WordsForm, meaning: Meaning) -> int:
-    """The units along K in front of a column at which a row may be cut."""
-    if not column:
-        return 0
-    return form.of(1, column, meaning.group_size if isinstance(meaning.group, int) else column).shape[1]
+        return form.unit_k
+    return math.lcm(meaning.group_size, form.unit_k)
 
 
 def check_end(rows: int, form: WordsForm, name: str) -> None:
@@ -63,7 +55,7 @@ def check_end(rows: int, form: WordsForm, name: str) -> None:
 
 
 def _name_of_columns(form: WordsForm, meaning: Meaning) -> str:
-    units = f"units of {form.placement.unit_k} weights"
+    units = f"units of {form.unit_k} weights"
     return f"{units} and groups of {meaning.group_size}" if isinstance(meaning.group, int) else units
 
 

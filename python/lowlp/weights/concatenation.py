@@ -34,11 +34,17 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
     first, *others = tensors
     for number, other in enumerate(others, 1):
         _check_alike(first, other, f"tensors[{number}]")
-    for number, tensor in enumerate(tensors[:-1]):
-        check_end(tensor.shape[0], tensor.form, f"tensors[{number}]")
     form = first.form.of(sum(tensor.shape[0] for tensor in tensors))
-    words = empty_words(form.shape)
-    np.concatenate([tensor.packed for tensor in tensors], out=words)
+    for number, tensor in enumerate(tensors[:-1]):
+        check_end(tensor.shape[0], form, f"tensors[{number}]")
+    words, unit = empty_words(form.shape), 0
+    for tensor in tensors:
+        units = -(-tensor.shape[0] // form.unit_rows)
+        if tensor.form.placement == form.placement:
+            words[unit : unit + units] = tensor.packed
+        else:
+            words[unit : unit + units] = form.packed(tensor.codes)
+        unit += units
     joined: dict[str, Any] = {}
     for name, array in first.meaning.arrays():
         if first.meaning.is_by_row(name, array):

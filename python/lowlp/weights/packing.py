@@ -1,10 +1,11 @@
-"""How weights lie in memory for the kernels: the packed format, version 3 (docs/packed-format.md).
+"""How weights lie in memory for the kernels: the packed format, version 4 (docs/packed-format.md).
 
-Codes [N, K] are cut into units of 16 R rows by 64 weights, and a `Placement`, one for each type of code and family of
+Codes [N, K] are cut into units of 16 R rows by U weights, and a `Placement`, one for each type of code and family of
 fragments, says where in a unit each bit of each weight is:
 
-    uint32 [ceil(N / 16 R), ceil(K / 64), words / v, 32, v]      v = gcd(words, 4)
+    uint32 [ceil(N / 16 R), ceil(K / U), words / v, 32, v]      v = gcd(words, 4)
 
+U is 64, or 32 or 16 with two or four times as many rows, whichever takes the fewest words (`Placement.for_matrix`).
 Only the last unit of a row is padded, and the last units of rows; padding holds the code 0. A unit may have weights of
 several groups. Of signed integers the sign bit is stored turned over. Several matrices [..., N, K] are packed one after
 the other.
@@ -58,14 +59,20 @@ def placement_name(code: Code, activation: DType | str) -> str:
 
 
 def find_placement(code: Code, activation: DType | str) -> Placement:
-    """The placement of that name. Raises `LowlpValueError` where the packed format has none."""
+    """The placement of that name, in units 64 wide; `for_matrix(n, k)` of it is that of a matrix. Raises
+    `LowlpValueError` where the packed format has none."""
     compute = dtype_among(activation, "activation", COMPUTE_TYPES)
     return placement_named(f"{stored_form(code)[0]}.{compute}", "code, activation")
 
 
-def padded_k(k: int) -> int:
-    """Weights that a row of `k` takes in packed words: the least multiple of 64 that holds it."""
-    return -(-_positive(k, "k") // UNIT_K) * UNIT_K
+def padded_shape(n: int, k: int, placement: Placement | str) -> tuple[int, int]:
+    """The rows and the weights of a row for which packed weights [n, k] have room: those of whole units.
+
+    placement  as `find_placement` gives it, or its name
+    """
+    n, k = _positive(n, "n"), _positive(k, "k")
+    shaped = _placement(placement).for_matrix(n, k)
+    return -(-n // shaped.unit_rows) * shaped.unit_rows, -(-k // shaped.unit_k) * shaped.unit_k
 
 
 def packed_shape(
@@ -78,11 +85,8 @@ def packed_shape(
     """
     n, k = _positive(n, "n"), _positive(k, "k")
     _check_group(group_size, k)
-    if isinstance(placement, str):
-        placement = placement_named(placement, "placement")
-    elif not isinstance(placement, Placement):
-        raise LowlpTypeError(f"placement: expected a Placement or a name, got {type(placement).__name__}")
-    return (*(_positive(extent, "batch") for extent in batch), *placement.packed_shape(n, k))
+    shaped = _placement(placement).for_matrix(n, k)
+    return (*(_positive(extent, "batch") for extent in batch), *shaped.packed_shape(n, k))
 
 
 def pack(codes: Any, group_size: int, code: Code, activation: DType | str, *, num_threads: int = 0) -> Any:
@@ -99,28 +103,31 @@ def pack(codes: Any, group_size: int, code: Code, activation: DType | str, *, nu
     numpy array. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
     """
     placement = find_placement(code, activation)
-    flip = stored_form(code)[1]
+    on_device = _is_on_device(codes)
+    array = codes if on_device else as_host_array(codes, "codes")
+    _check_codes(placement, array.dtype, array.shape)
+    _check_group(group_size, array.shape[-1])
+    return pack_by(placement.for_matrix(*array.shape[-2:]), array, stored_form(code)[1], num_threads=num_threads)
+
+
+def pack_by(placement: Placement, codes: Any, flip: int, *, num_threads: int = 0) -> Any:
+    """As `pack`, of checked codes in the units of this placement; `flip` turns codes into stored ones."""
     if _is_on_device(codes):
         from lowlp.weights.array_packing import pack_with
 
-        _check_codes(placement, codes.dtype, codes.shape)
-        _check_group(group_size, codes.shape[-1])
         ops = TorchOps(codes.device)
         matrices = codes.reshape(-1, *codes.shape[-2:])
         packed = ops.torch.stack([pack_with(ops, placement, matrix, flip) for matrix in matrices])
         return packed.reshape(*codes.shape[:-2], *packed.shape[1:])
-    array = as_host_array(codes, "codes")
-    _check_codes(placement, array.dtype, array.shape)
-    _check_group(group_size, array.shape[-1])
-    if array.strides[-1] != array.itemsize:
-        array = np.ascontiguousarray(array)
+    if codes.strides[-1] != codes.itemsize:
+        codes = np.ascontiguousarray(codes)
     threads = _threads(num_threads)
     try:
-        if array.ndim == 2:
-            return placement.pack(array, flip, threads)
-        packed = _aligned_words((*array.shape[:-2], *placement.packed_shape(*array.shape[-2:])))
-        for index in itertools.product(*map(range, array.shape[:-2])):
-            packed[index] = placement.pack(array[index], flip, threads)
+        if codes.ndim == 2:
+            return placement.pack(codes, flip, threads)
+        packed = _aligned_words((*codes.shape[:-2], *placement.packed_shape(*codes.shape[-2:])))
+        for index in itertools.product(*map(range, codes.shape[:-2])):
+            packed[index] = placement.pack(codes[index], flip, threads)
         return packed
     except ValueError as error:
         raise LowlpValueError(str(error)) from None
@@ -134,21 +141,24 @@ def unpack(
     packed  uint32 in the shape of `packed_shape`
     """
     placement = find_placement(code, activation)
-    flip = stored_form(code)[1]
     shape = packed_shape(n, k, group_size, placement)
+    array = packed if _is_on_device(packed) else as_host_array(packed, "packed")
+    _check_words(array.dtype, array.shape, shape)
+    return unpack_by(placement.for_matrix(n, k), array, n, k, stored_form(code)[1], num_threads=num_threads)
+
+
+def unpack_by(placement: Placement, packed: Any, n: int, k: int, flip: int, *, num_threads: int = 0) -> Any:
+    """As `unpack`, of checked words in the units of this placement; `flip` as for `pack_by`."""
     if _is_on_device(packed):
         from lowlp.weights.array_packing import unpack_with
 
-        _check_words(packed.dtype, packed.shape, shape)
         ops = TorchOps(packed.device)
-        matrices = packed.reshape(-1, *shape)
+        matrices = packed.reshape(-1, *packed.shape[-5:])
         codes = ops.torch.stack([unpack_with(ops, placement, words, n, k, flip) for words in matrices])
         return codes.reshape(*packed.shape[:-5], n, k)
-    array = as_host_array(packed, "packed")
-    _check_words(array.dtype, array.shape, shape)
-    array = np.ascontiguousarray(array)
+    array = np.ascontiguousarray(packed)
     threads = _threads(num_threads)
-    if array.ndim == len(shape):
+    if array.ndim == 5:
         return placement.unpack(array, n, k, flip, threads)
     codes = np.empty((*array.shape[:-5], n, k), np.uint8 if placement.code_bytes == 1 else np.uint16)
     for index in itertools.product(*map(range, array.shape[:-5])):
@@ -182,6 +192,14 @@ def placement_named(name: str, argument: str) -> Placement:
         return Placement.find(name)
     except ValueError as error:
         raise LowlpValueError(f"{argument}: {str(error).removeprefix('placement: ')}") from None
+
+
+def _placement(placement: object) -> Placement:
+    if isinstance(placement, str):
+        return placement_named(placement, "placement")
+    if not isinstance(placement, Placement):
+        raise LowlpTypeError(f"placement: expected a Placement or a name, got {type(placement).__name__}")
+    return placement
 
 
 def _is_on_device(value: Any) -> bool:

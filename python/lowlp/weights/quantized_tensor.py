@@ -25,7 +25,7 @@ from lowlp.numeric.codec import Codec, prescale_of
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.lookup_tables import table_of
-from lowlp.weights.boundaries import cut_of, matrices_of, units_before
+from lowlp.weights.boundaries import cut_of, matrices_of
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
 from lowlp.weights.dequantize import values_of_words
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
@@ -327,8 +327,9 @@ class QuantizedTensor:
 
     def __getitem__(self, index: object) -> QuantizedTensor:
         """Rows `qw[a:b]`, and columns `qw[a:b, c:d]`: between units of the packed format along N, and between units and
-        groups along K; or up to the tensor's own ends. Words are views. Raises `LowlpValueError`, which names the next
-        boundaries, for other places. Of [E, N, K] `qw[e]` is a matrix, and `qw[a:b]` some of them."""
+        groups along K; or up to the tensor's own ends. Words are views, or packed anew where a matrix of the slice's
+        shape has units of another shape. Raises `LowlpValueError`, which names the next boundaries, for other places.
+        Of [E, N, K] `qw[e]` is a matrix, and `qw[a:b]` some of them."""
         if self._form.experts is not None:
             return self._matrices(index, self._form.experts)
         rows, columns = cut_of(index, self._form, self._meaning)
@@ -336,9 +337,9 @@ class QuantizedTensor:
         if columns != slice(0, self._form.k):
             meaning = meaning.of_columns(columns)
         form = self._form.of(rows.stop - rows.start, columns.stop - columns.start, meaning.group_size)
-        first = units_before(columns.start, self._form, self._meaning)
-        words = self._words[self._form.units(rows), first : first + form.shape[1]]
-        return self.of_parts(form, meaning, words)
+        unit_k = self._form.unit_k
+        words = self._words[self._form.units(rows), columns.start // unit_k : -(-columns.stop // unit_k)]
+        return self.of_parts(form, meaning, form.in_units_of(words, self._form.placement))
 
     def _matrices(self, index: object, experts: int) -> QuantizedTensor:
         first, count = matrices_of(index, experts)

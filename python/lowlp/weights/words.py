@@ -6,6 +6,7 @@ whole matrix need to exist at once.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import DType
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for
-from lowlp.weights.packing import find_placement, pack, packed_shape, unpack
+from lowlp.weights.packing import find_placement, pack_by, stored_form, unpack_by
 
 Words = NDArray[np.uint32]
 Codes = NDArray[np.uint8]
@@ -50,13 +51,13 @@ class WordsForm:
 
     @cached_property
     def placement(self) -> Any:
-        """The placement of the packed format."""
-        return find_placement(self.code, FAMILIES[self.family])
+        """The placement of the packed format, in the units of such a matrix."""
+        return find_placement(self.code, FAMILIES[self.family]).for_matrix(self.n, self.k)
 
     @cached_property
     def shape_of_matrix(self) -> tuple[int, ...]:
         """The shape of the words of one matrix."""
-        return packed_shape(self.n, self.k, self.group_size, self.placement)
+        return tuple(self.placement.packed_shape(self.n, self.k))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,6 +80,16 @@ class WordsForm:
         """Rows of a unit."""
         return int(self.placement.unit_rows)
 
+    @property
+    def unit_k(self) -> int:
+        """Weights of a row in a unit."""
+        return int(self.placement.unit_k)
+
+    @property
+    def _flip(self) -> int:
+        """What turns codes into stored ones."""
+        return stored_form(self.code)[1]
+
     def of(self, n: int, k: int | None = None, group_size: int | None = None) -> WordsForm:
         """The same for another shape."""
         return replace(self, n=n, k=k or self.k, group_size=group_size or self.group_size)
@@ -100,14 +111,8 @@ class WordsForm:
         """The codes, uint8 [rows, K], of some rows of one matrix."""
         before = rows.start % self.n % self.unit_rows
         n = before + rows.stop - rows.start
-        found: Codes = unpack(
-            words[self.units(rows)],
-            n,
-            self.k,
-            self.group_size,
-            self.code,
-            FAMILIES[self.family],
-            num_threads=num_threads,
+        found: Codes = unpack_by(
+            self.placement, words[self.units(rows)], n, self.k, self._flip, num_threads=num_threads
         )
         return found[before:]
 
@@ -122,7 +127,7 @@ class WordsForm:
 
     def packed(self, codes: Any, num_threads: int = 0) -> Any:
         """The words of a band of codes, where the codes are: in numpy, or on a GPU."""
-        return pack(codes, self.group_size, self.code, FAMILIES[self.family], num_threads=num_threads)
+        return pack_by(self.placement, codes, self._flip, num_threads=num_threads)
 
     def pack_from(self, read: Callable[[slice], Any], out: Words | None = None) -> Words:
         """The words of all rows, a band at a time; `read` gives the codes of a band."""
@@ -130,6 +135,21 @@ class WordsForm:
         for rows in self.bands(BAND_ELEMENTS):
             words[self.units(rows)] = self.packed(read(rows))
         return words
+
+    def in_units_of(self, words: Words, placement: Any) -> Words:
+        """The words of these weights [N, K], which `words` has in units of `placement`: the same array where those are
+        the form's own."""
+        if placement == self.placement:
+            return words
+
+        def read(rows: slice) -> Codes:
+            units = slice(rows.start // placement.unit_rows, -(-rows.stop // placement.unit_rows))
+            before = rows.start % placement.unit_rows
+            n = before + rows.stop - rows.start
+            codes: Codes = unpack_by(placement, words[units], n, self.k, self._flip)
+            return codes[before:]
+
+        return self.pack_from(read)
 
     def repacked(self, words: Words, family: str) -> Words:
         """The words of these weights in another family; the same array where both place every bit alike."""
@@ -153,15 +173,17 @@ def empty_words(shape: Sequence[int]) -> Words:
 
 
 def repacked_apart(form: WordsForm, words: Words, family: str, parts: int) -> Words:
-    """The words of `parts` equal ranges of rows, each padded to whole units, one after the other, in a family."""
-    part = replace(form, n=form.n // parts, family=family)
-    units, *rest = part.shape
+    """The words of `parts` equal ranges of rows, each padded to whole units, one after the other, in a family. Units
+    are those of the whole matrix."""
+    placement = replace(form, family=family).placement
+    n = form.n // parts
+    rows = max(1, BAND_ELEMENTS // (form.k * placement.unit_rows)) * placement.unit_rows
+    units, *rest = placement.packed_shape(n, form.k)
     apart = empty_words((parts * units, *rest))
-    for number in range(parts):
-        first = number * part.n
-
-        def read(rows: slice, first: int = first) -> Codes:
-            return form.codes(words, slice(first + rows.start, first + rows.stop))
-
-        part.pack_from(read, apart[number * units : (number + 1) * units])
+    for number, start in itertools.product(range(parts), range(0, n, rows)):
+        stop = min(start + rows, n)
+        codes = form.codes(words, slice(number * n + start, number * n + stop))
+        first = number * units
+        band = slice(first + start // placement.unit_rows, first - (-stop // placement.unit_rows))
+        apart[band] = pack_by(placement, codes, stored_form(form.code)[1])
     return apart

@@ -10,13 +10,18 @@ func.func @extent(%v: !lowlp.packed<0x64, #lowlp.codec<int6>, f16>) { return }
 
 // -----
 
-// expected-error @below {{placement: packed format 3 has none named 'int6.b1'}}
+// expected-error @below {{placement: packed format 4 has none named 'int6.b1'}}
 func.func @family(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, b1>) { return }
 
 // -----
 
 // expected-error @below {{compute type: must be one of f16, bf16, int8, f8e4m3, b1, got 'f32'}}
 func.func @compute(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, f32>) { return }
+
+// -----
+
+// expected-error @below {{fragment family: units have 64 weights of a row, '.k32' or '.k16', but no less than 32; got 'int8.k16'}}
+func.func @units(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, int8.k16>) { return }
 
 // -----
 
@@ -30,7 +35,7 @@ func.func @vectors(%v: !lowlp.packed<16x64, #lowlp.codec<vectors8x256 g64 f16>, 
 
 // -----
 
-// expected-error @below {{placement: packed format 3 has none named 'int9.f16'}}
+// expected-error @below {{placement: packed format 4 has none named 'int9.f16'}}
 func.func private @placement() attributes {p = #lowlp.placement<int9.f16>}
 
 // -----
@@ -113,6 +118,18 @@ func.func @k(%p: !lowlp.ptr<ui32>) {
 // -----
 
 !codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @row_of_narrow_unit(%p: !lowlp.ptr<ui32>) {
+  %v = lowlp.view_packed %p shape [64, 96] : !lowlp.ptr<ui32> -> !lowlp.packed<64x96, #lowlp.codec<int6>, f16.k32>
+  %c16 = arith.constant 16 : index
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{'lowlp.load_packed' op row must be a multiple of 32, but is 16}}
+  %q = lowlp.load_packed %v[%c16, %c0] : !lowlp.packed<64x96, #lowlp.codec<int6>, f16.k32> -> !codes
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @step(%p: !lowlp.ptr<ui32>, %i: index) {
   %v = lowlp.view_packed %p shape [64, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<64x128, #lowlp.codec<int6>, f16>
   // expected-error @below {{'lowlp.load_packed' op step must be in 0..3, but is 4}}
@@ -155,7 +172,7 @@ func.func @tile_rank(%p: !lowlp.ptr<ui32>, %i: index) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @unpack_placement(%w: !words) {
-  // expected-error @below {{placement: packed format 3 has none named 'int4'}}
+  // expected-error @below {{placement: packed format 4 has none named 'int4'}}
   %q = lowlp.unpack %w from "int4" : !words -> !codes
   return
 }
@@ -205,7 +222,7 @@ func.func @plan_text(%w: !words) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 func.func @plan_placement(%w: !words) {
-  // expected-error @below {{placement: packed format 3 has none named 'int4.f17'}}
+  // expected-error @below {{placement: packed format 4 has none named 'int4.f17'}}
   %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.f17 accumulators words 4"]>} : !words -> !halves
   return
 }

@@ -10,10 +10,12 @@ func.func private @table(!lowlp.packed<16x64, #lowlp.codec<lut1:f32[-1.0, 5e-1] 
 func.func private @wide_tables(!lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:group g64 f16>, f16>)
 // CHECK: !lowlp.packed<16x64, #lowlp.codec<uint4>, int8>
 func.func private @codes_for_integers(!lowlp.packed<16x64, #lowlp.codec<uint4>, int8>)
+// CHECK: !lowlp.packed<32x96, #lowlp.codec<int6>, bf16.k32>
+func.func private @narrow_units(!lowlp.packed<32x96, #lowlp.codec<int6>, bf16.k32>)
 
 // CHECK: codec = #lowlp.codec<bipolar2 channel f32>
-// CHECK-SAME: placement = #lowlp.placement<e3m2.f16>
-func.func private @attributes() attributes {codec = #lowlp.codec<bipolar2 channel f32>, placement = #lowlp.placement<e3m2.f16>}
+// CHECK-SAME: placement = #lowlp.placement<e3m2.f16.k16>
+func.func private @attributes() attributes {codec = #lowlp.codec<bipolar2 channel f32>, placement = #lowlp.placement<e3m2.f16.k16>}
 
 !codes = !lowlp.tile<16x64xui16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 // The codes of table 1 of several, as numbers of 16 bits.

@@ -1,8 +1,8 @@
 //===- FragmentFamily.h - What packed words become fragments of -*- C++ -*-===//
 //
-// Weights are packed for one kind of operand of one kind of matrix instruction:
-// the family says which. Two families hold a weight at different places, so
-// words belong to one of them.
+// Weights are packed for one kind of operand of one kind of matrix instruction,
+// in units of one shape: the family says which. Two families hold a weight at
+// different places, so words belong to one of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_FRAGMENTFAMILY_H
@@ -29,11 +29,14 @@ struct FragmentFamily {
 
   ComputeType compute;
   Operand operand = Operand::A;
-  /// Rows of a fragment; a unit has 1, 2 or 4 times as many.
+  /// Weights of a row in a unit, 64, or 32 or 16 for rows that are no multiple
+  /// of it; a step where that has more.
+  int unitK = maxUnitK;
+  /// Rows of a fragment; a unit has 1 to 16 times as many.
   static constexpr int rows = 16;
   /// Lanes that hold a fragment.
   static constexpr int lanes = 32;
-  /// Weights of a row in a unit of the families that have placements.
+  /// Weights of a row in the widest unit of the families that have placements.
   static constexpr int maxUnitK = 64;
 
   /// Weights that share one register of 32 bits: 2, 4 or 32.
@@ -54,7 +57,7 @@ struct FragmentFamily {
   constexpr int getStepK() const { return 8 * getParts(); }
   /// Weights of a row in a unit: one step or several.
   constexpr int getUnitK() const {
-    return getStepK() > maxUnitK ? getStepK() : maxUnitK;
+    return getStepK() > unitK ? getStepK() : unitK;
   }
   constexpr int getNumSteps() const { return getUnitK() / getStepK(); }
   /// Whether `lowlp.decode` makes fragments of it. Words of the others are
@@ -62,8 +65,14 @@ struct FragmentFamily {
   constexpr bool isDecoded() const {
     return compute == ComputeType::F16 || compute == ComputeType::BF16;
   }
+  /// f16, f16.k32 or f16.k16: the compute type, and the weights of a row in a
+  /// unit where these are not 64.
+  std::string name() const;
+  static Result<FragmentFamily> parse(std::string_view name);
+
   constexpr bool operator==(const FragmentFamily &other) const {
-    return compute == other.compute && operand == other.operand;
+    return compute == other.compute && operand == other.operand &&
+           unitK == other.unitK;
   }
 };
 

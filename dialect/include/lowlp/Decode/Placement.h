@@ -1,6 +1,6 @@
 //===- Placement.h - Where each bit of packed weights is --------*- C++ -*-===//
 //
-// Packed weights are cut into units of 16 R rows by 64 weights of a row, and a
+// Packed weights are cut into units of 16 R rows by U weights of a row, and a
 // warp takes a unit as A operands of its matrix instructions: R tiles of 16
 // rows, each of S steps along K. In step s of tile t lane l holds four
 // registers of L weights, as the fragment family says (wgmma's A in registers
@@ -10,15 +10,19 @@
 //   row   16 t + 8 r + l / 4
 //   k     8 L * s + 4 L * h + L * (l % 4) + part,   part in 0 .. L - 1
 //
-// with L = 2 weights of 16 bits or 4 of 8 bits to a register, and S = 64 / (8
-// L). A lane's 32 R weights of b bits are b R words of 32 bits. A placement
-// says where in these words each bit of each weight is, the same for every
-// lane: a map (slot, part, bit) -> (word, bit of the word), one to one and
-// onto.
+// with L = 2 weights of 16 bits or 4 of 8 bits to a register, and S = U / (8
+// L). A lane's R U / 2 weights of b bits are b R U / 64 words of 32 bits. A
+// placement says where in these words each bit of each weight is, the same for
+// every lane: a map (slot, part, bit) -> (word, bit of the word), one to one
+// and onto.
+//
+// U is 64, or 32 or 16 with two or four times as many rows: the same slots at
+// the same places, so that a row of 96 weights need not take 128. Which shape a
+// matrix has is said by its N and K (`forMatrix`, ADR 0038).
 //
 // Memory holds, with v = gcd(words, 4) words to an access of a lane,
 //
-//   uint32 [ceil(N / 16 R)] [ceil(K / 64)] [words / v] [32 lanes] [v]
+//   uint32 [ceil(N / 16 R)] [ceil(K / U)] [words / v] [32 lanes] [v]
 //
 // Codes of up to 8 bits have a placement for each family that was searched for
 // and frozen. Those of 9 to 16 bits, indices of tables, are `contiguous`, and
@@ -46,34 +50,48 @@ struct BitPlace {
 class Placement {
 public:
   /// The version of the packed format that the frozen placements make up.
-  static constexpr int formatVersion = 3;
+  static constexpr int formatVersion = 4;
 
-  /// The placement with `places[(slot * parts + part) * bits + bit]`; fails
-  /// unless every bit of the words is taken exactly once.
+  /// The placement with `places[(slot * parts + part) * bits + bit]`, of units
+  /// 64 wide; fails unless every bit of the words is taken exactly once.
   static Result<Placement> create(CodeFormat format, ComputeType compute,
                                   int rowTiles, std::vector<BitPlace> places);
 
   /// Weights one after the other in the order of slots and parts, without gaps,
-  /// low bits first. With `slices`, widths that add up to the format's bits,
-  /// the low `slices[0]` bits of all weights come first, in words of their own,
-  /// then the next ones (FLUTE, section 3.1).
+  /// low bits first, of units 64 wide. With `slices`, widths that add up to the
+  /// format's bits, the low `slices[0]` bits of all weights come first, in
+  /// words of their own, then the next ones (FLUTE, section 3.1).
   static Placement contiguous(CodeFormat format, ComputeType compute,
                               int rowTiles, std::vector<int> slices = {});
 
-  /// The placement of the packed format for a format and a compute type. Fails
-  /// where there is none, naming both.
-  static Result<const Placement *> find(CodeFormat format, ComputeType compute);
-  /// The same by name, int6.f16 for example.
+  /// The placement of the packed format for a format and a family. Fails where
+  /// there is none, naming both.
+  static Result<const Placement *> find(CodeFormat format,
+                                        FragmentFamily family);
+  static Result<const Placement *> find(CodeFormat format,
+                                        ComputeType compute) {
+    return find(format, FragmentFamily{compute});
+  }
+  /// The same by name, int6.f16 or int6.f16.k32 for example.
   static Result<const Placement *> find(std::string_view name);
-  /// All frozen placements of the packed format, of codes of up to 8 bits.
+  /// All frozen placements of the packed format, of codes of up to 8 bits and
+  /// units 64 wide.
   static const std::vector<Placement> &all();
   /// Those of 9 to 16 bits.
   static const std::vector<Placement> &general();
 
+  /// The same slots at the same places, in units that are `unitK` wide: 64, or
+  /// 32 or 16 where a step is no wider.
+  Placement withUnitK(int unitK) const;
+  /// How a matrix of codes [n, k], n and k at least 1, is packed: of the shapes
+  /// of units that this placement can have the one that takes the fewest words,
+  /// of equal ones the widest. Requires a placement of the packed format.
+  const Placement &forMatrix(int64_t n, int64_t k) const;
+
   const CodeFormat &getFormat() const { return format; }
   const FragmentFamily &getFamily() const { return family; }
   ComputeType getCompute() const { return family.compute; }
-  /// The format's name and the compute type's: int6.f16.
+  /// The format's name and the family's: int6.f16.
   std::string name() const;
 
   int getNumRowTiles() const { return rowTiles; }
@@ -83,7 +101,9 @@ public:
   int getNumSteps() const { return family.getNumSteps(); }
   int getNumSlots() const { return rowTiles * getNumSteps() * 4; }
   /// Words of a lane, for one unit.
-  int getNumWords() const { return format.bits * rowTiles; }
+  int getNumWords() const {
+    return format.bits * getNumSlots() * getNumParts() / 32;
+  }
   /// The widths of the slices with which this is `contiguous`; none where it is
   /// not.
   std::vector<int> findSlices() const;
@@ -109,9 +129,9 @@ public:
   }
 
 private:
-  Placement(CodeFormat format, ComputeType compute, int rowTiles,
+  Placement(CodeFormat format, FragmentFamily family, int rowTiles,
             std::vector<BitPlace> places)
-      : format(format), family{compute}, rowTiles(rowTiles),
+      : format(format), family(family), rowTiles(rowTiles),
         places(std::move(places)) {}
 
   CodeFormat format;
@@ -120,7 +140,8 @@ private:
   std::vector<BitPlace> places;
 };
 
-/// Reads placements as `printPlacements` writes them; fails with the line.
+/// Reads placements as `printPlacements` writes them, of units 64 wide; fails
+/// with the line.
 Result<std::vector<Placement>> parsePlacements(std::string_view text);
 std::string printPlacements(const std::vector<Placement> &placements);
 

@@ -41,7 +41,7 @@ def Lowlp_PlacementAttr : AttrDef<LowlpDialect, "Placement"> {
   let summary = "where the bits of codes are in packed words";
   let description = [{
     A placement of the packed format by its name, the format of stored codes and the family of fragments:
-    `#lowlp.placement<int6.f16>`. Ops write the name as a string.
+    `#lowlp.placement<int6.f16>`, or `int6.f16.k32` in units of 32 weights of a row. Ops write the name as a string.
   }];
   let parameters = (ins AttrParameter<"const ::lowlp::Placement *", "the placement">:$placement);
   let extraClassDeclaration = [{

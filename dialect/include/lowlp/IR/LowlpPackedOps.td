@@ -32,8 +32,8 @@ def Lowlp_ViewPackedOp : Lowlp_Op<"view_packed", [Pure]> {
 def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowlp_LayoutTransfer]> {
   let summary = "load a tile of codes from packed weights";
   let description = [{
-    The codes of rows from `row` and of K from `k` on, the last two offsets, which are multiples of a unit's rows and of 64
-    (the CPU target reports others); of several matrices the first offset says which. A warp holds whole units as operands A of its matrix instructions, of R tiles of 16 rows and S
+    The codes of rows from `row` and of K from `k` on, the last two offsets, which are multiples of a unit's rows and of
+    its weights of a row (the CPU target reports others); of several matrices the first offset says which. A warp holds whole units as operands A of its matrix instructions, of R tiles of 16 rows and S
     steps along K each:
 
     ```

@@ -81,13 +81,14 @@ def Lowlp_PackedType : Lowlp_Type<"Packed", "packed"> {
   let description = [{
     A matrix of codes [rows, K], or several [number, rows, K] one after the other, each padded to whole units. The codec
     says what a code means, and with the family of fragments, named by what tensor cores multiply, where its bits lie:
-    by the placement `int6.f16` in this example (docs/packed-format.md). The extents bound every access: outside, loads
-    give codes whose stored bits are zero. A `?` is an extent known at launch.
+    by the placement `int6.f16` in this example (docs/packed-format.md). Units of the families `f16.k32` and `f16.k16`
+    have 32 and 16 weights of a row in place of 64. The extents bound every access: outside, loads give codes whose
+    stored bits are zero. A `?` is an extent known at launch.
 
     Example: `!lowlp.packed<4096x?, #lowlp.codec<int6 g128 f16>, f16>`.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::lowlp::CodecAttr":$codec,
-      "::lowlp::ComputeType":$compute);
+      "::lowlp::FragmentFamily":$family);
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The type of the codes in tiles.

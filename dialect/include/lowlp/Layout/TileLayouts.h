@@ -48,10 +48,12 @@ std::vector<ProductFragments> findFragments(int64_t m, int64_t n, int64_t k,
                                             bool byWarpgroups);
 
 /// How operand a of `lowlp.dot` is taken from packed units of `tilesOfUnit`
-/// tiles of 16 rows; none if rows and k are no whole units. The warps share the
-/// rows, and hold them several times where there are more warps than units.
+/// tiles of 16 rows by `stepsOfUnit` steps of 16 along K; none if rows and k
+/// are no whole units. The warps share the rows, and hold them several times
+/// where there are more warps than units.
 std::optional<Layout> holdPackedUnits(int64_t rows, int64_t k,
-                                      int64_t tilesOfUnit, int64_t numThreads);
+                                      int64_t tilesOfUnit, int64_t stepsOfUnit,
+                                      int64_t numThreads);
 
 } // namespace lowlp
 

@@ -19,6 +19,7 @@ from typing import Final
 
 from lowlp.compiler.targets import target
 from lowlp.schedules.device import H200, Device, device_like
+from lowlp.weights.packing import UNIT_K
 
 from .estimates import estimated_us
 from .fitting import ending_numbers, fits, fitted
@@ -42,6 +43,8 @@ _COLUMNS: Final = (8, 16, 32, 64, 128)
 """Of a product; blocks of many rows take several side by side, or several one after the other."""
 _STREAMED_COLUMNS: Final = 32
 """The most columns of a tile without warpgroups."""
+_PLAIN_ACCUMULATORS: Final = 64 * 32
+"""The most accumulators of a warp without stages: 64 of a thread."""
 _EXACT_ROWS: Final = 64
 """Up to so many rows, weights are not rounded for results of f32."""
 _LEAST_FILLED: Final = 0.45
@@ -114,10 +117,13 @@ def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a")
 
 
 def _plain(spec: LinearSpec, m: int) -> Schedule:
-    """Of a kernel without stages: as few columns as hold m rows, and as many warps as have units."""
+    """Of a kernel without stages: as few columns as hold m rows, at most those whose accumulators a thread has
+    registers for, and as many warps as have units, of narrower units with more rows fewer."""
     units = -(-spec.columns_of_y // spec.rows_of_unit)
     columns = next((columns for columns in (8, 16) if m <= columns), 32)
-    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= units))
+    columns = min(columns, max(8, _PLAIN_ACCUMULATORS // spec.rows_of_unit))
+    most = 4 * spec.unit_k // UNIT_K
+    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= min(units, most)))
 
 
 def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lowlp import language as ll
-from lowlp.weights.packing import packed_shape, placement_name
 from lowlp_runtime.operands import ROWS, Operand
 from lowlp_runtime.product import Product
 
@@ -50,7 +49,7 @@ def operands_of_weights(spec: LinearSpec) -> tuple[Operand, ...]:
 def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
     columns, per_group = spec.columns_of_y, (spec.groups, spec.n)
     rows = spec.products * spec.packed_rows_of_product
-    words = packed_shape(rows, spec.k, spec.group_size, placement_name(spec.weight, spec.activation))
+    words = tuple(spec.placement.packed_shape(rows, spec.k))
     yield Operand("x", "x", spec.activation, (ROWS, spec.k))
     yield Operand("weights", "packed", "uint32", words, "apart" if spec.is_packed_apart else "")
     yield Operand("scales", "scales", spec.scale, per_group, "by_group")

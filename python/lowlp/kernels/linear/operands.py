@@ -11,7 +11,6 @@ import numpy as np
 
 from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.weights.packing import UNIT_K, packed_shape, padded_k
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 
@@ -79,10 +78,15 @@ def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> d
     return made
 
 
+def padded_row(spec: LinearSpec) -> int:
+    """Weights for which the units of a row have room."""
+    return -(-spec.k // spec.unit_k) * spec.unit_k
+
+
 def padding_bytes(spec: LinearSpec) -> tuple[int, int]:
     """Bytes of packed weights, and how many of these pad the last unit of each row."""
     rows = spec.products * spec.packed_rows_of_product
-    shape = packed_shape(rows, spec.k, spec.group_size, spec.placement)
+    shape = spec.placement.packed_shape(rows, spec.k)
     packed = 4 * math.prod(shape)
     return packed, packed - shape[0] * spec.rows_of_unit * spec.k * spec.bits // 8
 
@@ -93,8 +97,8 @@ def _warn_of_padding(spec: LinearSpec) -> None:
     packed, padding = padding_bytes(spec)
     if padding > _NOTABLE_PADDING * (packed - padding):
         warnings.warn(
-            f"qw: rows of {spec.k} weights are padded to {padded_k(spec.k)}, a multiple of {UNIT_K}: {packed} bytes "
-            f"instead of {packed - padding}; slower but exact",
+            f"qw: rows of {spec.k} weights are padded to {padded_row(spec)}, a multiple of {spec.unit_k}: {packed} "
+            f"bytes instead of {packed - padding}; slower but exact",
             PaddingWarning,
             stacklevel=frames_to_user(),
         )

@@ -31,6 +31,7 @@ def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
         shape=[spec.products * spec.packed_rows_of_product, spec.k],
         codec=spec.codec,
         family=spec.activation,
+        unit_k=spec.unit_k,
     )
 
 

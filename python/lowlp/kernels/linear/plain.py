@@ -1,8 +1,8 @@
 """y = x @ w^T as Y^T = W X^T: the packed weights are operand A of the matrix instruction.
 
 A warp makes a tile of y^T: the rows of one unit of packed weights by 8, 16 or 32 rows of x. Along K it goes from group
-to group, and in a group from unit to unit. It sums the raw products of the unscaled weights and x, and at a group's end
-adds them to the result, scaled:
+to group, and in a group from span to span of 64 weights, which are a unit or several narrower ones. It sums the raw
+products of the unscaled weights and x, and at a group's end adds them to the result, scaled:
 
     acc += s * raw                       symmetric
     acc += s * (raw - z * sum_x)         with zero points
@@ -21,7 +21,7 @@ comes in another form, which is exact too, and is put right on the accumulators:
     tables                     entries times a power of two, a parameter of the kernel
 
 x is seen as a tensor of groups, whose ends bound it: what lies outside of a group reads as zero, whatever the weights
-there are. So a unit of weights with parts of several groups serves each of them, by the steps of 16 along K that the
+there are. So a span of weights with parts of several groups serves each of them, by the steps of 16 along K that the
 group has a part in (`_Segment`).
 """
 
@@ -55,35 +55,49 @@ from .spec import LinearSpec
 from .streaming import can_stream, streaming_kernel
 from .warpgroups import can_go_wide, wide_kernel
 
-_UNIT_STEPS: Final = UNIT_K // STEP_K
-# Loads of weights that are unrolled so that each group takes its own steps of units.
+# Weights of a row that are taken together: a unit of packed weights, or several narrower ones.
+_SPAN_K: Final = UNIT_K
+_SPAN_STEPS: Final = _SPAN_K // STEP_K
+# Spans that are unrolled so that each group takes its own steps of them.
 _MOST_UNROLLED: Final = 16
 
 
 class _Segment(NamedTuple):
-    """Steps of one unit in which a group has a part.
+    """Steps of one span in which a group has a part.
 
-    unit        counted from the unit in which the first group begins
-    first_step  of the unit
+    span        counted from the span in which the first group begins
+    first_step  of the span
     steps       how many
     in_group    where they begin, counted from the group's first weight: negative in front of it
     """
 
-    unit: int
+    span: int
     first_step: int
     steps: int
     in_group: int
 
 
 def _segments(group: int, group_size: int) -> list[_Segment]:
-    """The steps of a group of a row whose first group begins a unit."""
+    """The steps of a group of a row whose first group begins a span."""
     first, last = group * group_size // STEP_K, ((group + 1) * group_size - 1) // STEP_K
     found = []
     while first <= last:
-        unit, step = divmod(first, _UNIT_STEPS)
-        steps = min(_UNIT_STEPS - step, last + 1 - first)
-        found.append(_Segment(unit, step, steps, first * STEP_K - group * group_size))
+        span, step = divmod(first, _SPAN_STEPS)
+        steps = min(_SPAN_STEPS - step, last + 1 - first)
+        found.append(_Segment(span, step, steps, first * STEP_K - group * group_size))
         first += steps
+    return found
+
+
+def _loads(unit_steps: int, first_step: int, steps: int) -> list[tuple[int, int]]:
+    """The first step of each load that takes these steps of a span, and how many it takes: of one unit, or whole
+    units."""
+    found, stop = [], first_step + steps
+    while first_step < stop:
+        in_unit, left = first_step % unit_steps, stop - first_step
+        taken = min(unit_steps - in_unit, left) if in_unit or left < unit_steps else left // unit_steps * unit_steps
+        found.append((first_step, taken))
+        first_step += taken
     return found
 
 
@@ -91,7 +105,8 @@ class _Plan:
     """The numbers and layouts that spec and schedule fix.
 
     rows               of y^T that a block makes
-    period             so many groups take so many whole units
+    unit_steps         of 16 along K that a unit has
+    period             so many groups take so many whole spans
     segments           of each group of a period
     are_unrolled       groups take no more than their own steps: where their segments are few
     accumulators, row  how threads hold accumulators, and one number for each row of them
@@ -100,17 +115,20 @@ class _Plan:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         self.spec, self.schedule = spec, schedule
         self.rows = schedule.warps * spec.rows_of_unit
-        self.period = UNIT_K // math.gcd(UNIT_K, spec.group_size)
+        self.unit_steps = spec.unit_k // STEP_K
+        self.period = _SPAN_K // math.gcd(_SPAN_K, spec.group_size)
         self.segments = [_segments(part, spec.group_size) for part in range(min(self.period, spec.groups))]
         number = sum(map(len, self.segments))
-        self.are_unrolled = spec.group_size % UNIT_K > 0 and number <= _MOST_UNROLLED
+        self.are_unrolled = spec.group_size % _SPAN_K > 0 and number <= _MOST_UNROLLED
         self.row_tiles, self.column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
         self.accumulators = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * ACCUMULATOR_FRAGMENT
         self.row = self.accumulators.reduce([1], keep_dims=True)
 
     def weights(self, steps: int) -> Layout:
-        """How threads hold the weights of so many steps."""
-        return spatial(self.schedule.warps, 1) * local(self.row_tiles, steps) * A_FRAGMENT
+        """How threads hold the weights of so many steps, of one unit or of whole units."""
+        of_unit = min(steps, self.unit_steps)
+        units = local(1, steps // of_unit) * local(self.row_tiles, of_unit)
+        return spatial(self.schedule.warps, 1) * units * A_FRAGMENT
 
     def x(self, steps: int) -> Layout:
         """The same of x, of which all warps hold the same."""
@@ -142,19 +160,21 @@ class _Block:
         return ll.full(0.0, "f32", layout=self.plan.accumulators)
 
     @ll.inline
-    def multiply(self, product: int, group, unit, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
-        """Adds the products of some steps of a unit."""
+    def multiply(self, product: int, group, span, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
+        """Adds the products of some steps of a span, which begin `in_group` weights after the group does."""
         plan, spec = self.plan, self.plan.spec
-        at = [group, self.column, in_group]
-        x_tile = ll.transpose(ll.load_global(self.x_view, offsets=at, layout=plan.x(steps)))
         packed_row = self.row + product * spec.packed_rows_of_product
-        codes = ll.load_packed(
-            self.w_view, offsets=[packed_row, unit * UNIT_K], layout=plan.weights(steps), first_step=first_step
-        )
-        raw = ll.dot(self.decode(codes, group, self.row + spec.first_rows[product]), x_tile, raw)
-        if needs_sum_of_x(spec):
-            ones = ll.full(1.0, spec.activation, layout=plan.weights(steps))
-            sum_x = ll.dot(ones, x_tile, sum_x)
+        row_of_scales = self.row + spec.first_rows[product]
+        for first, taken in _loads(plan.unit_steps, first_step, steps):
+            at = [group, self.column, in_group + (first - first_step) * STEP_K]
+            x_tile = ll.transpose(ll.load_global(self.x_view, offsets=at, layout=plan.x(taken)))
+            in_unit = first % plan.unit_steps
+            k = span * _SPAN_K + (first - in_unit) * STEP_K
+            codes = ll.load_packed(self.w_view, offsets=[packed_row, k], layout=plan.weights(taken), first_step=in_unit)
+            raw = ll.dot(self.decode(codes, group, row_of_scales), x_tile, raw)
+            if needs_sum_of_x(spec):
+                ones = ll.full(1.0, spec.activation, layout=plan.weights(taken))
+                sum_x = ll.dot(ones, x_tile, sum_x)
         return raw, sum_x
 
     @ll.inline
@@ -169,53 +189,53 @@ class _Block:
         return added(spec, acc, raw, sum_x, scale, corrector, self.operands.table_unscale)
 
     @ll.inline
-    def accumulators_of_whole_units(self, product: int):  # type: ignore[no-untyped-def]
-        """The result where each group takes whole units."""
-        acc, units = self.zero(), self.plan.spec.group_size // UNIT_K
+    def accumulators_of_whole_spans(self, product: int):  # type: ignore[no-untyped-def]
+        """The result where each group takes whole spans."""
+        acc, spans = self.zero(), self.plan.spec.group_size // _SPAN_K
         for group in ll.range(self.plan.spec.groups):
             raw = self.zero()
             sum_x = self.zero()
-            for unit in ll.range(units):
-                number = group * units + unit
-                raw, sum_x = self.multiply(product, group, number, 0, _UNIT_STEPS, unit * UNIT_K, raw, sum_x)
+            for span in ll.range(spans):
+                number = group * spans + span
+                raw, sum_x = self.multiply(product, group, number, 0, _SPAN_STEPS, span * _SPAN_K, raw, sum_x)
             acc = self.with_group(product, acc, group, raw, sum_x)
         return acc
 
     @ll.inline
     def accumulators_of_segments(self, product: int):  # type: ignore[no-untyped-def]
-        """The result where each group takes its own steps of the units of a period."""
+        """The result where each group takes its own steps of the spans of a period."""
         plan, acc = self.plan, self.zero()
-        units = plan.period * plan.spec.group_size // UNIT_K
+        spans = plan.period * plan.spec.group_size // _SPAN_K
         for turn in ll.range(-(-plan.spec.groups // plan.period)):
             for part in range(len(plan.segments)):
                 group = turn * plan.period + part
                 raw = sum_x = self.zero()
                 for at in plan.segments[part]:
-                    unit = turn * units + at.unit
-                    raw, sum_x = self.multiply(product, group, unit, at.first_step, at.steps, at.in_group, raw, sum_x)
+                    span = turn * spans + at.span
+                    raw, sum_x = self.multiply(product, group, span, at.first_step, at.steps, at.in_group, raw, sum_x)
                 acc = self.with_group(product, acc, group, raw, sum_x)
         return acc
 
     @ll.inline
-    def accumulators_of_shared_units(self, product: int):  # type: ignore[no-untyped-def]
-        """The result where each group takes all units that it has a part in."""
+    def accumulators_of_shared_spans(self, product: int):  # type: ignore[no-untyped-def]
+        """The result where each group takes all spans that it has a part in."""
         spec, acc = self.plan.spec, self.zero()
         for group in ll.range(spec.groups):
             raw = self.zero()
             sum_x = self.zero()
             start = group * spec.group_size
-            for unit in ll.range(start // UNIT_K, (start + spec.group_size - 1) // UNIT_K + 1):
-                in_group = unit * UNIT_K - start
-                raw, sum_x = self.multiply(product, group, unit, 0, _UNIT_STEPS, in_group, raw, sum_x)
+            for span in ll.range(start // _SPAN_K, (start + spec.group_size - 1) // _SPAN_K + 1):
+                in_group = span * _SPAN_K - start
+                raw, sum_x = self.multiply(product, group, span, 0, _SPAN_STEPS, in_group, raw, sum_x)
             acc = self.with_group(product, acc, group, raw, sum_x)
         return acc
 
     def make_tile(self) -> None:
         """Multiplies and stores."""
         spec, operands = self.plan.spec, self.operands
-        make = self.accumulators_of_segments if self.plan.are_unrolled else self.accumulators_of_shared_units
-        if spec.group_size % UNIT_K == 0:
-            make = self.accumulators_of_whole_units
+        make = self.accumulators_of_segments if self.plan.are_unrolled else self.accumulators_of_shared_spans
+        if spec.group_size % _SPAN_K == 0:
+            make = self.accumulators_of_whole_spans
         accumulators = tuple(make(product) for product in range(spec.products))
         r_view = None
         if spec.residual:

@@ -73,8 +73,8 @@ class LinearSpec:
 
     @property
     def placement(self) -> Placement:
-        """Where the bits of packed weights are."""
-        return _placement_of(self.codec, self.activation)
+        """Where the bits of packed weights are, in the units of a matrix of this shape."""
+        return _placement_of(self.codec, self.activation, self.n, self.k)
 
     @functools.cached_property
     def weight(self) -> str:
@@ -131,8 +131,13 @@ class LinearSpec:
 
     @property
     def rows_of_unit(self) -> int:
-        """Rows of a unit of packed weights: 16, 32 or 64."""
+        """Rows of a unit of packed weights: 16 to 256."""
         return int(self.placement.unit_rows)
+
+    @property
+    def unit_k(self) -> int:
+        """Weights of a row in a unit: 64, or 32 or 16 where K is no multiple of it."""
+        return int(self.placement.unit_k)
 
     @property
     def is_bipolar(self) -> bool:
@@ -171,8 +176,8 @@ class LinearSpec:
 
 
 @functools.cache
-def _placement_of(codec: Codec, activation: str) -> Placement:
-    return find_placement(codec, activation)
+def _placement_of(codec: Codec, activation: str, n: int, k: int) -> Placement:
+    return find_placement(codec, activation).for_matrix(n, k)
 
 
 def check_codec(codec: Codec, activation: str, argument: str = "weight") -> None:

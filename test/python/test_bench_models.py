@@ -306,7 +306,7 @@ def test_a_run_times_the_worst_again_in_turns(folder: Path) -> None:
     session.run(session.Plan(folder, ("torch", "humming")), out, lambda *_: None)
     found = ModelResults.load(out)
     first, second = judged(found)
-    assert (first.plain, first.is_apart) == (pytest.approx(0.9), False)
+    assert (first.plain, first.ratio, first.is_apart) == (pytest.approx(0.9), pytest.approx(0.9), False)
     assert (second.plain, second.over_twin, second.is_apart) == (2.0, 1.0, True)
     assert found.turns[0] == Turns(0, "humming", (10.0,) * 3, (9.0,) * 3)
     assert "compiled ahead" in found.run.notes
@@ -360,7 +360,7 @@ def test_what_is_required() -> None:
     assert cells[0].required == pytest.approx(110 / 1.30 / 100)
     assert cells[18].required == pytest.approx(110 / 1.20 / 118)
     many = dataclasses.replace(cells[0], problem=dataclasses.replace(cells[0].problem, m=600))
-    assert (many.plain, many.required) == (pytest.approx(1.1), pytest.approx(2.0))
+    assert (many.plain, many.ratio, many.required) == (pytest.approx(1.1), pytest.approx(2.0), pytest.approx(2.0))
     fast = dataclasses.replace(cells[0], humming_us=1.0)
     assert fast.required == pytest.approx((3.5 + 1.08 * fast.floor_us) / 100)
     assert mean_of(cells[:2], lambda cell: cell.plain).mean == pytest.approx((1.1 * 110 / 101) ** 0.5)

@@ -44,7 +44,8 @@ the problems from {ranges_text(PREFILL_RANGES)}; type, group, scales, zero point
 Times are taken as above, by at least {EFFORT.least} repeats; {CHECKED_COLUMNS} columns of a result are compared with
 float64, and all of it must be finite. Plain is the time of the fastest peer over ours. Required time = max(rival /
 factor, empty kernel + {OVER_FLOOR} x floor); the rival is the faster of humming and torch up to 512 rows, and torch
-above. Bold is what is missed. The {AGAIN} worst are timed again, in turns with the fastest peer."""
+above. Worst is the least of the rival's time over ours. Bold is what is missed. The {AGAIN} worst are timed again, in
+turns with the rival."""
 
 _PLAIN = """\
 The kernel of `examples/plain_matmul.py --packed`, in which no layout, copy or barrier is named, by

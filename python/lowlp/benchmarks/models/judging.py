@@ -1,8 +1,8 @@
 """Times of drawn problems judged: how much faster than the best peer, and against what is required.
 
     plain     = best peer's time / ours
-    required  = max(rival's time / factor, empty kernel + 1.08 x floor) / ours, with the rival the best peer up to 512
-                rows and torch above
+    ratio     = rival's time / ours, with the rival the best peer up to 512 rows and torch above
+    required  = max(rival's time / factor, empty kernel + 1.08 x floor) / ours
 
 Kinds that humming has no kernels for are apart: they are held against torch and against our own kernel with groups of
 128.
@@ -28,7 +28,7 @@ class RowsRange:
     """Numbers of rows that are judged together.
 
     factor  of speed over the rival that the mean must reach
-    worst   the least plain ratio of one problem
+    worst   the least ratio that one problem may have
     """
 
     least: int
@@ -64,7 +64,7 @@ class Judged:
     floor_us     what the hardware needs at least
     empty_us     an empty kernel
     bytes_us     to read what smaller groups add to the weights of the twin
-    turns        where it was timed again in turns, whose medians then count
+    turns        where it was timed again in turns with the rival
     """
 
     number: int
@@ -96,19 +96,30 @@ class Judged:
         return min(found, key=lambda one: one[1], default=None)
 
     @property
+    def rival(self) -> tuple[str, float] | None:
+        """The name and time of what it is judged by."""
+        if self.problem.m <= DECODE_MOST:
+            return self.best_peer
+        return None if self.torch_us is None else ("torch", self.torch_us)
+
+    @property
     def plain(self) -> float | None:
         """The best peer's time / ours."""
+        return None if self.best_peer is None else self.best_peer[1] / self.ours_us
+
+    @property
+    def ratio(self) -> float | None:
+        """The rival's time / ours; where they were timed again, by the medians of the turns."""
         if self.turns is not None:
             return statistics.median(self.turns.rival_us) / statistics.median(self.turns.ours_us)
-        return None if self.best_peer is None else self.best_peer[1] / self.ours_us
+        return None if self.rival is None else self.rival[1] / self.ours_us
 
     @property
     def required(self) -> float | None:
         """The required time / ours."""
-        rival = self.torch_us if self.problem.m > DECODE_MOST else self.best_peer and self.best_peer[1]
-        if rival is None:
+        if self.rival is None:
             return None
-        return required_us(rival, self.range.factor, self.empty_us, self.floor_us) / self.ours_us
+        return required_us(self.rival[1], self.range.factor, self.empty_us, self.floor_us) / self.ours_us
 
     @property
     def over_torch(self) -> float | None:
@@ -172,8 +183,8 @@ def _added_us(kind: WeightKind, twin: WeightKind | None, shape: Shape, ceilings:
 
 
 def worst(cells: Iterable[Judged], count: int) -> list[Judged]:
-    """Those of least plain ratio, the worst first."""
-    rated = [(ratio, cell.number, cell) for cell in cells if (ratio := cell.plain) is not None]
+    """Those of least ratio, the worst first."""
+    rated = [(ratio, cell.number, cell) for cell in cells if (ratio := cell.ratio) is not None]
     return [cell for _, _, cell in sorted(rated, key=lambda one: one[:2])[:count]]
 
 

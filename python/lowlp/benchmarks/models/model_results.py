@@ -23,7 +23,7 @@ MODELS_MARK: Final = ".models-"
 
 @dataclass(frozen=True)
 class Turns:
-    """Times of one problem that were taken in turns with those of the fastest peer, in microseconds.
+    """Times of one problem that were taken in turns with those of its rival, in microseconds.
 
     problem  its number in the draw
     rival    the peer's name

@@ -47,6 +47,7 @@ def by_rows(cells: Sequence[Judged]) -> str:
     for one in RANGES:
         inside = _within(cells, one)
         plain, required = mean_of(inside, lambda cell: cell.plain), mean_of(inside, lambda cell: cell.required)
+        ratio = mean_of(inside, lambda cell: cell.ratio)
         rows.append(
             [
                 str(one),
@@ -54,7 +55,7 @@ def by_rows(cells: Sequence[Judged]) -> str:
                 _ratio(plain.mean),
                 _ratio(required.mean, 1.0),
                 f"{one.factor:.2f}x",
-                _ratio(plain.least, one.worst),
+                _ratio(ratio.least, one.worst),
                 f"{one.worst:.2f}",
             ]
         )
@@ -119,14 +120,14 @@ def _by_size(cells: Sequence[Judged]) -> list[list[Judged]]:
 
 
 def worst_cells(cells: Sequence[Judged], count: int = WORST) -> str:
-    """The problems of least plain ratio, with what the estimate thought of them."""
+    """The problems of least ratio, with what the estimate thought of them."""
     rows = []
     for cell in worst(cells, count):
-        assert cell.best_peer is not None, "rated problems have a peer"
-        name, rival_us = cell.best_peer
+        assert cell.rival is not None, "rated problems have a rival"
+        name, rival_us = cell.rival
         ours_us, again = cell.ours_us, ""
         if cell.turns is not None:
-            name, again = cell.turns.rival, "in turns"
+            again = "in turns"
             ours_us, rival_us = statistics.median(cell.turns.ours_us), statistics.median(cell.turns.rival_us)
         estimate, off = cell.problem.estimated_us, cell.over_estimate
         rows.append(
@@ -136,7 +137,7 @@ def worst_cells(cells: Sequence[Judged], count: int = WORST) -> str:
                 str(cell.problem.m),
                 _us(ours_us),
                 f"{_us(rival_us)} {name}",
-                _ratio(cell.plain, cell.range.worst),
+                _ratio(cell.ratio, cell.range.worst),
                 again,
                 "none" if estimate is None else _us(estimate),
                 "" if off is None else f"{off:.2f}",
@@ -144,7 +145,7 @@ def worst_cells(cells: Sequence[Judged], count: int = WORST) -> str:
                 cell.problem.products,
             ]
         )
-    head = ["kind:", "N x K:", "M", "ours", "best peer", "ratio", "again:", "estimate", "ours / estimate", "chosen by:"]
+    head = ["kind:", "N x K:", "M", "ours", "rival", "ratio", "again:", "estimate", "ours / estimate", "chosen by:"]
     return markdown([*head, "products:"], rows)
 
 

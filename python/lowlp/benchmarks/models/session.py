@@ -27,7 +27,7 @@ EFFORT: Final = Effort(budget_ms=25.0, least=7, most=60)
 CHECKED_COLUMNS: Final = 512
 """Of a result are compared with float64; all of it must be finite."""
 AGAIN: Final = 12
-"""So many of the worst are timed again, in turns with the fastest peer."""
+"""So many of the worst are timed again, in turns with their rival."""
 _ROUNDS: Final = 3
 LIMIT_S: Final = 60.0
 """For one time."""
@@ -116,8 +116,8 @@ def _in_turns(worker: Worker, found: ModelResults, show: Show) -> Iterator[Turns
     """The worst again: ours and the fastest peer's, in turns."""
     again = worst(judged(found), AGAIN)
     for number, cell in enumerate(again, 1):
-        assert cell.best_peer is not None, "rated problems have a peer"
-        rival, problem = cell.best_peer[0], cell.problem
+        assert cell.rival is not None, "rated problems have a rival"
+        rival, problem = cell.rival[0], cell.problem
         kind = cell.kind.activation if rival == "torch" else problem.kind
         units = [
             Unit("lowlp", problem.kind, problem.shape, (problem.m,)),

@@ -172,11 +172,15 @@ static std::vector<std::string> getNames() {
   return names;
 }
 
-void lowlp::python::populateDecode(nb::module_ &module) {
-  nb::class_<Placement>(module, "Placement")
+/// What a placement says of itself.
+static nb::class_<Placement> addPlacement(nb::module_ &module) {
+  nb::class_<Placement> placement(module, "Placement");
+  placement
       .def_static(
           "find",
-          [](const std::string &name) { return unwrap(Placement::find(name)); },
+          [](const std::string &name) {
+            return python::unwrap(Placement::find(name));
+          },
           nb::rv_policy::reference)
       .def_static("names", getNames)
       .def_ro_static("format_version", &Placement::formatVersion)
@@ -201,7 +205,12 @@ void lowlp::python::populateDecode(nb::module_ &module) {
       .def_prop_ro("words_per_access", &Placement::getWordsPerAccess)
       .def_prop_ro("parts", &Placement::getNumParts)
       .def_prop_ro("steps", &Placement::getNumSteps)
-      .def_prop_ro("slots", &Placement::getNumSlots)
+      .def_prop_ro("slots", &Placement::getNumSlots);
+  return placement;
+}
+
+void lowlp::python::populateDecode(nb::module_ &module) {
+  addPlacement(module)
       .def("place", place, nb::arg("slot"), nb::arg("part"), nb::arg("bit"))
       .def("places", getPlaces)
       .def("moves", getMoves)

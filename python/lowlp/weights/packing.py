@@ -103,8 +103,7 @@ def pack(codes: Any, group_size: int, code: Code, activation: DType | str, *, nu
     numpy array. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
     """
     placement = find_placement(code, activation)
-    on_device = _is_on_device(codes)
-    array = codes if on_device else as_host_array(codes, "codes")
+    array = codes if _is_on_device(codes) else as_host_array(codes, "codes")
     _check_codes(placement, array.dtype, array.shape)
     _check_group(group_size, array.shape[-1])
     return pack_by(placement.for_matrix(*array.shape[-2:]), array, stored_form(code)[1], num_threads=num_threads)
@@ -119,6 +118,7 @@ def pack_by(placement: Placement, codes: Any, flip: int, *, num_threads: int = 0
         matrices = codes.reshape(-1, *codes.shape[-2:])
         packed = ops.torch.stack([pack_with(ops, placement, matrix, flip) for matrix in matrices])
         return packed.reshape(*codes.shape[:-2], *packed.shape[1:])
+    codes = as_host_array(codes, "codes")
     if codes.strides[-1] != codes.itemsize:
         codes = np.ascontiguousarray(codes)
     threads = _threads(num_threads)

@@ -57,8 +57,9 @@ static OptimizationLevel getLevel(unsigned optLevel) {
   }
 }
 
-void lowlp::optimize(Module &module, TargetMachine &machine, unsigned optLevel,
-                     function_ref<void(ModulePassManager &)> addFirst) {
+void lowlp::runPasses(
+    Module &module, TargetMachine &machine,
+    function_ref<void(PassBuilder &, ModulePassManager &)> addPasses) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
   LoopAnalysisManager loops;
@@ -76,11 +77,14 @@ void lowlp::optimize(Module &module, TargetMachine &machine, unsigned optLevel,
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  OptimizationLevel level = getLevel(optLevel);
   ModulePassManager passes;
-  if (addFirst)
-    addFirst(passes);
+  addPasses(builder, passes);
+  passes.run(module, modules);
+}
+
+void lowlp::addStandardPasses(PassBuilder &builder, ModulePassManager &passes,
+                              unsigned optLevel) {
+  OptimizationLevel level = getLevel(optLevel);
   passes.addPass(optLevel == 0 ? builder.buildO0DefaultPipeline(level)
                                : builder.buildPerModuleDefaultPipeline(level));
-  passes.run(module, modules);
 }

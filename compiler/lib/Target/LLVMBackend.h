@@ -13,6 +13,7 @@
 namespace llvm {
 class LLVMContext;
 class Module;
+class PassBuilder;
 class TargetMachine;
 } // namespace llvm
 
@@ -43,12 +44,16 @@ llvm::Expected<std::unique_ptr<llvm::Module>>
 translateToLLVMIR(mlir::Operation *op, llvm::LLVMContext &context,
                   llvm::StringRef name);
 
-/// Runs LLVM's standard pipeline at `optLevel`, 0 to 3, on `module`, after
-/// giving it the triple and the data layout of `machine`. `addFirst` adds
-/// passes to its beginning.
-void optimize(
-    llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel,
-    llvm::function_ref<void(llvm::ModulePassManager &)> addFirst = {});
+/// Runs the passes that `addPasses` adds on `module`, after giving it the
+/// triple and the data layout of `machine`.
+void runPasses(
+    llvm::Module &module, llvm::TargetMachine &machine,
+    llvm::function_ref<void(llvm::PassBuilder &, llvm::ModulePassManager &)>
+        addPasses);
+
+/// Adds LLVM's standard pipeline at `optLevel`, 0 to 3.
+void addStandardPasses(llvm::PassBuilder &builder,
+                       llvm::ModulePassManager &passes, unsigned optLevel);
 
 } // namespace lowlp
 

@@ -111,7 +111,10 @@ compileUnguarded(mlir::Operation *op, StringRef chip, unsigned optLevel) {
     return machine.takeError();
   markConvergent(**module);
   ptx.translateSeconds = watch.lap();
-  lowlp::optimize(**module, **machine, optLevel);
+  lowlp::runPasses(**module, **machine,
+                   [&](PassBuilder &builder, ModulePassManager &passes) {
+                     lowlp::addStandardPasses(builder, passes, optLevel);
+                   });
   ptx.optimizeSeconds = watch.lap();
   SmallString<0> text;
   raw_svector_ostream stream(text);

@@ -1,6 +1,7 @@
 //===- RunCPU.cpp - compile host code in memory and run it ----------------===//
 //
-// llvm dialect -> LLVM IR -> standard pipeline -> machine code (LLJIT).
+// llvm dialect -> LLVM IR -> passes -> machine code (LLJIT). All but level 3 of
+// optimisation is about the time until a program has run once.
 // Compiled code sees these names: its own, the executor's functions, functions
 // of f32 such as exp2f, and conversions between f32 and the 16-bit floats,
 // which are spelled out here because the libraries of the host need not have
@@ -32,9 +33,15 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SCCP.h"
+#include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/Scalarizer.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 #include <mutex>
@@ -158,14 +165,41 @@ static void splitVectors(const Module &module, ModulePassManager &passes) {
     passes.addPass(createModuleToFunctionPassAdaptor(ScalarizerPass()));
 }
 
-/// `optLevel`, or 0 for a module with so many basic blocks that LLVM's passes
-/// would take minutes: some look at all branches in front of each.
-static unsigned limitLevel(const Module &module, unsigned optLevel) {
-  constexpr size_t kMostBlocks = 4000;
-  size_t most = 0;
-  for (const Function &function : module)
-    most = std::max(most, function.size());
-  return most > kMostBlocks ? 0 : optLevel;
+/// Whether a module has so many basic blocks that LLVM's passes would take
+/// minutes: some look at all branches in front of each.
+static bool hasTooManyBlocks(const Module &module) {
+  constexpr size_t kMost = 4000;
+  return llvm::any_of(
+      module, [](const Function &function) { return function.size() > kMost; });
+}
+
+/// Adds the few passes after which there is less code to generate. Most of a
+/// program are calls of the executor, about which no pass knows more, and most
+/// programs run for less time than LLVM's standard pipeline would take.
+static void addQuickPasses(ModulePassManager &passes) {
+  FunctionPassManager quick;
+  quick.addPass(SROAPass(SROAOptions::ModifyCFG));
+  quick.addPass(EarlyCSEPass());
+  quick.addPass(SCCPPass());
+  quick.addPass(SimplifyCFGPass());
+  quick.addPass(ADCEPass());
+  passes.addPass(createModuleToFunctionPassAdaptor(std::move(quick)));
+}
+
+/// Runs passes over `module`: none that make it faster at `optLevel` 0, those
+/// that pay at once at 1 and 2, and LLVM's standard pipeline at 3.
+static void optimize(Module &module, TargetMachine &machine,
+                     unsigned optLevel) {
+  if (hasTooManyBlocks(module))
+    optLevel = 0;
+  runPasses(module, machine,
+            [&](PassBuilder &builder, ModulePassManager &passes) {
+              splitVectors(module, passes);
+              if (optLevel == 0 || optLevel == 3)
+                addStandardPasses(builder, passes, optLevel);
+              else
+                addQuickPasses(passes);
+            });
 }
 
 static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
@@ -177,9 +211,7 @@ static Error addModule(orc::LLJIT &jit, mlir::Operation *op,
       translateToLLVMIR(op, *context, "lowlp-host");
   if (!module)
     return module.takeError();
-  optLevel = limitLevel(**module, optLevel);
-  optimize(**module, machine, optLevel,
-           [&](ModulePassManager &passes) { splitVectors(**module, passes); });
+  optimize(**module, machine, optLevel);
   for (Function &function : **module)
     makeReady(function);
   if (Error error = errors.take())
@@ -200,10 +232,10 @@ CpuProgram::create(mlir::Operation *module, unsigned optLevel) {
   Expected<orc::JITTargetMachineBuilder> host = describeHost();
   if (!host)
     return host.takeError();
-  // Level 0 of LLVM 22 misplaces spilled vectors beside calls that pass
-  // arguments on the stack.
-  host->setCodeGenOptLevel(
-      static_cast<CodeGenOptLevel>(std::max(optLevel, 1u)));
+  // Code takes a third of the time to generate without optimisation, and runs
+  // a fifth longer, since most of its time is the executor's.
+  host->setCodeGenOptLevel(optLevel == 3 ? CodeGenOptLevel::Aggressive
+                                         : CodeGenOptLevel::None);
   Expected<std::unique_ptr<TargetMachine>> machine =
       host->createTargetMachine();
   if (!machine)

@@ -309,7 +309,8 @@ def compile_cpu(
     """Compiles a block program for the CPU target; errors as for `compile`.
 
     target     the architecture whose thread program is run: without tensor copies, for example, where it has none
-    opt_level  0 to 3, of LLVM's optimiser; at 0 the passes that make programs faster are left out too
+    opt_level  0 to 3: at 0 the passes that make programs faster are left out; at 3 LLVM optimises too, which is worth
+               it for a program that runs for many seconds
     """
     from lowlp._mlir._mlir_libs import _compiler
 

@@ -19,8 +19,9 @@ namespace lowlp {
 /// any number of times, from any number of threads at once.
 class CpuProgram {
 public:
-  /// Compiles `module`, which `lowlp-to-cpu` produced, at LLVM's `optLevel`, 0
-  /// to 3. The context of `module` knows the dialects of `registerAllDialects`.
+  /// Compiles `module`, which `lowlp-to-cpu` produced, at `optLevel`, 0 to 3;
+  /// below 3 in as little time as goes. The context of `module` knows the
+  /// dialects of `registerAllDialects`.
   /// Fails if the module is not of the llvm dialect, describes no kernels, or
   /// does not compile.
   static llvm::Expected<std::unique_ptr<CpuProgram>>

@@ -1,8 +1,9 @@
-"""The examples run, as programs of their own, and check their numbers themselves."""
+"""The examples run, and check their numbers themselves: in this process, and each once as a program of its own."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -52,10 +53,14 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("flash_decoding.py", "--length", "70", "-d", "32"),
     ],
 )
-def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
-    done = run_example(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert "counted" in done.stdout
+def test_example_gives_right_numbers(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(EXAMPLES / arguments[0])
+    monkeypatch.setattr(sys, "argv", [path, *arguments[1:]])
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    runpy.run_path(path, run_name="__main__")
+    assert "counted" in capsys.readouterr().out
 
 
 def test_a_saved_product_is_loaded_without_the_compiler(tmp_path: Path) -> None:

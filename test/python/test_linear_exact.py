@@ -224,16 +224,22 @@ def test_the_tables_of_a_tensor_have_one_factor() -> None:
 # --- padding ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", [1, 5, 8, 24, 33, 40, 48, 80, 96, 100, 160])
-def test_units_with_parts_of_several_groups(group: int) -> None:
+# Groups of a part of a step, of whole steps, and of a unit and a part, each with one kind of weights of three.
+PARTS_OF_UNITS = [
+    *(Config("int4", group) for group in (1, 24, 48, 100)),
+    *(Config("lut3 group", group) for group in (5, 33, 80, 160)),
+    *(Config("uint2", group, "bf16") for group in (8, 40, 96)),
+]
+
+
+@pytest.mark.parametrize("config", PARTS_OF_UNITS, ids=str)
+def test_units_with_parts_of_several_groups(config: Config) -> None:
     """Each group is multiplied by its own x alone, in the steps of a unit that it has, or in whole units."""
-    k = 4 * group if group > 24 else 12 * group
-    for index, config in enumerate(
-        (Config("int4", group), Config("lut3 group", group), Config("uint2", group, "bf16"))
-    ):
-        qw = config.weights(20, k, seed=group + index)
-        y = lowlp.linear(np.eye(k, dtype=TYPES[config.activation]), qw, out_dtype="f32")
-        np.testing.assert_array_equal(y.T, qw.dequantize())
+    assert config.group
+    k = 4 * config.group if config.group > 24 else 12 * config.group
+    qw = config.weights(20, k, seed=config.group)
+    y = lowlp.linear(np.eye(k, dtype=TYPES[config.activation]), qw, out_dtype="f32")
+    np.testing.assert_array_equal(y.T, qw.dequantize())
 
 
 def test_padded_rows_get_one_warning_at_the_users_line_with_their_bytes() -> None:

@@ -81,15 +81,15 @@ def test_every_code_is_where_the_placement_says(name: str, k: int, unit_k: int) 
     assert not full.any()
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_round_trip(name: str, shape: tuple[int, int, int]) -> None:
-    n, k, group_size = shape
+def test_round_trip(name: str) -> None:
     code, activation = code_of(name)
-    codes = random_codes(n, k, Placement.find(name).bits)
-    packed = packing.pack(codes, group_size, code, activation)
-    assert packed.dtype == np.uint32 and packed.ctypes.data % 16 == 0
-    np.testing.assert_array_equal(packing.unpack(packed, n, k, group_size, code, activation), codes)
+    for n, k, group_size in SHAPES:
+        codes = random_codes(n, k, Placement.find(name).bits)
+        packed = packing.pack(codes, group_size, code, activation)
+        assert packed.dtype == np.uint32 and packed.ctypes.data % 16 == 0
+        found = packing.unpack(packed, n, k, group_size, code, activation)
+        np.testing.assert_array_equal(found, codes, err_msg=f"{n}x{k}, groups of {group_size}")
 
 
 class SmallNumpy(NumpyOps):
@@ -116,7 +116,9 @@ def array_libraries() -> list[ArrayOps]:
 def test_array_libraries_pack_the_same_bits(name: str, ops: ArrayOps) -> None:
     placement = Placement.find(name)
     flip = 1 << (placement.bits - 1) if placement.bits <= 8 else 0
-    for n, k, _ in SHAPES[1:6]:
+    # Two of the shapes each, in turns.
+    first = NAMES.index(name) % 5
+    for n, k, _ in (SHAPES[1 + first], SHAPES[1 + (first + 2) % 5]):
         codes = random_codes(n, k, placement.bits)
         expected = placement.pack(codes, flip, 1)
         packed = pack_with(ops, placement, ops.put(codes), flip)

@@ -7,6 +7,8 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
 [ $# -gt 0 ] || set -- lit unit python gpu
 processors=$(nproc)
+# Tests start hundreds of processes; each would compile all modules again.
+unset PYTHONDONTWRITEBYTECODE
 failed=0
 report=()
 

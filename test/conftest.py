@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -13,6 +14,12 @@ hypothesis.settings.register_profile("lowlp", deadline=None, derandomize=True, d
 hypothesis.settings.load_profile("lowlp")
 
 VARIABLES = ("LOWLP_CACHE_DIR", "LOWLP_CACHE_MAX_BYTES", "LOWLP_ASSEMBLER", "LOWLP_TUNED")
+
+
+def pytest_collection_finish() -> None:
+    """Tests and their modules stay to the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -42,7 +42,7 @@ def run(
     activation: str = "f16",
     *,
     aligned: bool = True,
-    level: int = 3,
+    level: int = 2,
 ) -> tuple[Any, Any, compilation.CpuKernel]:
     """y, what float64 gives, and the kernel."""
     kind = ACTIVATIONS[activation]

@@ -32,7 +32,9 @@ for wanted in "$@"; do
       stage unit 'tests (passed|failed)' ctest --test-dir build --output-on-failure --no-tests=error -j "$processors" ;;
     python)
       [ ${#report[@]} = 0 ] || printf '%s\n' "==> so far" "${report[@]}"
-      stage python '^=+ .* =+$' .venv/bin/python -m pytest -n "$processors" --dist worksteal test/python test/runtime
+      # A process has one processor: more threads of BLAS would only wait for each other.
+      stage python '^=+ .* =+$' env OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+        .venv/bin/python -m pytest -n "$processors" --dist worksteal test/python test/runtime
       ;;
     gpu) stage gpu '^=+ .* =+$' .venv/bin/python -m pytest -r fE test/gpu ;;
     *) echo "error: unknown stage '$wanted'; allowed: lit, unit, python, gpu" >&2; exit 2 ;;

@@ -108,11 +108,12 @@ def _code_in(code: types.CodeType, name: str) -> types.CodeType:
 
 def _own_nodes(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """All nodes in the order of the source, without what is inside of nested functions and classes."""
-    for node in nodes:
+    waiting = list(reversed(nodes))
+    while waiting:
+        node = waiting.pop()
         yield node
-        if isinstance(node, _SCOPES):
-            continue
-        yield from _own_nodes(list(ast.iter_child_nodes(node)))
+        if not isinstance(node, _SCOPES):
+            waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
 def assigned_names(nodes: Sequence[ast.AST], stored_into: bool) -> dict[str, int]:
@@ -120,11 +121,12 @@ def assigned_names(nodes: Sequence[ast.AST], stored_into: bool) -> dict[str, int
 
     stored_into: also `x` of `x[i] = ...`, since lists and dicts are carried by value.
     """
+    own = list(_own_nodes(nodes))
     comprehension_targets = {
-        id(name) for node in _own_nodes(nodes) if isinstance(node, ast.comprehension) for name in ast.walk(node.target)
+        id(name) for node in own if isinstance(node, ast.comprehension) for name in ast.walk(node.target)
     }
     names: dict[str, int] = {}
-    for node in _own_nodes(nodes):
+    for node in own:
         if id(node) in comprehension_targets:
             continue
         for name in _names_assigned_by(node, stored_into):

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from example_programs import EXAMPLES, output_of_example
 
 from lowlp.compiler.compilation import open_program, read_ptx, run_pipeline
 from lowlp.compiler.targets import target
 from lowlp.errors import CompileError
 from lowlp_runtime.assemble import assemble_ptx
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # An example without kernels of its own prints no program.
 FILES = sorted(
     path.name
@@ -34,8 +31,7 @@ def programs(file: str) -> list[str]:
     path = EXAMPLES / file
     if path.suffix == ".mlir":
         return [path.read_text(encoding="utf-8")]
-    command = [sys.executable, str(path), "--mlir"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("// -----\n")
+    return output_of_example(file, "--mlir").split("// -----\n")
 
 
 @pytest.mark.parametrize("chip", CHIPS)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from example_programs import EXAMPLES, output_of_example
 
 from lowlp.compiler.compilation import open_program
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -53,14 +51,8 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("flash_decoding.py", "--length", "70", "-d", "32"),
     ],
 )
-def test_example_gives_right_numbers(
-    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = str(EXAMPLES / arguments[0])
-    monkeypatch.setattr(sys, "argv", [path, *arguments[1:]])
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    runpy.run_path(path, run_name="__main__")
-    assert "counted" in capsys.readouterr().out
+def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
+    assert "counted" in output_of_example(*arguments)
 
 
 def test_a_saved_product_is_loaded_without_the_compiler(tmp_path: Path) -> None:

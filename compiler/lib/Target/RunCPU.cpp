@@ -192,14 +192,14 @@ static void optimize(Module &module, TargetMachine &machine,
                      unsigned optLevel) {
   if (hasTooManyBlocks(module))
     optLevel = 0;
-  runPasses(module, machine,
-            [&](PassBuilder &builder, ModulePassManager &passes) {
-              splitVectors(module, passes);
-              if (optLevel == 0 || optLevel == 3)
-                addStandardPasses(builder, passes, optLevel);
-              else
-                addQuickPasses(passes);
-            });
+  auto addPasses = [&](PassBuilder &builder, ModulePassManager &passes) {
+    splitVectors(module, passes);
+    if (optLevel == 0 || optLevel == 3)
+      addStandardPasses(builder, passes, optLevel);
+    else
+      addQuickPasses(passes);
+  };
+  runPasses(module, machine, addPasses);
 }
 
 static Error addModule(orc::LLJIT &jit, mlir::Operation *op,

@@ -6,8 +6,7 @@
 !matrices = !lowlp.tile<32x64xf16, spatial(2, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
 !words = !lowlp.tile<192xui32, local(3).spatial(64)>
 
-// A ring for matrices, with a swizzle, and one for neighbouring words, which one tensor copy moves; each asynchronous copy has
-// a ring of its own. Nothing moves so far.
+// A ring for matrices, with a swizzle, and one for neighbouring words, which one copy moves. Nothing moves so far.
 // CHECK-LABEL: lowlp.kernel @both
 // CHECK: lowlp.load_global {{.*}} {lowlp.ring = #lowlp.ring<0 at[0, 0]>}
 // CHECK: lowlp.load_global {{.*}} {lowlp.ring = #lowlp.ring<1 at[0]>}
@@ -16,7 +15,7 @@
 // CHECK-NOT: lowlp.stages
 // ASYNC-LABEL: lowlp.kernel @both
 // ASYNC: #lowlp.ring<1 at[0]>
-// ASYNC: #lowlp.ring<2 at[0]>
+// ASYNC: #lowlp.ring<1 at[0]>
 // ASYNC: {lowlp.rings = #lowlp.rings<all_threads fills[
 lowlp.kernel @both(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %w: !lowlp.ptr<ui32> {lowlp.align = 16 : i64}, %m: i32)
     attributes {grid = affine_map<(m) -> (m)>, num_threads = 64 : i64} {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.benchmarks.worker import Facts, Settings, Unit, serve
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear import choosing
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp_runtime import KernelBinary
 
@@ -111,6 +113,7 @@ def test_all_that_is_drawn_is_valid() -> None:
             assert one.name == name_of(one)
         assert cell.kind.scale_bytes > 1 or cell.kind.group in (16, 32)
         assert not (cell.kind.scale_bytes == 1 and cell.kind.zeros)
+        assert (cell.kind.dtype, cell.kind.scale) != ("int1", "e8m0")
     by_name = {one.name: one for cell in cells for one in filter(None, (cell.kind, cell.twin))}
     for one in by_name.values():
         assert one.codec.scale == one.scale
@@ -247,6 +250,7 @@ def measured_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = tmp_path / "mine.json"
     measured.write_text(json.dumps({"format": 1, "gpu": "a GPU", "entries": [entry]}))
     monkeypatch.setenv("LOWLP_TUNED", str(measured))
+    monkeypatch.setattr(choosing, "_ABOUT", math.inf)
 
 
 def test_measurements_may_be_left_out(folder: Path, measured_elsewhere: None) -> None:

@@ -55,11 +55,11 @@ def test_schedules_that_do_not_depend_on_m(tmp_path: Path) -> None:
     # A shape where `linear` shares tiles of few rows, and takes warpgroups for many.
     found = {}
     for name, batch_invariant in (("chosen", False), ("invariant", True)):
-        kinds, shapes = [KINDS["int1"]], [Shape(3584, 4608)]
+        kinds, shapes = [KINDS["int1"]], [Shape(3584, 7168)]
         steps = prepare(tmp_path / name, "sm_90a", kinds, shapes, rows, jobs=1, batch_invariant=batch_invariant)
         assert all(done <= total for done, total, _ in steps)
         kernels = PreparedKernels.load_index(tmp_path / name)
-        found[name] = [kernels.entry("int1", Shape(3584, 4608), m).schedule for m in rows]
+        found[name] = [kernels.entry("int1", Shape(3584, 7168), m).schedule for m in rows]
     assert [schedule["share_tiles"] for schedule in found["invariant"]] == [False] * 3
     assert found["invariant"][1] == found["invariant"][2] != found["chosen"][2]
     assert found["chosen"][0]["share_tiles"]
@@ -163,13 +163,13 @@ def test_a_kernel_that_cannot_be_compiled_is_said_to_be_so(
 
 
 def test_kernels_that_spill_or_wait_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["bench", "--prepare", str(tmp_path / "kernels"), "--types", "int4", "--m", "1,100", "--jobs", "1"]
+    command = ["bench", "--prepare", str(tmp_path / "kernels"), "--types", "int4", "--m", "1,250", "--jobs", "1"]
     command += ["--shapes", "768x512"]
     assert main(command) == 0
     assert capsys.readouterr().out.endswith(", 0 failed, 0 spill registers, 0 make products wait\n")
     # Three warpgroups have no registers for 256 columns each.
     schedule = {"warpgroups": 3, "row_tiles": 1, "column_tiles": 2, "scales_on": "weights", "stages": 2}
-    entry = {"kind": "int4 g128 f16", "n": 768, "k": 512, "m": 128, "arch": "sm_90a", "schedule": schedule}
+    entry = {"kind": "int4 g128 f16", "n": 768, "k": 512, "m": 256, "arch": "sm_90a", "schedule": schedule}
     table = tmp_path / "mine.json"
     table.write_text(json.dumps({"format": 1, "gpu": "a GPU", "entries": [entry]}))
     with pytest.MonkeyPatch.context() as patch:
@@ -179,7 +179,7 @@ def test_kernels_that_spill_or_wait_fail(tmp_path: Path, capsys: pytest.CaptureF
     assert said.out.endswith(", 0 failed, 1 spill registers, 1 make products wait\n")
     (line,) = [line for line in said.err.splitlines() if line.startswith("lowlp: ")]
     pattern = (
-        r"lowlp: int4 768x512, M = \(100,\): \d+ bytes of registers of each thread are spilled; the assembler makes"
+        r"lowlp: int4 768x512, M = \(250,\): \d+ bytes of registers of each thread are spilled; the assembler makes"
     )
     assert re.match(pattern, line)
 
@@ -227,8 +227,7 @@ def test_each_reason_to_fail_is_said(
 
 
 def test_all_that_is_shipped_is_prepared() -> None:
-    """By what `.ci/run` gives to `lowlp bench --prepare`: every shipped entry, and what the class of most
-    rows takes for other numbers of them."""
+    """By what `.ci/run` gives to `lowlp bench --prepare`: every shipped entry, and what most rows take."""
     command = re.search(r"bench --prepare \S+ --m (\S+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
     assert command
     rows = parse_rows(command[1])
@@ -241,7 +240,7 @@ def test_all_that_is_shipped_is_prepared() -> None:
             spec = dataclasses.replace(sample, n=shape.n, k=shape.k)
             jobs = list(_jobs(index, kind, spec, rows, gpu="", batch_invariant=False))
             found = prepared.setdefault((kind_of(spec), shape.n, shape.k), {job.schedule for job in jobs})
-            for m in (1, 16, 300, 1000, 2000, 8192):
+            for m in (1, 16, 1000, 2000, 8192):
                 assert schedule_for(spec, m) in found, f"{spec}, M = {m}"
             for entry in shipped.entries:
                 if (entry.kind, entry.n, entry.k) == (kind_of(spec), shape.n, shape.k):

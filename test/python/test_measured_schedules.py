@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 
 import lowlp
 from lowlp.errors import LowlpFileNotFoundError, LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear import measured
+from lowlp.kernels.linear import choosing, measured
 from lowlp.kernels.linear.choosing import candidates, for_rows, kind_of, schedule_for
+from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
@@ -38,6 +40,12 @@ def nothing_added(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "_shipped", tuple)
+
+
+@pytest.fixture
+def near_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured for a near shape is taken, whatever the estimate says of it."""
+    monkeypatch.setattr(choosing, "_ABOUT", math.inf)
 
 
 def entry(schedule: Schedule, spec: LinearSpec = SPEC, m: int = M, arch: str = "sm_90a") -> dict[str, Any]:
@@ -145,7 +153,7 @@ def test_what_is_compiled_and_run_follows_the_file(tmp_path: Path, monkeypatch: 
 # --- which entry ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("nothing_shipped")
+@pytest.mark.usefixtures("nothing_shipped", "near_is_enough")
 def test_what_was_measured_on_the_gpu_in_use_goes_first(tmp_path: Path) -> None:
     here, there = WIDE[0], WIDE[-1]
     lowlp.use_tuned(write(tmp_path / "here.json", H200, entry(here, shape(8192, 4096))))
@@ -173,7 +181,7 @@ def not_estimated(spec: LinearSpec) -> Schedule:
     return next(found for found in WIDE if choice(found, spec) != estimated)
 
 
-@pytest.mark.usefixtures("nothing_shipped")
+@pytest.mark.usefixtures("nothing_shipped", "near_is_enough")
 @pytest.mark.parametrize(
     ("n", "k", "near"),
     [
@@ -198,6 +206,17 @@ def test_a_near_shape_takes_what_was_measured_and_a_far_one_the_estimate(
 
 
 @pytest.mark.usefixtures("nothing_shipped")
+def test_a_near_shape_takes_only_what_is_about_as_good_by_estimate(tmp_path: Path) -> None:
+    near = shape(8192, 7168)
+    estimated = schedule_for(near, M)
+    by_cost = sorted(WIDE, key=lambda found: estimated_us(near, choice(found, near), M))
+    lowlp.use_tuned(write(tmp_path / "slow.json", H200, entry(by_cost[-1])))
+    assert schedule_for(near, M) == estimated != choice(by_cost[-1], near)
+    # Where it was measured it is taken.
+    assert schedule_for(SPEC, M) == choice(by_cost[-1])
+
+
+@pytest.mark.usefixtures("nothing_shipped", "near_is_enough")
 def test_of_near_shapes_the_nearest_is_taken(tmp_path: Path) -> None:
     near, far = WIDE[0], WIDE[-1]
     lowlp.use_tuned(write(tmp_path / "mine.json", H200, entry(far, shape(16384, 8192)), entry(near, shape(8192, 5120))))

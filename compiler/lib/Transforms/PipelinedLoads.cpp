@@ -343,8 +343,7 @@ PipelinedLoads lowlp::findPipelinedLoads(scf::ForOp loop,
       loads.whyNotTensorCopies = findObstacle(staged.load);
       loads.byTensorCopies = loads.whyNotTensorCopies.empty();
     }
-  if (loads.byTensorCopies)
-    joinNeighbours(loads.staged);
+  joinNeighbours(loads.staged);
   llvm::for_each(loads.staged, trim);
   return loads;
 }

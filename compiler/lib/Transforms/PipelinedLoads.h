@@ -67,7 +67,7 @@ std::string findObstacle(LoadGlobalOp load);
 
 /// The loads of global memory in the body of `loop` whose places depend on the
 /// induction variable and on what is known before the loop only, and that read
-/// what the kernel does not write. By tensor copies, neighbours are one.
+/// what the kernel does not write. Neighbours are one.
 PipelinedLoads findPipelinedLoads(mlir::scf::ForOp loop, bool hasTensorCopies);
 
 } // namespace lowlp

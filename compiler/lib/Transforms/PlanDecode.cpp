@@ -152,6 +152,16 @@ static int getCycles(const DecodeCost &cost, const DecodeRates &rates) {
          cost.convert * rates.convert;
 }
 
+/// Whether `cast` takes codes, cast to a type of operands, to f32.
+static bool isWidened(CastOp cast) {
+  Type narrow = cast.getSource().getType().getElementType();
+  if (!cast.getType().getElementType().isF32() ||
+      !(narrow.isF16() || narrow.isBF16()))
+    return false;
+  CodedWeights weights = getWeights(cast.getSource());
+  return weights.codes && !weights.scales;
+}
+
 namespace {
 struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   using Base::Base;
@@ -171,6 +181,13 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
           << where;
       return signalPassFailure();
     }
+    SmallVector<CastOp> widened;
+    getOperation().walk([&](CastOp cast) {
+      if (isWidened(cast))
+        widened.push_back(cast);
+    });
+    for (CastOp cast : widened)
+      planWidened(cast, getRates(*target));
     SmallVector<Product> firsts;
     getOperation().walk([&](Operation *op) {
       Product product(op);
@@ -193,8 +210,12 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   }
 
   void decline(Product product, const std::string &reason) {
+    decline(product.operator->(), reason);
+  }
+
+  void decline(Operation *op, const std::string &reason) {
     LDBG() << "no plan: " << reason;
-    remarkDeclined(product.operator->(), DEBUG_TYPE, "plan",
+    remarkDeclined(op, DEBUG_TYPE, "plan",
                    [&] { return reason; });
   }
 
@@ -205,10 +226,10 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       decline(product, reason);
   }
 
-  /// Which plan a product got: the first line of its text.
-  void tellPlan(Product product, const DecodePlan &plan) {
+  /// Which plan a product or a cast got: the first line of its text.
+  void tellPlan(Operation *op, const DecodePlan &plan) {
     ++numPlanned;
-    remarkDone(product.operator->(), DEBUG_TYPE, "plan",
+    remarkDone(op, DEBUG_TYPE, "plan",
                [&] { return StringRef(plan.print()).split('\n').first.str(); });
   }
 
@@ -238,7 +259,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     if (!chain.sum)
       return declineAll("its accumulators stay in flight where they are used");
     Result<DecodePlan> found =
-        findPlan(first, DecodeEnding::Accumulators, rates);
+        findPlan(getWeights(first), first.getTypeOfA().getElementType(),
+                 DecodeEnding::Accumulators, rates);
     if (!found)
       return declineAll(found.error());
     DecodePlan plan = *found;
@@ -264,7 +286,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     if (!areNormal(rows))
       return declineAll("f32 does not hold the plan's powers of two");
     for (Product product : chain.products)
-      tellPlan(product, plan);
+      tellPlan(product.operator->(), plan);
     if (decodeChain(std::move(chain), plan, rows))
       ++numSumsOfX;
   }
@@ -285,7 +307,9 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   /// Decodes weights to what the program multiplies by.
   void planScaled(Product product, const DecodeRates &rates) {
     CodedWeights weights = getWeights(product);
-    Result<DecodePlan> found = findPlan(product, DecodeEnding::Weights, rates);
+    Result<DecodePlan> found =
+        findPlan(weights, product.getTypeOfA().getElementType(),
+                 DecodeEnding::Weights, rates);
     if (!found)
       return decline(product, found.error());
     DecodePlan plan = *found;
@@ -307,15 +331,38 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
                          weights.codes.getWords(), weights.scales, zeros, text,
                          weights.codes.getStep());
     product.getA().assign(fragments);
-    tellPlan(product, plan);
+    tellPlan(product.operator->(), plan);
   }
 
-  /// The plan for what a product decodes, or why it has none.
-  Result<DecodePlan> findPlan(Product first, DecodeEnding ending,
-                              const DecodeRates &rates) {
-    CodedWeights weights = getWeights(first);
+  /// Decodes weights that the program takes from operands to f32, to scale them
+  /// there: the fragments of a plan are widened, and what it did to the weights
+  /// is undone, which f32 does without rounding.
+  void planWidened(CastOp wide, const DecodeRates &rates) {
+    CodedWeights weights = getWeights(wide.getSource());
+    TileType narrow = wide.getSource().getType();
+    Result<DecodePlan> found =
+        findPlan(weights, narrow.getElementType(), DecodeEnding::Accumulators, rates);
+    if (!found)
+      return decline(wide, found.error());
+    SmallVector<DecodePlan::Row> rows = getRows(*found, weights);
+    if (!areNormal(rows))
+      return decline(wide, "f32 does not hold the plan's powers of two");
+    OpBuilder builder(wide);
+    Location loc = wide.getLoc();
+    Value fragments = DecodeOp::create(
+        builder, loc, narrow, weights.codes.getWords(), /*scales=*/Value(),
+        /*zeros=*/Value(), PlanAttr::get(&getContext(), *found),
+        weights.codes.getStep());
+    TileType type = wide.getType();
+    Value widened = CastOp::create(builder, loc, type, fragments);
+    wide.replaceAllUsesWith(undoPlan(builder, loc, widened, rows));
+    tellPlan(fragments.getDefiningOp(), *found);
+  }
+
+  /// The plan for weights as operands of a type, or why there is none.
+  Result<DecodePlan> findPlan(const CodedWeights &weights, Type element,
+                              DecodeEnding ending, const DecodeRates &rates) {
     const Placement &placement = getPlacement(weights);
-    Type element = first.getTypeOfA().getElementType();
     ComputeType compute = placement.getCompute();
     bool isMeantFor = (element.isF16() && compute == ComputeType::F16) ||
                       (element.isBF16() && compute == ComputeType::BF16);

@@ -105,6 +105,9 @@ static bool areSmall(Value column) {
   return narrow.isF16() || *getElementBits(narrow) <= 8;
 }
 
+/// Steps of 16 along K.
+static constexpr int64_t kShortChain = 2;
+
 namespace {
 /// Rewrites one chain for a plan.
 class ChainRewriter {
@@ -140,7 +143,9 @@ public:
     } else {
       result = chain.sum;
       rewriteAddend();
-      if (hasOffset) {
+      if (hasOffset && beginWithOffsets()) {
+        added = true;
+      } else if (hasOffset) {
         sumsOfX = addSumsInLine();
         added = true;
       }
@@ -240,6 +245,45 @@ private:
     return chain.loop.getResults().back();
   }
 
+  /// Lets a short chain begin with what the offsets come to, which is the same
+  /// for all tiles of 16 rows, so that nothing is left to take off each of them.
+  /// Longer ones begin sooner with zeros (docs/adr/0040). Fails where not all x
+  /// is there before the first product.
+  bool beginWithOffsets() {
+    Product first = chain.products.front();
+    // Of 16 x 16 weights a thread has 8, of 16 x 8 accumulators 4.
+    int64_t weights = 0, rowTiles = 2 * type.getNumLocals() / type.getShape()[1];
+    for (Product product : chain.products)
+      weights += product.getTypeOfA().getNumLocals();
+    if (weights > kShortChain * 8 * rowTiles)
+      return false;
+    for (Product product : chain.products) {
+      Operation *x = product.asDot().getB().getDefiningOp();
+      if (x && x->getBlock() == first->getBlock() &&
+          !x->isBeforeInBlock(first.operator->()))
+        return false;
+    }
+    OpBuilder builder(first.operator->());
+    Location loc = first->getLoc();
+    Value sumsOfX = buildSplat(builder, loc, type, 0);
+    for (Product product : chain.products) {
+      DotOp dot = product.asDot();
+      Value ones = buildSplat(builder, loc, dot.getA().getType(), 1);
+      sumsOfX = DotOp::create(builder, loc, ones, dot.getB(), sumsOfX);
+    }
+    SmallVector<float> negative;
+    for (auto [offset, inverse] : llvm::zip_equal(offsets, inverses))
+      negative.push_back(-offset * inverse);
+    Value begin = MulOp::create(builder, loc,
+                                buildRows(builder, loc, type, negative),
+                                sumsOfX);
+    Value addend = first.getAddend();
+    if (addend && !isSplatOf(addend, 0))
+      begin = AddOp::create(builder, loc, addend, begin);
+    first.setAddend(begin);
+    return true;
+  }
+
   /// The sums of x of products that no loop carries.
   Value addSumsInLine() {
     Product first = chain.products.front();
@@ -313,6 +357,24 @@ private:
   bool added = false;
 };
 } // namespace
+
+Value lowlp::undoPlan(OpBuilder &builder, Location loc, Value tile,
+                      ArrayRef<DecodePlan::Row> rows) {
+  auto type = cast<TileType>(tile.getType());
+  SmallVector<float> factors, offsets;
+  for (const DecodePlan::Row &row : rows) {
+    factors.push_back(static_cast<float>(1 / row.getFactor()));
+    offsets.push_back(static_cast<float>(-row.offset));
+  }
+  auto build = [&](ArrayRef<float> values) {
+    return buildRows(builder, loc, type, values);
+  };
+  if (llvm::any_of(offsets, [](float offset) { return offset != 0; }))
+    return FmaOp::create(builder, loc, tile, build(factors), build(offsets));
+  if (llvm::any_of(factors, [](float factor) { return factor != 1; }))
+    return MulOp::create(builder, loc, tile, build(factors));
+  return tile;
+}
 
 bool lowlp::decodeChain(Chain chain, const DecodePlan &plan,
                         ArrayRef<DecodePlan::Row> rows) {

@@ -35,6 +35,11 @@ Chain getChain(Product first);
 bool decodeChain(Chain chain, const DecodePlan &plan,
                  llvm::ArrayRef<DecodePlan::Row> rows);
 
+/// What fragments of a plan, widened to f32, stand for: the weights, without
+/// what the plan did to them.
+mlir::Value undoPlan(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value tile, llvm::ArrayRef<DecodePlan::Row> rows);
+
 /// A tile with one number everywhere.
 mlir::Value buildSplat(mlir::OpBuilder &builder, mlir::Location loc,
                        TileType type, double number);

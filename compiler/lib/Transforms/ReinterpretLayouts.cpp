@@ -8,6 +8,9 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <map>
+#include <tuple>
+
 namespace lowlp {
 #define GEN_PASS_DEF_REINTERPRETLAYOUTS
 #include "lowlp/Transforms/Passes.h.inc"
@@ -52,8 +55,8 @@ static ViewGlobalOp viewWords(OpBuilder &builder, ViewPackedOp view) {
 }
 
 /// Which unit an offset falls on. The offset is promised to be a multiple.
-static Value getUnit(OpBuilder &builder, Location loc, Value offset,
-                     int64_t unit) {
+static Value buildUnit(OpBuilder &builder, Location loc, Value offset,
+                       int64_t unit) {
   if (std::optional<int64_t> number = getConstantIntValue(offset))
     return buildIndex(builder, loc, *number / unit);
   Value aligned =
@@ -62,7 +65,11 @@ static Value getUnit(OpBuilder &builder, Location loc, Value offset,
                                 buildIndex(builder, loc, unit));
 }
 
-static void expandLoad(LoadPackedOp load, ViewGlobalOp words) {
+/// Numbers of units by block, offset and extent of a unit: loads of one unit
+/// have the same, so that they are seen to be neighbours.
+using Units = std::map<std::tuple<Block *, void *, int64_t>, Value>;
+
+static void expandLoad(LoadPackedOp load, ViewGlobalOp words, Units &units) {
   OpBuilder builder(load);
   Location loc = load.getLoc();
   PackedType view = load.getSource().getType();
@@ -71,9 +78,14 @@ static void expandLoad(LoadPackedOp load, ViewGlobalOp words) {
   auto step = static_cast<int>(load.getStep());
   PackedTile match = *matchPackedTile(tile.getLayout(), placement, step);
   SmallVector<Value> offsets(load.getOffsets().drop_back(2));
-  offsets.push_back(
-      getUnit(builder, loc, load.getRow(), placement.getUnitRows()));
-  offsets.push_back(getUnit(builder, loc, load.getK(), placement.getUnitK()));
+  for (auto [offset, extent] :
+       {std::pair(load.getRow(), int64_t(placement.getUnitRows())),
+        std::pair(load.getK(), int64_t(placement.getUnitK()))}) {
+    Value &unit = units[{load->getBlock(), offset.getAsOpaquePointer(), extent}];
+    if (!unit)
+      unit = buildUnit(builder, loc, offset, extent);
+    offsets.push_back(unit);
+  }
   offsets.push_back(buildIndex(builder, loc, 0));
   auto type =
       TileType::get(builder.getContext(),
@@ -95,15 +107,20 @@ struct ReinterpretLayouts
   void runOnOperation() override {
     SmallVector<ViewPackedOp> views;
     getOperation().walk([&](ViewPackedOp view) { views.push_back(view); });
+    DenseMap<Value, ViewGlobalOp> words;
     for (ViewPackedOp view : views) {
       OpBuilder builder(view);
-      ViewGlobalOp words = viewWords(builder, view);
-      for (Operation *user : llvm::make_early_inc_range(view->getUsers())) {
-        expandLoad(cast<LoadPackedOp>(user), words);
-        ++numLoads;
-      }
-      view.erase();
+      words[view] = viewWords(builder, view);
     }
+    Units units;
+    SmallVector<LoadPackedOp> loads;
+    getOperation().walk([&](LoadPackedOp load) { loads.push_back(load); });
+    for (LoadPackedOp load : loads) {
+      expandLoad(load, words.lookup(load.getSource()), units);
+      ++numLoads;
+    }
+    for (ViewPackedOp view : views)
+      view.erase();
   }
 };
 } // namespace

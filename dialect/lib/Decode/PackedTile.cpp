@@ -57,12 +57,24 @@ static Layout getWordsOfUnit(const Placement &placement) {
          Layout::local({1, 1, width});
 }
 
+/// How many steps of a unit a warp takes: those that it holds along K, or all
+/// where it holds whole units.
+static int64_t getStepsOfUnit(const Layout &tiles, const Placement &placement) {
+  std::vector<int64_t> index(2);
+  std::set<int64_t> steps;
+  for (int64_t local = 0; local < tiles.numLocals(); ++local) {
+    tiles.evaluateInto(/*thread=*/0, local, index.data());
+    steps.insert(index[1]);
+  }
+  return std::min<int64_t>(static_cast<int64_t>(steps.size()),
+                           placement.getNumSteps());
+}
+
 /// Finds the layout of the words for a tile of fragments that `tiles` spreads
-/// over warps, if it has one of the two forms.
-static bool findWords(const Layout &tiles, const Placement &placement,
-                      PackedTile &found) {
+/// over warps, if it has one of the two forms, with so many steps of a unit.
+static bool findWords(const Layout &tiles, int64_t steps,
+                      const Placement &placement, PackedTile &found) {
   int64_t rowTiles = placement.getNumRowTiles();
-  int64_t steps = std::min<int64_t>(tiles.shape()[1], placement.getNumSteps());
   Layout words = getWordsOfUnit(placement);
   if (Result<Layout> units =
           divideRight(tiles, Layout::local({rowTiles, steps}))) {
@@ -87,15 +99,14 @@ struct WeightPlace {
   int64_t unitRow, unitStep;
   int lane, slot, part;
 
-  WeightPlace(const Placement &placement, int firstStep, int64_t row,
-              int64_t k) {
+  WeightPlace(const Placement &placement, int firstStep, int64_t steps,
+              int64_t row, int64_t k) {
     int parts = placement.getNumParts();
     int64_t perStep = 8 * parts;
-    k += firstStep * perStep;
     unitRow = row / placement.getUnitRows();
-    unitStep = k / placement.getUnitK();
+    unitStep = k / (steps * perStep);
     int inRow = static_cast<int>(row % placement.getUnitRows());
-    int inK = static_cast<int>(k % placement.getUnitK());
+    int inK = static_cast<int>(firstStep * perStep + k % (steps * perStep));
     int step = inK / static_cast<int>(perStep);
     int half = inK / (4 * parts) % 2;
     lane = inRow % 8 * 4 + inK / parts % 4;
@@ -129,10 +140,11 @@ struct HeldWords {
 } // namespace
 
 /// Notes where each weight of a thread lies in its words, which must be the
-/// same for all threads; returns what prevents that, or nothing.
+/// same for all threads; returns what prevents that, or nothing. A thread takes
+/// `steps` steps of a unit, from `firstStep` on.
 static std::string placeWeights(const Layout &weights,
                                 const Placement &placement, int firstStep,
-                                PackedTile &found) {
+                                int64_t steps, PackedTile &found) {
   int slotsOfRowTile = 4 * placement.getNumSteps();
   std::vector<int64_t> index(2);
   for (int64_t thread = 0; thread < weights.numThreads(); ++thread) {
@@ -144,7 +156,7 @@ static std::string placeWeights(const Layout &weights,
         found.areUnitsShared ? thread / 32 % placement.getNumRowTiles() : 0;
     for (int64_t local = 0; local < weights.numLocals(); ++local) {
       weights.evaluateInto(thread, local, index.data());
-      WeightPlace place(placement, firstStep, index[0], index[1]);
+      WeightPlace place(placement, firstStep, steps, index[0], index[1]);
       auto unit = held.units.find({place.unitRow, place.unitStep});
       if (unit == held.units.end() || place.lane != thread % 32)
         return "takes weights from words that a thread does not hold";
@@ -175,23 +187,22 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
     return fail("must have 2 dimensions");
   Result<Layout> tiles = divideRight(weights, fragment);
   PackedTile found;
+  int64_t steps = tiles ? getStepsOfUnit(*tiles, placement) : 0;
   if (!tiles || tiles->numThreads() * 32 != weights.numThreads() ||
-      !findWords(*tiles, placement, found))
+      !findWords(*tiles, steps, placement, found))
     return fail("takes no units of " + placement.name() +
                 ", which are held as " + form + ", n of the " +
                 std::to_string(placement.getNumSteps()) + " steps");
-  int64_t steps = tiles->shape()[1];
   int unitSteps = placement.getNumSteps();
   if (firstStep < 0 || firstStep >= unitSteps)
     return fail("cannot begin at step " + std::to_string(firstStep) + " of " +
                 std::to_string(unitSteps));
-  if (steps > unitSteps ? steps % unitSteps || firstStep
-                        : firstStep + steps > unitSteps)
+  if (firstStep + steps > unitSteps)
     return fail("has " + std::to_string(steps) + " steps from step " +
                 std::to_string(firstStep) + " on, and a unit has " +
                 std::to_string(unitSteps));
 
-  std::string fault = placeWeights(weights, placement, firstStep, found);
+  std::string fault = placeWeights(weights, placement, firstStep, steps, found);
   if (!fault.empty())
     return fail(fault);
   return found;

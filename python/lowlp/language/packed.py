@@ -168,7 +168,8 @@ def load_packed(
                 of several; the CPU target reports others
     layout      how threads hold the tile: for a placement of units of R tiles of 16 rows and S steps of 16 along K,
                 `local(R, n).column_local(2, 2).spatial(8, 4).local(1, 2)` with n = S steps, or fewer; more units in
-                front of it. R tiles may lie in as many warps: `spatial(R, 1).local(1, n)...`
+                front of it. With fewer, the next n steps of the tile are those of the next unit. R tiles may lie in as
+                many warps: `spatial(R, 1).local(1, n)...`
     shape       its extents instead, whole units of rows and along K, to leave the layout to the compiler: the warps of
                 the block share the rows
     first_step  the first of a unit's steps that is taken, 0 to S - 1; S = 4 in units of 64 weights of a row

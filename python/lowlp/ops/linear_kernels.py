@@ -13,6 +13,7 @@ from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.warpgroups import can_scale_weights
 
 _kernels = Once()
 
@@ -64,8 +65,8 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
         "plan": {
             "placement": spec.placement.name,
             "units": f"{units}, rows padded to {padded_row(spec)}",
-            "scales": "on the f32 accumulators of a group",
-            "operands": "weights as A, x as B of mma m16n8k16",
+            "scales": _where_scales_go(spec, schedule),
+            "operands": f"weights as A, x as B of {'wgmma m64nNk16' if schedule.warpgroups else 'mma m16n8k16'}",
         },
         "floor": {
             "weight bytes": weight_bytes,
@@ -74,6 +75,12 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
             "bytes per row of x": 2 * spec.k + per_column * spec.columns_of_y,
         },
     }
+
+
+def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
+    if schedule.warpgroups and schedule.scales_on == "weights":
+        return f"on weights, in {spec.activation if can_scale_weights(spec) else 'f32, rounded once'}"
+    return "on the f32 accumulators of a group"
 
 
 def _what_is_kept(spec: LinearSpec) -> dict[str, object]:

@@ -13,7 +13,7 @@ def ChooseRings : Pass<"lowlp-choose-rings", "::lowlp::KernelOp"> {
     does not write. The others stay as they are, each with a remark that says why.
 
     Where the architecture has tensor copies and all these loads fit what they demand (`lowlp.copy_tensor`), the first thread
-    begins them; neighbouring parts of a view then become one copy. With a `producer` a warp of its own begins them
+    begins them. Neighbouring parts of a view become one copy. With a `producer` a warp of its own begins them
     (`lowlp.producer_warp`), where what they need can be computed at the begin of the kernel, and no `lowlp.exit` may end the
     block before the loop. Else all threads copy by `lowlp.copy_async`.
 

@@ -61,7 +61,8 @@ struct PackedTile {
 ///   local(R, n).column_local(2, 2).spatial(8, 4).local(1, L)
 ///
 /// with n of the unit's steps, or share the R tiles of units as
-/// spatial(R, 1).local(1, n). ... does.
+/// spatial(R, 1).local(1, n). ... does. Where n is less than a unit has, the
+/// next n steps of the tile, of another warp, are those of the next unit.
 Result<PackedTile> matchPackedTile(const Layout &weights,
                                    const Placement &placement, int firstStep);
 

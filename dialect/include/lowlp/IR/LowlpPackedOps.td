@@ -40,7 +40,8 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowl
     local(R, S).column_local(2, 2).spatial(8, 4).local(1, 2)
     ```
 
-    or only some steps of a unit, from `step` on. The R tiles may be spread over warps, which then load the same words:
+    or only n < S steps of a unit, from `step` on; what follows these along K of the tile, in the next warp, are the same
+    steps of the next unit. The R tiles may be spread over warps, which then load the same words:
     `spatial(R, 1).local(1, S).` and so on. Codes outside of the view are those whose stored bits are zero.
 
     ```mlir

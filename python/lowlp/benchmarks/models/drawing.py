@@ -96,7 +96,9 @@ def draw_kind(generator: random.Random, k: int) -> WeightKind:
     elif zeros or not 0 < group <= _SMALL_GROUP:
         scale = _pick(generator, _WIDE_SCALES)
     else:
-        scale = _pick(generator, (*_WIDE_SCALES, *_NARROW_SCALES))
+        # One bit without zero points needs negative scales, which e8m0 has not.
+        narrow = [scale for scale in _NARROW_SCALES if (code, scale[0]) != ("int1", "e8m0")]
+        scale = _pick(generator, (*_WIDE_SCALES, *narrow))
     values = tuple(nf(bits).tolist()) if family == "table" else ()
     kind = WeightKind("", code, bits, zeros, values, "", group, scales.get(scale, scale), activation)
     return replace(kind, name=name_of(kind), title=name_of(kind))

@@ -117,7 +117,8 @@ def _ranges(config: Any, rows: Sequence[int]) -> str:
     from humming.tune import get_heuristics_config
 
     chosen = get_heuristics_config(config, gemm_type="dense")
-    return json.dumps([one for one in chosen if any(one[0] < m <= one[1] for m in rows)])
+    # It also asks for a single row, whatever the rows are.
+    return json.dumps([one for one in chosen if any(one[0] < m <= one[1] for m in (1, *rows))])
 
 
 def _type_name(dtype: str) -> str:

@@ -1,8 +1,8 @@
 """Which schedule a kernel for `linear` takes.
 
 `candidates` are the schedules that fit a GPU (`fitting`), `estimated_us` says what each would take
-(`estimates`), and `schedule_for` chooses: what was measured for the nearest shape (`measured`), else
-the best by estimate.
+(`estimates`), and `schedule_for` chooses: what was measured for this very problem (`measured`), else the best by
+estimate, unless what was measured for a near shape is about as good by estimate.
 
 All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
 differ: so a row's products are added in one order, whatever the other rows are.
@@ -24,25 +24,26 @@ from lowlp.weights.packing import UNIT_K
 from .estimates import estimated_us
 from .fitting import ending_numbers, fits, fitted
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
-from .schedule import ROW_TILES, WARPS, Schedule
+from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
+from .segments import has_small_groups, units_of_period
 from .spec import LinearSpec
 from .streaming import can_stream
 from .tiles import tiles_of
 from .warpgroups import can_go_wide, can_scale_weights
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
-"""The largest M of each class of M that has a division of the work of its own; more rows take several tiles."""
+"""The largest M of each class of M for which tables have a division of the work; more rows take several tiles."""
 
 ANY_ROWS: Final = (1 << 31) - 1
 """For kernels that are compiled for any m."""
 _CLEARLY: Final = 0.9
 """An estimate less than this part of another is believed."""
+_ABOUT: Final = 1.05
+"""What was measured for a near shape is taken up to so many times the best estimate."""
 _FEW: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
-_COLUMNS: Final = (8, 16, 32, 64, 128)
-"""Of a product; blocks of many rows take several side by side, or several one after the other."""
-_STREAMED_COLUMNS: Final = 32
-"""The most columns of a tile without warpgroups."""
+_STREAMED_COLUMNS: Final = (8, 16, 32)
+"""Of a tile without warpgroups."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
 """The most accumulators of a warp without stages: 64 of a thread."""
 _EXACT_ROWS: Final = 64
@@ -58,6 +59,14 @@ _SLICES: Final = (1, 2, 4, 8, 16)
 def class_of(m: int) -> int:
     """The class that m rows fall into."""
     return next((rows for rows in CLASSES if m <= rows), CLASSES[-1])
+
+
+def rows_of(m: int) -> int:
+    """For how many rows a schedule for m rows is chosen: not much more than m, so that there are few kernels."""
+    if m <= 32 or m >= CLASSES[-1]:
+        return class_of(m)
+    step = 16 if m <= 256 else 64
+    return -(-m // step) * step
 
 
 def schedule_for(
@@ -77,10 +86,8 @@ def schedule_for(
 
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
-    rows = _FEW if batch_invariant else class_of(m)
-    found = _measured(spec, rows, arch, gpu, measured_schedules() if among is None else among) or _best(
-        spec, rows, arch
-    )
+    rows = _FEW if batch_invariant else rows_of(m)
+    found = _chosen(spec, rows, arch, gpu, measured_schedules() if among is None else among)
     if not found:
         return _plain(spec, m)
     if batch_invariant:
@@ -88,6 +95,27 @@ def schedule_for(
     if rows == CLASSES[-1]:
         found = _sharing_for(spec, found, m, arch)
     return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, arch)
+
+
+@functools.lru_cache(maxsize=4096)
+def _chosen(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Schedule | None:
+    """The division of the work for up to `rows` rows, a number of `rows_of`; None where there is none."""
+    entry = _measured(spec, class_of(rows), arch, gpu, among)
+    if entry and (entry.n, entry.k, entry.m) == (spec.n, spec.k, rows):
+        return _of_entry(spec, entry)
+    best = _best(spec, rows, arch)
+    if not entry or not best:
+        return best
+    near = _of_entry(spec, entry)
+    assert near, "entries that are of no use are not found"
+    costs = [_cost(spec, for_rows(spec, division, rows, arch), rows, arch) for division in (near, best)]
+    return near if costs[0] <= _ABOUT * costs[1] else best
+
+
+def _cost(spec: LinearSpec, schedule: Schedule, rows: int, arch: str) -> float:
+    """What is made least: microseconds by estimate. Small and full numbers of few rows count alike."""
+    device = device_like(arch)
+    return sum(estimated_us(spec, schedule, m, device) for m in ((1, rows) if rows == _FEW else (rows,)))
 
 
 def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Schedule:
@@ -106,14 +134,27 @@ def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Sch
 
 def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a") -> Schedule:
     """A division of the work with the columns that m rows need, and as many stages as fit."""
-    widest = division.columns if division.warpgroups else _STREAMED_COLUMNS
-    columns = next((columns for columns in _COLUMNS if m <= columns), widest)
     device = device_like(arch)
+    if division.warpgroups:
+        if m == ANY_ROWS:
+            return fitted(spec, division, device)
+        columns = _columns(m, division.columns, division.column_tiles, division.cluster)
+        return fitted(spec, dataclasses.replace(division, columns=columns), device)
+    columns = next((columns for columns in _STREAMED_COLUMNS if m <= columns), _STREAMED_COLUMNS[-1])
     if columns < _FEW:
         # As many blocks share the work as for more rows, so that sums are the same.
         blocks = fitted(spec, dataclasses.replace(division, columns=_FEW), device).blocks_per_sm
         division = dataclasses.replace(division, blocks_per_sm=blocks)
-    return fitted(spec, dataclasses.replace(division, columns=min(columns, widest)), device)
+    return fitted(spec, dataclasses.replace(division, columns=columns), device)
+
+
+def _columns(m: int, columns: int, column_tiles: int, cluster: int) -> int:
+    """The columns of a tile of blocks as narrow as hold m rows, with no more blocks than those of `columns` and
+    `column_tiles` take; each of a cluster finishes whole 8 columns of a tile."""
+    blocks = -(-m // (columns * column_tiles))
+    rows_of_block = -(-m // blocks)
+    step = 8 * column_tiles * max(cluster, 2 // column_tiles)
+    return min(columns, -(-rows_of_block // step) * step // column_tiles)
 
 
 def _plain(spec: LinearSpec, m: int) -> Schedule:
@@ -127,7 +168,7 @@ def _plain(spec: LinearSpec, m: int) -> Schedule:
 
 
 def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
-    """The schedules for up to `rows` rows of x, a number of `CLASSES`, that fit the architecture."""
+    """The schedules for up to `rows` rows of x, a number of `rows_of`, that fit the architecture."""
     device = device_like(arch)
     drafts = _streamed(spec, rows, device)
     if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
@@ -151,9 +192,14 @@ def _has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
     return can_go_wide(spec, schedule) and not (rounds_weights and rows <= _EXACT_ROWS)
 
 
+def _units(spec: LinearSpec) -> tuple[int, ...]:
+    """Of a slice in a step, without warpgroups."""
+    return tuple(units for units in (units_of_period(spec),) if units in UNITS) if has_small_groups(spec) else (1, 2)
+
+
 def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
     """Divisions into tiles that are each one block's, all resident at once; and into tiles that blocks share."""
-    columns = min(rows, _STREAMED_COLUMNS)
+    columns = min(rows, _STREAMED_COLUMNS[-1])
     unit_rows = spec.products * max(16, spec.rows_of_unit)
     for blocks_per_sm in (1, 2, 3):
         # As few rows as leave no tile for a second wave.
@@ -161,7 +207,7 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
         tile_rows = -(-spec.n // (resident * unit_rows)) * unit_rows
         if -(-spec.n // tile_rows) < _LEAST_FILLED * resident and (tile_rows > unit_rows or blocks_per_sm > 1):
             continue
-        for warps, slices, units, steps in itertools.product(WARPS, _SLICES, (1, 2), (1, 2)):
+        for warps, slices, units, steps in itertools.product(WARPS, _SLICES, _units(spec), (1, 2)):
             row_tiles = tile_rows // (16 * warps)
             divides = row_tiles in ROW_TILES and row_tiles * 16 * warps == tile_rows
             if divides and warps * slices >= 4 and warps * slices * blocks_per_sm <= 16:
@@ -180,7 +226,7 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
                     # Two warps for each scheduler have the registers of three.
                     whole = dataclasses.replace(whole, producer=False)
                 yield whole
-    divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), (1, 2), (1, 2, 3))
+    divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), _units(spec), (1, 2, 3))
     for warps, row_tiles, slices, units, blocks_per_sm in divisions:
         if warps * slices >= 4 and 8 <= warps * slices * blocks_per_sm <= 16:
             yield Schedule(
@@ -194,20 +240,27 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
             )
 
 
+def _steps(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
+    """Of a stage by warpgroups: `plain`, or where groups are no whole units, so many as are whole groups."""
+    period = units_of_period(spec)
+    return plain if period == 1 else tuple(steps for steps in (period, 2 * period) if steps in STEPS)
+
+
 def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
     if rows < 128:
-        columns_of_block, forms = [(rows, 1)], itertools.product((2, 4, 8), (True, False), (1, 2))
+        columns_of_block, forms = [(rows, 1)], itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
     else:
         columns_of_block = [(64, 1), (128, 1), (128, 2)]
         if ending_numbers(spec):
             columns_of_block += [(64, 2), (64, 4)]
-        forms = itertools.product((1, 2, 4, 8), (True,), (1,))
+        forms = itertools.product(_steps(spec, (1, 2, 4, 8)), (True,), (1,))
     divisions = itertools.product(
         (1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms, columns_of_block, _SHARINGS
     )
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles), sharing in divisions:
         share_tiles, cluster = sharing
+        columns = _columns(rows, columns, column_tiles, cluster)
         if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
             # Nothing multiplies while one alone decodes; that is worth it only for tiles of few accumulators.
             continue
@@ -236,7 +289,7 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
         return
     # The accumulators of 64 columns leave no room for a second tile of them, nor for what copies need.
     forms = (("accumulators", True), ("accumulators", False), ("weights", True)) if rows == 32 else (("weights", True),)
-    for steps, (scales_on, producer), share_tiles in itertools.product((2, 4), forms, (True, False)):
+    for steps, (scales_on, producer), share_tiles in itertools.product(_steps(spec, (2, 4)), forms, (True, False)):
         yield Schedule(
             columns=rows,
             stages=2,
@@ -252,13 +305,8 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
 
 @functools.lru_cache(maxsize=4096)
 def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
-    """The candidate that is best by estimate; None where there is none. Small and full numbers of rows count alike."""
-    shapes, device = (1, rows) if rows == _FEW else (rows,), device_like(arch)
-
-    def cost(schedule: Schedule) -> float:
-        return sum(estimated_us(spec, schedule, m, device) for m in shapes)
-
-    return min(candidates(spec, rows, arch), key=cost, default=None)
+    """The candidate that is best by estimate; None where there is none."""
+    return min(candidates(spec, rows, arch), key=lambda found: _cost(spec, found, rows, arch), default=None)
 
 
 # --- what was measured ------------------------------------------------------------------------------------------------
@@ -294,12 +342,10 @@ def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(
-    spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]
-) -> Schedule | None:
-    """The schedule of the nearest shape that was measured for such weights; None where none is near."""
+def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Entry | None:
+    """What was measured for the nearest shape and such weights; None where none is near."""
     near = nearest(among, kind_of(spec), spec.n, spec.k, rows, arch, gpu)
-    return next((schedule for entry in near if (schedule := _of_entry(spec, entry))), None)
+    return next((entry for entry in near if _of_entry(spec, entry)), None)
 
 
 def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:

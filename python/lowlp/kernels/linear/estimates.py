@@ -11,6 +11,7 @@ from lowlp.schedules.device import H200, Device
 
 from .fitting import exchanges_registers, stage_bytes, weight_bytes
 from .schedule import Schedule
+from .segments import UNIT_K, has_small_groups
 from .spec import LinearSpec
 from .tiles import blocks_for, tiles_of
 from .warpgroups import can_scale_weights, tiles_of_warp
@@ -18,8 +19,14 @@ from .warpgroups import can_scale_weights, tiles_of_warp
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
 
-# Instructions more for two weights that are scaled in f32: of unpacking without a plan, and of conversions.
-_SCALE_IN_F32: Final = 16.0
+# Instructions more for two weights that are scaled in f32, for few rows and for many.
+_SCALE_IN_F32: Final = (5.0, 16.0)
+
+# Cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups are no whole units.
+_SCALE_SUM: Final = 0.7
+_LOAD_SCALES: Final = 25.0
+# Instructions more for two weights of groups of 16 that kernels by warpgroups scale, for few rows and for many.
+_SCALE_SMALL_GROUPS: Final = (0.5, 6.7)
 
 # What it takes longer to begin where the producer is a warpgroup that gives its registers away.
 _GIVING_US: Final = 0.4
@@ -45,8 +52,14 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
     decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
     fragment = 7.7 * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
-    scaled = schedule.row_tiles * schedule.columns / 2 * max(1, schedule.units * schedule.steps // 2)
-    cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + 0.7 * scaled
+    weights_of_slice = UNIT_K * schedule.units * schedule.steps
+    sums = schedule.row_tiles * schedule.columns / 2
+    scaled = 0.7 * sums * max(1, weights_of_slice // 128)
+    if has_small_groups(spec):
+        # Each group has scales of its own to load and to convert, and zero points to take off.
+        groups = weights_of_slice / spec.group_size
+        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * _LOAD_SCALES)
+    cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
     compute = stages * max(warps_of_quarter * cycles, 200 + 1.6 * cycles) / device.cycles_per_us
 
@@ -60,6 +73,16 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
 def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether a kernel by warpgroups scales weights in f32, as the activation type does not hold what it takes."""
     return schedule.scales_on == "weights" and not can_scale_weights(spec)
+
+
+def _beside_plan(spec: LinearSpec, schedule: Schedule, many: bool) -> float:
+    """Instructions for two weights beside those of a decode plan: to scale them in f32, and for the scales of groups
+    that are no whole units."""
+    more = _SCALE_IN_F32[many] if scales_in_f32(spec, schedule) else 0.0
+    if has_small_groups(spec):
+        conversions = spec.scale in ("e8m0", "e4m3")
+        more += _SCALE_SMALL_GROUPS[many] * 16 / spec.group_size * (1 + 1.5 * bool(spec.corrector) + conversions)
+    return more
 
 
 def _has_offset(spec: LinearSpec) -> bool:
@@ -82,8 +105,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
     extra = (4 if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else 4)
-    if scales_in_f32(spec, schedule):
-        decode += _SCALE_IN_F32
+    decode += _beside_plan(spec, schedule, many=False)
     cycles = 0.36 * schedule.columns + 8.8 * decode + 5.7 + extra
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     stages = tiles * -(-spec.k // schedule.stage_k)
@@ -114,8 +136,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
 
     products = rows * columns * stage_k / 2048
     decode = _DECODE[spec.bits] + (0.7 if spec.table else 0) + (7.4 if schedule.scales_on == "weights" else 6.4)
-    if scales_in_f32(spec, schedule):
-        decode += _SCALE_IN_F32
+    decode += _beside_plan(spec, schedule, many=True)
     beside = rows * stage_k / 200 * decode
     if schedule.scales_on == "accumulators":
         beside += rows * columns / 100 * -(-stage_k // spec.group_size)

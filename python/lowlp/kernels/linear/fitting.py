@@ -10,6 +10,7 @@ from lowlp.schedules.device import H200, Device
 
 from .operands import NUMPY_TYPES
 from .schedule import Schedule
+from .segments import has_small_groups
 from .spec import LinearSpec
 from .streaming import row_parts
 from .warpgroups import can_scale_weights, tiles_of_warp
@@ -23,6 +24,8 @@ _NARROW_MARGIN: Final = 8
 """Registers to spare of three and four warpgroups, whose need `_registers` puts too low by less than a step."""
 _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
+_REGISTERS_OF_SMALL_GROUPS: Final = 12
+"""Scales of several groups that the assembler loads early, by warpgroups."""
 _LARGE_RING_BYTES: Final = 160 * 1024
 _LONG_STREAM_BYTES: Final = 100e6
 
@@ -47,7 +50,9 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers."""
     exchange = 0
     if schedule.slices > 1:
-        exchange = schedule.rows // row_parts(spec, schedule) * schedule.columns * 4 * schedule.slices
+        # Rows are some bytes apart, so that banks differ.
+        columns = schedule.columns + (max(2, schedule.columns // 8) if has_small_groups(spec) else 0)
+        exchange = schedule.rows // row_parts(spec, schedule) * columns * 4 * schedule.slices
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
@@ -111,6 +116,8 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
             accumulators += 60 if large else 26 if on_accumulators else 0
         if not on_accumulators and not can_scale_weights(spec):
             accumulators += _REGISTERS_OF_F32
+        if has_small_groups(spec):
+            accumulators += _REGISTERS_OF_SMALL_GROUPS
         return (
             28
             + accumulators
@@ -120,8 +127,13 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
         )
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
     tiles_of_part = schedule.row_tiles // parts
+    small_groups = 0
+    if has_small_groups(spec):
+        # What each group begins with, and the scales of several that the assembler loads early.
+        small_groups = schedule.columns + 512 // spec.group_size + (_REGISTERS_OF_F32 if parts > 1 else 0)
     return (
         24
+        + small_groups
         + accumulators
         + accumulators // parts
         + schedule.columns * (1 if parts == 1 else schedule.units)

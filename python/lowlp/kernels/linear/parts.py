@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lowlp import language as ll
 from lowlp.kernels.epilogues import applied
@@ -14,9 +14,8 @@ from lowlp.weights.packing import UNIT_K as UNIT_K
 
 from .operand_list import parameters_of
 from .schedule import Schedule
+from .segments import STEP_K as STEP_K
 from .spec import LinearSpec, prescale
-
-STEP_K = 16
 
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
@@ -88,11 +87,11 @@ def make_linear(
 
 
 class Views(NamedTuple):
-    """How kernels with stages see their operands, whose groups are whole units.
+    """How kernels with stages see their operands.
 
     x                   [units of K, M, 64]
     weights             packed
-    scales, correctors  [groups, N]; the scales in place of correctors that are not there
+    scales, correctors  [groups, N], or [groups / n, n, N]; the scales in place of correctors that are not there
     y                   y^T
     """
 
@@ -103,12 +102,17 @@ class Views(NamedTuple):
     y: Any
 
 
-def streamed_views(spec: LinearSpec, operands: Arguments) -> Views:
-    """The views of a kernel with stages."""
+def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 0) -> Views:
+    """The views of a kernel with stages.
+
+    groups_at_once  so many groups each are a dimension of their own of scales and correctors; 0: none
+    """
     x_shape = [spec.k // UNIT_K, operands.m, UNIT_K]
     x_view = ll.view_global(operands.x, shape=x_shape, strides=[UNIT_K, operands.x_stride, 1])
     w_view = packed_view(spec, operands.weights)
     per_group = [spec.groups, spec.n]
+    if groups_at_once:
+        per_group = [spec.groups // groups_at_once, groups_at_once, spec.n]
     s_view = ll.view_global(operands.scales, shape=per_group)
     c_view = ll.view_global(operands.correctors, shape=per_group) if spec.corrector else s_view
     return Views(x_view, w_view, s_view, c_view, view_of_result(spec, operands.y, operands.m, spec.columns_of_y))
@@ -121,7 +125,8 @@ def needs_sum_of_x(spec: LinearSpec) -> bool:
 
 def can_leave_parts(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether accumulators of shared tiles are in the range of results, where f16 is to hold them."""
-    fits = spec.out == "f16" and not spec.table and not spec.scale2 and prescale_of_codes(spec) == 1.0
+    is_plain = not spec.table and not spec.scale2 and spec.scale != "e4m3" and prescale_of_codes(spec) == 1.0
+    fits = spec.out == "f16" and is_plain
     return fits or schedule.parts_type == "f32"
 
 
@@ -191,14 +196,41 @@ def finished(
     return ll.cast(result, spec.out)
 
 
+E4M3_UNSCALE: Final = 256.0
+"""What `as_small_f16` leaves to multiply by: what the biases of the exponents of f16 and e4m3 differ by."""
+
+
 def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
     """Scales, zero points and the like as f32, which holds all of them exactly."""
+    if kind == "e4m3":
+        return ll.cast(as_small_f16(tile), "f32") * E4M3_UNSCALE
     if kind != "e8m0":
         return ll.cast(tile, "f32")
     # 2^(e - 127) has e where f32 has its exponent; 2^-127 is half of the least normal number.
-    exponent = ll.cast(tile, "uint32")
-    bits = ll.where(ll.equal(exponent, 0), 1 << 22, exponent << 23)
+    bits = ll.maximum(ll.cast(tile, "uint32") << 23, 1 << 22)
     return ll.view(bits, dtype="f32", layout=bits.layout)
+
+
+def as_activation(tile: ll.Tile, kind: str, activation: str) -> ll.Tile:
+    """Scales in the activation type, which holds all of them; those of e4m3 divided by `E4M3_UNSCALE`."""
+    if kind == "e4m3":
+        return ll.cast(as_small_f16(tile), activation)
+    if kind != "e8m0":
+        return ll.cast(tile, activation)
+    # As for f32.
+    bits = ll.cast(ll.maximum(ll.cast(tile, "uint32") << 7, 1 << 6), "uint16")
+    return ll.view(bits, dtype=activation, layout=bits.layout)
+
+
+def as_small_f16(tile: ll.Tile) -> ll.Tile:
+    """Numbers of e4m3, none of them NaN, divided by `E4M3_UNSCALE`.
+
+    By a shift and a mask, where a conversion takes the time of many instructions: exponent and mantissa follow the sign
+    in both types, and f16 has one bit between, which the sign's extension has set and the mask clears.
+    """
+    code = ll.cast(ll.view(tile, dtype="int8", layout=tile.layout), "int32")
+    bits = ll.cast(ll.view(code << 7, dtype="uint32", layout=code.layout) & 0xBFFF, "uint16")
+    return ll.view(bits, dtype="f16", layout=bits.layout)
 
 
 def decoder(

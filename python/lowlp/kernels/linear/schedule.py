@@ -9,10 +9,12 @@ from lowlp.errors import LowlpValueError
 from lowlp.language.control_flow import MAX_STAGES
 from lowlp.language.kernel_schedule import TABLE_COPIES, TABLE_FORMS
 
-COLUMNS: Final = (8, 16, 32, 64, 128, 256)
+COLUMNS: Final = tuple(range(8, 257, 8))
 WARPS: Final = tuple(range(1, 17))
 _MANY_ACCUMULATORS: Final = 48
 """Of a thread, of one tile."""
+UNITS: Final = (1, 2, 3, 5)
+STEPS: Final = (1, 2, 3, 4, 5, 6, 8)
 ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
 PARTS_TYPES: Final = ("f32", "f16")
@@ -22,7 +24,8 @@ PARTS_TYPES: Final = ("f32", "f16")
 class Schedule:
     """How a kernel for `linear` divides its work. No packed weight depends on it, and results by roundings at most.
 
-    columns        rows of x that a block takes, columns of its tile of y^T: 8, 16, 32, 64, 128 or 256
+    columns        rows of x that a block takes, columns of its tile of y^T: a multiple of 8 up to 256; with
+                   `stages` and without `warpgroups` a power of two
     warps          of a block, one above the other along N: 1 to 16
     table_form     how codes of a lookup table are looked up: 'pair', 'entry', 'register', or 'auto', by estimated cost
     table_copies   of that table, for its banks: a power of two up to 32; 0 chooses
@@ -32,8 +35,9 @@ class Schedule:
     stages         of the loop, which loads so many less one ahead: 2 to 9
     row_tiles      of 16 rows, of a warp: 1 to 16; whole units of packed weights
     slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
-    units          of 64 weights along K, of a slice in a step: 1 or 2
-    steps          in a stage: 1, 2, 4 or 8
+    units          of 64 weights along K, of a slice in a step: 1, 2, 3 or 5; of groups that are no whole units, as many
+                   as are whole groups
+    steps          in a stage: 1, 2, 3, 4, 5, 6 or 8
     producer       a warp of its own begins the loads
     share_tiles    blocks divide the work evenly, so that a tile may belong to several; else each tile is one block's
     blocks_per_sm  as which the work is divided: 1 to 8
@@ -79,8 +83,8 @@ class Schedule:
             ("stages", (0, *range(2, MAX_STAGES + 1))),
             ("row_tiles", ROW_TILES),
             ("slices", (1, 2, 4, 8, 16)),
-            ("units", (1, 2)),
-            ("steps", (1, 2, 4, 8)),
+            ("units", UNITS),
+            ("steps", STEPS),
             ("producer", (False, True)),
             ("share_tiles", (False, True)),
             ("blocks_per_sm", tuple(range(1, 9))),
@@ -94,7 +98,8 @@ class Schedule:
         for name, allowed in choices:
             if getattr(self, name) not in allowed:
                 found = getattr(self, name)
-                raise LowlpValueError(f"{name}: must be one of {', '.join(map(str, allowed))}, got {found!r}")
+                listed = "a multiple of 8 up to 256" if name == "columns" else "one of " + ", ".join(map(str, allowed))
+                raise LowlpValueError(f"{name}: must be {listed}, got {found!r}")
         if self.warps * self.slices > MAX_WARPS:
             raise LowlpValueError(
                 f"warps, slices: a block has at most {MAX_WARPS} warps, got {self.warps} x {self.slices}"

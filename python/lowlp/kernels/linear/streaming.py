@@ -9,6 +9,9 @@ In a block, warps lie along N and, as slices, along K; the accumulators of the s
     stage  some steps
     block  warps x row_tiles x 16 rows of W, in each slice; with gate and up, half of them of each
     part   of a block's rows, as many for each warp: a step takes them one after the other, with the same x
+
+Groups that are no whole units are multiplied one after the other, each by the granules of the units that it has parts
+in (`segments`).
 """
 
 from __future__ import annotations
@@ -24,12 +27,14 @@ from lowlp.layouts.register_layout import column_spatial, layout, local, reduce,
 from .parts import (
     A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
+    E4M3_UNSCALE,
     STEP_K,
     UNIT_K,
     X_FRAGMENT,
     Arguments,
     added,
     as_f32,
+    as_small_f16,
     can_leave_parts,
     decoder,
     finished,
@@ -39,9 +44,9 @@ from .parts import (
     view_of_result,
 )
 from .schedule import Schedule
+from .segments import Granule, Segment, granule_k, has_small_groups, segments, units_of_period
 from .spec import LinearSpec
 
-_UNIT_STEPS = UNIT_K // STEP_K
 _X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
 _MOST_ACCUMULATORS = 128
 """Registers of a thread with the accumulators of a tile and the products of a step."""
@@ -58,27 +63,30 @@ def row_parts(spec: LinearSpec, schedule: Schedule) -> int:
 
 class _Layouts:
     """How the threads of a block hold what one part of a step needs, of one product; warps in the order [slices, warps
-    along N].
+    along N]. A slice takes all of its units at once, or a granule of one where groups are no whole units.
 
-    weights              [rows, K of a step]
-    x_units              [units of a step, columns, 64], and
-    x                    the same registers as [columns, K of a step]; all warps of a slice hold the same
+    weights      [rows, K that is taken at once]
+    x_units      [units of it, columns, 64 or granule], and
+    x            the same registers as [columns, K that is taken at once]; all warps of a slice hold the same
     accumulators         [slices x rows, columns]
     sliced_accumulators  the same as [slices, rows, columns], and
-    gathered             those with all slices of a sum in one thread
-    rows                 [slices x rows, 1]: one number for each row of the accumulators
-    scales               the same registers as [groups of a step, rows]
+    gathered     those with all slices of a sum in one thread
+    rows         [slices x rows, 1]: one number for each row of the accumulators
+    scales       the same registers as [groups of a step, rows], or as [slices, 1, rows]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         warps, slices, units = schedule.warps, schedule.slices, schedule.units
+        if has_small_groups(spec):
+            units = 1
+        steps = granule_k(spec) // STEP_K
         tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
-        in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, _UNIT_STEPS) * A_FRAGMENT
+        in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, steps) * A_FRAGMENT
         self.weights = column_spatial(warps, slices) * in_warp
-        in_warp = local(units, column_tiles, _UNIT_STEPS) * _X_FRAGMENT_OF_UNITS
+        in_warp = local(units, column_tiles, steps) * _X_FRAGMENT_OF_UNITS
         self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
-        in_warp = local(1, units) * local(column_tiles, _UNIT_STEPS) * X_FRAGMENT
+        in_warp = local(1, units) * local(column_tiles, steps) * X_FRAGMENT
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
         accumulators = local(row_tiles, column_tiles) * ACCUMULATOR_FRAGMENT
         self.accumulators = spatial(slices * warps, 1) * accumulators
@@ -92,6 +100,9 @@ class _Layouts:
         )
         self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
         self.rows = self.accumulators.reduce([1], keep_dims=True)
+        if has_small_groups(spec):
+            self.scales = spatial(slices, 1, warps) * accumulators.reduce([1]).unsqueeze(0).unsqueeze(0)
+            return
         groups = max(1, schedule.step_k // spec.group_size)
         alike = reduce(spatial(1, 1, slices // groups), dims=[2])
         self.scales = spatial(groups, 1) * alike * spatial(1, warps) * accumulators.reduce([1]).unsqueeze(0)
@@ -103,6 +114,8 @@ class _Plan:
     rows           of y^T that a tile has, rows of each product
     parts          that a step takes the rows in, of rows_of_part rows each
     stages_of_tile, tiles_of_rows
+    segments       of what a slice takes in a step
+    units_one_by_one  that a slice takes granules of in a step; 1 where it takes its units at once
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -112,6 +125,11 @@ class _Plan:
         self.rows_of_part = self.rows // self.parts
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
         self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
+        self.segments: tuple[Segment, ...] = (Segment(0, (Granule(0, 0),)),)
+        self.units_one_by_one = 1
+        if has_small_groups(spec):
+            self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec))
+            self.units_one_by_one = schedule.units
 
 
 class _Block:
@@ -123,7 +141,7 @@ class _Block:
         if spec.dependent_launch:
             ll.launch_dependents()
         (self.block,) = ll.block_indices()
-        self.views = streamed_views(spec, operands)
+        self.views = streamed_views(spec, operands, len(plan.segments) if has_small_groups(spec) else 0)
         self.residual_view = None
         if spec.residual:
             self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
@@ -140,38 +158,75 @@ class _Block:
         """Accumulators of all parts and products."""
         return tuple(self.zero() for _ in range(self.plan.parts * self.plan.spec.products))
 
-    def of_rows(self, view: Any, kind: str, first_group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+    def of_rows(self, view: Any, kind: str, group: list[Any], row: ll.Scalar) -> ll.Tile:
         """Scales and the like of a step, a number for each row of its accumulators."""
         layouts = self.plan.layouts
-        tile = ll.load_global(view, offsets=[first_group, row], layout=layouts.scales)
-        return as_f32(ll.view(tile, dtype=tile.dtype, layout=layouts.rows), kind)
+        tile = ll.load_global(view, offsets=[*group, row], layout=layouts.scales)
+        tile = ll.view(tile, dtype=tile.dtype, layout=layouts.rows)
+        # What is left to multiply by is left to the end.
+        return ll.cast(as_small_f16(tile), "f32") if kind == "e4m3" else as_f32(tile, kind)
+
+    def first_group(self, segment: Segment, step: int, stage: ll.Scalar, unit: ll.Scalar) -> list[Any]:
+        """Where scales of a segment begin, of the first slice: a group; or, of groups that are no whole units, what a
+        slice takes in a step, and a group of that."""
+        schedule, group = self.plan.schedule, self.plan.spec.group_size
+        step_k, stage_k = schedule.step_k, schedule.stage_k
+        if has_small_groups(self.plan.spec):
+            return [stage * (schedule.steps * schedule.slices) + step * schedule.slices, segment.group]
+        if step_k < group:
+            return [unit // (group // UNIT_K)]
+        return [stage * (stage_k // group) + step * (step_k // group)]
+
+    def x_tile(self, unit: ll.Scalar, column: ll.Scalar, first_step: int) -> ll.Tile:
+        """x^T for what is taken at once."""
+        layouts = self.plan.layouts
+        x_units = ll.load_global(self.views.x, offsets=[unit, column, first_step * STEP_K], layout=layouts.x_units)
+        return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
 
     @ll.inline
     def with_step(self, acc, step: int, row, column, stage):  # type: ignore[no-untyped-def]
         """The results of all parts and products with what a step adds to it."""
-        plan, spec, layouts, views = self.plan, self.plan.spec, self.plan.layouts, self.views
-        group, step_k, stage_k = spec.group_size, plan.schedule.step_k, plan.schedule.stage_k
-        unit = stage * (stage_k // UNIT_K) + step * (step_k // UNIT_K)
-        x_units = ll.load_global(views.x, offsets=[unit, column, 0], layout=layouts.x_units)
-        x_tile = ll.transpose(ll.view(x_units, dtype=spec.activation, layout=layouts.x))
-        first_group = stage * (stage_k // group) + step * (step_k // group)
-        if step_k < group:
-            first_group = unit // (group // UNIT_K)
-        sum_x = self.zero()
-        if needs_sum_of_x(spec):
-            sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
-        results: list[ll.Tile] = []
+        plan, spec, schedule = self.plan, self.plan.spec, self.plan.schedule
+        unit = stage * (schedule.stage_k // UNIT_K) + step * (schedule.step_k // UNIT_K)
+        units = [unit + number if number else unit for number in range(plan.units_one_by_one)]
+        k_of_units = [each * UNIT_K for each in units]
+        rows = []
         for part, product in itertools.product(range(plan.parts), range(spec.products)):
             first_row = row + part * plan.rows_of_part
             packed_row = first_row + product * spec.packed_rows_of_product
-            row_of_scales = first_row + spec.first_rows[product]
-            codes = ll.load_packed(views.weights, offsets=[packed_row, unit * UNIT_K], layout=layouts.weights)
-            raw = ll.dot(self.decode(codes, first_group, row_of_scales), x_tile, self.zero())
-            scale = self.of_rows(views.scales, spec.scale, first_group, row_of_scales)
+            rows.append((packed_row, first_row + spec.first_rows[product]))
+        for segment in plan.segments:
+            group = self.first_group(segment, step, stage, unit)
+            acc = self.with_segment(acc, segment, units, k_of_units, group, rows, column)
+        return acc
+
+    @ll.inline
+    def with_segment(self, acc, segment, units, k_of_units, group, rows, column):  # type: ignore[no-untyped-def]
+        """The results of all parts and products with what a segment of each slice adds to it.
+
+        rows  of packed weights, and of scales, at which each part of each product begins
+        """
+        spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
+        x_tiles = [self.x_tile(units[at.unit], column, at.first_step) for at in segment.granules]
+        sum_x = self.zero()
+        if needs_sum_of_x(spec):
+            for x_tile in x_tiles:
+                sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
+        results: list[ll.Tile] = []
+        for previous, (packed_row, row_of_scales) in zip(acc, rows, strict=True):
+            raw = self.zero()
+            for at, x_tile in zip(segment.granules, x_tiles, strict=True):
+                codes = ll.load_packed(
+                    views.weights,
+                    offsets=[packed_row, k_of_units[at.unit]],
+                    layout=layouts.weights,
+                    first_step=at.first_step,
+                )
+                raw = ll.dot(self.decode(codes, group[0], row_of_scales), x_tile, raw)
+            scale = self.of_rows(views.scales, spec.scale, group, row_of_scales)
             corrector = None
             if spec.corrector:
-                corrector = self.of_rows(views.correctors, spec.corrector, first_group, row_of_scales)
-            previous = acc[len(results)]
+                corrector = self.of_rows(views.correctors, spec.corrector, group, row_of_scales)
             results.append(added(spec, previous, raw, sum_x, scale, corrector, self.operands.table_unscale))
         return tuple(results)
 
@@ -179,6 +234,8 @@ class _Block:
     def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]
         """Stores a part of y^T of the tile that begins at `row` and `column`."""
         row = row + part * self.plan.rows_of_part
+        if self.plan.spec.scale == "e4m3":
+            accumulators = tuple(acc * E4M3_UNSCALE for acc in accumulators)
         result = finished(self.plan.spec, accumulators, self.operands, self.residual_view, row, column)
         ll.store_global(result, self.views.y, offsets=[row, column])
 
@@ -263,14 +320,25 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
-    step; tables, if any, are one; a warp's rows, of gate and of up, are whole units; a block has one tile of
-    columns."""
-    step_k, group = schedule.step_k, spec.group_size
+    step, or what a slice takes in a step is whole groups; tables, if any, are one; a warp's rows, of gate and of up,
+    are whole units; a block has one tile of columns."""
     return (
-        group % (UNIT_K * schedule.units) == 0
-        and (step_k % group == 0 or group % step_k == 0)
+        _has_whole_groups(spec, schedule)
         and spec.table in ("", "tensor")
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
         and can_leave_parts(spec, schedule)
+        and schedule.columns in (8, 16, 32, 64, 128, 256)
         and schedule.column_tiles == schedule.cluster == 1
     )
+
+
+def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
+    step_k, group = schedule.step_k, spec.group_size
+    if has_small_groups(spec):
+        # Slices take units side by side; of several units each, only one slice does.
+        return (
+            group % STEP_K == spec.k % UNIT_K == 0
+            and schedule.units == units_of_period(spec)
+            and (schedule.units == 1 or schedule.slices == 1)
+        )
+    return group % (UNIT_K * schedule.units) == 0 and (step_k % group == 0 or group % step_k == 0)

@@ -7,12 +7,13 @@ stages, and at the end they exchange accumulators, so that each finishes some co
 some stages ahead.
 
     step     64 weights along K, a unit of the packed format
-    segment  the steps of a stage that share a scale
+    segment  what of a stage shares a scale: steps, or steps' granules where groups are no whole units (`segments`)
     stage    some steps
     part     16 rows of W for each of the warps of 1 to 4 warpgroups, or 32 or 64 that are a unit of few bits
     block    some parts, one above the other; with gate and up, half of them of each, in pairs. They multiply by the
              same x, 1 or 2 tiles of columns side by side, for which a part is decoded once
-    piece    what one product takes: a part's rows by so much of K that a warp has 16 registers of weights
+    piece    what one product takes: a part's rows by so much of K that a warp has 16 registers of weights, or by a
+             granule
 
 Scales go to one of two places:
 
@@ -23,12 +24,13 @@ Weights are scaled in the activation type where it holds s and w, so that there 
 
 Entries of tables fill the range of f16. With scales on weights they are scaled to at most 1, and the accumulators back.
 
-With zero points, (w - z) * s on weights; bipolar codes u are (u - (2^b - 1) / 2) * 2 s.
+With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar codes u are (u - (2^b - 1) / 2) * 2 s.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -43,10 +45,12 @@ from lowlp_runtime.operand_arrays import TABLE_EXPONENT
 from .parts import (
     A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
+    E4M3_UNSCALE,
     STEP_K,
     UNIT_K,
     X_FRAGMENT,
     Arguments,
+    as_activation,
     as_f32,
     can_leave_parts,
     decoder,
@@ -56,9 +60,9 @@ from .parts import (
     streamed_views,
 )
 from .schedule import Schedule
+from .segments import Segment, granule_k, has_small_groups, segments
 from .spec import LinearSpec
 
-_STEPS = UNIT_K // STEP_K
 _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
@@ -82,8 +86,9 @@ class _Layouts:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         warps = 4 * schedule.warpgroups
         tiles, columns = tiles_of_warp(spec, schedule), schedule.columns // 8
-        self.weights = spatial(warps, 1) * local(tiles, _STEPS // tiles) * A_FRAGMENT
-        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, _STEPS // tiles) * X_FRAGMENT
+        steps = piece_k(spec, schedule) // STEP_K
+        self.weights = spatial(warps, 1) * local(tiles, steps) * A_FRAGMENT
+        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, steps) * X_FRAGMENT
         self.accumulators = spatial(warps, 1) * local(tiles, columns) * ACCUMULATOR_FRAGMENT
         self.rows = self.accumulators.reduce([1])
         self.column = self.accumulators.reduce([1], keep_dims=True)
@@ -91,7 +96,7 @@ class _Layouts:
         self.ended = spatial(warps, 1) * local(tiles, ended // 8) * ACCUMULATOR_FRAGMENT
         self.taken = local(self.ended.num_local, 1) * spatial(1, schedule.threads)
         self.given = local(schedule.cluster, 1, 1) * self.taken.unsqueeze(0)
-        at_once = min(ended, _COLUMNS_AT_ONCE)
+        at_once = math.gcd(ended, _COLUMNS_AT_ONCE)
         rows_of_thread = at_once // 2
         stored = column_spatial(64 * schedule.warpgroups // rows_of_thread, at_once) * local(rows_of_thread, 1)
         self.stored = local(tiles, ended // at_once) * stored
@@ -104,16 +109,20 @@ def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
     return 1 if schedule.row_tiles % tiles else tiles
 
 
+def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
+    """Weights along K of a piece."""
+    return min(UNIT_K // tiles_of_warp(spec, schedule), granule_k(spec))
+
+
 class _Plan:
     """The numbers that spec and schedule fix.
 
     rows           of y^T that a tile has, rows of each product
     rows_of_part   of W
     parts          of a block, of all its products
-    pieces         that a step of a part is multiplied in
     accumulators   in order: part of y, tile of columns, and gate or up
     stages_of_tile, tiles_of_rows
-    segment        weights along K
+    segments       of a stage
     on_weights     scales go on weights, and
     in_f32         in f32
     ended_spec     what is left to do with accumulators
@@ -122,19 +131,18 @@ class _Plan:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         self.spec, self.schedule, self.layouts = spec, schedule, _Layouts(spec, schedule)
         self.rows = schedule.rows // spec.products
-        self.pieces = tiles_of_warp(spec, schedule)
-        self.rows_of_part = 64 * schedule.warpgroups * self.pieces
+        self.rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
         self.parts = schedule.rows // self.rows_of_part
         tiles, products = range(schedule.column_tiles), range(spec.products)
         self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
         self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
-        self.segment = min(spec.group_size, schedule.stage_k)
+        self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule))
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
         # Of tables: no product of a scale and an entry of at most 1 is infinite.
-        has_small_entries = self.on_weights and spec.table
+        has_small_entries = self.on_weights and spec.table and not self.in_f32
         self.unscale_of_weights = 2.0 ** TABLE_EXPONENT[spec.activation] if has_small_entries else 1.0
 
     def row_of(self, part: int, row: ll.Scalar) -> ll.Scalar:
@@ -187,6 +195,7 @@ class _Block:
         if self.plan.in_f32:
             zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
             return as_f32(scale, spec.scale), None if zero is None else as_f32(zero, spec.corrector)
+        scale = as_activation(scale, spec.scale, spec.activation)
         if spec.corrector:
             return scale, ll.cast(self.of_rows(self.views.correctors, group, row), spec.activation)
         if spec.is_bipolar:
@@ -200,51 +209,66 @@ class _Block:
         if not self.plan.in_f32:
             return (values if zero is None else values - zero) * scale
         wide = ll.cast(values, "f32")
+        if spec.table:
+            wide = wide * self.operands.table_unscale
+        elif prescale_of_codes(spec) != 1.0:
+            wide = wide * (1.0 / prescale_of_codes(spec))
         if spec.is_bipolar:
             wide = wide * 2.0 - float((1 << spec.bits) - 1)
-        wide = (wide if zero is None else wide - zero) * scale
+        if spec.offsets:
+            assert zero is not None
+            wide = wide * scale + zero
+        else:
+            wide = (wide if zero is None else wide - zero) * scale
         return ll.cast(wide * self.operands.scale2 if spec.scale2 else wide, spec.activation)
 
     @ll.inline
-    def multiplied(self, accumulators, unit, group, row, column, factors):  # type: ignore[no-untyped-def]
-        """The accumulators of all parts with the products of a step, whose weights are scaled if factors are given."""
+    def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
+        """The accumulators of all parts with the products of a piece, whose weights are scaled if factors are given."""
         plan, results = self.plan, list(accumulators)
         products, columns = plan.spec.products, plan.schedule.columns
-        for piece in range(plan.pieces):
-            first_step = piece * (_STEPS // plan.pieces)
-            x_tiles = [
-                ll.load_global(
-                    self.views.x,
-                    offsets=[unit, column + tile * columns, first_step * STEP_K],
-                    layout=plan.layouts.x,
-                )
-                for tile in range(plan.schedule.column_tiles)
-            ]
-            for part in range(plan.parts):
-                codes = ll.load_packed(
-                    self.views.weights,
-                    offsets=[plan.packed_row(part, row), unit * UNIT_K],
-                    layout=plan.layouts.weights,
-                    first_step=first_step,
-                )
-                values = self.decode(codes, group, plan.row_of(part, row))
-                if factors:
-                    values = self.scaled(values, *factors[part])
-                for tile, x_tile in enumerate(x_tiles):
-                    index = plan.accumulators.index((part // products, tile, part % products))
-                    results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
+        x_tiles = [
+            ll.load_global(
+                self.views.x,
+                offsets=[unit, column + tile * columns, first_step * STEP_K],
+                layout=plan.layouts.x,
+            )
+            for tile in range(plan.schedule.column_tiles)
+        ]
+        for part in range(plan.parts):
+            codes = ll.load_packed(
+                self.views.weights,
+                offsets=[plan.packed_row(part, row), unit * UNIT_K],
+                layout=plan.layouts.weights,
+                first_step=first_step,
+            )
+            values = self.decode(codes, group, plan.row_of(part, row))
+            if factors:
+                values = self.scaled(values, *factors[part])
+            for tile, x_tile in enumerate(x_tiles):
+                index = plan.accumulators.index((part // products, tile, part % products))
+                results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
         return tuple(results)
 
+    def group_of(self, segment: Segment, stage: ll.Scalar) -> ll.Scalar:
+        """The group of a segment of a stage."""
+        stage_k, group = self.plan.schedule.stage_k, self.plan.spec.group_size
+        if stage_k % group == 0 and group % UNIT_K:
+            return stage * (stage_k // group) + segment.group
+        unit = stage * (stage_k // UNIT_K) + segment.group * (min(stage_k, group) // UNIT_K)
+        return unit // (group // UNIT_K)
+
     @ll.inline
-    def with_segment(self, acc, unit, row, column):  # type: ignore[no-untyped-def]
-        """The result with what the steps of a segment, from `unit` on, add to it."""
+    def with_segment(self, acc, segment, stage, row, column):  # type: ignore[no-untyped-def]
+        """The result with what a segment of a stage adds to it."""
         plan, spec = self.plan, self.plan.spec
-        group = unit // (spec.group_size // UNIT_K)
+        group = self.group_of(segment, stage)
+        first_unit = stage * (plan.schedule.stage_k // UNIT_K)
         rows_of_parts = [plan.row_of(part, row) for part in range(plan.parts)]
         factors = [self.factors_of(group, part_row) for part_row in rows_of_parts] if plan.on_weights else []
         raw = acc if plan.on_weights else self.zeros()
-        for step in range(plan.segment // UNIT_K):
-            raw = self.multiplied(raw, unit + step, group, row, column, factors)
+        for at in segment.granules:
+            raw = self.multiplied(raw, first_unit + at.unit, at.first_step, group, row, column, factors)
         if plan.on_weights:
             return raw
         scales = [as_f32(self.of_rows(self.views.scales, group, part_row), spec.scale) for part_row in rows_of_parts]
@@ -256,10 +280,8 @@ class _Block:
     @ll.inline
     def with_stage(self, acc, stage, row, column):  # type: ignore[no-untyped-def]
         """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
-        stage_k, segment = self.plan.schedule.stage_k, self.plan.segment
-        for segment_of_stage in range(stage_k // segment):
-            unit = stage * (stage_k // UNIT_K) + segment_of_stage * (segment // UNIT_K)
-            acc = self.with_segment(acc, unit, row, column)
+        for segment in self.plan.segments:
+            acc = self.with_segment(acc, segment, stage, row, column)
         return acc
 
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
@@ -267,6 +289,20 @@ class _Block:
         layouts = self.plan.layouts
         taken = ll.exchange_in_cluster(ll.view(acc, dtype="f32", layout=layouts.given))
         return ll.view(ll.sum(taken, 0), dtype="f32", layout=layouts.ended)
+
+    def unscaled(self, acc: ll.Tile) -> ll.Tile:
+        """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""
+        factor = prescale_of_codes(self.plan.spec)
+        if self.plan.in_f32:
+            return acc
+        if self.plan.on_weights and self.plan.spec.scale == "e4m3":
+            acc = acc * E4M3_UNSCALE
+        if self.plan.spec.table:
+            if self.plan.unscale_of_weights != 1.0:
+                # Both together may be infinite.
+                acc = acc * self.plan.unscale_of_weights
+            return acc * self.operands.table_unscale
+        return acc if factor == 1.0 else acc * (1.0 / factor)
 
     @ll.inline
     def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]
@@ -277,13 +313,7 @@ class _Block:
         if schedule.cluster > 1:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
             column = column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
-        if plan.spec.table:
-            if plan.unscale_of_weights != 1.0:
-                # Both together may be infinite.
-                accumulators = tuple(acc * plan.unscale_of_weights for acc in accumulators)
-            accumulators = tuple(acc * operands.table_unscale for acc in accumulators)
-        elif prescale_of_codes(plan.spec) != 1.0:
-            accumulators = tuple(acc * (1.0 / prescale_of_codes(plan.spec)) for acc in accumulators)
+        accumulators = tuple(map(self.unscaled, accumulators))
         stored = plan.layouts.stored
         result = finished(plan.ended_spec, accumulators, operands, self.residual_view, row, column, stored)
         # As rows of y, along which accesses are wide.
@@ -366,31 +396,49 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether `wide_kernel` has a program: groups are whole steps, and stages whole groups or parts of one; tables are
-    one of the tensor; zero points go on weights, and other scales only where the activation type holds all of it
-    (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is 8 columns or more, of
-    parts that have one tile of a warp, so that they are neighbours among its registers."""
+    """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
+    tables are one of the tensor; zero points and offsets go on weights, as do scales of groups that are no whole units,
+    and other scales only where the activation type holds all of it (`can_scale_weights`); gate and up have as many
+    parts; what blocks of a cluster finish is whole 8 columns, of parts that have one tile of a warp, so that they are
+    neighbours among its registers."""
     group, stage_k = spec.group_size, schedule.stage_k
-    if schedule.cluster > 1 and (schedule.columns < 8 * schedule.cluster or tiles_of_warp(spec, schedule) > 1):
+    if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
-    if group % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor") or spec.offsets:
+    if group % STEP_K or spec.k % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor"):
         return False
     if schedule.scales_on == "accumulators":
-        return not spec.zeros and not spec.is_bipolar
-    return can_scale_weights(spec) or bool(spec.zeros) or spec.is_bipolar
+        # Two products of a group leave no time to scale accumulators beside them.
+        return not spec.corrector and not spec.is_bipolar and not has_small_groups(spec)
+    return can_scale_weights(spec) or bool(spec.corrector) or spec.is_bipolar or has_small_groups(spec)
 
 
 def can_scale_weights(spec: LinearSpec) -> bool:
-    """Whether (q - z) * s in the activation type is `dequantize()` rounded once: the type holds s and every q - z, and
-    nothing multiplies the product later, neither a second scale nor the inverse of `prescale_of_codes`."""
-    if spec.scale != spec.activation or spec.scale2 or prescale_of_codes(spec) != 1.0:
+    """Whether (q - z) * s in the activation type is `dequantize()` rounded once: the type holds s and every q - z; and
+    where a number multiplies the product later, a second scale or what e4m3 leaves, every product."""
+    if not _holds_scales(spec.activation, spec.scale) or prescale_of_codes(spec) != 1.0:
         return False
-    if not spec.zeros:
-        return True
-    if spec.zeros not in ("int8", "uint8"):
+    if spec.offsets or spec.zeros not in ("", "int8", "uint8") or (spec.table and spec.scale2):
         return False
-    code, zero = dtype(spec.weight), np.iinfo(spec.zeros)
-    differences = np.arange(code.min - zero.max, code.max - zero.min + 1, dtype=np.float64)
-    return prescale_of(differences, spec.activation) == 1.0
+    if spec.table:
+        return spec.scale != "e4m3"
+    code = dtype(spec.weight)
+    if spec.zeros:
+        zero = np.iinfo(spec.zeros)
+        values = np.arange(code.min - zero.max, code.max - zero.min + 1, dtype=np.float64)
+    else:
+        decoded = code.decode(np.arange(1 << code.bits, dtype=np.uint8))
+        values = decoded[np.isfinite(decoded)].astype(np.float64)
+    if spec.scale == "e4m3":
+        # Of which `E4M3_UNSCALE` is left to multiply by.
+        scales = dtype("f8e4m3").decode(np.arange(0x7F, dtype=np.uint8)).astype(np.float64)
+        values = np.outer(values, scales / E4M3_UNSCALE)
+    elif spec.scale2:
+        return False
+    return prescale_of(values, spec.activation) == 1.0
+
+
+def _holds_scales(activation: str, scale: str) -> bool:
+    """Whether the activation type holds all scales of a type."""
+    return scale in (activation, "e4m3") or (scale, activation) == ("e8m0", "bf16")

@@ -1,0 +1,61 @@
+"""Which weights along K share a scale, and in what pieces kernels with stages multiply by them.
+
+granule  the weights of a row of a unit that belong to one group for certain: all 64; or where groups are no whole
+         units, the largest common divisor of 64 and the group, 16 or 32
+segment  the granules of a stretch of K that share a scale
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from lowlp.weights.packing import UNIT_K
+
+from .spec import LinearSpec
+
+STEP_K = 16
+"""Weights along K of a product of `mma.sync` or `wgmma` in f16 and bf16."""
+
+
+class Granule(NamedTuple):
+    """Steps of a unit: of the stretch's units, and of the unit's steps."""
+
+    unit: int
+    first_step: int
+
+
+class Segment(NamedTuple):
+    """A group of the stretch, or all of it."""
+
+    group: int
+    granules: tuple[Granule, ...]
+
+
+def granule_k(spec: LinearSpec) -> int:
+    """Weights along K of a granule."""
+    return math.gcd(UNIT_K, spec.group_size)
+
+
+def has_small_groups(spec: LinearSpec) -> bool:
+    """Whether units have parts of several groups."""
+    return spec.group_size % UNIT_K > 0
+
+
+def units_of_period(spec: LinearSpec) -> int:
+    """The fewest units that are whole groups, or 1 where a group is whole units."""
+    return spec.group_size // granule_k(spec) if has_small_groups(spec) else 1
+
+
+def segments(stretch_k: int, group_size: int, piece_k: int) -> tuple[Segment, ...]:
+    """The segments of `stretch_k` weights along K, units that begin with a group, in granules of `piece_k` weights.
+
+    Requires that stretch or group are a multiple of the other, and both of a granule.
+    """
+    found = []
+    length = min(stretch_k, group_size)
+    for begin in range(0, stretch_k, length):
+        starts = range(begin, begin + length, piece_k)
+        granules = tuple(Granule(start // UNIT_K, start % UNIT_K // STEP_K) for start in starts)
+        found.append(Segment(begin // length, granules))
+    return tuple(found)

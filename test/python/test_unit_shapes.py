@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 import lowlp
 from lowlp import language as ll
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.streaming import can_stream
+from lowlp.numeric.codec import Codec
 
 TYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
@@ -57,6 +66,36 @@ def test_products_with_the_identity_are_the_weights(k: int, group: int, code: st
     x = np.eye(k, dtype=TYPES[activation])[first:]
     y = lowlp.linear(x, qw, out_dtype="f32")
     np.testing.assert_array_equal(y, qw.dequantize()[:, first:].T)
+
+
+@pytest.mark.parametrize("share_tiles", [True, False])
+@pytest.mark.parametrize(
+    ("k", "code", "activation"),
+    [(96, "int4", "f16"), (160, "uint3", "bf16"), (336, "int2", "f16"), (272, "int6", "f16")],
+)
+def test_rows_that_are_one_group_are_streamed(k: int, code: str, activation: str, share_tiles: bool) -> None:
+    n = 380
+    qw = lowlp.quantize(gaussian(n, k), code, group_size=None, activation=activation)
+    spec = spec_for(qw, activation, "f32", aligned=True)
+    assert spec.unit_k < 64
+    # The last of 2 or 3 stages ends after the row does; the last tile after the matrix.
+    tiles = spec.rows_of_unit // 16
+    schedule = Schedule(
+        8, warps=1, slices=1 if k < 128 else 2, row_tiles=tiles, stages=2, producer=share_tiles, share_tiles=share_tiles
+    )
+    assert can_stream(spec, schedule)
+    kernel, product = compile_cpu(linear_kernel(spec, schedule)), product_of(spec, schedule)
+    rows = np.array([0, 15, 31, 32, k // 2, k - 17, k - 16, k - 2, k - 1])
+    numbers = product.by_name(product.launch_numbers(len(rows), k, None, multiprocessors=2))
+    y = np.full((len(rows), n), np.nan, np.float32)
+    kernel(x=np.eye(k, dtype=TYPES[activation])[rows], **host_operands(qw, activation), y=y, **numbers)
+    np.testing.assert_array_equal(y.T, qw.dequantize()[:, rows])
+
+
+@pytest.mark.parametrize(("codec", "k"), [("int4 channel f16", 4128), ("uint3 channel f16 zeros:uint8", 4112)])
+@pytest.mark.parametrize("m", [1, 16, 32])
+def test_the_kernel_with_stages_is_chosen(codec: str, k: int, m: int) -> None:
+    assert schedule_for(LinearSpec(4096, k, Codec.parse(codec), aligned=True), m).stages
 
 
 def test_gate_and_up_have_the_units_of_both() -> None:

@@ -89,7 +89,7 @@ def make_linear(
 class Views(NamedTuple):
     """How kernels with stages see their operands.
 
-    x                   [units of K, M, 64]
+    x                   [units of K, M, weights of a row in a unit]
     weights             packed
     scales, correctors  [groups, N], or [groups / n, n, N]; the scales in place of correctors that are not there
     y                   y^T
@@ -107,8 +107,8 @@ def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 
 
     groups_at_once  so many groups each are a dimension of their own of scales and correctors; 0: none
     """
-    x_shape = [spec.k // UNIT_K, operands.m, UNIT_K]
-    x_view = ll.view_global(operands.x, shape=x_shape, strides=[UNIT_K, operands.x_stride, 1])
+    x_shape = [spec.k // spec.unit_k, operands.m, spec.unit_k]
+    x_view = ll.view_global(operands.x, shape=x_shape, strides=[spec.unit_k, operands.x_stride, 1])
     w_view = packed_view(spec, operands.weights)
     per_group = [spec.groups, spec.n]
     if groups_at_once:

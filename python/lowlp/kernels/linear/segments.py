@@ -34,12 +34,12 @@ class Segment(NamedTuple):
 
 def granule_k(spec: LinearSpec) -> int:
     """Weights along K of a granule."""
-    return math.gcd(UNIT_K, spec.group_size)
+    return math.gcd(UNIT_K, spec.group_size) if spec.groups > 1 else UNIT_K
 
 
 def has_small_groups(spec: LinearSpec) -> bool:
     """Whether units have parts of several groups."""
-    return spec.group_size % UNIT_K > 0
+    return spec.groups > 1 and spec.group_size % UNIT_K > 0
 
 
 def units_of_period(spec: LinearSpec) -> int:

@@ -11,7 +11,8 @@ In a block, warps lie along N and, as slices, along K; the accumulators of the s
     part   of a block's rows, as many for each warp: a step takes them one after the other, with the same x
 
 Groups that are no whole units are multiplied one after the other, each by the granules of the units that it has parts
-in (`segments`).
+in (`segments`). Rows that are no multiple of 64 weights are streamed where they are one group: narrower units of the
+packed format lie side by side in place of a unit.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class _Layouts:
         warps, slices, units = schedule.warps, schedule.slices, schedule.units
         if has_small_groups(spec):
             units = 1
-        steps = granule_k(spec) // STEP_K
+        # Narrower units of the packed format lie side by side in place of one.
+        units *= UNIT_K // spec.unit_k
+        steps = min(granule_k(spec), spec.unit_k) // STEP_K
         tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
         in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, steps) * A_FRAGMENT
@@ -171,6 +174,8 @@ class _Block:
         slice takes in a step, and a group of that."""
         schedule, group = self.plan.schedule, self.plan.spec.group_size
         step_k, stage_k = schedule.step_k, schedule.stage_k
+        if self.plan.spec.k % UNIT_K:
+            return [0]
         if has_small_groups(self.plan.spec):
             return [stage * (schedule.steps * schedule.slices) + step * schedule.slices, segment.group]
         if step_k < group:
@@ -180,7 +185,9 @@ class _Block:
     def x_tile(self, unit: ll.Scalar, column: ll.Scalar, first_step: int) -> ll.Tile:
         """x^T for what is taken at once."""
         layouts = self.plan.layouts
-        x_units = ll.load_global(self.views.x, offsets=[unit, column, first_step * STEP_K], layout=layouts.x_units)
+        narrow = UNIT_K // self.plan.spec.unit_k
+        first = unit * narrow if narrow > 1 else unit
+        x_units = ll.load_global(self.views.x, offsets=[first, column, first_step * STEP_K], layout=layouts.x_units)
         return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
 
     @ll.inline
@@ -320,8 +327,8 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
-    step, or what a slice takes in a step is whole groups; tables, if any, are one; a warp's rows, of gate and of up,
-    are whole units; a block has one tile of columns."""
+    step, or what a slice takes in a step is whole groups, or a row is one group; tables, if any, are one; a warp's
+    rows, of gate and of up, are whole units; a block has one tile of columns."""
     return (
         _has_whole_groups(spec, schedule)
         and spec.table in ("", "tensor")
@@ -334,6 +341,9 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
 
 def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
     step_k, group = schedule.step_k, spec.group_size
+    if spec.k % UNIT_K:
+        # The last step may end after the row does, where a row is one group.
+        return spec.groups == 1 and spec.k % spec.unit_k == 0 and step_k <= spec.k
     if has_small_groups(spec):
         # Slices take units side by side; of several units each, only one slice does.
         return (

@@ -8,10 +8,11 @@ from typing import Final
 from lowlp.kernels.stream_k import shared_tiles
 from lowlp.numeric.dtypes import dtype
 from lowlp.schedules.device import H200, Device
+from lowlp.weights.packing import UNIT_K
 
 from .fitting import exchanges_registers, stage_bytes, weight_bytes
 from .schedule import Schedule
-from .segments import UNIT_K, has_small_groups
+from .segments import has_small_groups
 from .spec import LinearSpec
 from .tiles import blocks_for, tiles_of
 from .warpgroups import can_scale_weights, tiles_of_warp

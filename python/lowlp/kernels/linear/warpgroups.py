@@ -301,7 +301,7 @@ class _Block:
             if self.plan.unscale_of_weights != 1.0:
                 # Both together may be infinite.
                 acc = acc * self.plan.unscale_of_weights
-            return acc * self.operands.table_unscale
+            acc = acc * self.operands.table_unscale
         return acc if factor == 1.0 else acc * (1.0 / factor)
 
     @ll.inline
@@ -433,7 +433,7 @@ def can_scale_weights(spec: LinearSpec) -> bool:
     if spec.scale == "e4m3":
         # Of which `E4M3_UNSCALE` is left to multiply by.
         scales = dtype("f8e4m3").decode(np.arange(0x7F, dtype=np.uint8)).astype(np.float64)
-        values = np.outer(values, scales / E4M3_UNSCALE)
+        values = np.outer(values, scales / E4M3_UNSCALE).reshape(-1)
     elif spec.scale2:
         return False
     return prescale_of(values, spec.activation) == 1.0

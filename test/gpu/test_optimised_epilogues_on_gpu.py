@@ -26,7 +26,7 @@ from lowlp.ops.linear_launch import columns_of_y  # noqa: E402
 pytestmark = pytest.mark.usefixtures("compiled_ahead")
 
 N, K = 1008, 1152
-ROWS = (1, 16, 64, 300)
+ROWS = (1, 16, 64, 700)
 ENDINGS = (
     *({"epilogue": epilogue} for epilogue in EPILOGUES),
     {"bias": "f16"},

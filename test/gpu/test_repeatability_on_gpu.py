@@ -43,7 +43,7 @@ INVARIANT_ROWS = (1, 5, 16, 17, 64, 200, 1024)
 # The last shape is one where `linear` shares tiles of few rows, if it may.
 INVARIANT = [
     Product(kind, n, k, batch_invariant=True, rows=INVARIANT_ROWS)
-    for kind, n, k in [*((kind, n, K) for kind in KINDS for n in (1000, 3000)), ("int1", 3584, 4608)]
+    for kind, n, k in [*((kind, n, K) for kind in KINDS for n in (1000, 3000)), ("int1", 3584, 7168)]
 ]
 
 RUNS, REPLAYS = 100, 20
@@ -152,5 +152,5 @@ def test_forms_that_occur() -> None:
     if ARCH == "sm_90a":
         chosen = {form_of(product.schedule(m, ARCH)) for product in CHOSEN for m in product.rows}
         assert chosen == {"streaming, a tile each", "wgmma, clusters", "wgmma, a tile each"}
-        like_last = Product("int1", 3584, 4608)
+        like_last = Product("int1", 3584, 7168)
         assert form_of(like_last.schedule(16, ARCH)) == "streaming, shared tiles"

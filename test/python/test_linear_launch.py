@@ -47,7 +47,7 @@ def torch(fake_torch: FakeTorch, fake_driver: FakeDriver) -> Iterator[FakeTorch]
 def qw() -> lowlp.QuantizedTensor:
     codes = np.random.default_rng(0).integers(0, 16, (N, K), dtype=np.uint8)
     # Groups too small for kernels with stages, which take more parameters.
-    return lowlp.QuantizedTensor(codes, dtype="uint4", scales=np.ones((N, K // 32), np.float32), group_size=32)
+    return lowlp.QuantizedTensor(codes, dtype="uint4", scales=np.ones((N, K // 8), np.float32), group_size=8)
 
 
 def tensor(torch: FakeTorch, *shape: int, dtype: Any = None, device: FakeDevice = GPU, **more: Any) -> FakeTensor:
@@ -225,7 +225,7 @@ def test_weights_go_when_nobody_holds_them(torch: FakeTorch) -> None:
     try:
         weights = [
             lowlp.QuantizedTensor(
-                np.zeros((N, K), np.uint8), dtype="uint4", scales=np.ones((N, K // 32), np.float32), group_size=32
+                np.zeros((N, K), np.uint8), dtype="uint4", scales=np.ones((N, K // 8), np.float32), group_size=8
             )
         ]
         lowlp.linear(tensor(torch, 3, K), weights[0])

@@ -215,8 +215,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
 
   void decline(Operation *op, const std::string &reason) {
     LDBG() << "no plan: " << reason;
-    remarkDeclined(op, DEBUG_TYPE, "plan",
-                   [&] { return reason; });
+    remarkDeclined(op, DEBUG_TYPE, "plan", [&] { return reason; });
   }
 
   /// Packed weights that the product does not take as a plan could give them.
@@ -340,8 +339,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   void planWidened(CastOp wide, const DecodeRates &rates) {
     CodedWeights weights = getWeights(wide.getSource());
     TileType narrow = wide.getSource().getType();
-    Result<DecodePlan> found =
-        findPlan(weights, narrow.getElementType(), DecodeEnding::Accumulators, rates);
+    Result<DecodePlan> found = findPlan(weights, narrow.getElementType(),
+                                        DecodeEnding::Accumulators, rates);
     if (!found)
       return decline(wide, found.error());
     SmallVector<DecodePlan::Row> rows = getRows(*found, weights);

@@ -246,13 +246,14 @@ private:
   }
 
   /// Lets a short chain begin with what the offsets come to, which is the same
-  /// for all tiles of 16 rows, so that nothing is left to take off each of them.
-  /// Longer ones begin sooner with zeros (docs/adr/0040). Fails where not all x
-  /// is there before the first product.
+  /// for all tiles of 16 rows, so that nothing is left to take off each of
+  /// them. Longer ones begin sooner with zeros (docs/adr/0040). Fails where not
+  /// all x is there before the first product.
   bool beginWithOffsets() {
     Product first = chain.products.front();
     // Of 16 x 16 weights a thread has 8, of 16 x 8 accumulators 4.
-    int64_t weights = 0, rowTiles = 2 * type.getNumLocals() / type.getShape()[1];
+    int64_t weights = 0,
+            rowTiles = 2 * type.getNumLocals() / type.getShape()[1];
     for (Product product : chain.products)
       weights += product.getTypeOfA().getNumLocals();
     if (weights > kShortChain * 8 * rowTiles)
@@ -274,9 +275,8 @@ private:
     SmallVector<float> negative;
     for (auto [offset, inverse] : llvm::zip_equal(offsets, inverses))
       negative.push_back(-offset * inverse);
-    Value begin = MulOp::create(builder, loc,
-                                buildRows(builder, loc, type, negative),
-                                sumsOfX);
+    Value begin = MulOp::create(
+        builder, loc, buildRows(builder, loc, type, negative), sumsOfX);
     Value addend = first.getAddend();
     if (addend && !isSplatOf(addend, 0))
       begin = AddOp::create(builder, loc, addend, begin);

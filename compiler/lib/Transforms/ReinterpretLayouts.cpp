@@ -81,7 +81,8 @@ static void expandLoad(LoadPackedOp load, ViewGlobalOp words, Units &units) {
   for (auto [offset, extent] :
        {std::pair(load.getRow(), int64_t(placement.getUnitRows())),
         std::pair(load.getK(), int64_t(placement.getUnitK()))}) {
-    Value &unit = units[{load->getBlock(), offset.getAsOpaquePointer(), extent}];
+    Value &unit =
+        units[{load->getBlock(), offset.getAsOpaquePointer(), extent}];
     if (!unit)
       unit = buildUnit(builder, loc, offset, extent);
     offsets.push_back(unit);

@@ -42,8 +42,9 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
         groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
     x = schedule.columns_of_block * schedule.stage_k * 2
-    scales = groups * max(128 * schedule.row_tiles, schedule.rows * NUMPY_TYPES[spec.scale].itemsize)
-    return weights + x + scales * (2 if spec.corrector else 1)
+    sizes = [NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind]
+    scales = groups * max(128 * schedule.row_tiles, schedule.rows * max(sizes))
+    return weights + x + scales * len(sizes)
 
 
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:

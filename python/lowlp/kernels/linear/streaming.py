@@ -118,6 +118,7 @@ class _Plan:
     parts          that a step takes the rows in, of rows_of_part rows each
     stages_of_tile, tiles_of_rows
     segments       of what a slice takes in a step
+    has_small_scales  they are divided by `E4M3_UNSCALE`, and the accumulators multiplied at the end
     units_one_by_one  that a slice takes granules of in a step; 1 where it takes its units at once
     """
 
@@ -129,6 +130,8 @@ class _Plan:
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
         self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
         self.segments: tuple[Segment, ...] = (Segment(0, (Granule(0, 0),)),)
+        # What is added to scaled products must be of their size.
+        self.has_small_scales = spec.scale == "e4m3" and not spec.offsets
         self.units_one_by_one = 1
         if has_small_groups(spec):
             self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec))
@@ -166,8 +169,8 @@ class _Block:
         layouts = self.plan.layouts
         tile = ll.load_global(view, offsets=[*group, row], layout=layouts.scales)
         tile = ll.view(tile, dtype=tile.dtype, layout=layouts.rows)
-        # What is left to multiply by is left to the end.
-        return ll.cast(as_small_f16(tile), "f32") if kind == "e4m3" else as_f32(tile, kind)
+        is_small = kind == "e4m3" and self.plan.has_small_scales
+        return ll.cast(as_small_f16(tile), "f32") if is_small else as_f32(tile, kind)
 
     def first_group(self, segment: Segment, step: int, stage: ll.Scalar, unit: ll.Scalar) -> list[Any]:
         """Where scales of a segment begin, of the first slice: a group; or, of groups that are no whole units, what a
@@ -241,7 +244,7 @@ class _Block:
     def finish(self, part, accumulators, row, column):  # type: ignore[no-untyped-def]
         """Stores a part of y^T of the tile that begins at `row` and `column`."""
         row = row + part * self.plan.rows_of_part
-        if self.plan.spec.scale == "e4m3":
+        if self.plan.has_small_scales:
             accumulators = tuple(acc * E4M3_UNSCALE for acc in accumulators)
         result = finished(self.plan.spec, accumulators, self.operands, self.residual_view, row, column)
         ll.store_global(result, self.views.y, offsets=[row, column])

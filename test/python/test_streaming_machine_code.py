@@ -61,6 +61,35 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 
 
+@needs_nvdisasm
+@pytest.mark.parametrize(
+    ("codec", "products", "alu", "fma"),
+    [
+        # Sums of x begin each group of int4: 2 products for each of two groups, and a multiplication of an accumulator.
+        ("int4 g32 f16", 4 * 4 + 4, 1.1, 1.1),
+        # Its plan takes 1.75 instructions of the ALU; scales of e8m0 are shifted and compared, and no code has an offset.
+        ("f4e2m1 g32 e8m0", 4 * 4, 2.45, 0.85),
+        ("f4e2m1 g16 e4m3 scale2", 4 * 4, 2.75, 1.55),
+    ],
+)
+def test_the_inner_loop_of_small_groups(codec: str, products: int, alu: float, fma: float, tmp_path: Path) -> None:
+    """As above, with the scales of two or four groups: accumulators of each are scaled, and nothing else is done."""
+    spec = LinearSpec(n=4096, k=4096, codec=codec, aligned=True)
+    schedule = Schedule(columns=8, warps=2, row_tiles=4, slices=2, stages=3, share_tiles=False)
+    listing = listing_of(spec, schedule, tmp_path / "kernel.cubin")
+    loop = inner_loop(listing)
+    count = Counter(loop)
+    pairs = 64
+    found_alu = sum(name.split(".")[0] in ALU for name in loop) / pairs
+    found_fma = sum(name.startswith(("FFMA", "FMUL", "FADD", "HADD2", "HMUL2", "HFMA2")) for name in loop) / pairs
+    print(f"{found_alu:.3f} instructions of the ALU a pair of weights, {found_fma:.3f} of the FMA pipe; {dict(count)}")
+    assert count["HMMA.16816.F32"] == products
+    assert found_alu <= alu
+    assert found_fma <= fma
+    assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "BAR"))]
+    assert not [name for name in listing if name.startswith(("LDL", "STL"))]
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_100a"])
 @pytest.mark.parametrize(("weight", "n", "k", "m"), [("int2", 57344, 8192, 16), ("int4", 14336, 4096, 32)])
 def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: int, arch: str) -> None:

@@ -11,7 +11,7 @@ from lowlp.benchmarks.cases import Shape, WeightKind
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels, file_stem
 from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled
 from lowlp.compiler.kernel_cache import compiler_version
-from lowlp.kernels.linear.choosing import candidates, class_of, for_rows, schedule_for
+from lowlp.kernels.linear.choosing import candidates, for_rows, rows_of, schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -59,7 +59,7 @@ class Choice:
         """What estimates alone would choose, where that is another one, and random candidates for m rows."""
         if not self.candidates or not chosen.stages:
             return []
-        divisions = candidates(spec, class_of(m), self.arch)
+        divisions = candidates(spec, rows_of(m), self.arch)
         fitting = dict.fromkeys(for_rows(spec, division, m, self.arch) for division in divisions)
         first = [self.by_estimate(spec, m)] if self.why(spec, m, chosen) == "measured" else []
         for known in (chosen, *first):

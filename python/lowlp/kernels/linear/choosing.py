@@ -1,8 +1,8 @@
 """Which schedule a kernel for `linear` takes.
 
 `candidates` are the schedules that fit a GPU (`fitting`), `estimated_us` says what each would take
-(`estimates`), and `schedule_for` chooses: what was measured for this very problem (`measured`), else the best by
-estimate, unless what was measured for a near shape is about as good by estimate.
+(`estimates`), and `schedule_for` chooses: what was measured for this shape and M, as `rows_of` rounds it (`measured`);
+else the best by estimate, unless what was measured for a near shape or the class of M is about as good by estimate.
 
 All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
 differ: so a row's products are added in one order, whatever the other rows are.
@@ -62,7 +62,8 @@ def class_of(m: int) -> int:
 
 
 def rows_of(m: int) -> int:
-    """For how many rows a schedule for m rows is chosen: not much more than m, so that there are few kernels."""
+    """For how many rows a schedule for m rows is chosen: a little more than m, so that not every m has kernels of its
+    own."""
     if m <= 32 or m >= CLASSES[-1]:
         return class_of(m)
     step = 16 if m <= 256 else 64

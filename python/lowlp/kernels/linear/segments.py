@@ -33,7 +33,7 @@ class Segment(NamedTuple):
 
 
 def granule_k(spec: LinearSpec) -> int:
-    """Weights along K of a granule."""
+    """Weights along K of a granule: 16, 32 or 64 where groups are multiples of 16."""
     return math.gcd(UNIT_K, spec.group_size) if spec.groups > 1 else UNIT_K
 
 

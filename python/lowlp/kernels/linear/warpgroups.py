@@ -409,7 +409,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     if group % STEP_K or spec.k % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor"):
         return False
     if schedule.scales_on == "accumulators":
-        # Two products of a group leave no time to scale accumulators beside them.
+        # The few products of a small group leave no time to scale accumulators beside them.
         return not spec.corrector and not spec.is_bipolar and not has_small_groups(spec)
     return can_scale_weights(spec) or bool(spec.corrector) or spec.is_bipolar or has_small_groups(spec)
 

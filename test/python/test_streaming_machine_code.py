@@ -67,7 +67,7 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
     [
         # Sums of x begin each group of int4: 2 products for each of two groups, and a multiplication of an accumulator.
         ("int4 g32 f16", 4 * 4 + 4, 1.1, 1.1),
-        # Its plan takes 1.75 instructions of the ALU; scales of e8m0 are shifted and compared, and codes have no offset.
+        # Its plan takes 1.75 instructions of the ALU; scales of e8m0 are shifted and compared; codes have no offset.
         ("f4e2m1 g32 e8m0", 4 * 4, 2.45, 0.85),
         ("f4e2m1 g16 e4m3 scale2", 4 * 4, 2.75, 1.55),
     ],

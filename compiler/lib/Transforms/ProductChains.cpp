@@ -189,14 +189,19 @@ private:
       first.setAddend(toPlan(builder, first->getLoc(), addend));
   }
 
+  /// Adds the x of a product to `sum`, by a product with ones.
+  static Value addX(OpBuilder &builder, DotOp dot, Value sum) {
+    Value ones = buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
+    return DotOp::create(builder, dot.getLoc(), ones, dot.getB(), sum);
+  }
+
   /// Adds the x of every product to `sum`, by a product with ones after it.
   Value addSumsTo(Value sum) {
     for (Product product : chain.products) {
       DotOp dot = product.asDot();
       OpBuilder builder(dot->getContext());
       builder.setInsertionPointAfter(dot);
-      Value ones = buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
-      sum = DotOp::create(builder, dot.getLoc(), ones, dot.getB(), sum);
+      sum = addX(builder, dot, sum);
     }
     return sum;
   }
@@ -267,11 +272,8 @@ private:
     OpBuilder builder(first.operator->());
     Location loc = first->getLoc();
     Value sumsOfX = buildSplat(builder, loc, type, 0);
-    for (Product product : chain.products) {
-      DotOp dot = product.asDot();
-      Value ones = buildSplat(builder, loc, dot.getA().getType(), 1);
-      sumsOfX = DotOp::create(builder, loc, ones, dot.getB(), sumsOfX);
-    }
+    for (Product product : chain.products)
+      sumsOfX = addX(builder, product.asDot(), sumsOfX);
     SmallVector<float> negative;
     for (auto [offset, inverse] : llvm::zip_equal(offsets, inverses))
       negative.push_back(-offset * inverse);

@@ -11,7 +11,9 @@ from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, candidates, schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
-from lowlp.kernels.linear.fitting import fitted, table_bytes
+from lowlp.kernels.linear.fitting import fits, fitted, table_bytes
+from lowlp.kernels.linear.invariant import Order, order_of
+from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -19,6 +21,14 @@ from lowlp.kernels.linear.streaming import can_stream
 from lowlp.kernels.linear.tiles import blocks_for, tiles_of
 from lowlp.kernels.linear.warpgroups import can_go_wide
 from lowlp.schedules.device import device_like
+
+
+def small_product(weight: str, group: int, m: int) -> tuple[lowlp.QuantizedTensor, np.ndarray]:
+    """Weights of 192 x 512, and m rows of x."""
+    rng = np.random.default_rng(5)
+    qw = lowlp.quantize(rng.standard_normal((192, 512)).astype(np.float32), weight, group_size=group)
+    return qw, rng.standard_normal((m, 512)).astype(np.float16)
+
 
 SPEC = LinearSpec(n=8192, k=8192, codec="int4 g128 f16", aligned=True)
 
@@ -69,15 +79,44 @@ def test_up_to_16_rows_divide_the_work_alike() -> None:
     assert len({division(m) for m in range(1, 17)}) == 1
 
 
-def test_batch_invariant_schedules_share_no_tile_and_are_one_for_all_rows() -> None:
-    for m in (1, 7, 16, 100, 4000):
-        schedule = schedule_for(SPEC, m, batch_invariant=True)
-        assert not schedule.warpgroups
-        tiles = -(-m // schedule.columns) * -(-SPEC.n // schedule.rows)
-        assert blocks_for(SPEC, schedule, m, 132) == tiles
-        assert dataclasses.replace(schedule, columns=8, stages=2) == dataclasses.replace(
-            schedule_for(SPEC, 1, batch_invariant=True), columns=8, stages=2
-        )
+@pytest.mark.parametrize("codec", ["int4 g128 f16", "uint6 g32 f16 zeros:uint8"])
+def test_batch_invariant_schedules_have_one_order_of_sums(codec: str) -> None:
+    spec = LinearSpec(n=1024, k=2816, codec=codec, aligned=True)
+    chosen = [schedule_for(spec, m, batch_invariant=True) for m in (1, 16, 17, 48, 100, 208, 700, 4000)]
+    orders = {order_of(spec, schedule) for schedule in chosen}
+    assert len(orders) == 1 and None not in orders
+    assert all(fits(spec, schedule, device_like("sm_90a")) for schedule in chosen)
+    assert len({schedule.columns_of_block for schedule in chosen}) > 2
+    # What x looks like, and whether a kernel may begin early, decide nothing.
+    other = dataclasses.replace(spec, aligned=False, dependent_launch=True)
+    assert [schedule_for(other, m, batch_invariant=True) for m in (1, 100)] == [
+        schedule_for(spec, m, batch_invariant=True) for m in (1, 100)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arch", "spec"),
+    [("sm_80", SPEC), ("sm_90a", LinearSpec(n=1024, k=2816, codec="int6 g32 f16", out="f32"))],
+)
+def test_without_an_order_for_all_rows_batch_invariant_takes_the_division_of_few(arch: str, spec: LinearSpec) -> None:
+    few = schedule_for(spec, 1, arch, batch_invariant=True)
+    for m in (7, 16, 100, 4000):
+        schedule = schedule_for(spec, m, arch, batch_invariant=True)
+        assert not schedule.warpgroups and not schedule.share_tiles
+        assert dataclasses.replace(schedule, columns=8, stages=few.stages) == few
+
+
+def test_orders_of_sums() -> None:
+    def order(**fields: object) -> Order | None:
+        schedule = Schedule(64, stages=2, warpgroups=2, row_tiles=1, share_tiles=False)
+        return order_of(SPEC, dataclasses.replace(schedule, **fields))
+
+    assert SPEC.k == 8192
+    assert order(steps=4) == order(steps=2, columns=128) == Order("accumulators", 128, ())
+    assert order(steps=1) == Order("accumulators", 64, ())
+    assert order(steps=4, cluster=2, columns=128) == Order("accumulators", 128, (4096,))
+    assert order(steps=3, cluster=2, scales_on="weights") == Order("weights", 0, (21 * 192,))
+    assert order(share_tiles=True) is None and order(warpgroups=0) is None
 
 
 def test_architectures_without_wgmma_get_no_warpgroups() -> None:
@@ -113,16 +152,28 @@ def test_registers_are_given_away_by_estimate_only_where_an_architecture_can() -
     assert times[0] == times[1]
 
 
-@pytest.mark.parametrize("m", [3, 16, 17, 40])
+@pytest.mark.parametrize("m", [3, 16])
 def test_a_row_alone_equals_the_row_in_a_batch(m: int) -> None:
-    rng = np.random.default_rng(5)
-    qw = lowlp.quantize(rng.standard_normal((192, 512)).astype(np.float32), "int4", group_size=128)
-    x = rng.standard_normal((m, 512)).astype(np.float16)
-    batch_invariant = m > 16
-    whole = lowlp.linear(x, qw, out_dtype="f32", batch_invariant=batch_invariant)
+    qw, x = small_product("int4", 128, m)
+    whole = lowlp.linear(x, qw, out_dtype="f32")
     for row in (0, m - 1):
-        alone = lowlp.linear(x[row : row + 1], qw, out_dtype="f32", batch_invariant=batch_invariant)
-        assert np.array_equal(alone[0], whole[row])
+        assert np.array_equal(lowlp.linear(x[row : row + 1], qw, out_dtype="f32")[0], whole[row])
+
+
+@pytest.mark.parametrize(
+    ("weight", "group", "out", "scales_on"),
+    [("int4", 128, "f32", "accumulators"), ("int6", 32, "f16", "weights"), ("f4e2m1", 32, "f32", "")],
+)
+def test_a_row_has_the_same_bits_in_every_batch(weight: str, group: int, out: str, scales_on: str) -> None:
+    qw, x = small_product(weight, group, 130)
+    spec = spec_for(qw, "f16", out)
+    schedules = [schedule_for(spec, m, batch_invariant=True) for m in (1, 40, 130)]
+    assert len(set(schedules)) > 1
+    order = order_of(spec, schedules[0])
+    assert (order.scales_on if order else "") == scales_on
+    one, some, whole = (lowlp.linear(x[:m], qw, out_dtype=out, batch_invariant=True) for m in (1, 40, 130))
+    assert np.array_equal(some, whole[:40])
+    assert np.array_equal(one, whole[:1])
 
 
 def test_shared_tiles_are_cut_into_equal_parts_where_few_blocks_are_idle_for_that() -> None:

@@ -59,9 +59,9 @@ def linear(
                      N / 2 rows of w are the gate and the others up, as in a merged `gate_up_proj`
     residual         of the shape of the result, float16, bfloat16 or float32, any row stride, where x is; or None
     out_dtype        'f16', 'bf16' or 'f32'; None: as x
-    batch_invariant  a row's result does not depend on M: all M take the work in the same parts, none of which is
-                     shared. Up to 16 rows that costs nothing, more take 2 to 6 times as long (docs/performance.md).
-                     Without it that holds among M of 1 to 16, and for any M rows do not depend on what the others hold
+    batch_invariant  a row's result does not depend on M: all M add its products in one order. Results differ by
+                     roundings from those without it, and take a little longer (docs/adr/0046). Without it that holds
+                     among M of 1 to 16, and for any M rows do not depend on what the others hold
 
     Returns [..., N] of `out_dtype`, or [..., N / 2] with 'silu_mul', in the library of x. Products are added in f32, in
     one fixed order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same

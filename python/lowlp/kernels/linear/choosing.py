@@ -5,7 +5,8 @@
 else the best by estimate, unless what was measured for a near shape or the class of M is about as good by estimate.
 
 All M of 1 to 16 take one division of the work, of which only the columns of a tile and the depth of the pipeline
-differ: so a row's products are added in one order, whatever the other rows are.
+differ: so a row's products are added in one order, whatever the other rows are. With `batch_invariant` all M take
+schedules of one order (`invariant`); where there is none for all of them, the division of 1 to 16.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lowlp.weights.packing import UNIT_K
 
 from .estimates import estimated_us
 from .fitting import ending_numbers, fits, fitted
+from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, found_by_clusters, order_of
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
 from .segments import has_small_groups, units_of_period
@@ -80,15 +82,18 @@ def schedule_for(
 ) -> Schedule:
     """The schedule for m rows of x on an architecture.
 
-    batch_invariant  one division of the work for all m, in which no tile is shared: a row's products are always added
-                     in the order that they have alone
+    batch_invariant  a schedule of the order of sums that all m have: a row's products are always added in the order
+                     that they have alone
     gpu              the name of the GPU in use, whose measurements go before those of others; '': none is known
     among            what was measured; None: all in use; (): nothing, and estimates choose alone
 
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
+    among = measured_schedules() if among is None else among
+    if batch_invariant and (order := _order(spec, arch, gpu, among)):
+        return for_rows(spec, _of_order(spec, rows_of(m), arch, gpu, among)[order], m, arch)
     rows = _FEW if batch_invariant else rows_of(m)
-    found = _chosen(spec, rows, arch, gpu, measured_schedules() if among is None else among)
+    found = _chosen(spec, rows, arch, gpu, among)
     if not found:
         return _plain(spec, m)
     if batch_invariant:
@@ -117,6 +122,57 @@ def _cost(spec: LinearSpec, schedule: Schedule, rows: int, arch: str) -> float:
     """What is made least: microseconds by estimate. Small and full numbers of few rows count alike."""
     device = device_like(arch)
     return sum(estimated_us(spec, schedule, m, device) for m in ((1, rows) if rows == _FEW else (rows,)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _order(spec: LinearSpec, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Order | None:
+    """The order of sums that all M take; None where none has schedules for all of them."""
+    if not target(arch).instructions["wgmma.mma_async"]:
+        return None
+    costs, plain = [], []
+    for rows in JUDGED_ROWS:
+        division = _chosen(spec, rows_of(rows), arch, gpu, among)
+        best = _cost_in_order(spec, for_rows(spec, division, rows, arch), rows, arch) if division else math.inf
+        forms = _of_order(spec, rows_of(rows), arch, gpu, among)
+        costs.append({order: _cost_in_order(spec, form, rows, arch) for order, form in forms.items()})
+        plain.append(best)
+    return best_order(costs, plain)
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_order(
+    spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> dict[Order, Schedule]:
+    """For up to `rows` rows, a number of `rows_of`, the schedule of each order of sums: what is chosen, if it has that
+    order; else the best by estimate, also of those for more rows, so that none lacks an order that those have."""
+    drafts = [draft for cluster in CLUSTERS for draft in _alone(spec, rows, cluster)]
+    device = device_like(arch)
+    possible = [draft for draft in drafts if _has_program(spec, draft, rows) and fits(spec, draft, device)]
+    forms = [fitted(spec, draft, device) for draft in possible]
+    if rows not in JUDGED_ROWS:
+        more = next(judged for judged in JUDGED_ROWS if judged > rows)
+        forms += [for_rows(spec, form, rows, arch) for form in _of_order(spec, more, arch, gpu, among).values()]
+    found: dict[Order, Schedule] = {}
+    for form in sorted(forms, key=lambda form: _cost_in_order(spec, form, rows, arch)):
+        if order := order_of(spec, form):
+            found.setdefault(order, form)
+    chosen = _chosen(spec, rows, arch, gpu, among)
+    if chosen and (order := order_of(spec, chosen)):
+        found[order] = chosen
+    return found
+
+
+def _alone(spec: LinearSpec, rows: int, cluster: int) -> Iterator[Schedule]:
+    """Drafts by warpgroups in which a tile is one block's, or one cluster's, who finish 8 columns each."""
+    for draft in _wide(spec, max(_FEW, 8 * cluster, rows), ((False, cluster),)):
+        if draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k:
+            yield draft
+
+
+def _cost_in_order(spec: LinearSpec, schedule: Schedule, rows: int, arch: str) -> float:
+    device = device_like(arch)
+    found = found_by_clusters(schedule, device.multiprocessors)
+    return estimated_us(spec, schedule, rows, dataclasses.replace(device, multiprocessors=found))
 
 
 def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Schedule:
@@ -247,7 +303,7 @@ def _steps(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
     return plain if period == 1 else tuple(steps for steps in (period, 2 * period) if steps in STEPS)
 
 
-def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
+def _wide(spec: LinearSpec, rows: int, sharings: tuple[tuple[bool, int], ...] = _SHARINGS) -> Iterator[Schedule]:
     """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
     if rows < 128:
         columns_of_block, forms = [(rows, 1)], itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
@@ -257,7 +313,7 @@ def _wide(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
             columns_of_block += [(64, 2), (64, 4)]
         forms = itertools.product(_steps(spec, (1, 2, 4, 8)), (True,), (1,))
     divisions = itertools.product(
-        (1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms, columns_of_block, _SHARINGS
+        (1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms, columns_of_block, sharings
     )
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles), sharing in divisions:
         share_tiles, cluster = sharing

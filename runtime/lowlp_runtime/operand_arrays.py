@@ -61,6 +61,11 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
     if operand.transform == "unfill":
         return filled(array, entries)[1]
     if not operand.is_array:
+        if array.size != 1:
+            raise LowlpValueError(
+                f"qw: its {name} are {list(array.shape)}, one for each row, and the kernel takes one number; "
+                "compile_linear(scale2='row') makes one for them"
+            )
         return float(array.reshape(())[()])
     if operand.transform == "filled":
         array = filled(array, entries)[0]
@@ -69,6 +74,8 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
         if array.shape not in ((rows, groups), (1, 1)):
             raise LowlpValueError(f"qw: {name} must have shape [{rows}, {groups}] or [1, 1], got {list(array.shape)}")
         array = np.broadcast_to(array, (int(rows), int(groups))).T
+    elif operand.transform == "by_row" and array.size == 1:
+        array = np.broadcast_to(array.reshape(1), (int(operand.shape[0]),))
     if array.shape != operand.shape:
         raise LowlpValueError(f"qw: {name} must have shape {list(operand.shape)}, got {list(array.shape)}")
     array = np.ascontiguousarray(array)

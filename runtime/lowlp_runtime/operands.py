@@ -42,6 +42,7 @@ ROWS: Final = "m"
 TRANSFORMS: Final = {
     "": tuple(SOURCES),
     "by_group": ("scales", "zeros", "offsets"),
+    "by_row": ("scale2",),
     "apart": ("packed",),
     "filled": ("lut",),
     "unfill": ("lut_unscale",),
@@ -50,6 +51,7 @@ TRANSFORMS: Final = {
 
     ''        as it is stored
     by_group  [N, K / group] as [K / group, N]; what a whole tensor has is repeated
+    by_row    a number for each row, [N]; one for all is repeated
     apart     the words of gate and up, whose rows are no whole units, packed each by itself, one after the other
     filled    entries times the power of two that brings the largest to the top of the element's range, rounded
     unfill    the inverse of that power, a number

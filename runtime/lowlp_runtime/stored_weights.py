@@ -2,8 +2,9 @@
 
     packed    uint32, the words (docs/packed-format.md)
     scales    [N, K / group], or [1, 1] for the whole tensor; so zeros and offsets
-    scale2    float32 [1]
+    scale2    float32 [1], or for each row [N]
     lut       [2**b], [N, 2**b] or [N, K / group, 2**b]
+    permutation  int32 [K], the columns in the order in which they are packed; named in the header only where there is one
 
 Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
 uint16, e8m0 and e4m3 as uint8; the header names the types. Here they are read without the compiler, from arrays of
@@ -37,9 +38,12 @@ STORED_TYPES: Final = {
     "int8": "int8",
     "uint8": "uint8",
     "int16": "int16",
+    "int32": "int32",
     "uint32": "uint32",
 }
 """Type of elements -> numpy's type for what is stored."""
+
+PERMUTATION_TYPE: Final = "int32"
 
 _PER_GROUP: Final = ("scales", "zeros", "offsets")
 _FIELDS: Final = ("shape", "family", "dtype", "group", *_PER_GROUP, "scale2", "lut")
@@ -85,6 +89,7 @@ class StoredWeights:
         types = {"packed": "uint32"}
         types.update({name: fields[name] for name in (*_PER_GROUP, "lut") if fields[name] is not None})
         types.update({"scale2": "f32"} if fields["scale2"] else {})
+        types.update({"permutation": PERMUTATION_TYPE} if "permutation" in fields else {})
         if set(types) != set(arrays):
             listed = ", ".join(sorted(map(str, arrays)))
             raise LowlpValueError(f"qw: its header names the arrays {', '.join(sorted(types))}, and it has {listed}")

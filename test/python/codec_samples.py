@@ -18,7 +18,7 @@ SCALES: dict[str, Any] = {
     "e8m0": ml_dtypes.float8_e8m0fnu,
     "e4m3": ml_dtypes.float8_e4m3fn,
 }
-EXTRAS = ["", "integer zeros", "float zeros", "offsets", "scale2", "zeros and scale2"]
+EXTRAS = ["", "integer zeros", "float zeros", "offsets", "scale2", "zeros and scale2", "row scale2"]
 TABLES = ["", "tensor", "channel", "group"]
 
 
@@ -60,7 +60,7 @@ def random_tensor(
     if extra == "offsets":
         more["offsets"] = rng.normal(0, 3, per_group).astype(rng.choice([np.float16, np.float32]))
     if "scale2" in extra:
-        more["scale2"] = np.float32(rng.uniform(0.001, 2))
+        more["scale2"] = rng.uniform(0.001, 2, (n,) if "row" in extra else ())
     scales = rng.uniform(0.01, 2, per_group) * (1 if scale == "e8m0" else rng.choice([-1, 1], per_group))
     return QuantizedTensor(
         codes.astype(np.uint8),
@@ -96,5 +96,5 @@ def recomputed(q: QuantizedTensor) -> Any:
         values = rounded(values - spread(q.zeros))
     values = rounded(spread(q.scales) * values)
     if q.scale2 is not None:
-        values = rounded(np.float64(q.scale2) * values)
+        values = rounded(np.reshape(q.scale2, (-1, 1)).astype(np.float64) * values)
     return values if q.offsets is None else rounded(values + spread(q.offsets))

@@ -86,7 +86,7 @@ class Config:
         if self.extra == "offsets":
             more["offsets"] = rng.normal(size=(n, groups)).astype(np.float32).astype(list(TYPES.values())[seed % 3])
         if "scale2" in self.extra:
-            more["scale2"] = np.float32(rng.uniform(0.001, 2))
+            more["scale2"] = rng.uniform(0.001, 2, (n,) if "row" in self.extra else ())
         scales = rng.uniform(0.01, 2, (n, groups)) * (1 if self.scale == "e8m0" else rng.choice([-1, 1], (n, groups)))
         return QuantizedTensor(
             codes.astype(np.uint8),
@@ -138,7 +138,7 @@ EXTRAS = [
     Config("lut3 group", 64, "f16", "offsets", "bf16"),
     Config("f7e5m1", 16, "f16", "offsets", "f32"),
     Config("f6e5m0", 64, "f16", "scale2", "f16"),
-    Config("f4e2m1", 16, "f16", "scale2", "e4m3"),
+    Config("f4e2m1", 16, "f16", "row scale2", "e4m3"),
     Config("lut4 tensor", 64, "bf16", "scale2", "f16"),
     Config("int8", 48, "f16", "scale2", "e8m0"),
     Config("uint5", 8, "bf16", "integer zeros", "f16"),

@@ -138,13 +138,11 @@ def test_refused_slices(index: Any, error: type[Exception], message: str) -> Non
 def test_refused_concatenations() -> None:
     qw, small = MADE["nf4"], lowlp.quantize(gaussian(20, 384), lut=lowlp.nf(4), group_size=64)
     assert lowlp.concat([qw, small]).shape == (212, 384)
-    e4m3 = MADE["int2 e4m3"]
     for tensors, message in (
         ([small, qw], r"tensors\[0\]: .* units of 16 rows, .* got 20 rows; the next boundaries are 16 and 32"),
         ([qw, qw.pack_for("bf16")], r"tensors\[1\]: must have the family of the first, f16, got bf16"),
         ([qw, MADE["int1"]], r"tensors\[1\]: must have the codec of the first, lut4"),
         ([qw, qw[:, :128]], r"tensors\[1\]: must have the K of the first, 384, got 128"),
-        ([e4m3, lowlp.quantize(gaussian(64, 384), "int2", 64, scale_dtype="e4m3")], "the scale2 of the first"),
         ([MADE["tensor"], lowlp.quantize(gaussian(64, 384), "int8", "tensor")], "the scales of the first"),
         ([], "tensors: expected at least one"),
     ):

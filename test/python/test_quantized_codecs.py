@@ -150,8 +150,9 @@ TABLE = np.zeros(4, np.float32)
         ({"scales": NAN_E8M0}, r"scales: must be finite, got nan at \[0, 0\]"),
         ({"scales": NAN_E4M3}, r"scales: must be finite, got nan at \[0, 0\]"),
         ({"scale2": math.nan}, "scale2: must be finite in float32, got nan"),
+        ({"scale2": np.array([1, math.inf])}, r"scale2: must be finite in float32, got inf at \[1\]"),
         ({"scale2": 1e39}, r"scale2: must be finite in float32, got 1e\+39"),
-        ({"scale2": SCALES_2}, r"scale2: expected one number for the whole tensor, got shape \[2, 2\]"),
+        ({"scale2": SCALES_2}, r"scale2: expected one number, or one for each row, \[N\] = \[2\], got shape \[2, 2\]"),
         ({"scale2": 1.0, "offsets": SCALES_2}, "scale2, offsets: at most one of them may be given, got both"),
         (
             {"group_size": "tensor"},

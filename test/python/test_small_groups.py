@@ -78,7 +78,7 @@ ALL = _cases()
 PAIRS = [
     # Scales that are divided by a power of two, and what is added beside them.
     Case(Config("int4", 32, "bf16", extra, "e4m3"), form, 64)
-    for extra in ("offsets", "integer zeros", "scale2")
+    for extra in ("offsets", "integer zeros", "scale2", "row scale2")
     for form in ("streamed", "shared")
 ]
 SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else [*PAIRS, *random.Random(18).sample(ALL, 40)]

@@ -137,7 +137,7 @@ def compile_linear(
     zeros: bool | str = False,
     offsets: bool | str = False,
     table: str | None = None,
-    scale2: bool = False,
+    scale2: bool | str = False,
     bias: str | DType | None = None,
     epilogue: str | None = None,
     residual: str | DType | None = None,
@@ -163,7 +163,7 @@ def compile_linear(
                  integers only
     offsets      with offsets [N, K / group_size]: True for f32, or the name of their type
     table        'tensor', 'channel' or 'group': how many tables there are; None: one, if the weight is 'lut{b}'
-    scale2       with a second scale of the whole tensor, an f32 number; excludes offsets
+    scale2       with a second scale: True for one f32 number, 'row' for one for each row; excludes offsets
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
     epilogue     as for `linear`; None: none
     residual     type of a residual, [M, columns of y]: 'f16', 'bf16' or 'f32'; or None
@@ -187,7 +187,8 @@ def compile_linear(
     meant_for = _rows_meant(m)
     x_type = dtype_among(activation, "activation", ACTIVATIONS)
     code = _code_of(weight, table, x_type)
-    _check_bool(scale2, "scale2")
+    if not isinstance(scale2, _BOOLS) and scale2 != "row":
+        raise LowlpTypeError(f"scale2: expected a bool or 'row', got {scale2!r:.40}")
     _check_bool(dependent_launch, "dependent_launch")
     spec = LinearSpec(
         n=rows,
@@ -206,6 +207,7 @@ def compile_linear(
         epilogue=_epilogue_of(epilogue),
         residual="" if residual is None else dtype_among(residual, "residual", OUTPUTS),
         aligned=True,
+        row_scale2=scale2 == "row",
         dependent_launch=bool(dependent_launch),
     )
     if schedule is None:

@@ -19,10 +19,16 @@ def cut_of(index: object, form: WordsForm, meaning: Meaning) -> tuple[slice, sli
     if not 1 <= len(parts) <= 2 or not all(isinstance(part, slice) for part in parts):
         raise LowlpTypeError(f"index: expected qw[a:b] or qw[a:b, c:d], got {index!r:.60}")
     rows, columns = parts[0], parts[1] if len(parts) == 2 else slice(None)
-    return (
+    found = (
         _range(rows, form.n, form.unit_rows, "rows", f"units of {form.unit_rows} rows"),
         _range(columns, form.k, columns_between_cuts(form, meaning), "columns", _name_of_columns(form, meaning)),
     )
+    if meaning.permutation is not None and found[1] != slice(0, form.k):
+        raise LowlpValueError(
+            f"columns: weights with a permutation are packed in another order, and are cut along N only, got "
+            f"{found[1].start}:{found[1].stop} of {form.k}"
+        )
+    return found
 
 
 def matrices_of(index: object, experts: int) -> tuple[int, int | None]:

@@ -11,6 +11,7 @@ import numpy as np
 from lowlp.weights.boundaries import check_end
 from lowlp.weights.meaning import read_only
 from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp.weights.second_scales import joined_scales
 from lowlp.weights.words import empty_words
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -19,8 +20,8 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
     """Weights along N, [N1 + N2 + ..., K]: a merged q, k and v projection, for example. Words are copied.
 
     tensors  of one codec, K and family. All but the last end between units: their N is a multiple of 16, of 2 bits 32,
-             of 1 bit 64. What there is one of for a whole tensor (scale2, a table, the scale of group_size='tensor') is
-             the same in all
+             of 1 bit 64. What there is one of for a whole tensor (a table, the scale of group_size='tensor') is the
+             same in all, and so is the permutation. Second scales may differ: each row keeps its own
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the tensor and what differs, or the next boundaries.
     """
@@ -43,11 +44,14 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
         if tensor.form.placement == form.placement:
             words[unit : unit + units] = tensor.packed
         else:
-            words[unit : unit + units] = form.packed(tensor.codes)
+            words[unit : unit + units] = form.packed(tensor.form.all_codes(tensor.packed))
         unit += units
     joined: dict[str, Any] = {}
     for name, array in first.meaning.arrays():
-        if first.meaning.is_by_row(name, array):
+        if name == "scale2":
+            scales = [(cast(Any, tensor.scale2), tensor.shape[0]) for tensor in tensors]
+            joined[name] = joined_scales(scales)
+        elif first.meaning.is_by_row(name, array):
             joined[name] = read_only(np.concatenate([getattr(tensor, name) for tensor in tensors]))
     return QuantizedTensor.of_parts(form, replace(first.meaning, **cast(Any, joined)), words)
 
@@ -62,5 +66,8 @@ def _check_alike(first: QuantizedTensor, other: QuantizedTensor, name: str) -> N
             raise LowlpValueError(f"{name}: must have the {what} of the first, {wanted}, got {found}")
     for part, array in first.meaning.arrays():
         found = getattr(other, part)
-        if not first.meaning.is_by_row(part, array) and array.tobytes() != np.asarray(found).tobytes():
+        is_shared = part != "scale2" and not first.meaning.is_by_row(part, array)
+        if is_shared and (found is None or array.tobytes() != np.asarray(found).tobytes()):
             raise LowlpValueError(f"{name}: must have the {part} of the first, since all rows share it")
+    if first.permutation is None and other.permutation is not None:
+        raise LowlpValueError(f"{name}: must have its columns in their own order, as the first, got a permutation")

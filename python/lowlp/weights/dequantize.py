@@ -18,6 +18,7 @@ def values_of_words(form: WordsForm, words: Words, meaning: Meaning) -> NDArray[
     result = np.empty((form.rows, form.k), np.float32)
     table = _unscaled(meaning)
     groups = form.k // meaning.group_size
+    inverse = None if meaning.permutation is None else np.argsort(meaning.permutation)
     with np.errstate(over="ignore", invalid="ignore"):
         for rows in form.bands(BLOCK_ELEMENTS):
             values = result[rows]
@@ -29,9 +30,11 @@ def values_of_words(form: WordsForm, words: Words, meaning: Meaning) -> NDArray[
                 grouped -= _spread(meaning, meaning.zeros, rows)
             grouped *= _spread(meaning, meaning.scales, rows)
             if meaning.scale2 is not None:
-                grouped *= meaning.scale2
+                grouped *= meaning.scale2 if meaning.scale2.ndim == 0 else meaning.scale2[rows, None, None]
             if meaning.offsets is not None:
                 grouped += _spread(meaning, meaning.offsets, rows)
+            if inverse is not None:
+                result[rows] = values[:, inverse]
     return result
 
 

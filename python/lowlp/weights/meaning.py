@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, cast
@@ -14,6 +13,8 @@ from lowlp.numeric.dtypes import DType, named_dtype
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.lookup_tables import TABLE_TYPES, check_table_shape, table_bits, table_of
 from lowlp.numeric.scale_types import SCALE_DTYPES
+from lowlp.weights.column_order import column_order
+from lowlp.weights.second_scales import SecondScale, kept_scale, second_scale_of
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 Group = int | Literal["channel", "tensor"]
@@ -78,7 +79,7 @@ def shape_of_words(shape: object) -> tuple[int, ...]:
 @dataclass(frozen=True, eq=False)
 class Meaning:
     """The type of the codes, their groups, and the arrays that `QuantizedTensor` describes, read-only; with experts
-    those of all rows, [E N, ...]."""
+    those of all rows, [E N, ...]; what groups have in the order in which columns are packed (`column_order`)."""
 
     dtype: DType
     group_size: int
@@ -86,12 +87,13 @@ class Meaning:
     scales: AnyArray
     zeros: AnyArray | None = None
     offsets: AnyArray | None = None
-    scale2: np.float32 | None = None
+    scale2: SecondScale | None = None
     lut: AnyArray | None = None
+    permutation: AnyArray | None = None
 
     def arrays(self) -> Iterator[tuple[str, AnyArray]]:
-        """What there is of scales, zeros, offsets, scale2 and lut, by name."""
-        for name in ("scales", "zeros", "offsets", "scale2", "lut"):
+        """What there is of scales, zeros, offsets, scale2, lut and permutation, by name."""
+        for name in ("scales", "zeros", "offsets", "scale2", "lut", "permutation"):
             array = getattr(self, name)
             if array is not None:
                 yield name, np.atleast_1d(array) if name == "scale2" else array
@@ -115,14 +117,16 @@ class Meaning:
 
     def is_by_row(self, name: str, array: AnyArray) -> bool:
         """Whether an array has an entry for each row, in place of one for all."""
-        return array.ndim > 1 if name == "lut" else name != "scale2" and self.group != "tensor"
+        if name in ("lut", "scale2", "permutation"):
+            return {"lut": array.ndim > 1, "scale2": array.size > 1, "permutation": False}[name]
+        return self.group != "tensor"
 
     def of_rows(self, rows: slice) -> Meaning:
         """That of some rows."""
         changed = {}
         for name, array in self.arrays():
             if self.is_by_row(name, array):
-                changed[name] = array[rows]
+                changed[name] = kept_scale(array[rows]) if name == "scale2" else array[rows]
         return replace(self, **cast(Any, changed))
 
     def of_columns(self, columns: slice) -> Meaning:
@@ -147,6 +151,8 @@ def meaning_of(
     group_size: int | str | None,
     scale2: object,
     lut: object,
+    g_idx: object = None,
+    permutation: object = None,
 ) -> Meaning:
     """The arguments of `QuantizedTensor`, checked against each other and the shape (N, K) or (E, N, K)."""
     *outer, k = shape
@@ -165,8 +171,9 @@ def meaning_of(
         _per_group(scales, "scales", expected),
         None if zeros is None else _per_group(zeros, "zeros", expected),
         None if offsets is None else _per_group(offsets, "offsets", expected),
-        None if scale2 is None else _scale2(scale2),
+        None if scale2 is None else second_scale_of(scale2, tuple(outer)),
         table,
+        column_order(k, size, g_idx, permutation),
     )
     found.codec  # noqa: B018  refuses what does not go together
     return found
@@ -214,21 +221,6 @@ def table_code(lut: AnyArray) -> Table:
         return Table(table_bits(lut), element, "channel" if lut.ndim == 2 else "group")
     # The sum makes -0 a 0, so that equal tables print alike.
     return Table(table_bits(lut), element, "tensor", tuple((lut.astype(float) + 0.0).tolist()))
-
-
-def _scale2(value: object) -> np.float32:
-    if isinstance(value, bool | np.bool_ | str | list | tuple):
-        raise LowlpTypeError(f"scale2: expected a number, got {value!r:.40}")
-    array = np.asarray(value) if isinstance(value, float | int) else as_host_array(value, "scale2")
-    if array.dtype.kind not in "fiu" and array.dtype != FLOAT_DTYPES["bf16"]:
-        raise LowlpTypeError(f"scale2: expected a number, got elements of {array.dtype}")
-    if array.size != 1:
-        raise LowlpValueError(f"scale2: expected one number for the whole tensor, got shape {list(array.shape)}")
-    with np.errstate(over="ignore"):
-        number = array.reshape(()).astype(np.float32)[()]
-    if not math.isfinite(number):
-        raise LowlpValueError(f"scale2: must be finite in float32, got {array.reshape(())[()]}")
-    return np.float32(number)
 
 
 def _per_group(value: object, name: str, expected: _Expected) -> AnyArray:

@@ -4,7 +4,8 @@
     value[n, k] = (scale[n, g] * q[n, k]) + offset[n, g]
     value[n, k] = scale2 * (scale[n, g] * q[n, k])
 
-q is the number that a code means in its type, or its entry of a table. Sources: Tilus (arXiv 2504.12984), section 6,
+q is the number that a code means in its type, or its entry of a table. With a permutation p of the columns, as GPTQ's
+act-order has one, the groups are those of the columns p(0), p(1), ...: column p(j) is in group j // group_size. Sources: Tilus (arXiv 2504.12984), section 6,
 for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are those of MLX and GGUF; float zero points those of
 HQQ; scale2 is that of NVFP4.
 """
@@ -30,6 +31,7 @@ from lowlp.weights.codes import checked_codes, checked_words, codes_without_numb
 from lowlp.weights.dequantize import values_of_words
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
 from lowlp.weights.meaning import Meaning, code_type, meaning_of, read_only, shape_of_words
+from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.stored_arrays import arguments_of, stored_arrays
 from lowlp.weights.words import Words, WordsForm, form_for, repacked_apart
 
@@ -47,9 +49,13 @@ class QuantizedTensor:
     offsets     optional, excludes zeros and scale2: of the shape of scales, float16, bfloat16 or float32; in the units
                 of the weights
     group_size  a divisor of K; None or -1: one group a row; 'tensor': one group in all
-    scale2      optional, a finite number, or an array or tensor of one, rounded to float32: multiplies all weights
+    scale2      optional, rounded to float32: a finite number, or an array or tensor of one, which multiplies all weights;
+                or one for each row, [N] or [E, N]
     lut         optional, values of the codes, finite float16 or float32: [2**b], one table a row [N, 2**b], or one a
                 group [N, K / group_size, 2**b]; a list of numbers becomes float32. One for all of [E, N, K]
+    g_idx       optional, integers [K]: the group of each column, of which each group has group_size; columns of a group
+                are packed side by side, in their order. `codes`, `dequantize()` and x have them as they are
+    permutation optional, integers [K], excludes g_idx: column permutation[j] is packed as the j-th
     activation  the family: for activations of which type the codes are packed, 'f16', 'bf16', 's8' or 'e4m3'. None:
                 'f16', or 'bf16' for floats with more exponent bits than f16 has. `lowlp.linear` takes f16 and bf16
 
@@ -77,6 +83,8 @@ class QuantizedTensor:
         group_size: int | Literal["tensor"] | None = None,
         scale2: object = None,
         lut: object = None,
+        g_idx: object = None,
+        permutation: object = None,
         activation: object = None,
     ) -> None:
         array = checked_codes(codes, code_type(dtype, None if lut is None else table_of(lut)))
@@ -89,6 +97,8 @@ class QuantizedTensor:
             group_size=group_size,
             scale2=scale2,
             lut=lut,
+            g_idx=g_idx,
+            permutation=permutation,
         )
         form = form_for(array.shape, meaning.group_size, meaning.code, activation)
         may_lack_number = lut is None and codes_without_number(meaning.dtype).size
@@ -97,7 +107,8 @@ class QuantizedTensor:
         def read(rows: slice) -> Any:
             if may_lack_number:
                 refuse_codes_without_number(all_rows[rows], meaning.dtype, form, rows.start)
-            return all_rows[rows]
+            band = all_rows[rows]
+            return band if meaning.permutation is None else np.take(band, meaning.permutation, axis=1)
 
         self._hold(form, meaning, form.pack_from(read))
 
@@ -114,6 +125,7 @@ class QuantizedTensor:
         group_size: int | Literal["tensor"] | None = None,
         scale2: object = None,
         lut: object = None,
+        permutation: object = None,
         activation: object = None,
     ) -> QuantizedTensor:
         """Weights whose codes are packed, as `lowlp.pack` and `packed` have them.
@@ -121,6 +133,7 @@ class QuantizedTensor:
         packed  uint32 in the shape of `lowlp.packing.packed_shape`, in the packed format's version of this library,
                 with zeros as padding; kept without a copy where it begins at 16 bytes
         shape   (N, K), or (E, N, K)
+        permutation  column permutation[j] of the weights is the j-th of the words
 
         The other arguments, and errors, are those of `QuantizedTensor`; `activation` is the family for which they are
         packed.
@@ -135,6 +148,7 @@ class QuantizedTensor:
             group_size=group_size,
             scale2=scale2,
             lut=lut,
+            permutation=permutation,
         )
         form = form_for(extents, meaning.group_size, meaning.code, activation)
         return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, lut is not None))
@@ -163,7 +177,8 @@ class QuantizedTensor:
 
     @property
     def codec(self) -> Codec:
-        """What the codes mean, without the weights: equal for tensors that one kernel serves; hashable."""
+        """What the codes mean, without the weights: equal for tensors that one kernel serves, but for second scales by
+        rows and permutations; hashable."""
         return self._codec
 
     @property
@@ -190,7 +205,8 @@ class QuantizedTensor:
     @property
     def codes(self) -> NDArray[np.uint8]:
         """uint8 [N, K] or [E, N, K], read-only: unpacked at every use, and not kept."""
-        return read_only(self._form.all_codes(self._words))
+        packed, order = self._form.all_codes(self._words), self._meaning.permutation
+        return read_only(packed if order is None else packed[..., np.argsort(order)])
 
     @property
     def scales(self) -> AnyArray:
@@ -208,14 +224,21 @@ class QuantizedTensor:
         return None if self._meaning.offsets is None else self._by_matrix(self._meaning.offsets)
 
     @property
-    def scale2(self) -> np.float32 | None:
-        """The second scale, of the whole tensor; None without one."""
-        return self._meaning.scale2
+    def scale2(self) -> SecondScale | None:
+        """The second scale: a number where all rows have the same, else float32 [N] or [E, N], read-only; None without
+        one."""
+        scale = self._meaning.scale2
+        return scale if scale is None or scale.ndim == 0 or self._form.experts is None else scale.reshape(self.shape[:-1])
 
     @property
     def lut(self) -> AnyArray | None:
         """[2**b], [N, 2**b] or [N, K / group_size, 2**b], float16 or float32, read-only; None without tables."""
         return self._meaning.lut
+
+    @property
+    def permutation(self) -> AnyArray | None:
+        """The columns in the order in which they are packed, int32 [K], read-only; None where that is their own."""
+        return self._meaning.permutation
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -313,8 +336,8 @@ class QuantizedTensor:
             arrays, header = qw.to_arrays()
             safetensors.numpy.save_file(arrays, path, metadata={"lowlp": header})
 
-        Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2' and 'lut'; bfloat16 is stored
-        as uint16, and scales of 8 bits as uint8. The header has versions of its own and of the packed format.
+        Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2', 'lut' and 'permutation';
+        bfloat16 is stored as uint16, and scales of 8 bits as uint8. The header has versions of its own and of the packed format.
         """
         return stored_arrays(self.packed, self.shape, self.family, self._meaning)
 
@@ -329,7 +352,8 @@ class QuantizedTensor:
         """Rows `qw[a:b]`, and columns `qw[a:b, c:d]`: between units of the packed format along N, and between units and
         groups along K; or up to the tensor's own ends. Words are views, or packed anew where a matrix of the slice's
         shape has units of another shape. Raises `LowlpValueError`, which names the next boundaries, for other places.
-        Of [E, N, K] `qw[e]` is a matrix, and `qw[a:b]` some of them."""
+        Weights with a permutation have no slices along K. Of [E, N, K] `qw[e]` is a matrix, and `qw[a:b]` some of them.
+        """
         if self._form.experts is not None:
             return self._matrices(index, self._form.experts)
         rows, columns = cut_of(index, self._form, self._meaning)
@@ -363,8 +387,8 @@ class QuantizedTensor:
             return False
         if not np.array_equal(self._words, other._words):
             return False
-        pairs = zip(self._meaning.arrays(), other._meaning.arrays(), strict=True)
-        return all(one.tobytes() == another.tobytes() for (_, one), (_, another) in pairs)
+        mine, others = dict(self._meaning.arrays()), dict(other._meaning.arrays())
+        return mine.keys() == others.keys() and all(mine[name].tobytes() == others[name].tobytes() for name in mine)
 
     def __hash__(self) -> int:
         return hash((self._codec, self.shape, self.family))
@@ -373,7 +397,7 @@ class QuantizedTensor:
         return QuantizedTensor.from_arrays, self.to_arrays()
 
     def __repr__(self) -> str:
-        parts = (("zeros", self.zeros), ("offsets", self.offsets), ("scale2", self.scale2))
+        parts = [(name, getattr(self, name)) for name in ("zeros", "offsets", "scale2", "permutation")]
         more = "".join(f", {name}" for name, part in parts if part is not None)
         group = "tensor" if self._codec.group == "tensor" else self.group_size
         code = self.dtype.name if self.lut is None else f"lut {list(self.lut.shape)}"

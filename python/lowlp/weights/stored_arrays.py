@@ -2,8 +2,9 @@
 
     packed    uint32, the words (docs/packed-format.md)
     scales    of the shape of `QuantizedTensor.scales`; so zeros and offsets
-    scale2    float32 [1]
+    scale2    float32 [1], or for each row [N]
     lut       of the shape of `QuantizedTensor.lut`
+    permutation  int32 [K]; in the header only of tensors that have one
 
 Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
 uint16, e8m0 and e4m3 as uint8; the header names the types.
@@ -24,7 +25,7 @@ from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.meaning import Meaning, shape_of_words
 from lowlp.weights.packing import PACKED_FORMAT_VERSION
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
-from lowlp_runtime.stored_weights import KIND, STORED_TYPES, VERSION
+from lowlp_runtime.stored_weights import KIND, PERMUTATION_TYPE, STORED_TYPES, VERSION
 
 _TYPES: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(name) for name in ZERO_TYPES if "int" in name},
@@ -45,7 +46,7 @@ def stored_arrays(
         stored: np.dtype[Any] = np.dtype(STORED_TYPES.get(types.get(name) or "", array.dtype))
         stored_array = np.ascontiguousarray(array).view(stored)
         if len(shape) == 3 and meaning.is_by_row(name, array):
-            stored_array = stored_array.reshape(*shape[:-1], -1)
+            stored_array = stored_array.reshape(*shape[:-1], *([] if name == "scale2" else [-1]))
         arrays[name] = stored_array
     header = {
         "kind": KIND,
@@ -59,6 +60,8 @@ def stored_arrays(
         "scale2": codec.scale2,
         "lut": None if table is None else table.element,
     }
+    if meaning.permutation is not None:
+        header["permutation"] = PERMUTATION_TYPE
     return arrays, json.dumps(header)
 
 
@@ -70,14 +73,13 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
         raise LowlpTypeError(f"arrays: expected a dict of arrays, got {type(arrays).__name__}")
     types = {"packed": "uint32", **{name: fields[name] for name in ("scales", "zeros", "offsets", "lut")}}
     types["scale2"] = "f32" if fields["scale2"] else None
+    types["permutation"] = fields.get("permutation")
     wanted = {name: kind for name, kind in types.items() if kind is not None}
     if set(wanted) != set(arrays):
         raise LowlpValueError(
             f"arrays: expected {', '.join(sorted(wanted))}, got {', '.join(sorted(map(str, arrays)))}"
         )
     found = {name: _read(arrays[name], name, kind) for name, kind in wanted.items()}
-    if "scale2" in found and found["scale2"].shape != (1,):
-        raise LowlpValueError(f"scale2: expected shape [1], got {list(found['scale2'].shape)}")
     group = fields["group"]
     return {
         **found,
@@ -107,13 +109,15 @@ def _fields_of(header: str) -> dict[str, Any]:
     for name, allowed in (("scales", SCALE_DTYPES), ("zeros", _TYPES), ("offsets", _TYPES), ("lut", TABLE_TYPES)):
         if fields[name] not in allowed and (fields[name] is not None or name == "scales"):
             raise LowlpValueError(f"header: {name} must be one of {', '.join(allowed)}, got {fields[name]!r}")
+    if fields.get("permutation", PERMUTATION_TYPE) != PERMUTATION_TYPE:
+        raise LowlpValueError(f"header: permutation must be {PERMUTATION_TYPE}, got {fields['permutation']!r}")
     return fields
 
 
 def _read(value: object, name: str, kind: str) -> AnyArray:
     """An array of the file in the type that the header names."""
     array = as_host_array(value, name)
-    meant = np.dtype(np.uint32) if name == "packed" else _TYPES[kind]
+    meant = np.dtype(STORED_TYPES[kind]) if name in ("packed", "permutation") else _TYPES[kind]
     stored = np.dtype(STORED_TYPES[kind])
     if array.dtype != stored:
         raise LowlpTypeError(f"{name}: expected {stored} for {kind}, got {array.dtype}")

@@ -44,7 +44,9 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     x = schedule.columns_of_block * schedule.stage_k * 2
     sizes = [NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind]
     scales = groups * max(128 * schedule.row_tiles, schedule.rows * max(sizes))
-    return weights + x + scales * len(sizes)
+    # Second scales of rows go on weights that are scaled in f32, and come with each stage.
+    second = spec.row_scale2 and schedule.scales_on == "weights" and not can_scale_weights(spec)
+    return weights + x + scales * len(sizes) + (max(128, 4 * schedule.rows) if second else 0)
 
 
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:

@@ -60,7 +60,8 @@ def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
         yield Operand("table", "lut", spec.activation, (*tables, 1 << spec.bits), "filled")
         yield Operand("table_unscale", "lut_unscale", "f32", transform="unfill")
     if spec.scale2:
-        yield Operand("scale2", "scale2", "f32")
+        rows_of_scale2 = {"shape": (spec.n,), "transform": "by_row"} if spec.row_scale2 else {}
+        yield Operand("scale2", "scale2", "f32", **rows_of_scale2)
     if spec.bias:
         yield Operand("bias", "bias", spec.bias, (spec.n,))
     if spec.residual:
@@ -92,6 +93,7 @@ def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Par
         "scales": True,
         "zeros": True,
         "offsets": True,
+        "scale2": True,
         "y": schedule.stages > 0 and schedule.warpgroups > 0,
     }
     return ll.pointer(

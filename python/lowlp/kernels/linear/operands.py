@@ -56,6 +56,7 @@ def spec_for(
         epilogue=epilogue,
         residual=residual,
         aligned=aligned,
+        row_scale2=np.ndim(qw.scale2) > 0,
     )
 
 

@@ -178,11 +178,15 @@ def finished(
     layout_of_accumulators = accumulators[0].layout
     values = []
     for first_row, acc in zip(spec.first_rows, accumulators, strict=True):
-        if spec.scale2:
+        rows = layout_of_accumulators.reduce([1], keep_dims=True)
+        if spec.row_scale2:
+            acc = acc * ll.load_global(
+                ll.view_global(operands.scale2, shape=[spec.n, 1]), offsets=[row + first_row, 0], layout=rows
+            )
+        elif spec.scale2:
             acc = acc * operands.scale2
         if operands.bias is not None:
             bias_view = ll.view_global(operands.bias, shape=[spec.n, 1])
-            rows = layout_of_accumulators.reduce([1], keep_dims=True)
             acc = acc + as_f32(ll.load_global(bias_view, offsets=[row + first_row, 0], layout=rows), spec.bias)
         values.append(acc)
     result = applied(spec.epilogue, tuple(values))

@@ -31,6 +31,7 @@ class LinearSpec:
                   N / 2 rows are the gate and the others what it is multiplied with; y then has N / 2 columns
     residual      type of what is added to y after that, [M, columns of y], or ''
     aligned       x and the residual are 16-byte aligned and their row strides multiples of 8 elements: wide loads
+    row_scale2    the second scale is a number for each row of the weights, not one for all
     dependent_launch  the kernel may begin while the launch before it runs (with stages): no launch that may still run
                   then writes weights, scales, zero points, offsets and tables
     """
@@ -44,6 +45,7 @@ class LinearSpec:
     epilogue: str = ""
     residual: str = ""
     aligned: bool = False
+    row_scale2: bool = False
     dependent_launch: bool = False
 
     def __post_init__(self) -> None:
@@ -67,6 +69,8 @@ class LinearSpec:
             if getattr(self, name) not in allowed:
                 listed = ", ".join(repr(choice) if choice == "" else choice for choice in allowed)
                 raise LowlpValueError(f"{name}: must be one of {listed}, got {getattr(self, name)!r}")
+        if self.row_scale2 and not codec.scale2:
+            raise LowlpValueError(f"row_scale2: expected a codec with a second scale, got {codec}")
         if self.epilogue == "silu_mul" and self.n % 2:
             raise LowlpValueError(f"epilogue: silu_mul needs an even n, rows of gate and up, got n = {self.n}")
         check_codec(codec, self.activation)
@@ -161,13 +165,14 @@ class LinearSpec:
 
     @functools.cached_property
     def scale2(self) -> bool:
-        """Whether there is a second scale, an f32 number."""
+        """Whether there is a second scale, f32: a number, or with `row_scale2` one for each row."""
         return self.codec.scale2
 
     def without_second_scale(self) -> LinearSpec:
         """The same for scales of one level."""
         codec = self.codec
-        return replace(self, codec=Codec(codec.code, codec.group, codec.scale, codec.zeros, codec.offsets))
+        one_level = Codec(codec.code, codec.group, codec.scale, codec.zeros, codec.offsets)
+        return replace(self, codec=one_level, row_scale2=False)
 
     @functools.cached_property
     def corrector(self) -> str:

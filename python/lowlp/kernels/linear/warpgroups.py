@@ -174,6 +174,8 @@ class _Block:
         if spec.residual:
             strides = [operands.residual_stride, 1]
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
+        if spec.row_scale2:
+            self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.n])
         self.decode = decoder(spec, operands.table, schedule.threads, 1.0 / plan.unscale_of_weights)
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
@@ -183,27 +185,30 @@ class _Block:
         """Accumulators of a tile that has none yet."""
         return tuple(ll.full(0.0, "f32", layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
-    def of_rows(self, view: Any, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+    def of_rows(self, view: Any, group: ll.Scalar | int, row: ll.Scalar) -> ll.Tile:
         """Scales or zero points of a group, one for each row."""
         tile = ll.load_global(view, offsets=[group, row], layout=self.plan.layouts.rows)
         return ll.view(tile, dtype=tile.dtype, layout=self.plan.layouts.column)
 
-    def factors_of(self, group: ll.Scalar, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None]:
-        """What goes on the weights of a segment: scales, and zero points."""
+    def factors_of(self, group: ll.Scalar, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None, ll.Tile | None]:
+        """What goes on the weights of a segment: scales, zero points, and second scales of rows."""
         spec = self.plan.spec
         scale = self.of_rows(self.views.scales, group, row)
         if self.plan.in_f32:
             zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
-            return as_f32(scale, spec.scale), None if zero is None else as_f32(zero, spec.corrector)
+            scale2 = None
+            if spec.row_scale2:
+                scale2 = self.of_rows(self.scale2_view, 0, row)
+            return as_f32(scale, spec.scale), None if zero is None else as_f32(zero, spec.corrector), scale2
         scale = as_activation(scale, spec.scale, spec.activation)
         if spec.corrector:
-            return scale, ll.cast(self.of_rows(self.views.correctors, group, row), spec.activation)
+            return scale, ll.cast(self.of_rows(self.views.correctors, group, row), spec.activation), None
         if spec.is_bipolar:
             middle = ((1 << spec.bits) - 1) / 2
-            return scale * 2.0, ll.full(middle, spec.activation, layout=self.plan.layouts.column)
-        return scale, None
+            return scale * 2.0, ll.full(middle, spec.activation, layout=self.plan.layouts.column), None
+        return scale, None, None
 
-    def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None) -> ll.Tile:
+    def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None, scale2: ll.Tile | None) -> ll.Tile:
         """Weights, by the steps of `dequantize` and rounded once."""
         spec = self.plan.spec
         if not self.plan.in_f32:
@@ -220,7 +225,9 @@ class _Block:
             wide = wide * scale + zero
         else:
             wide = (wide if zero is None else wide - zero) * scale
-        return ll.cast(wide * self.operands.scale2 if spec.scale2 else wide, spec.activation)
+        if spec.scale2:
+            wide = wide * (self.operands.scale2 if scale2 is None else scale2)
+        return ll.cast(wide, spec.activation)
 
     @ll.inline
     def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]

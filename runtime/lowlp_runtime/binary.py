@@ -6,6 +6,7 @@ A `.lowlp` file is a ZIP archive:
     ptx/<arch>.ptx       text, per architecture
     cubin/<arch>.cubin   machine code, per architecture
     ir/<name>.mlir       optional: what the compiler saw on the way
+    before.lowlp         optional: another saved kernel, which is launched before this one
 
 Loading reads bytes and JSON and checks all of them; nothing is unpickled, executed, or written to disk. The hashes find
 damage; they are no signature: a kernel runs with the rights of the process, so load files of people you trust.
@@ -29,6 +30,7 @@ from lowlp_runtime.resources import ARCH
 from lowlp_runtime.whole_file import read_regular, write_whole
 
 MAGIC = "lowlp-kernel"
+BEFORE = "before.lowlp"
 MANIFEST = "manifest.json"
 MAX_UNPACKED_BYTES = 1 << 30
 # Code and text are packed to a tenth or so; what claims far more than that is no kernel.
@@ -47,6 +49,7 @@ class KernelBinary:
     ptx          text per architecture ('sm_90a')
     cubins       machine code per architecture
     ir           optional texts by name ('block', 'thread', 'nvvm')
+    before       optional: of a product with permuted weights, what makes its x (`lowlp_runtime.ordered_rows`)
 
     Raises `LowlpValueError` for a malformed architecture or name and for a kernel without any code, `LowlpTypeError`
     for code of another type.
@@ -56,6 +59,7 @@ class KernelBinary:
     ptx: Mapping[str, str] = field(default_factory=dict)
     cubins: Mapping[str, bytes] = field(default_factory=dict)
     ir: Mapping[str, str] = field(default_factory=dict)
+    before: "KernelBinary | None" = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.description, KernelDescription):
@@ -70,6 +74,10 @@ class KernelBinary:
                 if not isinstance(value, wanted):
                     raise LowlpTypeError(f"{what}[{name!r}]: expected {wanted.__name__}, got {type(value).__name__}")
             object.__setattr__(self, what, dict(texts))
+        if self.before is not None and not isinstance(self.before, KernelBinary):
+            raise LowlpTypeError(f"before: expected None or a KernelBinary, got {type(self.before).__name__}")
+        if self.before is not None and self.before.before is not None:
+            raise LowlpValueError("before: expected a kernel with none before it, got one that has")
         if not self.ptx and not self.cubins:
             raise LowlpValueError("ptx, cubins: at least one architecture must be given, got none")
 
@@ -123,21 +131,7 @@ class KernelBinary:
     @staticmethod
     def from_bytes(data: bytes, source: str = "<bytes>") -> "KernelBinary":
         """The kernel whose saved file has these bytes; `source` names them in errors, which are those of `load`."""
-        # A truncated or damaged file of ours still starts so; with that, errors tell damage from a foreign file.
-        name = data[_NAME_AT : _NAME_AT + len(MANIFEST)]
-        if not data.startswith(_START) or not MANIFEST.encode().startswith(name):
-            raise KernelFileError(f"{source}: not a saved lowlp kernel (or its first bytes are damaged)")
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                manifest, contents = _read_archive(archive, source, len(data))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, MemoryError) as error:
-            raise KernelFileError(f"{source}: truncated or damaged: {error}") from error
-        except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
-            if isinstance(error, LowlpError):
-                raise
-            # zipfile's answers to an unknown compression, an encrypted entry, an undecodable name.
-            raise KernelFileError(f"{source}: damaged: {error}") from error
-        return _decode(manifest, contents, source)
+        return _from_bytes(data, source, may_hold_another=True)
 
     def _entries(self) -> dict[str, bytes]:
         entries: dict[str, bytes] = {}
@@ -147,6 +141,8 @@ class KernelBinary:
             entries[f"cubin/{arch}.cubin"] = cubin
         for name, text in sorted(self.ir.items()):
             entries[f"ir/{name}.mlir"] = text.encode()
+        if self.before is not None:
+            entries[BEFORE] = self.before.to_bytes()
         return entries
 
     def _manifest(self, *, sort_keys: bool = False) -> bytes:
@@ -162,6 +158,24 @@ class KernelBinary:
             "entries": listed,
         }
         return (json.dumps(manifest, indent=1, sort_keys=sort_keys, allow_nan=False) + "\n").encode()
+
+
+def _from_bytes(data: bytes, source: str, may_hold_another: bool) -> KernelBinary:
+    # A truncated or damaged file of ours still starts so; with that, errors tell damage from a foreign file.
+    name = data[_NAME_AT : _NAME_AT + len(MANIFEST)]
+    if not data.startswith(_START) or not MANIFEST.encode().startswith(name):
+        raise KernelFileError(f"{source}: not a saved lowlp kernel (or its first bytes are damaged)")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            manifest, contents = _read_archive(archive, source, len(data))
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, MemoryError) as error:
+        raise KernelFileError(f"{source}: truncated or damaged: {error}") from error
+    except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
+        if isinstance(error, LowlpError):
+            raise
+        # zipfile's answers to an unknown compression, an encrypted entry, an undecodable name.
+        raise KernelFileError(f"{source}: damaged: {error}") from error
+    return _decode(manifest, contents, source, may_hold_another)
 
 
 def _read_archive(archive: zipfile.ZipFile, source: str, file_bytes: int) -> tuple[dict[str, object], dict[str, bytes]]:
@@ -211,10 +225,13 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, source: str) -> b
     return data
 
 
-def _decode(manifest: dict[str, object], contents: dict[str, bytes], source: str) -> KernelBinary:
+def _decode(
+    manifest: dict[str, object], contents: dict[str, bytes], source: str, may_hold_another: bool
+) -> KernelBinary:
     ptx: dict[str, str] = {}
     cubins: dict[str, bytes] = {}
     ir: dict[str, str] = {}
+    before = None
     try:
         for name, data in contents.items():
             folder, _, rest = name.partition("/")
@@ -225,11 +242,13 @@ def _decode(manifest: dict[str, object], contents: dict[str, bytes], source: str
                 cubins[stem] = data
             elif (folder, suffix) == ("ir", "mlir"):
                 ir[stem] = data.decode()
+            elif name == BEFORE and may_hold_another:
+                before = _from_bytes(data, f"{source}: {BEFORE}", may_hold_another=False)
             else:
                 raise KernelFileError(f"{source}: entry {name!r} is of no known kind")
         description = KernelDescription.from_json(manifest.get("description"))
         _check_packed_format(description, source)
-        return KernelBinary(description, ptx, cubins, ir)
+        return KernelBinary(description, ptx, cubins, ir, before)
     except KernelFileError:
         raise
     except (LowlpError, UnicodeDecodeError) as error:

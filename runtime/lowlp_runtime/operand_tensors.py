@@ -18,6 +18,7 @@ _TORCH_NAMES: Final = {
     "int8": "int8",
     "uint8": "uint8",
     "int16": "int16",
+    "int32": "int32",
     # Launches know floats of 8 bits as bytes, and take signed integers for unsigned ones, of which PyTorch has few.
     "e8m0": "uint8",
     "e4m3": "uint8",

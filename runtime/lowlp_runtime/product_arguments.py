@@ -60,10 +60,13 @@ def check_part(kernel: KernelBinary, product: Product, role: str, part: Any, x: 
 
 
 def rows_of(kernel: KernelBinary, product: Product, role: str, array: Any) -> tuple[Any, int]:
-    """The rows of x or the residual where the kernel can read them, else a copy; and their stride, in elements."""
+    """The rows of x or the residual where the kernel that reads them can, else a copy; and their stride, in
+    elements."""
+    names = product.required(role).name, product.required(f"{role}_stride").name
+    if role == "x" and kernel.before is not None:
+        kernel, names = kernel.before, ("x", "x_stride")
     parameters = {parameter.name: parameter for parameter in kernel.description.parameters}
-    pointer = parameters[product.required(role).name]
-    multiple = parameters[product.required(f"{role}_stride").name].divisible_by
+    pointer, multiple = parameters[names[0]], parameters[names[1]].divisible_by
     columns = array.shape[-1]
     rows = array.reshape(-1, columns)
     if rows.is_contiguous():
@@ -98,8 +101,15 @@ def check_weights(kernel: KernelBinary, product: Product, weights: StoredWeights
         if found != wanted:
             hint = f"; use qw.pack_for({wanted!r})" if what == "family" else ""
             raise LowlpValueError(f"qw: its {what} is {found}, and kernel {name!r} takes {wanted}{hint}")
+    if (kernel.before is None) == ("permutation" in weights.types):
+        has, takes = ("none", "weights with one") if kernel.before else ("one", "none")
+        raise LowlpValueError(
+            f"qw: of permutations of K it has {has}, and kernel {name!r} takes {takes}; compile another, "
+            f"compile_linear(permutation={kernel.before is None})"
+        )
     taken = {STORED_AS[operand.role]: operand for operand in product.of_source("weights")}
-    for part in dict.fromkeys([*taken, *weights.types]):
+    parts = [part for part in (*taken, *weights.types) if part != "permutation"]
+    for part in dict.fromkeys(parts):
         if (part in taken) != (part in weights.types):
             has, takes = ("none", "them") if part in taken else (weights.types[part], "none")
             raise LowlpValueError(f"qw: of {part} it has {has}, and kernel {name!r} takes {takes}")

@@ -21,9 +21,10 @@ from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.launcher import launcher_of
 from lowlp_runtime.operand_arrays import host_operands
 from lowlp_runtime.operand_tensors import torch_type, upload
+from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.product import Product
 from lowlp_runtime.product_arguments import check_part, check_rows, check_weights, check_x, rows_of
-from lowlp_runtime.stored_weights import StoredWeights
+from lowlp_runtime.stored_weights import PERMUTATION_TYPE, StoredWeights
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
@@ -36,10 +37,25 @@ _MAX_CALLS = 256
 _MAX_PAIRS = 8
 
 
+class _Launch(NamedTuple):
+    """The kernel with all that stays, and what makes its x of that of the call, where it does not take that itself."""
+
+    bound: BoundLaunch
+    ordered: OrderedRows | None
+
+    def run(self, x: Any, addresses: list[int], ordinal: int, stream: int) -> None:
+        """Puts one run on a stream; the first address is that of the rows of x."""
+        if self.ordered is None:
+            self.bound.run(addresses, ordinal, stream)
+            return
+        rows = self.ordered.make(addresses[0], x.dtype, x.device, stream)
+        self.bound.run((rows.data_ptr(), *addresses[1:]), ordinal, stream)
+
+
 class _Call(NamedTuple):
     """What a call needs beside its addresses: the launch, and of what shape and type the result is."""
 
-    launch: BoundLaunch
+    launch: _Launch
     shape: tuple[int, ...]
     dtype: Any
 
@@ -50,7 +66,7 @@ class _KeptForWeights:
 
     def __init__(self) -> None:
         self.operands: dict[object, Any] = {}
-        self.launches: dict[object, BoundLaunch] = {}
+        self.launches: dict[object, _Launch] = {}
         self.calls: dict[object, _Call] = {}
         self.alive: dict[object, object] = {}
         self.lock = threading.Lock()
@@ -91,7 +107,7 @@ def launch_product(
         y = torch.empty(call.shape, dtype=call.dtype, device=x.device)
         ordinal = x.get_device()
         addresses = [part.data_ptr() for part in (*parts, y) if part is not None]
-        call.launch.run(addresses, ordinal, current_torch_stream(ordinal))
+        call.launch.run(x, addresses, ordinal, current_torch_stream(ordinal))
         return y
     return _checked_launch(kernel, parts, qw, kept, identity, kind, stream)
 
@@ -132,7 +148,7 @@ def _checked_launch(
     given = {"x": rows, "bias": bias, "residual": added, "y": y}
     addresses = [given[role].data_ptr() for role in _OF_CALL if given[role] is not None]
     if bound is not None:
-        bound.run(addresses, ordinal, current)
+        bound.run(x, addresses, ordinal, current)
         if addresses[:-1] == [part.data_ptr() for part in parts if part is not None]:
             if len(kept.calls) >= _MAX_CALLS:
                 kept.calls.clear()
@@ -140,11 +156,17 @@ def _checked_launch(
         return y
     with torch.cuda.device(x.device):
         operands = _operands_on(x.device, kernel, product, qw, kept, identity)
+        permutation = _permutation_on(x.device, kernel, qw, kept, identity)
+    ordered = None
+    if kernel.before is not None:
+        launcher = launcher_of(kernel.before)
+        ordered = OrderedRows(launcher, permutation, product.k, m, stride, multiprocessors(ordinal))
+        stride = row_stride(product.k)
     numbers = product.launch_numbers(m, stride, added_stride, multiprocessors(ordinal))
-    bound = _bound(kernel, product, operands, numbers)
+    bound = _Launch(_bound(kernel, product, operands, numbers), ordered)
     # What is in front on the stream may have written the weights.
     with no_dependent_launch():
-        bound.run(addresses, ordinal, current)
+        bound.run(x, addresses, ordinal, current)
     if len(kept.launches) >= _MAX_CALLS:
         kept.launches.clear()
     kept.launches[key] = bound
@@ -204,6 +226,17 @@ def _operands_on(
                 uploaded = upload(part, operand.element, device) if operand.is_array else part
                 kept.operands[identity, device, operand] = uploaded
         return {operand.name: kept.operands[identity, device, operand] for operand in operands}
+
+
+def _permutation_on(device: Any, kernel: KernelBinary, qw: Any, kept: _KeptForWeights, identity: object) -> Any:
+    """The order of the columns of packed weights, a tensor on `device`; None where the kernel takes none."""
+    if kernel.before is None:
+        return None
+    key = (identity, device, "permutation")
+    with kept.lock:
+        if key not in kept.operands:
+            kept.operands[key] = upload(StoredWeights.of(qw).read("permutation"), PERMUTATION_TYPE, device)
+        return kept.operands[key]
 
 
 def _bound(

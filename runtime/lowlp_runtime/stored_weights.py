@@ -4,7 +4,7 @@
     scales    [N, K / group], or [1, 1] for the whole tensor; so zeros and offsets
     scale2    float32 [1], or for each row [N]
     lut       [2**b], [N, 2**b] or [N, K / group, 2**b]
-    permutation  int32 [K], the columns in the order in which they are packed; named in the header only where there is one
+    permutation  int32 [K], the columns in the order in which they are packed; in the header only where there is one
 
 Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
 uint16, e8m0 and e4m3 as uint8; the header names the types. Here they are read without the compiler, from arrays of

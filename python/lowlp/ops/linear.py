@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from lowlp.numeric.scale_types import scale_type
 from lowlp.weights.meaning import group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.ordered_rows import launch_numbers as ordering_numbers
+from lowlp_runtime.ordered_rows import row_stride
 from lowlp_runtime.tiles import TooManyRowsError
 
 from .graph_breaks import outside_of_graphs, skip_frames
-from .linear_kernels import compile_for_gpu, cpu_kernel
+from .linear_kernels import compile_for_gpu, cpu_kernel, cpu_permuting_kernel, gpu_permuting_kernel
 from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
 
 _INT32_MAX = 2**31 - 1
@@ -141,6 +144,7 @@ def compile_linear(
     bias: str | DType | None = None,
     epilogue: str | None = None,
     residual: str | DType | None = None,
+    permutation: bool = False,
     dependent_launch: bool = False,
     gpu: str | None = None,
 ) -> CompiledKernel:
@@ -167,6 +171,8 @@ def compile_linear(
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
     epilogue     as for `linear`; None: none
     residual     type of a residual, [M, columns of y]: 'f16', 'bf16' or 'f32'; or None
+    permutation  for weights with a permutation of K: `kernel(x, qw)` launches a kernel before it that makes x with its
+                 columns in their order, which is compiled and saved with it
     dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
                  points, offsets and tables. A kernel with stages then begins while the one before it on the stream
                  runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
@@ -189,6 +195,7 @@ def compile_linear(
     code = _code_of(weight, table, x_type)
     if not isinstance(scale2, _BOOLS) and scale2 != "row":
         raise LowlpTypeError(f"scale2: expected a bool or 'row', got {scale2!r:.40}")
+    _check_bool(permutation, "permutation")
     _check_bool(dependent_launch, "dependent_launch")
     spec = LinearSpec(
         n=rows,
@@ -218,7 +225,11 @@ def compile_linear(
             schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
         except TooManyRowsError as error:
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
-    return compile_for_gpu(spec, schedule, target, meant_for)
+    kernel = compile_for_gpu(spec, schedule, target, meant_for)
+    if not permutation:
+        return kernel
+    before = gpu_permuting_kernel(columns, True, spec.dependent_launch, kernel.arch)
+    return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 
 def _code_of(weight: object, table: object, activation: str) -> DType | Table:
@@ -313,6 +324,9 @@ def _linear_numpy(
     rows, stride, aligned = _rows_of(x, k)
     if rows.shape[0] == 0:
         return y
+    if qw.permutation is not None:
+        rows, stride = _ordered(rows, stride, aligned, qw.permutation)
+        aligned = True
     given: dict[str, Any] = {"x": memory_of_rows(rows), "y": y.reshape(-1, n)}
     residual_stride = None
     if bias is not None:
@@ -329,6 +343,16 @@ def _linear_numpy(
     operands = qw.derived(f"cpu {form_of_operands(spec)}", lambda: host_operands(qw, activation, epilogue))
     kernel(**operands, **product.by_name({**given, **numbers}))
     return y
+
+
+def _ordered(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:
+    """Rows of x with their columns in the order of packed weights, aligned, and their stride."""
+    m, k = rows.shape
+    made = np.empty((m, row_stride(k)), np.uint16)
+    given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "permutation": permutation, "y": made}
+    given.update(ordering_numbers(k, m, stride, CPU_MULTIPROCESSORS))
+    cpu_permuting_kernel(k, aligned)(**given)
+    return made.view(rows.dtype)[:, :k], row_stride(k)
 
 
 def _check_part(part: object, argument: str) -> str:

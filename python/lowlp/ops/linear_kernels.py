@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 from dataclasses import asdict
 
+from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
+from lowlp.kernels.linear.permuting import permuting_kernel
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -29,6 +31,26 @@ def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKerne
     """The kernel for an architecture."""
     key = (spec, schedule, arch)
     kernel: CompiledKernel = _kernels.get(key, functools.partial(compile_for_gpu, spec, schedule, arch))
+    return kernel
+
+
+def cpu_permuting_kernel(k: int, aligned: bool) -> CpuKernel:
+    """What puts the columns of x in the order of packed weights, for the CPU target; see `permuting_kernel`."""
+
+    def make() -> CpuKernel:
+        return compile_cpu(permuting_kernel(k, aligned, False, DEFAULT_ARCH))
+
+    kernel: CpuKernel = _kernels.get(("permuting", k, aligned, "cpu"), make)
+    return kernel
+
+
+def gpu_permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: str) -> CompiledKernel:
+    """The same for an architecture."""
+
+    def make() -> CompiledKernel:
+        return compile(permuting_kernel(k, aligned, dependent_launch, arch), arch)
+
+    kernel: CompiledKernel = _kernels.get(("permuting", k, aligned, dependent_launch, arch), make)
     return kernel
 
 

@@ -29,9 +29,11 @@ from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import device_name, multiprocessors
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import upload
+from lowlp_runtime.ordered_rows import OrderedRows, row_stride
+from lowlp_runtime.stored_weights import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
-from .linear_kernels import gpu_kernel
+from .linear_kernels import gpu_kernel, gpu_permuting_kernel
 
 _ALIGN_ELEMENTS = 8
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
@@ -43,11 +45,13 @@ class _BoundCall(NamedTuple):
 
     launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows
     allocate  makes the result
+    ordered   makes of x what the kernel takes in its place, for weights with a permutation; None: x itself
     tensors   the operands that are made of the weights, by name, which it keeps alive
     """
 
     launch: BoundLaunch | None
     allocate: Callable[[], Any]
+    ordered: OrderedRows | None
     tensors: dict[str, Any]
 
 
@@ -118,6 +122,9 @@ def linear_on_gpu(
     if kept is not None:
         y = kept.allocate()
         if kept.launch is not None:
+            if kept.ordered is not None:
+                rows = kept.ordered.make(address, x.dtype, x.device, current)
+                address = rows.data_ptr()
             kept.launch.run((address, *added, y.data_ptr()), ordinal, current)
         return y
     strides = (stride,) if residual is None else (stride, residual_stride)
@@ -126,6 +133,9 @@ def linear_on_gpu(
     if bound.launch is not None:
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
+            if bound.ordered is not None:
+                rows = bound.ordered.make(address, x.dtype, x.device, current)
+                address = rows.data_ptr()
             bound.launch.run((address, *added, y.data_ptr()), ordinal, current)
     of_weights = _kept.of(qw)
     if len(of_weights.keys) >= _MAX_CALLS:
@@ -232,6 +242,10 @@ def _bind(
     strides = tuple(width if stride is None else stride for stride, width in zip(given_strides, columns, strict=False))
     aligned = aligned and not any(stride % _ALIGN_ELEMENTS for stride in strides)
     m = math.prod(x.shape[:-1])
+    x_stride, x_aligned = strides[0], aligned
+    if qw.permutation is not None:
+        # The kernel gets rows that are made for it; whether the residual is aligned only the key says, with x.
+        x_stride, aligned = row_stride(qw.shape[1]), aligned or residual is None
     out = out_dtype or activation
     allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
@@ -243,13 +257,29 @@ def _bind(
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue)
     if m == 0:
-        return _BoundCall(None, allocate, tensors)
+        return _BoundCall(None, allocate, None, tensors)
     product = product_of(spec, schedule)
-    numbers = product.launch_numbers(m, strides[0], strides[1] if spec.residual else None, multiprocessors(ordinal))
+    numbers = product.launch_numbers(m, x_stride, strides[1] if spec.residual else None, multiprocessors(ordinal))
     kept: dict[str, Any] = {name: launcher.read(name, tensor) for name, tensor in tensors.items()}
     kept.update(product.by_name(numbers))
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
-    return _BoundCall(launcher.bind(kept, order), allocate, tensors)
+    ordered = None
+    if qw.permutation is not None:
+        permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, arch).launcher
+        with torch.cuda.device(x.device):
+            permutation = _permutation_on(qw, x.device)
+        ordered = OrderedRows(permuting, permutation, qw.shape[1], m, strides[0], multiprocessors(ordinal))
+    return _BoundCall(launcher.bind(kept, order), allocate, ordered, tensors)
+
+
+def _permutation_on(qw: QuantizedTensor, device: Any) -> Any:
+    """The permutation as a tensor on `device`, uploaded at its first use, and kept as long as `qw` lives."""
+    assert qw.permutation is not None
+    kept, key = _kept.of(qw), f"{device} permutation"
+    with kept.lock:
+        if key not in kept.operands:
+            kept.operands[key] = {"permutation": upload(qw.permutation, PERMUTATION_TYPE, device)}
+        return kept.operands[key]["permutation"]
 
 
 def _allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], Any]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.meaning import Meaning
+from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.words import Words, WordsForm
 
 # Elements that are worked on at a time: few enough to stay in a core's cache as float32.
@@ -30,12 +31,17 @@ def values_of_words(form: WordsForm, words: Words, meaning: Meaning) -> NDArray[
                 grouped -= _spread(meaning, meaning.zeros, rows)
             grouped *= _spread(meaning, meaning.scales, rows)
             if meaning.scale2 is not None:
-                grouped *= meaning.scale2 if meaning.scale2.ndim == 0 else meaning.scale2[rows, None, None]
+                grouped *= _second_scale(meaning.scale2, rows)
             if meaning.offsets is not None:
                 grouped += _spread(meaning, meaning.offsets, rows)
             if inverse is not None:
                 result[rows] = values[:, inverse]
     return result
+
+
+def _second_scale(scale: SecondScale, rows: slice) -> SecondScale:
+    """For these rows, a number or [rows, 1, 1]."""
+    return scale[rows, None, None] if isinstance(scale, np.ndarray) else scale
 
 
 def _unscaled(meaning: Meaning) -> NDArray[np.float32]:

@@ -5,9 +5,10 @@
     value[n, k] = scale2 * (scale[n, g] * q[n, k])
 
 q is the number that a code means in its type, or its entry of a table. With a permutation p of the columns, as GPTQ's
-act-order has one, the groups are those of the columns p(0), p(1), ...: column p(j) is in group j // group_size. Sources: Tilus (arXiv 2504.12984), section 6,
-for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are those of MLX and GGUF; float zero points those of
-HQQ; scale2 is that of NVFP4.
+act-order has one, column p(j) is in group j // group_size.
+
+Sources: Tilus (arXiv 2504.12984), section 6, for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are
+those of MLX and GGUF; float zero points those of HQQ; scale2 is that of NVFP4.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class QuantizedTensor:
     offsets     optional, excludes zeros and scale2: of the shape of scales, float16, bfloat16 or float32; in the units
                 of the weights
     group_size  a divisor of K; None or -1: one group a row; 'tensor': one group in all
-    scale2      optional, rounded to float32: a finite number, or an array or tensor of one, which multiplies all weights;
-                or one for each row, [N] or [E, N]
+    scale2      optional, rounded to float32: a finite number, or an array or tensor of one, which multiplies all
+                weights; or one for each row, [N] or [E, N]
     lut         optional, values of the codes, finite float16 or float32: [2**b], one table a row [N, 2**b], or one a
                 group [N, K / group_size, 2**b]; a list of numbers becomes float32. One for all of [E, N, K]
     g_idx       optional, integers [K]: the group of each column, of which each group has group_size; columns of a group
@@ -228,7 +229,7 @@ class QuantizedTensor:
         """The second scale: a number where all rows have the same, else float32 [N] or [E, N], read-only; None without
         one."""
         scale = self._meaning.scale2
-        return scale if scale is None or scale.ndim == 0 or self._form.experts is None else scale.reshape(self.shape[:-1])
+        return scale.reshape(self.shape[:-1]) if isinstance(scale, np.ndarray) else scale
 
     @property
     def lut(self) -> AnyArray | None:
@@ -337,7 +338,8 @@ class QuantizedTensor:
             safetensors.numpy.save_file(arrays, path, metadata={"lowlp": header})
 
         Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2', 'lut' and 'permutation';
-        bfloat16 is stored as uint16, and scales of 8 bits as uint8. The header has versions of its own and of the packed format.
+        bfloat16 is stored as uint16, and scales of 8 bits as uint8. The header has versions of its own and of the
+        packed format.
         """
         return stored_arrays(self.packed, self.shape, self.family, self._meaning)
 

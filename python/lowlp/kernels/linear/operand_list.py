@@ -60,8 +60,7 @@ def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
         yield Operand("table", "lut", spec.activation, (*tables, 1 << spec.bits), "filled")
         yield Operand("table_unscale", "lut_unscale", "f32", transform="unfill")
     if spec.scale2:
-        rows_of_scale2 = {"shape": (spec.n,), "transform": "by_row"} if spec.row_scale2 else {}
-        yield Operand("scale2", "scale2", "f32", **rows_of_scale2)
+        yield Operand("scale2", "scale2", "f32", *(((spec.n,), "by_row") if spec.row_scale2 else ()))
     if spec.bias:
         yield Operand("bias", "bias", spec.bias, (spec.n,))
     if spec.residual:

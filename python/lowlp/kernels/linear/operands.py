@@ -56,7 +56,7 @@ def spec_for(
         epilogue=epilogue,
         residual=residual,
         aligned=aligned,
-        row_scale2=np.ndim(qw.scale2) > 0,
+        row_scale2=isinstance(qw.scale2, np.ndarray),
     )
 
 

@@ -1,0 +1,59 @@
+"""Rows of x with their columns in the order in which weights are packed, made before a product by a kernel of its own.
+
+The kernel's parameters, by name:
+
+    x              [m, k], elements of 16 bits, rows `x_stride` elements apart
+    permutation    int32 [k]: column permutation[j] of x is the j-th of y
+    y              [m, k], rows `row_stride(k)` elements apart
+    m, x_stride, blocks_of_row   numbers; so many blocks share a row
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from lowlp_runtime.bound_launch import BoundLaunch
+from lowlp_runtime.launcher import Launcher
+
+PART: Final = 2048
+"""Elements of a row that a block gathers at a time."""
+_WIDE_ELEMENTS: Final = 8
+
+
+def row_stride(k: int) -> int:
+    """From row to row of the result, in elements: a multiple of 16 bytes."""
+    return -(-k // _WIDE_ELEMENTS) * _WIDE_ELEMENTS
+
+
+def launch_numbers(k: int, m: int, x_stride: int, multiprocessors: int) -> dict[str, int]:
+    """The numbers of a launch by name: of few rows, each is shared by as many blocks as fill the GPU twice."""
+    parts = -(-k // PART)
+    return {"m": m, "x_stride": x_stride, "blocks_of_row": min(parts, max(1, 2 * multiprocessors // max(1, m)))}
+
+
+class OrderedRows:
+    """What makes the rows, for one number of rows, row stride and device. Any number of threads may use it at once.
+
+    launcher      of the kernel
+    permutation   its tensor on the device, which is kept alive
+    k, m          the shape of x
+    x_stride      from row to row of x, in elements
+    """
+
+    def __init__(
+        self, launcher: Launcher, permutation: Any, k: int, m: int, x_stride: int, multiprocessors: int
+    ) -> None:
+        kept: dict[str, int | float] = {"permutation": launcher.read("permutation", permutation)}
+        kept.update(launch_numbers(k, m, x_stride, multiprocessors))
+        self._launch: BoundLaunch = launcher.bind(kept, ["x", "y"])
+        self._permutation = permutation
+        self._shape = (m, row_stride(k))
+
+    def make(self, x: int, dtype: Any, device: Any, stream: int) -> Any:
+        """The rows, a new tensor [m, row_stride(k)] of `dtype`, from those at the address `x`; on `stream`, which is
+        PyTorch's current one of the device, so that its memory may go to others after the product is launched."""
+        torch: Any = sys.modules["torch"]
+        y = torch.empty(self._shape, dtype=dtype, device=device)
+        self._launch.run((x, y.data_ptr()), device.index, stream)
+        return y

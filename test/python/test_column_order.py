@@ -1,0 +1,136 @@
+"""A permutation of K, as GPTQ's act-order has one: columns stay where they are, and are packed by groups."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from linear_matrix import ERROR_LIMITS, TYPES, relative_error
+
+import lowlp
+from lowlp.compiler.compilation import compile_cpu
+from lowlp.kernels.linear.permuting import permuting_kernel
+from lowlp.numeric.dtypes import dtype
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.ordered_rows import launch_numbers, row_stride
+
+N, K, GROUP = 80, 256, 32
+
+
+def parts(name: str = "int4", group: int = GROUP, k: int = K, seed: int = 0) -> dict[str, Any]:
+    """The arguments of random weights whose columns belong to groups at random."""
+    rng = np.random.default_rng(seed)
+    return {
+        "codes": rng.integers(0, 1 << dtype(name).bits, (N, k), dtype=np.uint8),
+        "dtype": name,
+        "scales": rng.uniform(0.5, 2, (N, k // group)).astype(np.float16),
+        "group_size": group,
+        "g_idx": rng.permutation(np.repeat(np.arange(k // group), group)),
+    }
+
+
+def act_order(activation: str = "f16", **more: Any) -> lowlp.QuantizedTensor:
+    return lowlp.QuantizedTensor(**parts(**more), activation=activation)
+
+
+def test_columns_stay_where_they_are() -> None:
+    given = parts()
+    qw = lowlp.QuantizedTensor(**given)
+    np.testing.assert_array_equal(qw.codes, given["codes"])
+    scales = given["scales"].astype(np.float32)[:, given["g_idx"]]
+    np.testing.assert_array_equal(qw.dequantize(), dtype("int4").decode(given["codes"]) * scales)
+    order = np.argsort(given["g_idx"], kind="stable")
+    np.testing.assert_array_equal(qw.permutation, order)
+    assert qw.permutation is not None and qw.permutation.dtype == np.int32
+    del given["g_idx"]
+    assert lowlp.QuantizedTensor(**given, permutation=order) == qw != lowlp.QuantizedTensor(**given)
+    # Groups of neighbours, in order, are no permutation.
+    assert lowlp.QuantizedTensor(**given, g_idx=np.arange(K) // GROUP) == lowlp.QuantizedTensor(**given)
+
+
+def test_what_is_made_of_permuted_weights_keeps_their_order() -> None:
+    qw = act_order()
+    assert lowlp.concat([qw[:32], qw[32:]]) == qw
+    np.testing.assert_array_equal(qw[32:64].dequantize(), qw.dequantize()[32:64])
+    np.testing.assert_array_equal(qw.pack_for("bf16").dequantize(), qw.dequantize())
+    arrays, header = qw.to_arrays()
+    assert lowlp.QuantizedTensor.from_arrays(arrays, header) == pickle.loads(pickle.dumps(qw)) == qw
+    # Headers of before have no such field, and those of weights without permutation are as they were.
+    assert "permutation" not in json.loads(lowlp.quantize(qw.dequantize(), "int4", 32).to_arrays()[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"g_idx": np.zeros(K, int)},
+            LowlpValueError,
+            "g_idx: every group must have .* 32 columns, got 256 in group 0",
+        ),
+        ({"g_idx": np.arange(K)}, LowlpValueError, "g_idx: must be the numbers of groups, 0 to 7, got 8"),
+        ({"g_idx": np.zeros(7, int)}, LowlpValueError, r"g_idx: expected shape \[K\] = \[256\], got \[7\]"),
+        ({"g_idx": np.zeros(K)}, LowlpTypeError, "g_idx: expected integers, got elements of float64"),
+        ({"permutation": np.arange(K)}, LowlpValueError, "g_idx, permutation: at most one of them may be given"),
+        ({"g_idx": None, "permutation": np.zeros(K, int)}, LowlpValueError, "must name each .* once, got 0 256 times"),
+        ({"g_idx": None, "permutation": np.arange(-1, K - 1)}, LowlpValueError, "numbers of columns, 0 to 255, got -1"),
+    ],
+)
+def test_refused_permutations(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        lowlp.QuantizedTensor(**{**parts(), **changes})
+
+
+def test_refused_cuts_and_concatenations() -> None:
+    qw, plain = act_order(), lowlp.quantize(np.ones((N, K), np.float32), "int4", GROUP)
+    with pytest.raises(LowlpValueError, match=r"columns: .* permutation .* cut along N only, got 0:64 of 256"):
+        qw[:, :64]
+    for tensors, message in (
+        ([qw, act_order(seed=1)], r"tensors\[1\]: must have the permutation of the first"),
+        ([qw, plain], r"tensors\[1\]: must have the permutation of the first"),
+        ([plain, qw], r"tensors\[1\]: must have its columns in their own order, as the first"),
+    ):
+        with pytest.raises(LowlpValueError, match=message):
+            lowlp.concat(tensors)
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "activation", "m"),
+    [("int4", 32, "f16", 5), ("uint3", 128, "bf16", 16), ("int8", 32, "bf16", 40), ("int4", 128, "f16", 256)],
+)
+def test_rows_of_the_identity(name: str, group: int, activation: str, m: int) -> None:
+    qw, rows = act_order(activation, name=name, group=group, seed=m), np.random.default_rng(m).permutation(K)[:m]
+    x = np.eye(K, dtype=TYPES[activation])[rows]
+    np.testing.assert_array_equal(lowlp.linear(x, qw).T, qw.dequantize()[:, rows].astype(x.dtype))
+
+
+def test_rows_of_any_stride_and_length() -> None:
+    qw = act_order("bf16", k=100, group=20)
+    memory = np.random.default_rng(1).normal(size=(3, 131)).astype(ml_dtypes.bfloat16)
+    x = memory[:, 1:101]
+    assert relative_error(lowlp.linear(x, qw), x, qw) <= ERROR_LIMITS["bf16"]
+
+
+def test_gate_and_up_of_one_order() -> None:
+    x = np.random.default_rng(2).normal(size=(6, K)).astype(np.float16)
+    qw = act_order()
+    gate, up = np.split(x.astype(np.float64) @ qw.dequantize().astype(np.float64).T, 2, axis=1)
+    exact = gate / (1 + np.exp(-gate)) * up
+    y = lowlp.linear(x, qw, epilogue="silu_mul")
+    assert np.linalg.norm(y - exact) <= ERROR_LIMITS["f16"] * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize(("k", "aligned"), [(100, False), (4104, True), (20_000, True), (130_000, True)])
+def test_rows_in_another_order(k: int, aligned: bool) -> None:
+    """Also of several parts, and of more elements than shared memory holds."""
+    rng = np.random.default_rng(k)
+    kernel, order = compile_cpu(permuting_kernel(k, aligned, True, "sm_90a")), rng.permutation(k).astype(np.int32)
+    for m in (1, 3):
+        x = rng.integers(0, 1 << 16, (m, k), dtype=np.uint16)
+        y = np.zeros((m, row_stride(k)), np.uint16)
+        numbers: dict[str, Any] = launch_numbers(k, m, k, 132 if m == 1 else 1)
+        kernel(x=x.reshape(-1), permutation=order, y=y, **numbers)
+        np.testing.assert_array_equal(y[:, :k], x[:, order])

@@ -74,7 +74,7 @@ def test_types_may_be_objects_or_long_names(kernel: Any) -> None:
         ({"m": (1.0, 2.0)}, "m: expected None or a pair of ints"),
         ({"zeros": 3.0}, "zeros: expected a bool or one of int8, uint8, int16, f16, bf16, f32, got 3.0"),
         ({"offsets": 1}, "offsets: expected a bool or one of f16, bf16, f32, got 1"),
-        ({"scale2": 1}, "scale2: expected a bool, got 1"),
+        ({"scale2": 1}, "scale2: expected a bool or 'row', got 1"),
         ({"schedule": "x"}, "schedule: expected None or a Schedule, got 'x'"),
         ({"bias": np.zeros(3)}, "bias: expected a name such as 'int6' or a DType, got ndarray"),
         ({"target": 90}, "target: expected an architecture such as 'sm_90a', got 90"),

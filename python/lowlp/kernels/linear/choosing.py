@@ -56,6 +56,8 @@ _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 """Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster. Larger ones do not find
 SMs enough (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
 _SLICES: Final = (1, 2, 4, 8, 16)
+_SCALED_OFTEN: Final = 32
+"""Tiles of 64 rows times columns, of a warpgroup, whose accumulators are scaled several times in a stage."""
 
 
 def class_of(m: int) -> int:
@@ -165,6 +167,10 @@ def _of_order(
 def _alone(spec: LinearSpec, rows: int, cluster: int) -> Iterator[Schedule]:
     """Drafts by warpgroups in which a tile is one block's, or one cluster's, who finish 8 columns each."""
     for draft in _wide(spec, max(_FEW, 8 * cluster, rows), ((False, cluster),)):
+        scales_often = draft.scales_on == "accumulators" and draft.stage_k > spec.group_size
+        if scales_often and draft.row_tiles * draft.columns_of_block * draft.blocks_per_sm > _SCALED_OFTEN:
+            # The assembler spills registers where it has several tiles of accumulators that are not scaled yet.
+            continue
         if draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k:
             yield draft
 

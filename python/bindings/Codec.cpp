@@ -9,12 +9,14 @@
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
+#include <utility>
 #include <variant>
 
 namespace nb = nanobind;
@@ -31,8 +33,7 @@ static CodecGroup toGroup(const Group &group) {
   return python::unwrap(CodecGroup::named(std::get<std::string>(group)));
 }
 
-static Group fromGroup(const Codec &codec) {
-  const CodecGroup &group = codec.getGroup();
+static Group fromGroup(const CodecGroup &group) {
   if (group.kind == CodecGroup::Kind::Size)
     return group.size;
   return group.str();
@@ -49,6 +50,14 @@ getTable(const CodecField &field) {
   return std::tuple(
       field.table->bits, std::string(getName(field.table->element)),
       std::string(getName(field.table->scope)), field.table->entries);
+}
+
+static std::optional<std::pair<std::string, Group>>
+getSuper(const Codec &codec) {
+  if (!codec.getSuper())
+    return std::nullopt;
+  return std::pair(std::string(getName(codec.getSuper()->type)),
+                   fromGroup(codec.getSuper()->group));
 }
 
 template <typename T>
@@ -92,12 +101,14 @@ void lowlp::python::populateCodec(nb::module_ &module) {
           "create",
           [](const CodecField &field, const Group &group,
              const std::string &scale, const Name &zeros, const Name &offsets,
-             bool scale2) {
+             bool scale2, const Name &superScale, const Group &superGroup) {
             return unwrap(Codec::create(field, toGroup(group),
-                                        {scale, zeros, offsets, scale2}));
+                                        {scale, zeros, offsets, scale2,
+                                         superScale, toGroup(superGroup)}));
           },
           nb::arg("field"), nb::arg("group"), nb::arg("scale"),
-          nb::arg("zeros").none(), nb::arg("offsets").none(), nb::arg("scale2"))
+          nb::arg("zeros").none(), nb::arg("offsets").none(), nb::arg("scale2"),
+          nb::arg("super_scale").none(), nb::arg("super_group"))
       .def_static("codes_alone",
                   [](const CodecField &field) {
                     return unwrap(Codec::codesAlone(field));
@@ -106,7 +117,9 @@ void lowlp::python::populateCodec(nb::module_ &module) {
           "parse",
           [](const std::string &text) { return unwrap(Codec::parse(text)); })
       .def_prop_ro("field", &Codec::getField)
-      .def_prop_ro("group", fromGroup)
+      .def_prop_ro(
+          "group",
+          [](const Codec &codec) { return fromGroup(codec.getGroup()); })
       .def_prop_ro("scale",
                    [](const Codec &codec) { return nameOf(codec.getScale()); })
       .def_prop_ro("zeros",
@@ -115,6 +128,7 @@ void lowlp::python::populateCodec(nb::module_ &module) {
           "offsets",
           [](const Codec &codec) { return nameOf(codec.getOffsets()); })
       .def_prop_ro("scale_levels", &Codec::getScaleLevels)
+      .def_prop_ro("super", getSuper)
       .def_prop_ro("text", [](const Codec &codec) { return codec.str(); })
       .def("text_with", [](const Codec &codec,
                            const std::string &code) { return codec.str(code); })
@@ -130,6 +144,8 @@ void lowlp::python::populateCodec(nb::module_ &module) {
   module.attr("SCALE_TYPES") = getNames(getScaleTypes());
   module.attr("ZERO_TYPES") = getNames(getZeroTypes());
   module.attr("OFFSET_TYPES") = getNames(getOffsetTypes());
+  module.attr("SCALE_CODE_TYPES") = getNames(getScaleCodeTypes());
+  module.attr("SUPER_TYPES") = getNames(getSuperTypes());
   module.attr("TABLE_TYPES") = getNames(getTableTypes());
   module.attr("TABLE_SCOPES") = getNames(getTableScopes());
 }

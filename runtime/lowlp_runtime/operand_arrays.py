@@ -22,6 +22,8 @@ STORED_AS: Final = {
     "lut": "lut",
     "lut_unscale": "lut",
     "scale2": "scale2",
+    "super_scales": "super_scales",
+    "super_offsets": "super_offsets",
 }
 """Role -> the stored array that the operand is made of."""
 

@@ -22,6 +22,9 @@ _TORCH_NAMES: Final = {
     # Launches know floats of 8 bits as bytes, and take signed integers for unsigned ones, of which PyTorch has few.
     "e8m0": "uint8",
     "e4m3": "uint8",
+    # Several in a byte.
+    "uint4": "uint8",
+    "int6": "uint8",
     "uint32": "int32",
 }
 

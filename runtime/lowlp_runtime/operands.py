@@ -5,8 +5,8 @@
 An operand is one parameter of the kernel; its role says what it is, and so where a launch takes it from:
 
     call     x, bias, residual: arguments of the call
-    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2: made of the arrays that quantised weights are
-             stored as, by the operand's transform (`lowlp_runtime.operand_arrays`)
+    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2, super_scales, super_offsets: made of the arrays
+             that quantised weights are stored as, by the operand's transform (`lowlp_runtime.operand_arrays`)
     result   y
     launch   m, x_stride, residual_stride, blocks: numbers that follow from the shapes of a call
 """
@@ -26,6 +26,8 @@ SOURCES: Final = {
     "lut": "weights",
     "lut_unscale": "weights",
     "scale2": "weights",
+    "super_scales": "weights",
+    "super_offsets": "weights",
     "bias": "call",
     "residual": "call",
     "y": "result",
@@ -41,7 +43,7 @@ ROWS: Final = "m"
 
 TRANSFORMS: Final = {
     "": tuple(SOURCES),
-    "by_group": ("scales", "zeros", "offsets"),
+    "by_group": ("scales", "zeros", "offsets", "super_scales", "super_offsets"),
     "by_row": ("scale2",),
     "apart": ("packed",),
     "filled": ("lut",),
@@ -50,7 +52,8 @@ TRANSFORMS: Final = {
 """What makes an operand of a stored array -> the roles that may have it.
 
     ''        as it is stored
-    by_group  [N, K / group] as [K / group, N]; what a whole tensor has is repeated
+    by_group  [N, K / group] as [K / group, N], and so what super-groups have, and bytes of packed integers; what a
+              whole tensor has is repeated
     by_row    a number for each row, [N]; one for all is repeated
     apart     the words of gate and up, whose rows are no whole units, packed each by itself, one after the other
     filled    entries times the power of two that brings the largest to the top of the element's range, rounded

@@ -25,6 +25,7 @@ class Product:
     rows        the least and the largest number of rows of x that the kernel is meant for; None: any
     epilogue    what is done with accumulators and bias; '' without
     tiles       how blocks share the work; None: the grid says it
+    super_group_size  weights of a row that share a super-scale; None for scales of one level
 
     Raises `LowlpTypeError` and `LowlpValueError` for anything else.
     """
@@ -38,9 +39,11 @@ class Product:
     rows: tuple[int, int] | None = None
     epilogue: str = ""
     tiles: Tiles | None = None
+    super_group_size: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n", "k", "group_size"):
+        sizes = ("n", "k", "group_size", *(["super_group_size"] if self.super_group_size is not None else []))
+        for name in sizes:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise LowlpValueError(f"product: {name} must be a positive int, got {value!r:.40}")
@@ -117,6 +120,9 @@ class Product:
     @staticmethod
     def from_json(data: object) -> "Product":
         """The product that `to_json` wrote. Raises `LowlpTypeError` and `LowlpValueError` for anything else."""
+        if isinstance(data, dict):
+            # Kernels that were saved before there were super-scales do not say that they have none.
+            data = {"super_group_size": None, **data}
         fields = _fields(data, Product, "product")
         listed = fields.pop("operands")
         if not isinstance(listed, list):

@@ -95,6 +95,7 @@ def check_weights(kernel: KernelBinary, product: Product, weights: StoredWeights
         ("shape", list(weights.shape), [product.n, product.k]),
         ("codes", weights.code, product.code),
         ("group size", weights.group_size, product.group_size),
+        ("super-group size", weights.super_group_size, product.super_group_size),
         ("family", weights.family, product.family),
         ("packed format", weights.packed_format, kernel.description.packed_format),
     ):

@@ -5,6 +5,8 @@
     scale2    float32 [1], or for each row [N]
     lut       [2**b], [N, 2**b] or [N, K / group, 2**b]
     permutation  int32 [K], the columns in the order in which they are packed; in the header only where there is one
+    super_scales, super_offsets  [N, ceil(K / super-group)]; scales are then integers, and of 'uint4' and 'int6' bytes
+              [N, ceil(K / group * bits / 8)]; so offsets, with super_offsets
 
 Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
 uint16, e8m0 and e4m3 as uint8; the header names the types. Here they are read without the compiler, from arrays of
@@ -39,12 +41,15 @@ STORED_TYPES: Final = {
     "uint8": "uint8",
     "int16": "int16",
     "int32": "int32",
+    "uint4": "uint8",
+    "int6": "uint8",
     "uint32": "uint32",
 }
 """Type of elements -> numpy's type for what is stored."""
 
 PERMUTATION_TYPE: Final = "int32"
 
+_GROUP_CODES: Final = ("uint4", "int6", "uint8", "int8")
 _PER_GROUP: Final = ("scales", "zeros", "offsets")
 _FIELDS: Final = ("shape", "family", "dtype", "group", *_PER_GROUP, "scale2", "lut")
 
@@ -56,6 +61,7 @@ class StoredWeights:
     shape          (N, K)
     code           type of the codes, 'int6' for example; 'lut4' for indices of tables
     group_size     weights of a row that share a scale
+    super_group_size  and a super-scale; None for scales of one level
     family         the compute type that the words are placed for
     packed_format  the version in which they are packed
     types          of the elements of each array, by its name
@@ -71,6 +77,7 @@ class StoredWeights:
     types: Mapping[str, str]
     arrays: Mapping[str, Any] = field(repr=False)
     header: str = field(repr=False)
+    super_group_size: int | None = None
 
     @staticmethod
     def of(value: Any) -> StoredWeights:
@@ -90,6 +97,10 @@ class StoredWeights:
         types.update({name: fields[name] for name in (*_PER_GROUP, "lut") if fields[name] is not None})
         types.update({"scale2": "f32"} if fields["scale2"] else {})
         types.update({"permutation": PERMUTATION_TYPE} if "permutation" in fields else {})
+        if fields.get("super"):
+            types["super_scales"] = fields["super"]["type"]
+            if fields["offsets"] in _GROUP_CODES:
+                types["super_offsets"] = fields["super"]["type"]
         if set(types) != set(arrays):
             listed = ", ".join(sorted(map(str, arrays)))
             raise LowlpValueError(f"qw: its header names the arrays {', '.join(sorted(types))}, and it has {listed}")
@@ -97,7 +108,12 @@ class StoredWeights:
         code = fields["dtype"] if fields["lut"] is None else f"lut{re.sub(r'[^0-9]', '', fields['dtype'])}"
         group = fields["group"]
         size = group if isinstance(group, int) else k
-        return StoredWeights((n, k), code, size, fields["family"], fields["packed_format"], types, arrays, header)
+        super_size = None
+        if fields.get("super"):
+            super_group = fields["super"]["group"]
+            super_size = super_group if isinstance(super_group, int) else k
+        family, version = fields["family"], fields["packed_format"]
+        return StoredWeights((n, k), code, size, family, version, types, arrays, header, super_size)
 
     def read(self, name: str) -> NDArray[Any]:
         """An array in host memory, as numpy stores its type (`STORED_TYPES`). Raises `LowlpTypeError` for another."""
@@ -164,4 +180,11 @@ def _fields_of(header: object) -> dict[str, Any]:
     for name in (*_PER_GROUP, "lut"):
         if fields[name] not in STORED_TYPES and (fields[name] is not None or name == "scales"):
             raise LowlpValueError(f"qw: its header has a type of {name} that is not known, {fields[name]!r:.40}")
+    supers = fields.get("super")
+    if supers is not None and not (
+        isinstance(supers, dict)
+        and supers.get("type") in STORED_TYPES
+        and (supers.get("group") == "channel" or type(supers.get("group")) is int)
+    ):
+        raise LowlpValueError(f"qw: its header has a malformed field 'super', {supers!r:.40}")
     return fields

@@ -7,6 +7,7 @@ zero points together, in few kernels.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ ERROR_LIMITS = {"f16": 2e-3, "bf16": 1.1e-2}
 INTEGERS = [f"{sign}int{bits}" for bits in range(1, 9) for sign in ("", "u")]
 BIPOLAR = [f"bipolar{bits}" for bits in range(1, 9)]
 FLOATS = [t.name for t in all_dtypes() if t.is_float and t.bits <= 8]
+LEVELS = ("uint4", "int6", "uint8", "int8")
+"""Types of integer scales, which super-scales multiply."""
 SCOPES = ("tensor", "channel", "group")
 TABLES = [f"lut{bits} {scope}" for bits in range(1, 9) for scope in SCOPES]
 CODES = INTEGERS + BIPOLAR + FLOATS + TABLES
@@ -45,6 +48,7 @@ class Config:
     code   a type's name, or 'lut{b} {scope}'
     group  None: a whole row
     extra  one of `codec_samples.EXTRAS`
+    scale  one of `SCALES`; or of `LEVELS`, integers under super-scales, with offsets that are so too, or floats
     """
 
     code: str
@@ -83,6 +87,8 @@ class Config:
             kind = kinds[seed % len(kinds)]
             zeros = rng.uniform(0 if kind is np.uint8 else -9, min(1 << dtype(name).bits, 127), (n, groups))
             more["zeros"] = zeros.astype(np.float32).astype(kind)
+        if self.scale in LEVELS:
+            return self._in_two_levels(rng, codes.astype(np.uint8), size, seed, more)
         if self.extra == "offsets":
             more["offsets"] = rng.normal(size=(n, groups)).astype(np.float32).astype(list(TYPES.values())[seed % 3])
         if "scale2" in self.extra:
@@ -92,6 +98,32 @@ class Config:
             codes.astype(np.uint8),
             scales=scales.astype(np.float32).astype(SCALES[self.scale]),
             group_size=self.group,
+            activation=self.activation,
+            **more,
+        )
+
+    def _in_two_levels(self, rng: Any, codes: Any, size: int, seed: int, more: dict[str, Any]) -> QuantizedTensor:
+        n, k = codes.shape
+        kind, element = dtype(self.scale), list(TYPES.values())[seed % 3]
+        super_group = math.lcm(64, size) * (1 + seed % 2)
+        integers = np.int8 if kind.is_signed else np.uint8
+
+        def level(bound: float) -> tuple[Any, Any]:
+            supers = rng.uniform(-bound, bound, (n, -(-k // super_group))) / kind.max
+            of_groups = rng.integers(int(kind.min), int(kind.max) + 1, (n, k // size)).astype(integers)
+            return of_groups, supers.astype(np.float32).astype(element)
+
+        scales, more["super_scales"] = level(2)
+        if self.extra == "offsets" and seed % 2:
+            more["offsets"], more["super_offsets"] = level(3)
+        elif self.extra == "offsets":
+            more["offsets"] = rng.normal(size=(n, k // size)).astype(np.float16)
+        return QuantizedTensor(
+            codes,
+            scales=scales,
+            group_size=self.group,
+            super_group_size=super_group,
+            scale_dtype=self.scale,
             activation=self.activation,
             **more,
         )

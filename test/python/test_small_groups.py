@@ -64,8 +64,11 @@ class Case:
 def _cases() -> list[Case]:
     found = []
     forms = ("streamed", "a tile each", "shared")
-    every = itertools.product(matrix.CODES, GROUPS, matrix.ACTIVATIONS, EXTRAS, SCALES, forms)
+    every = itertools.product(matrix.CODES, GROUPS, matrix.ACTIVATIONS, EXTRAS, (*SCALES, *matrix.LEVELS), forms)
     for index, (code, group, activation, extra, scale, form) in enumerate(every):
+        # Super-scales exclude a second scale, and fields of 6 bits fill bytes in fours.
+        if scale in matrix.LEVELS and ("scale2" in extra or (scale == "int6" and group not in (16, 48))):
+            continue
         # Tables of rows and of groups are the business of the kernel without stages.
         if is_offered(code, activation, "zeros" if "zeros" in extra else "") and not code.endswith(
             ("channel", "group")
@@ -80,13 +83,24 @@ PAIRS = [
     Case(Config("int4", 32, "bf16", extra, "e4m3"), form, 64)
     for extra in ("offsets", "integer zeros", "scale2", "row scale2")
     for form in ("streamed", "shared")
+] + [
+    # GGUF's K-quants and QServe.
+    Case(Config(code, group, activation, extra, scale), form, 64)
+    for code, group, activation, extra, scale in (
+        ("uint2", 16, "f16", "offsets", "uint4"),
+        ("int3", 16, "bf16", "", "int6"),
+        ("uint4", 32, "f16", "offsets", "uint8"),
+        ("int6", 16, "f16", "", "int8"),
+        ("uint4", 32, "bf16", "integer zeros", "uint8"),
+    )
+    for form in ("streamed", "a tile each", "shared")
 ]
 SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else [*PAIRS, *random.Random(18).sample(ALL, 40)]
 
 
 @pytest.mark.parametrize("case", SAMPLE, ids=str)
 def test_rows_of_the_identity(case: Case) -> None:
-    config, index = case.config, ALL.index(case) if case in ALL else 1
+    config, index = case.config, ALL.index(case) if case not in PAIRS else 1
     qw = config.weights(case.n, K, seed=index)
     kind = TYPES[config.activation]
     # Results of f32 have weights that are not rounded, and so no place for scales on them.

@@ -21,6 +21,11 @@ static const char *const kTexts[] = {
     "uint4 channel bf16 zeros:uint8",
     "uint3 tensor f16 offsets:f32",
     "f4e2m1 g16 e4m3 scale2",
+    "int6 g16 int8 super:f16:g256",
+    "uint3 g16 int6 super:f16:g256",
+    "uint2 g16 uint4 offsets:uint4 super:f16:g256",
+    "uint4 g128 uint8 zeros:uint8 super:bf16:channel",
+    "uint4 g32 uint8 offsets:f16 super:f32:g64",
     "bipolar2 g32 e8m0",
     "lut2:f32[-1, 0, 0.33333334, 1e-30] g64 f16",
     "lut16:f16:group g64 f32",
@@ -50,6 +55,16 @@ TEST(Codec, FieldsOfAText) {
   EXPECT_EQ(found.getScaleLevels(), 2);
   EXPECT_EQ(codec("int4 g32 f16").getScaleLevels(), 1);
   EXPECT_EQ(codec("int4").getScaleLevels(), 0);
+}
+
+TEST(Codec, SuperScales) {
+  Codec found = codec("uint4 g32 uint8 offsets:int8 super:f32:g256");
+  EXPECT_EQ(found.getScaleLevels(), 2);
+  EXPECT_EQ(found.getScale(), PartType::UInt8);
+  EXPECT_EQ(found.getOffsets(), PartType::Int8);
+  EXPECT_EQ(found.getSuper(), (CodecSuper{PartType::F32, CodecGroup::of(256)}));
+  EXPECT_EQ(found.forKernel(192).str(),
+            "uint4 g32 uint8 offsets:int8 super:f32:channel");
 }
 
 // Signed powers of two in 4 bits, +-2^0 .. +-2^-7, are a codec by their
@@ -106,9 +121,27 @@ TEST(Codec, SaysWhatIsRefused) {
        "use offsets"},
       {"f4e2m1 g64 f16 zeros:int8", "codec: zeros: allowed for integer types "
                                     "only, got dtype f4e2m1; use offsets"},
-      {"int4 g64 f16 and", "codec: expected 'int4 g128 f16', then zeros:TYPE "
-                           "or offsets:TYPE and scale2 as there are any, got "
-                           "'int4 g64 f16 and'"},
+      {"int4 g64 f16 and",
+       "codec: expected 'int4 g128 f16', then zeros:TYPE or offsets:TYPE, "
+       "super:TYPE:GROUP and scale2 as there are any, got 'int4 g64 f16 and'"},
+      {"int4 g64 uint8",
+       "codec: scale: must be one of f16, bf16, f32, e8m0, e4m3, got 'uint8'"},
+      {"int4 g64 f16 super:f16:g256",
+       "codec: scale, with super_scales: must "
+       "be one of uint4, int6, uint8, int8, got 'f16'"},
+      {"int4 g64 int8 super:int8:g256",
+       "codec: super_scales: must be one of f16, bf16, f32, got 'int8'"},
+      {"int4 g64 int8 super:f16", "codec: super_group: must be a positive int, "
+                                  "'channel' or 'tensor', got ''"},
+      {"int4 g64 int8 super:f16:g96",
+       "codec: super_group: must be a multiple of the group, or 'channel', got "
+       "g96 over g64"},
+      {"int4 tensor int8 super:f16:channel",
+       "codec: super_scales: expected groups of rows, got one group for the "
+       "whole tensor"},
+      {"int4 g64 int8 super:f16:g64 scale2",
+       "codec: scale2, super_scales: at most one of them may be given, got "
+       "both"},
       {"lut0:f16:group", "codec: bits: must be in 1..16, got 0"},
       {"lut2:bf16:group",
        "codec: element: must be one of f16, f32, got 'bf16'"},

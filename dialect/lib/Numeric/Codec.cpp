@@ -13,8 +13,9 @@ using namespace lowlp;
 //===----------------------------------------------------------------------===//
 
 std::string_view lowlp::getName(PartType type) {
-  static constexpr std::array<std::string_view, 8> names = {
-      "f16", "bf16", "f32", "e8m0", "e4m3", "int8", "uint8", "int16"};
+  static constexpr std::array<std::string_view, 10> names = {
+      "f16",  "bf16",  "f32",   "e8m0",  "e4m3",
+      "int8", "uint8", "int16", "uint4", "int6"};
   return names[static_cast<size_t>(type)];
 }
 
@@ -48,6 +49,14 @@ const std::vector<PartType> &lowlp::getTableTypes() {
   static const std::vector<PartType> types = {PartType::F16, PartType::F32};
   return types;
 }
+
+const std::vector<PartType> &lowlp::getScaleCodeTypes() {
+  static const std::vector<PartType> types = {PartType::UInt4, PartType::Int6,
+                                              PartType::UInt8, PartType::Int8};
+  return types;
+}
+
+const std::vector<PartType> &lowlp::getSuperTypes() { return getOffsetTypes(); }
 
 const std::vector<TableScope> &lowlp::getTableScopes() {
   static const std::vector<TableScope> scopes = {
@@ -163,7 +172,15 @@ Result<Codec> Codec::create(CodecField field, CodecGroup group,
   if (group.kind == CodecGroup::Kind::Size && group.size < 1)
     return refuseGroup(std::to_string(group.size));
   Codec codec(std::move(field), group);
-  Result<PartType> type = findName("scale", parts.scale, getScaleTypes());
+  if (parts.superScale) {
+    Result<CodecSuper> super = createSuper(group, parts);
+    if (!super)
+      return Error{super.error()};
+    codec.super = *super;
+  }
+  Result<PartType> type =
+      findName(codec.super ? "scale, with super_scales" : "scale", parts.scale,
+               codec.super ? getScaleCodeTypes() : getScaleTypes());
   if (!type)
     return Error{type.error()};
   codec.scale = *type;
@@ -174,8 +191,11 @@ Result<Codec> Codec::create(CodecField field, CodecGroup group,
     codec.zeros = *zeros;
   }
   if (parts.offsets) {
-    Result<PartType> offsets =
-        findName("offsets", *parts.offsets, getOffsetTypes());
+    std::vector<PartType> allowed = getOffsetTypes();
+    if (codec.super)
+      allowed.insert(allowed.end(), getScaleCodeTypes().begin(),
+                     getScaleCodeTypes().end());
+    Result<PartType> offsets = findName("offsets", *parts.offsets, allowed);
     if (!offsets)
       return Error{offsets.error()};
     codec.offsets = *offsets;
@@ -194,6 +214,30 @@ Result<Codec> Codec::create(CodecField field, CodecGroup group,
   return codec;
 }
 
+Result<CodecSuper> Codec::createSuper(const CodecGroup &group,
+                                      const Parts &parts) {
+  Result<PartType> type =
+      findName("super_scales", *parts.superScale, getSuperTypes());
+  if (!type)
+    return Error{type.error()};
+  const CodecGroup &super = parts.superGroup;
+  if (group.kind == CodecGroup::Kind::Tensor)
+    return Error{"super_scales: expected groups of rows, got one group for the "
+                 "whole tensor"};
+  bool isMultiple =
+      super.kind == CodecGroup::Kind::Channel ||
+      (super.kind == CodecGroup::Kind::Size && super.size > 0 &&
+       group.kind == CodecGroup::Kind::Size && super.size % group.size == 0);
+  if (!isMultiple)
+    return Error{"super_group: must be a multiple of the group, or 'channel', "
+                 "got " +
+                 super.str() + " over " + group.str()};
+  if (parts.scale2)
+    return Error{
+        "scale2, super_scales: at most one of them may be given, got both"};
+  return CodecSuper{*type, super};
+}
+
 Result<Codec> Codec::codesAlone(CodecField field) {
   if (Result<bool> good = checkField(field); !good)
     return Error{good.error()};
@@ -208,6 +252,8 @@ Codec Codec::forKernel(int64_t k) const {
   }
   if (group.kind == CodecGroup::Kind::Tensor || group.size == k)
     form.group = CodecGroup();
+  if (form.super && form.super->group.size >= k)
+    form.super->group = CodecGroup();
   return form;
 }
 

@@ -1,8 +1,9 @@
 //===- CodecText.cpp - Codecs as text -------------------------------------===//
 //
-//   codec   ::= code (group scale ("zeros:" type | "offsets:" type)?
-//   "scale2"?)? code    ::= scalar | "lut" bits ":" element (":" scope | "["
-//   entries "]") group   ::= "g" size | "channel" | "tensor"
+//   codec ::= code (group scale ("zeros:" type | "offsets:" type)?
+//             ("super:" type ":" group)? "scale2"?)?
+//   code  ::= scalar | "lut" bits ":" element (":" scope | "[" entries "]")
+//   group ::= "g" size | "channel" | "tensor"
 //
 // Words are separated by one space. Entries are the shortest decimals that give
 // the same float back.
@@ -40,6 +41,10 @@ std::string CodecField::str() const {
   return number ? number->name() : table->str();
 }
 
+std::string CodecSuper::str() const {
+  return "super:" + std::string(getName(type)) + ":" + group.str();
+}
+
 std::string Codec::str(std::string_view code) const {
   std::string text(code);
   if (!scale)
@@ -49,6 +54,8 @@ std::string Codec::str(std::string_view code) const {
     text += " zeros:" + std::string(getName(*zeros));
   if (offsets)
     text += " offsets:" + std::string(getName(*offsets));
+  if (super)
+    text += " " + super->str();
   return scale2 ? text + " scale2" : text;
 }
 
@@ -177,10 +184,21 @@ static Result<Codec> parseCodec(std::string_view text) {
     parts.offsets = std::string(word);
     word = consumeWord(rest);
   }
+  if (consume(word, "super:")) {
+    size_t end = word.find(':');
+    parts.superScale = std::string(word.substr(0, end));
+    Result<CodecGroup> super =
+        parseGroup(end == word.npos ? "" : word.substr(end + 1));
+    if (!super)
+      return Error{"super_" + super.error()};
+    parts.superGroup = *super;
+    word = consumeWord(rest);
+  }
   parts.scale2 = consume(word, "scale2");
   if (!word.empty() || !rest.empty())
     return Error{"expected 'int4 g128 f16', then zeros:TYPE or "
-                 "offsets:TYPE and scale2 as there are any, got '" +
+                 "offsets:TYPE, super:TYPE:GROUP and scale2 as there are any, "
+                 "got '" +
                  std::string(text) + "'"};
   return Codec::create(*std::move(field), *group, parts);
 }

@@ -1,6 +1,7 @@
 """`Codec`: what the codes of a tensor mean, as data.
 
     value = (s * (q - z)) * s2      or      (s * q) + b      with q a number of the code's type or T[code]
+    value = (S * s) * (q - z)       or      ((S * s) * q) + (B * b)      with integers s, b and super-scales S, B
 
 A codec names the type or lookup table of the codes, the group that shares a scale, and the types of scales, zero
 points and offsets. It holds no weights: it keys whatever is made once for all tensors of a kind. Its rules and its text
@@ -169,8 +170,12 @@ class Codec(_Immutable):
     zeros    type of the zero points, or None: 'int8', 'uint8', 'int16', 'f16', 'bf16', 'f32'; integers only
     offsets  type of the offsets, or None: 'f16', 'bf16', 'f32'; excludes zeros and scale2
     scale2   whether there is a second scale, a float32 number for the whole tensor
+    super_scale  type of the super-scales, or None: 'f16', 'bf16', 'f32'. Scales are then integers, 'uint4', 'int6',
+             'uint8' or 'int8', and so may offsets be, whose super-offsets have the type of super-scales
+    super_group  weights of a row that share a super-scale, a multiple of the group; 'channel': a whole row
 
-    Printed, `int6 g128 f16`, `uint4 channel bf16 zeros:uint8`, `f4e2m1 g16 e4m3 scale2`, `lut4:f32:6f1c03aa g64 f16`.
+    Printed, `int6 g128 f16`, `uint4 channel bf16 zeros:uint8`, `f4e2m1 g16 e4m3 scale2`, `lut4:f32:6f1c03aa g64 f16`,
+    `uint4 g32 uint8 offsets:uint8 super:f16:g256`.
     A new codec is data: a `Table` with other entries needs no code. Raises `LowlpValueError` for fields that do not go
     together and `LowlpTypeError` for a code that is neither a type nor a table.
     """
@@ -185,13 +190,19 @@ class Codec(_Immutable):
         zeros: str | None = None,
         offsets: str | None = None,
         scale2: bool = False,
+        super_scale: str | None = None,
+        super_group: int | Literal["channel"] = "channel",
     ) -> None:
         if not isinstance(group, int | str) or isinstance(group, bool):
             raise LowlpValueError(f"group: must be a positive int, 'channel' or 'tensor', got {group!r}")
         if not isinstance(scale, str):
             raise LowlpValueError(f"scale: must be one of {', '.join(SCALE_TYPES)}, got {scale!r}")
+        if not isinstance(super_group, int | str) or isinstance(super_group, bool):
+            raise LowlpValueError(f"super_group: must be a positive int or 'channel', got {super_group!r}")
         try:
-            held = _layout.Codec.create(_field_of(code), group, scale, zeros, offsets, bool(scale2))
+            held = _layout.Codec.create(
+                _field_of(code), group, scale, zeros, offsets, bool(scale2), super_scale, super_group
+            )
         except ValueError as error:
             raise LowlpValueError(str(error)) from None
         object.__setattr__(self, "_held", held)
@@ -249,7 +260,17 @@ class Codec(_Immutable):
     @property
     def scale2(self) -> bool:
         """Whether there is a second scale."""
-        return int(self._held.scale_levels) == 2
+        return int(self._held.scale_levels) == 2 and self.super_scale is None
+
+    @property
+    def super_scale(self) -> str | None:
+        """The type of the super-scales, or None."""
+        return None if self._held.super is None else str(self._held.super[0])
+
+    @property
+    def super_group(self) -> int | Literal["channel"] | None:
+        """Weights of a row that share a super-scale, or 'channel'; None without super-scales."""
+        return None if self._held.super is None else self._held.super[1]
 
     @property
     def bits(self) -> int:

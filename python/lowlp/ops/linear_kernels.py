@@ -9,6 +9,7 @@ from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
+from lowlp.kernels.linear.fitting import scale_bytes
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
 from lowlp.kernels.linear.permuting import permuting_kernel
@@ -78,7 +79,6 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
     """What is kept with the kernel for its reader: its problem, schedule and plan, and the bytes that it cannot do
     without."""
     weight_bytes, padding = padding_bytes(spec)
-    per_group_bytes = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind)
     per_column = sum(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
     units = f"{spec.rows_of_unit} rows by {spec.unit_k} weights"
     return {
@@ -93,7 +93,7 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
         "floor": {
             "weight bytes": weight_bytes,
             "of these padding": padding,
-            "scale bytes": spec.n * spec.groups * per_group_bytes,
+            "scale bytes": scale_bytes(spec),
             "bytes per row of x": 2 * spec.k + per_column * spec.columns_of_y,
         },
     }
@@ -108,7 +108,8 @@ def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
 def _what_is_kept(spec: LinearSpec) -> dict[str, object]:
     """The fields of the problem that say something, the codec's among them."""
     names = ("n", "k", "weight", "group_size", "activation", "out", "scale", "zeros", "offsets", "table", "scale2")
-    more = ("row_scale2", "bias", "epilogue", "residual", "aligned", "dependent_launch")
+    supers = ("super_scale", "super_group_size") if spec.super_scale else ()
+    more = (*supers, "row_scale2", "bias", "epilogue", "residual", "aligned", "dependent_launch")
     fields = {name: getattr(spec, name) for name in (*names, *more)}
     return {name: value for name, value in fields.items() if value not in ("", False)}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lowlp.numeric.group_codes import groups_of_whole_bytes
 from lowlp.weights.meaning import Meaning
 from lowlp.weights.words import WordsForm
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
@@ -48,7 +49,12 @@ def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:
     """The distance in weights of the places along K where a row may be cut."""
     if not isinstance(meaning.group, int):
         return form.unit_k
-    return math.lcm(meaning.group_size, form.unit_k)
+    group: int = meaning.group_size
+    if meaning.packed_type:
+        group *= groups_of_whole_bytes(meaning.packed_type)
+    if isinstance(meaning.super_group, int):
+        group = math.lcm(group, meaning.super_group)
+    return math.lcm(group, form.unit_k)
 
 
 def check_end(rows: int, form: WordsForm, name: str) -> None:
@@ -62,6 +68,8 @@ def check_end(rows: int, form: WordsForm, name: str) -> None:
 
 def _name_of_columns(form: WordsForm, meaning: Meaning) -> str:
     units = f"units of {form.unit_k} weights"
+    if isinstance(meaning.super_group, int):
+        return f"{units} and super-groups of {meaning.super_group}"
     return f"{units} and groups of {meaning.group_size}" if isinstance(meaning.group, int) else units
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from lowlp.weights.boundaries import check_end
-from lowlp.weights.meaning import read_only
+from lowlp.weights.group_arrays import read_only
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.second_scales import joined_scales
 from lowlp.weights.words import empty_words
@@ -52,7 +52,7 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
             scales = [(cast(Any, tensor.scale2), tensor.shape[0]) for tensor in tensors]
             joined[name] = joined_scales(scales)
         elif first.meaning.is_by_row(name, array):
-            joined[name] = read_only(np.concatenate([getattr(tensor, name) for tensor in tensors]))
+            joined[name] = read_only(np.concatenate([getattr(tensor.meaning, name) for tensor in tensors]))
     return QuantizedTensor.of_parts(form, replace(first.meaning, **cast(Any, joined)), words)
 
 

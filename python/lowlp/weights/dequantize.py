@@ -28,12 +28,12 @@ def values_of_words(form: WordsForm, words: Words, meaning: Meaning) -> NDArray[
             np.take(table, places, out=values, mode="clip")
             grouped = values.reshape(values.shape[0], groups, meaning.group_size)
             if meaning.zeros is not None:
-                grouped -= _spread(meaning, meaning.zeros, rows)
-            grouped *= _spread(meaning, meaning.scales, rows)
+                grouped -= meaning.factors("zeros", groups, rows)[:, :, None]
+            grouped *= meaning.factors("scales", groups, rows)[:, :, None]
             if meaning.scale2 is not None:
                 grouped *= _second_scale(meaning.scale2, rows)
             if meaning.offsets is not None:
-                grouped += _spread(meaning, meaning.offsets, rows)
+                grouped += meaning.factors("offsets", groups, rows)[:, :, None]
             if inverse is not None:
                 result[rows] = values[:, inverse]
     return result
@@ -61,9 +61,3 @@ def _places(meaning: Meaning, codes: AnyArray, rows: slice) -> AnyArray:
     grouped = codes.reshape(codes.shape[0], tables_per_row, -1)
     places: AnyArray = (grouped + first.reshape(-1, tables_per_row, 1)).reshape(codes.shape)
     return places
-
-
-def _spread(meaning: Meaning, array: AnyArray, rows: slice) -> NDArray[np.float32]:
-    """What groups have, for these rows: float32 [rows, groups, 1], or [1, 1, 1] for the whole tensor."""
-    part = array if meaning.group == "tensor" else array[rows]
-    return part.astype(np.float32)[:, :, None]

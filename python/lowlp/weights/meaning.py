@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lowlp.numeric.codec import MAX_CODE_BITS, Codec, Table
 from lowlp.numeric.dtypes import DType, named_dtype
-from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.numeric.group_codes import bytes_of_groups, unpacked_codes
+from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.lookup_tables import TABLE_TYPES, check_table_shape, table_bits, table_of
 from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.column_order import column_order
+from lowlp.weights.group_arrays import Expected, per_group, read_only
 from lowlp.weights.second_scales import SecondScale, kept_scale, second_scale_of
+from lowlp.weights.super_scales import fields_of_scales
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 Group = int | Literal["channel", "tensor"]
@@ -90,10 +94,16 @@ class Meaning:
     scale2: SecondScale | None = None
     lut: AnyArray | None = None
     permutation: AnyArray | None = None
+    super_scales: AnyArray | None = None
+    super_offsets: AnyArray | None = None
+    super_group: int | Literal["channel"] | None = None
+    packed_type: str = ""
+    """Of integer scales and offsets of less than 8 bits, which are stored as `packed_codes`."""
 
     def arrays(self) -> Iterator[tuple[str, AnyArray]]:
-        """What there is of scales, zeros, offsets, scale2, lut and permutation, by name."""
-        for name in ("scales", "zeros", "offsets", "scale2", "lut", "permutation"):
+        """What there is of the optional arrays, and scales, by name; scale2 as an array."""
+        names = ("scales", "zeros", "offsets", "scale2", "lut", "permutation", "super_scales", "super_offsets")
+        for name in names:
             array = getattr(self, name)
             if array is not None:
                 yield name, np.atleast_1d(array) if name == "scale2" else array
@@ -104,11 +114,37 @@ class Meaning:
         return Codec(
             self.code,
             self.group,
-            _type_name(self.scales),
+            self.packed_type or _type_name(self.scales),
             None if self.zeros is None else _type_name(self.zeros),
-            None if self.offsets is None else _type_name(self.offsets),
+            self._type_of_offsets,
             self.scale2 is not None,
+            None if self.super_scales is None else _type_name(self.super_scales),
+            self.super_group or "channel",
         )
+
+    @property
+    def _type_of_offsets(self) -> str | None:
+        if self.offsets is None:
+            return None
+        return _type_name(self.offsets) if self.super_offsets is None else self.packed_type or _type_name(self.offsets)
+
+    def is_packed(self, name: str) -> bool:
+        """Whether an array's numbers are `packed_codes`."""
+        return bool(self.packed_type) and (name == "scales" or (name == "offsets" and self.super_offsets is not None))
+
+    def numbers(self, name: str, groups: int, rows: slice = slice(None)) -> AnyArray:
+        """Scales, zeros or offsets of some rows, which have so many groups each: [rows, groups], or [1, 1]."""
+        array: AnyArray = getattr(self, name)[slice(None) if self.group == "tensor" else rows]
+        return unpacked_codes(array, self.packed_type, groups) if self.is_packed(name) else array
+
+    def factors(self, name: str, groups: int, rows: slice) -> NDArray[np.float32]:
+        """The same in float32, times super-scales or super-offsets where there are any."""
+        numbers = self.numbers(name, groups, rows).astype(np.float32)
+        supers = {"scales": self.super_scales, "offsets": self.super_offsets}.get(name)
+        if supers is not None:
+            shared = self.super_group // self.group_size if isinstance(self.super_group, int) else groups
+            numbers *= np.repeat(supers[rows].astype(np.float32), shared, axis=1)[:, :groups]
+        return numbers
 
     @property
     def code(self) -> DType | Table:
@@ -136,7 +172,14 @@ class Meaning:
         groups = slice(columns.start // self.group_size, columns.stop // self.group_size)
         changed = {}
         for name, array in self.arrays():
-            if name in ("scales", "zeros", "offsets") or (name == "lut" and array.ndim == 3):
+            if name.startswith("super_"):
+                if isinstance(self.super_group, int):
+                    first, stop = columns.start // self.super_group, -(-columns.stop // self.super_group)
+                    changed[name] = read_only(array[:, first:stop])
+            elif self.is_packed(name):
+                first, stop = (bytes_of_groups(self.packed_type, end) for end in (groups.start, groups.stop))
+                changed[name] = read_only(array[:, first:stop])
+            elif name in ("scales", "zeros", "offsets") or (name == "lut" and array.ndim == 3):
                 changed[name] = read_only(array[:, groups])
         return replace(self, **cast(Any, changed))
 
@@ -153,27 +196,33 @@ def meaning_of(
     lut: object,
     g_idx: object = None,
     permutation: object = None,
+    super_scales: object = None,
+    super_offsets: object = None,
+    super_group_size: int | None = None,
+    scale_dtype: object = None,
 ) -> Meaning:
     """The arguments of `QuantizedTensor`, checked against each other and the shape (N, K) or (E, N, K)."""
     *outer, k = shape
     table = None if lut is None else read_only(table_of(lut))
     code = code_type(dtype, table)
     size, group = group_of(k, group_size)
-    expected = _Expected((*outer, k // size), "[N, K / group_size]" if len(outer) == 1 else "[E, N, K / group_size]")
+    expected = Expected((*outer, k // size), "[N, K / group_size]" if len(outer) == 1 else "[E, N, K / group_size]")
     if group == "tensor":
-        expected = _Expected((1, 1), "[1, 1] with group_size='tensor'")
+        expected = Expected((1, 1), "[1, 1] with group_size='tensor'")
     if table is not None:
         check_tables(table, shape, size)
+    levels = fields_of_scales(
+        scales, offsets, super_scales, super_offsets, k, size, super_group_size, scale_dtype, expected
+    )
     found = Meaning(
         code,
         size,
         group,
-        _per_group(scales, "scales", expected),
-        None if zeros is None else _per_group(zeros, "zeros", expected),
-        None if offsets is None else _per_group(offsets, "offsets", expected),
-        None if scale2 is None else second_scale_of(scale2, tuple(outer)),
-        table,
-        column_order(k, size, g_idx, permutation),
+        zeros=None if zeros is None else per_group(zeros, "zeros", expected),
+        scale2=None if scale2 is None else second_scale_of(scale2, tuple(outer)),
+        lut=table,
+        permutation=column_order(k, size, g_idx, permutation),
+        **levels,
     )
     found.codec  # noqa: B018  refuses what does not go together
     return found
@@ -196,20 +245,6 @@ def code_type(dtype: str | DType | None, table: AnyArray | None) -> DType:
     return code_dtype(dtype)
 
 
-def read_only(array: AnyArray) -> AnyArray:
-    """A contiguous view of an array, or a copy, that cannot be written."""
-    view = np.ascontiguousarray(array).view()
-    view.setflags(write=False)
-    return view
-
-
-class _Expected(NamedTuple):
-    """The shape that scales, zeros and offsets must have, and how errors say it."""
-
-    shape: tuple[int, ...]
-    text: str
-
-
 def _type_name(array: AnyArray) -> str:
     return _NAMES.get(array.dtype, array.dtype.name)
 
@@ -221,38 +256,3 @@ def table_code(lut: AnyArray) -> Table:
         return Table(table_bits(lut), element, "channel" if lut.ndim == 2 else "group")
     # The sum makes -0 a 0, so that equal tables print alike.
     return Table(table_bits(lut), element, "tensor", tuple((lut.astype(float) + 0.0).tolist()))
-
-
-def _per_group(value: object, name: str, expected: _Expected) -> AnyArray:
-    """Scales, zeros or offsets, checked."""
-    array = as_host_array(value, name)
-    is_integer = name == "zeros" and array.dtype.kind in "iu"
-    if not is_integer and array.dtype not in (SCALE_DTYPES if name == "scales" else FLOAT_DTYPES).values():
-        allowed = {
-            "scales": "float16, bfloat16, float32, float8_e8m0fnu or float8_e4m3fn",
-            "zeros": "float16, bfloat16 or float32 or an integer type",
-            "offsets": "float16, bfloat16 or float32",
-        }[name]
-        hint = "; a view of bytes as one of the last two makes them scales" * (
-            name == "scales" and array.dtype == np.uint8
-        )
-        raise LowlpTypeError(f"{name}: expected elements of {allowed}, got {array.dtype}{hint}")
-    if array.shape != expected.shape:
-        raise LowlpValueError(
-            f"{name}: expected shape {expected.text} = {list(expected.shape)}, got {list(array.shape)}"
-        )
-    if not is_integer:
-        _check_finite(array, name)
-    elif array.dtype.itemsize > 1:
-        low, high = int(array.min()), int(array.max())
-        if low < -(2**15) or high >= 2**15:
-            raise LowlpValueError(f"{name}: must be in -32768..32767, got {low if low < -(2**15) else high}")
-        array = array.astype(np.int16)
-    return read_only(array.reshape(-1, array.shape[-1]))
-
-
-def _check_finite(array: Any, name: str) -> None:
-    finite = np.isfinite(array)
-    if not finite.all():
-        place = [int(index) for index in np.argwhere(~finite)[0]]
-        raise LowlpValueError(f"{name}: must be finite, got {float(array[tuple(place)])} at {place}")

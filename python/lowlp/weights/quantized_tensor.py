@@ -3,12 +3,15 @@
     value[n, k] = scale[n, g] * (q[n, k] - zero[n, g])        g = k // group_size
     value[n, k] = (scale[n, g] * q[n, k]) + offset[n, g]
     value[n, k] = scale2 * (scale[n, g] * q[n, k])
+    value[n, k] = (super_scale[n, h] * scale[n, g]) * (q[n, k] - zero[n, g])       h = k // super_group_size
+    value[n, k] = (super_scale[n, h] * scale[n, g]) * q[n, k] + super_offset[n, h] * offset[n, g]
 
 q is the number that a code means in its type, or its entry of a table. With a permutation p of the columns, as GPTQ's
 act-order has one, column p(j) is in group j // group_size.
 
 Sources: Tilus (arXiv 2504.12984), section 6, for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are
-those of MLX and GGUF; float zero points those of HQQ; scale2 is that of NVFP4.
+those of MLX and GGUF; float zero points those of HQQ; scale2 is that of NVFP4; integer scales under super-scales those
+of GGUF's K-quants and of QServe.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from lowlp.weights.boundaries import cut_of, matrices_of
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
 from lowlp.weights.dequantize import values_of_words
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
-from lowlp.weights.meaning import Meaning, code_type, meaning_of, read_only, shape_of_words
+from lowlp.weights.group_arrays import read_only
+from lowlp.weights.meaning import Meaning, code_type, meaning_of, shape_of_words
 from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.stored_arrays import arguments_of, stored_arrays
 from lowlp.weights.words import Words, WordsForm, form_for, repacked_apart
@@ -57,6 +61,13 @@ class QuantizedTensor:
     g_idx       optional, integers [K]: the group of each column, of which each group has group_size; columns of a group
                 are packed side by side, in their order. `codes`, `dequantize()` and x have them as they are
     permutation optional, integers [K], excludes g_idx: column permutation[j] is packed as the j-th
+    super_scales  optional, excludes scale2: [N, ceil(K / super_group_size)] or [E, ...], finite float16, bfloat16 or
+                float32. Scales are then integers, for groups of a row
+    super_offsets  optional, of the shape and type of super_scales: offsets are then integers too. GGUF subtracts
+                minima, so here these are -dmin
+    super_group_size  a multiple of group_size, of which a row may end with a part; None or -1: one super-group a row
+    scale_dtype  type of integer scales and offsets, 'uint4', 'int6', 'uint8' or 'int8'; None: that of their arrays,
+                uint8 or int8. Two of uint4 are kept in a byte, four of int6 in three
     activation  the family: for activations of which type the codes are packed, 'f16', 'bf16', 's8' or 'e4m3'. None:
                 'f16', or 'bf16' for floats with more exponent bits than f16 has. `lowlp.linear` takes f16 and bf16
 
@@ -87,6 +98,10 @@ class QuantizedTensor:
         g_idx: object = None,
         permutation: object = None,
         activation: object = None,
+        super_scales: object = None,
+        super_offsets: object = None,
+        super_group_size: int | None = None,
+        scale_dtype: object = None,
     ) -> None:
         array = checked_codes(codes, code_type(dtype, None if lut is None else table_of(lut)))
         meaning = meaning_of(
@@ -100,6 +115,10 @@ class QuantizedTensor:
             lut=lut,
             g_idx=g_idx,
             permutation=permutation,
+            super_scales=super_scales,
+            super_offsets=super_offsets,
+            super_group_size=super_group_size,
+            scale_dtype=scale_dtype,
         )
         form = form_for(array.shape, meaning.group_size, meaning.code, activation)
         may_lack_number = lut is None and codes_without_number(meaning.dtype).size
@@ -128,6 +147,10 @@ class QuantizedTensor:
         lut: object = None,
         permutation: object = None,
         activation: object = None,
+        super_scales: object = None,
+        super_offsets: object = None,
+        super_group_size: int | None = None,
+        scale_dtype: object = None,
     ) -> QuantizedTensor:
         """Weights whose codes are packed, as `lowlp.pack` and `packed` have them.
 
@@ -150,6 +173,10 @@ class QuantizedTensor:
             scale2=scale2,
             lut=lut,
             permutation=permutation,
+            super_scales=super_scales,
+            super_offsets=super_offsets,
+            super_group_size=super_group_size,
+            scale_dtype=scale_dtype,
         )
         form = form_for(extents, meaning.group_size, meaning.code, activation)
         return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, lut is not None))
@@ -212,7 +239,7 @@ class QuantizedTensor:
     @property
     def scales(self) -> AnyArray:
         """[N, K / group_size], or [1, 1] for the whole tensor; read-only."""
-        return self._by_matrix(self._meaning.scales)
+        return self._by_matrix(self._numbers("scales"))
 
     @property
     def zeros(self) -> AnyArray | None:
@@ -222,7 +249,24 @@ class QuantizedTensor:
     @property
     def offsets(self) -> AnyArray | None:
         """Of the shape of scales, floats, read-only; None without offsets."""
-        return None if self._meaning.offsets is None else self._by_matrix(self._meaning.offsets)
+        return None if self._meaning.offsets is None else self._by_matrix(self._numbers("offsets"))
+
+    @property
+    def super_scales(self) -> AnyArray | None:
+        """[N, ceil(K / super_group_size)], floats, read-only; None for scales of one level."""
+        return None if self._meaning.super_scales is None else self._by_matrix(self._meaning.super_scales)
+
+    @property
+    def super_offsets(self) -> AnyArray | None:
+        """Of the shape of super_scales, floats, read-only; None where offsets are not integers."""
+        return None if self._meaning.super_offsets is None else self._by_matrix(self._meaning.super_offsets)
+
+    @property
+    def super_group_size(self) -> int | None:
+        """Weights of a row that share a super-scale, K for one a row; None for scales of one level."""
+        if self._meaning.super_scales is None:
+            return None
+        return self._meaning.super_group if isinstance(self._meaning.super_group, int) else self._form.k
 
     @property
     def scale2(self) -> SecondScale | None:
@@ -265,9 +309,9 @@ class QuantizedTensor:
     @property
     def nbytes(self) -> int:
         """Bytes of host memory that these weights keep: the packed words, padding included, scales, zeros, offsets,
-        scale2 and tables; and, after products that needed them, words of another family, words of gate and up packed
-        apart, and what the CPU target keeps in the order of its kernels. Copies on a GPU, as large, are not counted;
-        of a slice its part is, whoever owns the memory."""
+        scale2, super-scales and tables; and, after products that needed them, words of another family, words of gate
+        and up packed apart, and what the CPU target keeps in the order of its kernels. Copies on a GPU, as large, are
+        not counted; of a slice its part is, whoever owns the memory."""
         own = [self._words, *(array for _, array in self._meaning.arrays())]
         others = list(self._others.values())
         for parts in self._derived.values():
@@ -286,7 +330,8 @@ class QuantizedTensor:
         """The exact meaning of the weights, float32 [N, K] or [E, N, K].
 
         Computed in float32, rounding after each step, in this order: `s * (q - z)`, or `(s * q) + b`; with a second
-        scale `s2 * (s * (q - z))`.
+        scale `s2 * (s * (q - z))`. With super-scales, s is the rounded product `super_scale * scale`, and b of integer
+        offsets `super_offset * offset`.
         """
         return values_of_words(self._form, self._words, self._meaning).reshape(self.shape)
 
@@ -337,9 +382,9 @@ class QuantizedTensor:
             arrays, header = qw.to_arrays()
             safetensors.numpy.save_file(arrays, path, metadata={"lowlp": header})
 
-        Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2', 'lut' and 'permutation';
-        bfloat16 is stored as uint16, and scales of 8 bits as uint8. The header has versions of its own and of the
-        packed format.
+        Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2', 'lut', 'permutation',
+        'super_scales' and 'super_offsets'; bfloat16 is stored as uint16, floats of 8 bits and packed integer scales as
+        uint8. The header has versions of its own and of the packed format.
         """
         return stored_arrays(self.packed, self.shape, self.family, self._meaning)
 
@@ -374,6 +419,11 @@ class QuantizedTensor:
         words = self._words[first * units : (first + (count or 1)) * units]
         return self.of_parts(replace(self._form, experts=count), self._meaning.of_rows(rows), words)
 
+    def _numbers(self, name: str) -> AnyArray:
+        """Scales or offsets of all rows, unpacked where they are of less than 8 bits."""
+        array = self._meaning.numbers(name, self._form.k // self._meaning.group_size)
+        return read_only(array) if self._meaning.is_packed(name) else array
+
     def _by_matrix(self, array: AnyArray) -> AnyArray:
         """What groups have in all rows, as users see it."""
         if self._form.experts is None or self._meaning.group == "tensor":
@@ -399,11 +449,15 @@ class QuantizedTensor:
         return QuantizedTensor.from_arrays, self.to_arrays()
 
     def __repr__(self) -> str:
-        parts = [(name, getattr(self, name)) for name in ("zeros", "offsets", "scale2", "permutation")]
-        more = "".join(f", {name}" for name, part in parts if part is not None)
+        names = ("zeros", "offsets", "scale2", "permutation")
+        more = "".join(f", {name}" for name in names if getattr(self._meaning, name) is not None)
+        scales = self._meaning.scales.dtype.name
+        if self._codec.super_scale:
+            scales = self._codec.scale
+            more += f", super_scales={self._codec.super_scale} of {self._codec.super_group}"
         group = "tensor" if self._codec.group == "tensor" else self.group_size
         code = self.dtype.name if self.lut is None else f"lut {list(self.lut.shape)}"
         return (
             f"QuantizedTensor({code}, shape={self.shape}, group_size={group!r}, "
-            f"scales={self.scales.dtype.name}{more}, family={self.family}, nbytes={self.nbytes})"
+            f"scales={scales}{more}, family={self.family}, nbytes={self.nbytes})"
         )

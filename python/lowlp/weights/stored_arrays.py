@@ -5,6 +5,9 @@
     scale2    float32 [1], or for each row [N]
     lut       of the shape of `QuantizedTensor.lut`
     permutation  int32 [K]; in the header only of tensors that have one
+    super_scales, super_offsets  of the shape of those of `QuantizedTensor`, with their type and super-group in the
+              header's field 'super', which others do not have; scales and offsets are then integers, of less than 8
+              bits as bytes (`lowlp.numeric.group_codes`)
 
 Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
 uint16, e8m0 and e4m3 as uint8; the header names the types.
@@ -13,13 +16,14 @@ uint16, e8m0 and e4m3 as uint8; the header names the types.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from lowlp.numeric.codec import ZERO_TYPES
-from lowlp.numeric.host_array import AnyArray, as_host_array
+from lowlp.numeric.codec import OFFSET_TYPES, ZERO_TYPES
+from lowlp.numeric.group_codes import GROUP_CODE_TYPES, PACKED_CODE_TYPES, bytes_of_groups, unpacked_codes
+from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.lookup_tables import TABLE_TYPES
 from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.meaning import Meaning, shape_of_words
@@ -30,6 +34,7 @@ from lowlp_runtime.stored_weights import KIND, PERMUTATION_TYPE, STORED_TYPES, V
 _TYPES: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(name) for name in ZERO_TYPES if "int" in name},
     **SCALE_DTYPES,
+    **{name: np.dtype(STORED_TYPES[name]) for name in PACKED_CODE_TYPES},
 }
 _FIELDS: Final = ("shape", "family", "dtype", "group", "scales", "zeros", "offsets", "scale2", "lut")
 
@@ -40,7 +45,13 @@ def stored_arrays(
     """The arrays, contiguous and without copies where possible, and the header."""
     codec = meaning.codec
     table = codec.table
-    types = {"scales": codec.scale, "zeros": codec.zeros, "offsets": codec.offsets}
+    types = {
+        "scales": codec.scale,
+        "zeros": codec.zeros,
+        "offsets": codec.offsets,
+        "super_scales": codec.super_scale,
+        "super_offsets": None if meaning.super_offsets is None else codec.super_scale,
+    }
     arrays = {"packed": np.ascontiguousarray(words)}
     for name, array in meaning.arrays():
         stored: np.dtype[Any] = np.dtype(STORED_TYPES.get(types.get(name) or "", array.dtype))
@@ -48,7 +59,7 @@ def stored_arrays(
         if len(shape) == 3 and meaning.is_by_row(name, array):
             stored_array = stored_array.reshape(*shape[:-1], *([] if name == "scale2" else [-1]))
         arrays[name] = stored_array
-    header = {
+    header: dict[str, object] = {
         "kind": KIND,
         "version": VERSION,
         "packed_format": PACKED_FORMAT_VERSION,
@@ -56,12 +67,14 @@ def stored_arrays(
         "family": family,
         "dtype": meaning.dtype.name,
         "group": meaning.group,
-        **types,
+        **{name: types[name] for name in ("scales", "zeros", "offsets")},
         "scale2": codec.scale2,
         "lut": None if table is None else table.element,
     }
     if meaning.permutation is not None:
         header["permutation"] = PERMUTATION_TYPE
+    if codec.super_scale is not None:
+        header["super"] = {"type": codec.super_scale, "group": codec.super_group}
     return arrays, json.dumps(header)
 
 
@@ -74,6 +87,10 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
     types = {"packed": "uint32", **{name: fields[name] for name in ("scales", "zeros", "offsets", "lut")}}
     types["scale2"] = "f32" if fields["scale2"] else None
     types["permutation"] = fields.get("permutation")
+    supers = fields.get("super")
+    if supers:
+        types["super_scales"] = supers["type"]
+        types["super_offsets"] = supers["type"] if fields["offsets"] in GROUP_CODE_TYPES else None
     wanted = {name: kind for name, kind in types.items() if kind is not None}
     if set(wanted) != set(arrays):
         raise LowlpValueError(
@@ -81,6 +98,8 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
         )
     found = {name: _read(arrays[name], name, kind) for name, kind in wanted.items()}
     group = fields["group"]
+    if supers:
+        found |= _two_levels(found, fields)
     return {
         **found,
         "shape": shape_of_words(fields["shape"]),
@@ -106,12 +125,49 @@ def _fields_of(header: str) -> dict[str, Any]:
     missing = [name for name in _FIELDS if name not in fields]
     if missing:
         raise LowlpValueError(f"header: lacks {', '.join(missing)}")
-    for name, allowed in (("scales", SCALE_DTYPES), ("zeros", _TYPES), ("offsets", _TYPES), ("lut", TABLE_TYPES)):
+    has_supers = _check_super(fields.get("super"))
+    types: tuple[tuple[str, Collection[str]], ...] = (
+        ("scales", GROUP_CODE_TYPES if has_supers else SCALE_DTYPES),
+        ("zeros", _TYPES),
+        ("offsets", (*OFFSET_TYPES, *GROUP_CODE_TYPES) if has_supers else _TYPES),
+        ("lut", TABLE_TYPES),
+    )
+    for name, allowed in types:
         if fields[name] not in allowed and (fields[name] is not None or name == "scales"):
             raise LowlpValueError(f"header: {name} must be one of {', '.join(allowed)}, got {fields[name]!r}")
     if fields.get("permutation", PERMUTATION_TYPE) != PERMUTATION_TYPE:
         raise LowlpValueError(f"header: permutation must be {PERMUTATION_TYPE}, got {fields['permutation']!r}")
     return fields
+
+
+def _check_super(field: object) -> bool:
+    """Whether the header has a field 'super', of a type and a group."""
+    if field is None:
+        return False
+    if isinstance(field, dict) and set(field) == {"type", "group"} and field["type"] in FLOAT_DTYPES:
+        group = field["group"]
+        if group == "channel" or (type(group) is int and group > 0):
+            return True
+    raise LowlpValueError(f"header: super must be a type of {', '.join(FLOAT_DTYPES)} and a group, got {field!r:.80}")
+
+
+def _two_levels(found: Mapping[str, AnyArray], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of integer scales and offsets, and of super-scales."""
+    shape, group, super_group = shape_of_words(fields["shape"]), fields["group"], fields["super"]["group"]
+    groups = shape[-1] // group if isinstance(group, int) else 1
+    made: dict[str, Any] = {"super_group_size": None if super_group == "channel" else super_group}
+    for name in ("scales", "offsets"):
+        kind = fields[name]
+        if kind not in GROUP_CODE_TYPES:
+            continue
+        stored, wanted = found[name], (*shape[:-1], bytes_of_groups(kind, groups))
+        if stored.shape != wanted:
+            raise LowlpValueError(f"{name}: expected shape {list(wanted)}, got {list(stored.shape)}")
+        if kind in PACKED_CODE_TYPES:
+            made["scale_dtype"] = kind
+            numbers = unpacked_codes(stored.reshape(-1, stored.shape[-1]), kind, groups)
+            made[name] = numbers.reshape(*shape[:-1], groups)
+    return made
 
 
 def _read(value: object, name: str, kind: str) -> AnyArray:

@@ -4,6 +4,8 @@
 func.func private @integers(!lowlp.packed<4096x?, #lowlp.codec<int6 g128 f16>, f16>)
 // CHECK: !lowlp.packed<16x64, #lowlp.codec<f4e2m1 g16 e4m3 scale2>, bf16>
 func.func private @floats(!lowlp.packed<16x64, #lowlp.codec<f4e2m1 g16 e4m3 scale2>, bf16>)
+// CHECK: !lowlp.packed<16x64, #lowlp.codec<uint4 g32 uint8 offsets:uint8 super:f16:g256>, bf16>
+func.func private @two_levels(!lowlp.packed<16x64, #lowlp.codec<uint4 g32 uint8 offsets:uint8 super:f16:g256>, bf16>)
 // CHECK: !lowlp.packed<16x64, #lowlp.codec<lut1:f32[-1, 0.5] tensor f16>, f16>
 func.func private @table(!lowlp.packed<16x64, #lowlp.codec<lut1:f32[-1.0, 5e-1] tensor f16>, f16>)
 // CHECK: !lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:group g64 f16>, f16>

@@ -15,12 +15,14 @@ def Lowlp_CodecAttr : AttrDef<LowlpDialect, "Codec"> {
   let summary = "what the codes of a tensor mean";
   let description = [{
     A codec (dialect/include/lowlp/Numeric/Codec.h): the field of a code, which weights share a scale, the types of
-    scales, zero points or offsets, and whether there is a second scale. `value = (s * (q - z)) * s2`, or `(s * q) + b`.
+    scales, zero points or offsets, and whether there is a second scale. `value = (s * (q - z)) * s2`, or `(s * q) + b`;
+    with integers as scales that super-scales multiply, `(S * s) * (q - z)`, or `((S * s) * q) + (B * b)`.
 
     ```mlir
     #lowlp.codec<int6 g128 f16>                        // q is the code, scales are f16, one for 128 weights of a row
     #lowlp.codec<uint4 channel bf16 zeros:uint8>
-    #lowlp.codec<f4e2m1 g16 e4m3 scale2>               // scales in two levels
+    #lowlp.codec<f4e2m1 g16 e4m3 scale2>               // a second scale, of all weights
+    #lowlp.codec<int6 g16 int8 super:f16:g256>         // integer scales, and super-scales for 256 weights of a row
     #lowlp.codec<lut2:f32[-1, 0, 0.5, 1] tensor f16>   // q is an entry of a table
     #lowlp.codec<lut4:f32:group g64 f16>               // a table for each group, an operand of the kernel
     #lowlp.codec<int6>                                 // codes alone

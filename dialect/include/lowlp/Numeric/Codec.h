@@ -5,12 +5,18 @@
 //   value = (s * (q - z)) * s2   or   (s * q) + b
 //
 // where q is a number of a scalar format, or an entry T[code] of a table; s, z
-// and b are shared by a group of weights of a row, and s2 by all weights. Its
-// text names every field and is read back:
+// and b are shared by a group of weights of a row, and s2 by all weights. Or
+// scales are in two levels, integers times floats of a super-group:
+//
+//   value = (S * s) * (q - z)   or   ((S * s) * q) + (B * b)
+//
+// Its text names every field and is read back:
 //
 //   int6 g128 f16                       one scale for 128 weights of a row
 //   uint4 channel bf16 zeros:uint8      one for a row, with zero points
-//   f4e2m1 g16 e4m3 scale2              scales in two levels
+//   f4e2m1 g16 e4m3 scale2              a second scale, of all weights
+//   int6 g16 int8 super:f16:g256        integer scales, times floats for 256
+//   uint4 g32 uint8 offsets:uint8 super:f16:g256   offsets as well
 //   lut2:f32[-1, 0, 0.5, 1] tensor f16  a table, by its entries
 //   lut4:f16:group g64 f32              a table for each group
 //   int6                                codes alone, without scales
@@ -33,7 +39,18 @@
 namespace lowlp {
 
 /// The types of scales, zero points, offsets and entries of tables.
-enum class PartType { F16, BF16, F32, E8M0, E4M3, Int8, UInt8, Int16 };
+enum class PartType {
+  F16,
+  BF16,
+  F32,
+  E8M0,
+  E4M3,
+  Int8,
+  UInt8,
+  Int16,
+  UInt4,
+  Int6
+};
 
 /// f16, e8m0, int8 and so on.
 std::string_view getName(PartType type);
@@ -43,6 +60,10 @@ const std::vector<PartType> &getScaleTypes();
 const std::vector<PartType> &getZeroTypes();
 const std::vector<PartType> &getOffsetTypes();
 const std::vector<PartType> &getTableTypes();
+/// Of scales and offsets that are multiplied by those of a super-group, and of
+/// these.
+const std::vector<PartType> &getScaleCodeTypes();
+const std::vector<PartType> &getSuperTypes();
 
 /// What has a table of its own.
 enum class TableScope { Tensor, Channel, Group };
@@ -121,6 +142,21 @@ struct CodecGroup {
   }
 };
 
+/// The second level of scales in two levels, and of offsets whose type is an
+/// integer: floats of the same type for the same weights.
+struct CodecSuper {
+  PartType type;
+  /// A multiple of the codec's group, of which a row may end with a part; or a
+  /// row.
+  CodecGroup group;
+
+  /// `super:f16:g256`.
+  std::string str() const;
+  bool operator==(const CodecSuper &other) const {
+    return type == other.type && group == other.group;
+  }
+};
+
 /// A codec; immutable, and made by its factories, so that an invalid one cannot
 /// be.
 class Codec {
@@ -132,6 +168,9 @@ public:
     std::optional<std::string> offsets;
     /// Whether there is a second scale, of all weights.
     bool scale2 = false;
+    /// The type of super-scales, and which weights share one.
+    std::optional<std::string> superScale;
+    CodecGroup superGroup;
   };
 
   /// Fails for fields that do not go together, with what is allowed.
@@ -148,8 +187,9 @@ public:
   std::optional<PartType> getScale() const { return scale; }
   std::optional<PartType> getZeros() const { return zeros; }
   std::optional<PartType> getOffsets() const { return offsets; }
-  /// 0 without scales, 2 with a second one, else 1.
-  int getScaleLevels() const { return scale ? 1 + scale2 : 0; }
+  const std::optional<CodecSuper> &getSuper() const { return super; }
+  /// 0 without scales, 2 with a second one or with super-scales, else 1.
+  int getScaleLevels() const { return scale ? 1 + (scale2 || super) : 0; }
 
   /// The text of all fields.
   std::string str() const { return str(field.str()); }
@@ -158,7 +198,7 @@ public:
 
   /// The form in which one kernel serves all codecs that differ by its
   /// arguments: tables without entries, of f32, and rows of `k` weights with
-  /// one scale as a channel.
+  /// one scale, or one super-scale, as a channel.
   Codec forKernel(int64_t k) const;
 
   /// A hash that agrees with ==, the same in every process.
@@ -166,7 +206,8 @@ public:
   bool operator==(const Codec &other) const {
     return field == other.field && group == other.group &&
            scale == other.scale && zeros == other.zeros &&
-           offsets == other.offsets && scale2 == other.scale2;
+           offsets == other.offsets && scale2 == other.scale2 &&
+           super == other.super;
   }
   bool operator!=(const Codec &other) const { return !(*this == other); }
 
@@ -178,6 +219,11 @@ private:
   CodecGroup group;
   std::optional<PartType> scale, zeros, offsets;
   bool scale2 = false;
+  std::optional<CodecSuper> super;
+
+  /// Fails for super-scales that do not go with the other fields.
+  static Result<CodecSuper> createSuper(const CodecGroup &group,
+                                        const Parts &parts);
 };
 
 } // namespace lowlp

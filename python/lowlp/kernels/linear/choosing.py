@@ -376,9 +376,13 @@ def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
 
 
 def kind_of(spec: LinearSpec) -> str:
-    """What a measurement is valid for beside the shape: the type of weights or bits of a lookup table; the group."""
+    """What a measurement is valid for beside the shape: the type of weights or bits of a lookup table; the group, and
+    the super-group of scales in two levels."""
     correction = "z" if spec.corrector else ""
-    return f"{spec.weight}{correction} g{spec.group_size if spec.groups > 1 else 0} {spec.activation}"
+    group = f"g{spec.group_size if spec.groups > 1 else 0}"
+    if spec.super_scale:
+        group += f" of {spec.super_group_size if spec.supers > 1 else 0}"
+    return f"{spec.weight}{correction} {group} {spec.activation}"
 
 
 def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int = H200.multiprocessors) -> bool:

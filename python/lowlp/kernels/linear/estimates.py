@@ -59,7 +59,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if has_small_groups(spec):
         # Each group has scales of its own to load and to convert, and zero points to take off.
         groups = weights_of_slice / spec.group_size
-        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * _LOAD_SCALES)
+        loads = _LOAD_SCALES * (2 if spec.super_scale else 1)
+        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * loads)
     cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
     compute = stages * max(warps_of_quarter * cycles, 200 + 1.6 * cycles) / device.cycles_per_us
@@ -81,7 +82,7 @@ def _beside_plan(spec: LinearSpec, schedule: Schedule, many: bool) -> float:
     that are no whole units."""
     more = _SCALE_IN_F32[many] if scales_in_f32(spec, schedule) else 0.0
     if has_small_groups(spec):
-        conversions = spec.scale in ("e8m0", "e4m3")
+        conversions = spec.scale in ("e8m0", "e4m3") or bool(spec.super_scale)
         more += _SCALE_SMALL_GROUPS[many] * 16 / spec.group_size * (1 + 1.5 * bool(spec.corrector) + conversions)
     return more
 

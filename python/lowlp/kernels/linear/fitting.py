@@ -6,13 +6,16 @@ import dataclasses
 from typing import Final
 
 from lowlp.language.control_flow import MAX_STAGES
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 from lowlp.schedules.device import H200, Device
+from lowlp_runtime.stored_weights import STORED_TYPES
 
 from .operands import NUMPY_TYPES
 from .schedule import Schedule
 from .segments import has_small_groups
 from .spec import LinearSpec
 from .streaming import row_parts
+from .two_levels import stored_groups, supers_taken
 from .warpgroups import can_scale_weights, tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
@@ -31,8 +34,19 @@ _LONG_STREAM_BYTES: Final = 100e6
 
 
 def weight_bytes(spec: LinearSpec) -> float:
-    """Of the codes, and of scales and zero points as numbers of 16 bits."""
-    return spec.n * spec.k * spec.bits / 8 + spec.n * spec.groups * 2 * (2 if spec.corrector else 1)
+    """Of the codes, and of scales and zero points as numbers of 16 bits; of scales in two levels as they are."""
+    codes = spec.n * spec.k * spec.bits / 8
+    if not spec.super_scale:
+        return codes + spec.n * spec.groups * 2 * (2 if spec.corrector else 1)
+    return codes + scale_bytes(spec)
+
+
+def scale_bytes(spec: LinearSpec) -> int:
+    """Of scales, zero points and offsets of all rows, in both levels."""
+    found = sum(stored_groups(spec, kind) * bytes_of(kind) for kind in (spec.scale, spec.corrector) if kind)
+    if spec.super_scale:
+        found += spec.supers * bytes_of(spec.super_scale) * (1 + spec.has_super_offsets)
+    return spec.n * found
 
 
 def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
@@ -42,11 +56,28 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
         groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
     x = schedule.columns_of_block * schedule.stage_k * 2
-    sizes = [NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind]
-    scales = groups * max(128 * schedule.row_tiles, schedule.rows * max(sizes))
+    kinds = [kind for kind in (spec.scale, spec.corrector) if kind]
+    scales = groups * max(128 * schedule.row_tiles, schedule.rows * max(map(bytes_of, kinds)))
     # Second scales of rows go on weights that are scaled in f32, and come with each stage.
     second = spec.row_scale2 and schedule.scales_on == "weights" and not can_scale_weights(spec)
-    return weights + x + scales * len(sizes) + (max(128, 4 * schedule.rows) if second else 0)
+    of_rows = max(128, 4 * schedule.rows) if second else 0
+    return weights + x + scales * len(kinds) + of_rows + _super_bytes(spec, schedule)
+
+
+def bytes_of(kind: str) -> int:
+    """Of an element of scales and the like as a kernel reads them."""
+    return NUMPY_TYPES[STORED_TYPES[kind] if kind in PACKED_CODE_TYPES else kind].itemsize
+
+
+def _super_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Bytes of shared memory that a stage's super-scales and super-offsets take."""
+    if not spec.super_scale:
+        return 0
+    supers = supers_taken(spec, schedule.stage_k)
+    if not schedule.warpgroups:
+        supers = supers_taken(spec, schedule.step_k) * schedule.steps
+    rows = max(128 * schedule.row_tiles, schedule.rows * bytes_of(spec.super_scale))
+    return supers * rows * (1 + spec.has_super_offsets)
 
 
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
@@ -121,6 +152,8 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
             accumulators += _REGISTERS_OF_F32
         if has_small_groups(spec):
             accumulators += _REGISTERS_OF_SMALL_GROUPS
+        if spec.super_scale:
+            accumulators += 2 * schedule.row_tiles * (1 + spec.has_super_offsets)
         return (
             28
             + accumulators
@@ -134,9 +167,12 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     if has_small_groups(spec):
         # What each group begins with, and the scales of several that the assembler loads early.
         small_groups = schedule.columns + 512 // spec.group_size + (_REGISTERS_OF_F32 if parts > 1 else 0)
+    # Of each row of the tile, for as long as a step takes.
+    supers = 2 * schedule.row_tiles * (1 + spec.has_super_offsets) if spec.super_scale else 0
     return (
         24
         + small_groups
+        + supers
         + accumulators
         + accumulators // parts
         + schedule.columns * (1 if parts == 1 else schedule.units)
@@ -150,8 +186,9 @@ def ending_numbers(spec: LinearSpec) -> int:
 
 
 def _copies_rows(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether tensor copies can bring a stage's scales and zero points: 256 at once, or pieces of 128 bytes."""
-    sizes = [NUMPY_TYPES[kind].itemsize for kind in (spec.scale, spec.corrector) if kind]
+    """Whether tensor copies can bring a stage's scales, of both levels, and zero points: 256 at once, or pieces of 128
+    bytes."""
+    sizes = [bytes_of(kind) for kind in (spec.scale, spec.corrector, spec.super_scale) if kind]
     rows = schedule.rows // spec.products
     return schedule.warpgroups > 0 or rows <= 256 or all(rows * size % 128 == 0 for size in sizes)
 

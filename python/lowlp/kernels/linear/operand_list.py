@@ -15,11 +15,12 @@ from lowlp_runtime.product import Product
 from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import tiling
+from .two_levels import stored_groups
 
 WIDE_BYTES = 16
 """Alignment of weights, and of all that wide loads and stores are to reach."""
 # Elements that memory holds under another name.
-_MEMORY_TYPES = {"e8m0": "uint8", "e4m3": "f8e4m3"}
+_MEMORY_TYPES = {"e8m0": "uint8", "e4m3": "f8e4m3", "uint4": "uint8", "int6": "uint8"}
 _NUMBERS = {"f32": ll.f32, "i32": ll.i32}
 
 
@@ -38,6 +39,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         rows=rows,
         epilogue=spec.epilogue,
         tiles=tiling(spec, schedule) if schedule.stages else None,
+        super_group_size=spec.super_group_size if spec.super_scale else None,
     )
 
 
@@ -47,14 +49,19 @@ def operands_of_weights(spec: LinearSpec) -> tuple[Operand, ...]:
 
 
 def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
-    columns, per_group = spec.columns_of_y, (spec.groups, spec.n)
+    columns, supers = spec.columns_of_y, (spec.supers, spec.n)
     rows = spec.products * spec.packed_rows_of_product
     words = tuple(spec.placement.packed_shape(rows, spec.k))
     yield Operand("x", "x", spec.activation, (ROWS, spec.k))
     yield Operand("weights", "packed", "uint32", words, "apart" if spec.is_packed_apart else "")
-    yield Operand("scales", "scales", spec.scale, per_group, "by_group")
+    yield Operand("scales", "scales", spec.scale, (stored_groups(spec, spec.scale), spec.n), "by_group")
+    if spec.super_scale:
+        yield Operand("super_scales", "super_scales", spec.super_scale, supers, "by_group")
     if spec.corrector:
-        yield Operand("correctors", "zeros" if spec.zeros else "offsets", spec.corrector, per_group, "by_group")
+        role, stored = "zeros" if spec.zeros else "offsets", stored_groups(spec, spec.corrector)
+        yield Operand("correctors", role, spec.corrector, (stored, spec.n), "by_group")
+    if spec.has_super_offsets:
+        yield Operand("super_offsets", "super_offsets", spec.super_scale, supers, "by_group")
     if spec.table:
         tables = {"tensor": (), "channel": (spec.n,), "group": (spec.n, spec.groups)}[spec.table]
         yield Operand("table", "lut", spec.activation, (*tables, 1 << spec.bits), "filled")
@@ -93,6 +100,8 @@ def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Par
         "zeros": True,
         "offsets": True,
         "scale2": True,
+        "super_scales": True,
+        "super_offsets": True,
         "y": schedule.stages > 0 and schedule.warpgroups > 0,
     }
     return ll.pointer(

@@ -71,8 +71,8 @@ def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> d
     spec = spec_for(qw, activation, activation, epilogue=epilogue)
     _warn_of_padding(spec)
     packed = qw.packed_apart(activation, spec.products) if spec.is_packed_apart else qw.packed_for(activation)
-    stored = {name: getattr(qw, name) for name in ("scales", "zeros", "offsets", "lut", "scale2")}
-    made: dict[str, Any] = arrays_of_operands(operands_of_weights(spec), {"packed": packed, **stored})
+    stored = {"packed": packed, **dict(qw.meaning.arrays())}
+    made: dict[str, Any] = arrays_of_operands(operands_of_weights(spec), stored)
     if spec.table and activation == "bf16":
         # Bits, as they come without `ml_dtypes`.
         made["table"] = made["table"].view(NUMPY_TYPES["bf16"])

@@ -16,6 +16,7 @@ from .operand_list import parameters_of
 from .schedule import Schedule
 from .segments import STEP_K as STEP_K
 from .spec import LinearSpec, prescale
+from .two_levels import stored_groups
 
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
@@ -53,6 +54,8 @@ class Arguments:
     table: Any = None
     table_unscale: Any = None
     scale2: Any = None
+    super_scales: Any = None
+    super_offsets: Any = None
     bias: Any = None
     residual: Any = None
     residual_stride: Any = None
@@ -92,6 +95,7 @@ class Views(NamedTuple):
     x                   [units of K, M, weights of a row in a unit]
     weights             packed
     scales, correctors  [groups, N], or [groups / n, n, N]; the scales in place of correctors that are not there
+    super_scales, super_offsets  [super-groups, N]; None where they are not there
     y                   y^T
     """
 
@@ -100,6 +104,8 @@ class Views(NamedTuple):
     scales: Any
     correctors: Any
     y: Any
+    super_scales: Any = None
+    super_offsets: Any = None
 
 
 def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 0) -> Views:
@@ -110,12 +116,24 @@ def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 
     x_shape = [spec.k // spec.unit_k, operands.m, spec.unit_k]
     x_view = ll.view_global(operands.x, shape=x_shape, strides=[spec.unit_k, operands.x_stride, 1])
     w_view = packed_view(spec, operands.weights)
-    per_group = [spec.groups, spec.n]
-    if groups_at_once:
-        per_group = [spec.groups // groups_at_once, groups_at_once, spec.n]
-    s_view = ll.view_global(operands.scales, shape=per_group)
-    c_view = ll.view_global(operands.correctors, shape=per_group) if spec.corrector else s_view
-    return Views(x_view, w_view, s_view, c_view, view_of_result(spec, operands.y, operands.m, spec.columns_of_y))
+
+    def per_group(array: ll.Pointer, kind: str) -> Any:
+        shape = [stored_groups(spec, kind), spec.n]
+        if groups_at_once:
+            shape = [spec.groups // groups_at_once, stored_groups(spec, kind, groups_at_once), spec.n]
+        return ll.view_global(array, shape=shape)
+
+    s_view = per_group(operands.scales, spec.scale)
+    c_view = per_group(operands.correctors, spec.corrector) if spec.corrector else s_view
+    y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+    return Views(x_view, w_view, s_view, c_view, y_view, *super_views(spec, operands))
+
+
+def super_views(spec: LinearSpec, operands: Arguments) -> tuple[Any, Any]:
+    """Super-scales and super-offsets as [super-groups, N]; None for what is not there."""
+    given = (operands.super_scales, operands.super_offsets)
+    scales, offsets = (None if array is None else ll.view_global(array, shape=[spec.supers, spec.n]) for array in given)
+    return scales, offsets
 
 
 def needs_sum_of_x(spec: LinearSpec) -> bool:

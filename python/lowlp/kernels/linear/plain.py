@@ -9,8 +9,9 @@ products of the unscaled weights and x, and at a group's end adds them to the re
     acc += s * raw + b * sum_x           with offsets
 
 and at the end, with a second scale of the whole tensor, acc *= s2: for one weight the order of `dequantize`, where
-`s * s2` would round differently. Bias, epilogue and residual follow, and one rounding (`parts.finished`). With
-'silu_mul', y = silu(x Wg^T) * (x Wu^T), a block makes the same rows of gate and up, and no product goes to memory.
+`s * s2` would round differently. Of scales in two levels, s and b are products in f32 (`two_levels`). Bias, epilogue
+and residual follow, and one rounding (`parts.finished`). With 'silu_mul', y = silu(x Wg^T) * (x Wu^T), a block makes
+the same rows of gate and up, and no product goes to memory.
 
 `sum_x`, the sum of the group's x, is one more product, with a tile of ones. So nothing but the scale is rounded, and
 the result for one weight is what `QuantizedTensor.dequantize` computes. What the activation type cannot hold as it is
@@ -28,11 +29,12 @@ group has a part in (`_Segment`).
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .parts import (
     A_FRAGMENT,
@@ -53,6 +55,7 @@ from .parts import (
 from .schedule import Schedule
 from .spec import LinearSpec
 from .streaming import can_stream, streaming_kernel
+from .two_levels import number_of_fields, stored_groups
 from .warpgroups import can_go_wide, wide_kernel
 
 # Weights of a row that are taken together: a unit of packed weights, or several narrower ones.
@@ -150,9 +153,18 @@ class _Block:
         x_shape, x_strides = [spec.groups, m, spec.group_size], [spec.group_size, operands.x_stride, 1]
         self.x_view = ll.view_global(operands.x, shape=x_shape, strides=x_strides)
         self.w_view = packed_view(spec, operands.weights)
-        per_group = {"shape": [spec.groups, spec.n, 1], "strides": [spec.n, 1, 1]}
-        self.s_view = ll.view_global(operands.scales, **per_group)
-        self.c_view = ll.view_global(operands.correctors, **per_group) if spec.corrector else self.s_view
+
+        def per_group(array: ll.Pointer, groups: int) -> Any:
+            return ll.view_global(array, shape=[groups, spec.n, 1], strides=[spec.n, 1, 1])
+
+        self.s_view = per_group(operands.scales, stored_groups(spec, spec.scale))
+        self.c_view = self.s_view
+        if spec.corrector:
+            self.c_view = per_group(operands.correctors, stored_groups(spec, spec.corrector))
+        if spec.super_scale:
+            self.super_scales = per_group(operands.super_scales, spec.supers)
+        if spec.has_super_offsets:
+            self.super_offsets = per_group(operands.super_offsets, spec.supers)
         self.decode = decoder(spec, operands.table, 32 * plan.schedule.warps)
 
     def zero(self) -> ll.Tile:
@@ -180,13 +192,31 @@ class _Block:
     @ll.inline
     def with_group(self, product: int, acc, group, raw, sum_x):  # type: ignore[no-untyped-def]
         """The result with what a group adds to it."""
-        spec, layout = self.plan.spec, self.plan.row
-        at = [group, self.row + spec.first_rows[product], 0]
-        scale = as_f32(ll.load_global(self.s_view, offsets=at, layout=layout), spec.scale)
+        spec = self.plan.spec
+        row = self.row + spec.first_rows[product]
+        scale = self.of_group(self.s_view, spec.scale, group, row)
+        if spec.super_scale:
+            scale = scale * self.of_super(self.super_scales, group, row)
         corrector = None
         if spec.corrector:
-            corrector = as_f32(ll.load_global(self.c_view, offsets=at, layout=layout), spec.corrector)
+            corrector = self.of_group(self.c_view, spec.corrector, group, row)
+            if spec.has_super_offsets:
+                corrector = corrector * self.of_super(self.super_offsets, group, row)
         return added(spec, acc, raw, sum_x, scale, corrector, self.operands.table_unscale)
+
+    def of_group(self, view: Any, kind: str, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        """Scales and the like of a group, in f32, a number for each row."""
+
+        def load(number: Any) -> ll.Tile:
+            return ll.load_global(view, offsets=[number, row, 0], layout=self.plan.row)
+
+        return number_of_fields(kind, group, load) if kind in PACKED_CODE_TYPES else as_f32(load(group), kind)
+
+    def of_super(self, view: Any, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        """Super-scales and the like of the super-group that a group is in."""
+        spec = self.plan.spec
+        number = group // (spec.super_group_size // spec.group_size) if spec.supers > 1 else 0
+        return ll.cast(ll.load_global(view, offsets=[number, row, 0], layout=self.plan.row), "f32")
 
     @ll.inline
     def accumulators_of_whole_spans(self, product: int):  # type: ignore[no-untyped-def]

@@ -10,6 +10,7 @@ from lowlp._layout import Placement
 from lowlp.errors import LowlpValueError
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import DType
+from lowlp.numeric.group_codes import GROUP_CODE_TYPES
 from lowlp.weights.packing import find_placement
 
 ACTIVATIONS: Final = ("f16", "bf16")
@@ -171,8 +172,31 @@ class LinearSpec:
     def without_second_scale(self) -> LinearSpec:
         """The same for scales of one level."""
         codec = self.codec
+        if not codec.scale2:
+            return self
         one_level = Codec(codec.code, codec.group, codec.scale, codec.zeros, codec.offsets)
         return replace(self, codec=one_level, row_scale2=False)
+
+    @functools.cached_property
+    def super_scale(self) -> str:
+        """The type of the super-scales, which multiply integer scales; '' for scales of one level."""
+        return self.codec.super_scale or ""
+
+    @functools.cached_property
+    def super_group_size(self) -> int:
+        """Weights of a row that share a super-scale."""
+        group = self.codec.super_group
+        return group if isinstance(group, int) else self.k
+
+    @property
+    def supers(self) -> int:
+        """Super-groups of a row, of which the last may be short."""
+        return -(-self.k // self.super_group_size)
+
+    @property
+    def has_super_offsets(self) -> bool:
+        """Whether offsets are integers, which super-offsets multiply."""
+        return bool(self.super_scale) and self.offsets in GROUP_CODE_TYPES
 
     @functools.cached_property
     def corrector(self) -> str:

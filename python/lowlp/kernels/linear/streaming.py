@@ -23,7 +23,8 @@ from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
-from lowlp.layouts.register_layout import column_spatial, layout, local, reduce, spatial
+from lowlp.layouts.register_layout import Layout, column_spatial, layout, local, reduce, spatial
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .parts import (
     A_FRAGMENT,
@@ -47,6 +48,7 @@ from .parts import (
 from .schedule import Schedule
 from .segments import Granule, Segment, granule_k, has_small_groups, segments, units_of_period
 from .spec import LinearSpec
+from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, supers_taken
 
 _X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
 _MOST_ACCUMULATORS = 128
@@ -74,6 +76,7 @@ class _Layouts:
     gathered     those with all slices of a sum in one thread
     rows         [slices x rows, 1]: one number for each row of the accumulators
     scales       the same registers as [groups of a step, rows], or as [slices, 1, rows]
+    supers       and as [super-groups of a step, rows]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -103,12 +106,17 @@ class _Layouts:
         )
         self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
         self.rows = self.accumulators.reduce([1], keep_dims=True)
+
+        def of_groups(groups: int) -> Layout:
+            alike = reduce(spatial(1, 1, slices // groups), dims=[2])
+            return spatial(groups, 1) * alike * spatial(1, warps) * accumulators.reduce([1]).unsqueeze(0)
+
+        if spec.super_scale:
+            self.supers = of_groups(supers_taken(spec, schedule.step_k))
         if has_small_groups(spec):
             self.scales = spatial(slices, 1, warps) * accumulators.reduce([1]).unsqueeze(0).unsqueeze(0)
-            return
-        groups = max(1, schedule.step_k // spec.group_size)
-        alike = reduce(spatial(1, 1, slices // groups), dims=[2])
-        self.scales = spatial(groups, 1) * alike * spatial(1, warps) * accumulators.reduce([1]).unsqueeze(0)
+        else:
+            self.scales = of_groups(max(1, schedule.step_k // spec.group_size))
 
 
 class _Plan:
@@ -164,13 +172,45 @@ class _Block:
         """Accumulators of all parts and products."""
         return tuple(self.zero() for _ in range(self.plan.parts * self.plan.spec.products))
 
-    def of_rows(self, view: Any, kind: str, group: list[Any], row: ll.Scalar) -> ll.Tile:
-        """Scales and the like of a step, a number for each row of its accumulators."""
+    def of_rows(self, view: Any, kind: str, group: list[Any], row: ll.Scalar, loaded: dict[Any, ll.Tile]) -> ll.Tile:
+        """Scales and the like of a step, a number for each row of its accumulators.
+
+        loaded  bytes with the fields of several groups, by view, number and row, which are loaded once
+        """
         layouts = self.plan.layouts
-        tile = ll.load_global(view, offsets=[*group, row], layout=layouts.scales)
-        tile = ll.view(tile, dtype=tile.dtype, layout=layouts.rows)
+
+        def load(number: Any) -> ll.Tile:
+            tile = ll.load_global(view, offsets=[*group[:-1], number, row], layout=layouts.scales)
+            return ll.view(tile, dtype=tile.dtype, layout=layouts.rows)
+
+        def load_once(number: Any) -> ll.Tile:
+            key = (id(view), number, id(row))
+            if key not in loaded:
+                loaded[key] = load(number)
+            return loaded[key]
+
+        if kind in PACKED_CODE_TYPES:
+            return number_of_fields(kind, group[-1], load_once)
         is_small = kind == "e4m3" and self.plan.has_small_scales
-        return ll.cast(as_small_f16(tile), "f32") if is_small else as_f32(tile, kind)
+        return ll.cast(as_small_f16(load(group[-1])), "f32") if is_small else as_f32(load(group[-1]), kind)
+
+    def supers_of(self, step: int, stage: ll.Scalar, unit: ll.Scalar, row: ll.Scalar) -> tuple[Any, Any]:
+        """Super-scales and super-offsets of a step in f32, a number for each row; None for what is not there."""
+        spec, schedule, layouts = self.plan.spec, self.plan.schedule, self.plan.layouts
+        size = spec.super_group_size
+        first: Any = 0
+        if spec.supers > 1:
+            first = stage * (schedule.stage_k // size) + step * (schedule.step_k // size)
+            if schedule.step_k < size:
+                first = unit // (size // UNIT_K)
+
+        def of(view: Any) -> ll.Tile | None:
+            if view is None:
+                return None
+            tile = ll.load_global(view, offsets=[first, row], layout=layouts.supers)
+            return ll.cast(ll.view(tile, dtype=tile.dtype, layout=layouts.rows), "f32")
+
+        return of(self.views.super_scales), of(self.views.super_offsets)
 
     def first_group(self, segment: Segment, step: int, stage: ll.Scalar, unit: ll.Scalar) -> list[Any]:
         """Where scales of a segment begin, of the first slice: a group; or, of groups that are no whole units, what a
@@ -205,16 +245,20 @@ class _Block:
             first_row = row + part * plan.rows_of_part
             packed_row = first_row + product * spec.packed_rows_of_product
             rows.append((packed_row, first_row + spec.first_rows[product]))
+        supers = [self.supers_of(step, stage, unit, row_of_scales) for _, row_of_scales in rows]
+        loaded: dict[Any, ll.Tile] = {}
         for segment in plan.segments:
             group = self.first_group(segment, step, stage, unit)
-            acc = self.with_segment(acc, segment, units, k_of_units, group, rows, column)
+            acc = self.with_segment(acc, segment, units, k_of_units, group, rows, column, supers, loaded)
         return acc
 
     @ll.inline
-    def with_segment(self, acc, segment, units, k_of_units, group, rows, column):  # type: ignore[no-untyped-def]
+    def with_segment(self, acc, segment, units, k_of_units, group, rows, column, supers, loaded):  # type: ignore[no-untyped-def]
         """The results of all parts and products with what a segment of each slice adds to it.
 
-        rows  of packed weights, and of scales, at which each part of each product begins
+        rows    of packed weights, and of scales, at which each part of each product begins
+        supers  `supers_of` these
+        loaded  as for `of_rows`
         """
         spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
         x_tiles = [self.x_tile(units[at.unit], column, at.first_step) for at in segment.granules]
@@ -223,7 +267,7 @@ class _Block:
             for x_tile in x_tiles:
                 sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
         results: list[ll.Tile] = []
-        for previous, (packed_row, row_of_scales) in zip(acc, rows, strict=True):
+        for previous, (packed_row, row_of_scales), of_supers in zip(acc, rows, supers, strict=True):
             raw = self.zero()
             for at, x_tile in zip(segment.granules, x_tiles, strict=True):
                 codes = ll.load_packed(
@@ -233,10 +277,14 @@ class _Block:
                     first_step=at.first_step,
                 )
                 raw = ll.dot(self.decode(codes, group[0], row_of_scales), x_tile, raw)
-            scale = self.of_rows(views.scales, spec.scale, group, row_of_scales)
+            scale = self.of_rows(views.scales, spec.scale, group, row_of_scales, loaded)
+            if spec.super_scale:
+                scale = scale * of_supers[0]
             corrector = None
             if spec.corrector:
-                corrector = self.of_rows(views.correctors, spec.corrector, group, row_of_scales)
+                corrector = self.of_rows(views.correctors, spec.corrector, group, row_of_scales, loaded)
+                if spec.has_super_offsets:
+                    corrector = corrector * of_supers[1]
             results.append(added(spec, previous, raw, sum_x, scale, corrector, self.operands.table_unscale))
         return tuple(results)
 
@@ -330,10 +378,12 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
-    step, or what a slice takes in a step is whole groups, or a row is one group; tables, if any, are one; a warp's
-    rows, of gate and of up, are whole units; a block has one tile of columns."""
+    step, or what a slice takes in a step is whole groups, or a row is one group; so are super-groups, and packed
+    integers of groups fill bytes in what a slice takes; tables, if any, are one; a warp's rows, of gate and of up, are
+    whole units; a block has one tile of columns."""
     return (
         _has_whole_groups(spec, schedule)
+        and divides_supers(spec, schedule.step_k, UNIT_K * schedule.units)
         and spec.table in ("", "tensor")
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
         and can_leave_parts(spec, schedule)
@@ -353,5 +403,8 @@ def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
             group % STEP_K == spec.k % UNIT_K == 0
             and schedule.units == units_of_period(spec)
             and (schedule.units == 1 or schedule.slices == 1)
+            and fill_bytes(spec, UNIT_K * schedule.units // group)
         )
+    if has_packed_codes(spec):
+        return False
     return group % (UNIT_K * schedule.units) == 0 and (step_k % group == 0 or group % step_k == 0)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from lowlp.kernels.stream_k import TileEnding, by_parts, grid_of, share_in_waves
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.codec import prescale_of
 from lowlp.numeric.dtypes import dtype
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 from lowlp_runtime.operand_arrays import TABLE_EXPONENT
 
 from .parts import (
@@ -62,6 +63,7 @@ from .parts import (
 from .schedule import Schedule
 from .segments import Segment, granule_k, has_small_groups, segments
 from .spec import LinearSpec
+from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, stored_groups
 
 _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
@@ -155,6 +157,14 @@ class _Plan:
         return row + (part // self.spec.products * self.rows_of_part + first)
 
 
+class _Place(NamedTuple):
+    """A segment of a stage, and what its segments have in common and was loaded, by view, number and row."""
+
+    segment: Segment
+    stage: ll.Scalar
+    loaded: dict[Any, ll.Tile]
+
+
 class _Block:
     """What a block does, as it is traced."""
 
@@ -190,9 +200,44 @@ class _Block:
         tile = ll.load_global(view, offsets=[group, row], layout=self.plan.layouts.rows)
         return ll.view(tile, dtype=tile.dtype, layout=self.plan.layouts.column)
 
-    def factors_of(self, group: ll.Scalar, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None, ll.Tile | None]:
+    def in_f32(self, view: Any, kind: str, supers: Any, at: _Place, row: ll.Scalar) -> ll.Tile:
+        """Scales or zero points of a segment in f32, times those of its super-group where `supers` is their view."""
+        spec, stage_k = self.plan.spec, self.plan.schedule.stage_k
+
+        def load(array: Any, number: Any, known: Any) -> ll.Tile:
+            # What several segments have in common is loaded once.
+            key = (id(array), known, id(row))
+            if known is None or key not in at.loaded:
+                at.loaded[key] = self.of_rows(array, number, row)
+            return at.loaded[key]
+
+        if kind in PACKED_CODE_TYPES:
+            groups = stage_k // spec.group_size
+            first = at.stage * stored_groups(spec, kind, groups)
+            values = number_of_fields(kind, at.segment.group, lambda byte: load(view, first + byte, byte))
+        else:
+            values = as_f32(load(view, self.group_of(at.segment, at.stage), None), kind)
+        if supers is None:
+            return values
+        size = spec.super_group_size
+        number: Any = 0
+        in_stage = 0
+        if spec.supers > 1 and stage_k >= size:
+            in_stage = at.segment.granules[0].unit * UNIT_K // size
+            number = at.stage * (stage_k // size) + in_stage
+        elif spec.supers > 1:
+            number = at.stage // (size // stage_k)
+        return values * ll.cast(load(supers, number, in_stage), "f32")
+
+    def factors_of(self, at: _Place, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None, ll.Tile | None]:
         """What goes on the weights of a segment: scales, zero points, and second scales of rows."""
-        spec = self.plan.spec
+        spec, views = self.plan.spec, self.views
+        if spec.super_scale:
+            scale = self.in_f32(views.scales, spec.scale, views.super_scales, at, row)
+            if not spec.corrector:
+                return scale, None, None
+            return scale, self.in_f32(views.correctors, spec.corrector, views.super_offsets, at, row), None
+        group = self.group_of(at.segment, at.stage)
         scale = self.of_rows(self.views.scales, group, row)
         if self.plan.in_f32:
             zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
@@ -266,19 +311,22 @@ class _Block:
         return unit // (group // UNIT_K)
 
     @ll.inline
-    def with_segment(self, acc, segment, stage, row, column):  # type: ignore[no-untyped-def]
-        """The result with what a segment of a stage adds to it."""
-        plan, spec = self.plan, self.plan.spec
+    def with_segment(self, acc, at, rows_of_parts, row, column):  # type: ignore[no-untyped-def]
+        """The result with what a segment of a stage adds to it.
+
+        rows_of_parts  of scales and the like, at which each part begins
+        """
+        plan, spec, segment, stage = self.plan, self.plan.spec, at.segment, at.stage
         group = self.group_of(segment, stage)
         first_unit = stage * (plan.schedule.stage_k // UNIT_K)
-        rows_of_parts = [plan.row_of(part, row) for part in range(plan.parts)]
-        factors = [self.factors_of(group, part_row) for part_row in rows_of_parts] if plan.on_weights else []
+        factors = [self.factors_of(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
         raw = acc if plan.on_weights else self.zeros()
-        for at in segment.granules:
-            raw = self.multiplied(raw, first_unit + at.unit, at.first_step, group, row, column, factors)
+        for granule in segment.granules:
+            raw = self.multiplied(raw, first_unit + granule.unit, granule.first_step, group, row, column, factors)
         if plan.on_weights:
             return raw
-        scales = [as_f32(self.of_rows(self.views.scales, group, part_row), spec.scale) for part_row in rows_of_parts]
+        views = self.views
+        scales = [self.in_f32(views.scales, spec.scale, views.super_scales, at, part_row) for part_row in rows_of_parts]
         return tuple(
             ll.fma(scales[part * spec.products + product], raw[index], acc[index])
             for index, (part, _, product) in enumerate(plan.accumulators)
@@ -287,8 +335,10 @@ class _Block:
     @ll.inline
     def with_stage(self, acc, stage, row, column):  # type: ignore[no-untyped-def]
         """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
+        rows_of_parts = [self.plan.row_of(part, row) for part in range(self.plan.parts)]
+        loaded: dict[Any, ll.Tile] = {}
         for segment in self.plan.segments:
-            acc = self.with_segment(acc, segment, stage, row, column)
+            acc = self.with_segment(acc, _Place(segment, stage, loaded), rows_of_parts, row, column)
         return acc
 
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
@@ -404,16 +454,20 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
-    tables are one of the tensor; zero points and offsets go on weights, as do scales of groups that are no whole units,
-    and other scales only where the activation type holds all of it (`can_scale_weights`); gate and up have as many
-    parts; what blocks of a cluster finish is whole 8 columns, of parts that have one tile of a warp, so that they are
-    neighbours among its registers."""
+    so are super-groups; packed integers of groups fill bytes in a stage; tables are one of the tensor; zero points and
+    offsets go on weights, as do scales of groups that are no whole units, and other scales only where the activation
+    type holds all of it (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is whole
+    8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers."""
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
     if group % STEP_K or spec.k % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor"):
+        return False
+    if has_packed_codes(spec) and not (has_small_groups(spec) and fill_bytes(spec, stage_k // group)):
+        return False
+    if not divides_supers(spec, stage_k, group):
         return False
     if schedule.scales_on == "accumulators":
         # The few products of a small group leave no time to scale accumulators beside them.

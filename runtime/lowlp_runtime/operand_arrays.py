@@ -24,6 +24,7 @@ STORED_AS: Final = {
     "scale2": "scale2",
     "super_scales": "super_scales",
     "super_offsets": "super_offsets",
+    "permutation": "permutation",
 }
 """Role -> the stored array that the operand is made of."""
 

@@ -5,8 +5,9 @@
 An operand is one parameter of the kernel; its role says what it is, and so where a launch takes it from:
 
     call     x, bias, residual: arguments of the call
-    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2, super_scales, super_offsets: made of the arrays
-             that quantised weights are stored as, by the operand's transform (`lowlp_runtime.operand_arrays`)
+    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2, super_scales, super_offsets, permutation: made of
+             the arrays that quantised weights are stored as, by the operand's transform
+             (`lowlp_runtime.operand_arrays`)
     result   y
     launch   m, x_stride, residual_stride, blocks: numbers that follow from the shapes of a call
 """
@@ -28,6 +29,7 @@ SOURCES: Final = {
     "scale2": "weights",
     "super_scales": "weights",
     "super_offsets": "weights",
+    "permutation": "weights",
     "bias": "call",
     "residual": "call",
     "y": "result",

@@ -102,11 +102,12 @@ def check_weights(kernel: KernelBinary, product: Product, weights: StoredWeights
         if found != wanted:
             hint = f"; use qw.pack_for({wanted!r})" if what == "family" else ""
             raise LowlpValueError(f"qw: its {what} is {found}, and kernel {name!r} takes {wanted}{hint}")
-    if (kernel.before is None) == ("permutation" in weights.types):
-        has, takes = ("none", "weights with one") if kernel.before else ("one", "none")
+    takes_order = kernel.before is not None or product.operand("permutation") is not None
+    if takes_order != ("permutation" in weights.types):
+        has, takes = ("none", "weights with one") if takes_order else ("one", "none")
         raise LowlpValueError(
             f"qw: of permutations of K it has {has}, and kernel {name!r} takes {takes}; compile another, "
-            f"compile_linear(permutation={kernel.before is None})"
+            f"compile_linear(permutation={not takes_order})"
         )
     taken = {STORED_AS[operand.role]: operand for operand in product.of_source("weights")}
     parts = [part for part in (*taken, *weights.types) if part != "permutation"]

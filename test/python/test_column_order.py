@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +14,15 @@ from linear_matrix import ERROR_LIMITS, TYPES, relative_error
 
 import lowlp
 from lowlp.compiler.compilation import compile_cpu
+from lowlp.kernels.linear.choosing import ordered_within, schedule_for
+from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.permuting import permuting_kernel
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.segments import units_of_period
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import dtype
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.ordered_rows import launch_numbers, row_stride
@@ -134,3 +143,39 @@ def test_rows_in_another_order(k: int, aligned: bool) -> None:
         numbers: dict[str, Any] = launch_numbers(k, m, k, 132 if m == 1 else 1)
         kernel(x=x.reshape(-1), permutation=order, y=y, **numbers)
         np.testing.assert_array_equal(y[:, :k], x[:, order])
+
+
+@pytest.mark.parametrize(
+    ("rows", "group", "activation"), [(1, 64, "bf16"), (2, 32, "f16"), (4, 128, "f16"), (8, 48, "f16")]
+)
+def test_kernels_that_put_few_rows_in_order_themselves(rows: int, group: int, activation: str) -> None:
+    """Of one row, whose accumulators all columns share, and of pairs; rows that are not there are zeros."""
+    k = 384
+    qw = act_order(activation, group=group, k=k, seed=rows)
+    period = units_of_period(spec_for(qw, activation, activation))
+    division = Schedule(8, row_tiles=4, slices=1 if period > 1 else 4, units=period, stages=2, share_tiles=rows > 2)
+    spec = replace(spec_for(qw, activation, activation, aligned=rows > 1), ordered_rows=rows)
+    kernel, product = compile_cpu(linear_kernel(spec, division)), product_of(spec, division)
+    given = {**host_operands(qw, activation), "permutation": qw.permutation}
+    for m in {1, rows // 2 + 1, rows}:
+        places = np.random.default_rng(m).permutation(k)[:m]
+        x, y = np.eye(k, dtype=TYPES[activation])[places], np.full((m, N), np.nan, TYPES[activation])
+        kernel(x=x, **given, y=y, **product.by_name(product.launch_numbers(m, k, None, multiprocessors=2)))
+        np.testing.assert_array_equal(y.T, qw.dequantize()[:, places].astype(y.dtype))
+
+
+def test_rows_are_put_in_order_where_that_takes_least() -> None:
+    def within(n: int, k: int, m: int) -> int:
+        spec = LinearSpec(n, k, Codec.parse("int4 g128 f16"), aligned=True)
+        schedule = schedule_for(spec, m)
+        found = ordered_within(spec, schedule, m, "sm_90a")
+        if not found:
+            return 0
+        # Sums are those of a kernel whose x comes in order: all but the stages is the same.
+        assert replace(found[1], stages=schedule.stages) == schedule
+        return found[0].ordered_rows
+
+    assert [within(4096, 4096, m) for m in (1, 2, 16, 64)] == [1, 2, 0, 0]
+    assert within(5120, 13824, 1) == 1 and within(5120, 13824, 8) == 0
+    with pytest.raises(LowlpValueError, match="ordered_rows: must be one of 0, 1, 2, 4, 8, got 3"):
+        LinearSpec(64, 64, Codec.parse("int4 g64 f16"), ordered_rows=3)

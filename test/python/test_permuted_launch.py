@@ -20,8 +20,9 @@ from lowlp_runtime.errors import KernelFileError
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
 from fake_torch import FakeDevice, FakeTensor, FakeTorch, fake_torch
+from test_tensor_map import encoded
 
-__all__ = ["fake_driver", "fake_torch"]
+__all__ = ["encoded", "fake_driver", "fake_torch"]
 
 N, K = 64, 120
 GPU = FakeDevice(0)
@@ -92,6 +93,34 @@ def test_a_loaded_kernel_launches_both(
     kernel(x, qw)
     first, second = (launch["values"] for launch in fake_driver.launches[-2:])
     assert first[0] != x.data_ptr() and second[0] == first[2]
+
+
+def test_few_rows_are_put_in_order_by_the_product(
+    torch: FakeTorch, fake_driver: FakeDriver, encoded: list[Any]
+) -> None:
+    rng = np.random.default_rng(0)
+    ordered = lowlp.QuantizedTensor(
+        rng.integers(0, 16, (N, 256), dtype=np.uint8),
+        dtype="int4",
+        scales=np.ones((N, 2), np.float16),
+        group_size=128,
+        g_idx=rng.permutation(np.arange(256) // 128),
+    )
+    kernel = lowlp.compile_linear(n=N, k=256, m=(1, 2), weight="int4", group_size=128, permutation=True)
+    product = kernel.description.require_product()
+    assert kernel.binary.before is None and product.required("permutation").shape == (256,)
+    fake_driver.slots = len(product.operands)
+    x = tensor(torch, 2, 256)
+    y = kernel(x, ordered)
+    got = dict(zip([operand.role for operand in product.operands], fake_driver.launches[-1]["values"], strict=True))
+    assert (got["x"], got["y"], got["m"], got["x_stride"]) == (x.data_ptr(), y.data_ptr(), 2, 256)
+    lowlp.linear(x, ordered)
+    assert len(fake_driver.launches) == 2
+    plain = lowlp.QuantizedTensor(ordered.codes, dtype="int4", scales=ordered.scales, group_size=128)
+    with pytest.raises(
+        LowlpValueError, match=r"qw: of permutations of K it has none, and kernel .* takes weights with one"
+    ):
+        kernel(x, plain)
 
 
 def test_kernels_and_weights_of_another_order(torch: FakeTorch, qw: lowlp.QuantizedTensor, saved: Path) -> None:

@@ -71,10 +71,13 @@ std::string lowlp::findProducerObstacle(scf::ForOp loop,
   });
   if (!obstacle.empty())
     return obstacle;
-  // It would not know what it has to wait for.
+  // It would not know what it has to wait for; what no launch before writes
+  // needs no wait.
   bool waits =
       !kernel.getBody().front().getOps<WaitForDependenciesOp>().empty();
-  if (waits && !findWaitBefore(loop))
+  bool isConstant = llvm::all_of(
+      loads.staged, [](const StagedLoad &load) { return load.isConstant; });
+  if (waits && !isConstant && !findWaitBefore(loop))
     return "more than arithmetic stands between the wait for the launch before "
            "and the loop";
   llvm::SetVector<Operation *> ops;

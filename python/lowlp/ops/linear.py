@@ -11,7 +11,7 @@ import numpy as np
 from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, schedule_for
+from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, ordered_within, schedule_for
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, form_of_operands, host_operands, spec_for
@@ -171,8 +171,8 @@ def compile_linear(
     bias         type of a bias [N]: 'f16', 'bf16' or 'f32'; or None
     epilogue     as for `linear`; None: none
     residual     type of a residual, [M, columns of y]: 'f16', 'bf16' or 'f32'; or None
-    permutation  for weights with a permutation of K: `kernel(x, qw)` launches a kernel before it that makes x with its
-                 columns in their order, which is compiled and saved with it
+    permutation  for weights with a permutation of K: of few rows the kernel puts the columns of x in their order; else
+                 `kernel(x, qw)` launches a kernel before it that does, which is compiled and saved with it
     dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
                  points, offsets and tables. A kernel with stages then begins while the one before it on the stream
                  runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
@@ -217,6 +217,7 @@ def compile_linear(
         row_scale2=scale2 == "row",
         dependent_launch=bool(dependent_launch),
     )
+    most_rows = meant_for[1] if meant_for and schedule is None else ANY_ROWS
     if schedule is None:
         rows_meant = meant_for[1] if meant_for else ANY_ROWS
         if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
@@ -225,8 +226,9 @@ def compile_linear(
             schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
         except TooManyRowsError as error:
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
-    kernel = compile_for_gpu(spec, schedule, target, meant_for)
-    if not permutation:
+    within = ordered_within(spec, schedule, most_rows, check_arch(target)) if permutation else None
+    kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for)
+    if within or not permutation:
         return kernel
     before = gpu_permuting_kernel(columns, True, spec.dependent_launch, kernel.arch)
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
@@ -324,11 +326,10 @@ def _linear_numpy(
     rows, stride, aligned = _rows_of(x, k)
     if rows.shape[0] == 0:
         return y
+    given: dict[str, Any] = {"y": y.reshape(-1, n)}
+    residual_stride, x_aligned = None, aligned
     if qw.permutation is not None:
-        rows, stride = _ordered(rows, stride, aligned, qw.permutation)
         aligned = True
-    given: dict[str, Any] = {"x": memory_of_rows(rows), "y": y.reshape(-1, n)}
-    residual_stride = None
     if bias is not None:
         given["bias"] = np.require(bias, requirements=["C", "A"])
     if isinstance(residual, np.ndarray):
@@ -337,6 +338,14 @@ def _linear_numpy(
         aligned = aligned and is_aligned
     spec = spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
+    if qw.permutation is not None:
+        within = ordered_within(replace(spec, aligned=x_aligned and aligned), schedule, rows.shape[0], DEFAULT_ARCH)
+        if within:
+            spec, schedule = within
+            given["permutation"] = qw.permutation
+        else:
+            rows, stride = _ordered(rows, stride, x_aligned, qw.permutation)
+    given["x"] = memory_of_rows(rows)
     kernel = cpu_kernel(spec, schedule)
     product = product_of(spec, schedule)
     numbers = product.launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS)

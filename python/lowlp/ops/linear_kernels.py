@@ -109,7 +109,7 @@ def _what_is_kept(spec: LinearSpec) -> dict[str, object]:
     """The fields of the problem that say something, the codec's among them."""
     names = ("n", "k", "weight", "group_size", "activation", "out", "scale", "zeros", "offsets", "table", "scale2")
     supers = ("super_scale", "super_group_size") if spec.super_scale else ()
-    more = (*supers, "row_scale2", "bias", "epilogue", "residual", "aligned", "dependent_launch")
+    more = (*supers, "row_scale2", "ordered_rows", "bias", "epilogue", "residual", "aligned", "dependent_launch")
     fields = {name: getattr(spec, name) for name in (*names, *more)}
     return {name: value for name, value in fields.items() if value not in ("", False)}
 

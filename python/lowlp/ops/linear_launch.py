@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from lowlp.compiler.architectures import arch_of
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
 from lowlp.kernels.linear.operands import form_of_operands, host_operands, matrix_shape, spec_for
@@ -251,11 +251,18 @@ def _bind(
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
     arch = arch_of(ordinal)
     schedule = schedule_for(spec, m, arch, batch_invariant, device_name(ordinal))
+    within = None
+    if qw.permutation is not None:
+        within = ordered_within(replace(spec, aligned=x_aligned), schedule, m, arch)
+    if within:
+        (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, arch).launcher
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue)
+        if within:
+            tensors = {**tensors, "permutation": _permutation_on(qw, x.device)}
     if m == 0:
         return _BoundCall(None, allocate, None, tensors)
     product = product_of(spec, schedule)
@@ -264,7 +271,7 @@ def _bind(
     kept.update(product.by_name(numbers))
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
     ordered = None
-    if qw.permutation is not None:
+    if qw.permutation is not None and not within:
         permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, arch).launcher
         with torch.cuda.device(x.device):
             permutation = _permutation_on(qw, x.device)

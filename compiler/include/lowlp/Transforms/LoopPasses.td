@@ -58,7 +58,8 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
     barrier of the block. The entry `pipelines` of `lowlp.report` says which, and what stood in the way of tensor copies.
 
     The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
-    arithmetic after it, what is loaded through parameters that carry `lowlp.constant` is copied before it.
+    arithmetic after it, what is loaded through parameters that carry `lowlp.constant` is copied before it. A producer that
+    copies nothing else does not wait, whatever stands there.
 
     Requires: loads with a ring can be made ahead, lie in memory as their positions say, and tensor copies can make them where
     these are chosen; it is verified.

@@ -22,13 +22,13 @@ from lowlp.compiler.targets import target
 from lowlp.schedules.device import H200, Device, device_like
 from lowlp.weights.packing import UNIT_K
 
-from .estimates import estimated_us
+from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, found_by_clusters, order_of
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
 from .segments import has_small_groups, units_of_period
-from .spec import LinearSpec
+from .spec import ORDERED_ROWS, LinearSpec
 from .streaming import can_stream
 from .tiles import tiles_of
 from .warpgroups import can_go_wide, can_scale_weights
@@ -118,6 +118,22 @@ def _chosen(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[Measu
     assert near, "entries that are of no use are not found"
     costs = [_cost(spec, for_rows(spec, division, rows, arch), rows, arch) for division in (near, best)]
     return near if costs[0] <= _ABOUT * costs[1] else best
+
+
+def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, arch: str) -> tuple[LinearSpec, Schedule] | None:
+    """The kernel that puts m rows of x in the order of permuted weights itself, in place of one that takes such rows;
+    None where there is none, or where it would take longer than both that and a kernel before it.
+
+    It adds in the same order: of the schedule only the stages differ.
+    """
+    rows = next((rows for rows in ORDERED_ROWS if rows and m <= rows), 0)
+    device, within = device_like(arch), dataclasses.replace(spec, ordered_rows=rows)
+    if not rows or not schedule.stages or schedule.warpgroups or not can_stream(within, schedule):
+        return None
+    fit = fitted(within, schedule, device)
+    if fit.blocks_per_sm != schedule.blocks_per_sm or not fits(within, fit, device):
+        return None
+    return None if ordering_within_us(spec, rows, device) > ordering_before_us(spec, m, device) else (within, fit)
 
 
 def _cost(spec: LinearSpec, schedule: Schedule, rows: int, arch: str) -> float:

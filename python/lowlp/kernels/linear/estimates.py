@@ -9,6 +9,7 @@ from lowlp.kernels.stream_k import shared_tiles
 from lowlp.numeric.dtypes import dtype
 from lowlp.schedules.device import H200, Device
 from lowlp.weights.packing import UNIT_K
+from lowlp_runtime.ordered_rows import PART
 
 from .fitting import exchanges_registers, stage_bytes, weight_bytes
 from .schedule import Schedule
@@ -31,6 +32,11 @@ _SCALE_SMALL_GROUPS: Final = (0.5, 6.7)
 
 # What it takes longer to begin where the producer is a warpgroup that gives its registers away.
 _GIVING_US: Final = 0.4
+# Of rows of x that are put in order: elements that an SM gathers in a cycle, from banks at random; what a kernel takes
+# to bring them to shared memory first, and what a kernel of its own takes beside that.
+_GATHERED_IN_CYCLE: Final = 9.0
+_BRING_US: Final = 0.4
+_KERNEL_BEFORE_US: Final = 1.5
 # What the blocks of a cluster take to exchange their accumulators.
 _EXCHANGE_US: Final = 1.5
 
@@ -70,6 +76,19 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     return beginning + again * both + (3.2 if are_shared else 0.0)
+
+
+def ordering_within_us(spec: LinearSpec, rows: int, device: Device) -> float:
+    """What it takes longer where the kernel puts up to 8 rows of x in the order of weights itself: every block gathers
+    all of them, two at a time."""
+    gathered = spec.k * max(1, rows // 2)
+    return _BRING_US + gathered / _GATHERED_IN_CYCLE / device.cycles_per_us
+
+
+def ordering_before_us(spec: LinearSpec, m: int, device: Device) -> float:
+    """What it takes longer where a kernel before it does so, whose blocks share the rows."""
+    gathered = m * spec.k / min(device.multiprocessors, m * -(-spec.k // PART))
+    return _KERNEL_BEFORE_US + gathered / _GATHERED_IN_CYCLE / device.cycles_per_us
 
 
 def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:

@@ -11,6 +11,7 @@ from lowlp.schedules.device import H200, Device
 from lowlp_runtime.stored_weights import STORED_TYPES
 
 from .operands import NUMPY_TYPES
+from .ordering import ordered_bytes
 from .schedule import Schedule
 from .segments import has_small_groups
 from .spec import LinearSpec
@@ -55,7 +56,7 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if not schedule.warpgroups:
         groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
-    x = schedule.columns_of_block * schedule.stage_k * 2
+    x = 0 if spec.ordered_rows else schedule.columns_of_block * schedule.stage_k * 2
     kinds = [kind for kind in (spec.scale, spec.corrector) if kind]
     scales = groups * max(128 * schedule.row_tiles, schedule.rows * max(map(bytes_of, kinds)))
     # Second scales of rows go on weights that are scaled in f32, and come with each stage.
@@ -81,7 +82,8 @@ def _super_bytes(spec: LinearSpec, schedule: Schedule) -> int:
 
 
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
-    """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers."""
+    """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers, and of rows
+    of x that are put in order."""
     exchange = 0
     if schedule.slices > 1:
         # Rows are some bytes apart, so that banks differ.
@@ -98,7 +100,7 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if table and not schedule.warpgroups:
         # A stage more took up to 1 us longer with 8 columns, and saved 0.6 us at most with 16 (H200).
         table = max(table, 48 * 1024)
-    return exchange + table + 2048
+    return exchange + table + 2048 + (ordered_bytes(spec, schedule) if spec.ordered_rows else 0)
 
 
 def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:

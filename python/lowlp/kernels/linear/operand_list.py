@@ -68,6 +68,8 @@ def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
         yield Operand("table_unscale", "lut_unscale", "f32", transform="unfill")
     if spec.scale2:
         yield Operand("scale2", "scale2", "f32", *(((spec.n,), "by_row") if spec.row_scale2 else ()))
+    if spec.ordered_rows:
+        yield Operand("permutation", "permutation", "int32", (spec.k,))
     if spec.bias:
         yield Operand("bias", "bias", spec.bias, (spec.n,))
     if spec.residual:
@@ -102,6 +104,7 @@ def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Par
         "scale2": True,
         "super_scales": True,
         "super_offsets": True,
+        "permutation": True,
         "y": schedule.stages > 0 and schedule.warpgroups > 0,
     }
     return ll.pointer(

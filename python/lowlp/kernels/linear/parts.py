@@ -56,6 +56,7 @@ class Arguments:
     scale2: Any = None
     super_scales: Any = None
     super_offsets: Any = None
+    permutation: Any = None
     bias: Any = None
     residual: Any = None
     residual_stride: Any = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from lowlp.weights.packing import UNIT_K
+from lowlp.weights.packing import UNIT_K as UNIT_K
 
 from .spec import LinearSpec
 

@@ -15,6 +15,7 @@ from lowlp.weights.packing import find_placement
 
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
+ORDERED_ROWS: Final = (0, 1, 2, 4, 8)
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
 
 
@@ -33,6 +34,8 @@ class LinearSpec:
     residual      type of what is added to y after that, [M, columns of y], or ''
     aligned       x and the residual are 16-byte aligned and their row strides multiples of 8 elements: wide loads
     row_scale2    the second scale is a number for each row of the weights, not one for all
+    ordered_rows  for weights with a permutation: so many rows of x the kernel puts in order itself, 1, 2, 4 or 8, and m
+                  is no more; 0: x comes in the order of the weights
     dependent_launch  the kernel may begin while the launch before it runs (with stages): no launch that may still run
                   then writes weights, scales, zero points, offsets and tables
     """
@@ -47,6 +50,7 @@ class LinearSpec:
     residual: str = ""
     aligned: bool = False
     row_scale2: bool = False
+    ordered_rows: int = 0
     dependent_launch: bool = False
 
     def __post_init__(self) -> None:
@@ -70,6 +74,8 @@ class LinearSpec:
             if getattr(self, name) not in allowed:
                 listed = ", ".join(repr(choice) if choice == "" else choice for choice in allowed)
                 raise LowlpValueError(f"{name}: must be one of {listed}, got {getattr(self, name)!r}")
+        if self.ordered_rows not in ORDERED_ROWS:
+            raise LowlpValueError(f"ordered_rows: must be one of 0, 1, 2, 4, 8, got {self.ordered_rows!r}")
         if self.row_scale2 and not codec.scale2:
             raise LowlpValueError(f"row_scale2: expected a codec with a second scale, got {codec}")
         if self.epilogue == "silu_mul" and self.n % 2:

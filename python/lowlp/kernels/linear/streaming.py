@@ -26,6 +26,7 @@ from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
 from lowlp.layouts.register_layout import Layout, column_spatial, layout, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
+from .ordering import OrderedX, can_order
 from .parts import (
     A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
@@ -160,9 +161,12 @@ class _Block:
         if spec.residual:
             self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
         self.decode = decoder(spec, operands.table, plan.schedule.threads)
+        self.ordered = OrderedX(spec, plan.schedule, operands) if spec.ordered_rows else None
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
             ll.wait_for_dependencies()
+        if self.ordered is not None:
+            self.ordered.bring()
 
     def zero(self) -> ll.Tile:
         """Accumulators of a part."""
@@ -230,6 +234,9 @@ class _Block:
         layouts = self.plan.layouts
         narrow = UNIT_K // self.plan.spec.unit_k
         first = unit * narrow if narrow > 1 else unit
+        if self.ordered is not None:
+            x_units = self.ordered.tile(first, first_step * STEP_K, layouts.x_units)
+            return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
         x_units = ll.load_global(self.views.x, offsets=[first, column, first_step * STEP_K], layout=layouts.x_units)
         return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
 
@@ -389,6 +396,7 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and can_leave_parts(spec, schedule)
         and schedule.columns in (8, 16, 32, 64, 128, 256)
         and schedule.column_tiles == schedule.cluster == 1
+        and (not spec.ordered_rows or can_order(spec, schedule))
     )
 
 

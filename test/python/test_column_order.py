@@ -116,6 +116,7 @@ def test_rows_of_the_identity(name: str, group: int, activation: str, m: int) ->
     np.testing.assert_array_equal(lowlp.linear(x, qw).T, qw.dequantize()[:, rows].astype(x.dtype))
 
 
+@pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 def test_rows_of_any_stride_and_length() -> None:
     qw = act_order("bf16", k=100, group=20)
     memory = np.random.default_rng(1).normal(size=(3, 131)).astype(ml_dtypes.bfloat16)

@@ -10,7 +10,7 @@ The kernel's parameters, by name:
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 from lowlp_runtime.bound_launch import BoundLaunch
@@ -39,21 +39,28 @@ class OrderedRows:
     permutation   its tensor on the device, which is kept alive
     k, m          the shape of x
     x_stride      from row to row of x, in elements
+    allocate      makes an empty tensor [m, row_stride(k)] on the device, in the order of PyTorch's current stream
     """
 
     def __init__(
-        self, launcher: Launcher, permutation: Any, k: int, m: int, x_stride: int, multiprocessors: int
+        self,
+        launcher: Launcher,
+        permutation: Any,
+        k: int,
+        m: int,
+        x_stride: int,
+        multiprocessors: int,
+        allocate: Callable[[], Any],
     ) -> None:
         kept: dict[str, int | float] = {"permutation": launcher.read("permutation", permutation)}
         kept.update(launch_numbers(k, m, x_stride, multiprocessors))
         self._launch: BoundLaunch = launcher.bind(kept, ["x", "y"])
         self._permutation = permutation
-        self._shape = (m, row_stride(k))
+        self._allocate = allocate
 
-    def make(self, x: int, dtype: Any, device: Any, stream: int) -> Any:
-        """The rows, a new tensor [m, row_stride(k)] of `dtype`, from those at the address `x`; on `stream`, which is
-        PyTorch's current one of the device, so that its memory may go to others after the product is launched."""
-        torch: Any = sys.modules["torch"]
-        y = torch.empty(self._shape, dtype=dtype, device=device)
-        self._launch.run((x, y.data_ptr()), device.index, stream)
+    def make(self, x: int, ordinal: int, stream: int) -> Any:
+        """The rows, a new tensor, from those at the address `x`; on `stream`, which is PyTorch's current one of the
+        device `ordinal`, so that its memory may go to others once the product is launched."""
+        y = self._allocate()
+        self._launch.run((x, y.data_ptr()), ordinal, stream)
         return y

@@ -7,6 +7,7 @@ result and launch.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import threading
@@ -43,12 +44,12 @@ class _Launch(NamedTuple):
     bound: BoundLaunch
     ordered: OrderedRows | None
 
-    def run(self, x: Any, addresses: list[int], ordinal: int, stream: int) -> None:
+    def run(self, addresses: list[int], ordinal: int, stream: int) -> None:
         """Puts one run on a stream; the first address is that of the rows of x."""
         if self.ordered is None:
             self.bound.run(addresses, ordinal, stream)
             return
-        rows = self.ordered.make(addresses[0], x.dtype, x.device, stream)
+        rows = self.ordered.make(addresses[0], ordinal, stream)
         self.bound.run((rows.data_ptr(), *addresses[1:]), ordinal, stream)
 
 
@@ -107,7 +108,7 @@ def launch_product(
         y = torch.empty(call.shape, dtype=call.dtype, device=x.device)
         ordinal = x.get_device()
         addresses = [part.data_ptr() for part in (*parts, y) if part is not None]
-        call.launch.run(x, addresses, ordinal, current_torch_stream(ordinal))
+        call.launch.run(addresses, ordinal, current_torch_stream(ordinal))
         return y
     return _checked_launch(kernel, parts, qw, kept, identity, kind, stream)
 
@@ -148,7 +149,7 @@ def _checked_launch(
     given = {"x": rows, "bias": bias, "residual": added, "y": y}
     addresses = [given[role].data_ptr() for role in _OF_CALL if given[role] is not None]
     if bound is not None:
-        bound.run(x, addresses, ordinal, current)
+        bound.run(addresses, ordinal, current)
         if addresses[:-1] == [part.data_ptr() for part in parts if part is not None]:
             if len(kept.calls) >= _MAX_CALLS:
                 kept.calls.clear()
@@ -160,13 +161,15 @@ def _checked_launch(
     ordered = None
     if kernel.before is not None:
         launcher = launcher_of(kernel.before)
-        ordered = OrderedRows(launcher, permutation, product.k, m, stride, multiprocessors(ordinal))
+        row_shape = (m, row_stride(product.k))
+        allocate = functools.partial(torch.empty, row_shape, dtype=x.dtype, device=x.device)
+        ordered = OrderedRows(launcher, permutation, product.k, m, stride, multiprocessors(ordinal), allocate)
         stride = row_stride(product.k)
     numbers = product.launch_numbers(m, stride, added_stride, multiprocessors(ordinal))
     bound = _Launch(_bound(kernel, product, operands, numbers), ordered)
     # What is in front on the stream may have written the weights.
     with no_dependent_launch():
-        bound.run(x, addresses, ordinal, current)
+        bound.run(addresses, ordinal, current)
     if len(kept.launches) >= _MAX_CALLS:
         kept.launches.clear()
     kept.launches[key] = bound

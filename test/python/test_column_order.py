@@ -124,6 +124,13 @@ def test_rows_of_any_stride_and_length() -> None:
     assert relative_error(lowlp.linear(x, qw), x, qw) <= ERROR_LIMITS["bf16"]
 
 
+def test_a_row_has_the_same_bits_in_batches_of_up_to_16() -> None:
+    qw, x = act_order(group=128), np.random.default_rng(3).normal(size=(16, K)).astype(np.float16)
+    batch = lowlp.linear(x, qw)
+    for m in (1, 2, 3):
+        np.testing.assert_array_equal(lowlp.linear(x[:m], qw), batch[:m])
+
+
 def test_gate_and_up_of_one_order() -> None:
     x = np.random.default_rng(2).normal(size=(6, K)).astype(np.float16)
     qw = act_order()

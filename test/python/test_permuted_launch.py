@@ -12,6 +12,7 @@ import pytest
 
 import lowlp
 import lowlp_runtime
+from lowlp.cli import inspect
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp_runtime.binary import KernelBinary
@@ -141,6 +142,7 @@ def test_a_kernel_holds_one_before_it_and_no_more(saved: Path) -> None:
     kernel = KernelBinary.load(saved)
     assert kernel.before is not None and KernelBinary.from_bytes(kernel.to_bytes()) == kernel
     alone = KernelBinary(kernel.description, kernel.ptx, kernel.cubins, kernel.ir)
+    assert "launched after" in "\n".join(inspect._summary("k.lowlp", b"", kernel))
     assert alone != kernel and alone.content_hash != kernel.content_hash
     with pytest.raises(LowlpValueError, match="before: expected a kernel with none before it"):
         KernelBinary(alone.description, alone.ptx, before=kernel)

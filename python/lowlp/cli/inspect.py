@@ -96,6 +96,8 @@ def _summary(file: str, data: bytes, kernel: KernelBinary) -> Iterator[str]:
         ("block", " x ".join(str(extent) for extent in described.block) + " threads"),
         ("dynamic shared", f"{output.count(described.shared_bytes)} bytes per block"),
     ]
+    if kernel.before is not None:
+        facts.append(("launched after", f"{kernel.before.description.name}, which makes its x"))
     facts.extend(_facts_of_weights(described))
     yield output.aligned(facts, "  ")
     for title, held in (

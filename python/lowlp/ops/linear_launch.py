@@ -123,7 +123,7 @@ def linear_on_gpu(
         y = kept.allocate()
         if kept.launch is not None:
             if kept.ordered is not None:
-                rows = kept.ordered.make(address, x.dtype, x.device, current)
+                rows = kept.ordered.make(address, ordinal, current)
                 address = rows.data_ptr()
             kept.launch.run((address, *added, y.data_ptr()), ordinal, current)
         return y
@@ -134,7 +134,7 @@ def linear_on_gpu(
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
             if bound.ordered is not None:
-                rows = bound.ordered.make(address, x.dtype, x.device, current)
+                rows = bound.ordered.make(address, ordinal, current)
                 address = rows.data_ptr()
             bound.launch.run((address, *added, y.data_ptr()), ordinal, current)
     of_weights = _kept.of(qw)
@@ -275,7 +275,8 @@ def _bind(
         permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, arch).launcher
         with torch.cuda.device(x.device):
             permutation = _permutation_on(qw, x.device)
-        ordered = OrderedRows(permuting, permutation, qw.shape[1], m, strides[0], multiprocessors(ordinal))
+        rows = _allocator((m, x_stride), x.dtype, x.device)
+        ordered = OrderedRows(permuting, permutation, qw.shape[1], m, strides[0], multiprocessors(ordinal), rows)
     return _BoundCall(launcher.bind(kept, order), allocate, ordered, tensors)
 
 

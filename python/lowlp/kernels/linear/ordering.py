@@ -23,17 +23,15 @@ from .spec import LinearSpec
 
 _AT_ONCE = 8
 """Neighbours along K that a thread gathers."""
-_MOST_PARTS = 16
-"""Of a row, for which a thread holds places: 128 registers before it has accumulators."""
+_MOST_REGISTERS = 120
+"""With which a thread holds places and elements of all rows, before it has accumulators."""
 
 
 def can_order(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether the kernel that streams weights has a program that puts so many rows in order."""
-    return (
-        0 < spec.ordered_rows <= schedule.columns == 8
-        and spec.k % UNIT_K == 0
-        and spec.k <= _MOST_PARTS * _AT_ONCE * schedule.threads
-    )
+    parts = -(-spec.k // (_AT_ONCE * schedule.threads))
+    registers = parts * (_AT_ONCE + spec.ordered_rows * _AT_ONCE // 2)
+    return 0 < spec.ordered_rows <= schedule.columns == 8 and spec.k % UNIT_K == 0 and registers <= _MOST_REGISTERS
 
 
 def ordered_bytes(spec: LinearSpec, schedule: Schedule) -> int:

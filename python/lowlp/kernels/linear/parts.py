@@ -16,7 +16,7 @@ from .operand_list import parameters_of
 from .schedule import Schedule
 from .segments import STEP_K as STEP_K
 from .spec import LinearSpec, prescale
-from .two_levels import stored_groups
+from .two_levels import rounds_once, stored_groups
 
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
@@ -172,6 +172,10 @@ def added(
         raw = raw * (1.0 / factor)
     if spec.is_bipolar:
         raw = raw * 2.0 - sum_x * float((1 << spec.bits) - 1)
+    if corrector is not None and rounds_once(spec):
+        if spec.zeros:
+            return ll.fma(scale, ll.fma(corrector * -1.0, sum_x, raw), acc)
+        return ll.fma(scale, raw, ll.fma(corrector, sum_x, acc))
     if corrector is not None and spec.offsets:
         return acc + (scale * raw + corrector * sum_x)
     if corrector is not None:

@@ -7,8 +7,9 @@ with stages take those of groups whose fields fill bytes in what is unrolled, so
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.numeric.dtypes import dtype
@@ -16,6 +17,8 @@ from lowlp.numeric.group_codes import PACKED_CODE_TYPES, bytes_of_groups
 from lowlp.weights.packing import UNIT_K
 
 from .spec import LinearSpec
+
+_SIGNIFICANT_BITS: Final = {"f16": 11, "bf16": 8, "f32": 24}
 
 
 def stored_groups(spec: LinearSpec, kind: str, groups: int = 0) -> int:
@@ -49,6 +52,22 @@ def divides_supers(spec: LinearSpec, taken_k: int, alike_k: int) -> bool:
 def supers_taken(spec: LinearSpec, taken_k: int) -> int:
     """Super-groups that so many weights along K are in, as `divides_supers` has them."""
     return 1 if spec.supers == 1 else max(1, taken_k // spec.super_group_size)
+
+
+def rounds_once(spec: LinearSpec) -> bool:
+    """Whether a scale of two levels times a value of a code is exact in f32, so that what is added to it may be added
+    in the same instruction: `dequantize()` has one rounding, too."""
+    if not spec.super_scale or spec.table:
+        return False
+    scale_bits = _SIGNIFICANT_BITS[spec.super_scale] + dtype(spec.scale).bits
+    return scale_bits + _significant_bits(spec.weight) <= _SIGNIFICANT_BITS["f32"]
+
+
+@functools.cache
+def _significant_bits(code: str) -> int:
+    """The most that a value of a code has."""
+    kind = dtype(code)
+    return kind.mantissa_bits + 1 if kind.is_float else kind.bits
 
 
 def number_of_fields(kind: str, group: Any, load: Callable[[Any], ll.Tile]) -> ll.Tile:

@@ -63,7 +63,7 @@ from .parts import (
 from .schedule import Schedule
 from .segments import Segment, granule_k, has_small_groups, segments
 from .spec import LinearSpec
-from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, stored_groups
+from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, rounds_once, stored_groups
 
 _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
@@ -267,7 +267,7 @@ class _Block:
             wide = wide * 2.0 - float((1 << spec.bits) - 1)
         if spec.offsets:
             assert zero is not None
-            wide = wide * scale + zero
+            wide = ll.fma(wide, scale, zero) if rounds_once(spec) else wide * scale + zero
         else:
             wide = (wide if zero is None else wide - zero) * scale
         if spec.scale2:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.operands import Operand
+from lowlp_runtime.weight_range import LEAST_EXPONENT_OF_SCALES, Fit, range_of, top_exponent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,7 @@ STORED_AS: Final = {
     "super_offsets": "super_offsets",
     "permutation": "permutation",
 }
-"""Role -> the stored array that the operand is made of."""
+"""Role -> the stored array that the operand is made of; 'fit' and 'unfit' are made of several."""
 
 TABLE_EXPONENT: Final = {"f16": 16, "bf16": 0}
 """Entries of tables come times a power of two, and are at most two to this power: near the top of f16's range, where
@@ -51,7 +52,41 @@ def host_operands(operands: Sequence[Operand], stored: Mapping[str, Any]) -> dic
     """
     # Entries and the inverse of their factor are made of the same tables, in the type of the entries.
     entries = next((operand.element for operand in operands if operand.role == "lut"), "")
-    return {operand.name: _made(operand, stored, entries) for operand in operands if operand.source == "weights"}
+    made: dict[str, NDArray[Any] | float] = {}
+    for operand in operands:
+        if operand.role in ("fit", "unfit"):
+            elements = {STORED_AS[other.role]: other.element for other in operands if other.role in STORED_AS}
+            exponent = exponent_that_fits(operand.transform, elements, stored)
+            made[operand.name] = 2.0 ** (exponent if operand.role == "unfit" else -exponent)
+        elif operand.source == "weights":
+            made[operand.name] = _made(operand, stored, entries)
+    return made
+
+
+def exponent_that_fits(transform: str, elements: Mapping[str, str], stored: Mapping[str, Any]) -> int:
+    """p of `weight_range`, for the transform of operands 'fit' and 'unfit'.
+
+    elements, stored  as `range_of` takes them
+    """
+    import numpy as np
+
+    fit = Fit.parse(transform)
+    if fit is None:
+        raise LowlpValueError(f"transform: expected the text of a Fit, got {transform!r:.40}")
+    found = range_of(fit, elements, stored)
+    if fit.what == "weights":
+        return found.exponent
+    if fit.what == "scales":
+        return max(found.exponent, LEAST_EXPONENT_OF_SCALES)
+    # Entries times 2^-p are numbers of f16 too, as they are where that loses nothing.
+    table = np.asarray(stored["lut"])
+    bits, unscale = filled(table, "f16")
+    entries = _values(bits.view(np.uint16), "f16") * unscale
+    with np.errstate(over="ignore"):
+        are_held = (entries.astype(np.float16).astype(np.float64) == entries).all()
+    if found.exponent == 0 and are_held:
+        return 0
+    return max(top_exponent(found.largest), top_exponent(float(np.abs(entries).max())))
 
 
 def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[Any] | float:
@@ -95,8 +130,7 @@ def filled(entries: NDArray[Any], element: str) -> tuple[NDArray[Any], float]:
     makes all of them exact (in bf16: and they span less than 2^126). None overflows, and those that become subnormal
     are 2^-29 of the largest or less.
 
-    Where scales go on weights, kernels take entries of at most 1: of f16 entries times 2^-16. What entries far below
-    the largest lose by that is less than 2^-24 of the largest.
+    Where scales of f16 go on weights, kernels multiply entries by another power of two (`exponent_that_fits`).
     """
     import numpy as np
 

@@ -5,8 +5,8 @@
 An operand is one parameter of the kernel; its role says what it is, and so where a launch takes it from:
 
     call     x, bias, residual: arguments of the call
-    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2, super_scales, super_offsets, permutation: made of
-             the arrays that quantised weights are stored as, by the operand's transform
+    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2, super_scales, super_offsets, permutation, fit,
+             unfit: made of the arrays that quantised weights are stored as, by the operand's transform
              (`lowlp_runtime.operand_arrays`)
     result   y
     launch   m, x_stride, residual_stride, blocks: numbers that follow from the shapes of a call
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.weight_range import Fit
 
 SOURCES: Final = {
     "x": "call",
@@ -30,6 +31,8 @@ SOURCES: Final = {
     "super_scales": "weights",
     "super_offsets": "weights",
     "permutation": "weights",
+    "fit": "weights",
+    "unfit": "weights",
     "bias": "call",
     "residual": "call",
     "y": "result",
@@ -43,13 +46,16 @@ SOURCES: Final = {
 ROWS: Final = "m"
 """Stands in shapes for the number of rows of x."""
 
+_FIT: Final = "fit what largest"
+
 TRANSFORMS: Final = {
-    "": tuple(SOURCES),
+    "": tuple(role for role in SOURCES if role not in ("fit", "unfit")),
     "by_group": ("scales", "zeros", "offsets", "super_scales", "super_offsets"),
     "by_row": ("scale2",),
     "apart": ("packed",),
     "filled": ("lut",),
     "unfill": ("lut_unscale",),
+    _FIT: ("fit", "unfit"),
 }
 """What makes an operand of a stored array -> the roles that may have it.
 
@@ -60,6 +66,8 @@ TRANSFORMS: Final = {
     apart     the words of gate and up, whose rows are no whole units, packed each by itself, one after the other
     filled    entries times the power of two that brings the largest to the top of the element's range, rounded
     unfill    the inverse of that power, a number
+    fit       text of a `weight_range.Fit`: the power of two by which f16 holds all weights, a number for role 'fit',
+              and its inverse for 'unfit'
 """
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -74,7 +82,7 @@ class Operand:
     role       what it is, one of `SOURCES`
     element    type of the elements as they are stored ('f16', 'e8m0', 'uint8', 'uint32'), or of the number ('i32')
     shape      extents of the array that the kernel reads or writes, with 'm' for the rows of x; () for a number
-    transform  what makes it of a stored array, one of `TRANSFORMS`
+    transform  what makes it of stored arrays, one of `TRANSFORMS`
 
     Raises `LowlpTypeError` and `LowlpValueError` for anything else.
     """
@@ -92,7 +100,7 @@ class Operand:
             raise LowlpValueError(f"operand {self.name!r}: expected identifiers as name and element, got {self!r:.200}")
         if self.role not in SOURCES:
             raise LowlpValueError(f"operand {self.name!r}: role must be one of {', '.join(SOURCES)}, got {self.role!r}")
-        if self.role not in TRANSFORMS.get(self.transform, ()):
+        if self.role not in TRANSFORMS.get(_FIT if Fit.parse(self.transform) else self.transform, ()):
             allowed = ", ".join(repr(name) for name, roles in TRANSFORMS.items() if self.role in roles)
             raise LowlpValueError(
                 f"operand {self.name!r}: transform of {self.role} must be one of {allowed}, got {self.transform!r}"

@@ -109,7 +109,8 @@ def check_weights(kernel: KernelBinary, product: Product, weights: StoredWeights
             f"qw: of permutations of K it has {has}, and kernel {name!r} takes {takes}; compile another, "
             f"compile_linear(permutation={not takes_order})"
         )
-    taken = {STORED_AS[operand.role]: operand for operand in product.of_source("weights")}
+    operands = [operand for operand in product.of_source("weights") if operand.role in STORED_AS]
+    taken = {STORED_AS[operand.role]: operand for operand in operands}
     parts = [part for part in (*taken, *weights.types) if part != "permutation"]
     for part in dict.fromkeys(parts):
         if (part in taken) != (part in weights.types):

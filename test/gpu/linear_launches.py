@@ -27,9 +27,9 @@ ARCH = current_arch()
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
-def operands_of(product: Product, device: torch.device) -> dict[str, Any]:
-    """What a kernel takes of the weights, on the GPU; the same that `lowlp.linear` keeps."""
-    return device_operands(product.weights, product.activation, device, product.epilogue)
+def operands_of(product: Product, m: int, device: torch.device) -> dict[str, Any]:
+    """What the kernel for m rows takes of the weights, on the GPU; the same that `lowlp.linear` keeps."""
+    return device_operands(product.weights, product.activation, device, product.epilogue, product.schedule(m, ARCH))
 
 
 @functools.lru_cache(maxsize=8)
@@ -62,7 +62,7 @@ def launch_of(product: Product, x: torch.Tensor, *added: torch.Tensor) -> Callab
 
     added  the bias and the residual, those that the product has
     """
-    operands, size = operands_of(product, x.device), multiprocessors(torch.cuda.current_device())
+    operands, size = operands_of(product, x.shape[0], x.device), multiprocessors(torch.cuda.current_device())
     binary = gpu_kernel(*product.kernel(x.shape[0], ARCH)).binary
     kept = {**operands, **product.numbers(x.shape[0], ARCH, size)}
     kept.update(zip([name for name in ("bias", "residual") if getattr(product, name)], added, strict=True))

@@ -31,6 +31,7 @@ from lowlp.cli import main
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.choosing import for_rows, kind_of, schedule_for
+from lowlp.kernels.linear.operand_list import TAKES_ALL
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.numeric.array_ops import NumpyOps
@@ -101,7 +102,7 @@ def test_operands_of_other_weights_are_made_from_data_alone(name: str) -> None:
     options: dict[str, Any] = {"lut": lowlp.nf(4)} if kind.table else {"dtype": kind.dtype}
     qw = lowlp.quantize(weights, group_size=128, zero_point=bool(kind.zero_bytes), **options)
     made = saved.make_operands(NumpyOps(), qw.codes, qw.scales, qw.zeros)
-    wanted = host_operands(qw, ACTIVATION)
+    wanted = host_operands(qw, ACTIVATION, schedule=TAKES_ALL)
     assert list(made) == list(wanted)
     for operand, found in made.items():
         np.testing.assert_array_equal(found, wanted[operand])
@@ -131,7 +132,8 @@ def test_kernels_are_found_by_their_rows(folder: Path) -> None:
     assert entry.rows[0] == 1
     product = prepared.load(entry).description.require_product()
     roles = [operand.role for operand in product.of_source("weights")]
-    assert roles == [operand.role for operand in prepared.weights["uint4z"].operands] == ["packed", "scales", "zeros"]
+    assert roles == ["packed", "scales", "zeros"]
+    assert {*roles, "fit", "unfit"} == {operand.role for operand in prepared.weights["uint4z"].operands}
     assert isinstance(prepared.load_empty(), KernelBinary)
     with pytest.raises(LowlpValueError, match="no kernel of uint4z 256x256 for M = 3; prepare it"):
         prepared.entry("uint4z", SHAPE, 3)

@@ -126,6 +126,13 @@ def test_refuses_values(changes: dict[str, Any], message: str) -> None:
         lowlp.compile_linear(**{**BASE, **changes})
 
 
+@pytest.mark.parametrize(("rows", "scales"), [((1, 100), "on the f32 accumulators"), ((65, 100), "on weights, in f16")])
+def test_results_of_f32_decide_by_the_least_rows_where_scales_go(rows: tuple[int, int], scales: str) -> None:
+    kernel = lowlp.compile_linear(n=5120, k=5120, m=rows, weight="int4", group_size=32, out_dtype="f32")
+    plan: Any = kernel.description.notes["plan"]
+    assert plan["scales"].startswith(scales)
+
+
 def test_the_notes_say_what_was_decided() -> None:
     kernel = lowlp.compile_linear(
         n=100, k=96, m=(1, 16), weight="lut3", table="channel", group_size=24, scale_dtype="e4m3", scale2=True

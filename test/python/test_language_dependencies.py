@@ -132,7 +132,7 @@ def test_linear_gives_the_same(name: str, target: str) -> None:
         y = np.full((7, 200), np.nan, np.float32)
         blocks = -(-200 // SCHEDULES[name].rows) if SCHEDULES[name].has_tile_each else 3
         compilation.compile_cpu(linear_kernel(spec, SCHEDULES[name]), target)(
-            x=x, **host_operands(qw, "f16"), y=y, m=7, x_stride=512, blocks=blocks
+            x=x, **host_operands(qw, "f16", schedule=SCHEDULES[name]), y=y, m=7, x_stride=512, blocks=blocks
         )
         results.append(y)
     np.testing.assert_array_equal(*results)

@@ -206,7 +206,8 @@ def run(
         given["residual_stride"] = residual.strides[0] // residual.itemsize
     if schedule.stages:
         given["blocks"] = tiles_of(spec, schedule, x.shape[0]) if schedule.cluster > 1 else BLOCKS
-    kernel(**host_operands(qw, "f16", epilogue), **{name: part for name, part in given.items() if part is not None})
+    operands = host_operands(qw, "f16", epilogue, schedule)
+    kernel(**operands, **{name: part for name, part in given.items() if part is not None})
     return y
 
 

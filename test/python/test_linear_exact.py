@@ -22,10 +22,11 @@ from lowlp.kernels.linear.choosing import CLASSES, candidates, schedule_for
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import COLUMNS, WARPS, Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.streaming import can_stream
-from lowlp.kernels.linear.warpgroups import can_go_wide, can_scale_weights
+from lowlp.kernels.linear.warpgroups import can_go_wide
 from lowlp.numeric.codec import Codec
 from lowlp_runtime.operand_arrays import filled
 
@@ -137,7 +138,7 @@ def test_the_identity_in_every_form_of_kernel(form: str, extra: str) -> None:
     product = product_of(spec, schedule)
     numbers = product.by_name(product.launch_numbers(128, 128, None, multiprocessors=2))
     y = np.full((128, 70), np.nan, kind)
-    kernel(x=np.eye(128, dtype=kind), **host_operands(qw, config.activation), y=y, **numbers)
+    kernel(x=np.eye(128, dtype=kind), **host_operands(qw, config.activation, schedule=schedule), y=y, **numbers)
     np.testing.assert_array_equal(y.T, qw.dequantize().astype(kind), err_msg=str(config))
 
 

@@ -83,7 +83,7 @@ def test_arguments_on_the_cpu_target(product: Product, m: int) -> None:
     }
     y = np.full((m, spec.columns_of_y), np.nan, TYPES[spec.out])
     kernel = compilation.compile_cpu(linear_kernel(spec, product.schedule(m, ARCH)), opt_level=0)
-    operands = host_operands(qw, product.activation, product.epilogue)
+    operands = host_operands(qw, product.activation, product.epilogue, product.schedule(m, ARCH))
     kernel(x=x, **operands, **parts, y=y, **product.numbers(m, ARCH, 5))
     wanted = wanted_of(x, qw, product.epilogue or None, **parts)
     limit = {"f16": 1e-3, "bf16": 8e-3}[product.activation]

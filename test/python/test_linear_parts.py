@@ -30,7 +30,7 @@ def run(schedule: Schedule, qw: lowlp.QuantizedTensor, x: Any, seed: int = 0) ->
     kernel = compilation.compile_cpu(linear_kernel(spec, schedule))
     (m, k), n = x.shape, qw.shape[0]
     y = np.full((m, n), np.nan, np.float16)
-    kernel(x=x, **host_operands(qw, "f16"), y=y, m=m, x_stride=k, blocks=BLOCKS, seed=seed)
+    kernel(x=x, **host_operands(qw, "f16", schedule=schedule), y=y, m=m, x_stride=k, blocks=BLOCKS, seed=seed)
     return y, kernel
 
 

@@ -37,7 +37,7 @@ class OurProduct:
         saved = prepared.weights[kind]
         weights = random_weights(saved, prepared.sample(kind), shape, device)
         self.operands = weights.operands
-        """The weights' arrays, by the names that kernels of `linear` have for them."""
+        """What kernels of `linear` take of the weights, by name, some of them not all of it."""
         self.x = random_activations(most_rows, shape.k, device, saved.activation)
         self._columns = sampled_columns(shape.n, checked_columns, device)
         self._wanted = reference(self.x, weights.dequantized(saved, self._columns))
@@ -58,7 +58,8 @@ class OurProduct:
         numbers = product.launch_numbers(m, self.shape.k, None, self._prepared.multiprocessors)
 
         def arguments(y: Any) -> dict[str, Any]:
-            return {**product.by_name({"x": self.x[:m], "y": y, **numbers}), **self.operands}
+            taken = {operand.name: self.operands[operand.name] for operand in product.of_source("weights")}
+            return {**product.by_name({"x": self.x[:m], "y": y, **numbers}), **taken}
 
         return self.measure_kernel("lowlp", kernel, arguments, m, stream, effort)
 

@@ -21,7 +21,7 @@ from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.operand_list import operands_of_weights
+from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -152,7 +152,7 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
         arrays["zeros"] = sample.zeros
     if sample.scale2 is not None:
         arrays["scale2"] = sample.scale2
-    for name, operand in host_operands(sample, kind.activation).items():
+    for name, operand in host_operands(sample, kind.activation, schedule=TAKES_ALL).items():
         arrays[f"operand {name}"] = _as_known(np.asarray(operand))
     np.savez_compressed(index.folder / f"{file_stem(kind.name)}.npz", **arrays)
     return spec
@@ -202,7 +202,7 @@ def describe(
         zeros_dtype="" if sample.zeros is None else sample.zeros.dtype.name,
         placement=saved,
         lut=() if sample.lut is None else tuple(float(entry) for entry in sample.lut),
-        operands=operands_of_weights(spec),
+        operands=operands_of_weights(spec, TAKES_ALL),
         group=kind.group,
         scale=kind.scale,
         activation=kind.activation,

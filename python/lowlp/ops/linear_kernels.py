@@ -14,9 +14,9 @@ from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
 from lowlp.kernels.linear.permuting import permuting_kernel
 from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.kernels.linear.warpgroups import can_scale_weights
 
 _kernels = Once()
 

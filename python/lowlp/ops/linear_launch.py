@@ -20,7 +20,8 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
-from lowlp.kernels.linear.operands import form_of_operands, host_operands, matrix_shape, spec_for
+from lowlp.kernels.linear.operands import for_weights, form_of_operands, host_operands, matrix_shape, spec_for
+from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
@@ -29,6 +30,7 @@ from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import device_name, multiprocessors
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import upload
+from lowlp_runtime.operands import Operand
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.stored_weights import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, stream_handle
@@ -60,7 +62,7 @@ class _KeptForWeights:
 
     def __init__(self) -> None:
         self.keys: list[object] = []
-        self.operands: dict[str, dict[str, Any]] = {}
+        self.operands: dict[str, dict[Operand | str, Any]] = {}
         self.lock = threading.Lock()
 
     def drop_calls(self) -> None:
@@ -183,22 +185,23 @@ def check_shapes(
         )
 
 
-def device_operands(qw: QuantizedTensor, activation: str, device: Any, epilogue: str = "") -> dict[str, Any]:
+def device_operands(
+    qw: QuantizedTensor, activation: str, device: Any, epilogue: str = "", schedule: Schedule | None = None
+) -> dict[str, Any]:
     """As `host_operands`, with tensors of PyTorch on `device` in place of arrays: uploaded at the first use, and kept
-    as long as `qw` lives."""
+    as long as `qw` lives, for all kernels that take them alike."""
     kept = _kept.of(qw)
     spec = spec_for(qw, activation, activation, epilogue=epilogue)
-    key = f"{device} {form_of_operands(spec)}"
+    operands = operands_of_weights(spec, schedule)
     with kept.lock:
-        if key not in kept.operands:
-            parts = host_operands(qw, activation, epilogue)
-            kept.operands[key] = {
-                operand.name: upload(parts[operand.name], operand.element, device)
-                if operand.is_array
-                else parts[operand.name]
-                for operand in operands_of_weights(spec)
-            }
-        return kept.operands[key]
+        held = kept.operands.setdefault(f"{device} {form_of_operands(spec)}", {})
+        missing = [operand for operand in operands if operand not in held]
+        if missing:
+            parts = host_operands(qw, activation, epilogue, schedule)
+            for operand in missing:
+                part = parts[operand.name]
+                held[operand] = upload(part, operand.element, device) if operand.is_array else part
+        return {operand.name: held[operand] for operand in operands}
 
 
 def _wrong_part(argument: str, part: Any, x: Any) -> LowlpTypeError:
@@ -250,6 +253,7 @@ def _bind(
     allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
     arch = arch_of(ordinal)
+    spec = for_weights(spec, qw)
     schedule = schedule_for(spec, m, arch, batch_invariant, device_name(ordinal))
     within = None
     if qw.permutation is not None:
@@ -260,7 +264,7 @@ def _bind(
     spec = replace(spec, dependent_launch=early and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, arch).launcher
     with torch.cuda.device(x.device):
-        tensors = device_operands(qw, activation, x.device, epilogue)
+        tensors = device_operands(qw, activation, x.device, epilogue, schedule)
         if within:
             tensors = {**tensors, "permutation": _permutation_on(qw, x.device)}
     if m == 0:

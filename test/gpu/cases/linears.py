@@ -65,7 +65,7 @@ def linear_case(
     kernel = compiled(spec, schedule, arch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PaddingWarning)
-        operands = host_operands(qw, activation, epilogue)
+        operands = host_operands(qw, activation, epilogue, schedule)
     product = product_of(spec, schedule)
     given = {"x": x, "bias": bias, "residual": residual, "y": np.zeros((m, columns), TYPES[out])}
     numbers = product.launch_numbers(m, k, None if residual is None else columns, MULTIPROCESSORS)

@@ -26,12 +26,13 @@ from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, found_by_clusters, order_of
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
+from .scaled_weights import can_scale_weights
 from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
 from .segments import has_small_groups, units_of_period
 from .spec import ORDERED_ROWS, LinearSpec
 from .streaming import can_stream
 from .tiles import tiles_of
-from .warpgroups import can_go_wide, can_scale_weights
+from .warpgroups import can_go_wide
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M for which tables have a division of the work; more rows take several tiles."""
@@ -48,7 +49,7 @@ _STREAMED_COLUMNS: Final = (8, 16, 32)
 """Of a tile without warpgroups."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
 """The most accumulators of a warp without stages: 64 of a thread."""
-_EXACT_ROWS: Final = 64
+EXACT_ROWS: Final = 64
 """Up to so many rows, weights are not rounded for results of f32."""
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
@@ -267,8 +268,9 @@ def _has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
     """Whether there is a kernel with stages, and with weights as exact as `rows` rows of x are promised to have."""
     if not schedule.warpgroups:
         return can_stream(spec, schedule)
-    rounds_weights = schedule.scales_on == "weights" and spec.out == "f32"
-    return can_go_wide(spec, schedule) and not (rounds_weights and rows <= _EXACT_ROWS)
+    if schedule.scales_on == "weights" and (not spec.scales_weights or (spec.out == "f32" and rows <= EXACT_ROWS)):
+        return False
+    return can_go_wide(spec, schedule)
 
 
 def _units(spec: LinearSpec) -> tuple[int, ...]:

@@ -12,12 +12,13 @@ from lowlp_runtime.stored_weights import STORED_TYPES
 
 from .operands import NUMPY_TYPES
 from .ordering import ordered_bytes
+from .scaled_weights import can_scale_weights
 from .schedule import Schedule
 from .segments import has_small_groups
 from .spec import LinearSpec
 from .streaming import row_parts
 from .two_levels import stored_groups, supers_taken
-from .warpgroups import can_scale_weights, tiles_of_warp
+from .warpgroups import tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
 _MOST_COLUMNS_OF_PARTS: Final = 16

@@ -7,11 +7,13 @@ kernels read it. A new operand is a line here, and a role in `lowlp_runtime.oper
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from lowlp import language as ll
 from lowlp_runtime.operands import ROWS, Operand
 from lowlp_runtime.product import Product
 
+from .scaled_weights import fit_of
 from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import tiling
@@ -19,6 +21,8 @@ from .two_levels import stored_groups
 
 WIDE_BYTES = 16
 """Alignment of weights, and of all that wide loads and stores are to reach."""
+TAKES_ALL: Final = Schedule(stages=2, warpgroups=1, scales_on="weights")
+"""Kernels of this schedule take all that any kernel for a spec takes of the weights."""
 # Elements that memory holds under another name.
 _MEMORY_TYPES = {"e8m0": "uint8", "e4m3": "f8e4m3", "uint4": "uint8", "int6": "uint8"}
 _NUMBERS = {"f32": ll.f32, "i32": ll.i32}
@@ -35,7 +39,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         code=spec.weight,
         group_size=spec.group_size,
         family=spec.activation,
-        operands=tuple(_operands(spec, bool(schedule.stages))),
+        operands=tuple(_operands(spec, schedule)),
         rows=rows,
         epilogue=spec.epilogue,
         tiles=tiling(spec, schedule) if schedule.stages else None,
@@ -43,12 +47,13 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
     )
 
 
-def operands_of_weights(spec: LinearSpec) -> tuple[Operand, ...]:
-    """What kernels for `spec` take of the weights; no schedule changes it."""
-    return tuple(operand for operand in _operands(spec, False) if operand.source == "weights")
+def operands_of_weights(spec: LinearSpec, schedule: Schedule | None = None) -> tuple[Operand, ...]:
+    """What kernels for `spec` take of the weights. Of the schedule it matters alone whether weights are scaled, and so
+    fitted (`fit_of`); None: they are not."""
+    return tuple(operand for operand in _operands(spec, schedule) if operand.source == "weights")
 
 
-def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
+def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
     columns, supers = spec.columns_of_y, (spec.supers, spec.n)
     rows = spec.products * spec.packed_rows_of_product
     words = tuple(spec.placement.packed_shape(rows, spec.k))
@@ -70,6 +75,9 @@ def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
         yield Operand("scale2", "scale2", "f32", *(((spec.n,), "by_row") if spec.row_scale2 else ()))
     if spec.ordered_rows:
         yield Operand("permutation", "permutation", "int32", (spec.k,))
+    if fit := fit_of(spec, schedule):
+        yield Operand("fit", "fit", "f32", transform=str(fit))
+        yield Operand("unfit", "unfit", "f32", transform=str(fit))
     if spec.bias:
         yield Operand("bias", "bias", spec.bias, (spec.n,))
     if spec.residual:
@@ -79,13 +87,13 @@ def _operands(spec: LinearSpec, has_stages: bool) -> Iterator[Operand]:
     yield Operand("x_stride", "x_stride", "i64")
     if spec.residual:
         yield Operand("residual_stride", "residual_stride", "i64")
-    if has_stages:
+    if schedule and schedule.stages:
         yield Operand("blocks", "blocks", "i32")
 
 
 def parameters_of(spec: LinearSpec, schedule: Schedule) -> dict[str, ll.Parameter]:
     """The parameters of the kernel for `spec`, by name: its operands, with what may be promised of each."""
-    return {operand.name: _parameter(operand, spec, schedule) for operand in _operands(spec, bool(schedule.stages))}
+    return {operand.name: _parameter(operand, spec, schedule) for operand in _operands(spec, schedule)}
 
 
 def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Parameter:

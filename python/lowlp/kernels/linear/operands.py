@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,9 @@ from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 
-from .operand_list import operands_of_weights
+from .operand_list import TAKES_ALL, operands_of_weights
+from .scaled_weights import fit_of, keeps_values
+from .schedule import Schedule
 from .spec import LinearSpec, check_codec
 
 NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
@@ -60,19 +63,43 @@ def spec_for(
     )
 
 
+def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
+    """The spec of these weights' kernels: one of kernels that scale accumulators alone, where results of f16 would not
+    all be `dequantize()` rounded once by a kernel that scales weights (`keeps_values`)."""
+    fit = fit_of(spec, TAKES_ALL)
+    if fit is None or spec.out != "f16":
+        return spec
+    kept = qw.derived(
+        f"fit {fit}", lambda: {"is kept": float(keeps_values(spec, fit, dict(qw.meaning.arrays()), _least_value(qw)))}
+    )
+    return spec if kept["is kept"] else replace(spec, scales_weights=False)
+
+
+def _least_value(qw: QuantizedTensor) -> float:
+    """The least unscaled value that is not 0, in absolute value; of integers with integer zero points 1."""
+    values = np.abs((qw.codec.values() if qw.lut is None else qw.lut).astype(np.float64))
+    return 1.0 if qw.zeros is not None else float(values[np.isfinite(values) & (values > 0)].min(initial=np.inf))
+
+
 def form_of_operands(spec: LinearSpec) -> str:
-    """Operands of weights in one form are alike: by the activation type, and whether gate and up are packed apart."""
+    """Operands of weights in one form are alike, those that kernels have: by the activation type, and whether gate and
+    up are packed apart."""
     return spec.activation + (" apart" if spec.is_packed_apart else "")
 
 
-def host_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> dict[str, Any]:
+def host_operands(
+    qw: QuantizedTensor, activation: str, epilogue: str = "", schedule: Schedule | None = None
+) -> dict[str, Any]:
     """What kernels take of the weights, by name, as `operand_list` lists it: arrays and numbers. The packed
-    weights are those that `qw` holds where it is of the family of the activations."""
+    weights are those that `qw` holds where it is of the family of the activations.
+
+    schedule  of the kernel; None: of any that does not scale weights
+    """
     spec = spec_for(qw, activation, activation, epilogue=epilogue)
     _warn_of_padding(spec)
     packed = qw.packed_apart(activation, spec.products) if spec.is_packed_apart else qw.packed_for(activation)
     stored = {"packed": packed, **dict(qw.meaning.arrays())}
-    made: dict[str, Any] = arrays_of_operands(operands_of_weights(spec), stored)
+    made: dict[str, Any] = arrays_of_operands(operands_of_weights(spec, schedule), stored)
     if spec.table and activation == "bf16":
         # Bits, as they come without `ml_dtypes`.
         made["table"] = made["table"].view(NUMPY_TYPES["bf16"])

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from lowlp import language as ll
 from lowlp.kernels.epilogues import applied
 from lowlp.layouts.register_layout import Layout, layout, local, spatial
-from lowlp.numeric.dtypes import dtype
 from lowlp.weights.packing import UNIT_K as UNIT_K
 
 from .operand_list import parameters_of
+from .scaled_weights import E4M3_UNSCALE as E4M3_UNSCALE
+from .scaled_weights import fit_of
+from .scaled_weights import prescale_of_codes as prescale_of_codes
 from .schedule import Schedule
 from .segments import STEP_K as STEP_K
-from .spec import LinearSpec, prescale
+from .spec import LinearSpec
 from .two_levels import rounds_once, stored_groups
 
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
@@ -57,6 +59,8 @@ class Arguments:
     super_scales: Any = None
     super_offsets: Any = None
     permutation: Any = None
+    fit: Any = None
+    unfit: Any = None
     bias: Any = None
     residual: Any = None
     residual_stride: Any = None
@@ -145,13 +149,9 @@ def needs_sum_of_x(spec: LinearSpec) -> bool:
 def can_leave_parts(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether accumulators of shared tiles are in the range of results, where f16 is to hold them."""
     is_plain = not spec.table and not spec.scale2 and spec.scale != "e4m3" and prescale_of_codes(spec) == 1.0
-    fits = spec.out == "f16" and is_plain
+    # Factors that are taken off at the end leave them in another range.
+    fits = spec.out == "f16" and is_plain and fit_of(spec, schedule) is None
     return fits or schedule.parts_type == "f32"
-
-
-def prescale_of_codes(spec: LinearSpec) -> float:
-    """The power of two by which codes are multiplied, so that the activation type holds them."""
-    return 1.0 if spec.table else prescale(dtype(spec.weight), spec.activation)
 
 
 def added(
@@ -223,19 +223,17 @@ def finished(
     return ll.cast(result, spec.out)
 
 
-E4M3_UNSCALE: Final = 256.0
-"""What `as_small_f16` leaves to multiply by: what the biases of the exponents of f16 and e4m3 differ by."""
-
-
-def as_f32(tile: ll.Tile, kind: str) -> ll.Tile:
-    """Scales, zero points and the like as f32, which holds all of them exactly."""
+def as_f32(tile: ll.Tile, kind: str, factor: ll.Scalar | None = None) -> ll.Tile:
+    """Scales, zero points and the like as f32, which holds all of them exactly; times `factor`, a power of two."""
     if kind == "e4m3":
-        return ll.cast(as_small_f16(tile), "f32") * E4M3_UNSCALE
+        return ll.cast(as_small_f16(tile), "f32") * (E4M3_UNSCALE if factor is None else factor * E4M3_UNSCALE)
     if kind != "e8m0":
-        return ll.cast(tile, "f32")
-    # 2^(e - 127) has e where f32 has its exponent; 2^-127 is half of the least normal number.
-    bits = ll.maximum(ll.cast(tile, "uint32") << 23, 1 << 22)
-    return ll.view(bits, dtype="f32", layout=bits.layout)
+        result = ll.cast(tile, "f32")
+    else:
+        # 2^(e - 127) has e where f32 has its exponent; 2^-127 is half of the least normal number.
+        bits = ll.maximum(ll.cast(tile, "uint32") << 23, 1 << 22)
+        result = ll.view(bits, dtype="f32", layout=bits.layout)
+    return result if factor is None else result * factor
 
 
 def as_activation(tile: ll.Tile, kind: str, activation: str) -> ll.Tile:
@@ -261,7 +259,7 @@ def as_small_f16(tile: ll.Tile) -> ll.Tile:
 
 
 def decoder(
-    spec: LinearSpec, table: ll.Pointer | None, threads: int, factor_of_table: float = 1.0
+    spec: LinearSpec, table: ll.Pointer | None, threads: int, factor_of_table: ll.Scalar | None = None
 ) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
     """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for
     a block of `threads`.
@@ -281,8 +279,8 @@ def decoder(
     if spec.table == "tensor":
         table_layout = local(-(-entries // threads)) * spatial(threads)
         loaded = ll.load_global(ll.view_global(table, shape=[entries]), offsets=[0], layout=table_layout)
-        if factor_of_table != 1.0:
-            loaded = loaded * factor_of_table
+        if factor_of_table is not None:
+            loaded = ll.cast(ll.cast(loaded, "f32") * factor_of_table, spec.activation)
         shared = ll.alloc_shared(spec.activation, table_layout.shape)
         ll.store_shared(loaded, shared, offsets=[0])
         ll.synchronize()

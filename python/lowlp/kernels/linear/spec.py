@@ -38,6 +38,7 @@ class LinearSpec:
                   is no more; 0: x comes in the order of the weights
     dependent_launch  the kernel may begin while the launch before it runs (with stages): no launch that may still run
                   then writes weights, scales, zero points, offsets and tables
+    scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
     """
 
     n: int
@@ -52,6 +53,7 @@ class LinearSpec:
     row_scale2: bool = False
     ordered_rows: int = 0
     dependent_launch: bool = False
+    scales_weights: bool = True
 
     def __post_init__(self) -> None:
         for name in ("n", "k"):

@@ -22,7 +22,8 @@ Scales go to one of two places:
 
 Weights are scaled in the activation type where it holds s and w, so that there is one rounding; else in f32.
 
-Entries of tables fill the range of f16. With scales on weights they are scaled to at most 1, and the accumulators back.
+With f16 they come times a power of two, and the accumulators are multiplied by its inverse (`scaled_weights`): so f16
+holds weights of any size, and entries of tables, which fill its range, times scales.
 
 With zero points, (w - z) * s on weights, with offsets w * s + b in f32; bipolar codes u are (u - (2^b - 1) / 2) * 2 s.
 """
@@ -33,15 +34,10 @@ import itertools
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from lowlp import language as ll
 from lowlp.kernels.stream_k import TileEnding, by_parts, grid_of, share_in_waves, small
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
-from lowlp.numeric.codec import prescale_of
-from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
-from lowlp_runtime.operand_arrays import TABLE_EXPONENT
 
 from .parts import (
     A_FRAGMENT,
@@ -60,6 +56,7 @@ from .parts import (
     prescale_of_codes,
     streamed_views,
 )
+from .scaled_weights import can_scale_weights, fit_of
 from .schedule import Schedule
 from .segments import Segment, granule_k, has_small_groups, segments
 from .spec import LinearSpec
@@ -127,6 +124,7 @@ class _Plan:
     segments       of a stage
     on_weights     scales go on weights, and
     in_f32         in f32
+    is_fitted      they come times the operand `fit`, so that f16 holds them
     ended_spec     what is left to do with accumulators
     """
 
@@ -143,9 +141,7 @@ class _Plan:
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
-        # Of tables: no product of a scale and an entry of at most 1 is infinite.
-        has_small_entries = self.on_weights and spec.table and not self.in_f32
-        self.unscale_of_weights = 2.0 ** TABLE_EXPONENT[spec.activation] if has_small_entries else 1.0
+        self.is_fitted = fit_of(spec, schedule) is not None
 
     def row_of(self, part: int, row: ll.Scalar) -> ll.Scalar:
         """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
@@ -186,7 +182,10 @@ class _Block:
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
         if spec.row_scale2:
             self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.n])
-        self.decode = decoder(spec, operands.table, schedule.threads, 1.0 / plan.unscale_of_weights)
+        factor = None
+        if plan.is_fitted and spec.table and not plan.in_f32:
+            factor = operands.table_unscale * operands.fit
+        self.decode = decoder(spec, operands.table, schedule.threads, factor)
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
             ll.wait_for_dependencies()
@@ -200,8 +199,11 @@ class _Block:
         tile = ll.load_global(view, offsets=[group, row], layout=self.plan.layouts.rows)
         return ll.view(tile, dtype=tile.dtype, layout=self.plan.layouts.column)
 
-    def in_f32(self, view: Any, kind: str, supers: Any, at: _Place, row: ll.Scalar) -> ll.Tile:
-        """Scales or zero points of a segment in f32, times those of its super-group where `supers` is their view."""
+    def in_f32(
+        self, view: Any, kind: str, supers: Any, at: _Place, row: ll.Scalar, fit: ll.Scalar | None = None
+    ) -> ll.Tile:
+        """Scales or zero points of a segment in f32, times those of its super-group where `supers` is their view, and
+        times `fit`, a power of two."""
         spec, stage_k = self.plan.spec, self.plan.schedule.stage_k
 
         def load(array: Any, number: Any, known: Any) -> ll.Tile:
@@ -218,7 +220,7 @@ class _Block:
         else:
             values = as_f32(load(view, self.group_of(at.segment, at.stage), None), kind)
         if supers is None:
-            return values
+            return values if fit is None else values * fit
         size = spec.super_group_size
         number: Any = 0
         in_stage = 0
@@ -227,33 +229,47 @@ class _Block:
             number = at.stage * (stage_k // size) + in_stage
         elif spec.supers > 1:
             number = at.stage // (size // stage_k)
-        return values * ll.cast(load(supers, number, in_stage), "f32")
+        super_scale = ll.cast(load(supers, number, in_stage), "f32")
+        return values * (super_scale if fit is None else super_scale * fit)
+
+    def second_scale(self, row: ll.Scalar) -> Any:
+        """The second scale of weights that are made in f32, or those of rows, with the power of two that f16 needs."""
+        scale2 = self.of_rows(self.scale2_view, 0, row) if self.plan.spec.row_scale2 else self.operands.scale2
+        return scale2 * self.operands.fit if self.plan.is_fitted else scale2
 
     def factors_of(self, at: _Place, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None, ll.Tile | None]:
         """What goes on the weights of a segment: scales, zero points, and second scales of rows."""
         spec, views = self.plan.spec, self.views
+        fit = self.operands.fit if self.plan.is_fitted else None
         if spec.super_scale:
-            scale = self.in_f32(views.scales, spec.scale, views.super_scales, at, row)
+            scale = self.in_f32(views.scales, spec.scale, views.super_scales, at, row, fit)
             if not spec.corrector:
                 return scale, None, None
-            return scale, self.in_f32(views.correctors, spec.corrector, views.super_offsets, at, row), None
+            of_offsets = fit if spec.offsets else None
+            return scale, self.in_f32(views.correctors, spec.corrector, views.super_offsets, at, row, of_offsets), None
         group = self.group_of(at.segment, at.stage)
         scale = self.of_rows(self.views.scales, group, row)
         if self.plan.in_f32:
             zero = self.of_rows(self.views.correctors, group, row) if spec.corrector else None
-            scale2 = None
-            if spec.row_scale2:
-                scale2 = self.of_rows(self.scale2_view, 0, row)
-            return as_f32(scale, spec.scale), None if zero is None else as_f32(zero, spec.corrector), scale2
+            scale2 = self.second_scale(row) if spec.scale2 else None
+            # A second scale, where there is one, takes the power of two.
+            fit = None if spec.scale2 else fit
+            zero = None if zero is None else as_f32(zero, spec.corrector, fit if spec.offsets else None)
+            return as_f32(scale, spec.scale, fit), zero, scale2
         scale = as_activation(scale, spec.scale, spec.activation)
+        if fit is not None and not spec.table:
+            factor = ll.full(fit * 2.0 if spec.is_bipolar else fit, "f32", layout=scale.layout)
+            scale = scale * ll.cast(factor, spec.activation)
+        elif spec.is_bipolar:
+            scale = scale * 2.0
         if spec.corrector:
             return scale, ll.cast(self.of_rows(self.views.correctors, group, row), spec.activation), None
         if spec.is_bipolar:
             middle = ((1 << spec.bits) - 1) / 2
-            return scale * 2.0, ll.full(middle, spec.activation, layout=self.plan.layouts.column), None
+            return scale, ll.full(middle, spec.activation, layout=self.plan.layouts.column), None
         return scale, None, None
 
-    def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None, scale2: ll.Tile | None) -> ll.Tile:
+    def scaled(self, values: ll.Tile, scale: ll.Tile, zero: ll.Tile | None, scale2: Any) -> ll.Tile:
         """Weights, by the steps of `dequantize` and rounded once."""
         spec = self.plan.spec
         if not self.plan.in_f32:
@@ -270,9 +286,7 @@ class _Block:
             wide = ll.fma(wide, scale, zero) if rounds_once(spec) else wide * scale + zero
         else:
             wide = (wide if zero is None else wide - zero) * scale
-        if spec.scale2:
-            wide = wide * (self.operands.scale2 if scale2 is None else scale2)
-        return ll.cast(wide, spec.activation)
+        return ll.cast(wide if scale2 is None else wide * scale2, spec.activation)
 
     @ll.inline
     def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
@@ -350,14 +364,13 @@ class _Block:
     def unscaled(self, acc: ll.Tile) -> ll.Tile:
         """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""
         factor = prescale_of_codes(self.plan.spec)
-        if self.plan.in_f32:
+        if self.plan.is_fitted:
+            acc = acc * self.operands.unfit
+        if self.plan.is_fitted or self.plan.in_f32:
             return acc
         if self.plan.on_weights and self.plan.spec.scale == "e4m3":
             acc = acc * E4M3_UNSCALE
         if self.plan.spec.table:
-            if self.plan.unscale_of_weights != 1.0:
-                # Both together may be infinite.
-                acc = acc * self.plan.unscale_of_weights
             acc = acc * self.operands.table_unscale
         return acc if factor == 1.0 else acc * (1.0 / factor)
 
@@ -473,33 +486,3 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         # The few products of a small group leave no time to scale accumulators beside them.
         return not spec.corrector and not spec.is_bipolar and not has_small_groups(spec)
     return can_scale_weights(spec) or bool(spec.corrector) or spec.is_bipolar or has_small_groups(spec)
-
-
-def can_scale_weights(spec: LinearSpec) -> bool:
-    """Whether (q - z) * s in the activation type is `dequantize()` rounded once: the type holds s and every q - z; and
-    where a number multiplies the product later, a second scale or what e4m3 leaves, every product."""
-    if not _holds_scales(spec.activation, spec.scale) or prescale_of_codes(spec) != 1.0:
-        return False
-    if spec.offsets or spec.zeros not in ("", "int8", "uint8") or (spec.table and spec.scale2):
-        return False
-    if spec.table:
-        return spec.scale != "e4m3"
-    code = dtype(spec.weight)
-    if spec.zeros:
-        zero = np.iinfo(spec.zeros)
-        values = np.arange(code.min - zero.max, code.max - zero.min + 1, dtype=np.float64)
-    else:
-        decoded = code.decode(np.arange(1 << code.bits, dtype=np.uint8))
-        values = decoded[np.isfinite(decoded)].astype(np.float64)
-    if spec.scale == "e4m3":
-        # Of which `E4M3_UNSCALE` is left to multiply by.
-        scales = dtype("f8e4m3").decode(np.arange(0x7F, dtype=np.uint8)).astype(np.float64)
-        values = np.outer(values, scales / E4M3_UNSCALE).reshape(-1)
-    elif spec.scale2:
-        return False
-    return prescale_of(values, spec.activation) == 1.0
-
-
-def _holds_scales(activation: str, scale: str) -> bool:
-    """Whether the activation type holds all scales of a type."""
-    return scale in (activation, "e4m3") or (scale, activation) == ("e8m0", "bf16")

@@ -1,0 +1,123 @@
+"""Weights that a kernel scales before it multiplies: in which type, and by which power of two f16 holds them.
+
+    in the activation type   where (q - z) * s rounds once there, as `dequantize()` rounded once
+    in f32                   else, by the steps of `dequantize()`, rounded at the end
+
+With f16, weights come times 2^-p, and the accumulators times 2^p (`lowlp_runtime.weight_range`): 2^-p goes to what is
+multiplied least often.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from lowlp.numeric.codec import prescale_of
+from lowlp.numeric.dtypes import dtype
+from lowlp_runtime.operand_arrays import exponent_that_fits
+from lowlp_runtime.weight_range import Fit, bounds_of
+
+from .schedule import Schedule
+from .spec import LinearSpec, prescale
+
+E4M3_UNSCALE: Final = 256.0
+"""What scales of e4m3 are divided by where a shift makes them f16: the biases of the exponents differ by 8."""
+
+# Of f16.
+_LEAST_NORMAL: Final = 2.0**-14
+_LEAST_SUBNORMAL: Final = 2.0**-24
+
+
+def prescale_of_codes(spec: LinearSpec) -> float:
+    """The power of two by which codes are multiplied, so that the activation type holds them."""
+    return 1.0 if spec.table else prescale(dtype(spec.weight), spec.activation)
+
+
+@functools.lru_cache(maxsize=4096)
+def can_scale_weights(spec: LinearSpec) -> bool:
+    """Whether (q - z) * s in the activation type is `dequantize()` rounded once: the type holds s and every q - z; and
+    where a number multiplies the product later, a second scale or what e4m3 leaves, every product."""
+    if not _holds_scales(spec.activation, spec.scale) or prescale_of_codes(spec) != 1.0:
+        return False
+    if spec.offsets or spec.zeros not in ("", "int8", "uint8") or (spec.table and spec.scale2):
+        return False
+    if spec.table:
+        return spec.scale != "e4m3"
+    code = dtype(spec.weight)
+    if spec.zeros:
+        zero = np.iinfo(spec.zeros)
+        values = np.arange(code.min - zero.max, code.max - zero.min + 1, dtype=np.float64)
+    else:
+        values = _finite_values(spec)
+    if spec.scale == "e4m3":
+        # Of which `E4M3_UNSCALE` is left to multiply by.
+        scales = dtype("f8e4m3").decode(np.arange(0x7F, dtype=np.uint8)).astype(np.float64)
+        values = np.outer(values, scales / E4M3_UNSCALE).reshape(-1)
+    elif spec.scale2:
+        return False
+    return prescale_of(values, spec.activation) == 1.0
+
+
+def _holds_scales(activation: str, scale: str) -> bool:
+    """Whether the activation type holds all scales of a type."""
+    return scale in (activation, "e4m3") or (scale, activation) == ("e8m0", "bf16")
+
+
+def _finite_values(spec: LinearSpec) -> np.ndarray:
+    """The numbers that codes of a type mean."""
+    code = dtype(spec.weight)
+    decoded = code.decode(np.arange(1 << code.bits, dtype=np.uint8))
+    return decoded[np.isfinite(decoded)].astype(np.float64)
+
+
+def fit_of(spec: LinearSpec, schedule: Schedule | None) -> Fit | None:
+    """What a kernel multiplies by 2^-p, so that f16 holds the weights that it scales; None where it scales none, where
+    the type has the range of f32, and where every product of a code and a scale is exact.
+
+    schedule  None: of a kernel without stages
+    """
+    if schedule is None or not schedule.warpgroups or schedule.scales_on != "weights" or spec.activation != "f16":
+        return None
+    in_f16 = can_scale_weights(spec)
+    if in_f16 and spec.scale == "e4m3":
+        return None
+    what = "weights" if not in_f16 else "entries" if spec.table else "scales"
+    if spec.table:
+        return Fit(what, 1.0)
+    # Bipolar codes are scaled by 2 s, which f16 is to hold too.
+    return Fit(what, max(float(np.abs(_finite_values(spec)).max()), 2.0 if spec.is_bipolar else 0.0))
+
+
+def keeps_values(spec: LinearSpec, fit: Fit, stored: Mapping[str, Any], least_value: float) -> bool:
+    """Whether results of f16, with rows of I for x, are `dequantize()` rounded once by kernels that multiply weights by
+    2^-p, as far as scales tell.
+
+    They are where p = 0. Else f16 holds 11 bits of weights that are normal numbers times 2^-p, and results that are
+    normal numbers take all of them; others would be rounded once more, which powers of two times few bits are not.
+
+    stored       arrays of the weights by name
+    least_value  the least unscaled value, without zero point, that is not 0
+    """
+    elements = {"scales": spec.scale, "zeros": spec.zeros, "offsets": spec.offsets}
+    elements |= {"super_scales": spec.super_scale, "super_offsets": spec.super_scale}
+    exponent = exponent_that_fits(str(fit), elements, stored)
+    if exponent == 0:
+        return True
+    if spec.offsets or spec.zeros in ("f16", "bf16", "f32"):
+        # What is left of two numbers of their size may be of any size.
+        return False
+    least_scale = bounds_of("scales", elements, stored).least
+    least = least_scale * least_value
+    for name in ("super_scales", "scale2"):
+        if stored.get(name) is not None:
+            least *= bounds_of(name, elements, stored).least
+    if spec.scale == "e8m0" and not spec.table and not spec.scale2:
+        # A code's few bits times a power of two: exact unless it is less than f16 has.
+        return math.ldexp(least, -exponent) >= _LEAST_SUBNORMAL
+    factors = {"weights": least, "scales": least_scale, "entries": least_value}
+    is_normal = math.ldexp(least, -max(exponent, 0)) >= _LEAST_NORMAL
+    return is_normal and math.ldexp(factors[fit.what], -exponent) >= _LEAST_NORMAL

@@ -1,0 +1,99 @@
+"""Weights that f16 holds only times a power of two, in kernels that scale them: large, tiny, and both in a tensor."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp.compiler.compilation import CpuKernel, compile_cpu
+from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operands import for_weights, host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.warpgroups import can_go_wide
+
+K = 128
+ON_WEIGHTS = Schedule(32, stages=2, warpgroups=1, row_tiles=4, steps=2, producer=False, scales_on="weights")
+
+
+def scaled(kind: str, scale: float, group: int = 128) -> lowlp.QuantizedTensor:
+    """Weights [64, K] with scales of up to `scale`, and what the kind has beside them, of their size."""
+    rng = np.random.default_rng(3)
+    name, _, extra = kind.partition(" ")
+    scales = rng.uniform(0.5, 1, (64, K // group)) * scale
+    more: dict[str, Any] = {"dtype": name}
+    if name == "lut4":
+        more = {"lut": np.arange(-127, 127, 16, dtype=np.float32)}
+    if "offsets" in extra:
+        more["offsets"] = (rng.uniform(-1, 1, scales.shape) * scale).astype(np.float32)
+    if "zeros" in extra:
+        more["zeros"] = rng.integers(0, 8, scales.shape).astype(np.float32 if "float" in extra else np.uint8)
+    if "scale2" in extra:
+        more["scale2"], scales = np.float32(scale), scales / scale
+    types = {"f32": np.float32, "e8m0": ml_dtypes.float8_e8m0fnu, "e4m3": ml_dtypes.float8_e4m3fn}
+    scale_type = next((found for word, found in types.items() if word in extra.split()), np.float16)
+    codes = rng.integers(0, 4 if name.endswith("2") else 16, (64, K)).astype(np.uint8)
+    return lowlp.QuantizedTensor(codes, scales=scales.astype(scale_type), group_size=group, **more)
+
+
+@functools.cache
+def kernel_of(spec: LinearSpec) -> CpuKernel:
+    """One that scales weights."""
+    assert can_go_wide(spec, ON_WEIGHTS)
+    return compile_cpu(linear_kernel(spec, ON_WEIGHTS))
+
+
+def product(qw: lowlp.QuantizedTensor, x: Any) -> Any:
+    """In f32, by a kernel that scales weights."""
+    spec = spec_for(qw, "f16", "f32", aligned=True)
+    described = product_of(spec, ON_WEIGHTS)
+    numbers = described.by_name(described.launch_numbers(len(x), K, None, multiprocessors=2))
+    y = np.full((len(x), 64), np.nan, np.float32)
+    kernel_of(spec)(x=x, **host_operands(qw, "f16", schedule=ON_WEIGHTS), y=y, **numbers)
+    return y
+
+
+KINDS = [
+    ("int4", 32), ("int4 f32", 32), ("uint4 zeros", 128), ("uint4 float zeros", 32), ("int4 offsets f32", 128),
+    ("bipolar2", 128), ("f4e2m1 e8m0", 32), ("lut4", 128), ("lut4 f32", 32), ("int4 f32 scale2", 32),
+    ("int4 e4m3 scale2", 32),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "group"), KINDS)
+@pytest.mark.parametrize("scale", [30000, 1, 1e-6])
+def test_weights_of_every_size_keep_their_bits(kind: str, group: int, scale: float) -> None:
+    qw = scaled(kind, scale, group)
+    x = (np.random.default_rng(0).normal(size=(40, K)) / 64).astype(np.float16)
+    wanted = x.astype(np.float64) @ qw.dequantize().astype(np.float64).T
+    error = np.linalg.norm(product(qw, x) - wanted) / np.linalg.norm(wanted)
+    assert error <= 5e-4
+
+
+@pytest.mark.parametrize("scale", [30000, 6e-5, 1e-6])
+@pytest.mark.parametrize(("kind", "group"), KINDS)
+def test_rows_of_the_identity_are_rounded_once(kind: str, group: int, scale: float) -> None:
+    """Also to infinity and to subnormal numbers, by whatever kernel `linear` takes."""
+    qw = scaled(kind, scale, group)
+    y = lowlp.linear(np.eye(K, dtype=np.float16)[40:], qw)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(y.T, qw.dequantize()[:, 40:].astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale", "is_scaled"),
+    [
+        ("int4", 1, True), ("int4", 30000, True), ("int4 f32", 30000, True), ("int4", 1e-6, False),
+        ("uint4 offsets", 30000, False), ("f4e2m1 e8m0", 1e-6, True), ("lut4", 30000, True), ("lut4", 3e-7, False),
+    ],
+)  # fmt: skip
+def test_weights_are_scaled_where_that_keeps_values(kind: str, scale: float, is_scaled: bool) -> None:
+    qw = scaled(kind, scale, 32)
+    assert for_weights(spec_for(qw, "f16", "f16"), qw).scales_weights == is_scaled
+    assert for_weights(spec_for(qw, "f16", "f32"), qw).scales_weights

@@ -53,17 +53,16 @@ def scale_bytes(spec: LinearSpec) -> int:
 
 def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Bytes of shared memory that a stage takes: weights, x, scales, zero points."""
-    groups = -(-schedule.stage_k // spec.group_size)
+    groups, steps = -(-schedule.stage_k // spec.group_size), 1
     if not schedule.warpgroups:
-        groups = max(1, schedule.step_k // spec.group_size) * schedule.steps
+        groups, steps = max(1, schedule.step_k // spec.group_size), schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
     x = 0 if spec.ordered_rows else schedule.columns_of_block * schedule.stage_k * 2
     kinds = [kind for kind in (spec.scale, spec.corrector) if kind]
-    scales = groups * max(128 * schedule.row_tiles, schedule.rows * max(map(bytes_of, kinds)))
+    scales = sum(steps * stored_groups(spec, kind, groups) * bytes_of(kind) for kind in kinds)
     # Second scales of rows go on weights that are scaled in f32, and come with each stage.
     second = spec.row_scale2 and schedule.scales_on == "weights" and not can_scale_weights(spec)
-    of_rows = max(128, 4 * schedule.rows) if second else 0
-    return weights + x + scales * len(kinds) + of_rows + _super_bytes(spec, schedule)
+    return weights + x + schedule.rows * (scales + (4 if second else 0) + _super_bytes(spec, schedule))
 
 
 def bytes_of(kind: str) -> int:
@@ -72,14 +71,13 @@ def bytes_of(kind: str) -> int:
 
 
 def _super_bytes(spec: LinearSpec, schedule: Schedule) -> int:
-    """Bytes of shared memory that a stage's super-scales and super-offsets take."""
+    """Bytes of the super-scales and super-offsets of a row that a stage takes."""
     if not spec.super_scale:
         return 0
     supers = supers_taken(spec, schedule.stage_k)
     if not schedule.warpgroups:
         supers = supers_taken(spec, schedule.step_k) * schedule.steps
-    rows = max(128 * schedule.row_tiles, schedule.rows * bytes_of(spec.super_scale))
-    return supers * rows * (1 + spec.has_super_offsets)
+    return supers * bytes_of(spec.super_scale) * (1 + spec.has_super_offsets)
 
 
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
@@ -87,9 +85,9 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     of x that are put in order."""
     exchange = 0
     if schedule.slices > 1:
-        # Rows are some bytes apart, so that banks differ.
-        columns = schedule.columns + (max(2, schedule.columns // 8) if has_small_groups(spec) else 0)
-        exchange = schedule.rows // row_parts(spec, schedule) * columns * 4 * schedule.slices
+        # Of a part of one product. Rows are some bytes apart, so that banks differ.
+        rows = schedule.rows // (spec.products * row_parts(spec, schedule))
+        exchange = rows * (schedule.columns + max(2, schedule.columns // 8)) * 4 * schedule.slices
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
@@ -142,7 +140,7 @@ def fitted(spec: LinearSpec, schedule: Schedule, device: Device = H200) -> Sched
     raise AssertionError("unreachable")
 
 
-def _registers(spec: LinearSpec, schedule: Schedule) -> int:
+def registers(spec: LinearSpec, schedule: Schedule) -> int:
     """An estimate of what a thread needs: accumulators of a tile and of a group, fragments, words."""
     if schedule.warpgroups:
         on_accumulators = schedule.scales_on == "accumulators"
@@ -218,4 +216,4 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
             return False
         # Of fewer columns rows are taken in fewer parts, which need more room to exchange the accumulators of slices.
         stages = min(stages, _stages_that_fit(spec, dataclasses.replace(schedule, columns=8), device))
-    return _registers(spec, schedule) <= most and stages >= least
+    return registers(spec, schedule) <= most and stages >= least

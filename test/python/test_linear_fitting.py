@@ -1,0 +1,67 @@
+"""What is counted of a kernel of `linear` before it is compiled is what the compiler lays out."""
+
+import random
+import re
+
+import pytest
+
+from lowlp.compiler import compilation
+from lowlp.kernels.linear.choosing import candidates
+from lowlp.kernels.linear.fitting import other_bytes, registers, stage_bytes
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.ops.linear_kernels import compile_for_gpu
+
+ARCH = "sm_90a"
+SEED = 46
+# What is kept free beside what is counted; and what is counted too much: barriers, rows that lie further apart.
+SPARE_BYTES, MUCH_BYTES = 1024, 6 * 1024
+# Room for a table's copies, which is kept free though fewer may be taken.
+TABLE_BYTES = 48 * 1024
+SPECS = [
+    LinearSpec(n=4096, k=3072, codec="int4 g128 f16", aligned=True, epilogue="silu_mul"),
+    LinearSpec(n=14336, k=3840, codec="uint3 g48 f32 zeros:uint8", aligned=True, residual="f32"),
+    LinearSpec(n=4096, k=3072, codec="uint8 g64 f16 offsets:f32", aligned=True, out="f32"),
+    LinearSpec(n=4096, k=3072, codec="f4e2m1 g16 e4m3 scale2", aligned=True, row_scale2=True),
+    LinearSpec(n=4096, k=3072, codec="int6 g32 uint4 super:f16:g256", aligned=True),
+    LinearSpec(n=4096, k=3072, codec="lut6:f32:tensor g64 bf16", activation="bf16", out="bf16", aligned=True),
+]
+
+
+def laid_out(spec: LinearSpec, schedule: Schedule) -> tuple[int, int, int]:
+    """Stages of a kernel, the bytes of each, and the bytes of shared memory of all, as the compiler says them."""
+    module = compilation.open_program(linear_kernel(spec, schedule))
+    compilation.run_pipeline(module, f"lowlp-to-thread{{arch={ARCH}}}")
+    text = str(module)
+    ring = re.search(r'pipelines = \["(\d+) stages of (\d+) bytes', text)
+    total = re.search(r"lowlp.shared_bytes = (\d+)", text)
+    assert ring and total
+    return int(ring[1]), int(ring[2]), int(total[1])
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.codec.text)
+def test_shared_memory_is_what_the_compiler_lays_out(spec: LinearSpec) -> None:
+    draw = random.Random(SEED)
+    for rows in (16, 64, 256):
+        schedule = draw.choice(list(candidates(spec, rows, ARCH)))
+        stages, bytes_of_stage, total = laid_out(spec, schedule)
+        assert (stages, bytes_of_stage) == (schedule.stages, stage_bytes(spec, schedule)), schedule
+        beside, counted = total - stages * bytes_of_stage, other_bytes(spec, schedule)
+        assert beside <= counted + SPARE_BYTES, schedule
+        assert counted <= beside + MUCH_BYTES + (TABLE_BYTES if spec.table else 0), schedule
+
+
+@pytest.mark.parametrize(
+    ("spec", "rows", "wide"),
+    [(SPECS[0], 16, False), (SPECS[3], 32, False), (SPECS[3], 64, True)],
+    ids=lambda value: value.codec.text if isinstance(value, LinearSpec) else str(value),
+)
+def test_registers_that_are_counted_suffice(spec: LinearSpec, rows: int, wide: bool) -> None:
+    """Of the schedule that is thought to need most: the assembler keeps all in registers."""
+    fitting = [schedule for schedule in candidates(spec, rows, ARCH) if bool(schedule.warpgroups) == wide]
+    most = max(fitting, key=lambda schedule: registers(spec, schedule))
+    found = compile_for_gpu(spec, most, ARCH).resources
+    assert found and found.spilled_bytes == 0, most
+    # Where a producer gives registers away, the assembler tells of the launch.
+    assert most.exchanges_registers or found.registers <= registers(spec, most), most

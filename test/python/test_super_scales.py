@@ -4,6 +4,7 @@ stages, of integers whose bytes kernels with stages do not take."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,15 @@ import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import kind_of, schedule_for
 from lowlp.kernels.linear.fitting import weight_bytes
+from lowlp.kernels.linear.operands import host_operands
+from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.group_codes import packed_codes, unpacked_codes
+from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
+from lowlp_runtime.product import Product
+from lowlp_runtime.product_arguments import check_weights
+from lowlp_runtime.stored_weights import StoredWeights
 
 RNG = np.random.default_rng(0)
 N, K = 64, 512
@@ -227,3 +234,35 @@ def test_experts_and_torch() -> None:
     assert experts[1] == qw and experts.scales.shape == (2, N, K // 16)
     assert experts.super_scales is not None and experts.super_scales.shape == (2, N, 2)
     assert lowlp.QuantizedTensor.from_arrays(*experts.to_arrays()) == experts
+
+
+def test_a_compiled_kernel_takes_weights_of_its_levels_alone() -> None:
+    qw = k_quant("Q4_K")
+    arguments = {"n": N, "k": K, "weight": "uint4", "group_size": 32, "schedule": Schedule()}
+    levels = {"scale_dtype": "uint8", "offsets": "uint8", "super_scale_dtype": "f16", "super_group_size": 256}
+    kernel = lowlp.compile_linear(**arguments, **levels)
+    product = kernel.description.product
+    assert product is not None and Product.from_json(product.to_json()) == product
+    stored = StoredWeights.of(qw)
+    check_weights(kernel.binary, product, stored)
+    made = arrays_of_operands(product.operands, {name: stored.read(name) for name in stored.arrays})
+    wanted = host_operands(qw, "f16")
+    assert list(made) == list(wanted)
+    for name, found in made.items():
+        assert np.asarray(found).tobytes() == np.asarray(wanted[name]).tobytes(), name
+    # As many super-scales, of other weights.
+    other = replace(product, super_group_size=384)
+    with pytest.raises(LowlpValueError, match=r"qw: its super-group size is 256, and kernel .* takes 384"):
+        check_weights(kernel.binary, other, stored)
+    with pytest.raises(LowlpValueError, match=r"qw: its super-group size is None, and kernel .* takes 256"):
+        check_weights(kernel.binary, product, StoredWeights.of(lowlp.quantize(qw.dequantize(), "uint4", 32)))
+    before = {name: value for name, value in product.to_json().items() if name != "super_group_size"}
+    assert Product.from_json(before).super_group_size is None
+    for change, message in (
+        ({"super_scale_dtype": None}, "super_group_size: goes with super_scale_dtype, which is not given; got 256"),
+        ({"scale_dtype": "f16"}, "scale_dtype: must be one of uint4, int6, uint8, int8, got 'f16'"),
+        ({"super_group_size": 48}, "super_group_size: must be a multiple of group_size = 32, got 48"),
+        ({"scale2": True}, "scale2, super_scales: at most one of them may be given, got both"),
+    ):
+        with pytest.raises(LowlpValueError, match=message):
+            lowlp.compile_linear(**{**arguments, **levels, **change})

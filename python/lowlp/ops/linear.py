@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight
 from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
+from lowlp.numeric.group_codes import GROUP_CODE_TYPES
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
 from lowlp.numeric.scale_types import scale_type
 from lowlp.weights.meaning import group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp.weights.super_scales import checked_super_group_size
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.ordered_rows import launch_numbers as ordering_numbers
 from lowlp_runtime.ordered_rows import row_stride
@@ -146,6 +148,8 @@ def compile_linear(
     epilogue: str | None = None,
     residual: str | DType | None = None,
     permutation: bool = False,
+    super_scale_dtype: str | DType | None = None,
+    super_group_size: int | None = None,
     dependent_launch: bool = False,
     gpu: str | None = None,
 ) -> CompiledKernel:
@@ -174,6 +178,9 @@ def compile_linear(
     residual     type of a residual, [M, columns of y]: 'f16', 'bf16' or 'f32'; or None
     permutation  for weights with a permutation of K: of few rows the kernel puts the columns of x in their order; else
                  `kernel(x, qw)` launches a kernel before it that does, which is compiled and saved with it
+    super_scale_dtype  type of super-scales, 'f16', 'bf16' or 'f32': `scale_dtype` is then 'uint4', 'int6', 'uint8' or
+                 'int8', and `offsets` may be one of these too. None: scales have one level
+    super_group_size  weights of a row that share a super-scale, a multiple of group_size; None or -1: one a row
     dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
                  points, offsets and tables. A kernel with stages then begins while the one before it on the stream
                  runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
@@ -198,17 +205,13 @@ def compile_linear(
         raise LowlpTypeError(f"scale2: expected a bool or 'row', got {scale2!r:.40}")
     _check_bool(permutation, "permutation")
     _check_bool(dependent_launch, "dependent_launch")
+    size, of_zeros = group_size_of(columns, group_size), _type_of_part(zeros, "zeros", ZERO_TYPES) or None
+    levels = _types_of_levels(scale_dtype, offsets, super_scale_dtype, super_group_size, size)
+    scale, of_offsets, super_scale, super_group = levels
     spec = LinearSpec(
         n=rows,
         k=columns,
-        codec=Codec(
-            code,
-            group_size_of(columns, group_size),
-            scale_type(scale_dtype),
-            _type_of_part(zeros, "zeros", ZERO_TYPES) or None,
-            _type_of_part(offsets, "offsets", OFFSET_TYPES) or None,
-            bool(scale2),
-        ),
+        codec=Codec(code, size, scale, of_zeros, of_offsets, bool(scale2), super_scale, super_group),
         activation=x_type,
         out=x_type if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS),
         bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
@@ -262,6 +265,22 @@ def _type_of_part(value: object, argument: str, allowed: tuple[str, ...]) -> str
         kind = LowlpValueError if isinstance(value, str) else LowlpTypeError
         raise kind(f"{argument}: expected a bool or one of {', '.join(allowed)}, got {value!r:.40}")
     return value
+
+
+def _types_of_levels(
+    scale: object, offsets: object, super_scale: object, super_group_size: object, group_size: int
+) -> tuple[str, str | None, str | None, int | Literal["channel"]]:
+    """The types of scales and offsets, and the type and group of super-scales, as `Codec` takes them."""
+    if super_scale is None:
+        if super_group_size is not None:
+            raise LowlpValueError(
+                f"super_group_size: goes with super_scale_dtype, which is not given; got {super_group_size!r:.40}"
+            )
+        return scale_type(scale), _type_of_part(offsets, "offsets", OFFSET_TYPES) or None, None, "channel"
+    size = checked_super_group_size(super_group_size, group_size)
+    kind = dtype_among(scale, "scale_dtype", GROUP_CODE_TYPES)
+    of_offsets = _type_of_part(offsets, "offsets", (*OFFSET_TYPES, *GROUP_CODE_TYPES)) or None
+    return kind, of_offsets, dtype_among(super_scale, "super_scale_dtype", OUTPUTS), size or "channel"
 
 
 def _epilogue_of(value: object) -> str:

@@ -46,7 +46,7 @@ def fields_of_scales(
         return {"scales": per_group(scales, "scales", expected), "offsets": of_offsets}
     if super_offsets is not None and offsets is None:
         raise LowlpValueError("super_offsets: multiply offsets, which are not given")
-    size = _super_group_size(super_group_size, group_size)
+    size = checked_super_group_size(super_group_size, group_size)
     supers = -(-k // size) if size else 1
     text = "[N, ceil(K / super_group_size)]" if len(expected.shape) == 2 else "[E, N, ceil(K / super_group_size)]"
     of_supers = Expected((*expected.shape[:-1], supers), text)
@@ -73,8 +73,8 @@ def fields_of_scales(
     return found
 
 
-def _super_group_size(value: object, group_size: int) -> int | None:
-    """As a number; None for a whole row."""
+def checked_super_group_size(value: object, group_size: int) -> int | None:
+    """As a number; None for a whole row. Raises `LowlpTypeError` and `LowlpValueError`."""
     if value is None or (value == -1 and not isinstance(value, bool)):
         return None
     if not isinstance(value, int | np.integer) or isinstance(value, bool):

@@ -36,8 +36,16 @@ def scaled(kind: str, scale: float, group: int = 128) -> lowlp.QuantizedTensor:
         more["zeros"] = rng.integers(0, 8, scales.shape).astype(np.float32 if "float" in extra else np.uint8)
     if "scale2" in extra:
         more["scale2"], scales = np.float32(scale), scales / scale
+    if "rows" in extra:
+        more["scale2"] = np.float32(scale) * rng.uniform(0.5, 1, 64).astype(np.float32)
     types = {"f32": np.float32, "e8m0": ml_dtypes.float8_e8m0fnu, "e4m3": ml_dtypes.float8_e4m3fn}
     scale_type = next((found for word, found in types.items() if word in extra.split()), np.float16)
+    if "super" in extra:
+        more["super_scales"] = more["super_offsets"] = (scales[:, :1] / 64).astype(
+            np.float16 if scale > 1e-3 else np.float32
+        )
+        more["offsets"], scales = rng.integers(0, 64, scales.shape).astype(np.uint8), scales / scale * 64
+        scale_type = np.uint8
     codes = rng.integers(0, 4 if name.endswith("2") else 16, (64, K)).astype(np.uint8)
     return lowlp.QuantizedTensor(codes, scales=scales.astype(scale_type), group_size=group, **more)
 
@@ -62,7 +70,7 @@ def product(qw: lowlp.QuantizedTensor, x: Any) -> Any:
 KINDS = [
     ("int4", 32), ("int4 f32", 32), ("uint4 zeros", 128), ("uint4 float zeros", 32), ("int4 offsets f32", 128),
     ("bipolar2", 128), ("f4e2m1 e8m0", 32), ("lut4", 128), ("lut4 f32", 32), ("int4 f32 scale2", 32),
-    ("int4 e4m3 scale2", 32),
+    ("int4 e4m3 scale2", 32), ("int4 f32 scale2 rows", 32), ("uint4 super", 32),
 ]  # fmt: skip
 
 

@@ -246,9 +246,25 @@ def test_kinds_of_weights_are_not_mixed(change: dict[str, Any], tmp_path: Path) 
     lowlp.use_tuned(write(tmp_path / "mine.json", H200, entry(measured)))
     assert schedule_for(SPEC, M) == choice(measured)
     assert schedule_for(other, M, gpu=H200) == estimated
-    # What is not of the kind: the type of scales and result, and what follows the accumulators.
-    alike = dataclasses.replace(SPEC, codec=Codec.parse("int4 g128 bf16"), out="f32", bias="f16")
+    # What is not of the kind: the type of the result, and what follows the accumulators.
+    alike = dataclasses.replace(SPEC, out="f32", bias="f16")
     assert kind_of(alike) == kind_of(SPEC) != kind_of(other)
+
+
+@pytest.mark.usefixtures("nothing_shipped")
+def test_types_of_scales_have_entries_of_their_own(tmp_path: Path) -> None:
+    """And take those of plain scales where they have none, if the schedule fits."""
+    spec = dataclasses.replace(SPEC, codec=Codec.parse("int4 g32 f32"))
+    on_weights = next(found for found in candidates(spec, M) if found.scales_on == "weights")
+    lowlp.use_tuned(
+        write(tmp_path / "plain.json", H200, entry(on_weights, dataclasses.replace(SPEC, codec="int4 g32 f16")))
+    )
+    assert schedule_for(spec, M) != choice(on_weights, spec)
+    lowlp.use_tuned(write(tmp_path / "own.json", H200, entry(on_weights, spec)))
+    assert schedule_for(spec, M) == choice(on_weights, spec)
+    few = next(found for found in candidates(spec, 16) if choice(found, spec, 16) != schedule_for(spec, 16))
+    lowlp.use_tuned(write(tmp_path / "few.json", H200, entry(few, dataclasses.replace(SPEC, codec="int4 g32 f16"), 16)))
+    assert schedule_for(spec, 16) == choice(few, spec, 16)
 
 
 @pytest.mark.usefixtures("nothing_shipped")

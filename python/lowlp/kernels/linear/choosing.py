@@ -395,7 +395,22 @@ def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
 
 def kind_of(spec: LinearSpec) -> str:
     """What a measurement is valid for beside the shape: the type of weights or bits of a lookup table; the group, and
-    the super-group of scales in two levels."""
+    the super-group of scales in two levels; and the types beside codes that are not those of `_plain_kind`."""
+    codec, types = spec.codec, []
+    if spec.scale != spec.activation:
+        types.append(f"scales:{spec.scale}")
+    if spec.super_scale:
+        types.append(f"super:{spec.super_scale}")
+    if spec.corrector not in ("", "int8", "uint8"):
+        types.append(f"{'zeros' if spec.zeros else 'offsets'}:{spec.corrector}")
+    if codec.scale2:
+        types.append("scale2")
+    return " ".join([_plain_kind(spec), *types])
+
+
+def _plain_kind(spec: LinearSpec) -> str:
+    """The kind of such weights with scales of the activation type and, if they have zero points or offsets, with integer
+    zero points. What was measured for it is taken where nothing was for the types themselves."""
     correction = "z" if spec.corrector else ""
     group = f"g{spec.group_size if spec.groups > 1 else 0}"
     if spec.super_scale:
@@ -415,21 +430,23 @@ def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int 
 
 def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
     """The schedule of an entry, if it is of use for such weights."""
-    if entry.schedule.scales_on == "weights" and not can_scale_weights(spec):
+    is_own = entry.kind == kind_of(spec)
+    if not is_own and entry.schedule.scales_on == "weights" and not can_scale_weights(spec):
         # It was measured for weights that are scaled in their type.
         return None
     schedule = _for_products(spec, entry.schedule, entry.m, entry.arch)
-    return (
-        schedule
-        if schedule and schedule.stage_k * schedule.cluster <= spec.k and fills(spec, schedule, entry.m)
-        else None
-    )
+    if not schedule or schedule.stage_k * schedule.cluster > spec.k or not fills(spec, schedule, entry.m):
+        return None
+    # What such weights themselves took was compiled.
+    division = for_rows(spec, schedule, entry.m, entry.arch)
+    return schedule if is_own or fits(spec, division, device_like(entry.arch)) else None
 
 
 @functools.lru_cache(maxsize=4096)
 def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Entry | None:
     """What was measured for the nearest shape and such weights; None where none is near."""
-    near = nearest(among, kind_of(spec), spec.n, spec.k, rows, arch, gpu)
+    kinds = dict.fromkeys([kind_of(spec), _plain_kind(spec)])
+    near = itertools.chain.from_iterable(nearest(among, kind, spec.n, spec.k, rows, arch, gpu) for kind in kinds)
     return next((entry for entry in near if _of_entry(spec, entry)), None)
 
 
@@ -437,12 +454,9 @@ def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Ite
     """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
     others where it fits these."""
     for entry in itertools.chain.from_iterable(measured.entries for measured in measured_schedules()):
-        if (entry.n, entry.k, entry.m, entry.arch) != (spec.n, spec.k, rows, arch):
-            continue
-        if schedule := _of_entry(spec, entry):
-            division = for_rows(spec, schedule, rows, arch)
-            if entry.kind == kind_of(spec) or fits(spec, division, device_like(arch)):
-                yield division
+        is_of_shape = (entry.n, entry.k, entry.m, entry.arch) == (spec.n, spec.k, rows, arch)
+        if is_of_shape and (schedule := _of_entry(spec, entry)):
+            yield for_rows(spec, schedule, rows, arch)
 
 
 def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) -> Schedule | None:

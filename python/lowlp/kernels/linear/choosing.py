@@ -409,8 +409,8 @@ def kind_of(spec: LinearSpec) -> str:
 
 
 def _plain_kind(spec: LinearSpec) -> str:
-    """The kind of such weights with scales of the activation type and, if they have zero points or offsets, with integer
-    zero points. What was measured for it is taken where nothing was for the types themselves."""
+    """The kind of such weights with scales of the activation type and integer zero points, if they have zero points
+    or offsets. What was measured for it is taken where nothing was for the types themselves."""
     correction = "z" if spec.corrector else ""
     group = f"g{spec.group_size if spec.groups > 1 else 0}"
     if spec.super_scale:

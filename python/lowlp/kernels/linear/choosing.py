@@ -24,7 +24,7 @@ from lowlp.weights.packing import UNIT_K
 
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
-from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, found_by_clusters, order_of
+from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .scaled_weights import can_scale_weights
 from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
@@ -148,12 +148,12 @@ def _order(spec: LinearSpec, arch: str, gpu: str, among: tuple[MeasuredSchedules
     """The order of sums that all M take; None where none has schedules for all of them."""
     if not target(arch).instructions["wgmma.mma_async"]:
         return None
-    costs, plain = [], []
+    costs, plain, device = [], [], device_like(arch)
     for rows in JUDGED_ROWS:
         division = _chosen(spec, rows_of(rows), arch, gpu, among)
-        best = _cost_in_order(spec, for_rows(spec, division, rows, arch), rows, arch) if division else math.inf
+        best = estimated_us(spec, for_rows(spec, division, rows, arch), rows, device) if division else math.inf
         forms = _of_order(spec, rows_of(rows), arch, gpu, among)
-        costs.append({order: _cost_in_order(spec, form, rows, arch) for order, form in forms.items()})
+        costs.append({order: us_alone(spec, form, rows, device) for order, form in forms.items()})
         plain.append(best)
     return best_order(costs, plain)
 
@@ -172,7 +172,7 @@ def _of_order(
         more = next(judged for judged in JUDGED_ROWS if judged > rows)
         forms += [for_rows(spec, form, rows, arch) for form in _of_order(spec, more, arch, gpu, among).values()]
     found: dict[Order, Schedule] = {}
-    for form in sorted(forms, key=lambda form: _cost_in_order(spec, form, rows, arch)):
+    for form in sorted(forms, key=lambda form: us_alone(spec, form, rows, device)):
         if order := order_of(spec, form):
             found.setdefault(order, form)
     chosen = _chosen(spec, rows, arch, gpu, among)
@@ -190,12 +190,6 @@ def _alone(spec: LinearSpec, rows: int, cluster: int) -> Iterator[Schedule]:
             continue
         if draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k:
             yield draft
-
-
-def _cost_in_order(spec: LinearSpec, schedule: Schedule, rows: int, arch: str) -> float:
-    device = device_like(arch)
-    found = found_by_clusters(schedule, device.multiprocessors)
-    return estimated_us(spec, schedule, rows, dataclasses.replace(device, multiprocessors=found))
 
 
 def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Schedule:

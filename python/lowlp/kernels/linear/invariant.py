@@ -8,19 +8,31 @@ segments. `mma.sync` is not held to add as `wgmma` does: few rows take warpgroup
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from lowlp.schedules.device import Device
+
+from .estimates import estimated_us
 from .schedule import Schedule
 from .spec import LinearSpec
+from .tiles import tiles_of
 
-JUDGED_ROWS: Final = (1, 16, 64, 256, 1024)
+_LIMITS: Final = {1: 1.5, 16: 1.5, 64: 1.25, 256: 1.5, 1024: 1.5}
+"""By numbers of rows of x, how many times as long as a schedule of any order one of the chosen order may take."""
+JUDGED_ROWS: Final = tuple(_LIMITS)
 """Numbers of rows of x by which an order is chosen."""
 CLUSTERS: Final = (1, 2, 4)
 """Of four, since of few rows a narrow shape has few tiles."""
-_FOUND_BY_LARGE: Final = 0.8
+_FOUND_BY_LARGE: Final = 0.75
 """The part of all SMs that clusters of more than two blocks find at once: each lies in one GPC (docs/adr/0024)."""
+_LARGE_US: Final = 0.7
+"""What these take longer to exchange accumulators than two do."""
+_FEW: Final = 64
+_WAVE_US: Final = 2.7
+"""Of a wave but the first, with up to `_FEW` rows (an H200: int4, 57344 x 8192, 16 and 64 rows in seven waves)."""
 
 
 class Order(NamedTuple):
@@ -46,9 +58,16 @@ def order_of(spec: LinearSpec, schedule: Schedule) -> Order | None:
     return Order(schedule.scales_on, min(schedule.stage_k, spec.group_size) if is_scaled_later else 0, cuts)
 
 
-def found_by_clusters(schedule: Schedule, multiprocessors: int) -> int:
-    """SMs of so many that the clusters of a schedule find at once."""
-    return int(multiprocessors * (_FOUND_BY_LARGE if schedule.cluster > 2 else 1.0))
+def us_alone(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) -> float:
+    """What a kernel would take in which a tile is one block's or one cluster's, in microseconds: beside `estimated_us`,
+    what larger clusters wait for SMs, and for few rows what it takes to fill the pipeline in each wave of blocks."""
+    is_large = schedule.cluster > 2
+    found = int(device.multiprocessors * (_FOUND_BY_LARGE if is_large else 1.0))
+    us = estimated_us(spec, schedule, rows, dataclasses.replace(device, multiprocessors=found)) + is_large * _LARGE_US
+    if rows > _FEW:
+        return us
+    waves = math.ceil(tiles_of(spec, schedule, rows) * schedule.cluster / (found * schedule.blocks_per_sm))
+    return us + _WAVE_US * (waves - 1)
 
 
 def best_order(costs: Sequence[Mapping[Order, float]], plain: Sequence[float]) -> Order | None:
@@ -57,12 +76,13 @@ def best_order(costs: Sequence[Mapping[Order, float]], plain: Sequence[float]) -
     costs  for each of some numbers of rows, what the best schedule of each order takes
     plain  what the schedule takes that is best whatever its order
 
-    What is much dearer counts more: squares of logarithms are added.
+    Least what exceeds the limits, then least by squares of logarithms: what is much dearer counts more.
     """
 
-    def cost(order: Order) -> float:
-        ratios = (of_rows[order] / best for of_rows, best in zip(costs, plain, strict=True))
-        return sum(math.log(max(1.0, ratio)) ** 2 for ratio in ratios)
+    def cost(order: Order) -> tuple[float, float]:
+        ratios = [of_rows[order] / best for of_rows, best in zip(costs, plain, strict=True)]
+        beyond = sum(math.log(max(1.0, ratio / limit)) for ratio, limit in zip(ratios, _LIMITS.values(), strict=True))
+        return beyond, sum(math.log(max(1.0, ratio)) ** 2 for ratio in ratios)
 
     common = set(costs[0]).intersection(*costs)
     return min(sorted(common), key=cost, default=None)

@@ -100,7 +100,10 @@ class BoundLaunch:
         for at, entry in enumerate(description.tensor_maps if not self._is_empty else ()):
             placed, place = entry.place(integers), names.index(entry.parameter)
             if place in self._kept:
-                self._maps.append(placed.encode(int(self._kept[place])))
+                address = int(self._kept[place])
+                # The driver makes none in a thread without a context.
+                with devices.on_device(devices.device_of_pointer(address)):
+                    self._maps.append(placed.encode(address))
             else:
                 self._maps.append(None)
                 self._changing.append((at, placed))

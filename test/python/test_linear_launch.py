@@ -194,6 +194,23 @@ def test_a_thread_without_a_context(torch: FakeTorch, fake_driver: FakeDriver, q
     assert fake_driver.contexts == []
 
 
+def test_tensor_maps_are_made_in_a_context(
+    torch: FakeTorch, fake_driver: FakeDriver, encoded: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes, scales = np.zeros((N, 2 * K), np.uint8), np.ones((N, 2), np.float16)
+    weights = lowlp.QuantizedTensor(codes, dtype="uint4", scales=scales, group_size=K)
+    contexts, encode = [], fake_driver.cuTensorMapEncodeTiled  # type: ignore[attr-defined]
+
+    def counted(*arguments: Any) -> Any:
+        contexts.append(list(fake_driver.contexts))
+        return encode(*arguments)
+
+    monkeypatch.setattr(fake_driver, "cuTensorMapEncodeTiled", counted)
+    fake_driver.contexts = []
+    lowlp.linear(tensor(torch, 3, 2 * K), weights)
+    assert len(contexts) == len(encoded) == 3 and all(contexts)
+
+
 def test_many_threads(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
     fake_driver.slots = 6
     found: dict[int, int] = {}

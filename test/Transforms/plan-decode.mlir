@@ -235,3 +235,57 @@ lowlp.kernel @shared_units() attributes {grid = affine_map<() -> (1)>, num_threa
   %n = lowlp.neg %d : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!bytes = !lowlp.tile<16x1xui8, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!half_column = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!column = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+!words1 = !lowlp.tile<16x1xui32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+
+// Of scales in two levels the one of more weights takes the powers of two. Numbers that may be anything take none: their product with
+// a power of two may be infinite.
+// CHECK-LABEL: lowlp.kernel @two_levels
+// CHECK: %[[CODES:.*]] = lowlp.cast %{{.*}} : !lowlp.tile<16x1xui8
+// CHECK: %[[SUPERS:.*]] = lowlp.cast %{{.*}} : !lowlp.tile<16x1xf16
+// CHECK: %[[RAW:.*]] = lowlp.dot
+// CHECK: %[[POWERS:.*]] = {{lowlp.row_constants|lowlp.splat}}
+// CHECK: %[[TIMES:.*]] = lowlp.mul %[[SUPERS]], %[[POWERS]]
+// CHECK: %[[COLUMN:.*]] = lowlp.mul %[[CODES]], %[[TIMES]]
+// CHECK: %[[SCALES:.*]] = lowlp.broadcast %[[COLUMN]]
+// CHECK: lowlp.fma %[[SCALES]], %[[RAW]]
+// CHECK: %[[OTHER:.*]] = lowlp.dot
+// CHECK: lowlp.mul %[[OTHER]]
+lowlp.kernel @two_levels() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %nine = arith.constant 9 : i32
+  %third = arith.constant 0.3 : f32
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %bits = lowlp.splat %nine : i32 -> !words1
+  %b = lowlp.cast %bits : !words1 -> !bytes
+  %h = lowlp.splat %half : f16 -> !half_column
+  %code = lowlp.cast %b : !bytes -> !column
+  %super = lowlp.cast %h : !half_column -> !column
+  %any = lowlp.splat %third : f32 -> !column
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %scale = lowlp.mul %code, %super : !column
+  %scales = lowlp.broadcast %scale : !column -> !sum
+  %d = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %acc = lowlp.fma %scales, %d, %zeros : !sum
+  %wide = lowlp.mul %code, %any : !column
+  %wides = lowlp.broadcast %wide : !column -> !sum
+  %e = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %last = lowlp.fma %wides, %e, %acc : !sum
+  %n = lowlp.neg %last : !sum
+  lowlp.return
+}

@@ -70,9 +70,11 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
         # Its plan takes 1.75 instructions of the ALU; scales of e8m0 are shifted and compared; codes have no offset.
         ("f4e2m1 g32 e8m0", 4 * 4, 2.45, 0.85),
         ("f4e2m1 g16 e4m3 scale2", 4 * 4, 2.75, 1.55),
-        # Scales and minima in two levels: a conversion and a product for each, and two FFMA for an accumulator.
-        ("uint4 g32 uint8 offsets:uint8 super:f16:g256", 4 * 4 + 4, 1.2, 2.05),
-        ("uint2 g16 uint4 offsets:uint4 super:f16:g256", 4 * 4 + 4, 2.1, 3.15),
+        # Scales and minima in two levels: a conversion and a product for each, two FFMA for an accumulator. Powers of
+        # two of the plans go to super-scales.
+        ("uint4 g32 uint8 offsets:uint8 super:f16:g256", 4 * 4 + 4, 1.25, 1.65),
+        ("uint2 g16 uint4 offsets:uint4 super:f16:g256", 4 * 4 + 4, 2.3, 3.1),
+        ("int6 g16 int8 super:f16:g256", 4 * 4 + 4, 1.65, 2.15),
     ],
 )
 def test_the_inner_loop_of_small_groups(codec: str, products: int, alu: float, fma: float, tmp_path: Path) -> None:

@@ -105,6 +105,17 @@ static bool areSmall(Value column) {
   return narrow.isF16() || *getElementBits(narrow) <= 8;
 }
 
+/// The product of two such columns, an integer of a group and what multiplies
+/// several groups (docs/adr/0043); null for anything else. Integers of 8 bits
+/// take as much off the powers of two that f32 holds.
+static MulOp getProductOfSmall(Value column, ArrayRef<float> powers) {
+  auto product = column.getDefiningOp<MulOp>();
+  bool fits = product && areSmall(product.getLhs()) &&
+              areSmall(product.getRhs()) &&
+              llvm::all_of(powers, [](float power) { return power < 0x1p64f; });
+  return fits ? product : MulOp();
+}
+
 /// Steps of 16 along K.
 static constexpr int64_t kShortChain = 2;
 
@@ -340,13 +351,20 @@ private:
       return false;
     OpOperand &factor = product->getOpOperand(1 - number);
     Value column = getRepeatedColumn(factor.get());
-    if (!column || !areSmall(column))
+    if (!column)
+      return false;
+    MulOp parts = getProductOfSmall(column, scales);
+    if (!parts && !areSmall(column))
       return false;
     OpBuilder builder(product);
     Location loc = product->getLoc();
     auto columnType = cast<TileType>(column.getType());
-    Value scaled = MulOp::create(builder, loc, column,
-                                 buildRows(builder, loc, columnType, scales));
+    Value powers = buildRows(builder, loc, columnType, scales);
+    // The second factor is that of several groups, and once multiplied.
+    Value scaled =
+        MulOp::create(builder, loc, parts ? parts.getRhs() : column, powers);
+    if (parts)
+      scaled = MulOp::create(builder, loc, parts.getLhs(), scaled);
     factor.assign(BroadcastOp::create(builder, loc, type, scaled));
     return true;
   }

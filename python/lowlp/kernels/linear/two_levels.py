@@ -81,7 +81,9 @@ def number_of_fields(kind: str, group: Any, load: Callable[[Any], ll.Tile]) -> l
     word = ll.cast(load(byte), "uint32")
     if not isinstance(shift, int) or shift + bits > 8:
         word = word | (ll.cast(load(byte + 1), "uint32") << 8)
+    # As bytes, of which `lowlp-plan-decode` knows that f32 holds them times a power of two.
     if not dtype(kind).is_signed:
-        return ll.cast((word >> shift) & ((1 << bits) - 1), "f32")
+        return ll.cast(ll.cast((word >> shift) & ((1 << bits) - 1), "uint8"), "f32")
     at_top = (word >> shift) << (32 - bits)
-    return ll.cast(ll.view(at_top, dtype="int32", layout=at_top.layout) >> (32 - bits), "f32")
+    number = ll.view(at_top, dtype="int32", layout=at_top.layout) >> (32 - bits)
+    return ll.cast(ll.cast(number, "int8"), "f32")

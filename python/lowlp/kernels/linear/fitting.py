@@ -144,7 +144,11 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
     """An estimate of what a thread needs: accumulators of a tile and of a group, fragments, words."""
     if schedule.warpgroups:
         on_accumulators = schedule.scales_on == "accumulators"
-        accumulators = schedule.row_tiles * schedule.columns_of_block // 2 * (2 if on_accumulators else 1)
+        accumulators = schedule.row_tiles * schedule.columns_of_block // 2
+        if on_accumulators:
+            # Of three and more groups of a stage the assembler has the products of all before it scales them.
+            groups = max(1, schedule.stage_k // spec.group_size)
+            accumulators += 3 * accumulators // 2 if groups == 2 else groups * accumulators
         if spec.table:
             # Entries in flight beside products: of large units and short products, or two live tiles of accumulators.
             large = spec.rows_of_unit > 16 and schedule.columns <= 64

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import lowlp
+from lowlp.compiler.architectures import arch_of
 from lowlp.compiler.targets import target
 from lowlp.kernels.linear.choosing import for_rows, schedule_for
 from lowlp.kernels.linear.fitting import fits, fitted
@@ -29,8 +30,9 @@ from lowlp.kernels.linear.tiles import tiles_of
 from lowlp.numeric.codec import Codec, Table
 from lowlp.numeric.dtypes import dtype
 from lowlp.ops.linear_kernels import gpu_kernel
-from lowlp.schedules.device import device_like
+from lowlp.schedules.device import Device, device_like, device_of
 from lowlp_runtime import KernelBinary
+from lowlp_runtime.device import cuda_device_count, current_device
 
 PLAIN_TYPES = (*(f"int{bits}" for bits in range(1, 9)), "f6e3m2", "f3e1m1", "f5e2m2", "f4e2m1")
 KINDS: dict[str, dict[str, Any]] = {
@@ -67,6 +69,13 @@ FORMS: dict[str, tuple[Schedule, Schedule]] = {
     ),
 }
 """For groups of 128 and for others. `Product.schedule` takes as many stages as fit."""
+
+
+@functools.cache
+def gpu_of(arch: str) -> Device:
+    """The GPU that is here, if it is one of this architecture, for which `linear` chooses; else one like an H200."""
+    is_here = cuda_device_count() and arch_of(current_device()) == arch
+    return device_of(current_device()) if is_here else device_like(arch)
 
 
 def form_of(schedule: Schedule) -> str:
@@ -165,11 +174,11 @@ class Product:
         """For m rows of x."""
         spec = self.spec
         if not self.form:
-            return schedule_for(spec, m, arch, self.batch_invariant)
+            return schedule_for(spec, m, gpu_of(arch), self.batch_invariant)
         division = FORMS[self.form][self.group != GROUPS[0]]
         if division.warpgroups and spec.corrector:
             division = replace(division, scales_on="weights")
-        return for_rows(spec, division, m, arch) if self.follows else fitted(spec, division, device_like(arch))
+        return for_rows(spec, division, m, gpu_of(arch)) if self.follows else fitted(spec, division, gpu_of(arch))
 
     def kernel(self, m: int, arch: str) -> tuple[LinearSpec, Schedule, str]:
         """What `gpu_kernel` takes for m rows. Kernels may begin early, as those of `linear` do."""

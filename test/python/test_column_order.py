@@ -24,6 +24,7 @@ from lowlp.kernels.linear.segments import units_of_period
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import dtype
+from lowlp.schedules.device import H200
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.ordered_rows import launch_numbers, row_stride
 
@@ -176,7 +177,7 @@ def test_rows_are_put_in_order_where_that_takes_least() -> None:
     def within(n: int, k: int, m: int) -> int:
         spec = LinearSpec(n, k, Codec.parse("int4 g128 f16"), aligned=True)
         schedule = schedule_for(spec, m)
-        found = ordered_within(spec, schedule, m, "sm_90a")
+        found = ordered_within(spec, schedule, m, H200)
         if not found:
             return 0
         # Sums are those of a kernel whose x comes in order: all but the stages is the same.

@@ -45,7 +45,7 @@ def laid_out(spec: LinearSpec, schedule: Schedule) -> tuple[int, int, int]:
 def test_shared_memory_is_what_the_compiler_lays_out(spec: LinearSpec) -> None:
     draw = random.Random(SEED)
     for rows in (16, 64, 256):
-        schedule = draw.choice(list(candidates(spec, rows, ARCH)))
+        schedule = draw.choice(list(candidates(spec, rows)))
         stages, bytes_of_stage, total = laid_out(spec, schedule)
         assert (stages, bytes_of_stage) == (schedule.stages, stage_bytes(spec, schedule)), schedule
         beside, counted = total - stages * bytes_of_stage, other_bytes(spec, schedule)
@@ -60,7 +60,7 @@ def test_shared_memory_is_what_the_compiler_lays_out(spec: LinearSpec) -> None:
 )
 def test_registers_that_are_counted_suffice(spec: LinearSpec, rows: int, wide: bool) -> None:
     """Of the schedule that is thought to need most: the assembler keeps all in registers."""
-    fitting = [schedule for schedule in candidates(spec, rows, ARCH) if bool(schedule.warpgroups) == wide]
+    fitting = [schedule for schedule in candidates(spec, rows) if bool(schedule.warpgroups) == wide]
     most = max(fitting, key=lambda schedule: registers(spec, schedule))
     found = compile_for_gpu(spec, most, ARCH).resources
     assert found and found.spilled_bytes == 0, most

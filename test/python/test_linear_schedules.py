@@ -99,9 +99,10 @@ def test_batch_invariant_schedules_have_one_order_of_sums(codec: str) -> None:
     [("sm_80", SPEC), ("sm_90a", LinearSpec(n=1024, k=2816, codec="int6 g32 f16", out="f32"))],
 )
 def test_without_an_order_for_all_rows_batch_invariant_takes_the_division_of_few(arch: str, spec: LinearSpec) -> None:
-    few = schedule_for(spec, 1, arch, batch_invariant=True)
+    device = device_like(arch)
+    few = schedule_for(spec, 1, device, batch_invariant=True)
     for m in (7, 16, 100, 4000):
-        schedule = schedule_for(spec, m, arch, batch_invariant=True)
+        schedule = schedule_for(spec, m, device, batch_invariant=True)
         assert not schedule.warpgroups and not schedule.share_tiles
         assert dataclasses.replace(schedule, columns=8, stages=few.stages) == few
 
@@ -121,8 +122,8 @@ def test_orders_of_sums() -> None:
 
 def test_architectures_without_wgmma_get_no_warpgroups() -> None:
     assert any(schedule.warpgroups for schedule in candidates(SPEC, 64))
-    assert not any(schedule.warpgroups for schedule in candidates(SPEC, 64, "sm_80"))
-    assert not schedule_for(SPEC, 64, "sm_80").warpgroups
+    assert not any(schedule.warpgroups for schedule in candidates(SPEC, 64, device_like("sm_80")))
+    assert not schedule_for(SPEC, 64, device_like("sm_80")).warpgroups
 
 
 @pytest.mark.parametrize("rows", CLASSES)
@@ -196,7 +197,7 @@ def test_a_cluster_has_a_tile() -> None:
     assert with_clusters
     for found in with_clusters:
         assert 59 <= tiles_of(SPEC, found, 64) * found.cluster <= 132 * found.blocks_per_sm
-    assert not any(found.cluster > 1 for found in candidates(SPEC, 64, "sm_80"))
+    assert not any(found.cluster > 1 for found in candidates(SPEC, 64, device_like("sm_80")))
     with pytest.raises(LowlpValueError, match="cluster: must be one of 1, 2, 4, 8, got 3"):
         Schedule(cluster=3)
 

@@ -16,6 +16,7 @@ from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.schedules.device import device_like
 
 FULL_OPCODE = re.compile(OPCODE.pattern.replace("[A-Z0-9]+", "[A-Z0-9.]+"), re.MULTILINE)
 
@@ -100,6 +101,6 @@ def test_the_inner_loop_of_small_groups(codec: str, products: int, alu: float, f
 def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: int, arch: str) -> None:
     """Of what is best by estimate, on architectures where a producer cannot give its registers away."""
     spec = LinearSpec(n=n, k=k, codec=f"{weight} g128 f16", aligned=True)
-    schedule = schedule_for(spec, m, arch)
+    schedule = schedule_for(spec, m, device_like(arch))
     assert schedule.stages and not schedule.warpgroups
     assert compilation.compile(linear_kernel(spec, schedule), arch).spilled_bytes == 0

@@ -53,33 +53,33 @@ def test_candidates_are_those_of_the_estimate_and_what_other_weights_took(
 ) -> None:
     problem = Problem(SPEC, m)
     with_measured(monkeypatch)
-    every = shortlist(problem, 10**6, "sm_90a")
+    every = shortlist(problem, 10**6)
     best, middle, last = every[:3], every[len(every) // 2], every[-1]
     of_int6, of_int4 = entry_for("int6 g128 f16", last, m), entry_for("int4 g128 f16", middle, m)
     far = dataclasses.replace(of_int4, n=4096)
     other_class = dataclasses.replace(of_int4, m=32)
     with_measured(monkeypatch, of_int6, of_int6, entry_for("int4 g128 f16", every[1], m), far, other_class)
-    assert shortlist(problem, 3, "sm_90a") == [*best, last]
+    assert shortlist(problem, 3) == [*best, last]
     with_measured(monkeypatch, of_int6, of_int4)
-    assert shortlist(problem, 1, "sm_90a") == [best[0], middle, last]
+    assert shortlist(problem, 1) == [best[0], middle, last]
 
 
 def test_what_other_weights_took_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """In registers by estimate; what such weights themselves took was compiled."""
-    fitting = shortlist(Problem(SPEC, 16), 1, "sm_90a")[0]
+    fitting = shortlist(Problem(SPEC, 16), 1)[0]
     large = dataclasses.replace(fitting, columns=16, row_tiles=8, warps=1, slices=16, steps=1, blocks_per_sm=1)
     for kind, found in ((kind_of(SPEC), 2), ("int6 g128 f16", 1)):
         with_measured(monkeypatch, entry_for(kind, large, 16))
-        assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == found
+        assert len(shortlist(Problem(SPEC, 16), 1)) == found
     with_measured(monkeypatch, dataclasses.replace(entry_for(kind_of(SPEC), large, 16), arch="sm_80"))
-    assert len(shortlist(Problem(SPEC, 16), 1, "sm_90a")) == 1
+    assert len(shortlist(Problem(SPEC, 16), 1)) == 1
 
 
 @pytest.mark.parametrize("m", CLASSES)
 def test_what_was_measured_is_a_candidate_and_each_is_what_a_file_gives_back(
     m: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = shortlist(Problem(SPEC, m), 100, "sm_90a")
+    found = shortlist(Problem(SPEC, m), 100)
     assert schedule_for(SPEC, m) in found
     for schedule in found:
         with_measured(monkeypatch, entry_for(kind_of(SPEC), schedule, m))

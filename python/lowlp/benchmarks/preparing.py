@@ -28,6 +28,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.host_array import AnyArray
 from lowlp.ops.linear_kernels import compile_for_gpu
+from lowlp.schedules.device import device_ahead
 from lowlp.weights.packing import stored_form
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -219,8 +220,9 @@ def _jobs(
 ) -> Iterator[Job]:
     shape = Shape(spec.n, spec.k)
     by_schedule: dict[Schedule, list[int]] = {}
+    device = device_ahead(index.arch, index.multiprocessors, gpu)
     for m in rows:
-        schedule = schedule_for(spec, m, index.arch, batch_invariant, gpu)
+        schedule = schedule_for(spec, m, device, batch_invariant, gpu)
         by_schedule.setdefault(schedule, []).append(m)
     for schedule, shared in by_schedule.items():
         file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"

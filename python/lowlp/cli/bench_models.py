@@ -92,9 +92,10 @@ def _prepare(options: argparse.Namespace, folder: Path, arch: str, size: int | N
     seed = new_seed() if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     cells = draw(seed, options.cells or _CELLS)
-    choice: Choice = Choice(check_arch(arch, "--arch"), gpu, not options.by_estimate, options.candidates or 0)
+    target = check_arch(arch, "--arch")
+    choice: Choice = Choice(target, gpu, not options.by_estimate, options.candidates or 0, size or MULTIPROCESSORS)
     with progress_bar("compile") as show:
-        for step in prepare(folder, cells, seed, choice, options.jobs, size or MULTIPROCESSORS):
+        for step in prepare(folder, cells, seed, choice, options.jobs):
             show(*step)
     chosen = PreparedKernels.load_index(folder).kernels
     problems = PreparedProblems.load(folder).problems

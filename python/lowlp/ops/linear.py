@@ -23,6 +23,7 @@ from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
 from lowlp.numeric.scale_types import scale_type
+from lowlp.schedules.device import H200, device_like
 from lowlp.weights.meaning import group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.super_scales import checked_super_group_size
@@ -224,16 +225,17 @@ def compile_linear(
     if spec.out == "f32" and (meant_for is None or meant_for[0] <= EXACT_ROWS):
         # So many rows are promised weights that are not rounded.
         spec = replace(spec, scales_weights=False)
+    device = device_like(check_arch(target))
     most_rows = meant_for[1] if meant_for and schedule is None else ANY_ROWS
     if schedule is None:
         rows_meant = meant_for[1] if meant_for else ANY_ROWS
         if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
             rows_meant = ANY_ROWS
         try:
-            schedule = schedule_for(spec, rows_meant, check_arch(target), gpu=gpu or "")
+            schedule = schedule_for(spec, rows_meant, device, gpu=gpu or "")
         except TooManyRowsError as error:
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
-    within = ordered_within(spec, schedule, most_rows, check_arch(target)) if permutation else None
+    within = ordered_within(spec, schedule, most_rows, device) if permutation else None
     kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for)
     if within or not permutation:
         return kernel
@@ -363,7 +365,7 @@ def _linear_numpy(
     spec = for_weights(spec, qw)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     if qw.permutation is not None:
-        within = ordered_within(replace(spec, aligned=x_aligned and aligned), schedule, rows.shape[0], DEFAULT_ARCH)
+        within = ordered_within(replace(spec, aligned=x_aligned and aligned), schedule, rows.shape[0], H200)
         if within:
             spec, schedule = within
             given["permutation"] = qw.permutation

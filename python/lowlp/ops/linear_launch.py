@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lowlp.compiler.architectures import arch_of
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.measured import added_schedules
@@ -23,6 +22,7 @@ from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, p
 from lowlp.kernels.linear.operands import for_weights, form_of_operands, host_operands, matrix_shape, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS
+from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
@@ -252,17 +252,17 @@ def _bind(
     out = out_dtype or activation
     allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
-    arch = arch_of(ordinal)
+    device = device_of(ordinal)
     spec = for_weights(spec, qw)
-    schedule = schedule_for(spec, m, arch, batch_invariant, device_name(ordinal))
+    schedule = schedule_for(spec, m, device, batch_invariant, device_name(ordinal))
     within = None
     if qw.permutation is not None:
-        within = ordered_within(replace(spec, aligned=x_aligned), schedule, m, arch)
+        within = ordered_within(replace(spec, aligned=x_aligned), schedule, m, device)
     if within:
         (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and schedule.stages > 0)
-    launcher = gpu_kernel(spec, schedule, arch).launcher
+    launcher = gpu_kernel(spec, schedule, device.arch).launcher
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue, schedule)
         if within:
@@ -276,7 +276,7 @@ def _bind(
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
     ordered = None
     if qw.permutation is not None and not within:
-        permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, arch).launcher
+        permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, device.arch).launcher
         with torch.cuda.device(x.device):
             permutation = _permutation_on(qw, x.device)
         rows = _allocator((m, x_stride), x.dtype, x.device)

@@ -20,7 +20,7 @@ from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops.linear_kernels import compile_for_gpu
-from lowlp.schedules.device import device_like
+from lowlp.schedules.device import H200, Device, device_ahead
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError, LowlpValueError
 
@@ -49,20 +49,20 @@ class Problem:
         return (1, self.m) if self.m == CLASSES[0] else (self.m,)
 
 
-def shortlist(problem: Problem, count: int, arch: str) -> list[Schedule]:
+def shortlist(problem: Problem, count: int, device: Device = H200) -> list[Schedule]:
     """The divisions of the work that are worth a measurement, the best by estimate first: the `count` best by estimate,
     and what was measured for the shape."""
-    spec, device = problem.spec, device_like(arch)
+    spec = problem.spec
 
     def cost(schedule: Schedule) -> float:
         return sum(estimated_us(spec, schedule, m, device) for m in problem.rows)
 
     def is_given_back(schedule: Schedule) -> bool:
         """As entries name it."""
-        return fills(spec, schedule, problem.m)
+        return fills(spec, schedule, problem.m, device.multiprocessors)
 
-    best = sorted(filter(is_given_back, candidates(spec, problem.m, arch)), key=cost)[:count]
-    measured = filter(is_given_back, measured_for_shape(spec, problem.m, arch))
+    best = sorted(filter(is_given_back, candidates(spec, problem.m, device)), key=cost)[:count]
+    measured = filter(is_given_back, measured_for_shape(spec, problem.m, device))
     return sorted(dict.fromkeys([*best, *measured]), key=cost)
 
 
@@ -122,7 +122,7 @@ def _begin(
     pool: ProcessPoolExecutor, prepared: PreparedCandidates, problem: Problem, count: int
 ) -> tuple[PreparedProblem, dict[str, Future[str]]]:
     """What the folder has of the problem; or its candidates, and what is being compiled of them, by file."""
-    draft, schedules = _draft(problem, count, prepared.arch)
+    draft, schedules = _draft(problem, count, device_ahead(prepared.arch, prepared.multiprocessors))
     found = _compiled(prepared, draft)
     if found:
         return found, {}
@@ -132,15 +132,15 @@ def _begin(
     }
 
 
-def _draft(problem: Problem, count: int, arch: str) -> tuple[PreparedProblem, dict[str, Schedule]]:
+def _draft(problem: Problem, count: int, device: Device) -> tuple[PreparedProblem, dict[str, Schedule]]:
     """A problem of which nothing is compiled, and its kernels by file."""
     spec, (kind, n, k, m) = problem.spec, problem.key
     schedules: dict[str, Schedule] = {}
     found = []
-    for division in shortlist(problem, count, arch):
+    for division in shortlist(problem, count, device):
         kernels = []
         for rows in problem.rows:
-            schedule = for_rows(spec, division, rows, arch)
+            schedule = for_rows(spec, division, rows, device)
             digest = hashlib.sha256(repr((spec, schedule)).encode()).hexdigest()[:16]
             file = f"{kind.replace(' ', '-')}-{n}x{k}-{digest}.lowlp"
             schedules[file] = schedule

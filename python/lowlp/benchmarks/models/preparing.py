@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +16,7 @@ from lowlp.kernels.linear.choosing import candidates, for_rows, rows_of, schedul
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.schedules.device import device_like
+from lowlp.schedules.device import Device, device_ahead
 from lowlp_runtime.errors import LowlpValueError
 
 from .drawing import Cell
@@ -30,16 +31,23 @@ class Choice:
     gpu            its name, whose measured schedules go before those of others; '': what the architecture has
     with_measured  by what was measured, too
     candidates     random ones of those that fit, for each problem, to be held against the chosen one
+    multiprocessors  of the GPU
     """
 
     arch: str
     gpu: str = ""
     with_measured: bool = True
     candidates: int = 0
+    multiprocessors: int = MULTIPROCESSORS
+
+    @functools.cached_property
+    def device(self) -> Device:
+        """What is known of the GPU."""
+        return device_ahead(self.arch, self.multiprocessors, self.gpu)
 
     def schedule(self, spec: LinearSpec, m: int) -> Schedule:
         """The chosen one."""
-        return schedule_for(spec, m, self.arch, gpu=self.gpu, among=None if self.with_measured else ())
+        return schedule_for(spec, m, self.device, gpu=self.gpu, among=None if self.with_measured else ())
 
     def why(self, spec: LinearSpec, m: int, chosen: Schedule) -> str:
         """What chose it, as `Problem.by` says it."""
@@ -49,18 +57,18 @@ class Choice:
 
     def by_estimate(self, spec: LinearSpec, m: int) -> Schedule:
         """The one that estimates alone would choose."""
-        return schedule_for(spec, m, self.arch, gpu=self.gpu, among=())
+        return schedule_for(spec, m, self.device, gpu=self.gpu, among=())
 
     def estimated_us(self, spec: LinearSpec, schedule: Schedule, m: int) -> float | None:
         """What it would take; None without stages."""
-        return round(estimated_us(spec, schedule, m, device_like(self.arch)), 2) if schedule.stages else None
+        return round(estimated_us(spec, schedule, m, self.device), 2) if schedule.stages else None
 
     def others(self, spec: LinearSpec, m: int, chosen: Schedule, generator: random.Random) -> list[Schedule]:
         """What estimates alone would choose, where that is another one, and random candidates for m rows."""
         if not self.candidates or not chosen.stages:
             return []
-        divisions = candidates(spec, rows_of(m), self.arch)
-        fitting = dict.fromkeys(for_rows(spec, division, m, self.arch) for division in divisions)
+        divisions = candidates(spec, rows_of(m), self.device)
+        fitting = dict.fromkeys(for_rows(spec, division, m, self.device) for division in divisions)
         first = [self.by_estimate(spec, m)] if self.why(spec, m, chosen) == "measured" else []
         for known in (chosen, *first):
             fitting.pop(known, None)
@@ -73,13 +81,11 @@ def prepare(
     seed: int,
     choice: Choice,
     jobs: int = 0,
-    multiprocessors: int = MULTIPROCESSORS,
 ) -> Iterator[tuple[int, int, str]]:
     """Compiles the kernels of all cells, and of their twins unless there are candidates, and writes the folder.
 
     seed             of the draw; candidates are drawn by it too
     jobs             processes; 0: one for each processor
-    multiprocessors  of the GPU that will run them
 
     Yields (done, of how many, what was done last). What is wrong with one kernel goes to the index. Raises
     `LowlpValueError` for a folder that has other problems: their kernels would stay there.
@@ -87,7 +93,7 @@ def prepare(
     if (folder / PROBLEMS).exists():
         raise LowlpValueError(f"--prepare: {folder} has problems already; name another folder, or remove it")
     folder.mkdir(parents=True, exist_ok=True)
-    index = PreparedKernels(folder, choice.arch, compiler_version(), multiprocessors, gpu=choice.gpu)
+    index = PreparedKernels(folder, choice.arch, compiler_version(), choice.multiprocessors, gpu=choice.gpu)
     specs = _specs(index, cells)
     wanted: dict[tuple[str, Shape, int], Job] = {}
     problems: list[tuple[Problem, list[Job]]] = []

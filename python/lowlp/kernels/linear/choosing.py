@@ -78,12 +78,12 @@ def rows_of(m: int) -> int:
 def schedule_for(
     spec: LinearSpec,
     m: int,
-    arch: str = "sm_90a",
+    device: Device = H200,
     batch_invariant: bool = False,
     gpu: str = "",
     among: tuple[MeasuredSchedules, ...] | None = None,
 ) -> Schedule:
-    """The schedule for m rows of x on an architecture.
+    """The schedule for m rows of x on a GPU.
 
     batch_invariant  a schedule of the order of sums that all m have: a row's products are always added in the order
                      that they have alone
@@ -93,42 +93,50 @@ def schedule_for(
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
     among = measured_schedules() if among is None else among
-    if batch_invariant and (order := _order(spec, arch, gpu, among)):
-        return for_rows(spec, _of_order(spec, rows_of(m), arch, gpu, among)[order], m, arch)
+    if batch_invariant and (order := _order(spec, device, gpu, among)):
+        return for_rows(spec, _of_order(spec, rows_of(m), device, gpu, among)[order], m, device)
     rows = _FEW if batch_invariant else rows_of(m)
-    found = _chosen(spec, rows, arch, gpu, among)
+    found = _chosen(spec, rows, device, gpu, among)
     if not found:
         return _plain(spec, m)
     if batch_invariant:
         found = dataclasses.replace(found, share_tiles=False)
     if rows == CLASSES[-1]:
-        found = _sharing_for(spec, found, m, arch)
-    return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, arch)
+        found = _sharing_for(spec, found, m, device)
+    return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, device)
 
 
 @functools.lru_cache(maxsize=4096)
-def _chosen(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Schedule | None:
+def _chosen(
+    spec: LinearSpec, rows: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> Schedule | None:
     """The division of the work for up to `rows` rows, a number of `rows_of`; None where there is none."""
-    entry = _measured(spec, class_of(rows), arch, gpu, among)
-    if entry and (entry.n, entry.k, entry.m) == (spec.n, spec.k, rows):
-        return _of_entry(spec, entry)
-    best = _best(spec, rows, arch)
+    entry = _measured(spec, class_of(rows), device, gpu, among)
+    if entry and _is_of(entry, spec, rows, device, gpu):
+        return _of_entry(spec, entry, device)
+    best = _best(spec, rows, device)
     if not entry or not best:
         return best
-    near = _of_entry(spec, entry)
+    near = _of_entry(spec, entry, device)
     assert near, "entries that are of no use are not found"
-    costs = [_cost(spec, for_rows(spec, division, rows, arch), rows, arch) for division in (near, best)]
+    costs = [_cost(spec, for_rows(spec, division, rows, device), rows, device) for division in (near, best)]
     return near if costs[0] <= _ABOUT * costs[1] else best
 
 
-def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, arch: str) -> tuple[LinearSpec, Schedule] | None:
+def _is_of(entry: Entry, spec: LinearSpec, rows: int, device: Device, gpu: str) -> bool:
+    """Whether this shape was measured with so many rows, and on this GPU, or on one that is taken to be like it."""
+    is_like = entry.gpu == gpu or device == device_like(device.arch)
+    return is_like and (entry.n, entry.k, entry.m) == (spec.n, spec.k, rows)
+
+
+def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> tuple[LinearSpec, Schedule] | None:
     """The kernel that puts m rows of x in the order of permuted weights itself, in place of one that takes such rows;
     None where there is none, or where it would take longer than both that and a kernel before it.
 
     It adds in the same order: of the schedule only the stages differ.
     """
     rows = next((rows for rows in ORDERED_ROWS if rows and m <= rows), 0)
-    device, within = device_like(arch), dataclasses.replace(spec, ordered_rows=rows)
+    within = dataclasses.replace(spec, ordered_rows=rows)
     if not rows or not schedule.stages or schedule.warpgroups or not can_stream(within, schedule):
         return None
     fit = fitted(within, schedule, device)
@@ -137,22 +145,21 @@ def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, arch: str) -> t
     return None if ordering_within_us(spec, rows, device) > ordering_before_us(spec, m, device) else (within, fit)
 
 
-def _cost(spec: LinearSpec, schedule: Schedule, rows: int, arch: str) -> float:
+def _cost(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) -> float:
     """What is made least: microseconds by estimate. Small and full numbers of few rows count alike."""
-    device = device_like(arch)
     return sum(estimated_us(spec, schedule, m, device) for m in ((1, rows) if rows == _FEW else (rows,)))
 
 
 @functools.lru_cache(maxsize=4096)
-def _order(spec: LinearSpec, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Order | None:
+def _order(spec: LinearSpec, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Order | None:
     """The order of sums that all M take; None where none has schedules for all of them."""
-    if not target(arch).instructions["wgmma.mma_async"]:
+    if not target(device.arch).instructions["wgmma.mma_async"]:
         return None
-    costs, plain, device = [], [], device_like(arch)
+    costs, plain = [], []
     for rows in JUDGED_ROWS:
-        division = _chosen(spec, rows_of(rows), arch, gpu, among)
-        best = estimated_us(spec, for_rows(spec, division, rows, arch), rows, device) if division else math.inf
-        forms = _of_order(spec, rows_of(rows), arch, gpu, among)
+        division = _chosen(spec, rows_of(rows), device, gpu, among)
+        best = estimated_us(spec, for_rows(spec, division, rows, device), rows, device) if division else math.inf
+        forms = _of_order(spec, rows_of(rows), device, gpu, among)
         costs.append({order: us_alone(spec, form, rows, device) for order, form in forms.items()})
         plain.append(best)
     return best_order(costs, plain)
@@ -160,22 +167,21 @@ def _order(spec: LinearSpec, arch: str, gpu: str, among: tuple[MeasuredSchedules
 
 @functools.lru_cache(maxsize=4096)
 def _of_order(
-    spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]
+    spec: LinearSpec, rows: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
 ) -> dict[Order, Schedule]:
     """For up to `rows` rows, a number of `rows_of`, the schedule of each order of sums: what is chosen, if it has that
     order; else the best by estimate, also of those for more rows, so that none lacks an order that those have."""
     drafts = [draft for cluster in CLUSTERS for draft in _alone(spec, rows, cluster)]
-    device = device_like(arch)
     possible = [draft for draft in drafts if _has_program(spec, draft, rows) and fits(spec, draft, device)]
     forms = [fitted(spec, draft, device) for draft in possible]
     if rows not in JUDGED_ROWS:
         more = next(judged for judged in JUDGED_ROWS if judged > rows)
-        forms += [for_rows(spec, form, rows, arch) for form in _of_order(spec, more, arch, gpu, among).values()]
+        forms += [for_rows(spec, form, rows, device) for form in _of_order(spec, more, device, gpu, among).values()]
     found: dict[Order, Schedule] = {}
     for form in sorted(forms, key=lambda form: us_alone(spec, form, rows, device)):
         if order := order_of(spec, form):
             found.setdefault(order, form)
-    chosen = _chosen(spec, rows, arch, gpu, among)
+    chosen = _chosen(spec, rows, device, gpu, among)
     if chosen and (order := order_of(spec, chosen)):
         found[order] = chosen
     return found
@@ -192,11 +198,10 @@ def _alone(spec: LinearSpec, rows: int, cluster: int) -> Iterator[Schedule]:
             yield draft
 
 
-def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Schedule:
+def _sharing_for(spec: LinearSpec, division: Schedule, m: int, device: Device) -> Schedule:
     """Of the last class, whose m are many: the division, or the one with shared tiles where that is clearly better by
     estimate. A tile for each block or cluster may leave much of a wave idle, which shared tiles fill for every m."""
     shared = dataclasses.replace(division, share_tiles=True, cluster=1)
-    device = device_like(arch)
     if not division.warpgroups or shared == division or m == CLASSES[-1]:
         # What was measured was so with this many rows.
         return division
@@ -206,9 +211,8 @@ def _sharing_for(spec: LinearSpec, division: Schedule, m: int, arch: str) -> Sch
     return shared if us[1] < _CLEARLY * us[0] else division
 
 
-def for_rows(spec: LinearSpec, division: Schedule, m: int, arch: str = "sm_90a") -> Schedule:
+def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200) -> Schedule:
     """A division of the work with the columns that m rows need, and as many stages as fit."""
-    device = device_like(arch)
     if division.warpgroups:
         if m == ANY_ROWS:
             return fitted(spec, division, device)
@@ -241,11 +245,10 @@ def _plain(spec: LinearSpec, m: int) -> Schedule:
     return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= min(units, most)))
 
 
-def candidates(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
-    """The schedules for up to `rows` rows of x, a number of `rows_of`, that fit the architecture."""
-    device = device_like(arch)
+def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[Schedule]:
+    """The schedules for up to `rows` rows of x, a number of `rows_of`, that fit the GPU."""
     drafts = _streamed(spec, rows, device)
-    if rows > _FEW and target(arch).instructions["wgmma.mma_async"]:
+    if rows > _FEW and target(device.arch).instructions["wgmma.mma_async"]:
         drafts = itertools.chain(drafts, _wide(spec, rows), _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
@@ -379,9 +382,9 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _best(spec: LinearSpec, rows: int, arch: str) -> Schedule | None:
+def _best(spec: LinearSpec, rows: int, device: Device) -> Schedule | None:
     """The candidate that is best by estimate; None where there is none."""
-    return min(candidates(spec, rows, arch), key=lambda found: _cost(spec, found, rows, arch), default=None)
+    return min(candidates(spec, rows, device), key=lambda found: _cost(spec, found, rows, device), default=None)
 
 
 # --- what was measured ------------------------------------------------------------------------------------------------
@@ -422,46 +425,50 @@ def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int 
     return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
 
 
-def _of_entry(spec: LinearSpec, entry: Entry) -> Schedule | None:
+def _of_entry(spec: LinearSpec, entry: Entry, device: Device) -> Schedule | None:
     """The schedule of an entry, if it is of use for such weights."""
     is_own = entry.kind == kind_of(spec)
     if not is_own and entry.schedule.scales_on == "weights" and not can_scale_weights(spec):
         # It was measured for weights that are scaled in their type.
         return None
-    schedule = _for_products(spec, entry.schedule, entry.m, entry.arch)
-    if not schedule or schedule.stage_k * schedule.cluster > spec.k or not fills(spec, schedule, entry.m):
+    schedule = _for_products(spec, entry.schedule, entry.m, device)
+    if (
+        not schedule
+        or schedule.stage_k * schedule.cluster > spec.k
+        or not fills(spec, schedule, entry.m, device.multiprocessors)
+    ):
         return None
     # What such weights themselves took was compiled.
-    division = for_rows(spec, schedule, entry.m, entry.arch)
-    return schedule if is_own or fits(spec, division, device_like(entry.arch)) else None
+    division = for_rows(spec, schedule, entry.m, device)
+    return schedule if is_own or fits(spec, division, device) else None
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(spec: LinearSpec, rows: int, arch: str, gpu: str, among: tuple[MeasuredSchedules, ...]) -> Entry | None:
+def _measured(
+    spec: LinearSpec, rows: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
+) -> Entry | None:
     """What was measured for the nearest shape and such weights; None where none is near."""
     kinds = dict.fromkeys([kind_of(spec), _plain_kind(spec)])
-    near = itertools.chain.from_iterable(nearest(among, kind, spec.n, spec.k, rows, arch, gpu) for kind in kinds)
-    return next((entry for entry in near if _of_entry(spec, entry)), None)
+    near = itertools.chain.from_iterable(nearest(among, kind, spec.n, spec.k, rows, device.arch, gpu) for kind in kinds)
+    return next((entry for entry in near if _of_entry(spec, entry, device)), None)
 
 
-def measured_for_shape(spec: LinearSpec, rows: int, arch: str = "sm_90a") -> Iterator[Schedule]:
+def measured_for_shape(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[Schedule]:
     """What was measured for this shape and up to `rows` rows of x, a number of `CLASSES`: for such weights, and for
     others where it fits these."""
     for entry in itertools.chain.from_iterable(measured.entries for measured in measured_schedules()):
-        is_of_shape = (entry.n, entry.k, entry.m, entry.arch) == (spec.n, spec.k, rows, arch)
-        if is_of_shape and (schedule := _of_entry(spec, entry)):
-            yield for_rows(spec, schedule, rows, arch)
+        is_of_shape = (entry.n, entry.k, entry.m, entry.arch) == (spec.n, spec.k, rows, device.arch)
+        if is_of_shape and (schedule := _of_entry(spec, entry, device)):
+            yield for_rows(spec, schedule, rows, device)
 
 
-def _for_products(spec: LinearSpec, measured: Schedule, rows: int, arch: str) -> Schedule | None:
+def _for_products(spec: LinearSpec, measured: Schedule, rows: int, device: Device) -> Schedule | None:
     """What was measured for one product without an epilogue and up to `rows` rows of x, if there is a program. Gate and
     up may need as many rows each as one product had; then, and where finishing a tile takes registers, tiles are
     narrower, stages as long, or half as long, with a producer or without, as it fits."""
 
     def is_possible(schedule: Schedule) -> bool:
-        return _has_program(spec, schedule, rows) and fits(
-            spec, for_rows(spec, schedule, rows, arch), device_like(arch)
-        )
+        return _has_program(spec, schedule, rows) and fits(spec, for_rows(spec, schedule, rows, device), device)
 
     ends_at_once = measured.warpgroups and ending_numbers(spec) > spec.products - 1
     if _has_program(spec, measured, rows) and (not ends_at_once or is_possible(measured)):

@@ -266,3 +266,41 @@ def test_a_compiled_kernel_takes_weights_of_its_levels_alone() -> None:
     ):
         with pytest.raises(LowlpValueError, match=message):
             lowlp.compile_linear(**{**arguments, **levels, **change})
+
+
+@pytest.mark.parametrize(
+    "codec",
+    [
+        "uint4 g32 uint8 offsets:uint8 super:f16:g256",
+        "uint5 g32 int8 offsets:int8 super:bf16:g128",
+        "int6 g16 int8 super:f16:g256",
+        "int3 g16 int6 super:f16:g256",
+        "uint2 g16 uint4 offsets:uint4 super:f16:g256",
+        "uint4 g32 uint8 zeros:uint8 super:f16:channel",
+        "f4e2m1 g32 uint8 offsets:f16 super:f32:g64",
+    ],
+)
+def test_quantize_puts_no_weight_out_of_range(codec: str) -> None:
+    wanted = Codec.parse(codec)
+    w = RNG.standard_t(5, (N, K)).astype(np.float32)
+    w[3, 32:64] = w[5] = 0
+    if wanted.offsets and not wanted.code.is_integer:  # type: ignore[union-attr]
+        with pytest.raises(LowlpValueError, match="zero_point: allowed for integer types only"):
+            lowlp.quantize(w, wanted)
+        return
+    qw = lowlp.quantize(w, wanted)
+    assert qw.codec == wanted
+    values = qw.dequantize()
+    assert not values[5].any() and not values[3, 32:64].any()
+    of_row = qw.super_group_size or K
+    scales = np.repeat(qw.super_scales.astype(np.float32), of_row // qw.group_size, axis=1)  # type: ignore[union-attr]
+    steps = np.abs(np.repeat(scales[:, : K // qw.group_size] * qw.scales.astype(np.float32), qw.group_size, axis=1))
+    # int3 clips weights of one sign to 3/4 of the largest.
+    slack = 1.0 if qw.dtype.name == "int3" else 0.501
+    assert (np.abs(values - w) <= slack * steps + 1e-6).all()
+    one_level = lowlp.quantize(
+        w, str(wanted.code), wanted.group, bool(wanted.zeros) or (bool(wanted.offsets) and "offset")
+    )  # type: ignore[arg-type]
+    better = lowlp.quantize(w, wanted, search=True)
+    errors = [float(np.linalg.norm(found.dequantize() - w)) for found in (qw, one_level, better)]
+    assert errors[2] <= errors[0] <= 1.15 * errors[1]

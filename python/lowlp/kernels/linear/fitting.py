@@ -172,8 +172,10 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
     if has_small_groups(spec):
         # What each group begins with, and the scales of several that the assembler loads early.
         small_groups = schedule.columns + 512 // spec.group_size + (_REGISTERS_OF_F32 if parts > 1 else 0)
-    # Of each row of the tile, for as long as a step takes.
-    supers = 2 * schedule.row_tiles * (1 + spec.has_super_offsets) if spec.super_scale else 0
+    supers = 0
+    if spec.super_scale:
+        # Of each row of the tile, for as long as a step takes; and sums of x, which zero points multiply.
+        supers = 2 * schedule.row_tiles * (1 + spec.has_super_offsets) + (schedule.columns + 8 if spec.zeros else 0)
     return (
         24
         + small_groups

@@ -48,13 +48,23 @@ class Extremes(NamedTuple):
         return Extremes(low, high, mean)
 
 
+class Level(NamedTuple):
+    """Integers of groups, int8 or uint8 [N, groups], and the floats of their super-groups."""
+
+    integers: AnyArray
+    supers: AnyArray
+
+
 class GroupScales(NamedTuple):
-    """What groups have, in the types that are stored; each of the shape of the extremes."""
+    """What groups have, in the types that are stored; each of the shape of the extremes. In two levels, scales and
+    offsets are products in float32, of which `level` and `level_of_offsets` are stored, of all rows."""
 
     scales: AnyArray
     zeros: AnyArray | None = None
     offsets: AnyArray | None = None
     scale2: np.float32 | None = None
+    level: Level | None = None
+    level_of_offsets: Level | None = None
 
     def of_rows(self, rows: slice) -> "GroupScales":
         """The part for some rows; what is one for the whole tensor stays."""
@@ -62,12 +72,14 @@ class GroupScales(NamedTuple):
             return self
         zeros = None if self.zeros is None else self.zeros[rows]
         offsets = None if self.offsets is None else self.offsets[rows]
-        return GroupScales(self.scales[rows], zeros, offsets, self.scale2)
+        return self._replace(scales=self.scales[rows], zeros=zeros, offsets=offsets)
 
     @property
     def steps(self) -> Floats:
-        """The scales as float32 numbers, the second one multiplied in."""
+        """The scales as float32 numbers, the second one multiplied in; of two levels the least number in place of 0."""
         scales = self.scales.astype(np.float32)
+        if self.level is not None:
+            return np.where(scales == 0, _SMALLEST, scales)
         if self.scale2 is None:
             return scales
         product = scales * self.scale2
@@ -128,7 +140,7 @@ class ScaleRule:
     def choose(self, extremes: Extremes, scale2: np.float32 | None) -> GroupScales:
         """The scales and what goes with them. Raises `LowlpValueError` where one is out of range."""
         offsets = (
-            _round_down(extremes.low, self.scale if self.scale in FLOAT_DTYPES else "f32")
+            round_down(extremes.low, self.scale if self.scale in FLOAT_DTYPES else "f32")
             if self.method == "offsets"
             else None
         )
@@ -136,13 +148,16 @@ class ScaleRule:
             extremes = extremes._replace(low=offsets.astype(np.float32))
         exact = self._exact(extremes)
         scales = self._stored(extremes, exact, scale2)
-        found = GroupScales(scales, offsets=offsets, scale2=scale2)
+        if self.has_negative_scales:
+            scales = np.where(extremes.high == extremes.largest, -scales, scales)
+        return self.with_zeros(GroupScales(scales, offsets=offsets, scale2=scale2), extremes)
+
+    def with_zeros(self, found: GroupScales, extremes: Extremes) -> GroupScales:
+        """The scales with the zero points that go with them."""
         half = 1 << (self.dtype.bits - 1)
         if self.method == "symmetric":
-            if self.has_negative_scales:
-                found = found._replace(scales=np.where(extremes.high == extremes.largest, -scales, scales))
             if not self.dtype.is_signed:
-                found = found._replace(zeros=np.full(scales.shape, half, np.uint8))
+                found = found._replace(zeros=np.full(found.scales.shape, half, np.uint8))
         elif self.method in ("zeros", "float zeros"):
             zeros = np.clip(-np.minimum(extremes.low, 0) / found.steps, 0, self.steps)
             if self.method == "zeros":
@@ -209,7 +224,7 @@ def _table_scale(low: Floats, high: Floats, table: AnyArray) -> NDArray[np.float
     return np.maximum(below, above)
 
 
-def _round_down(values: Floats, kind: str) -> AnyArray:
+def round_down(values: Floats, kind: str) -> AnyArray:
     """The greatest numbers of a float type that are at most the values."""
     dtype = FLOAT_DTYPES[kind]
     with np.errstate(over="ignore"):

@@ -22,6 +22,8 @@ clip.
     tables                       s = the least with which the table spans the weights: for nf(b) max|w|; the nearest
                                  entry to w / s, midway between two the lower one
 
+Scales in two levels are made of these: `lowlp.weights.quantize.two_level_scales`.
+
 OCP MX's and NVFP4's own scales are those of the publications: `lowlp.scale_types`. Scales of e4m3 are those above over
 a second scale of the tensor, with which the largest is 448 (NVFP4: max|w| / (6 * 448)).
 
@@ -52,6 +54,7 @@ from lowlp.numeric.scale_types import scale_type
 from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
+from lowlp.weights.quantize.two_level_scales import TwoLevelRule
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.words import Words, WordsForm, empty_words, form_for
 from lowlp_runtime.array import is_torch_tensor
@@ -99,7 +102,8 @@ def quantize(
                  PyTorch on the CPU, or on a GPU, which then computes; the result is in host memory
     dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut; or the name of a whole codec, which
                  decides its groups and scales: 'mxfp4', 'nvfp4', 'nf4' and the like (`lowlp.numeric.named_codecs`);
-                 or a `Codec`, which says the group, the scales and the rest too
+                 or a `Codec`, which says the group, the scales and the rest too; of codecs with super-scales, integer
+                 offsets have the type of the scales
     group_size   a divisor of K; None or -1: one group a row; 'tensor': one scale for all weights
     zero_point   integers only, for weights that are not centred at 0: True for an integer zero point a group, 'float'
                  for one that is not rounded, 'offset' for `s * q + b` (unsigned types)
@@ -128,22 +132,15 @@ def quantize(
         dtype, group_size, scale_dtype, lut = _arguments_of(NAMED_CODECS[dtype], group_size, scale_dtype, lut)
     group_size = int(_GROUP_SIZE) if group_size is _GROUP_SIZE else group_size
     scale_dtype = str(_SCALE) if scale_dtype is _SCALE else scale_dtype
-    if is_torch_tensor(w) and cast(Any, w).device.type == "cuda":
-        return quantize_with(
-            TorchOps(cast(Any, w).device),
-            w,
-            dtype,
-            group_size,
-            zero_point,
-            scale_dtype,
-            progress,
-            lut,
-            search,
-            activation,
-        )
-    ops = NumpyOps(min(os.cpu_count() or 1, _MAX_WORKERS))
-    weights = as_host_array(w, "w")
+    ops, weights = _library_of(w)
     return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search, activation)
+
+
+def _library_of(w: object) -> tuple[ArrayOps, Any]:
+    """What computes, and the weights in it: PyTorch on their GPU, else numpy."""
+    if is_torch_tensor(w) and cast(Any, w).device.type == "cuda":
+        return TorchOps(cast(Any, w).device), w
+    return NumpyOps(min(os.cpu_count() or 1, _MAX_WORKERS)), as_host_array(w, "w")
 
 
 def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: object) -> tuple[Any, Any, Any, Any]:
@@ -168,16 +165,19 @@ def _quantize_by_codec(
     zero_point: bool | Literal["float", "offset"] = codec.zeros is not None
     if codec.offsets is not None or codec.zeros in OFFSET_TYPES:
         zero_point = "float" if codec.offsets is None else "offset"
-    found = quantize(
-        w,
+    ops, weights = _library_of(w)
+    found = quantize_with(
+        ops,
+        weights,
         None if isinstance(codec.code, Table) else codec.code,
         None if codec.group == "channel" else codec.group,
         zero_point,
-        codec.scale,
+        "f32" if codec.super_scale else codec.scale,
         progress,
-        lut=None if table is None else np.asarray(codec.values(), TABLE_TYPES[table.element]),
-        search=search,
-        activation=activation,
+        None if table is None else np.asarray(codec.values(), TABLE_TYPES[table.element]),
+        search,
+        activation,
+        codec if codec.super_scale else None,
     )
     if found.codec != codec:
         raise LowlpValueError(f"dtype: quantize makes {found.codec} of such weights, not {codec}")
@@ -195,8 +195,9 @@ def quantize_with(
     lut: object,
     search: bool | Sequence[float],
     activation: object = None,
+    levels: Codec | None = None,
 ) -> QuantizedTensor:
-    """`quantize` in the array library of w."""
+    """`quantize` in the array library of w; `levels`: the codec of scales in two levels."""
     table = None if lut is None else table_of(lut)
     found = code_dtype("int6" if dtype is None else dtype) if table is None else table_dtype(dtype, table_bits(table))
     shape = _shape_of(w)
@@ -214,6 +215,9 @@ def quantize_with(
     if group == "tensor" and (table is None or table.ndim == 1):
         extremes = extremes.of_tensor()
     rule = ScaleRule(method, found, scale, table, group == "tensor")
+    if levels is not None:
+        shared = levels.super_group // size if isinstance(levels.super_group, int) else shape[-1] // size
+        rule = TwoLevelRule(method, found, scale, table, codec=levels, groups_of_super=shared)
     encoder = _encoder(ops, rule)
     scale2 = rule.scale2(extremes)
     factors = _search_factors(search, scale)
@@ -225,13 +229,25 @@ def quantize_with(
         job.words(encoder, chosen),
         form,
         dtype=found,
-        scales=chosen.scales,
         zeros=chosen.zeros,
-        offsets=chosen.offsets,
         group_size=None if group == "channel" else group,
         scale2=scale2,
         lut=table,
+        **_stored_scales(chosen, levels),
     )
+
+
+def _stored_scales(chosen: GroupScales, levels: Codec | None) -> dict[str, Any]:
+    """Scales and offsets as `QuantizedTensor` takes them."""
+    if levels is None or chosen.level is None:
+        return {"scales": chosen.scales, "offsets": chosen.offsets}
+    found: dict[str, Any] = {"scales": chosen.level.integers, "super_scales": chosen.level.supers}
+    found["super_group_size"] = levels.super_group if isinstance(levels.super_group, int) else None
+    found["scale_dtype"] = levels.scale
+    found["offsets"] = chosen.offsets
+    if chosen.level_of_offsets is not None:
+        found["offsets"], found["super_offsets"] = chosen.level_of_offsets
+    return found
 
 
 def _shape_of(w: Any) -> tuple[int, ...]:

@@ -111,7 +111,8 @@ class StoredWeights:
         super_size = None
         if fields.get("super"):
             super_group = fields["super"]["group"]
-            super_size = super_group if isinstance(super_group, int) else k
+            # Kernels know a row that is shorter than a super-group as one.
+            super_size = min(super_group, k) if isinstance(super_group, int) else k
         family, version = fields["family"], fields["packed_format"]
         return StoredWeights((n, k), code, size, family, version, types, arrays, header, super_size)
 

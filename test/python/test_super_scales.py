@@ -258,6 +258,10 @@ def test_a_compiled_kernel_takes_weights_of_its_levels_alone() -> None:
         check_weights(kernel.binary, product, StoredWeights.of(lowlp.quantize(qw.dequantize(), "uint4", 32)))
     before = {name: value for name, value in product.to_json().items() if name != "super_group_size"}
     assert Product.from_json(before).super_group_size is None
+    # A row that is shorter than a super-group has one super-scale.
+    short = lowlp.compile_linear(**{**arguments, "k": 128}, **levels)
+    assert short.description.product is not None
+    check_weights(short.binary, short.description.product, StoredWeights.of(lowlp.quantize(np.eye(N, 128), qw.codec)))
     for change, message in (
         ({"super_scale_dtype": None}, "super_group_size: goes with super_scale_dtype, which is not given; got 256"),
         ({"scale_dtype": "f16"}, "scale_dtype: must be one of uint4, int6, uint8, int8, got 'f16'"),

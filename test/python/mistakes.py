@@ -157,7 +157,7 @@ def _(folder: Path) -> object:
 
 @mistake("measured schedules with a value that is not offered")
 def _(folder: Path) -> object:
-    entry = {"kind": "int4 g128 f16", "n": 16, "k": 128, "m": 16, "arch": "sm_90a", "schedule": {"steps": 7}}
+    entry = {"kind": "int4 g128 f16", "n": 16, "k": 128, "m": 16, "arch": "sm_90a", "schedule": {"steps": 10}}
     path = folder / "mine.json"
     path.write_text(json.dumps({"format": 1, "gpu": "NVIDIA H200", "entries": [entry]}))
     return lowlp.use_tuned(path)  # type: ignore[func-returns-value]

@@ -30,12 +30,15 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.streaming import can_stream
 from lowlp.kernels.linear.warpgroups import can_go_wide
 from lowlp.numeric.codec import Codec
+from lowlp.packing import find_placement
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
 GROUPS = (16, 32, 48, 96)
 K = 192
 """A multiple of all groups and of units."""
+NARROW_K = {16: 176, 32: 224, 48: 240, 96: 288}
+"""Rows of narrower units of the packed format, by group; kernels with stages take those of up to 64 rows."""
 ROWS = 40
 
 
@@ -46,15 +49,16 @@ class Case:
     config: Config
     form: str
     n: int
+    k: int = K
 
     def __str__(self) -> str:
-        return f"{self.config}-{self.form}-{self.n}"
+        return f"{self.config}-{self.form}-{self.n}x{self.k}"
 
     def schedule(self, spec: LinearSpec) -> Schedule:
         """Of the form, with stages of whole groups."""
         period = units_of_period(spec)
         if self.form == "streamed":
-            slices = 2 if period == 1 else 1
+            slices = 2 if period == 1 and self.k == K else 1
             return Schedule(16, row_tiles=4, slices=slices, units=period, stages=2, producer=False)
         fields = {"a tile each": {"share_tiles": False}, "shared": {"columns": 24}}[self.form]
         division = Schedule(32, stages=2, warpgroups=1, row_tiles=4, steps=period, producer=False, scales_on="weights")
@@ -73,7 +77,12 @@ def _cases() -> list[Case]:
         if is_offered(code, activation, "zeros" if "zeros" in extra else "") and not code.endswith(
             ("channel", "group")
         ):
-            found.append(Case(Config(code, group, activation, extra, scale), form, 70 if index % 3 else 64))
+            config = Config(code, group, activation, extra, scale)
+            narrow = find_placement(code.split()[0], activation).for_matrix(128, NARROW_K[group])
+            if index % 4 == 0 and narrow.unit_k < 64 >= narrow.unit_rows and scale not in ("uint4", "int6"):
+                found.append(Case(config, form, 128, NARROW_K[group]))
+            else:
+                found.append(Case(config, form, 70 if index % 3 else 64))
     return found
 
 
@@ -94,14 +103,14 @@ PAIRS = [
         ("uint4", 32, "bf16", "integer zeros", "uint8"),
     )
     for form in ("streamed", "a tile each", "shared")
-]
+] + [Case(Config("uint3", 112, "bf16", "integer zeros", "bf16"), form, 64, 448) for form in ("streamed", "shared")]
 SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else [*PAIRS, *random.Random(18).sample(ALL, 40)]
 
 
 @pytest.mark.parametrize("case", SAMPLE, ids=str)
 def test_rows_of_the_identity(case: Case) -> None:
     config, index = case.config, ALL.index(case) if case not in PAIRS else 1
-    qw = config.weights(case.n, K, seed=index)
+    qw = config.weights(case.n, case.k, seed=index)
     kind = TYPES[config.activation]
     # Results of f32 have weights that are not rounded, and so no place for scales on them.
     out = "f32" if case.form == "streamed" and index % 2 else config.activation
@@ -111,10 +120,12 @@ def test_rows_of_the_identity(case: Case) -> None:
         pytest.skip("f16 holds no such weights, whatever they are multiplied by")
     assert (can_go_wide if schedule.warpgroups else can_stream)(spec, schedule)
     kernel, product = compile_cpu(linear_kernel(spec, schedule)), product_of(spec, schedule)
-    numbers = product.by_name(product.launch_numbers(ROWS, K, None, multiprocessors=2))
-    rows = np.random.default_rng(index).permutation(K)[:ROWS]
+    numbers = product.by_name(product.launch_numbers(ROWS, case.k, None, multiprocessors=2))
+    rows = np.random.default_rng(index).permutation(case.k)[:ROWS]
     y = np.full((ROWS, case.n), np.nan, TYPES[out])
-    kernel(x=np.eye(K, dtype=kind)[rows], **host_operands(qw, config.activation, schedule=schedule), y=y, **numbers)
+    kernel(
+        x=np.eye(case.k, dtype=kind)[rows], **host_operands(qw, config.activation, schedule=schedule), y=y, **numbers
+    )
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(y.T, qw.dequantize()[:, rows].astype(y.dtype))
 
@@ -134,9 +145,9 @@ def test_products_with_random_numbers(name: str, m: int) -> None:
 )
 @pytest.mark.parametrize("m", [1, 16, 24, 100, 300, 5000])
 def test_every_number_of_rows_has_a_kernel_with_stages(codec: str, m: int) -> None:
-    spec = LinearSpec(5376, 5376, Codec.parse(codec), aligned=True)
-    schedule = schedule_for(spec, m)
-    assert schedule.stages and (schedule.warpgroups > 0 or m <= 32)
+    for k in (5376, 1440):
+        schedule = schedule_for(LinearSpec(5376, k, Codec.parse(codec), aligned=True), m)
+        assert schedule.stages and (schedule.warpgroups > 0 or m <= 32)
 
 
 def test_scales_that_the_activations_hold_go_on_weights_as_they_are() -> None:

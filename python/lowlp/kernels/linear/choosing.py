@@ -306,7 +306,9 @@ def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]
                 yield whole
     divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), _units(spec), (1, 2, 3))
     for warps, row_tiles, slices, units, blocks_per_sm in divisions:
-        if warps * slices >= 4 and 8 <= warps * slices * blocks_per_sm <= 16:
+        # Of rows that end within a unit, one slice takes all groups.
+        least = 4 if spec.k % UNIT_K else 8
+        if warps * slices >= 4 and least <= warps * slices * blocks_per_sm <= 16:
             yield Schedule(
                 columns=columns,
                 warps=warps,

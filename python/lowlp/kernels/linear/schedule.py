@@ -13,8 +13,8 @@ COLUMNS: Final = tuple(range(8, 257, 8))
 WARPS: Final = tuple(range(1, 17))
 _MANY_ACCUMULATORS: Final = 48
 """Of a thread, of one tile."""
-UNITS: Final = (1, 2, 3, 5)
-STEPS: Final = (1, 2, 3, 4, 5, 6, 8)
+UNITS: Final = (1, 2, 3, 5, 7, 9)
+STEPS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
 PARTS_TYPES: Final = ("f32", "f16")
@@ -35,9 +35,9 @@ class Schedule:
     stages         of the loop, which loads so many less one ahead: 2 to 9
     row_tiles      of 16 rows, of a warp: 1 to 16; whole units of packed weights
     slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
-    units          of 64 weights along K, of a slice in a step: 1, 2, 3 or 5; of groups that are no whole units, as many
-                   as are whole groups
-    steps          in a stage: 1, 2, 3, 4, 5, 6 or 8
+    units          of 64 weights along K, of a slice in a step: 1, 2, 3, 5, 7 or 9; of groups that are no whole units, as
+                   many as are whole groups
+    steps          in a stage: 1 to 9
     producer       a warp of its own begins the loads
     share_tiles    blocks divide the work evenly, so that a tile may belong to several; else each tile is one block's
     blocks_per_sm  as which the work is divided: 1 to 8

@@ -1,14 +1,15 @@
 """Which weights along K share a scale, and in what pieces kernels with stages multiply by them.
 
 granule  the weights of a row of a unit that belong to one group for certain: all 64; or where groups are no whole
-         units, the largest common divisor of 64 and the group, 16 or 32
+         units, the largest common divisor of 64 and the group, 16 or 32. Where rows are no multiple of 64, units of the
+         packed format are narrower, and several lie in place of one: each is whole granules too
 segment  the granules of a stretch of K that share a scale
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lowlp.weights.packing import UNIT_K as UNIT_K
 
@@ -45,6 +46,21 @@ def has_small_groups(spec: LinearSpec) -> bool:
 def units_of_period(spec: LinearSpec) -> int:
     """The fewest units that are whole groups, or 1 where a group is whole units."""
     return spec.group_size // granule_k(spec) if has_small_groups(spec) else 1
+
+
+def takes_narrow_units(spec: LinearSpec) -> bool:
+    """Whether rows are whole units of the packed format that are narrower than 64 weights, of one group or of groups
+    that kernels with stages take by granules."""
+    return bool(spec.k % UNIT_K) and spec.k % spec.unit_k == 0 and (spec.groups == 1 or spec.group_size % STEP_K == 0)
+
+
+def place_in_units(spec: LinearSpec, unit: Any, first_step: int) -> tuple[Any, int]:
+    """Where a step of a unit of 64 weights lies in units of the packed format, which may be narrower: unit and step."""
+    narrow, steps = UNIT_K // spec.unit_k, spec.unit_k // STEP_K
+    if narrow == 1:
+        return unit, first_step
+    first, step = divmod(first_step, steps)
+    return unit * narrow + first, step
 
 
 def segments(stretch_k: int, group_size: int, piece_k: int) -> tuple[Segment, ...]:

@@ -11,8 +11,8 @@ In a block, warps lie along N and, as slices, along K; the accumulators of the s
     part   of a block's rows, as many for each warp: a step takes them one after the other, with the same x
 
 Groups that are no whole units are multiplied one after the other, each by the granules of the units that it has parts
-in (`segments`). Rows that are no multiple of 64 weights are streamed where they are one group: narrower units of the
-packed format lie side by side in place of a unit.
+in (`segments`). Rows that are no multiple of 64 weights have narrower units of the packed format, which lie side
+by side in place of a unit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,16 @@ from .parts import (
     view_of_result,
 )
 from .schedule import Schedule
-from .segments import Granule, Segment, granule_k, has_small_groups, segments, units_of_period
+from .segments import (
+    Granule,
+    Segment,
+    granule_k,
+    has_small_groups,
+    place_in_units,
+    segments,
+    takes_narrow_units,
+    units_of_period,
+)
 from .spec import LinearSpec
 from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, supers_taken
 
@@ -84,8 +93,9 @@ class _Layouts:
         warps, slices, units = schedule.warps, schedule.slices, schedule.units
         if has_small_groups(spec):
             units = 1
-        # Narrower units of the packed format lie side by side in place of one.
-        units *= UNIT_K // spec.unit_k
+        else:
+            # Narrower units of the packed format lie side by side in place of one.
+            units *= UNIT_K // spec.unit_k
         steps = min(granule_k(spec), spec.unit_k) // STEP_K
         tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
@@ -114,10 +124,10 @@ class _Layouts:
 
         if spec.super_scale:
             self.supers = of_groups(supers_taken(spec, schedule.step_k))
-        if has_small_groups(spec):
+        if has_small_groups(spec) and not spec.k % UNIT_K:
             self.scales = spatial(slices, 1, warps) * accumulators.reduce([1]).unsqueeze(0).unsqueeze(0)
         else:
-            self.scales = of_groups(max(1, schedule.step_k // spec.group_size))
+            self.scales = of_groups(1 if has_small_groups(spec) else max(1, schedule.step_k // spec.group_size))
 
 
 class _Plan:
@@ -156,7 +166,8 @@ class _Block:
         if spec.dependent_launch:
             ll.launch_dependents()
         (self.block,) = ll.block_indices()
-        self.views = streamed_views(spec, operands, len(plan.segments) if has_small_groups(spec) else 0)
+        is_in_slices = has_small_groups(spec) and not spec.k % UNIT_K
+        self.views = streamed_views(spec, operands, len(plan.segments) if is_in_slices else 0)
         self.residual_view = None
         if spec.residual:
             self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
@@ -222,7 +233,9 @@ class _Block:
         schedule, group = self.plan.schedule, self.plan.spec.group_size
         step_k, stage_k = schedule.step_k, schedule.stage_k
         if self.plan.spec.k % UNIT_K:
-            return [0]
+            # What is taken of groups that are no whole units ends after the row does; one slice takes all of it.
+            number = (stage * schedule.steps + step) * len(self.plan.segments) + segment.group
+            return [number if self.plan.spec.groups > 1 else 0]
         if has_small_groups(self.plan.spec):
             return [stage * (schedule.steps * schedule.slices) + step * schedule.slices, segment.group]
         if step_k < group:
@@ -232,8 +245,7 @@ class _Block:
     def x_tile(self, unit: ll.Scalar, column: ll.Scalar, first_step: int) -> ll.Tile:
         """x^T for what is taken at once."""
         layouts = self.plan.layouts
-        narrow = UNIT_K // self.plan.spec.unit_k
-        first = unit * narrow if narrow > 1 else unit
+        first, first_step = place_in_units(self.plan.spec, unit, first_step)
         if self.ordered is not None:
             x_units = self.ordered.tile(first, first_step * STEP_K, layouts.x_units)
             return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
@@ -277,11 +289,10 @@ class _Block:
         for previous, (packed_row, row_of_scales), of_supers in zip(acc, rows, supers, strict=True):
             raw = self.zero()
             for at, x_tile in zip(segment.granules, x_tiles, strict=True):
+                in_unit, first_step = place_in_units(spec, 0, at.first_step)
+                k = k_of_units[at.unit] + in_unit * spec.unit_k if in_unit else k_of_units[at.unit]
                 codes = ll.load_packed(
-                    views.weights,
-                    offsets=[packed_row, k_of_units[at.unit]],
-                    layout=layouts.weights,
-                    first_step=at.first_step,
+                    views.weights, offsets=[packed_row, k], layout=layouts.weights, first_step=first_step
                 )
                 raw = ll.dot(self.decode(codes, group[0], row_of_scales), x_tile, raw)
             scale = self.of_rows(views.scales, spec.scale, group, row_of_scales, loaded)
@@ -403,12 +414,13 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
 def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
     step_k, group = schedule.step_k, spec.group_size
     if spec.k % UNIT_K:
-        # The last step may end after the row does, where a row is one group.
-        return spec.groups == 1 and spec.k % spec.unit_k == 0 and step_k <= spec.k
+        # The last step may end after the row does, where a row is one group, or one slice takes all of a step.
+        is_one_slice = schedule.slices == 1 and schedule.units == units_of_period(spec) and not has_packed_codes(spec)
+        return takes_narrow_units(spec) and step_k <= spec.k and (spec.groups == 1 or is_one_slice)
     if has_small_groups(spec):
         # Slices take units side by side; of several units each, only one slice does.
         return (
-            group % STEP_K == spec.k % UNIT_K == 0
+            group % STEP_K == 0
             and schedule.units == units_of_period(spec)
             and (schedule.units == 1 or schedule.slices == 1)
             and fill_bytes(spec, UNIT_K * schedule.units // group)

@@ -58,7 +58,7 @@ from .parts import (
 )
 from .scaled_weights import can_scale_weights, fit_of
 from .schedule import Schedule
-from .segments import Segment, granule_k, has_small_groups, segments
+from .segments import Segment, granule_k, has_small_groups, place_in_units, segments, takes_narrow_units
 from .spec import LinearSpec
 from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, rounds_once, stored_groups
 
@@ -110,7 +110,7 @@ def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
 
 def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
     """Weights along K of a piece."""
-    return min(UNIT_K // tiles_of_warp(spec, schedule), granule_k(spec))
+    return min(UNIT_K // tiles_of_warp(spec, schedule), granule_k(spec), spec.unit_k)
 
 
 class _Plan:
@@ -292,6 +292,7 @@ class _Block:
     def multiplied(self, accumulators, unit, first_step: int, group, row, column, factors):  # type: ignore[no-untyped-def]
         """The accumulators of all parts with the products of a piece, whose weights are scaled if factors are given."""
         plan, results = self.plan, list(accumulators)
+        unit, first_step = place_in_units(plan.spec, unit, first_step)
         products, columns = plan.spec.products, plan.schedule.columns
         x_tiles = [
             ll.load_global(
@@ -304,7 +305,7 @@ class _Block:
         for part in range(plan.parts):
             codes = ll.load_packed(
                 self.views.weights,
-                offsets=[plan.packed_row(part, row), unit * UNIT_K],
+                offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
                 layout=plan.layouts.weights,
                 first_step=first_step,
             )
@@ -316,9 +317,11 @@ class _Block:
                 results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
         return tuple(results)
 
-    def group_of(self, segment: Segment, stage: ll.Scalar) -> ll.Scalar:
+    def group_of(self, segment: Segment, stage: ll.Scalar) -> ll.Scalar | int:
         """The group of a segment of a stage."""
         stage_k, group = self.plan.schedule.stage_k, self.plan.spec.group_size
+        if self.plan.spec.k % UNIT_K and self.plan.spec.groups == 1:
+            return 0
         if stage_k % group == 0 and group % UNIT_K:
             return stage * (stage_k // group) + segment.group
         unit = stage * (stage_k // UNIT_K) + segment.group * (min(stage_k, group) // UNIT_K)
@@ -476,7 +479,13 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
-    if group % STEP_K or spec.k % UNIT_K or (stage_k % group and group % stage_k) or spec.table not in ("", "tensor"):
+    if group % STEP_K or spec.table not in ("", "tensor"):
+        return False
+    # The last stage may end after the row does. Narrow units of few bits have more rows than a warpgroup.
+    takes_narrow = takes_narrow_units(spec) and stage_k <= spec.k and not has_packed_codes(spec)
+    if spec.k % UNIT_K and (not takes_narrow or spec.rows_of_unit > 64):
+        return False
+    if (stage_k % group and group % stage_k) and not (spec.k % UNIT_K and spec.groups == 1):
         return False
     if has_packed_codes(spec) and not (has_small_groups(spec) and fill_bytes(spec, stage_k // group)):
         return False

@@ -87,23 +87,27 @@ def _cases() -> list[Case]:
 
 
 ALL = _cases()
-PAIRS = [
-    # Scales that are divided by a power of two, and what is added beside them.
-    Case(Config("int4", 32, "bf16", extra, "e4m3"), form, 64)
-    for extra in ("offsets", "integer zeros", "scale2", "row scale2")
-    for form in ("streamed", "shared")
-] + [
-    # GGUF's K-quants and QServe.
-    Case(Config(code, group, activation, extra, scale), form, 64)
-    for code, group, activation, extra, scale in (
-        ("uint2", 16, "f16", "offsets", "uint4"),
-        ("int3", 16, "bf16", "", "int6"),
-        ("uint4", 32, "f16", "offsets", "uint8"),
-        ("int6", 16, "f16", "", "int8"),
-        ("uint4", 32, "bf16", "integer zeros", "uint8"),
-    )
-    for form in ("streamed", "a tile each", "shared")
-] + [Case(Config("uint3", 112, "bf16", "integer zeros", "bf16"), form, 64, 448) for form in ("streamed", "shared")]
+PAIRS = (
+    [
+        # Scales that are divided by a power of two, and what is added beside them.
+        Case(Config("int4", 32, "bf16", extra, "e4m3"), form, 64)
+        for extra in ("offsets", "integer zeros", "scale2", "row scale2")
+        for form in ("streamed", "shared")
+    ]
+    + [
+        # GGUF's K-quants and QServe.
+        Case(Config(code, group, activation, extra, scale), form, 64)
+        for code, group, activation, extra, scale in (
+            ("uint2", 16, "f16", "offsets", "uint4"),
+            ("int3", 16, "bf16", "", "int6"),
+            ("uint4", 32, "f16", "offsets", "uint8"),
+            ("int6", 16, "f16", "", "int8"),
+            ("uint4", 32, "bf16", "integer zeros", "uint8"),
+        )
+        for form in ("streamed", "a tile each", "shared")
+    ]
+    + [Case(Config("uint3", 112, "bf16", "integer zeros", "bf16"), form, 64, 448) for form in ("streamed", "shared")]
+)
 SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else [*PAIRS, *random.Random(18).sample(ALL, 40)]
 
 

@@ -35,8 +35,8 @@ class Schedule:
     stages         of the loop, which loads so many less one ahead: 2 to 9
     row_tiles      of 16 rows, of a warp: 1 to 16; whole units of packed weights
     slices         of K among warps: 1, 2, 4, 8 or 16; a block has warps x slices warps, 32 at most
-    units          of 64 weights along K, of a slice in a step: 1, 2, 3, 5, 7 or 9; of groups that are no whole units, as
-                   many as are whole groups
+    units          of 64 weights along K, of a slice in a step: 1, 2, 3, 5, 7 or 9; of groups that are no whole units,
+                   as many as are whole groups
     steps          in a stage: 1 to 9
     producer       a warp of its own begins the loads
     share_tiles    blocks divide the work evenly, so that a tile may belong to several; else each tile is one block's

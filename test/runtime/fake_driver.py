@@ -26,6 +26,9 @@ class Attribute(enum.IntEnum):
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
     CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
+    CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13
+    CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36
+    CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH = 37
 
 
 OK = Result.CUDA_SUCCESS
@@ -93,7 +96,8 @@ class FakeDriver:
         return OK, b"Fake GPU".ljust(size, b"\0")
 
     def cuDeviceGetAttribute(self, attribute: Attribute, device: int) -> tuple[Result, int]:
-        return OK, {75: 9, 76: 0, 97: 232448, 38: 50 << 20, 16: 132}[int(attribute)]
+        known = {75: 9, 76: 0, 97: 232448, 38: 50 << 20, 16: 132, 13: 1980000, 36: 3201000, 37: 6144}
+        return OK, known[int(attribute)]
 
     # A context is its device's number plus 100.
     def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[Result, int]:

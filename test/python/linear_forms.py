@@ -32,7 +32,7 @@ from lowlp.numeric.dtypes import dtype
 from lowlp.ops.linear_kernels import gpu_kernel
 from lowlp.schedules.device import Device, device_like, device_of
 from lowlp_runtime import KernelBinary
-from lowlp_runtime.device import cuda_device_count, current_device
+from lowlp_runtime.device import cuda_device_count, current_device, device_name
 
 PLAIN_TYPES = (*(f"int{bits}" for bits in range(1, 9)), "f6e3m2", "f3e1m1", "f5e2m2", "f4e2m1")
 KINDS: dict[str, dict[str, Any]] = {
@@ -72,10 +72,12 @@ FORMS: dict[str, tuple[Schedule, Schedule]] = {
 
 
 @functools.cache
-def gpu_of(arch: str) -> Device:
-    """The GPU that is here, if it is one of this architecture, for which `linear` chooses; else one like an H200."""
-    is_here = cuda_device_count() and arch_of(current_device()) == arch
-    return device_of(current_device()) if is_here else device_like(arch)
+def gpu_of(arch: str) -> tuple[Device, str]:
+    """The GPU that is here, if it is one of this architecture, for which `linear` chooses, and its name; else one like
+    an H200, without."""
+    if cuda_device_count() and arch_of(current_device()) == arch:
+        return device_of(current_device()), device_name(current_device())
+    return device_like(arch), ""
 
 
 def form_of(schedule: Schedule) -> str:
@@ -172,13 +174,13 @@ class Product:
 
     def schedule(self, m: int, arch: str) -> Schedule:
         """For m rows of x."""
-        spec = self.spec
+        spec, (device, gpu) = self.spec, gpu_of(arch)
         if not self.form:
-            return schedule_for(spec, m, gpu_of(arch), self.batch_invariant)
+            return schedule_for(spec, m, device, self.batch_invariant, gpu)
         division = FORMS[self.form][self.group != GROUPS[0]]
         if division.warpgroups and spec.corrector:
             division = replace(division, scales_on="weights")
-        return for_rows(spec, division, m, gpu_of(arch)) if self.follows else fitted(spec, division, gpu_of(arch))
+        return for_rows(spec, division, m, device) if self.follows else fitted(spec, division, device)
 
     def kernel(self, m: int, arch: str) -> tuple[LinearSpec, Schedule, str]:
         """What `gpu_kernel` takes for m rows. Kernels may begin early, as those of `linear` do."""

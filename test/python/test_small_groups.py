@@ -58,7 +58,7 @@ class Case:
         """Of the form, with stages of whole groups."""
         period = units_of_period(spec)
         if self.form == "streamed":
-            slices = 2 if period == 1 and self.k == K else 1
+            slices = 2 if period == 1 and self.k == K and spec.table != "group" else 1
             return Schedule(16, row_tiles=4, slices=slices, units=period, stages=2, producer=False)
         fields = {"a tile each": {"share_tiles": False}, "shared": {"columns": 24}}[self.form]
         division = Schedule(32, stages=2, warpgroups=1, row_tiles=4, steps=period, producer=False, scales_on="weights")
@@ -73,10 +73,7 @@ def _cases() -> list[Case]:
         # Super-scales exclude a second scale, and fields of 6 bits fill bytes in fours.
         if scale in matrix.LEVELS and ("scale2" in extra or (scale == "int6" and group not in (16, 48))):
             continue
-        # Tables of rows and of groups are the business of the kernel without stages.
-        if is_offered(code, activation, "zeros" if "zeros" in extra else "") and not code.endswith(
-            ("channel", "group")
-        ):
+        if is_offered(code, activation, "zeros" if "zeros" in extra else ""):
             config = Config(code, group, activation, extra, scale)
             narrow = find_placement(code.split()[0], activation).for_matrix(128, NARROW_K[group])
             if index % 4 == 0 and narrow.unit_k < 64 >= narrow.unit_rows and scale not in ("uint4", "int6"):
@@ -106,7 +103,13 @@ PAIRS = (
         )
         for form in ("streamed", "a tile each", "shared")
     ]
-    + [Case(Config("uint3", 112, "bf16", "integer zeros", "bf16"), form, 64, 448) for form in ("streamed", "shared")]
+    + [
+        # Tables of rows and of groups.
+        Case(Config("lut4 channel", 32, "f16", "", "f16"), "shared", 70),
+        Case(Config("lut3 group", 48, "bf16", "offsets", "f32"), "a tile each", 64),
+        Case(Config("lut4 group", 16, "f16", "scale2", "e4m3"), "streamed", 64),
+    ]
+    + [Case(Config("uint3", 112, "bf16", "integer zeros", "bf16"), "streamed", 64, 448)]
 )
 SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else [*PAIRS, *random.Random(18).sample(ALL, 40)]
 

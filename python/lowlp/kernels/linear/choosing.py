@@ -396,6 +396,8 @@ def kind_of(spec: LinearSpec) -> str:
     """What a measurement is valid for beside the shape: the type of weights or bits of a lookup table; the group, and
     the super-group of scales in two levels; and the types beside codes that are not those of `_plain_kind`."""
     codec, types = spec.codec, []
+    if spec.table not in ("", "tensor"):
+        types.append(f"tables:{spec.table}")
     if spec.scale != spec.activation:
         types.append(f"scales:{spec.scale}")
     if spec.super_scale:

@@ -22,6 +22,9 @@ from .warpgroups import tiles_of_warp
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
 
+# The same for two entries of tables of rows and groups, which are loaded one by one.
+_GATHER: Final = 14.0
+
 # Instructions more for two weights that are scaled in f32, for few rows and for many.
 _SCALE_IN_F32: Final = (5.0, 16.0)
 
@@ -58,7 +61,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
     sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
-    decode = 4 * _DECODE[spec.bits] + (8 if spec.table else 0)
+    decode = 4 * (_DECODE[spec.bits] + (_GATHER if has_gathers(spec) else 2.0 if spec.table else 0))
     fragment = 7.7 * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2
@@ -107,6 +110,11 @@ def _beside_plan(spec: LinearSpec, schedule: Schedule, many: bool) -> float:
     return more
 
 
+def has_gathers(spec: LinearSpec) -> bool:
+    """Whether codes are indices of tables of rows or groups, whose entries are loaded from global memory."""
+    return spec.table in ("channel", "group")
+
+
 def _has_offset(spec: LinearSpec) -> bool:
     """Whether products with ones correct accumulators: signed integers have a stored offset, but for one bit."""
     if spec.corrector or spec.is_bipolar:
@@ -122,7 +130,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     tiles = -(-spec.n // schedule.rows) * tiles_of_columns
     memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
 
-    decode = _DECODE[spec.bits] + (0.7 if spec.table else 0)
+    decode = _DECODE[spec.bits] + (_GATHER if has_gathers(spec) else 0.7 if spec.table else 0)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
@@ -157,7 +165,11 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
         stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
 
     products = rows * columns * stage_k / 2048
-    decode = _DECODE[spec.bits] + (0.7 if spec.table else 0) + (7.4 if schedule.scales_on == "weights" else 6.4)
+    decode = (
+        _DECODE[spec.bits]
+        + (_GATHER if has_gathers(spec) else 0.7 if spec.table else 0)
+        + (7.4 if schedule.scales_on == "weights" else 6.4)
+    )
     decode += _beside_plan(spec, schedule, many=True)
     beside = rows * stage_k / 200 * decode
     if schedule.scales_on == "accumulators":

@@ -29,6 +29,8 @@ _NARROW_MARGIN: Final = 8
 """Registers to spare of three and four warpgroups, whose need `_registers` puts too low by less than a step."""
 _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
+_REGISTERS_OF_GATHERS: Final = 24
+"""Addresses and entries of tables of rows and groups in flight."""
 _REGISTERS_OF_SMALL_GROUPS: Final = 12
 """Scales of several groups that the assembler loads early, by warpgroups."""
 _LARGE_RING_BYTES: Final = 160 * 1024
@@ -153,6 +155,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             # Entries in flight beside products: of large units and short products, or two live tiles of accumulators.
             large = spec.rows_of_unit > 16 and schedule.columns <= 64
             accumulators += 60 if large else 26 if on_accumulators else 0
+            accumulators += _REGISTERS_OF_GATHERS if spec.table != "tensor" else 0
         if not on_accumulators and not can_scale_weights(spec):
             accumulators += _REGISTERS_OF_F32
         if has_small_groups(spec):
@@ -184,6 +187,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
         + accumulators // parts
         + schedule.columns * (1 if parts == 1 else schedule.units)
         + tiles_of_part * (4 + spec.bits // 2)
+        + (_REGISTERS_OF_GATHERS if spec.table not in ("", "tensor") else 0)
     )
 
 

@@ -258,13 +258,23 @@ def as_small_f16(tile: ll.Tile) -> ll.Tile:
     return ll.view(bits, dtype="f16", layout=bits.layout)
 
 
+def covers_whole_tables(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether tiles and stages end where rows and groups do."""
+    return spec.columns_of_y % (schedule.rows // spec.products) == 0 and spec.k % schedule.stage_k == 0
+
+
 def decoder(
-    spec: LinearSpec, table: ll.Pointer | None, threads: int, factor_of_table: ll.Scalar | None = None
+    spec: LinearSpec,
+    table: ll.Pointer | None,
+    threads: int,
+    factor_of_table: ll.Scalar | None = None,
+    are_inside: bool = False,
 ) -> Callable[[ll.Tile, ll.Scalar, ll.Scalar], ll.Tile]:
     """What turns codes of a group and of rows from `row` on into operands: their values, times `prescale_of_codes`; for
     a block of `threads`.
 
     factor_of_table  a power of two by which the entries of a tensor's table are multiplied, rounded in their type
+    are_inside       no codes of rows or groups that are not there are looked up
     """
     entries = 1 << spec.bits
     factor = prescale_of_codes(spec)
@@ -291,4 +301,6 @@ def decoder(
         shape=[spec.groups, spec.n, entries],
         strides=[entries if spec.table == "group" else 0, tables * entries, 1],
     )
-    return lambda codes, group, row: ll.gather_global(view, codes, dim=-1, offsets=[group, row, 0], layout=codes.layout)
+    return lambda codes, group, row: ll.gather_global(
+        view, codes, dim=-1, offsets=[group, row, 0], layout=codes.layout, in_bounds=are_inside
+    )

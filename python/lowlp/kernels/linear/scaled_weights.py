@@ -46,7 +46,8 @@ def can_scale_weights(spec: LinearSpec) -> bool:
     if spec.offsets or spec.zeros not in ("", "int8", "uint8") or (spec.table and spec.scale2):
         return False
     if spec.table:
-        return spec.scale != "e4m3"
+        # Those of rows and groups are loaded one by one, where a tensor's are multiplied by a power of two at once.
+        return spec.scale != "e4m3" and spec.table == "tensor"
     code = dtype(spec.weight)
     if spec.zeros:
         zero = np.iinfo(spec.zeros)

@@ -40,6 +40,7 @@ from .parts import (
     as_f32,
     as_small_f16,
     can_leave_parts,
+    covers_whole_tables,
     decoder,
     finished,
     make_linear,
@@ -195,7 +196,9 @@ class _Block:
         self.residual_view = None
         if spec.residual:
             self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
-        self.decode = decoder(spec, operands.table, plan.schedule.threads)
+        self.decode = decoder(
+            spec, operands.table, plan.schedule.threads, are_inside=covers_whole_tables(spec, plan.schedule)
+        )
         self.ordered = OrderedX(spec, plan.schedule, operands) if spec.ordered_rows else None
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
@@ -355,6 +358,9 @@ class _Block:
             for x_tile in x_tiles:
                 sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
         results: list[ll.Tile] = []
+        of_table = group[0]
+        if len(group) > 1 and spec.table == "group":
+            of_table = group[0] * len(self.plan.segments) + group[1]
         for previous, (packed_row, row_of_scales), of_supers in zip(acc, rows, supers, strict=True):
             raw = self.zero()
             for at, x_tile in zip(segment.granules, x_tiles, strict=True):
@@ -363,7 +369,7 @@ class _Block:
                 codes = ll.load_packed(
                     views.weights, offsets=[packed_row, k], layout=layouts.weights, first_step=first_step
                 )
-                raw = ll.dot(self.decode(codes, group[0], row_of_scales), x_tile, raw)
+                raw = ll.dot(self.decode(codes, of_table, row_of_scales), x_tile, raw)
             scale = self.of_rows(views.scales, spec.scale, group, row_of_scales, loaded)
             if spec.super_scale:
                 scale = scale * of_supers[0]
@@ -466,12 +472,13 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `streaming_kernel` has a program: groups are whole units along K, the same for all weights of a slice's
     step, or what a slice takes in a step is whole groups, or a row is one group; so are super-groups, and packed
-    integers of groups fill bytes in what a slice takes; tables, if any, are one; a warp's rows, of gate and of up, are
+    integers of groups fill bytes in what a slice takes; tables of
+    groups are for one slice; a warp's rows, of gate and of up, are
     whole units; a block has one tile of columns."""
     return (
         _has_whole_groups(spec, schedule)
         and divides_supers(spec, schedule.step_k, UNIT_K * schedule.units)
-        and spec.table in ("", "tensor")
+        and (spec.table != "group" or schedule.slices == 1)
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
         and can_leave_parts(spec, schedule)
         and schedule.columns in (8, 16, 32, 64, 128, 256)

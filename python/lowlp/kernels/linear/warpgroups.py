@@ -50,6 +50,7 @@ from .parts import (
     as_activation,
     as_f32,
     can_leave_parts,
+    covers_whole_tables,
     decoder,
     finished,
     make_linear,
@@ -185,7 +186,8 @@ class _Block:
         factor = None
         if plan.is_fitted and spec.table and not plan.in_f32:
             factor = operands.table_unscale * operands.fit
-        self.decode = decoder(spec, operands.table, schedule.threads, factor)
+        are_inside = covers_whole_tables(spec, schedule)
+        self.decode = decoder(spec, operands.table, schedule.threads, factor, are_inside)
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
             ll.wait_for_dependencies()
@@ -471,7 +473,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
-    so are super-groups; packed integers of groups fill bytes in a stage; tables are one of the tensor; zero points and
+    so are super-groups; packed integers of groups fill bytes in a stage; zero points and
     offsets go on weights, as do scales of groups that are no whole units, and other scales only where the activation
     type holds all of it (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is whole
     8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers."""
@@ -480,7 +482,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
-    if group % STEP_K or spec.table not in ("", "tensor"):
+    if group % STEP_K:
         return False
     # The last stage may end after the row does. Narrow units of few bits have more rows than a warpgroup.
     takes_narrow = takes_narrow_units(spec) and stage_k <= spec.k and not has_packed_codes(spec)

@@ -4,9 +4,11 @@ lowlp.kernel @nested() attributes {grid = affine_map<() -> (1)>, num_threads = 3
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %c1 step %c1 {
-    // expected-error @below {{'scf.for' op has stages, and must stand in the body of the kernel itself, but is in a scf.for}}
     scf.for %j = %c0 to %c1 step %c1 {
-    } {lowlp.stages = #lowlp.stages<3>}
+      // expected-error @below {{'scf.for' op has stages, and must stand in the body of the kernel itself or of a loop there, but is in a scf.for}}
+      scf.for %l = %c0 to %c1 step %c1 {
+      } {lowlp.stages = #lowlp.stages<3>}
+    }
   }
   lowlp.return
 }

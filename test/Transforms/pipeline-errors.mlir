@@ -197,8 +197,9 @@ lowlp.kernel @k(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64, lowlp.name = "p"}, 
   %true = arith.constant true
   %n = arith.index_cast %m : i32 to index
   %v = lowlp.view_global %p shape [%n, 128] : !lowlp.ptr<f16> -> !lowlp.global<?x128xf16>
-  scf.for %i = %c0 to %n step %c1 {
-    // expected-error @below {{'scf.for' op has rings, and must stand in the body of the kernel itself}}
+  %any = arith.cmpi sgt, %n, %c64 : index
+  scf.if %any {
+    // expected-error @below {{'scf.for' op has rings, and must stand in the body of the kernel itself or of a loop there}}
     scf.for %j = %c0 to %n step %c1 {
     } {lowlp.rings = #lowlp.rings<all_threads fills [!lowlp.shared<3x64xf16>]>}
   }

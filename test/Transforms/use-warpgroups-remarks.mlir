@@ -65,7 +65,7 @@ lowlp.kernel @ping_pong() attributes {grid = affine_map<() -> (1)>, num_threads 
   %zeros = lowlp.splat %zero : f32 -> !sum
   %a = lowlp.splat %half : f16 -> !a
   %ring = lowlp.alloc_shared : !ring
-  // expected-remark @below {{[Missed] ping-pong | Category:lowlp-use-warpgroups | Function=ping_pong | Op=scf.for, Reason="warpgroups take turns in loops of the kernel's own body, and where there are two or more"}}
+  // expected-remark @below {{[Missed] ping-pong | Category:lowlp-use-warpgroups | Function=ping_pong | Op=scf.for, Reason="warpgroups take turns in loops of the kernel's own body and in loops of these, and where there are two or more"}}
   %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%acc = %zeros) -> (!sum) {
     %x = lowlp.load_shared %ring[%c0, %c0] in_bounds : !ring -> !x
     %xt = lowlp.transpose %x [1, 0] : !x -> !xt

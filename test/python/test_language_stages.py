@@ -72,6 +72,63 @@ def test_a_loop_behind_one_with_a_producer() -> None:
     np.testing.assert_array_equal(y, 10)
 
 
+def sums_of_triangle(stages: int, producer: bool, waits: bool) -> ll.Kernel:
+    """y[i] = w + the sum of rows i to 2 i of x, for even i: each by a loop of its own, some without iterations."""
+
+    def body(x: Any, w: Any, y: Any, m: Any) -> None:
+        x_view, w_view = ll.view_global(x, shape=[2 * m, 64]), ll.view_global(w, shape=[2 * m, 64])
+        y_view = ll.view_global(y, shape=[m, 64])
+        if waits:
+            ll.wait_for_dependencies()
+        for i in ll.range(0, m, 2):
+            acc = ll.full(0.0, "f16", layout=ROW)
+            for k in ll.range(i, stages=stages, producer=producer):
+                row = ll.load_global(x_view, offsets=[2 * i - k, 0], layout=ROW)
+                acc = acc + row * ll.load_global(w_view, offsets=[k, 0], layout=ROW)
+            ll.store_global(acc, y_view, offsets=[i, 0])
+
+    arrays = {name: ll.pointer("f16", align=16, constant=waits and name == "w") for name in ("x", "w", "y")}
+    return ll.make_kernel(body, name="sums_of_triangle", parameters={**arrays, "m": ll.i32}, grid=(1,), num_threads=32)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(("producer", "waits"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("stages", [2, 5])
+def test_a_loop_in_a_loop(stages: int, producer: bool, waits: bool, target: str) -> None:
+    """The places of the ring go on from one to the next; what a producer copies does not wait for the end of one."""
+    kernel = compile_cpu(sums_of_triangle(stages, producer, waits), target)
+    assert "pipelines" in kernel.description.notes
+    for m in (0, 1, 3, 14):
+        x, w = np.random.default_rng(m).integers(-3, 4, (2, max(2 * m, 1), 64)).astype(np.float16)
+        y = np.full((max(m, 1), 64), 99, np.float16)
+        kernel(x, w, y, m, seed=m)
+        for i in range(m):
+            wanted = sum((x[2 * i - k] * w[k] for k in range(i)), np.zeros(64, np.float16))
+            np.testing.assert_array_equal(y[i], 99 if i % 2 else wanted)
+
+
+def test_what_a_loop_around_carries_is_not_for_a_producer() -> None:
+    """It would have to compute it too."""
+
+    def body(x: Any, y: Any, m: Any) -> None:
+        view, first = ll.view_global(x, shape=[m, 64]), m * 0
+        acc = ll.full(0.0, "f16", layout=ROW)
+        for _ in ll.range(2):
+            for row in ll.range(first, m, stages=2, producer=True):
+                acc = acc + ll.load_global(view, offsets=[row, 0], layout=ROW)
+            first = first + 1
+        ll.store_global(acc, ll.view_global(y, shape=[64]), offsets=[0])
+
+    parameters = {"x": ll.pointer("f16", align=16), "y": ll.pointer("f16"), "m": ll.i32}
+    kernel = compile_cpu(
+        ll.make_kernel(body, name="carries", parameters=parameters, grid=(1,), num_threads=32), "sm_90a"
+    )
+    assert "not computed by arithmetic alone" in str(kernel.description.notes["remarks"])
+    x, y = np.ones((5, 64), np.float16), np.full(64, np.nan, np.float16)
+    kernel(x, y, 5)
+    np.testing.assert_array_equal(y, 9)
+
+
 def test_the_producer_is_a_warp_more() -> None:
     for producer, threads in ((False, 32), (True, 64)):
         kernel = lowlp.compile(sum_of_rows(3, producer), "sm_90a")

@@ -91,7 +91,7 @@ def runs_of(schedule: Schedule, last: str, edit: Edit, m: int) -> Iterator[Calla
     blocks = tiles_of(spec, schedule, m) if schedule.has_tile_each else BLOCKS
     kernel = spoiled(schedule, qw, last, edit)
     for seed in SEEDS:
-        yield lambda seed=seed: error_of(run(kernel, qw, x, blocks, seed), x, qw)
+        yield lambda seed=seed: error_of(run(kernel, qw, x, blocks, seed, schedule=schedule), x, qw)
 
 
 def check_reported(schedule: Schedule, last: str, edit: Edit, m: int, text: str) -> None:
@@ -139,7 +139,7 @@ def test_an_unspoiled_kernel_is_right(schedule: Schedule, last: str) -> None:
     ("edit", "text"),
     [
         (last_wait_leaves_one, "lowlp.wgmma_wait at .* the accumulators are not there yet"),
-        (erased("lowlp.mbarrier_wait", 0), f"{HAZARD}|one arrival too many"),
+        (erased("lowlp.mbarrier_wait", 0), f"{HAZARD}|one arrival too many|phase misuse"),
         (erased("lowlp.mbarrier_wait", 1), HAZARD),
         (erased("lowlp.mbarrier_arrive", 0), "deadlock"),
         # A place is given back before products have read it: the last one, and all.

@@ -49,13 +49,19 @@ def compiled(
 
 
 def run(
-    kernel: compilation.CpuKernel, qw: lowlp.QuantizedTensor, x: Any, blocks: int, seed: int = 0, kind: Any = None
+    kernel: compilation.CpuKernel,
+    qw: lowlp.QuantizedTensor,
+    x: Any,
+    blocks: int,
+    seed: int = 0,
+    kind: Any = None,
+    schedule: Schedule | None = None,
 ) -> Any:
     """y, as numbers of `kind` or of x, of `blocks` blocks that share the work."""
     y = np.full((x.shape[0], qw.shape[0]), np.nan, kind or x.dtype)
     activation = next(name for name, kind in ACTIVATIONS.items() if x.dtype == kind)
     stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
-    operands = host_operands(qw, activation)
+    operands = host_operands(qw, activation, schedule=schedule)
     kernel(x=memory_of_rows(x), **operands, y=y, m=x.shape[0], x_stride=stride, blocks=blocks, seed=seed)
     return y
 

@@ -51,8 +51,8 @@ BY_WARPGROUPS = {
     ("int8", "accumulators"): Decoding(0.5, 1, 1),
     ("int8", "weights"): Decoding(0.5, 1, 2),
 }
-# Addresses, bounds of loops and the like, more where the loop goes over stages of all tiles. Each is less than there
-# are registers in a stage.
+# Addresses, bounds of loops and the like, more where few rows have one loop over the stages of all tiles. Each is less
+# than there are registers in a stage.
 FEW_MORE, MORE_OF_SHARED = 20, 31
 
 
@@ -73,11 +73,13 @@ def check_decoding(spec: LinearSpec, schedule: Schedule, registers: int, loop: l
     # HADD2.F32 brings a scale to f32.
     fma = sum(name.split(".")[0] in FMA and name != "HADD2.F32" for name in loop)
     print(f"{spec.weight}: {count['LOP3.LUT']} LOP3, {alu} ALU, {fma} FMA for {registers} registers")
-    more = FEW_MORE if schedule.has_tile_each else MORE_OF_SHARED
+    more = FEW_MORE if schedule.has_tile_each or schedule.warpgroups else MORE_OF_SHARED
     assert more < registers
     assert cost.lop3 * registers <= count["LOP3.LUT"] <= cost.lop3 * registers + more
     assert cost.alu * registers <= alu <= cost.alu * registers + more
-    assert fma == cost.fma * registers
+    # The power of two of the tensor goes on the scales of each group.
+    scales = -(-schedule.stage_k // spec.group_size) if schedule.warpgroups and schedule.scales_on == "weights" else 0
+    assert fma == cost.fma * registers + scales
     assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "LDL", "STL"))]
 
 

@@ -16,6 +16,7 @@ RegisterShares lowlp::getRegisterShares(int64_t numWorkers) {
   };
   int64_t numThreads = numWorkers + kProducerThreads;
   int64_t launch = share(TargetInfo::kRegistersPerSM, numThreads);
-  int64_t rest = launch * numThreads - kLeast * kProducerThreads;
-  return {launch, kLeast, share(rest, numWorkers)};
+  int64_t all = launch * numThreads;
+  int64_t worker = share(all - kLeast * kProducerThreads, numWorkers);
+  return {launch, share(all - worker * numWorkers, kProducerThreads), worker};
 }

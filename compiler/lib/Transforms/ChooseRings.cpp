@@ -52,10 +52,10 @@ struct ChooseRings : lowlp::impl::ChooseRingsBase<ChooseRings> {
 
 private:
   static LogicalResult verifyPlace(scf::ForOp loop) {
-    if (!isa<KernelOp>(loop->getParentOp()))
+    if (!hasPlaceForRings(loop))
       return loop.emitOpError("has stages, and must stand in the body of the "
-                              "kernel itself, but is in a ")
-             << loop->getParentOp()->getName();
+                              "kernel itself or of a loop there, but is in a ")
+             << getOutermost(loop)->getParentOp()->getName();
     WalkResult ends = loop.walk([](ExitOp) { return WalkResult::interrupt(); });
     if (ends.wasInterrupted())
       return loop.emitOpError("has stages, and must not end the block by "

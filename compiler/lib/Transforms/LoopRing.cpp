@@ -6,6 +6,19 @@
 using namespace mlir;
 using namespace lowlp;
 
+scf::ForOp lowlp::getLoopAround(scf::ForOp loop) {
+  return dyn_cast<scf::ForOp>(loop->getParentOp());
+}
+
+scf::ForOp lowlp::getOutermost(scf::ForOp loop) {
+  scf::ForOp around = getLoopAround(loop);
+  return around ? around : loop;
+}
+
+bool lowlp::hasPlaceForRings(scf::ForOp loop) {
+  return isa<KernelOp>(getOutermost(loop)->getParentOp());
+}
+
 Value LoopRing::buildIndex(OpBuilder &builder, int64_t value) const {
   return arith::ConstantIndexOp::create(builder, loc, value);
 }
@@ -24,14 +37,30 @@ Value LoopRing::isInLoop(OpBuilder &builder, Value number) const {
                                before.lookupOrDefault(op.getUpperBound()));
 }
 
+Value LoopRing::countFirst(OpBuilder &builder) const {
+  scf::ForOp op = loop;
+  Value distance = arith::SubIOp::create(
+      builder, loc, before.lookupOrDefault(op.getUpperBound()),
+      before.lookupOrDefault(op.getLowerBound()));
+  distance = arith::MaxSIOp::create(builder, loc, distance,
+                                    buildIndex(builder, 0));
+  Value count = arith::CeilDivUIOp::create(
+      builder, loc, distance, before.lookupOrDefault(op.getStep()));
+  return arith::MinUIOp::create(builder, loc, count,
+                                buildIndex(builder, numStages));
+}
+
 RingPlace LoopRing::getNext(OpBuilder &builder, RingPlace place) const {
-  Value one = buildIndex(builder, 1);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        builder, loc, builder.getIntegerAttr(place.place.getType(), value));
+  };
+  Value one = constant(1);
   Value next = arith::AddIOp::create(builder, loc, place.place, one);
   Value wraps = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                      next, buildIndex(builder, numStages));
+                                      next, constant(numStages));
   Value other = arith::XOrIOp::create(builder, loc, place.parity, one);
-  return {arith::SelectOp::create(builder, loc, wraps, buildIndex(builder, 0),
-                                  next),
+  return {arith::SelectOp::create(builder, loc, wraps, constant(0), next),
           arith::SelectOp::create(builder, loc, wraps, other, place.parity)};
 }
 

@@ -13,6 +13,17 @@ struct RingPlace {
   mlir::Value place, parity;
 };
 
+/// The loop of the kernel's body that has `loop` in its own; null where `loop`
+/// stands in the kernel's body itself.
+mlir::scf::ForOp getLoopAround(mlir::scf::ForOp loop);
+
+/// `loop`, or the loop around it.
+mlir::scf::ForOp getOutermost(mlir::scf::ForOp loop);
+
+/// Whether a loop with rings may stand where it does: in the body of the kernel
+/// itself, or of a loop there.
+bool hasPlaceForRings(mlir::scf::ForOp loop);
+
 /// A loop whose iterations read the places of a ring by turns, and what begins
 /// the copies of one into a place.
 struct LoopRing {
@@ -27,7 +38,7 @@ struct LoopRing {
   mlir::Value getIteration(mlir::OpBuilder &builder, mlir::Value from,
                            mlir::Value steps) const;
   mlir::Value isInLoop(mlir::OpBuilder &builder, mlir::Value number) const;
-  /// The place of the iteration after.
+  /// The place of the iteration after; both index or both i32.
   RingPlace getNext(mlir::OpBuilder &builder, RingPlace place) const;
   /// Calls `body` in a loop over the first `count` iterations that there are.
   void forFirst(mlir::OpBuilder &builder, mlir::Value begin, int64_t count,
@@ -51,6 +62,8 @@ struct LoopRing {
   mlir::Location loc;
   int64_t numStages;
   PipelinedLoads loads;
+  /// How many iterations there are, up to `numStages`.
+  mlir::Value countFirst(mlir::OpBuilder &builder) const;
   /// In a producer: what was computed before the loop.
   mlir::IRMapping before;
   /// The mbarriers that tensor copies complete.

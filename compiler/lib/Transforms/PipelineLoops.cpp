@@ -64,9 +64,10 @@ public:
       allocateBarriers();
     if (hasProducer)
       buildProducer(*this, producer, empty);
-    else
-      fillFirst();
-    carryPlace();
+    RingPlace first = carryPlaceAround();
+    if (!hasProducer)
+      fillFirst(first);
+    carryPlace(first);
     OpBuilder builder = OpBuilder::atBlockBegin(loop.getBody());
     if (loads.byTensorCopies) {
       if (!hasProducer)
@@ -126,11 +127,14 @@ private:
       SynchronizeOp::create(builder, loc);
   }
 
-  /// Begins to fill all places but one. What no launch before writes need not
-  /// wait for it.
-  void fillFirst() {
+  /// Begins to fill all places but one, from `first` on. What no launch before
+  /// writes need not wait for it.
+  void fillFirst(RingPlace first) {
     OpBuilder builder(loop);
     if (!loads.byTensorCopies) {
+      // Of the loop before everybody must have read the last places.
+      if (getLoopAround(loop))
+        SynchronizeOp::create(builder, loc);
       forFirst(builder, loop.getLowerBound(), numStages - 1,
                [&](Value number, Value place) {
                  copyAll(builder, number, place,
@@ -138,6 +142,8 @@ private:
                });
       return;
     }
+    if (getLoopAround(loop))
+      return refillFirst(builder, first);
     WaitForDependenciesOp wait = findWaitBefore(loop);
     fillFirstBy(builder, /*announces=*/true, [&](const StagedLoad &load) {
       return !wait || load.isConstant;
@@ -162,6 +168,28 @@ private:
              });
   }
 
+  /// In a loop: begins to fill all places but one, each when it is empty.
+  void refillFirst(OpBuilder &builder, RingPlace first) {
+    OpBuilder::InsertionGuard guard(builder);
+    enterFirstThread(builder);
+    auto places = scf::ForOp::create(
+        builder, loc, buildIndex(builder, 0),
+        buildIndex(builder, numStages - 1), buildIndex(builder, 1),
+        ValueRange{first.place, first.parity});
+    builder.setInsertionPointToStart(places.getBody());
+    RingPlace at = {places.getRegionIterArg(0), places.getRegionIterArg(1)};
+    RingPlace next = getNext(builder, at);
+    Value number =
+        getIteration(builder, loop.getLowerBound(), places.getInductionVar());
+    auto exists = scf::IfOp::create(builder, loc, isInLoop(builder, number),
+                                    /*withElseRegion=*/false);
+    scf::YieldOp::create(builder, loc, ValueRange{next.place, next.parity});
+    builder.setInsertionPointToStart(exists.thenBlock());
+    Value before = arith::XOrIOp::create(builder, loc, at.parity,
+                                         buildIndex(builder, 1));
+    refill(builder, number, {at.place, before});
+  }
+
   void enterFirstThread(OpBuilder &builder) {
     auto alone = FirstThreadOp::create(builder, loc);
     builder.createBlock(&alone.getBody());
@@ -169,22 +197,48 @@ private:
 
   //===--- What an iteration does -----------------------------------------===//
 
-  /// Lets the loop carry which place an iteration reads, and in which round.
-  void carryPlace() {
-    IRRewriter rewriter(loop.getContext());
-    rewriter.setInsertionPoint(loop);
-    Value zero = buildIndex(rewriter, 0);
+  using NextPlace = function_ref<RingPlace(OpBuilder &, RingPlace)>;
+
+  /// Lets a loop carry a place and its round; returns those in its body.
+  static RingPlace carry(scf::ForOp &op, RingPlace first, NextPlace next) {
+    IRRewriter rewriter(op.getContext());
+    rewriter.setInsertionPoint(op);
     auto yields = [&](OpBuilder &builder, Location,
                       ArrayRef<BlockArgument> carried) -> SmallVector<Value> {
-      RingPlace next = getNext(builder, {carried[0], carried[1]});
-      return {next.place, next.parity};
+      RingPlace after = next(builder, {carried[0], carried[1]});
+      return {after.place, after.parity};
     };
-    auto wider = *loop.replaceWithAdditionalYields(
-        rewriter, ValueRange{zero, zero},
+    auto wider = *op.replaceWithAdditionalYields(
+        rewriter, ValueRange{first.place, first.parity},
         /*replaceInitOperandUsesInLoop=*/false, yields);
-    loop = cast<scf::ForOp>(wider.getOperation());
-    auto carried = loop.getRegionIterArgs().take_back(2);
-    current = {carried[0], carried[1]};
+    op = cast<scf::ForOp>(wider.getOperation());
+    auto carried = op.getRegionIterArgs().take_back(2);
+    return {carried[0], carried[1]};
+  }
+
+  /// Where the loop begins. A loop around it carries that, where the rounds of
+  /// mbarriers go on; what it yields follows in `carryPlace`.
+  RingPlace carryPlaceAround() {
+    scf::ForOp around = getLoopAround(loop);
+    OpBuilder builder(around ? around : loop);
+    Value zero = buildIndex(builder, 0);
+    if (!around || !loads.byTensorCopies)
+      return {zero, zero};
+    return carry(around, {zero, zero},
+                 [](OpBuilder &, RingPlace place) { return place; });
+  }
+
+  /// Lets the loop carry which place an iteration reads, and in which round.
+  void carryPlace(RingPlace first) {
+    current = carry(loop, first, [&](OpBuilder &builder, RingPlace place) {
+      return getNext(builder, place);
+    });
+    if (scf::ForOp around = getLoopAround(loop);
+        around && loads.byTensorCopies) {
+      Operation *yield = around.getBody()->getTerminator();
+      unsigned count = yield->getNumOperands();
+      yield->setOperands(count - 2, 2, loop.getResults().take_back(2));
+    }
   }
 
   /// The place of the iteration before, whose round is that of this one but
@@ -217,14 +271,19 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     enterFirstThread(builder);
     ifMoreFollow(builder, [&](Value next) {
-      RingPlace free = getFree(builder);
-      // Of a place that nobody has used, the round before counts as done.
-      MbarrierWaitOp::create(builder, loc, empty, free.place, free.parity);
-      MbarrierExpectBytesOp::create(builder, loc, full, free.place,
-                                    loads.getStageBytes());
-      copyAll(builder, next, free.place,
-              [](const StagedLoad &) { return true; });
+      refill(builder, next, getFree(builder));
     });
+  }
+
+  /// Begins the copies of an iteration into a place, when that has been read in
+  /// its last round.
+  void refill(OpBuilder &builder, Value number, RingPlace place) {
+    // Of a place that nobody has used, the round before counts as done.
+    MbarrierWaitOp::create(builder, loc, empty, place.place, place.parity);
+    MbarrierExpectBytesOp::create(builder, loc, full, place.place,
+                                  loads.getStageBytes());
+    copyAll(builder, number, place.place,
+            [](const StagedLoad &) { return true; });
   }
 
   void refillByAsyncCopies(OpBuilder &builder) {
@@ -312,9 +371,9 @@ private:
     if (!rings)
       return loop.emitOpError("has lowlp.stages and no lowlp.rings, which "
                               "lowlp-choose-rings chooses");
-    if (!isa<KernelOp>(loop->getParentOp()))
+    if (!hasPlaceForRings(loop))
       return loop.emitOpError("has rings, and must stand in the body of the "
-                              "kernel itself");
+                              "kernel itself or of a loop there");
     bool hasProducer = rings.getCopies() == RingCopies::ProducerWarp;
     FailureOr<PipelinedLoads> loads = takeRings(loop, rings, hasTensorCopies);
     if (failed(loads))

@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace lowlp;
 
 WaitForDependenciesOp lowlp::findWaitBefore(scf::ForOp loop) {
-  for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode()) {
+  for (Operation *op = getOutermost(loop)->getPrevNode(); op;
+       op = op->getPrevNode()) {
     if (auto wait = dyn_cast<WaitForDependenciesOp>(op))
       return wait;
     bool isIndifferent = isMemoryEffectFree(op) ||
@@ -27,22 +28,32 @@ WaitForDependenciesOp lowlp::findWaitBefore(scf::ForOp loop) {
   return {};
 }
 
-/// Adds to `ops` what before the loop computes what the copies need, in order.
+/// Adds to `ops` what before the loop, and before the loop around it, computes
+/// what the copies need, in order.
 static bool collectBefore(scf::ForOp loop, const PipelinedLoads &loads,
                           llvm::SetVector<Operation *> &ops) {
+  scf::ForOp around = getLoopAround(loop);
   std::function<bool(Value)> collect = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    if (!op || loop->isAncestor(op) || ops.contains(op))
+    if (!op)
+      // What the loop around carries is known to those who compute it.
+      return !around || value.getParentBlock() != around.getBody() ||
+             value == around.getInductionVar();
+    if (loop->isAncestor(op) || ops.contains(op))
       return true;
-    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 ||
-        op->getBlock() != loop->getBlock() ||
+    bool isBefore = op->getBlock() == loop->getBlock() ||
+                    (around && op->getBlock() == around->getBlock());
+    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 || !isBefore ||
         !llvm::all_of(op->getOperands(), collect))
       return false;
     ops.insert(op);
     return true;
   };
-  bool isPossible = collect(loop.getLowerBound()) &&
-                    collect(loop.getUpperBound()) && collect(loop.getStep());
+  auto collectBounds = [&](scf::ForOp op) {
+    return collect(op.getLowerBound()) && collect(op.getUpperBound()) &&
+           collect(op.getStep());
+  };
+  bool isPossible = collectBounds(loop) && (!around || collectBounds(around));
   for (const StagedLoad &staged : loads.staged) {
     LoadGlobalOp load = staged.load;
     isPossible = isPossible && collect(load.getSource()) &&
@@ -86,59 +97,160 @@ std::string lowlp::findProducerObstacle(scf::ForOp loop,
   return "";
 }
 
-/// The copies of all iterations from `begin` on, which is the first of a round.
-static void produceAll(LoopRing &ring, OpBuilder &builder, Value empty,
-                       Value begin, int64_t round) {
-  OpBuilder::InsertionGuard guard(builder);
-  Location loc = ring.loc;
-  auto all = scf::ForOp::create(
-      builder, loc, begin,
-      ring.before.lookupOrDefault(ring.loop.getUpperBound()),
-      ring.before.lookupOrDefault(ring.loop.getStep()),
-      ValueRange{ring.buildIndex(builder, 0), ring.buildIndex(builder, round)});
-  builder.setInsertionPointToStart(all.getBody());
-  Value place = all.getRegionIterArg(0), parity = all.getRegionIterArg(1);
-  // Beside the wait, not after it.
-  IRMapping mapping = ring.mapAddresses(builder, all.getInductionVar());
-  Value one = ring.buildIndex(builder, 1);
-  // Of a place that nobody has used, the round before counts as done.
-  MbarrierWaitOp::create(builder, loc, empty, place,
-                         arith::XOrIOp::create(builder, loc, parity, one));
-  MbarrierExpectBytesOp::create(builder, loc, ring.full, place,
-                                ring.loads.getStageBytes());
-  for (const StagedLoad &load : ring.loads.staged)
-    ring.copy(builder, load, place, mapping);
-  RingPlace next = ring.getNext(builder, {place, parity});
-  scf::YieldOp::create(builder, loc, ValueRange{next.place, next.parity});
-}
+namespace {
+
+/// Writes the body of a producer.
+class Producer {
+public:
+  Producer(LoopRing &ring, ProducerWarpOp producer, Value empty)
+      : ring(ring), loc(ring.loc), empty(empty),
+        around(getLoopAround(ring.loop)), builder(producer.getContext()) {
+    builder.createBlock(&producer.getBody());
+    collectBefore(ring.loop, ring.loads, ops);
+  }
+
+  void run() {
+    scf::ForOp outermost = getOutermost(ring.loop);
+    cloneOps(outermost->getBlock());
+    Value zero = ring.buildIndex(builder, 0);
+    Value count = zero;
+    if (findWaitBefore(ring.loop))
+      count = fillFirst();
+    // In the round after, if all places are filled.
+    Value isNext =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, count,
+                              ring.buildIndex(builder, ring.numStages));
+    Value one = ring.buildIndex(builder, 1);
+    RingPlace place = {
+        arith::SelectOp::create(builder, loc, isNext, zero, count),
+        arith::SelectOp::create(builder, loc, isNext, one, zero)};
+    if (!around) {
+      produce(place, count);
+      return;
+    }
+    // Two loops carry them, beside what tiles need, in few registers.
+    place = {narrow(place.place), narrow(place.parity)};
+    auto tiles = createLoop(around, look(around.getLowerBound()),
+                            {place.place, place.parity, count});
+    IRMapping outside = ring.before;
+    ring.before.map(around.getInductionVar(), tiles.getInductionVar());
+    cloneOps(ring.loop->getBlock());
+    place = produce({tiles.getRegionIterArg(0), tiles.getRegionIterArg(1)},
+                    tiles.getRegionIterArg(2));
+    scf::YieldOp::create(builder, loc,
+                         ValueRange{place.place, place.parity, zero});
+    builder.setInsertionPointAfter(tiles);
+    ring.before = outside;
+  }
+
+private:
+  Value narrow(Value index) {
+    return arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(),
+                                        index);
+  }
+
+  Value toIndex(Value number) {
+    if (number.getType().isIndex())
+      return number;
+    return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                        number);
+  }
+
+  Value look(Value value) const { return ring.before.lookupOrDefault(value); }
+
+  /// What a block computes before the loop.
+  void cloneOps(Block *block) {
+    for (Operation *op : ops)
+      if (op->getBlock() == block)
+        builder.clone(*op, ring.before);
+  }
+
+  /// A loop like `op` from `begin` on, whose body follows.
+  scf::ForOp createLoop(scf::ForOp op, Value begin, ValueRange carried) {
+    auto made = scf::ForOp::create(builder, loc, begin,
+                                   look(op.getUpperBound()),
+                                   look(op.getStep()), carried);
+    builder.setInsertionPointToStart(made.getBody());
+    return made;
+  }
+
+  /// The copies of the first iterations, up to one for each place: of what no
+  /// launch before writes without waiting for it. Returns how many not to make
+  /// again.
+  Value fillFirst() {
+    IRMapping outside = ring.before;
+    if (around) {
+      Value first = look(around.getLowerBound());
+      ring.before.map(around.getInductionVar(), first);
+      cloneOps(ring.loop->getBlock());
+      Value exists =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, first,
+                                look(around.getUpperBound()));
+      Value upper = ring.loop.getUpperBound();
+      ring.before.map(upper, arith::SelectOp::create(
+                                 builder, loc, exists, look(upper),
+                                 look(ring.loop.getLowerBound())));
+    }
+    auto fill = [&](bool isConstant) {
+      ring.forFirst(builder, look(ring.loop.getLowerBound()), ring.numStages,
+                    [&](Value number, Value place) {
+                      if (isConstant)
+                        MbarrierExpectBytesOp::create(
+                            builder, loc, ring.full, place,
+                            ring.loads.getStageBytes());
+                      ring.copyAll(builder, number, place,
+                                   [&](const StagedLoad &load) {
+                                     return load.isConstant == isConstant;
+                                   });
+                    });
+    };
+    fill(true);
+    WaitForDependenciesOp::create(builder, loc);
+    fill(false);
+    // Where all is one loop, nothing is left of fewer.
+    Value count = around ? ring.countFirst(builder)
+                         : ring.buildIndex(builder, ring.numStages);
+    ring.before = outside;
+    return count;
+  }
+
+  /// The copies of all iterations but for the first `count`, from `first` on;
+  /// returns the place after them.
+  RingPlace produce(RingPlace first, Value count) {
+    Value begin =
+        ring.getIteration(builder, look(ring.loop.getLowerBound()), count);
+    auto all = createLoop(ring.loop, begin, {first.place, first.parity});
+    RingPlace current = {all.getRegionIterArg(0), all.getRegionIterArg(1)};
+    Value place = toIndex(current.place), parity = toIndex(current.parity);
+    // Beside the wait, not after it.
+    IRMapping mapping = ring.mapAddresses(builder, all.getInductionVar());
+    Value one = ring.buildIndex(builder, 1);
+    // Of a place that nobody has used, the round before counts as done.
+    MbarrierWaitOp::create(builder, loc, empty, place,
+                           arith::XOrIOp::create(builder, loc, parity, one));
+    MbarrierExpectBytesOp::create(builder, loc, ring.full, place,
+                                  ring.loads.getStageBytes());
+    for (const StagedLoad &load : ring.loads.staged)
+      ring.copy(builder, load, place, mapping);
+    RingPlace next = ring.getNext(builder, current);
+    scf::YieldOp::create(builder, loc, ValueRange{next.place, next.parity});
+    builder.setInsertionPointAfter(all);
+    return {all.getResult(0), all.getResult(1)};
+  }
+
+  LoopRing &ring;
+  Location loc;
+  Value empty;
+  /// Null if there is none.
+  scf::ForOp around;
+  OpBuilder builder;
+  /// What the copies need of what stands before the loop.
+  llvm::SetVector<Operation *> ops;
+};
+
+} // namespace
 
 void lowlp::buildProducer(LoopRing &ring, ProducerWarpOp producer,
                           Value empty) {
-  llvm::SetVector<Operation *> ops;
-  collectBefore(ring.loop, ring.loads, ops);
-  OpBuilder builder(ring.loop.getContext());
-  builder.createBlock(&producer.getBody());
-  for (Operation *op : ops)
-    builder.clone(*op, ring.before);
-  Value begin = ring.before.lookupOrDefault(ring.loop.getLowerBound());
-  if (!findWaitBefore(ring.loop))
-    return produceAll(ring, builder, empty, begin, /*round=*/0);
-  // What no launch before writes need not wait for it.
-  auto fill = [&](bool isConstant) {
-    ring.forFirst(
-        builder, begin, ring.numStages, [&](Value number, Value place) {
-          if (isConstant)
-            MbarrierExpectBytesOp::create(builder, ring.loc, ring.full, place,
-                                          ring.loads.getStageBytes());
-          ring.copyAll(builder, number, place, [&](const StagedLoad &load) {
-            return load.isConstant == isConstant;
-          });
-        });
-  };
-  fill(true);
-  WaitForDependenciesOp::create(builder, ring.loc);
-  fill(false);
-  begin = ring.getIteration(builder, begin,
-                            ring.buildIndex(builder, ring.numStages));
-  produceAll(ring, builder, empty, begin, /*round=*/1);
+  Producer(ring, producer, empty).run();
 }

@@ -6,8 +6,8 @@
 
 namespace lowlp {
 
-/// A wait for the launch before in front of the loop that could as well stand
-/// at the loop; null if there is none.
+/// A wait for the launch before in front of the loop, or of the loop around it,
+/// that could as well stand there; null if there is none.
 WaitForDependenciesOp findWaitBefore(mlir::scf::ForOp loop);
 
 /// Why what the copies need cannot be computed at the begin of the kernel, or

@@ -333,8 +333,8 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       BlockScheduler(*block, products, mostInFlight).run();
       if (schedule.getPingPong() && !takeTurns(*block))
         remarkDeclined(block->getParentOp(), DEBUG_TYPE, "ping-pong", [] {
-          return "warpgroups take turns in loops of the kernel's own body, and "
-                 "where there are two or more";
+          return "warpgroups take turns in loops of the kernel's own body and in "
+                 "loops of these, and where there are two or more";
         });
     }
     // Registers are exchanged by warpgroups.
@@ -364,11 +364,16 @@ private:
   static bool takeTurns(Block &block) {
     auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
     auto kernel = block.getParentOp()->getParentOfType<KernelOp>();
-    if (!loop || loop->getParentOp() != kernel ||
-        kernel.getNumThreads() < 2 * kThreadsPerWarpgroup)
+    if (!loop || kernel.getNumThreads() < 2 * kThreadsPerWarpgroup)
+      return false;
+    // Once for all iterations, those of a loop around it too.
+    Operation *outermost = loop;
+    while (isa<scf::ForOp>(outermost->getParentOp()))
+      outermost = outermost->getParentOp();
+    if (outermost->getParentOp() != kernel)
       return false;
     Location loc = loop.getLoc();
-    OpBuilder builder(loop);
+    OpBuilder builder(outermost);
     GiveTurnOp::create(builder, loc, /*first=*/true);
     auto products = block.getOps<WgmmaOp>();
     builder.setInsertionPoint(*products.begin());

@@ -30,6 +30,15 @@ class Share(NamedTuple):
     """Whether whole tiles follow those that are shared."""
 
 
+class TilePart(NamedTuple):
+    """The stages of a tile that a block has: from number `begin` up to `end`, counted from the first stage of the first
+    tile."""
+
+    tile: ll.Scalar
+    begin: ll.Scalar
+    end: ll.Scalar
+
+
 @dataclass(frozen=True)
 class Waves:
     """A share of the first tiles, and after them whole tiles, each `blocks` tiles from the one before."""
@@ -41,17 +50,26 @@ class Waves:
 
     @property
     def count(self) -> ll.Scalar:
-        """How many stages the block has."""
-        return self.share.end - self.share.begin + self.whole_tiles * self.stages_of_tile
+        """Of how many tiles the block has stages."""
+        return small(self._tiles_of_share + self.whole_tiles)
 
-    def number_of(self, done: ll.Scalar) -> ll.Scalar:
-        """The stage that comes after `done` others, counted from the first stage of the first tile."""
+    @property
+    def _tiles_of_share(self) -> ll.Scalar:
         share, stages = self.share, self.stages_of_tile
-        # 0 in the share, and from 1 on the whole tiles: all are taken from the end, so that only the start differs.
-        tile = ll.maximum(done - (share.end - share.begin) + stages, 0) // stages
-        start = share.total + (share.block - self.blocks) * stages - share.begin
-        number = share.end - 1 - done + ll.minimum(tile, 1) * start + tile * ((self.blocks + 1) * stages)
-        return small(number)
+        has_some = ll.minimum(share.end - share.begin, 1)
+        return small(has_some * (small(share.end + stages - 1) // stages - share.begin // stages))
+
+    def part(self, done: ll.Scalar) -> TilePart:
+        """What comes after the parts of `done` tiles: those of the share from its end on, then the whole tiles."""
+        share, stages, shared = self.share, self.stages_of_tile, self._tiles_of_share
+        done = small(done)
+        is_whole = ll.minimum(ll.maximum(done + 1 - shared, 0), 1)
+        of_share = small(share.end + stages - 1) // stages - 1 - done
+        whole = share.total // stages + share.block - shared * self.blocks + done * self.blocks
+        tile = small(of_share + is_whole * (whole - of_share))
+        # Whole tiles lie after all that are shared.
+        begin, end = ll.maximum(share.begin, small(tile * stages)), small((tile + 1) * stages)
+        return TilePart(tile, small(begin), small(end + (1 - is_whole) * ll.minimum(share.end - end, 0)))
 
 
 def share_of(block: ll.Scalar, blocks: ll.Scalar, total: ll.Scalar) -> Share:
@@ -89,36 +107,19 @@ def share_in_waves(block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages
 
 class Grid(NamedTuple):
     """The order of tiles: `band` columns are taken together, row by row, so that what blocks multiply at about the same
-    time shares weights and x. The last band may have fewer columns. In place of a division by their number, which is
-    known at the launch only, there is a product with 2^`bits` divided by it, rounded up."""
+    time shares weights and x. The last band may have fewer columns."""
 
     rows: int
     columns: ll.Scalar
     band: int
-    bits: int
-    fewer: ll.Scalar
-    reciprocal: ll.Scalar
 
     def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
         """The row and the column of a tile."""
-        first = tile // (self.band * self.rows) * self.band
-        rest = tile - first * self.rows
-        has_fewer = ll.minimum(ll.maximum(first + self.band - self.columns, 0), 1)
-        width = self.band + has_fewer * (self.fewer - self.band)
-        whole = (1 << self.bits) // self.band
-        scaled = rest * (whole + has_fewer * (self.reciprocal - whole))
-        row = ll.assume_range(scaled, 0, 1 << 32) // (1 << self.bits)
+        first = small(tile) // (self.band * self.rows) * self.band
+        rest = small(tile - first * self.rows)
+        width = small(ll.maximum(ll.minimum(self.columns - first, self.band), 1))
+        row = rest // width
         return row, first + rest - row * width
-
-
-def grid_of(rows: int, columns: ll.Scalar, most: int) -> Grid:
-    """So many tiles, in bands of at most so many columns, a power of two; of fewer where rows are very many."""
-    # Quotients are exact below 2^bits / band, and products below 2^32.
-    band = next(band for band in (most >> halvings for halvings in range(32)) if band <= 1 or rows * band <= 1 << 15)
-    bits = (rows * band * band).bit_length()
-    columns = small(columns)
-    fewer = ll.maximum((columns - 1) % band + 1, 1)
-    return Grid(rows, columns, band, bits, fewer, ll.ceildiv(1 << bits, fewer))
 
 
 def small(number: ll.Scalar) -> ll.Scalar:

@@ -306,8 +306,9 @@ def _check_divisor(symbol: str, divisor: object) -> None:
         current_trace(symbol).emit("lowlp.assume", [], [compare("!=", divisor, 0).ir_value], attributes)
 
 
-def _divide_narrow(symbol: str, left: Scalar, divisor: int) -> Scalar:
-    """`//` or `%` of a number of 32 bits: a third of the instructions that one of 64 bits takes."""
+def _divide_narrow(symbol: str, left: Scalar, right: Scalar, least: int, most: int) -> Scalar:
+    """`//` or `%` of numbers of 32 bits, the divisor from `least` to `most`: a third of the instructions that 64 bits
+    take."""
     trace = current_trace(symbol)
     narrow = trace.type("i32")
 
@@ -315,19 +316,20 @@ def _divide_narrow(symbol: str, left: Scalar, divisor: int) -> Scalar:
         return trace.emit(name, [kind], list(operands)).results[0]
 
     value = emit("arith.index_castui", narrow, left.ir_value)
-    by = emit("arith.index_castui", narrow, constant("index", divisor).ir_value)
+    by = emit("arith.index_castui", narrow, right.ir_value)
     value = emit("arith.divui" if symbol == "//" else "arith.remui", narrow, value, by)
     result = Scalar(trace, emit("arith.index_castui", trace.type("index"), value), "index", nonnegative=True)
     assert left._below is not None
-    result._below = -(-left._below // divisor) if symbol == "//" else min(left._below, divisor)
+    result._below = -(-left._below // least) if symbol == "//" else min(left._below, most)
     return result
 
 
 def _divide(symbol: str, left: Scalar, right: Scalar, divisor: object, nonnegative: bool) -> Scalar:
     _check_divisor(symbol, divisor)
     is_narrow = left._below is not None and left._below <= 1 << 32
-    if nonnegative and is_narrow and isinstance(divisor, int) and divisor < 1 << 32:
-        return _divide_narrow(symbol, left, divisor)
+    least, most = (divisor, divisor) if isinstance(divisor, int) else (1, right._below)
+    if nonnegative and is_narrow and most is not None and most < 1 << 32:
+        return _divide_narrow(symbol, left, right, least, most)
     if nonnegative:
         return _emit("arith.divsi" if symbol == "//" else "arith.remsi", "index", [left, right], True)
     if symbol == "//":

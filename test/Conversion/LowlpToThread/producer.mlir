@@ -92,7 +92,7 @@ lowlp.kernel @first_thread() attributes {grid = affine_map<() -> (1)>, num_threa
 // CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c256 : index
 // CHECK: arith.cmpi uge, %{{.*}}, %c256 : index
 // CHECK: simt.leave_barriers threads 384
-// CHECK-NEXT: simt.set_registers 32{{$}}
+// CHECK-NEXT: simt.set_registers 40{{$}}
 // CHECK-NEXT: scf.if %[[IS_FIRST]]
 // CHECK: simt.exit
 // CHECK: simt.barrier threads 384

@@ -14,13 +14,14 @@ def ChooseRings : Pass<"lowlp-choose-rings", "::lowlp::KernelOp"> {
 
     Where the architecture has tensor copies and all these loads fit what they demand (`lowlp.copy_tensor`), the first thread
     begins them. Neighbouring parts of a view become one copy. With a `producer` a warp of its own begins them
-    (`lowlp.producer_warp`), where what they need can be computed at the begin of the kernel, and no `lowlp.exit` may end the
+    (`lowlp.producer_warp`), where what they need can be computed at the begin of the kernel, for a loop in a loop from the
+    induction variables of both, and no `lowlp.exit` may end the
     block before the loop. Else all threads copy by `lowlp.copy_async`.
 
     A place is laid out so that `ldmatrix` meets every bank once where the tile is held as matrices and its rows are 32, 64
     or 128 bytes.
 
-    Requires: the loop stands in the body of the kernel itself, and no `lowlp.exit` in it.
+    Requires: the loop stands in the body of the kernel itself, or of a loop there, and no `lowlp.exit` in it.
 
     Guarantees: no loop has `lowlp.stages`. A loop that has `lowlp.rings` already, and its loads, keep what they have.
 
@@ -56,6 +57,9 @@ def PipelineLoops : Pass<"lowlp-pipeline", "::lowlp::KernelOp"> {
 
     By tensor copies mbarriers say when a place is full and when it has been read; by asynchronous copies each iteration has a
     barrier of the block. The entry `pipelines` of `lowlp.report` says which, and what stood in the way of tensor copies.
+
+    A loop in a loop goes on in the ring where the loop before has ended. A producer has both loops, so that it copies for the
+    next while others end this one; else each begins by filling S - 1 places.
 
     The first S - 1 iterations are copied before the loop. Where a `lowlp.wait_for_dependencies` stands there, with nothing but
     arithmetic after it, what is loaded through parameters that carry `lowlp.constant` is copied before it. A producer that

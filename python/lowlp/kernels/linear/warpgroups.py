@@ -35,7 +35,7 @@ import math
 from typing import Any, NamedTuple
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import TileEnding, by_parts, grid_of, share_in_waves, small
+from lowlp.kernels.stream_k import Grid, TileEnding, by_parts, share_in_waves, small
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
@@ -172,8 +172,7 @@ class _Block:
             ll.launch_dependents()
         (self.block,) = ll.block_indices()
         self.tiles_of_columns = ll.ceildiv(operands.m, schedule.columns_of_block)
-        band = max(1, _BAND // schedule.columns_of_block)
-        self.grid = grid_of(plan.tiles_of_rows, self.tiles_of_columns, band)
+        self.grid = Grid(plan.tiles_of_rows, self.tiles_of_columns, max(1, _BAND // schedule.columns_of_block))
         self.views = streamed_views(spec, operands)
         y_shape = [operands.m, spec.columns_of_y]
         self.y_view = ll.view_global(operands.y, shape=y_shape)
@@ -426,17 +425,16 @@ class _Block:
             plan.spec.products,
             schedule.parts_type,
         )
-        acc = self.zeros()
         tiles = self.tiles_of_columns * plan.tiles_of_rows
         work = share_in_waves(self.block, self.operands.blocks, tiles, plan.stages_of_tile)
-        for done in ll.range(work.count, stages=schedule.stages, producer=schedule.producer):
-            number = work.number_of(done)
-            tile, stage = number // plan.stages_of_tile, number % plan.stages_of_tile
-            row, column = self.place_of(tile)
-            acc = self.with_stage(acc, stage, row, column)
-            if (stage == 0) | (number == work.share.begin):
-                ending.end_tile(work.share, number, acc, row, column)
-                acc = self.zeros()
+        for taken in ll.range(work.count):
+            part = work.part(taken)
+            row, column = self.place_of(part.tile)
+            last_stage = small(part.end - 1 - part.tile * plan.stages_of_tile)
+            acc = self.zeros()
+            for done in ll.range(small(part.end - part.begin), stages=schedule.stages, producer=schedule.producer):
+                acc = self.with_stage(acc, small(last_stage - done), row, column)
+            ending.end_tile(work.share, part.begin, acc, row, column)
 
 
 def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

@@ -9,7 +9,7 @@ import pytest
 import lowlp
 from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, candidates, schedule_for
+from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, candidates, rows_of, schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.fitting import fits, fitted, table_bytes
 from lowlp.kernels.linear.invariant import Order, order_of
@@ -210,12 +210,24 @@ def test_blocks_with_a_tile_each_come_in_several_waves_for_many_rows_only() -> N
     assert most(128) <= 132 < most(1024)
 
 
-def test_many_rows_share_tiles_where_a_tile_each_would_leave_much_of_a_wave_idle() -> None:
+def test_many_rows_leave_little_of_a_wave_idle() -> None:
+    """By tiles that are shared, or of as many columns as fill the waves."""
     spec = LinearSpec(4096, 4096, "int4 g128 f16", aligned=True)
-    at_most = schedule_for(spec, 1024)
-    assert not at_most.share_tiles
-    for m in (257, 1025):
+    for m in (257, 1024, 1025, 1100, 2300):
         schedule = schedule_for(spec, m)
         blocks = blocks_for(spec, schedule, m, 132) * schedule.cluster
-        assert schedule.share_tiles and blocks >= 100, m
+        if schedule.has_tile_each:
+            computed = -(-blocks // 132) * 132 * schedule.rows * schedule.columns_of_block // schedule.cluster
+            assert spec.n * m >= 0.75 * computed, m
+        else:
+            assert blocks >= 100, m
+
+
+def test_for_how_many_rows_schedules_are_chosen() -> None:
+    assert [rows_of(m) for m in (1, 17, 33, 257, 1024)] == [16, 32, 48, 320, 1024]
+    assert [rows_of(m) for m in (1025, 2049, 5000, 8193, ANY_ROWS)] == [1280, 2560, 5120, 8192, 8192]
+
+
+def test_any_number_of_rows_shares_tiles() -> None:
+    spec = LinearSpec(4096, 4096, "int4 g128 f16", aligned=True)
     assert schedule_for(spec, ANY_ROWS).share_tiles and schedule_for(spec, ANY_ROWS).cluster == 1

@@ -39,8 +39,8 @@ CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 
 ANY_ROWS: Final = (1 << 31) - 1
 """For kernels that are compiled for any m."""
-_CLEARLY: Final = 0.9
-"""An estimate less than this part of another is believed."""
+_MOST_ROWS: Final = 8192
+"""More rows take the schedule of so many."""
 _ABOUT: Final = 1.05
 """What was measured for a near shape is taken up to so many times the best estimate."""
 _FEW: Final = 16
@@ -68,11 +68,12 @@ def class_of(m: int) -> int:
 
 def rows_of(m: int) -> int:
     """For how many rows a schedule for m rows is chosen: a little more than m, so that not every m has kernels of its
-    own."""
-    if m <= 32 or m >= CLASSES[-1]:
+    own, nor a choice."""
+    if m <= 32:
         return class_of(m)
-    step = 16 if m <= 256 else 64
-    return -(-m // step) * step
+    most = min(m, _MOST_ROWS)
+    step = 16 if most <= 256 else 64 if most <= CLASSES[-1] else 1 << ((most - 1).bit_length() - 3)
+    return -(-most // step) * step
 
 
 def schedule_for(
@@ -94,15 +95,17 @@ def schedule_for(
     """
     among = measured_schedules() if among is None else among
     if batch_invariant and (order := _order(spec, device, gpu, among)):
-        return for_rows(spec, _of_order(spec, rows_of(m), device, gpu, among)[order], m, device)
+        rows = min(rows_of(m), JUDGED_ROWS[-1])
+        return for_rows(spec, _of_order(spec, rows, device, gpu, among)[order], m, device)
     rows = _FEW if batch_invariant else rows_of(m)
     found = _chosen(spec, rows, device, gpu, among)
     if not found:
         return _plain(spec, m)
     if batch_invariant:
         found = dataclasses.replace(found, share_tiles=False)
-    if rows == CLASSES[-1]:
-        found = _sharing_for(spec, found, m, device)
+    if m == ANY_ROWS and found.warpgroups:
+        # Of a tile for each block or cluster some m leave much of a wave idle.
+        found = dataclasses.replace(found, share_tiles=True, cluster=1)
     return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, device)
 
 
@@ -171,7 +174,7 @@ def _of_order(
 ) -> dict[Order, Schedule]:
     """For up to `rows` rows, a number of `rows_of`, the schedule of each order of sums: what is chosen, if it has that
     order; else the best by estimate, also of those for more rows, so that none lacks an order that those have."""
-    drafts = [draft for cluster in CLUSTERS for draft in _alone(spec, rows, cluster)]
+    drafts = [draft for cluster in CLUSTERS for draft in _alone(spec, rows, cluster, device)]
     possible = [draft for draft in drafts if _has_program(spec, draft, rows) and fits(spec, draft, device)]
     forms = [fitted(spec, draft, device) for draft in possible]
     if rows not in JUDGED_ROWS:
@@ -187,28 +190,15 @@ def _of_order(
     return found
 
 
-def _alone(spec: LinearSpec, rows: int, cluster: int) -> Iterator[Schedule]:
+def _alone(spec: LinearSpec, rows: int, cluster: int, device: Device) -> Iterator[Schedule]:
     """Drafts by warpgroups in which a tile is one block's, or one cluster's, who finish 8 columns each."""
-    for draft in _wide(spec, max(_FEW, 8 * cluster, rows), ((False, cluster),)):
+    for draft in _wide(spec, max(_FEW, 8 * cluster, rows), device, ((False, cluster),)):
         scales_often = draft.scales_on == "accumulators" and draft.stage_k > spec.group_size
         if scales_often and draft.row_tiles * draft.columns_of_block * draft.blocks_per_sm > _SCALED_OFTEN:
             # The assembler spills registers where it has several tiles of accumulators that are not scaled yet.
             continue
         if draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k:
             yield draft
-
-
-def _sharing_for(spec: LinearSpec, division: Schedule, m: int, device: Device) -> Schedule:
-    """Of the last class, whose m are many: the division, or the one with shared tiles where that is clearly better by
-    estimate. A tile for each block or cluster may leave much of a wave idle, which shared tiles fill for every m."""
-    shared = dataclasses.replace(division, share_tiles=True, cluster=1)
-    if not division.warpgroups or shared == division or m == CLASSES[-1]:
-        # What was measured was so with this many rows.
-        return division
-    if m == ANY_ROWS:
-        return shared
-    us = [estimated_us(spec, fitted(spec, form, device), m, device) for form in (division, shared)]
-    return shared if us[1] < _CLEARLY * us[0] else division
 
 
 def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200) -> Schedule:
@@ -229,10 +219,13 @@ def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200
 def _columns(m: int, columns: int, column_tiles: int, cluster: int) -> int:
     """The columns of a tile of blocks as narrow as hold m rows, with no more blocks than those of `columns` and
     `column_tiles` take; each of a cluster finishes whole 8 columns of a tile."""
-    blocks = -(-m // (columns * column_tiles))
-    rows_of_block = -(-m // blocks)
+    return min(columns, _columns_of(m, -(-m // (columns * column_tiles)), column_tiles, cluster))
+
+
+def _columns_of(m: int, blocks: int, column_tiles: int, cluster: int = 1) -> int:
+    """The columns of a tile where so many blocks side by side hold m rows."""
     step = 8 * column_tiles * max(cluster, 2 // column_tiles)
-    return min(columns, -(-rows_of_block // step) * step // column_tiles)
+    return -(-m // (blocks * step)) * step // column_tiles
 
 
 def _plain(spec: LinearSpec, m: int) -> Schedule:
@@ -249,16 +242,20 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
     """The schedules for up to `rows` rows of x, a number of `rows_of`, that fit the GPU."""
     drafts = _streamed(spec, rows, device)
     if rows > _FEW and target(device.arch).instructions["wgmma.mma_async"]:
-        drafts = itertools.chain(drafts, _wide(spec, rows), _wide_by_units(spec, rows))
+        drafts = itertools.chain(drafts, _wide(spec, rows, device), _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
-        if draft.warpgroups:
-            # Tiles are shared only where blocks with one each would not do.
-            alone = dataclasses.replace(draft, share_tiles=False)
-            if fills(spec, alone, rows, device.multiprocessors) != draft.has_tile_each:
-                continue
+        if draft.warpgroups and not _is_worth_sharing(spec, draft, rows, device):
+            continue
         if is_small and _has_program(spec, draft, rows) and fits(spec, draft, device):
             yield fitted(spec, draft, device)
+
+
+def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Device) -> bool:
+    """Whether tiles are shared where blocks with one each would not do, or may leave much of a last wave idle; or are
+    not, where these do."""
+    alone = fills(spec, dataclasses.replace(draft, share_tiles=False), rows, device.multiprocessors)
+    return alone if draft.has_tile_each else not alone or rows >= CLASSES[-1]
 
 
 def _has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
@@ -326,30 +323,17 @@ def _steps(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
     return plain if period == 1 else tuple(steps for steps in (period, 2 * period) if steps in STEPS)
 
 
-def _wide(spec: LinearSpec, rows: int, sharings: tuple[tuple[bool, int], ...] = _SHARINGS) -> Iterator[Schedule]:
+def _wide(
+    spec: LinearSpec, rows: int, device: Device, sharings: tuple[tuple[bool, int], ...] = _SHARINGS
+) -> Iterator[Schedule]:
     """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
     if rows < 128:
-        columns_of_block, forms = [(rows, 1)], itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
+        forms = itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
     else:
-        columns_of_block = [(64, 1), (128, 1), (128, 2)]
-        if ending_numbers(spec):
-            columns_of_block += [(64, 2), (64, 4)]
         forms = itertools.product(_steps(spec, (1, 2, 4, 8)), (True,), (1,))
-    divisions = itertools.product(
-        (1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms, columns_of_block, sharings
-    )
-    for warpgroups, row_tiles, scales_on, (steps, producer, blocks), (columns, column_tiles), sharing in divisions:
-        share_tiles, cluster = sharing
-        columns = _columns(rows, columns, column_tiles, cluster)
-        if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
-            # Nothing multiplies while one alone decodes; that is worth it only for tiles of few accumulators.
-            continue
-        is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
-        if rows < 128 and steps == 8 and not is_small:
-            # The assembler spills registers of so much straight code.
-            continue
-        yield Schedule(
-            columns=columns,
+    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms)
+    for warpgroups, row_tiles, scales_on, (steps, producer, blocks) in divisions:
+        draft = Schedule(
             stages=2,
             warpgroups=warpgroups,
             row_tiles=row_tiles * spec.products,
@@ -357,10 +341,49 @@ def _wide(spec: LinearSpec, rows: int, sharings: tuple[tuple[bool, int], ...] = 
             scales_on=scales_on,
             producer=producer,
             blocks_per_sm=blocks,
-            column_tiles=column_tiles,
-            share_tiles=share_tiles,
-            cluster=cluster,
         )
+        for columns, column_tiles, share_tiles, cluster in _widths(spec, rows, draft.rows, device, sharings):
+            columns = _columns(rows, columns, column_tiles, cluster)
+            if share_tiles and cluster == 1 and not producer:
+                # Without one no loads are in flight between two tiles.
+                continue
+            if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
+                # Nothing multiplies while one alone decodes; that is worth it only for tiles of few accumulators.
+                continue
+            is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
+            if rows < 128 and steps == 8 and not is_small:
+                # The assembler spills registers of so much straight code.
+                continue
+            yield dataclasses.replace(
+                draft, columns=columns, column_tiles=column_tiles, share_tiles=share_tiles, cluster=cluster
+            )
+
+
+def _widths(
+    spec: LinearSpec, rows: int, rows_of_tile: int, device: Device, sharings: tuple[tuple[bool, int], ...]
+) -> Iterator[tuple[int, int, bool, int]]:
+    """The columns of a tile, how many tiles a block has side by side, and how blocks take them: of as many columns as
+    there are registers for, or half; and of fewer where that many more tiles fill waves better."""
+    if rows < 128:
+        widths = [(rows, 1)]
+    else:
+        widths = [(64, 1), (128, 1), (128, 2), *([(64, 2), (64, 4)] if ending_numbers(spec) else [])]
+    for (columns, column_tiles), sharing in itertools.product(widths, sharings):
+        yield columns, column_tiles, *sharing
+    if rows < 128 or (False, 1) not in sharings:
+        return
+    if rows_of_tile == 192:
+        yield 96, 2, False, 1
+    tiles_of_rows = -(-spec.n // rows_of_tile)
+    for columns, column_tiles in ((128, 1), (128, 2)):
+        widest = -(-rows // (columns * column_tiles))
+
+        def columns_in_turn(blocks: int, column_tiles: int = column_tiles) -> int:
+            return -(-tiles_of_rows * blocks // device.multiprocessors) * _columns_of(rows, blocks, column_tiles)
+
+        best = min(range(widest, widest + widest // 2 + 2), key=columns_in_turn)
+        if best > widest:
+            yield _columns_of(rows, best, column_tiles), column_tiles, False, 1
 
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
@@ -370,6 +393,8 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
     # The accumulators of 64 columns leave no room for a second tile of them, nor for what copies need.
     forms = (("accumulators", True), ("accumulators", False), ("weights", True)) if rows == 32 else (("weights", True),)
     for steps, (scales_on, producer), share_tiles in itertools.product(_steps(spec, (2, 4)), forms, (True, False)):
+        if share_tiles and not producer:
+            continue
         yield Schedule(
             columns=rows,
             stages=2,

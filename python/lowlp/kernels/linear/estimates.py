@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 from lowlp.kernels.stream_k import shared_tiles
 from lowlp.numeric.dtypes import dtype
@@ -25,14 +25,20 @@ _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1
 # The same for two entries of tables of rows and groups, which are loaded one by one.
 _GATHER: Final = 14.0
 
+# Instructions more for two weights of lookup tables by warpgroups, for few rows and for many.
+_LOOK_UP: Final = (
+    {1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7, 5: 1.5, 6: 2.4, 7: 6.4, 8: 4.0},
+    {1: 0.7, 2: 0.7, 3: 2.0, 4: 2.0, 5: 6.0, 6: 20.0, 7: 50.0, 8: 30.0},
+)
+
 # Instructions more for two weights that are scaled in f32, for few rows and for many.
-_SCALE_IN_F32: Final = (5.0, 16.0)
+_SCALE_IN_F32: Final = (5.0, 12.8)
 
 # Cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups are no whole units.
 _SCALE_SUM: Final = 0.7
 _LOAD_SCALES: Final = 25.0
 # Instructions more for two weights of groups of 16 that kernels by warpgroups scale, for few rows and for many.
-_SCALE_SMALL_GROUPS: Final = (0.5, 6.7)
+_SCALE_SMALL_GROUPS: Final = (0.5, 5.4)
 
 # What it takes longer to begin where the producer is a warpgroup that gives its registers away.
 _GIVING_US: Final = 0.4
@@ -100,6 +106,13 @@ def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:
     return schedule.scales_on == "weights" and not can_scale_weights(spec)
 
 
+def _lookup(spec: LinearSpec, many: bool) -> float:
+    """Instructions more for two weights that are indices of a table, by warpgroups."""
+    if not spec.table:
+        return 0.0
+    return _GATHER if has_gathers(spec) else _LOOK_UP[many][spec.bits]
+
+
 def _beside_plan(spec: LinearSpec, schedule: Schedule, many: bool) -> float:
     """Instructions for two weights beside those of a decode plan: to scale them in f32, and for the scales of groups
     that are no whole units."""
@@ -130,7 +143,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     tiles = -(-spec.n // schedule.rows) * tiles_of_columns
     memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
 
-    decode = _DECODE[spec.bits] + (_GATHER if has_gathers(spec) else 0.7 if spec.table else 0)
+    decode = _DECODE[spec.bits] + _lookup(spec, many=False)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
@@ -142,7 +155,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
     products = stages_of_sm * 4 * schedule.steps * schedule.row_tiles * schedule.warpgroups
     # A loop over the stages of one tile is shorter than one that also ends tiles.
-    compute = (products * cycles + (170 if schedule.has_tile_each else 295) * stages_of_sm) / device.cycles_per_us
+    compute = (products * cycles + (170 if schedule.has_tile_each else 205) * stages_of_sm) / device.cycles_per_us
     ending = 0.0
     if schedule.cluster > 1:
         ending = _EXCHANGE_US
@@ -151,42 +164,60 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
 
 
+class _Form(NamedTuple):
+    """What kernels by warpgroups for many rows of x take, by how blocks take tiles.
+
+    product, stage, decode  cycles for each cycle of the tensor cores, for each stage, and for each instruction beside
+                            products
+    tile, number            cycles to begin and to end a tile, and for each of its accumulators
+    begin_us                less than what other kernels take to begin
+    """
+
+    product: float
+    stage: float
+    decode: float
+    tile: float
+    number: float
+    begin_us: float
+
+
+# Fitted to 1300 kernels for 129 to 8192 rows on an H200, 6 % apart (docs/adr/0047).
+_OWN_TILE: Final = _Form(0.914, 106, 0.292, 3070, 0.056, 1.22)
+_CLUSTER: Final = _Form(0.933, 87, 0.307, 3130, 0.131, 1.57)
+_SHARED: Final = _Form(0.965, 143, 0.292, 800, 0.078, -0.18)
+_SHARING_US: Final = 3.0
+_SHARED_NUMBER_US: Final = 3.6e-5
+_BYTES_PER_CYCLE: Final = 63
+
+
 def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
-    """Of a kernel by warpgroups for many rows of x, as an H200 took it (ADR 0020): stage by stage, products, and most
-    of the decoding, which is waited for at the end of each; then what shared tiles cost."""
+    """Of a kernel by warpgroups for many rows of x: stage by stage, products, and the part of the decoding that they do
+    not hide; the beginning and end of each tile; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     shared = 0
     if schedule.has_tile_each:
-        stages = math.ceil(blocks / device.multiprocessors) * -(-stages_of_tile // schedule.cluster)
+        form = _CLUSTER if schedule.cluster > 1 else _OWN_TILE
+        waves = math.ceil(blocks / device.multiprocessors)
+        stages = waves * -(-stages_of_tile // schedule.cluster)
     else:
+        form = _SHARED
         shared = shared_tiles(tiles, blocks)
+        waves = math.ceil((tiles - shared) / blocks) + bool(shared)
         stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
 
-    products = rows * columns * stage_k / 2048
-    decode = (
-        _DECODE[spec.bits]
-        + (_GATHER if has_gathers(spec) else 0.7 if spec.table else 0)
-        + (7.4 if schedule.scales_on == "weights" else 6.4)
-    )
-    decode += _beside_plan(spec, schedule, many=True)
-    beside = rows * stage_k / 200 * decode
+    decode = _DECODE[spec.bits] + _lookup(spec, many=True)
+    decode += 7.4 if schedule.scales_on == "weights" else 6.4
+    beside = rows * stage_k / 200 * (decode + _beside_plan(spec, schedule, many=True))
+    products = form.product * rows * columns * stage_k / 2048
     if schedule.scales_on == "accumulators":
-        beside += rows * columns / 100 * -(-stage_k // spec.group_size)
-    if schedule.has_tile_each:
-        # Over several waves the clock falls.
-        cycles = (0.84 if blocks <= device.multiprocessors else 1.05) * products + 175 + 0.33 * beside
-    else:
-        cycles = 1.17 * products + 72 + 0.23 * beside
-    cycles = max(cycles, stage_bytes(spec, schedule) / 63)
-    compute = stages * cycles / device.cycles_per_us
+        products += rows * columns / 125 * -(-stage_k // spec.group_size)
+    cycles = max(products + form.stage + form.decode * beside, stage_bytes(spec, schedule) / _BYTES_PER_CYCLE)
+    compute = (stages * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
-    if schedule.has_tile_each:
-        exchange = _EXCHANGE_US if schedule.cluster > 1 else 0.0
-        return device.launch_us + 0.7 + max(compute, memory) + 0.06 * min(compute, memory) + exchange
-    ending = rows * columns / 47000
+    ending = 0.0
     if shared:
-        ending += 4.0 + rows * columns / 22800 * max(1, blocks / shared)
-    return device.launch_us - 1.8 + max(compute, memory) + ending
+        ending = _SHARING_US + _SHARED_NUMBER_US * rows * columns * max(1, blocks / shared)
+    return device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending

@@ -16,7 +16,7 @@ from lowlp.ops.linear_kernels import compile_for_gpu
 ARCH = "sm_90a"
 SEED = 46
 # What is kept free beside what is counted; and what is counted too much: barriers, rows that lie further apart.
-SPARE_BYTES, MUCH_BYTES = 1024, 6 * 1024
+SPARE_BYTES, MUCH_BYTES = 1024, 4 * 1024
 # Room for a table's copies, which is kept free though fewer may be taken.
 TABLE_BYTES = 48 * 1024
 SPECS = [

@@ -85,11 +85,13 @@ def _super_bytes(spec: LinearSpec, schedule: Schedule) -> int:
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers, and of rows
     of x that are put in order."""
-    exchange = 0
+    # Of barriers, and of small exchanges.
+    exchange, beside = 0, 2048
     if schedule.slices > 1:
         # Of a part of one product. Rows are some bytes apart, so that banks differ.
         rows = schedule.rows // (spec.products * row_parts(spec, schedule))
-        exchange = rows * (schedule.columns + max(2, schedule.columns // 8)) * 4 * schedule.slices
+        exchange = rows * schedule.columns * 4 * schedule.slices + rows * schedule.columns * 4 // schedule.warps
+        beside = 1024
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
@@ -101,7 +103,7 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if table and not schedule.warpgroups:
         # A stage more took up to 1 us longer with 8 columns, and saved 0.6 us at most with 16 (H200).
         table = max(table, 48 * 1024)
-    return exchange + table + 2048 + (ordered_bytes(spec, schedule) if spec.ordered_rows else 0)
+    return exchange + table + beside + (ordered_bytes(spec, schedule) if spec.ordered_rows else 0)
 
 
 def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:

@@ -12,6 +12,7 @@ from test_machine_code import ALU, needs_nvdisasm
 from test_streaming_machine_code import listing_of
 
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.scaled_weights import fit_of
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 
@@ -77,8 +78,8 @@ def check_decoding(spec: LinearSpec, schedule: Schedule, registers: int, loop: l
     assert more < registers
     assert cost.lop3 * registers <= count["LOP3.LUT"] <= cost.lop3 * registers + more
     assert cost.alu * registers <= alu <= cost.alu * registers + more
-    # The power of two of the tensor goes on the scales of each group.
-    scales = -(-schedule.stage_k // spec.group_size) if schedule.warpgroups and schedule.scales_on == "weights" else 0
+    # Scales that go on weights are fitted to f16, those of two rows at once.
+    scales = schedule.row_tiles * max(1, schedule.stage_k // spec.group_size) if fit_of(spec, schedule) else 0
     assert fma == cost.fma * registers + scales
     assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "LDL", "STL"))]
 

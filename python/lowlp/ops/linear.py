@@ -159,7 +159,8 @@ def compile_linear(
     n, k         the weights' shape [N, K], each up to 2**31 - 1
     weight       type of the codes, by name or as a `DType`: an integer, bipolar or float of 1 to 8 bits; or 'lut1' to
                  'lut8', indices of a table
-    m            the least and the largest number of rows it is meant for; the kernel is right for every number
+    m            the least and the largest number of rows it is meant for; the kernel is right for every number. Results
+                 of f32 are of weights that are not rounded where the least is up to 64, which is slower for many rows
     group_size   divides K; None or -1: one group a row
     activation   type of x: 'f16' or 'bf16'
     target       architecture, 'sm_90a' for example

@@ -11,10 +11,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from linear_matrix import ERROR_LIMITS, TYPES, relative_error
+from test_linear_fitting import MUCH_BYTES, SPARE_BYTES, laid_out
 
 import lowlp
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
+from lowlp.kernels.linear.fitting import other_bytes, stage_bytes
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.permuting import permuting_kernel
@@ -185,6 +187,13 @@ def test_rows_are_put_in_order_where_that_takes_least() -> None:
         return found[0].ordered_rows
 
     assert [within(4096, 4096, m) for m in (1, 2, 16, 64)] == [1, 2, 0, 0]
+    for m in (1, 8):
+        spec = LinearSpec(4096, 4096, Codec.parse("int4 g128 f16"), aligned=True)
+        found = ordered_within(spec, schedule_for(spec, m), m, H200)
+        assert found
+        # All of it is counted, of rows as they come and in order.
+        counted = found[1].stages * stage_bytes(*found) + other_bytes(*found)
+        assert counted - MUCH_BYTES <= laid_out(*found)[2] <= counted + SPARE_BYTES
     assert within(5120, 13824, 1) == 1 and within(5120, 13824, 8) == 0
     with pytest.raises(LowlpValueError, match="ordered_rows: must be one of 0, 1, 2, 4, 8, got 3"):
         LinearSpec(64, 64, Codec.parse("int4 g64 f16"), ordered_rows=3)

@@ -103,7 +103,9 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if table and not schedule.warpgroups:
         # A stage more took up to 1 us longer with 8 columns, and saved 0.6 us at most with 16 (H200).
         table = max(table, 48 * 1024)
-    return exchange + table + beside + (ordered_bytes(spec, schedule) if spec.ordered_rows else 0)
+    # Rows of x as they come are gone before the end.
+    ordered, before = ordered_bytes(spec, schedule)
+    return max(exchange, before) + table + beside + ordered
 
 
 def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:

@@ -34,12 +34,10 @@ def can_order(spec: LinearSpec, schedule: Schedule) -> bool:
     return 0 < spec.ordered_rows <= schedule.columns == 8 and spec.k % UNIT_K == 0 and registers <= _MOST_REGISTERS
 
 
-def ordered_bytes(spec: LinearSpec, schedule: Schedule) -> int:
-    """Bytes of shared memory that x takes beside the stages: in order, and rows as they come."""
-    pairs = -(-spec.ordered_rows // 2)
-    row_bytes = 2 * spec.k
-    padded = -(-spec.k // (_AT_ONCE * schedule.threads)) * _AT_ONCE * schedule.threads * 2
-    return spec.ordered_rows * row_bytes + pairs * padded * min(2, spec.ordered_rows)
+def ordered_bytes(spec: LinearSpec, schedule: Schedule) -> tuple[int, int]:
+    """Bytes of shared memory that x takes beside the stages: in order, and before that as its rows come."""
+    step = _AT_ONCE * schedule.threads
+    return 2 * spec.ordered_rows * spec.k, 2 * spec.ordered_rows * -(-spec.k // step) * step
 
 
 class OrderedX:

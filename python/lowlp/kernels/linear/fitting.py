@@ -85,13 +85,14 @@ def _super_bytes(spec: LinearSpec, schedule: Schedule) -> int:
 def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     """Bytes of shared memory beside the stages: of exchanges at the end of a tile, of tables and barriers, and of rows
     of x that are put in order."""
-    # Of barriers, and of small exchanges.
-    exchange, beside = 0, 2048
+    # Of barriers, and of small exchanges; what seven warps load goes through shared memory more often.
+    exchange, beside = 0, 2048 if schedule.warps & (schedule.warps - 1) == 0 else 4096
     if schedule.slices > 1:
         # Of a part of one product. Rows are some bytes apart, so that banks differ.
         rows = schedule.rows // (spec.products * row_parts(spec, schedule))
-        exchange = rows * schedule.columns * 4 * schedule.slices + rows * schedule.columns * 4 // schedule.warps
-        beside = 1024
+        wide = max(1, schedule.slices * schedule.columns // 128) if schedule.threads > 256 else 1
+        exchange = int(rows * schedule.columns * 4 * (schedule.slices + wide / schedule.warps))
+        beside -= 1024
     if schedule.warpgroups:
         element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
         rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)

@@ -278,11 +278,11 @@ lowlp.kernel @selected(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.
   lowlp.return
 }
 
-// Codes of 8 bits have no pairs; of their entries each copy has a bank.
+// Codes of 8 bits have no pairs; of their entries each lane has words in a bank of its own.
 // CHECK-LABEL: lowlp.kernel @bytes
-// CHECK-SAME: entries of 8 bits, 32 copies, 16384 bytes
-// CHECK: lowlp.expand_table %{{.*}}, %[[COPIES:.*]] : !lowlp.shared<256xf16>, !lowlp.shared<256x32xf16, local(128, 32).local(2, 1)>
-// CHECK: lowlp.lookup %[[COPIES]], %{{.*}} : !lowlp.shared<256x32xf16, local(128, 32).local(2, 1)>, !lowlp.tile<64xui8,
+// CHECK-SAME: entries of 8 bits, 64 copies, 32768 bytes
+// CHECK: lowlp.expand_table %{{.*}}, %[[COPIES:.*]] : !lowlp.shared<256xf16>, !lowlp.shared<256x64xf16>
+// CHECK: lowlp.lookup %[[COPIES]], %{{.*}} : !lowlp.shared<256x64xf16>, !lowlp.tile<64xui8,
 //
 // PAIR-LABEL: lowlp.kernel @bytes
 // PAIR-SAME: left as it is: pairs have codes of up to 6 bits

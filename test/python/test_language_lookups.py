@@ -131,6 +131,20 @@ def test_a_table_of_pairs_may_lie_in_any_order_of_pairs_and_copies() -> None:
     np.testing.assert_array_equal(y, wanted)
 
 
+@pytest.mark.parametrize("copies", [64, 128])
+@pytest.mark.parametrize(("bits", "code"), [(3, ""), (7, ""), (8, ""), (7, "int32")])
+def test_entries_in_words_of_a_lane(bits: int, code: str, copies: int) -> None:
+    y, wanted, counters = look_up(bits, "f16", [1 << bits, copies], code=code)
+    np.testing.assert_array_equal(y, wanted)
+    assert extra_passes(counters, "lowlp.lookup") == 0
+
+
+def test_pairs_in_lines_of_256_bytes() -> None:
+    y, wanted, counters = look_up(3, "f16", [64, 64, 2], slices=(2, 1))
+    np.testing.assert_array_equal(y, wanted)
+    assert extra_passes(counters, "lowlp.lookup_pairs") == 0
+
+
 @pytest.mark.parametrize("copies", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 6, 7, 8])
@@ -202,7 +216,7 @@ def test_what_is_refused() -> None:
     refused(table, ll.KernelTypeError, "table: must be a tile made by ll.alloc_shared, found the pointer `x`")
     refused(table_rank, ll.KernelValueError, "table: must have 1 or 2 dimensions, found 3")
     refused(codes, ll.KernelTypeError, "codes: works on integers, but the tile holds f32")
-    refused(copies, ll.VerificationError, "a table has a power of two of copies, at most 32, but this one has 3")
+    refused(copies, ll.VerificationError, "a table has a power of two of copies, at most 128, but this one has 3")
     refused(pairs_rank, ll.KernelValueError, "table: must have 3 dimensions, found 2")
     refused(pairs_type, ll.KernelTypeError, "table: must hold f16 or bf16, found a shared tile of f32")
     refused(no_slices, ll.KernelValueError, "slices: expected at least one tile of codes")

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "PassRemarks.h"
 
+#include "lowlp/Analysis/ByteIndices.h"
 #include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/Decode/Placement.h"
 #include "lowlp/IR/Lowlp.h"
@@ -114,8 +115,13 @@ findPlace(AllocSharedOp alloc, ArrayRef<LookupOp> lookups, StringRef &reason) {
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t kMaxPairedBits = 6;
+/// What a schedule or an option may ask for.
 static constexpr int64_t kMaxCopies = 32;
 static constexpr int64_t kNumBanks = 32;
+/// Of entries, so that each lane has a word of its own; and of entries or pairs
+/// in lines of 256 bytes, so that an index is a byte of the address.
+static constexpr int64_t kCopiesInWords = 64;
+static constexpr int64_t kLineBytes = 256;
 /// What tables may take together where the pass chooses the copies: what every
 /// device gives a block without being asked.
 static constexpr int64_t kMaxTableBytes = int64_t(48) * 1024;
@@ -128,7 +134,12 @@ struct Demand {
   bool holdsPairs;
   /// Of codes, over the whole run of the kernel.
   double numPairs;
-  int64_t numSlices;
+  /// The bits of the slices in which the codes lie, as far as that is known.
+  SmallVector<int64_t> slices;
+  /// The fewest codes of a lookup.
+  int64_t numCodes;
+  /// Whether the bits of a code are bits of an address of the plain table.
+  bool hasBits;
   int64_t numThreads;
 };
 
@@ -151,9 +162,25 @@ static double estimatePasses(int64_t words, int64_t copies) {
   // The most of 32 / C lanes that meet in one of 32 / C banks, in the worst of
   // C groups of lanes: averages over random tables, by the logarithm of C.
   static constexpr double crowds[] = {3.5, 3.4, 3.3, 2.9, 2.0, 1.0};
+  if (copies >= kNumBanks)
+    return 1;
   double wordsPerBank =
       std::max(1.0, static_cast<double>(words * copies) / kNumBanks);
   return std::min(wordsPerBank, crowds[llvm::Log2_64(copies)]);
+}
+
+/// Cycles of a warp for the address of an index of `codesPerIndex` codes, which
+/// has it from bit `target` on; or with bit 0 apart, where there is no such.
+/// Two instructions of the ALU take one.
+static double estimateAddress(const Demand &demand, int64_t codesPerIndex,
+                              std::optional<int64_t> target) {
+  SmallVector<int64_t> widths;
+  for (int64_t width : demand.slices)
+    widths.push_back(codesPerIndex * width);
+  if (std::optional<ByteIndices> bytes =
+          ByteIndices::get(widths, demand.numCodes / codesPerIndex, target))
+    return (bytes->countInstructions() + (target ? 0 : 2)) / 2;
+  return static_cast<double>(widths.size() + (target ? 0 : 1));
 }
 
 /// Rounds in which every thread reads two entries and stores a word in up to
@@ -166,10 +193,10 @@ static double estimateFill(int64_t bytes, int64_t copies, int64_t numThreads) {
 }
 
 static Choice choosePairs(const Demand &demand, int64_t copies) {
-  auto addressCycles = static_cast<double>(demand.numSlices);
   int64_t words = int64_t(1) << 2 * demand.bits;
   int64_t bytes = 4 * words * copies;
-  double cycles = estimatePasses(words, copies) + addressCycles;
+  double cycles = estimatePasses(words, copies) +
+                  estimateAddress(demand, 2, llvm::Log2_64(4 * copies));
   return {Form::Pairs, copies, bytes,
           estimateFill(bytes, copies, demand.numThreads) +
               demand.numPairs * cycles};
@@ -177,11 +204,17 @@ static Choice choosePairs(const Demand &demand, int64_t copies) {
 
 static Choice chooseEntries(const Demand &demand, int64_t copies) {
   constexpr double joinCycles = 0.5;
-  auto addressCycles = static_cast<double>(demand.numSlices);
   int64_t words = int64_t(1) << (demand.bits - 1);
-  int64_t bytes = copies == 1 ? 0 : 4 * words * copies;
+  int64_t bytes = copies == 1 && demand.hasBits ? 0 : 4 * words * copies;
+  // Two entries share a word of up to 32 copies.
+  std::optional<int64_t> target;
+  if (copies == 1 || copies >= kCopiesInWords)
+    target = llvm::Log2_64(2 * copies);
+  else if (demand.bits == 1)
+    target = 1;
   double cycles =
-      2 * (estimatePasses(words, copies) + addressCycles) + joinCycles;
+      2 * (estimatePasses(words, copies) + estimateAddress(demand, 1, target)) +
+      joinCycles;
   return {Form::Entries, copies, bytes,
           estimateFill(bytes, copies, demand.numThreads) +
               demand.numPairs * cycles};
@@ -213,10 +246,12 @@ static double estimateTrips(Operation *op, Block *block) {
 static SharedType getTableType(const Choice &choice, int64_t bits,
                                Type element) {
   int64_t numCodes = int64_t(1) << bits;
-  Layout layout = choice.form == Form::Pairs
-                      ? Layout::local({numCodes * numCodes, choice.copies, 2})
-                      : *compose(Layout::local({numCodes / 2, choice.copies}),
-                                 Layout::local({2, 1}));
+  Layout layout = Layout::local({numCodes, choice.copies});
+  if (choice.form == Form::Pairs)
+    layout = Layout::local({numCodes * numCodes, choice.copies, 2});
+  else if (choice.copies > 1 && choice.copies <= kMaxCopies)
+    layout = *compose(Layout::local({numCodes / 2, choice.copies}),
+                      Layout::local({2, 1}));
   return SharedType::get(element.getContext(), element,
                          *SharedLayout::plain(layout));
 }
@@ -245,14 +280,15 @@ static Result<int64_t> getServedBits(LookupOp lookup) {
   return bits;
 }
 
-/// The slices in which the codes are packed, as far as that is known: each of
-/// them takes its own way into the address.
-static int64_t countSlices(LookupOp lookup) {
-  auto unpack = lookup.getSlices().front().getDefiningOp<UnpackOp>();
-  if (!unpack)
-    return 1;
-  const Placement &placement = *unpack.getPlacement();
-  return std::max<int64_t>(1, placement.findSlices().size());
+/// The bits of the slices in which the codes are packed, as far as that is
+/// known: lowlp-decompose-bit-slices has the lookups take them so.
+static SmallVector<int64_t> findSlices(LookupOp lookup, int64_t bits) {
+  SmallVector<int64_t> slices;
+  if (auto unpack = lookup.getSlices().front().getDefiningOp<UnpackOp>())
+    llvm::append_range(slices, (*unpack.getPlacement()).findSlices());
+  if (llvm::sum_of(slices, int64_t(0)) != bits)
+    return {bits};
+  return slices;
 }
 
 namespace {
@@ -318,11 +354,19 @@ private:
     FailureOr<FillPlace> place = findPlace(alloc, lookups, reason);
     std::optional<Choice> choice;
     if (succeeded(place)) {
-      Demand demand{bits, true, 0, 1,
+      Demand demand{bits,
+                    true,
+                    0,
+                    {},
+                    std::numeric_limits<int64_t>::max(),
+                    llvm::isPowerOf2_64(alloc.getType().getShape()[0]),
                     static_cast<int64_t>(getOperation().getNumThreads())};
       for (LookupOp lookup : lookups) {
-        demand.numSlices = std::max(demand.numSlices, countSlices(lookup));
+        SmallVector<int64_t> slices = findSlices(lookup, bits);
+        if (slices.size() > demand.slices.size())
+          demand.slices = slices;
         int64_t numCodes = lookup.getType().getNumLocals();
+        demand.numCodes = std::min(demand.numCodes, numCodes);
         demand.holdsPairs &= numCodes % 2 == 0;
         demand.numPairs += static_cast<double>(numCodes) / 2 *
                            estimateTrips(lookup, place->before->getBlock());
@@ -351,11 +395,11 @@ private:
   /// The best of what the options allow; nothing if that is nothing.
   std::optional<Choice> choose(const Demand &demand) const {
     SmallVector<Choice> choices;
-    for (int64_t count = 1; count <= kMaxCopies; count *= 2) {
+    for (int64_t count = 1; 2 * count <= kLineBytes; count *= 2) {
       if (wantedCopies != 0 && wantedCopies != count)
         continue;
       if ((wantedForm == "auto" || wantedForm == "pair") && demand.holdsPairs &&
-          demand.bits <= kMaxPairedBits)
+          demand.bits <= kMaxPairedBits && 4 * count <= kLineBytes)
         choices.push_back(choosePairs(demand, count));
       // Two entries in a plain table are chosen in registers anyway.
       if ((wantedForm == "auto" || wantedForm == "entry") &&

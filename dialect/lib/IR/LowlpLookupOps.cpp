@@ -10,14 +10,24 @@ using namespace lowlp;
 
 /// The most copies that a table may have: one for each lane of a warp.
 static constexpr int64_t kMaxCopies = 32;
+/// Of entries and pairs of halves: as many as 256 bytes hold, so that an index
+/// is a byte of the address.
+static constexpr int64_t kMaxCopiesOfHalves = 128;
+static constexpr int64_t kMaxCopiesOfPairs = 64;
 /// The widest codes that are looked up in pairs.
 static constexpr int64_t kMaxPairedBits = 6;
 
-static LogicalResult verifyCopies(Operation *op, int64_t copies) {
-  if (llvm::isPowerOf2_64(copies) && copies <= kMaxCopies)
+static LogicalResult verifyCopies(Operation *op, int64_t copies, int64_t most) {
+  if (llvm::isPowerOf2_64(copies) && copies <= most)
     return success();
   return op->emitOpError("a table has a power of two of copies, at most ")
-         << kMaxCopies << ", but this one has " << copies;
+         << most << ", but this one has " << copies;
+}
+
+/// The most copies of single entries.
+static int64_t getMostCopies(SharedType table) {
+  Type element = table.getElementType();
+  return element.isF16() || element.isBF16() ? kMaxCopiesOfHalves : kMaxCopies;
 }
 
 /// What a table of pairs of codes of `bits` bits must satisfy.
@@ -32,7 +42,7 @@ static LogicalResult verifyPairTable(Operation *op, SharedType table,
     return op->emitOpError("the table of pairs must be of ")
            << numPairs << " x copies x 2 elements, but is "
            << llvm::interleaved(shape, "x");
-  if (failed(verifyCopies(op, shape[1])))
+  if (failed(verifyCopies(op, shape[1], kMaxCopiesOfPairs)))
     return failure();
   if (table.getLayout().contiguousAddresses(2) != 2 ||
       table.getLayout().swizzle())
@@ -79,7 +89,8 @@ LogicalResult LookupOp::verify() {
     return emitOpError("a table has 1 dimension, or 2 with copies, but this "
                        "one has ")
            << table.getRank();
-  if (table.getRank() == 2 && failed(verifyCopies(*this, table.getShape()[1])))
+  if (table.getRank() == 2 &&
+      failed(verifyCopies(*this, table.getShape()[1], getMostCopies(table))))
     return failure();
   if (!isa<IntegerType>(codes.getElementType()))
     return emitOpError("codes must be integers, but are ")
@@ -147,7 +158,8 @@ LogicalResult ExpandTableOp::verify() {
       return emitOpError("a table with copies must hold a power of two of "
                          "entries, without a swizzle, but is ")
              << expanded;
-    if (failed(verifyCopies(*this, expanded.getShape()[1])))
+    if (failed(verifyCopies(*this, expanded.getShape()[1],
+                            getMostCopies(expanded))))
       return failure();
   } else if (expanded.getRank() == 3) {
     int64_t bits = llvm::Log2_64(numCodes) / 2;

@@ -37,7 +37,7 @@ def lookup(table: SharedTile, codes: Tile) -> Tile:
            copies of 2**b halves banks of its own
     codes  integers of any width; each must be the number of an entry, which the CPU target checks
 
-    Raises VerificationError where the copies are no power of two up to 32, KernelTypeError and KernelValueError for
+    Raises VerificationError where the copies are no such power of two, KernelTypeError and KernelValueError for
     other arguments.
     """
     held = _as_table("table", table, (1, 2))
@@ -50,7 +50,8 @@ def lookup_pairs(table: SharedTile, *slices: Tile) -> Tile:
     """The entries that the codes name, those of neighbours by one load of 32 bits (FLUTE, section 3.2).
 
     table   f16 or bf16, of 4**b x C x 2 for codes of b = 1 to 6 bits, filled by `expand_table`. Thread t reads copy
-            t mod C; C is a power of two up to 32, and with 32 copies each lane has a bank of its own
+            t mod C; C is a power of two up to 32, and with 32 copies each lane has a bank of its own; or C is 64, and
+            thread t reads copy t mod 32, where pairs of up to 4 bits are a byte of the address
     slices  a tile of b bits; or several in one layout whose widths add up to b, the lowest bits first, as of 3 bits
             those of uint2 and of uint1 (FLUTE, section 3.1). A thread must hold an even number of codes
 

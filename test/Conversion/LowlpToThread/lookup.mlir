@@ -91,6 +91,61 @@ lowlp.kernel @entries(%p: !lowlp.ptr<ui8>, %q: !lowlp.ptr<f16>)
   lowlp.return
 }
 
+// Single codes in words of their own: no bit of the code is apart from the others.
+// CHECK-LABEL: gpu.func @words
+// CHECK: %[[COPY:.*]] = arith.andi %{{.*}}, %c124_i32 : i32
+// CHECK: %[[CODE:.*]] = arith.andi %{{.*}}, %c32640_i32 : i32
+// CHECK-NEXT: arith.ori %[[CODE]], %[[COPY]] : i32
+// CHECK-NEXT: arith.extui
+// CHECK-NEXT: simt.load %{{.*}} align 2 : <shared> -> f16
+lowlp.kernel @words(%p: !lowlp.ptr<ui8>, %q: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [64] : !lowlp.ptr<ui8> -> !lowlp.global<64xui8>
+  %w = lowlp.view_global %q shape [64] : !lowlp.ptr<f16> -> !lowlp.global<64xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<256x64xf16>
+  %codes = lowlp.load_global %v[%c0] : !lowlp.global<64xui8> -> !bytes
+  %t = lowlp.lookup %s, %codes : !lowlp.shared<256x64xf16>, !bytes -> !half
+  lowlp.store_global %t, %w[%c0] : !half, !lowlp.global<64xf16>
+  lowlp.return
+}
+
+// 16 codes of 7 bits in three slices: what comes to bits 0 to 6 of the bytes of four words is a byte of the address.
+// CHECK-LABEL: gpu.func @lines
+// CHECK-DAG: %[[LANE:.*]] = arith.andi %{{.*}}, %c124_i32 : i32
+// CHECK-DAG: %[[EVEN:.*]] = simt.prmt %[[N0:.*]], %[[N1:.*]] selector 25632
+// CHECK-DAG: %[[ODD:.*]] = simt.prmt %[[N0]], %[[N1]] selector 30001
+// CHECK-DAG: arith.andi %[[EVEN]], %c252645135_i32 : i32
+// CHECK-DAG: %[[SPREAD:.*]] = simt.prmt %{{.*}}, %c0_i32 selector 16704
+// CHECK-DAG: %[[UP:.*]] = arith.shli %[[SPREAD]], %c4_i32 : i32
+// CHECK-DAG: %[[NIBBLES:.*]] = arith.ori %[[SPREAD]], %[[UP]] : i32
+// CHECK-DAG: %[[BIT:.*]] = arith.shli %[[NIBBLES]], %c6_i32 : i32
+// CHECK-DAG: %[[HIGH:.*]] = arith.andi %[[BIT]], %c1077952576_i32 : i32
+// CHECK-DAG: %[[WORD:.*]] = arith.ori %[[HIGH]], %{{.*}} : i32
+// CHECK: %[[ADDRESS:.*]] = simt.prmt %[[WORD]], %[[LANE]] selector 30468
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.extui %[[ADDRESS]] : i32 to i64
+// CHECK-NEXT: simt.load %{{.*}}[%[[OFFSET]]] align 2 : <shared> -> f16
+// CHECK-COUNT-15: simt.load %{{.*}} align 2 : <shared> -> f16
+!nibbles = !lowlp.tile<512xui4, spatial(32).local(16)>
+!crumbs = !lowlp.tile<512xui2, spatial(32).local(16)>
+!bits = !lowlp.tile<512xui1, spatial(32).local(16)>
+!many = !lowlp.tile<512xf16, spatial(32).local(16)>
+lowlp.kernel @lines(%p: !lowlp.ptr<ui4> {lowlp.align = 16 : i64}, %r: !lowlp.ptr<ui2> {lowlp.align = 16 : i64}, %b: !lowlp.ptr<ui1> {lowlp.align = 16 : i64},
+    %q: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [512] : !lowlp.ptr<ui4> -> !lowlp.global<512xui4>
+  %x = lowlp.view_global %r shape [512] : !lowlp.ptr<ui2> -> !lowlp.global<512xui2>
+  %y = lowlp.view_global %b shape [512] : !lowlp.ptr<ui1> -> !lowlp.global<512xui1>
+  %w = lowlp.view_global %q shape [512] : !lowlp.ptr<f16> -> !lowlp.global<512xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<128x128xf16>
+  %four = lowlp.load_global %v[%c0] in_bounds : !lowlp.global<512xui4> -> !nibbles
+  %two = lowlp.load_global %x[%c0] in_bounds : !lowlp.global<512xui2> -> !crumbs
+  %one = lowlp.load_global %y[%c0] in_bounds : !lowlp.global<512xui1> -> !bits
+  %t = lowlp.lookup %s, %four, %two, %one : !lowlp.shared<128x128xf16>, !nibbles, !crumbs, !bits -> !many
+  lowlp.store_global %t, %w[%c0] in_bounds : !many, !lowlp.global<512xf16>
+  lowlp.return
+}
+
 // Codes of 1 bit choose between two registers: their bits become the signs of bytes.
 // CHECK-LABEL: gpu.func @registers
 // CHECK: %[[BOTH:.*]] = simt.load %{{.*}} align 4 : <shared> -> i32

@@ -12,9 +12,19 @@ func.func @rank(%s: !lowlp.shared<2x2x8xf16>, %c: !codes) {
 
 !codes = !lowlp.tile<32xui3, spatial(32)>
 !values = !lowlp.tile<32xf16, spatial(32)>
-func.func @copies(%s: !lowlp.shared<8x64xf16>, %c: !codes) {
+func.func @copies(%s: !lowlp.shared<8x256xf16>, %c: !codes) {
+  // expected-error @below {{'lowlp.lookup' op a table has a power of two of copies, at most 128, but this one has 256}}
+  %t = lowlp.lookup %s, %c : !lowlp.shared<8x256xf16>, !codes -> !values
+  return
+}
+
+// -----
+
+!codes = !lowlp.tile<32xui3, spatial(32)>
+!words = !lowlp.tile<32xf32, spatial(32)>
+func.func @copies_of_words(%s: !lowlp.shared<8x64xf32>, %c: !codes) {
   // expected-error @below {{'lowlp.lookup' op a table has a power of two of copies, at most 32, but this one has 64}}
-  %t = lowlp.lookup %s, %c : !lowlp.shared<8x64xf16>, !codes -> !values
+  %t = lowlp.lookup %s, %c : !lowlp.shared<8x64xf32>, !codes -> !words
   return
 }
 

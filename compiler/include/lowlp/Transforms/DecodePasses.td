@@ -163,8 +163,8 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
 
     - pairs: codes of 1 to 6 bits, of which each thread holds an even number, by `lowlp.lookup_pairs`. The table has 4^b
       words of 32 bits;
-    - entries: `lowlp.lookup`, in a table with copies where the plain one has more words than there are banks, which is
-      for codes of 7 and 8 bits;
+    - entries: `lowlp.lookup`, in the plain table, or in one with copies where that has more words than there are banks,
+      which is for codes of 7 and 8 bits;
     - registers: `lowlp.lookup` of codes of 1 bit in the plain table, between whose two entries masks choose.
 
     The new table is filled by `lowlp.expand_table` once, before the first lookup and the loops around it that do not
@@ -172,14 +172,16 @@ def VectorizeLookups : Pass<"lowlp-vectorize-lookups", "::lowlp::KernelOp"> {
 
     A table of W words, of which C copies lie side by side, costs a warp that looks random codes up so many passes of
     the banks: the fewer of W C / 32, the words of a copy that a bank has, and the most lanes of 32 / C that are expected
-    to meet in one of 32 / C banks; 1 at least. In cycles of a warp, a lookup of a pair costs its passes and 1 for the
-    shift and the `lop3` of its address, for each slice in which its codes are packed; one of two entries twice that, and
-    half for joining them; a pair of 1 bit in registers 1.25; filling a table 12 for each word that a thread stores, in
-    up to four copies. A loop of unknown length is taken to run 32 times. Of the forms and numbers of copies that are
+    to meet in one of 32 / C banks; 1 at least. In cycles of a warp, a lookup of a pair costs its passes and half the
+    instructions of its address: a shift and a `lop3`, or, where its codes are packed in slices of 4, 2 and 1 bits, those
+    that put slices together and take an index out (`ByteIndices`), of which there is one where the address has the index
+    within a byte. Two entries cost twice that and half for joining them, and 2 more where up to 32 copies of two entries
+    share words; a pair of 1 bit in registers costs 1.25; filling a table 12 for each word that a thread stores, in up to
+    four copies. A loop of unknown length is taken to run 32 times. Of the forms and numbers of copies that are
     allowed, the one of fewest bytes is taken among those that cost at most a tenth more than the cheapest.
 
     `form` allows only one of them; `copies` sets the number of copies, a power of two up to 32. With
-    `copies=0` the new tables of a kernel take at most 48 KiB, and all its tiles of shared memory together at most 227 KiB.
+    `copies=0` there may be 64, and of entries 128, which leaves some of them unread but spares instructions; and the new tables of a kernel take at most 48 KiB, and all its tiles of shared memory together at most 227 KiB.
 
     A lookup stays as it is where it has another type, where the table has not an entry for every code, where other ops
     than stores, `lowlp.copy_async` and loads use the table, and where the table is written again after the first lookup.

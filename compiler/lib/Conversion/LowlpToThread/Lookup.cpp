@@ -10,14 +10,22 @@
 //     4
 //
 // which is a shift, one instruction of three operands (PTX ISA, `lop3`), and a
-// load whose immediate offset is where the table begins. A slice more costs a
-// shift and a `lop3` more. Single codes are looked up likewise.
+// load whose immediate offset is where the table begins. Single codes are
+// looked up likewise. Slices are put together first, in bytes (ByteWords).
+// Where the index fits into a byte of the address that holds no bit of the
+// lane, one `prmt` takes both to their places:
+//
+//   codes of 7 bits, a line of 256 bytes for each entry:
+//
+//     prmt(word, lane * 4, 0x5514)    bytes of the address: lane * 4, code, 0,
+//     0
 //
 // Codes of 1 bit choose between registers (LookupInRegisters). Where a code may
 // name no entry, or the table's extents are no powers of two, a lookup is a
 // gather from shared memory.
 //
 //===----------------------------------------------------------------------===//
+#include "ByteWords.h"
 #include "LookupInRegisters.h"
 #include "SharedMemory.h"
 #include "TableBits.h"
@@ -90,6 +98,24 @@ static SmallVector<AddressBits> getAddressBits(ArrayRef<BitRun> runs,
   return result;
 }
 
+/// The runs of bits of a thread's number that choose its copy.
+static SmallVector<BitRun> getLaneBits(SharedType table) {
+  int64_t copies = table.getShape()[1];
+  // Of more copies than lanes, a lane has the first in a word of its own.
+  bool areWords = copies <= kThreadsPerWarp || table.getRank() == 3;
+  int64_t skipped = areWords ? 0 : 1;
+  int64_t laneBits = llvm::Log2_64(std::min<int64_t>(copies, kThreadsPerWarp));
+  SmallVector<BitRun> runs;
+  for (const BitRun &run : getTableBits(table, 1)) {
+    int64_t from = std::max(run.source, skipped);
+    int64_t to = std::min(run.source + run.width, skipped + laneBits);
+    if (from < to)
+      runs.push_back(
+          {from - skipped, run.target + from - run.source, to - from});
+  }
+  return runs;
+}
+
 namespace {
 
 /// A lookup of all codes of a tile in a table that has bits.
@@ -101,47 +127,104 @@ public:
       : table(op.getTable().getType()), base(adaptor.getTable()),
         codesPerIndex(codesPerIndex) {
     for (auto [registers, slice] :
-         llvm::zip_equal(adaptor.getSlices(), op.getSlices()))
-      slices.push_back({registers, cast<TileType>(slice.getType())});
+         llvm::zip_equal(adaptor.getSlices(), op.getSlices())) {
+      auto type = cast<TileType>(slice.getType());
+      slices.push_back(registers);
+      widths.push_back(*getElementBits(type.getElementType()));
+      numIndices = type.getNumLocals() / codesPerIndex;
+    }
   }
 
   /// The values, `loaded` for each index.
   SmallVector<Value> emit(OpBuilder &builder, Location loc, Type loaded) const {
-    SmallVector<PackedBits> registers;
-    SmallVector<int64_t> widths;
-    for (auto [value, type] : slices) {
-      registers.emplace_back(builder, loc, value);
-      widths.push_back(*getElementBits(type.getElementType()));
-    }
-    SmallVector<AddressBits> parts =
-        getAddressBits(getTableBits(table, 0), widths, codesPerIndex);
     Value copy;
     if (table.getRank() > 1 && table.getShape()[1] > 1)
       copy = moveToAddress(builder, loc, getThread(builder, loc),
-                           getTableBits(table, 1));
-    int64_t numIndices = slices.front().second.getNumLocals() / codesPerIndex;
+                           getLaneBits(table));
+    std::optional<ByteIndices> bytes = findBytes();
+    SmallVector<Value> words;
+    SmallVector<PackedBits> registers;
+    if (bytes)
+      words = emitByteWords(builder, loc, *bytes, slices);
+    else
+      for (Value slice : slices)
+        registers.emplace_back(builder, loc, slice);
     SmallVector<Value> values;
     for (int64_t i = 0; i < numIndices; ++i) {
-      Value address = copy;
-      for (const AddressBits &part : parts) {
-        Value bits = registers[part.slice].move(part.first + i * part.step,
-                                                part.width, part.target);
-        address =
-            address
-                ? arith::OrIOp::create(builder, loc, bits, address).getResult()
-                : bits;
-      }
+      Value address = bytes ? takeByte(builder, loc, *bytes, words, i, copy)
+                            : joinSlices(builder, loc, registers, i, copy);
       values.push_back(load(builder, loc, loaded, base, address));
     }
     return values;
   }
 
 private:
+  /// How indices get into bytes, if they do.
+  std::optional<ByteIndices> findBytes() const {
+    SmallVector<int64_t> indexWidths;
+    for (int64_t width : widths)
+      indexWidths.push_back(codesPerIndex * width);
+    std::optional<int64_t> target;
+    for (const BitRun &run : getTableBits(table, 0))
+      if (run.source == 0 && run.width >= llvm::sum_of(indexWidths))
+        target = run.target;
+    return ByteIndices::get(indexWidths, numIndices, target);
+  }
+
+  /// The address of index `i`, which is in a byte of one of the words.
+  Value takeByte(OpBuilder &builder, Location loc, const ByteIndices &bytes,
+                 ArrayRef<Value> words, int64_t i, Value copy) const {
+    int64_t laneEnd = 0;
+    if (copy)
+      for (const BitRun &run : getLaneBits(table))
+        laneEnd = std::max(laneEnd, run.target + run.width);
+    auto [word, byte] = bytes.getPlace(i);
+    if (std::optional<int64_t> target = bytes.getByteOfAddress();
+        target && laneEnd <= 8 * *target)
+      return emitByteAddress(builder, loc, words[word], byte, *target, copy);
+    PackedBits registers(builder, loc,
+                         vector::FromElementsOp::create(
+                             builder, loc,
+                             VectorType::get({1}, builder.getI32Type()),
+                             words[word]));
+    int64_t bit = 8 * byte + bytes.getFirstBit();
+    Value address = copy;
+    for (const AddressBits &part :
+         getAddressBits(getTableBits(table, 0), bytes.getIndexBits(),
+                        /*codesPerIndex=*/1))
+      address = join(builder, loc,
+                     registers.move(bit + part.first, part.width, part.target),
+                     address);
+    return address;
+  }
+
+  /// The address of index `i`, each slice of which goes to its own place.
+  Value joinSlices(OpBuilder &builder, Location loc,
+                   MutableArrayRef<PackedBits> registers, int64_t i,
+                   Value copy) const {
+    Value address = copy;
+    for (const AddressBits &part :
+         getAddressBits(getTableBits(table, 0), widths, codesPerIndex))
+      address = join(builder, loc,
+                     registers[part.slice].move(part.first + i * part.step,
+                                                part.width, part.target),
+                     address);
+    return address;
+  }
+
+  static Value join(OpBuilder &builder, Location loc, Value bits,
+                    Value address) {
+    return address
+               ? arith::OrIOp::create(builder, loc, bits, address).getResult()
+               : bits;
+  }
+
   SharedType table;
   Value base;
-  /// The registers of each slice, and its type.
-  SmallVector<std::pair<Value, TileType>> slices;
-  int64_t codesPerIndex;
+  /// The registers of each slice, and the bits that it has of a code.
+  SmallVector<Value> slices;
+  SmallVector<int64_t> widths;
+  int64_t codesPerIndex, numIndices = 0;
 };
 
 struct LookupPairsPattern : OpConversionPattern<LookupPairsOp> {
@@ -217,6 +300,21 @@ private:
         lookup.emit(rewriter, loc, registers.getElementType()));
   }
 
+  /// The thread's copy of so many, as an index.
+  static Value getCopy(OpBuilder &builder, Location loc, int64_t copies) {
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(builder, loc, value);
+    };
+    Value thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+    Value copy = arith::RemUIOp::create(
+        builder, loc, thread, constant(std::min(copies, kThreadsPerWarp)));
+    // Words hold two copies.
+    return copies > kThreadsPerWarp
+               ? arith::MulIOp::create(builder, loc, copy, constant(2))
+                     .getResult()
+               : copy;
+  }
+
   static Value byIndices(LookupOp op, OpAdaptor adaptor,
                          ConversionPatternRewriter &rewriter) {
     Location loc = getNamedLoc(op);
@@ -229,10 +327,7 @@ private:
     // How threads share the codes does not matter to the table.
     std::vector<int64_t> shape{op.getType().getNumLocals()};
     if (table.getRank() == 2) {
-      Value copies =
-          arith::ConstantIndexOp::create(rewriter, loc, table.getShape()[1]);
-      Value thread = gpu::ThreadIdOp::create(rewriter, loc, gpu::Dimension::x);
-      begin.push_back(arith::RemUIOp::create(rewriter, loc, thread, copies));
+      begin.push_back(getCopy(rewriter, loc, table.getShape()[1]));
       shape.push_back(1);
     }
     Layout locals = Layout::local(shape);

@@ -12,7 +12,9 @@ def Lowlp_LookupOp : Lowlp_Op<"lookup", [MemoryEffects<[MemRead]>, Lowlp_LayoutT
 
     A table of two dimensions holds copies, entry c of copy k at (c, k): thread t reads copy t mod C of C, a power of two
     up to 32. Which banks of shared memory a copy lies in is the layout's affair. For 2^b entries of 16 bits,
-    `local(2^(b-1), C).local(2, 1)` gives each of 32 copies a bank of its own.
+    `local(2^(b-1), C).local(2, 1)` gives each of 32 copies a bank of its own. Of `f16` and `bf16` there may be 64 or 128 copies:
+    thread t then reads copy 2 (t mod 32), so that with `local(2^b, C)` each lane has a word of 32 bits in each line of
+    2 C bytes. A line of 128 bytes for each entry spares the split of the code; of 256 bytes, the code is a byte of the address.
 
     The codes may come in slices, as for `lowlp.lookup_pairs`: several tiles of unsigned integers in one layout, the low
     bits first. All extents of the table are powers of two then, and it has an entry for every code.
@@ -37,7 +39,7 @@ def Lowlp_LookupPairsOp : Lowlp_Op<"lookup_pairs", [MemoryEffects<[MemRead]>]> {
     As `lowlp.lookup`, for codes of b = 1 to 6 bits and values of `f16` or `bf16`, but a thread looks its elements 2p and
     2p + 1 up together (FLUTE, section 3.2): the table holds the two values of every pair of codes side by side, in C
     copies, as a shared tile of 4^b x C x 2. Thread t reads copy t mod C, a power of two up to 32. With 32 copies each
-    lane of a warp has a bank of its own.
+    lane of a warp has a bank of its own. With 64 it reads copy t mod 32, and the pair is a byte of the address.
 
     The codes may come in slices (FLUTE, section 3.1): of codes of 3 bits one tile may hold the low 2 bits and another
     the high one, all in one layout. The index of a pair is made of the slices from the first on, its low bits first; of
@@ -56,7 +58,7 @@ def Lowlp_LookupPairsOp : Lowlp_Op<"lookup_pairs", [MemoryEffects<[MemRead]>]> {
     ```
 
     Lowers to one `simt.load` of 32 bits a pair. The bits of a pair go to their place in the address by one shift and
-    one mask for each slice, because all extents are powers of two.
+    one mask, because all extents are powers of two. Slices are put together before, in bytes of words.
   }];
   let arguments = (ins Lowlp_SharedType:$table, Variadic<Lowlp_TileType>:$slices);
   let results = (outs Lowlp_TileType:$result);

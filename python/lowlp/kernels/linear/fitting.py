@@ -21,6 +21,8 @@ from .two_levels import stored_groups, supers_taken
 from .warpgroups import tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
+_PLAIN_BITS: Final = (5, 6)
+"""Of codes that are looked up in the plain table, whose entries fill the banks once at most."""
 _MOST_COLUMNS_OF_PARTS: Final = 16
 """The assembler spills x of more columns where a step takes rows in parts."""
 _STREAMED_STAGES: Final = 3
@@ -118,8 +120,10 @@ def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     pairs = 4 << 2 * spec.bits if spec.bits <= _MOST_PAIRED_BITS and schedule.table_form in ("auto", "pair") else 0
     if copies:
         return plain + max(pairs, plain) * copies
-    # Where it chooses, it takes no more than a power of two that 48 KiB hold.
-    return plain + min(32 * max(pairs, plain), 32 * 1024)
+    if schedule.table_form in ("auto", "entry") and spec.bits in _PLAIN_BITS and not has_small_groups(spec):
+        return 2 * plain
+    # Where it chooses, it takes no more than a power of two that 48 KiB hold: up to 256 bytes for a pair or an entry.
+    return plain + min(max(64 * pairs, 256 << spec.bits), 32 * 1024)
 
 
 def _stages_that_fit(spec: LinearSpec, schedule: Schedule, device: Device) -> int:

@@ -106,14 +106,15 @@ def test_codecs(weight: str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("activation", "limit"), [("f16", 5e-4), ("bf16", 4e-3)])
 @pytest.mark.parametrize(
     ("bits", "scales_on"),
-    [(2, "accumulators"), (3, "weights"), (4, "accumulators"), (4, "weights"), (6, "accumulators")],
+    [(2, "accumulators"), (3, "weights"), (4, "accumulators"), (4, "weights"), (6, "accumulators"), (7, "weights")],
 )
 def test_tables(bits: int, activation: str, limit: float, scales_on: str) -> None:
     schedule = wide(row_tiles=row_tiles(f"lut{bits}"), scales_on=scales_on)
     qw = weights(130, 256, None, lut=lowlp.nf(bits), scale_dtype=activation)
     y, wanted, kernel = run(schedule, qw, 30, activation)
     assert error_of(y, wanted) < limit
-    assert "pairs of" in str(kernel.description.notes["lookups"])
+    form = "pairs" if bits <= 4 else "entries"
+    assert f"{form} of {bits} bits" in str(kernel.description.notes["lookups"])
 
 
 def spread(*numbers: float) -> Any:

@@ -105,3 +105,30 @@ def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: in
     schedule = schedule_for(spec, m, device_like(arch))
     assert schedule.stages and not schedule.warpgroups
     assert compilation.compile(linear_kernel(spec, schedule), arch).spilled_bytes == 0
+
+
+@needs_nvdisasm
+@pytest.mark.parametrize(
+    ("bits", "loads", "alu"),
+    [
+        # Slices of 16 pairs or codes are put together in 15 to 27 instructions, and PRMT or a shift and LOP3 take each
+        # out; half a PRMT joins two entries. The assembler does some of the shifts by IMAD.
+        (3, 0.5, 1.05),
+        (5, 1, 2.5),
+        (6, 1, 2.45),
+        (7, 1, 2.85),
+        (8, 1, 2.4),
+    ],
+)
+def test_the_inner_loop_of_tables(bits: int, loads: float, alu: float, tmp_path: Path) -> None:
+    """128 weights a lane as above: loads of the table and instructions of the ALU for one."""
+    spec = LinearSpec(n=4096, k=4096, codec=f"lut{bits}:f32:tensor g128 f16", aligned=True)
+    schedule = Schedule(columns=8, warps=2, row_tiles=4, slices=2, stages=3, share_tiles=False)
+    loop = inner_loop(listing_of(spec, schedule, tmp_path / "kernel.cubin"))
+    count = Counter(name.split(".")[0] for name in loop)
+    weights = 128
+    found = sum(count[name] for name in ALU) / weights
+    print(f"lut{bits}: {found:.2f} instructions of the ALU a weight, {count['LDS'] / weights:.2f} loads; {dict(count)}")
+    words = bits * weights // 32  # loaded as they lie, by accesses of 1 to 4 words
+    assert loads * weights <= count["LDS"] <= loads * weights + words + 8
+    assert found <= alu

@@ -76,7 +76,7 @@ SmallVector<Value> lowlp::emitByteWords(OpBuilder &builder, Location loc,
     for (auto [slice, width] : llvm::enumerate(indices.getWidths())) {
       SmallVector<Value> aligned =
           alignToBytes(builder, loc, registers[slice], width, group);
-      int64_t mask = ((int64_t(1) << width) - 1 << place) * 0x01010101;
+      int64_t mask = (((int64_t(1) << width) - 1) << place) * 0x01010101;
       for (int64_t r = 0; r < ByteIndices::perWord; ++r) {
         Value from = aligned.size() == 2 ? aligned[r / 2] : aligned.front();
         Value moved = shift(builder, loc, from,

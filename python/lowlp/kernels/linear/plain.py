@@ -55,7 +55,7 @@ from .parts import (
 from .schedule import Schedule
 from .spec import LinearSpec
 from .streaming import can_stream, streaming_kernel
-from .two_levels import field_of_bytes, stored_groups
+from .two_levels import number_of_fields, stored_groups
 from .warpgroups import can_go_wide, wide_kernel
 
 # Weights of a row that are taken together: a unit of packed weights, or several narrower ones.
@@ -210,11 +210,7 @@ class _Block:
         def load(number: Any) -> ll.Tile:
             return ll.load_global(view, offsets=[number, row, 0], layout=self.plan.row)
 
-        return (
-            ll.cast(field_of_bytes(kind, group, load), "f32")
-            if kind in PACKED_CODE_TYPES
-            else as_f32(load(group), kind)
-        )
+        return number_of_fields(kind, group, load) if kind in PACKED_CODE_TYPES else as_f32(load(group), kind)
 
     def of_super(self, view: Any, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
         """Super-scales and the like of the super-group that a group is in."""

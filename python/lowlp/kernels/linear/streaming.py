@@ -24,7 +24,6 @@ from typing import Any
 from lowlp import language as ll
 from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
 from lowlp.layouts.register_layout import Layout, column_spatial, layout, local, reduce, spatial
-from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .ordering import OrderedX, can_order
@@ -44,6 +43,7 @@ from .parts import (
     decoder,
     finished,
     make_linear,
+    needs_sum_of_x,
     streamed_views,
     view_of_result,
 )
@@ -59,21 +59,9 @@ from .segments import (
     units_of_period,
 )
 from .spec import LinearSpec
-from .two_levels import (
-    OPERAND_UNSCALE,
-    as_operand,
-    divides_supers,
-    field_of_bytes,
-    fill_bytes,
-    has_packed_codes,
-    rounds_once,
-    supers_taken,
-)
+from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, supers_taken
 
 _X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
-_LARGEST_GROUP_OF_OFFSETS = 16
-_MOST_COLUMNS_OF_OFFSETS = 16
-"""Of larger groups and more columns, products with offsets take longer than their multiples of sums of x."""
 _MOST_ACCUMULATORS = 128
 """Registers of a thread with the accumulators of a tile and the products of a step."""
 
@@ -100,7 +88,6 @@ class _Layouts:
     rows         [slices x rows, 1]: one number for each row of the accumulators
     scales       the same registers as [groups of a step, rows], or as [slices, 1, rows]
     supers       and as [super-groups of a step, rows]
-    row_weights  the same registers as `weights`, as [slices x rows, K that a slice takes at once]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -115,7 +102,6 @@ class _Layouts:
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
         in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, steps) * A_FRAGMENT
         self.weights = column_spatial(warps, slices) * in_warp
-        self.row_weights = spatial(slices * warps, 1) * in_warp
         in_warp = local(units, column_tiles, steps) * _X_FRAGMENT_OF_UNITS
         self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
         in_warp = local(1, units) * local(column_tiles, steps) * X_FRAGMENT
@@ -154,8 +140,6 @@ class _Plan:
     segments       of what a slice takes in a step
     has_small_scales  they are divided by `E4M3_UNSCALE`, and the accumulators multiplied at the end
     units_one_by_one  that a slice takes granules of in a step; 1 where it takes its units at once
-    offsets_by_products  integer offsets are operands of products with x, and their super-offsets multiply what a step
-                   has of these: of groups of 16 and few columns that takes less than to multiply the sums of x by them
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -169,14 +153,6 @@ class _Plan:
         # What is added to scaled products must be of their size.
         self.has_small_scales = spec.scale == "e4m3" and not spec.offsets
         self.units_one_by_one = 1
-        self.offsets_by_products = (
-            has_small_groups(spec)
-            and spec.group_size <= _LARGEST_GROUP_OF_OFFSETS
-            and spec.has_super_offsets
-            and not dtype(spec.offsets).is_signed
-            and rounds_once(spec)
-            and schedule.columns <= _MOST_COLUMNS_OF_OFFSETS
-        )
         if has_small_groups(spec):
             self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec))
             self.units_one_by_one = schedule.units
@@ -214,19 +190,10 @@ class _Block:
         """Accumulators of all parts and products."""
         return tuple(self.zero() for _ in range(self.plan.parts * self.plan.spec.products))
 
-    def of_rows(
-        self,
-        view: Any,
-        kind: str,
-        group: list[Any],
-        row: ll.Scalar,
-        loaded: dict[Any, ll.Tile],
-        as_they_are: bool = False,
-    ) -> ll.Tile:
-        """Scales and the like of a step, a number for each row of its accumulators, in f32.
+    def of_rows(self, view: Any, kind: str, group: list[Any], row: ll.Scalar, loaded: dict[Any, ll.Tile]) -> ll.Tile:
+        """Scales and the like of a step, a number for each row of its accumulators.
 
-        loaded       bytes with the fields of several groups, by view, number and row, which are loaded once
-        as_they_are  integers as bytes
+        loaded  bytes with the fields of several groups, by view, number and row, which are loaded once
         """
         layouts = self.plan.layouts
 
@@ -241,10 +208,7 @@ class _Block:
             return loaded[key]
 
         if kind in PACKED_CODE_TYPES:
-            fields = field_of_bytes(kind, group[-1], load_once)
-            return fields if as_they_are else ll.cast(fields, "f32")
-        if as_they_are:
-            return load(group[-1])
+            return number_of_fields(kind, group[-1], load_once)
         is_small = kind == "e4m3" and self.plan.has_small_scales
         return ll.cast(as_small_f16(load(group[-1])), "f32") if is_small else as_f32(load(group[-1]), kind)
 
@@ -305,56 +269,23 @@ class _Block:
             rows.append((packed_row, first_row + spec.first_rows[product]))
         supers = [self.supers_of(step, stage, unit, row_of_scales) for _, row_of_scales in rows]
         loaded: dict[Any, ll.Tile] = {}
-        x_tiles = {}
-        if plan.offsets_by_products:
-            groups = [self.first_group(segment, step, stage, unit) for segment in plan.segments]
-            for at in itertools.chain.from_iterable(segment.granules for segment in plan.segments):
-                x_tiles[at] = self.x_tile(units[at.unit], column, at.first_step)
-            acc = tuple(
-                self.with_offsets(previous, groups, x_tiles, row_of_scales, of_supers[1], loaded)
-                for previous, (_, row_of_scales), of_supers in zip(acc, rows, supers, strict=True)
-            )
         for segment in plan.segments:
             group = self.first_group(segment, step, stage, unit)
-            acc = self.with_segment(acc, segment, units, k_of_units, group, rows, column, supers, loaded, x_tiles)
+            acc = self.with_segment(acc, segment, units, k_of_units, group, rows, column, supers, loaded)
         return acc
 
-    def with_offsets(
-        self,
-        acc: ll.Tile,
-        groups: list[list[Any]],
-        x_tiles: dict[Granule, ll.Tile],
-        row: ll.Scalar,
-        super_offset: ll.Tile,
-        loaded: dict[Any, ll.Tile],
-    ) -> ll.Tile:
-        """The result of a part with the offsets of a step's groups times x."""
-        spec, layouts = self.plan.spec, self.plan.layouts
-        raw = self.zero()
-        for segment, group in zip(self.plan.segments, groups, strict=True):
-            integers = self.of_rows(self.views.correctors, spec.offsets, group, row, loaded, as_they_are=True)
-            weights = ll.broadcast_to(as_operand(integers, spec.activation), layouts.row_weights)
-            weights = ll.view(weights, dtype=spec.activation, layout=layouts.weights)
-            for at in segment.granules:
-                raw = ll.dot(weights, x_tiles[at], raw)
-        return ll.fma(super_offset * OPERAND_UNSCALE[spec.activation], raw, acc)
-
     @ll.inline
-    def with_segment(self, acc, segment, units, k_of_units, group, rows, column, supers, loaded, x_of):  # type: ignore[no-untyped-def]
+    def with_segment(self, acc, segment, units, k_of_units, group, rows, column, supers, loaded):  # type: ignore[no-untyped-def]
         """The results of all parts and products with what a segment of each slice adds to it.
 
         rows    of packed weights, and of scales, at which each part of each product begins
         supers  `supers_of` these
         loaded  as for `of_rows`
-        x_of    x^T by granule, where it is loaded
         """
         spec, layouts, views = self.plan.spec, self.plan.layouts, self.views
-        has_offsets_left = bool(spec.corrector) and not self.plan.offsets_by_products
-        x_tiles = [
-            x_of[at] if at in x_of else self.x_tile(units[at.unit], column, at.first_step) for at in segment.granules
-        ]
+        x_tiles = [self.x_tile(units[at.unit], column, at.first_step) for at in segment.granules]
         sum_x = self.zero()
-        if has_offsets_left or spec.is_bipolar:
+        if needs_sum_of_x(spec):
             for x_tile in x_tiles:
                 sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
         results: list[ll.Tile] = []
@@ -374,7 +305,7 @@ class _Block:
             if spec.super_scale:
                 scale = scale * of_supers[0]
             corrector = None
-            if has_offsets_left:
+            if spec.corrector:
                 corrector = self.of_rows(views.correctors, spec.corrector, group, row_of_scales, loaded)
                 if spec.has_super_offsets:
                     corrector = corrector * of_supers[1]

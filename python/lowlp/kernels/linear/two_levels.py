@@ -70,8 +70,8 @@ def _significant_bits(code: str) -> int:
     return kind.mantissa_bits + 1 if kind.is_float else kind.bits
 
 
-def field_of_bytes(kind: str, group: Any, load: Callable[[Any], ll.Tile]) -> ll.Tile:
-    """The integers of a group, as bytes.
+def number_of_fields(kind: str, group: Any, load: Callable[[Any], ll.Tile]) -> ll.Tile:
+    """The integers of a group, in f32.
 
     group  its number among those that lie one after the other: an int, or a scalar of the kernel
     load   gives the bytes of this number among them, uint8; zeros beyond the last one
@@ -81,21 +81,9 @@ def field_of_bytes(kind: str, group: Any, load: Callable[[Any], ll.Tile]) -> ll.
     word = ll.cast(load(byte), "uint32")
     if not isinstance(shift, int) or shift + bits > 8:
         word = word | (ll.cast(load(byte + 1), "uint32") << 8)
-    # In a type of which `lowlp-plan-decode` knows that f32 holds it times a power of two.
+    # As bytes, of which `lowlp-plan-decode` knows that f32 holds them times a power of two.
     if not dtype(kind).is_signed:
-        return ll.cast((word >> shift) & ((1 << bits) - 1), "uint8")
+        return ll.cast(ll.cast((word >> shift) & ((1 << bits) - 1), "uint8"), "f32")
     at_top = (word >> shift) << (32 - bits)
-    return ll.cast(ll.view(at_top, dtype="int32", layout=at_top.layout) >> (32 - bits), "int8")
-
-
-OPERAND_UNSCALE: Final = {"f16": 2.0**24, "bf16": 1.0}
-"""What products of `as_operand` are to be multiplied by."""
-
-
-def as_operand(integers: ll.Tile, activation: str) -> ll.Tile:
-    """Integers of 0 to 255 in the activation type, over `OPERAND_UNSCALE`: exact. f16 has them as they are, for bits of
-    less than 1024 are so many times its least number, and tensor cores take subnormals."""
-    if activation == "f16":
-        bits = ll.cast(integers, "uint16")
-        return ll.view(bits, dtype="f16", layout=bits.layout)
-    return ll.cast(ll.cast(integers, "f32"), activation)
+    number = ll.view(at_top, dtype="int32", layout=at_top.layout) >> (32 - bits)
+    return ll.cast(ll.cast(number, "int8"), "f32")

@@ -61,7 +61,7 @@ from .scaled_weights import can_scale_weights, fit_of
 from .schedule import Schedule
 from .segments import Segment, granule_k, has_small_groups, place_in_units, segments, takes_narrow_units
 from .spec import LinearSpec
-from .two_levels import divides_supers, field_of_bytes, fill_bytes, has_packed_codes, rounds_once, stored_groups
+from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, rounds_once, stored_groups
 
 _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
@@ -217,8 +217,7 @@ class _Block:
         if kind in PACKED_CODE_TYPES:
             groups = stage_k // spec.group_size
             first = at.stage * stored_groups(spec, kind, groups)
-            fields = field_of_bytes(kind, at.segment.group, lambda byte: load(view, first + byte, byte))
-            values = ll.cast(fields, "f32")
+            values = number_of_fields(kind, at.segment.group, lambda byte: load(view, first + byte, byte))
         else:
             values = as_f32(load(view, self.group_of(at.segment, at.stage), None), kind)
         if supers is None:

@@ -145,7 +145,7 @@ def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, device: Device)
     fit = fitted(within, schedule, device)
     if fit.blocks_per_sm != schedule.blocks_per_sm or not fits(within, fit, device):
         return None
-    return None if ordering_within_us(spec, rows, device) > ordering_before_us(spec, m, device) else (within, fit)
+    return None if ordering_within_us(spec, rows) > ordering_before_us(spec) else (within, fit)
 
 
 def _cost(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) -> float:

@@ -9,7 +9,6 @@ from lowlp.kernels.stream_k import shared_tiles
 from lowlp.numeric.dtypes import dtype
 from lowlp.schedules.device import H200, Device
 from lowlp.weights.packing import UNIT_K
-from lowlp_runtime.ordered_rows import PART
 
 from .fitting import exchanges_registers, stage_bytes, weight_bytes
 from .scaled_weights import can_scale_weights
@@ -42,11 +41,13 @@ _SCALE_SMALL_GROUPS: Final = (0.5, 5.4)
 
 # What it takes longer to begin where the producer is a warpgroup that gives its registers away.
 _GIVING_US: Final = 0.4
-# Of rows of x that are put in order: elements that an SM gathers in a cycle, from banks at random; what a kernel takes
-# to bring them to shared memory first, and what a kernel of its own takes beside that.
-_GATHERED_IN_CYCLE: Final = 9.0
-_BRING_US: Final = 0.4
-_KERNEL_BEFORE_US: Final = 1.5
+# Of few rows of x that are put in order, as an H200 took it (docs/adr/0044): for each element of a row, to gather it or
+# with that of a second row, within the kernel, which then has no x in its stages; and of a kernel before it.
+_KEPT_US: Final = -1.6
+_GATHER_ROW_US: Final = 1.4e-4
+_GATHER_PAIR_US: Final = 2.1e-4
+_KERNEL_BEFORE_US: Final = 0.55
+_BRING_ROW_US: Final = 1.25e-4
 # What the blocks of a cluster take to exchange their accumulators.
 _EXCHANGE_US: Final = 1.5
 
@@ -88,17 +89,15 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     return beginning + again * both + (3.2 if are_shared else 0.0)
 
 
-def ordering_within_us(spec: LinearSpec, rows: int, device: Device) -> float:
-    """What it takes longer where the kernel puts up to 8 rows of x in the order of weights itself: every block gathers
-    all of them, two at a time."""
-    gathered = spec.k * max(1, rows // 2)
-    return _BRING_US + gathered / _GATHERED_IN_CYCLE / device.cycles_per_us
+def ordering_within_us(spec: LinearSpec, rows: int) -> float:
+    """What it takes longer where the kernel puts up to 8 rows of x in the order of weights itself. Every block gathers
+    all of them, two at a time; but what is kept for all stages does not come with each."""
+    return _KEPT_US + spec.k * (_GATHER_ROW_US if rows == 1 else _GATHER_PAIR_US * rows / 2)
 
 
-def ordering_before_us(spec: LinearSpec, m: int, device: Device) -> float:
-    """What it takes longer where a kernel before it does so, whose blocks share the rows."""
-    gathered = m * spec.k / min(device.multiprocessors, m * -(-spec.k // PART))
-    return _KERNEL_BEFORE_US + gathered / _GATHERED_IN_CYCLE / device.cycles_per_us
+def ordering_before_us(spec: LinearSpec) -> float:
+    """What it takes longer where a kernel before it does so with few rows: its blocks bring a row each."""
+    return _KERNEL_BEFORE_US + spec.k * _BRING_ROW_US
 
 
 def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:

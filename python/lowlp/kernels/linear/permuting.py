@@ -18,7 +18,7 @@ from lowlp.layouts.register_layout import local, spatial
 from lowlp_runtime.ordered_rows import PART, row_stride
 
 _THREADS = 256
-_AT_ONCE = 4
+_AT_ONCE = 8
 """Parts of a row whose loads a thread begins before it stores the first."""
 _RESERVED_BYTES = 1024
 """Of shared memory, which the architecture keeps for itself."""

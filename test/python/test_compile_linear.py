@@ -195,7 +195,7 @@ def test_one_kernel_serves_codecs_that_differ_by_operands() -> None:
 
 
 def test_weights_too_large_for_many_rows_name_m() -> None:
-    with pytest.raises(LowlpValueError, match=r"^m: 1024 rows are too many, .* of weights 1048576 x 1048576"):
+    with pytest.raises(LowlpValueError, match=r"^m: 8192 rows are too many, .* of weights 1048576 x 1048576"):
         lowlp.compile_linear(n=2**20, k=2**20, weight="int4")
 
 

@@ -26,8 +26,8 @@ _GATHER: Final = 14.0
 
 # Instructions more for two weights of lookup tables by warpgroups, for few rows and for many.
 _LOOK_UP: Final = (
-    {1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7, 5: 1.5, 6: 2.4, 7: 6.4, 8: 4.0},
-    {1: 0.7, 2: 0.7, 3: 2.0, 4: 2.0, 5: 6.0, 6: 20.0, 7: 50.0, 8: 30.0},
+    {1: 0.7, 2: 0.7, 3: 0.5, 4: 0.7, 5: 1.7, 6: 1.6, 7: 2.1, 8: 1.4},
+    {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.0, 8: 10.0},
 )
 
 # Instructions more for two weights that are scaled in f32, for few rows and for many.

@@ -447,3 +447,84 @@ lowlp.kernel @two(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<u
   }
   lowlp.return
 }
+
+// Packed codes lie in slices, which are put together in bytes: a code of 7 bits is a byte of the address where each
+// entry has a line of 256 bytes, and so is a pair of 3 bits.
+// CHECK-LABEL: lowlp.kernel @packed_sevens
+// CHECK-SAME: entries of 7 bits, 128 copies, 32768 bytes
+// CHECK: lowlp.expand_table %{{.*}} : !lowlp.shared<128xf16>, !lowlp.shared<128x128xf16>
+lowlp.kernel @packed_sevens(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui32> {lowlp.align = 16 : i64}, %n: i32)
+    attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.index_cast %n : i32 to index
+  %v = lowlp.view_global %p shape [128] : !lowlp.ptr<f16> -> !lowlp.global<128xf16>
+  %y = lowlp.view_global %p shape [16, 64] : !lowlp.ptr<f16> -> !lowlp.global<16x64xf16>
+  %w = lowlp.view_global %x shape [1, 1, 224] : !lowlp.ptr<ui32> -> !lowlp.global<1x1x224xui32>
+  %s = lowlp.alloc_shared : !lowlp.shared<128xf16>
+  %t = lowlp.load_global %v[%c0] : !lowlp.global<128xf16> -> !lowlp.tile<128xf16, spatial(32).local(4)>
+  lowlp.store_shared %t, %s[%c0] : !lowlp.tile<128xf16, spatial(32).local(4)>, !lowlp.shared<128xf16>
+  lowlp.synchronize
+  scf.for %i = %c0 to %end step %c1 {
+    scf.for %j = %c0 to %end step %c1 {
+      %words = lowlp.load_global %w[%c0, %c0, %c0] : !lowlp.global<1x1x224xui32> -> !lowlp.tile<1x1x224xui32, local(1, 1, 7).spatial(1, 1, 32)>
+      %codes = lowlp.unpack %words from "lut7.f16" : !lowlp.tile<1x1x224xui32, local(1, 1, 7).spatial(1, 1, 32)> -> !lowlp.tile<16x64xui7, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+      %z = lowlp.lookup %s, %codes : !lowlp.shared<128xf16>, !lowlp.tile<16x64xui7, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)> -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+      lowlp.store_global %z, %y[%c0, %c0] : !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.global<16x64xf16>
+    }
+  }
+  lowlp.return
+}
+
+// CHECK-LABEL: lowlp.kernel @packed_threes
+// CHECK-SAME: pairs of 3 bits, 64 copies, 16384 bytes
+// CHECK: lowlp.expand_table %{{.*}} : !lowlp.shared<32xf16>, !lowlp.shared<64x64x2xf16>
+lowlp.kernel @packed_threes(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui32> {lowlp.align = 16 : i64}, %n: i32)
+    attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.index_cast %n : i32 to index
+  %v = lowlp.view_global %p shape [32] : !lowlp.ptr<f16> -> !lowlp.global<32xf16>
+  %y = lowlp.view_global %p shape [16, 64] : !lowlp.ptr<f16> -> !lowlp.global<16x64xf16>
+  %w = lowlp.view_global %x shape [1, 1, 96] : !lowlp.ptr<ui32> -> !lowlp.global<1x1x96xui32>
+  %s = lowlp.alloc_shared : !lowlp.shared<32xf16>
+  %t = lowlp.load_global %v[%c0] : !lowlp.global<32xf16> -> !lowlp.tile<32xf16, spatial(32).local(1)>
+  lowlp.store_shared %t, %s[%c0] : !lowlp.tile<32xf16, spatial(32).local(1)>, !lowlp.shared<32xf16>
+  lowlp.synchronize
+  scf.for %i = %c0 to %end step %c1 {
+    scf.for %j = %c0 to %end step %c1 {
+      %words = lowlp.load_global %w[%c0, %c0, %c0] : !lowlp.global<1x1x96xui32> -> !lowlp.tile<1x1x96xui32, local(1, 1, 3).spatial(1, 1, 32)>
+      %codes = lowlp.unpack %words from "lut3.f16" : !lowlp.tile<1x1x96xui32, local(1, 1, 3).spatial(1, 1, 32)> -> !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+      %z = lowlp.lookup %s, %codes : !lowlp.shared<32xf16>, !lowlp.tile<16x64xui3, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)> -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+      lowlp.store_global %z, %y[%c0, %c0] : !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.global<16x64xf16>
+    }
+  }
+  lowlp.return
+}
+
+// The bits of a code are bits of an address only where the plain table has a power of two of entries.
+// CHECK-LABEL: lowlp.kernel @packed_sixes
+// CHECK-SAME: entries of 6 bits, 1 copy, 128 bytes
+// CHECK: lowlp.expand_table %{{.*}} : !lowlp.shared<96xf16>, !lowlp.shared<64x1xf16>
+lowlp.kernel @packed_sixes(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %x: !lowlp.ptr<ui32> {lowlp.align = 16 : i64}, %n: i32)
+    attributes {grid = affine_map<(n) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.index_cast %n : i32 to index
+  %v = lowlp.view_global %p shape [96] : !lowlp.ptr<f16> -> !lowlp.global<96xf16>
+  %y = lowlp.view_global %p shape [16, 64] : !lowlp.ptr<f16> -> !lowlp.global<16x64xf16>
+  %w = lowlp.view_global %x shape [1, 1, 192] : !lowlp.ptr<ui32> -> !lowlp.global<1x1x192xui32>
+  %s = lowlp.alloc_shared : !lowlp.shared<96xf16>
+  %t = lowlp.load_global %v[%c0] : !lowlp.global<96xf16> -> !lowlp.tile<96xf16, spatial(32).local(3)>
+  lowlp.store_shared %t, %s[%c0] : !lowlp.tile<96xf16, spatial(32).local(3)>, !lowlp.shared<96xf16>
+  lowlp.synchronize
+  scf.for %i = %c0 to %end step %c1 {
+    scf.for %j = %c0 to %end step %c1 {
+      %words = lowlp.load_global %w[%c0, %c0, %c0] : !lowlp.global<1x1x192xui32> -> !lowlp.tile<1x1x192xui32, local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 2)>
+      %codes = lowlp.unpack %words from "lut6.f16" : !lowlp.tile<1x1x192xui32, local(1, 1, 3).spatial(1, 1, 32).local(1, 1, 2)> -> !lowlp.tile<16x64xui6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+      %z = lowlp.lookup %s, %codes : !lowlp.shared<96xf16>, !lowlp.tile<16x64xui6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)> -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+      lowlp.store_global %z, %y[%c0, %c0] : !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.global<16x64xf16>
+    }
+  }
+  lowlp.return
+}

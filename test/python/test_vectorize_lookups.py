@@ -179,6 +179,22 @@ def test_packed_codes_are_looked_up_by_their_slices(bits: int, dtype: str, steps
         np.testing.assert_array_equal(y, table[codes])
 
 
+@pytest.mark.parametrize("steps", [4, 2])
+@pytest.mark.parametrize(
+    ("bits", "form", "copies"), [(3, "pair", 1), (3, "pair", 32), (5, "entry", 1), (6, "entry", 4), (7, "entry", 32)]
+)
+def test_slices_put_together_go_to_any_table(bits: int, form: str, copies: int, steps: int) -> None:
+    """Indices within a byte of the address; across two; and with bit 0 apart."""
+    module = compilation.open_program(packed_lookups(bits, "f16", (64, 64), steps))
+    passes = f"lowlp-vectorize-lookups{{form={form} copies={copies}}},lowlp-decompose-bit-slices"
+    compilation.run_pipeline(module, f"lowlp.kernel(lowlp-reinterpret-layouts,{passes})")
+    codes = random.integers(0, 1 << bits, (64, 64)).astype(np.uint8)
+    table = random.normal(size=1 << bits).astype(np.float16)
+    y = np.zeros(codes.shape, np.float16)
+    compilation.compile_cpu(str(module), opt_level=0)(packing.pack(codes, 64, f"lut{bits}", "f16"), table, y)
+    np.testing.assert_array_equal(y, table[codes])
+
+
 @pytest.mark.parametrize(("bits", "slices"), [(3, [2, 1]), (5, [4, 1])])
 def test_tables_of_sliced_codes_follow_the_slices(bits: int, slices: list[int]) -> None:
     module = compilation.open_program(packed_lookups(bits, "f16", (128, 128), 4))

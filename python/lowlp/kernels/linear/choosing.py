@@ -24,7 +24,7 @@ from lowlp.weights.packing import UNIT_K
 
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
-from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
+from .invariant import CLUSTERS, FOUND_BY_LARGE, JUDGED_ROWS, Order, best_order, order_of, us_alone
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .scaled_weights import can_scale_weights
 from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
@@ -54,8 +54,10 @@ EXACT_ROWS: Final = 64
 _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
-"""Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster. Larger ones do not find
-SMs enough (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
+"""Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster."""
+_FOUR: Final = ((True, 4),)
+"""Between four. They find SMs only where they do not come to many blocks
+(docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
 _SLICES: Final = (1, 2, 4, 8, 16)
 _SCALED_OFTEN: Final = 32
 """Tiles of 64 rows times columns, of a warpgroup, whose accumulators are scaled several times in a stage."""
@@ -242,7 +244,9 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
     """The schedules for up to `rows` rows of x, a number of `rows_of`, that fit the GPU."""
     drafts = _streamed(spec, rows, device)
     if rows > _FEW and target(device.arch).instructions["wgmma.mma_async"]:
-        drafts = itertools.chain(drafts, _wide(spec, rows, device), _wide_by_units(spec, rows))
+        is_narrow = 4 * -(-spec.n // 64) * -(-rows // 128) <= FOUND_BY_LARGE * device.multiprocessors
+        wide = _wide(spec, rows, device, _SHARINGS + _FOUR * is_narrow)
+        drafts = itertools.chain(drafts, wide, _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
         if draft.warpgroups and not _is_worth_sharing(spec, draft, rows, device):
@@ -450,6 +454,8 @@ def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int 
     resident = multiprocessors * schedule.blocks_per_sm
     if not schedule.has_tile_each:
         return True
+    if schedule.cluster > 2:
+        resident = int(resident * FOUND_BY_LARGE)
     most = math.inf if rows >= CLASSES[-1] and schedule.warpgroups else resident
     return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
 

@@ -48,8 +48,12 @@ _GATHER_ROW_US: Final = 1.4e-4
 _GATHER_PAIR_US: Final = 2.1e-4
 _KERNEL_BEFORE_US: Final = 0.55
 _BRING_ROW_US: Final = 1.25e-4
+# What slices take to exchange a column of a tile of 16 rows, where columns are more than 16.
+_EXCHANGED_US: Final = 0.00125
 # What the blocks of a cluster take to exchange their accumulators.
 _EXCHANGE_US: Final = 1.5
+# What more than two take longer.
+_LARGE_EXCHANGE_US: Final = 0.7
 
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
@@ -69,7 +73,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
     sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
     decode = 4 * (_DECODE[spec.bits] + (_GATHER if has_gathers(spec) else 2.0 if spec.table else 0))
-    fragment = 7.7 * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    has_many_columns = schedule.columns > 16
+    fragment = (8.5 if has_many_columns else 7.7) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2
     scaled = 0.7 * sums * max(1, weights_of_slice // 128)
@@ -85,7 +90,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     # They overlap the better, the more one of them outweighs the other.
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
-    return beginning + again * both + (3.2 if are_shared else 0.0)
+    ending = _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns if has_many_columns else 0.0
+    return beginning + again * both + ending + (3.2 if are_shared else 0.0)
 
 
 def ordering_within_us(spec: LinearSpec, rows: int) -> float:
@@ -102,6 +108,11 @@ def ordering_before_us(spec: LinearSpec) -> float:
 def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether a kernel by warpgroups scales weights in f32, as the activation type does not hold what it takes."""
     return schedule.scales_on == "weights" and not can_scale_weights(spec)
+
+
+def _larger_us(schedule: Schedule) -> float:
+    """What clusters of more than two blocks take longer than these to exchange accumulators."""
+    return _LARGE_EXCHANGE_US if schedule.cluster > 2 else 0.0
 
 
 def _lookup(spec: LinearSpec, many: bool) -> float:
@@ -156,7 +167,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     compute = (products * cycles + (170 if schedule.has_tile_each else 205) * stages_of_sm) / device.cycles_per_us
     ending = 0.0
     if schedule.cluster > 1:
-        ending = _EXCHANGE_US
+        ending = _EXCHANGE_US + _larger_us(schedule)
     elif stages % blocks or tiles % blocks:
         ending = 4.2 + 0.43 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
     return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
@@ -215,7 +226,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     compute = (stages * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
-    ending = 0.0
+    ending = _larger_us(schedule)
     if shared:
         ending = _SHARING_US + _SHARED_NUMBER_US * rows * columns * max(1, blocks / shared)
     return device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending

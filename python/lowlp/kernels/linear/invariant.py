@@ -26,10 +26,8 @@ JUDGED_ROWS: Final = tuple(_LIMITS)
 """Numbers of rows of x by which an order is chosen."""
 CLUSTERS: Final = (1, 2, 4)
 """Of four, since of few rows a narrow shape has few tiles."""
-_FOUND_BY_LARGE: Final = 0.75
+FOUND_BY_LARGE: Final = 0.75
 """The part of all SMs that clusters of more than two blocks find at once: each lies in one GPC (docs/adr/0024)."""
-_LARGE_US: Final = 0.7
-"""What these take longer to exchange accumulators than two do."""
 _FEW: Final = 64
 _WAVE_US: Final = 2.7
 """Of a wave but the first, with up to `_FEW` rows (an H200: int4, 57344 x 8192, 16 and 64 rows in seven waves)."""
@@ -61,9 +59,8 @@ def order_of(spec: LinearSpec, schedule: Schedule) -> Order | None:
 def us_alone(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) -> float:
     """What a kernel would take in which a tile is one block's or one cluster's, in microseconds: beside `estimated_us`,
     what larger clusters wait for SMs, and for few rows what it takes to fill the pipeline in each wave of blocks."""
-    is_large = schedule.cluster > 2
-    found = int(device.multiprocessors * (_FOUND_BY_LARGE if is_large else 1.0))
-    us = estimated_us(spec, schedule, rows, dataclasses.replace(device, multiprocessors=found)) + is_large * _LARGE_US
+    found = int(device.multiprocessors * (FOUND_BY_LARGE if schedule.cluster > 2 else 1.0))
+    us = estimated_us(spec, schedule, rows, dataclasses.replace(device, multiprocessors=found))
     if rows > _FEW:
         return us
     waves = math.ceil(tiles_of(spec, schedule, rows) * schedule.cluster / (found * schedule.blocks_per_sm))

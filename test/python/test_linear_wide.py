@@ -352,3 +352,4 @@ def test_what_is_chosen_for_epilogues_does_not_spill(m: int, fields: dict[str, A
     spec = LinearSpec(57344, 8192, "int4 g128 f16", aligned=True, **fields)
     kernel = compilation.compile(linear_kernel(spec, schedule_for(spec, m)), "sm_90a")
     assert "spilled bytes per thread 0" in kernel.report()
+    assert "remarks on products" not in kernel.report()

@@ -33,6 +33,8 @@ _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
 _REGISTERS_OF_GATHERS: Final = 24
 """Addresses and entries of tables of rows and groups in flight."""
+_REGISTERS_OF_SECOND_PRODUCT: Final = 8
+"""Where rows of up begin in scales and weights, beside those of gate."""
 _REGISTERS_OF_SMALL_GROUPS: Final = 12
 """Scales of several groups that the assembler loads early, by warpgroups."""
 _LARGE_RING_BYTES: Final = 160 * 1024
@@ -177,6 +179,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             + 8 * schedule.products_in_flight
             + spec.bits
             + schedule.columns // 2 * ending_numbers(spec)
+            + _REGISTERS_OF_SECOND_PRODUCT * (spec.products - 1)
         )
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
     tiles_of_part = schedule.row_tiles // parts

@@ -26,6 +26,7 @@ SPECS = [
     LinearSpec(n=4096, k=3072, codec="f4e2m1 g16 e4m3 scale2", aligned=True, row_scale2=True),
     LinearSpec(n=4096, k=3072, codec="int6 g32 uint4 super:f16:g256", aligned=True),
     LinearSpec(n=4096, k=3072, codec="lut6:f32:tensor g64 bf16", activation="bf16", out="bf16", aligned=True),
+    LinearSpec(n=4096, k=3072, codec="lut5:f32:tensor g16 f16", aligned=True),
     LinearSpec(n=57344, k=8192, codec="int4 g64 f16", aligned=True),
 ]
 

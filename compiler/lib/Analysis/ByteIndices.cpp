@@ -43,8 +43,13 @@ int64_t ByteIndices::getIndexBits() const {
 ByteIndices::Place ByteIndices::getPlace(int64_t index) const {
   if (areWhole())
     return {index / perWord, index % perWord};
-  int64_t group = index / perGroup, inGroup = index % perGroup;
-  return {perWord * group + inGroup % perWord, inGroup / perWord};
+  int64_t words = getWordsOfGroup(), inGroup = index % (perWord * words);
+  return {words * (index / (perWord * words)) + inGroup % words,
+          inGroup / words};
+}
+
+int64_t ByteIndices::getNumGroups() const {
+  return llvm::divideCeil(numIndices, perWord * getWordsOfGroup());
 }
 
 int64_t ByteIndices::getShift(unsigned slice, int64_t r) const {
@@ -61,13 +66,17 @@ double ByteIndices::countInstructions() const {
   double ofAddress = byteOfAddress ? 1 : 2;
   if (areWhole())
     return ofAddress;
+  bool isWide = getWordsOfGroup() == 4;
   int64_t ofGroup = 0;
   for (auto [slice, width] : llvm::enumerate(widths)) {
-    ofGroup += width == 4 ? 2 : width == 1 ? 3 : 0;
-    for (int64_t r = 0; r < perWord; ++r)
+    // What brings a slice to the bytes of its indices.
+    if (isWide)
+      ofGroup += width == 4 ? 2 : width == 1 ? 3 : 0;
+    else
+      ofGroup += width == 4 ? 0 : width == 1 ? 4 : 3;
+    for (int64_t r = 0; r < getWordsOfGroup(); ++r)
       ofGroup += 1 + (getShift(slice, r) != 0);
   }
-  int64_t numGroups = llvm::divideCeil(numIndices, perGroup);
-  return ofAddress + static_cast<double>(ofGroup * numGroups) /
+  return ofAddress + static_cast<double>(ofGroup * getNumGroups()) /
                          static_cast<double>(numIndices);
 }

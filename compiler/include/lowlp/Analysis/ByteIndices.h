@@ -31,8 +31,6 @@ class ByteIndices {
 public:
   /// Indices in one word.
   static constexpr int64_t perWord = 4;
-  /// Indices that are put together at once.
-  static constexpr int64_t perGroup = 16;
 
   /// Where an index is.
   struct Place {
@@ -49,6 +47,9 @@ public:
   llvm::ArrayRef<int64_t> getWidths() const { return widths; }
   int64_t getIndexBits() const;
   int64_t getNumIndices() const { return numIndices; }
+  /// Words that are made at once, of four times as many indices.
+  int64_t getWordsOfGroup() const { return numIndices > 8 ? 4 : 2; }
+  int64_t getNumGroups() const;
   /// Whether the words that hold the indices are in bytes as they are.
   bool areWhole() const { return widths.size() == 1; }
 
@@ -58,7 +59,8 @@ public:
   /// The byte of the address that has the index where its own byte has it.
   std::optional<int64_t> getByteOfAddress() const { return byteOfAddress; }
 
-  /// How far to the left a slice of the indices 4 j + r moves within its byte.
+  /// How far to the left a slice of the indices of word r moves within its
+  /// byte.
   int64_t getShift(unsigned slice, int64_t r) const;
 
   /// Instructions of the ALU for an index up to its address: masks, shifts and

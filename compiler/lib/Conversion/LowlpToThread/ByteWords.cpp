@@ -26,26 +26,50 @@ static Value prmt(OpBuilder &builder, Location loc, Value a, Value b,
                               selector);
 }
 
+static Value orShifted(OpBuilder &builder, Location loc, Value word,
+                       int64_t left) {
+  Value up = arith::ShLIOp::create(builder, loc, word, i32(builder, loc, left));
+  return arith::OrIOp::create(builder, loc, word, up);
+}
+
+/// Bytes of 8 bits as nibbles of the low halves of four bytes, with other bits
+/// above.
+static Value spreadNibbles(OpBuilder &builder, Location loc, Value word,
+                           int64_t firstByte) {
+  // Bytes 4 to 7 are zero.
+  int64_t selector = 0x4140 + firstByte * 0x0101;
+  return orShifted(builder, loc,
+                   prmt(builder, loc, word, i32(builder, loc, 0), selector), 4);
+}
+
 /// What a group of 16 indices has of a slice: two words of 4 bits, else one.
-static SmallVector<Value> alignToBytes(OpBuilder &builder, Location loc,
+static SmallVector<Value> alignSixteen(OpBuilder &builder, Location loc,
                                        ArrayRef<Value> words, int64_t width,
                                        int64_t group) {
-  int64_t first = group * ByteIndices::perGroup * width / 32;
+  int64_t first = group * width / 2;
   if (width == 2)
     return {words[first]};
-  if (width == 4) {
-    Value low = words[first];
-    Value high =
-        first + 1 < static_cast<int64_t>(words.size()) ? words[first + 1] : low;
-    return {prmt(builder, loc, low, high, 0x6420),
-            prmt(builder, loc, low, high, 0x7531)};
-  }
-  // Bytes 0 and 2 have 8 bits each, of which the upper 4 go to the bytes above.
-  Value zero = i32(builder, loc, 0);
-  Value spread =
-      prmt(builder, loc, words[first], zero, group % 2 ? 0x4342 : 0x4140);
-  Value up = arith::ShLIOp::create(builder, loc, spread, i32(builder, loc, 4));
-  return {arith::OrIOp::create(builder, loc, spread, up)};
+  if (width == 1)
+    return {spreadNibbles(builder, loc, words[first], group % 2 * 2)};
+  Value low = words[first];
+  Value high =
+      first + 1 < static_cast<int64_t>(words.size()) ? words[first + 1] : low;
+  return {prmt(builder, loc, low, high, 0x6420),
+          prmt(builder, loc, low, high, 0x7531)};
+}
+
+/// What 8 indices have of a slice.
+static Value alignEight(OpBuilder &builder, Location loc, Value word,
+                        int64_t width) {
+  if (width == 4)
+    return word;
+  if (width == 2)
+    return spreadNibbles(builder, loc, word, 0);
+  // Bits 4 and 5 go to byte 2, then bits 2 and 3 of it and of byte 0 to the
+  // bytes above.
+  Value bits =
+      arith::AndIOp::create(builder, loc, word, i32(builder, loc, 0xff));
+  return orShifted(builder, loc, orShifted(builder, loc, bits, 12), 6);
 }
 
 static Value shift(OpBuilder &builder, Location loc, Value word, int64_t left) {
@@ -68,22 +92,24 @@ SmallVector<Value> lowlp::emitByteWords(OpBuilder &builder, Location loc,
   }
   if (indices.areWhole())
     return registers.front();
-  int64_t numGroups =
-      llvm::divideCeil(indices.getNumIndices(), ByteIndices::perGroup);
-  SmallVector<Value> result(numGroups * ByteIndices::perWord);
-  for (int64_t group = 0; group < numGroups; ++group) {
+  int64_t wordsOfGroup = indices.getWordsOfGroup();
+  SmallVector<Value> result(indices.getNumGroups() * wordsOfGroup);
+  for (int64_t group = 0; group < indices.getNumGroups(); ++group) {
     int64_t place = indices.getFirstBit();
     for (auto [slice, width] : llvm::enumerate(indices.getWidths())) {
+      ArrayRef<Value> words = registers[slice];
       SmallVector<Value> aligned =
-          alignToBytes(builder, loc, registers[slice], width, group);
+          wordsOfGroup == 4 ? alignSixteen(builder, loc, words, width, group)
+                            : SmallVector<Value>{alignEight(
+                                  builder, loc, words.front(), width)};
       int64_t mask = (((int64_t(1) << width) - 1) << place) * 0x01010101;
-      for (int64_t r = 0; r < ByteIndices::perWord; ++r) {
+      for (int64_t r = 0; r < wordsOfGroup; ++r) {
         Value from = aligned.size() == 2 ? aligned[r / 2] : aligned.front();
         Value moved = shift(builder, loc, from,
                             indices.getShift(static_cast<unsigned>(slice), r));
         Value bits =
             arith::AndIOp::create(builder, loc, moved, i32(builder, loc, mask));
-        Value &word = result[group * ByteIndices::perWord + r];
+        Value &word = result[group * wordsOfGroup + r];
         word = word ? arith::OrIOp::create(builder, loc, bits, word).getResult()
                     : bits;
       }

@@ -122,7 +122,7 @@ def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     pairs = 4 << 2 * spec.bits if spec.bits <= _MOST_PAIRED_BITS and schedule.table_form in ("auto", "pair") else 0
     if copies:
         return plain + max(pairs, plain) * copies
-    if schedule.table_form in ("auto", "entry") and spec.bits in _PLAIN_BITS and not has_small_groups(spec):
+    if schedule.table_form in ("auto", "entry") and spec.bits in _PLAIN_BITS:
         return 2 * plain
     # Where it chooses, it takes no more than a power of two that 48 KiB hold: up to 256 bytes for a pair or an entry.
     return plain + min(max(64 * pairs, 256 << spec.bits), 32 * 1024)

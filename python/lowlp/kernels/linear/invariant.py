@@ -20,7 +20,7 @@ from .schedule import Schedule
 from .spec import LinearSpec
 from .tiles import tiles_of
 
-_LIMITS: Final = {1: 1.6, 16: 1.6, 64: 1.25, 256: 1.5, 1024: 1.5}
+_LIMITS: Final = {1: 1.5, 16: 1.5, 64: 1.25, 256: 1.5, 1024: 1.5}
 """By numbers of rows of x, how many times as long as a schedule of any order one of the chosen order may take."""
 JUDGED_ROWS: Final = tuple(_LIMITS)
 """Numbers of rows of x by which an order is chosen."""

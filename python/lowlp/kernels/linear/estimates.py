@@ -46,8 +46,8 @@ _GIVING_US: Final = 0.4
 _KEPT_US: Final = -1.6
 _GATHER_ROW_US: Final = 1.4e-4
 _GATHER_PAIR_US: Final = 2.1e-4
-_KERNEL_BEFORE_US: Final = 0.55
-_BRING_ROW_US: Final = 1.25e-4
+_KERNEL_BEFORE_US: Final = 0.95
+_BRING_ROW_US: Final = 3.5e-5
 # What slices take to exchange a column of a tile of 16 rows, where columns are more than 16.
 _EXCHANGED_US: Final = 0.00125
 # What the blocks of a cluster take to exchange their accumulators.

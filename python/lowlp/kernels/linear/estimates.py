@@ -48,6 +48,8 @@ _GATHER_ROW_US: Final = 1.4e-4
 _GATHER_PAIR_US: Final = 2.1e-4
 _KERNEL_BEFORE_US: Final = 0.95
 _BRING_ROW_US: Final = 3.5e-5
+# What scales in two levels take longer with zero points or offsets and more than 16 columns (docs/adr/0043).
+_CORRECTED_COLUMNS: Final = 1.22
 # What slices take to exchange a column of a tile of 16 rows, where columns are more than 16.
 _EXCHANGED_US: Final = 0.00125
 # What the blocks of a cluster take to exchange their accumulators.
@@ -89,6 +91,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
+    if spec.super_scale and spec.corrector and schedule.columns > 16:
+        both *= _CORRECTED_COLUMNS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     ending = _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns if has_many_columns else 0.0
     return beginning + again * both + ending + (3.2 if are_shared else 0.0)

@@ -13,6 +13,7 @@ from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.schedules.device import device_like
 from lowlp_runtime import launch
 
 torch = pytest.importorskip("torch")
@@ -39,7 +40,7 @@ def test_products_by_code_for_sm_80(weight: str, m: int) -> None:
         qw = lowlp.quantize(matrix, weight, group_size=128)
     x = rng.standard_normal((m, k)).astype(np.float16)
     spec = spec_for(qw, "f16", "f16", aligned=True)
-    schedule = schedule_for(spec, m, ARCH)
+    schedule = schedule_for(spec, m, device_like(ARCH))
     binary = lowlp.compile(linear_kernel(spec, schedule), ARCH).binary
     # Machine code for sm_80 does not run on later GPUs; its PTX does.
     binary = dataclasses.replace(binary, cubins={})

@@ -21,6 +21,7 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.schedules.device import device_like
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import linear_matrix as matrix
@@ -61,7 +62,7 @@ def linear_case(
     columns = spec.columns_of_y
     if residual is not None and columns % 8:
         spec = replace(spec, aligned=False)
-    schedule = schedule or schedule_for(spec, m, arch)
+    schedule = schedule or schedule_for(spec, m, device_like(arch))
     kernel = compiled(spec, schedule, arch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PaddingWarning)

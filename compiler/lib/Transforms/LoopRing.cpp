@@ -42,8 +42,8 @@ Value LoopRing::countFirst(OpBuilder &builder) const {
   Value distance = arith::SubIOp::create(
       builder, loc, before.lookupOrDefault(op.getUpperBound()),
       before.lookupOrDefault(op.getLowerBound()));
-  distance = arith::MaxSIOp::create(builder, loc, distance,
-                                    buildIndex(builder, 0));
+  distance =
+      arith::MaxSIOp::create(builder, loc, distance, buildIndex(builder, 0));
   Value count = arith::CeilDivUIOp::create(
       builder, loc, distance, before.lookupOrDefault(op.getStep()));
   return arith::MinUIOp::create(builder, loc, count,

@@ -172,10 +172,10 @@ private:
   void refillFirst(OpBuilder &builder, RingPlace first) {
     OpBuilder::InsertionGuard guard(builder);
     enterFirstThread(builder);
-    auto places = scf::ForOp::create(
-        builder, loc, buildIndex(builder, 0),
-        buildIndex(builder, numStages - 1), buildIndex(builder, 1),
-        ValueRange{first.place, first.parity});
+    auto places = scf::ForOp::create(builder, loc, buildIndex(builder, 0),
+                                     buildIndex(builder, numStages - 1),
+                                     buildIndex(builder, 1),
+                                     ValueRange{first.place, first.parity});
     builder.setInsertionPointToStart(places.getBody());
     RingPlace at = {places.getRegionIterArg(0), places.getRegionIterArg(1)};
     RingPlace next = getNext(builder, at);
@@ -185,8 +185,8 @@ private:
                                     /*withElseRegion=*/false);
     scf::YieldOp::create(builder, loc, ValueRange{next.place, next.parity});
     builder.setInsertionPointToStart(exists.thenBlock());
-    Value before = arith::XOrIOp::create(builder, loc, at.parity,
-                                         buildIndex(builder, 1));
+    Value before =
+        arith::XOrIOp::create(builder, loc, at.parity, buildIndex(builder, 1));
     refill(builder, number, {at.place, before});
   }
 
@@ -270,9 +270,8 @@ private:
   void refillByTensorCopies(OpBuilder &builder) {
     OpBuilder::InsertionGuard guard(builder);
     enterFirstThread(builder);
-    ifMoreFollow(builder, [&](Value next) {
-      refill(builder, next, getFree(builder));
-    });
+    ifMoreFollow(builder,
+                 [&](Value next) { refill(builder, next, getFree(builder)); });
   }
 
   /// Begins the copies of an iteration into a place, when that has been read in

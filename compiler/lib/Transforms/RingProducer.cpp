@@ -167,9 +167,9 @@ private:
 
   /// A loop like `op` from `begin` on, whose body follows.
   scf::ForOp createLoop(scf::ForOp op, Value begin, ValueRange carried) {
-    auto made = scf::ForOp::create(builder, loc, begin,
-                                   look(op.getUpperBound()),
-                                   look(op.getStep()), carried);
+    auto made =
+        scf::ForOp::create(builder, loc, begin, look(op.getUpperBound()),
+                           look(op.getStep()), carried);
     builder.setInsertionPointToStart(made.getBody());
     return made;
   }
@@ -187,22 +187,21 @@ private:
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, first,
                                 look(around.getUpperBound()));
       Value upper = ring.loop.getUpperBound();
-      ring.before.map(upper, arith::SelectOp::create(
-                                 builder, loc, exists, look(upper),
-                                 look(ring.loop.getLowerBound())));
+      ring.before.map(upper,
+                      arith::SelectOp::create(builder, loc, exists, look(upper),
+                                              look(ring.loop.getLowerBound())));
     }
     auto fill = [&](bool isConstant) {
-      ring.forFirst(builder, look(ring.loop.getLowerBound()), ring.numStages,
-                    [&](Value number, Value place) {
-                      if (isConstant)
-                        MbarrierExpectBytesOp::create(
-                            builder, loc, ring.full, place,
-                            ring.loads.getStageBytes());
-                      ring.copyAll(builder, number, place,
-                                   [&](const StagedLoad &load) {
-                                     return load.isConstant == isConstant;
-                                   });
-                    });
+      ring.forFirst(
+          builder, look(ring.loop.getLowerBound()), ring.numStages,
+          [&](Value number, Value place) {
+            if (isConstant)
+              MbarrierExpectBytesOp::create(builder, loc, ring.full, place,
+                                            ring.loads.getStageBytes());
+            ring.copyAll(builder, number, place, [&](const StagedLoad &load) {
+              return load.isConstant == isConstant;
+            });
+          });
     };
     fill(true);
     WaitForDependenciesOp::create(builder, loc);

@@ -333,7 +333,8 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       BlockScheduler(*block, products, mostInFlight).run();
       if (schedule.getPingPong() && !takeTurns(*block))
         remarkDeclined(block->getParentOp(), DEBUG_TYPE, "ping-pong", [] {
-          return "warpgroups take turns in loops of the kernel's own body and in "
+          return "warpgroups take turns in loops of the kernel's own body and "
+                 "in "
                  "loops of these, and where there are two or more";
         });
     }

@@ -50,6 +50,24 @@ def k_quant(name: str) -> lowlp.QuantizedTensor:
     )
 
 
+@pytest.mark.parametrize(("group", "super_group"), [(96, 96), (80, 160), (112, 112), (144, 288), (32, 96), (96, 192)])
+@pytest.mark.parametrize("m", [3, 20, 100])
+def test_super_groups_begin_anywhere_in_a_unit(group: int, super_group: int, m: int) -> None:
+    n, k = 144, 2 * super_group if super_group > 150 else 6 * super_group
+    rng = np.random.default_rng(group)
+    qw = lowlp.QuantizedTensor(
+        rng.integers(0, 16, (n, k)).astype(np.uint8),
+        dtype="uint4",
+        scales=rng.integers(1, 127, (n, k // group)).astype(np.uint8),
+        super_scales=rng.uniform(0.001, 0.01, (n, k // super_group)).astype(np.float16),
+        group_size=group,
+        super_group_size=super_group,
+    )
+    rows = rng.permutation(k)[:m]
+    y = lowlp.linear(np.eye(k, dtype=np.float16)[rows], qw)
+    np.testing.assert_array_equal(y, qw.dequantize()[:, rows].T.astype(np.float16))
+
+
 # Bits a weight of a file, ggml-common.h; those of Q4_K and Q5_K have integers of 6 bits in bytes of 8 here.
 FILE_BITS = {"Q2_K": 2.625, "Q3_K": 3.4375, "Q4_K": 4.5, "Q5_K": 5.5, "Q6_K": 6.5625}
 

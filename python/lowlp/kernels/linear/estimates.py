@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from lowlp.kernels.stream_k import shared_tiles
@@ -24,11 +25,10 @@ _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1
 # The same for two entries of tables of rows and groups, which are loaded one by one.
 _GATHER: Final = 14.0
 
-# Instructions more for two weights of lookup tables by warpgroups, for few rows and for many.
-_LOOK_UP: Final = (
-    {1: 0.7, 2: 0.7, 3: 0.5, 4: 0.7, 5: 1.7, 6: 1.6, 7: 2.1, 8: 1.4},
-    {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.0, 8: 10.0},
-)
+# Instructions more for two weights of lookup tables, by bits: without warpgroups, and by them for few and many rows.
+_STREAMED_LOOK_UP: Final = {1: 2.0, 2: 2.0, 3: 2.0, 4: 2.0, 5: 6.0, 6: 6.0, 7: 6.5, 8: 6.0}
+_FEW_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7, 5: 2.4, 6: 2.4, 7: 3.0, 8: 2.2}
+_MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.0, 8: 10.0}
 
 # Instructions more for two weights that are scaled in f32, for few rows and for many.
 _SCALE_IN_F32: Final = (5.0, 12.8)
@@ -74,7 +74,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
     sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
-    decode = 4 * (_DECODE[spec.bits] + (_GATHER if has_gathers(spec) else 2.0 if spec.table else 0))
+    decode = 4 * (_DECODE[spec.bits] + _lookup(spec, _STREAMED_LOOK_UP))
     has_many_columns = schedule.columns > 16
     fragment = (8.5 if has_many_columns else 7.7) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
@@ -119,11 +119,11 @@ def _larger_us(schedule: Schedule) -> float:
     return _LARGE_EXCHANGE_US if schedule.cluster > 2 else 0.0
 
 
-def _lookup(spec: LinearSpec, many: bool) -> float:
-    """Instructions more for two weights that are indices of a table, by warpgroups."""
+def _lookup(spec: LinearSpec, instructions: Mapping[int, float]) -> float:
+    """Instructions more for two weights that are indices of a table."""
     if not spec.table:
         return 0.0
-    return _GATHER if has_gathers(spec) else _LOOK_UP[many][spec.bits]
+    return _GATHER if has_gathers(spec) else instructions[spec.bits]
 
 
 def _beside_plan(spec: LinearSpec, schedule: Schedule, many: bool) -> float:
@@ -156,7 +156,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     tiles = -(-spec.n // schedule.rows) * tiles_of_columns
     memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
 
-    decode = _DECODE[spec.bits] + _lookup(spec, many=False)
+    decode = _DECODE[spec.bits] + _lookup(spec, _FEW_LOOK_UP)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
@@ -220,7 +220,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
         waves = math.ceil((tiles - shared) / blocks) + bool(shared)
         stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
 
-    decode = _DECODE[spec.bits] + _lookup(spec, many=True)
+    decode = _DECODE[spec.bits] + _lookup(spec, _MANY_LOOK_UP)
     decode += 7.4 if schedule.scales_on == "weights" else 6.4
     beside = rows * stage_k / 200 * (decode + _beside_plan(spec, schedule, many=True))
     products = form.product * rows * columns * stage_k / 2048

@@ -226,7 +226,8 @@ class _Block:
         number: Any = 0
         in_stage = 0
         if spec.supers > 1 and stage_k >= size:
-            in_stage = at.segment.granules[0].unit * UNIT_K // size
+            begin = at.segment.granules[0]
+            in_stage = (begin.unit * UNIT_K + begin.first_step * STEP_K) // size
             number = at.stage * (stage_k // size) + in_stage
         elif spec.supers > 1:
             number = at.stage // (size // stage_k)

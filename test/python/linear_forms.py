@@ -21,7 +21,8 @@ import numpy as np
 import lowlp
 from lowlp.compiler.architectures import arch_of
 from lowlp.compiler.targets import target
-from lowlp.kernels.linear.choosing import for_rows, schedule_for
+from lowlp.kernels.linear.candidates import for_rows
+from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.fitting import fits, fitted
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.schedule import Schedule

@@ -30,7 +30,8 @@ from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, serve, units_
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import measured
-from lowlp.kernels.linear.choosing import for_rows, kind_of, schedule_for
+from lowlp.kernels.linear.candidates import for_rows
+from lowlp.kernels.linear.choosing import kind_of, schedule_for
 from lowlp.kernels.linear.operand_list import TAKES_ALL
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule

@@ -7,7 +7,8 @@ import pytest
 from test_measured_schedules import entry, write
 
 from lowlp.kernels.linear import measured
-from lowlp.kernels.linear.choosing import candidates, for_rows, schedule_for
+from lowlp.kernels.linear.candidates import candidates, for_rows
+from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec

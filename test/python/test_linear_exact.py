@@ -18,7 +18,8 @@ from linear_matrix import COVERING, EXTRAS, PRODUCTS, ROWS, TYPES, Config, is_of
 import lowlp
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.errors import PaddingWarning
-from lowlp.kernels.linear.choosing import CLASSES, candidates, schedule_for
+from lowlp.kernels.linear.candidates import CLASSES, candidates
+from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel

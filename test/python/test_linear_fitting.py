@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lowlp.compiler import compilation
-from lowlp.kernels.linear.choosing import candidates
+from lowlp.kernels.linear.candidates import candidates
 from lowlp.kernels.linear.fitting import other_bytes, registers, stage_bytes
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule

@@ -12,7 +12,8 @@ from packed_products import ACTIVATIONS
 import lowlp
 from lowlp.compiler import compilation
 from lowlp.errors import LowlpValueError, ProductWarning
-from lowlp.kernels.linear.choosing import CLASSES, schedule_for
+from lowlp.kernels.linear.candidates import CLASSES
+from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule

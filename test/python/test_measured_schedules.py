@@ -16,7 +16,8 @@ import pytest
 import lowlp
 from lowlp.errors import LowlpFileNotFoundError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear import choosing, measured
-from lowlp.kernels.linear.choosing import candidates, for_rows, kind_of, schedule_for
+from lowlp.kernels.linear.candidates import candidates, for_rows
+from lowlp.kernels.linear.choosing import kind_of, schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec

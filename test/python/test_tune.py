@@ -15,7 +15,8 @@ from lowlp.cli import main
 from lowlp.cli.tune import _show
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import choosing
-from lowlp.kernels.linear.choosing import CLASSES, kind_of, schedule_for
+from lowlp.kernels.linear.candidates import CLASSES
+from lowlp.kernels.linear.choosing import kind_of, schedule_for
 from lowlp.kernels.linear.measured import Entry, MeasuredSchedules
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec

@@ -155,7 +155,7 @@ def _measure_here(options: argparse.Namespace, file: MeasuredFile, gpu: int) -> 
 
 def _problems(options: argparse.Namespace) -> list[Problem]:
     from lowlp.benchmarks.cases import GROUP_SIZE, KINDS, SHAPES, parse_kinds, parse_shapes
-    from lowlp.kernels.linear.choosing import CLASSES
+    from lowlp.kernels.linear.candidates import CLASSES
     from lowlp.kernels.linear.spec import LinearSpec
     from lowlp.tuning.preparing import Problem
 

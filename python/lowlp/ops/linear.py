@@ -11,7 +11,8 @@ import numpy as np
 from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.choosing import ANY_ROWS, CLASSES, EXACT_ROWS, class_of, ordered_within, schedule_for
+from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
+from lowlp.kernels.linear.choosing import class_of, ordered_within, schedule_for
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for

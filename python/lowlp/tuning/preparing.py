@@ -15,7 +15,8 @@ from typing import Final
 
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import SpillWarning
-from lowlp.kernels.linear.choosing import CLASSES, candidates, fills, for_rows, kind_of, measured_for_shape
+from lowlp.kernels.linear.candidates import CLASSES, candidates, fills, for_rows
+from lowlp.kernels.linear.choosing import kind_of, measured_for_shape
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
@@ -33,7 +34,7 @@ _NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
 
 @dataclass(frozen=True)
 class Problem:
-    """One entry of a file of measured schedules: weights, and the largest M of a class (`choosing.CLASSES`)."""
+    """One entry of a file of measured schedules: weights, and the largest M of a class (`candidates.CLASSES`)."""
 
     spec: LinearSpec
     m: int

@@ -12,7 +12,8 @@ from lowlp.benchmarks.cases import Shape, WeightKind
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels, file_stem
 from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled
 from lowlp.compiler.kernel_cache import compiler_version
-from lowlp.kernels.linear.choosing import candidates, for_rows, rows_of, schedule_for
+from lowlp.kernels.linear.candidates import candidates, for_rows
+from lowlp.kernels.linear.choosing import rows_of, schedule_for
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec

@@ -20,45 +20,31 @@ from typing import Final
 
 from lowlp.compiler.targets import target
 from lowlp.schedules.device import H200, Device, device_like
-from lowlp.weights.packing import UNIT_K
 
+from .candidates import (
+    ANY_ROWS,
+    CLASSES,
+    FEW_ROWS,
+    candidates,
+    fills,
+    for_rows,
+    has_program,
+    plain_schedule,
+    wide_drafts,
+)
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
-from .invariant import CLUSTERS, FOUND_BY_LARGE, JUDGED_ROWS, Order, best_order, order_of, us_alone
+from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
 from .measured import Entry, MeasuredSchedules, measured_schedules, nearest
 from .scaled_weights import can_scale_weights
-from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
-from .segments import has_small_groups, units_of_period
+from .schedule import ROW_TILES, Schedule
 from .spec import ORDERED_ROWS, LinearSpec
 from .streaming import can_stream
-from .tiles import tiles_of
-from .warpgroups import can_go_wide
 
-CLASSES: Final = (16, 32, 64, 128, 256, 1024)
-"""The largest M of each class of M for which tables have a division of the work; more rows take several tiles."""
-
-ANY_ROWS: Final = (1 << 31) - 1
-"""For kernels that are compiled for any m."""
 _MOST_ROWS: Final = 8192
 """More rows take the schedule of so many."""
 _ABOUT: Final = 1.05
 """What was measured for a near shape is taken up to so many times the best estimate."""
-_FEW: Final = 16
-"""Up to so many rows, columns follow M and nothing else does."""
-_STREAMED_COLUMNS: Final = (8, 16, 32)
-"""Of a tile without warpgroups."""
-_PLAIN_ACCUMULATORS: Final = 64 * 32
-"""The most accumulators of a warp without stages: 64 of a thread."""
-EXACT_ROWS: Final = 64
-"""Up to so many rows, weights are not rounded for results of f32."""
-_LEAST_FILLED: Final = 0.45
-"""Of the blocks that could be resident, where each has a tile of its own."""
-_SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
-"""Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster."""
-_FOUR: Final = ((True, 4),)
-"""Between four. They find SMs only where they do not come to many blocks
-(docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
-_SLICES: Final = (1, 2, 4, 8, 16)
 _SCALED_OFTEN: Final = 32
 """Tiles of 64 rows times columns, of a warpgroup, whose accumulators are scaled several times in a stage."""
 
@@ -99,16 +85,16 @@ def schedule_for(
     if batch_invariant and (order := _order(spec, device, gpu, among)):
         rows = min(rows_of(m), JUDGED_ROWS[-1])
         return for_rows(spec, _of_order(spec, rows, device, gpu, among)[order], m, device)
-    rows = _FEW if batch_invariant else rows_of(m)
+    rows = FEW_ROWS if batch_invariant else rows_of(m)
     found = _chosen(spec, rows, device, gpu, among)
     if not found:
-        return _plain(spec, m)
+        return plain_schedule(spec, m)
     if batch_invariant:
         found = dataclasses.replace(found, share_tiles=False)
     if m == ANY_ROWS and found.warpgroups:
         # Of a tile for each block or cluster some m leave much of a wave idle.
         found = dataclasses.replace(found, share_tiles=True, cluster=1)
-    return for_rows(spec, found, min(m, _FEW) if batch_invariant else m, device)
+    return for_rows(spec, found, min(m, FEW_ROWS) if batch_invariant else m, device)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -152,7 +138,7 @@ def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, device: Device)
 
 def _cost(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) -> float:
     """What is made least: microseconds by estimate. Small and full numbers of few rows count alike."""
-    return sum(estimated_us(spec, schedule, m, device) for m in ((1, rows) if rows == _FEW else (rows,)))
+    return sum(estimated_us(spec, schedule, m, device) for m in ((1, rows) if rows == FEW_ROWS else (rows,)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -177,7 +163,7 @@ def _of_order(
     """For up to `rows` rows, a number of `rows_of`, the schedule of each order of sums: what is chosen, if it has that
     order; else the best by estimate, also of those for more rows, so that none lacks an order that those have."""
     drafts = [draft for cluster in CLUSTERS for draft in _alone(spec, rows, cluster, device)]
-    possible = [draft for draft in drafts if _has_program(spec, draft, rows) and fits(spec, draft, device)]
+    possible = [draft for draft in drafts if has_program(spec, draft, rows) and fits(spec, draft, device)]
     forms = [fitted(spec, draft, device) for draft in possible]
     if rows not in JUDGED_ROWS:
         more = next(judged for judged in JUDGED_ROWS if judged > rows)
@@ -194,222 +180,13 @@ def _of_order(
 
 def _alone(spec: LinearSpec, rows: int, cluster: int, device: Device) -> Iterator[Schedule]:
     """Drafts by warpgroups in which a tile is one block's, or one cluster's, who finish 8 columns each."""
-    for draft in _wide(spec, max(_FEW, 8 * cluster, rows), device, ((False, cluster),)):
+    for draft in wide_drafts(spec, max(FEW_ROWS, 8 * cluster, rows), device, ((False, cluster),)):
         scales_often = draft.scales_on == "accumulators" and draft.stage_k > spec.group_size
         if scales_often and draft.row_tiles * draft.columns_of_block * draft.blocks_per_sm > _SCALED_OFTEN:
             # The assembler spills registers where it has several tiles of accumulators that are not scaled yet.
             continue
         if draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k:
             yield draft
-
-
-def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200) -> Schedule:
-    """A division of the work with the columns that m rows need, and as many stages as fit."""
-    if division.warpgroups:
-        if m == ANY_ROWS:
-            return fitted(spec, division, device)
-        columns = _columns(m, division.columns, division.column_tiles, division.cluster)
-        return fitted(spec, dataclasses.replace(division, columns=columns), device)
-    columns = next((columns for columns in _STREAMED_COLUMNS if m <= columns), _STREAMED_COLUMNS[-1])
-    if columns < _FEW:
-        # As many blocks share the work as for more rows, so that sums are the same.
-        blocks = fitted(spec, dataclasses.replace(division, columns=_FEW), device).blocks_per_sm
-        division = dataclasses.replace(division, blocks_per_sm=blocks)
-    return fitted(spec, dataclasses.replace(division, columns=columns), device)
-
-
-def _columns(m: int, columns: int, column_tiles: int, cluster: int) -> int:
-    """The columns of a tile of blocks as narrow as hold m rows, with no more blocks than those of `columns` and
-    `column_tiles` take; each of a cluster finishes whole 8 columns of a tile."""
-    return min(columns, _columns_of(m, -(-m // (columns * column_tiles)), column_tiles, cluster))
-
-
-def _columns_of(m: int, blocks: int, column_tiles: int, cluster: int = 1) -> int:
-    """The columns of a tile where so many blocks side by side hold m rows."""
-    step = 8 * column_tiles * max(cluster, 2 // column_tiles)
-    return -(-m // (blocks * step)) * step // column_tiles
-
-
-def _plain(spec: LinearSpec, m: int) -> Schedule:
-    """Of a kernel without stages: as few columns as hold m rows, at most those whose accumulators a thread has
-    registers for, and as many warps as have units, of narrower units with more rows fewer."""
-    units = -(-spec.columns_of_y // spec.rows_of_unit)
-    columns = next((columns for columns in (8, 16) if m <= columns), 32)
-    columns = min(columns, max(8, _PLAIN_ACCUMULATORS // spec.rows_of_unit))
-    most = 4 * spec.unit_k // UNIT_K
-    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= min(units, most)))
-
-
-def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[Schedule]:
-    """The schedules for up to `rows` rows of x, a number of `rows_of`, that fit the GPU."""
-    drafts = _streamed(spec, rows, device)
-    if rows > _FEW and target(device.arch).instructions["wgmma.mma_async"]:
-        is_narrow = 4 * -(-spec.n // 64) * -(-rows // 128) <= FOUND_BY_LARGE * device.multiprocessors
-        wide = _wide(spec, rows, device, _SHARINGS + _FOUR * is_narrow)
-        drafts = itertools.chain(drafts, wide, _wide_by_units(spec, rows))
-    for draft in drafts:
-        is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
-        if draft.warpgroups and not _is_worth_sharing(spec, draft, rows, device):
-            continue
-        if is_small and _has_program(spec, draft, rows) and fits(spec, draft, device):
-            yield fitted(spec, draft, device)
-
-
-def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Device) -> bool:
-    """Whether tiles are shared where blocks with one each would not do, or may leave much of a last wave idle; or are
-    not, where these do."""
-    alone = fills(spec, dataclasses.replace(draft, share_tiles=False), rows, device.multiprocessors)
-    return alone if draft.has_tile_each else not alone or rows >= CLASSES[-1]
-
-
-def _has_program(spec: LinearSpec, schedule: Schedule, rows: int) -> bool:
-    """Whether there is a kernel with stages, and with weights as exact as `rows` rows of x are promised to have."""
-    if not schedule.warpgroups:
-        return can_stream(spec, schedule)
-    if schedule.scales_on == "weights" and (not spec.scales_weights or (spec.out == "f32" and rows <= EXACT_ROWS)):
-        return False
-    return can_go_wide(spec, schedule)
-
-
-def _units(spec: LinearSpec) -> tuple[int, ...]:
-    """Of a slice in a step, without warpgroups."""
-    return tuple(units for units in (units_of_period(spec),) if units in UNITS) if has_small_groups(spec) else (1, 2)
-
-
-def _streamed(spec: LinearSpec, rows: int, device: Device) -> Iterator[Schedule]:
-    """Divisions into tiles that are each one block's, all resident at once; and into tiles that blocks share."""
-    columns = min(rows, _STREAMED_COLUMNS[-1])
-    unit_rows = spec.products * max(16, spec.rows_of_unit)
-    for blocks_per_sm in (1, 2, 3):
-        # As few rows as leave no tile for a second wave.
-        resident = device.multiprocessors * blocks_per_sm
-        tile_rows = -(-spec.n // (resident * unit_rows)) * unit_rows
-        if -(-spec.n // tile_rows) < _LEAST_FILLED * resident and (tile_rows > unit_rows or blocks_per_sm > 1):
-            continue
-        for warps, slices, units, steps in itertools.product(WARPS, _SLICES, _units(spec), (1, 2)):
-            row_tiles = tile_rows // (16 * warps)
-            divides = row_tiles in ROW_TILES and row_tiles * 16 * warps == tile_rows
-            if divides and warps * slices >= 4 and warps * slices * blocks_per_sm <= 16:
-                whole = Schedule(
-                    columns=columns,
-                    warps=warps,
-                    stages=2,
-                    row_tiles=row_tiles,
-                    slices=slices,
-                    units=units,
-                    steps=steps,
-                    blocks_per_sm=blocks_per_sm,
-                    share_tiles=False,
-                )
-                if columns > _FEW and not fits(spec, whole, device):
-                    # Two warps for each scheduler have the registers of three.
-                    whole = dataclasses.replace(whole, producer=False)
-                yield whole
-    divisions = itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8), _units(spec), (1, 2, 3))
-    for warps, row_tiles, slices, units, blocks_per_sm in divisions:
-        # Of rows that end within a unit, one slice takes all groups.
-        least = 4 if spec.k % UNIT_K else 8
-        if warps * slices >= 4 and least <= warps * slices * blocks_per_sm <= 16:
-            yield Schedule(
-                columns=columns,
-                warps=warps,
-                stages=2,
-                row_tiles=row_tiles * spec.products,
-                slices=slices,
-                units=units,
-                blocks_per_sm=blocks_per_sm,
-            )
-
-
-def _steps(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
-    """Of a stage by warpgroups: `plain`, or where groups are no whole units, so many as are whole groups."""
-    period = units_of_period(spec)
-    return plain if period == 1 else tuple(steps for steps in (period, 2 * period) if steps in STEPS)
-
-
-def _wide(
-    spec: LinearSpec, rows: int, device: Device, sharings: tuple[tuple[bool, int], ...] = _SHARINGS
-) -> Iterator[Schedule]:
-    """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
-    if rows < 128:
-        forms = itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
-    else:
-        forms = itertools.product(_steps(spec, (1, 2, 4, 8)), (True,), (1,))
-    divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms)
-    for warpgroups, row_tiles, scales_on, (steps, producer, blocks) in divisions:
-        draft = Schedule(
-            stages=2,
-            warpgroups=warpgroups,
-            row_tiles=row_tiles * spec.products,
-            steps=steps,
-            scales_on=scales_on,
-            producer=producer,
-            blocks_per_sm=blocks,
-        )
-        for columns, column_tiles, share_tiles, cluster in _widths(spec, rows, draft.rows, device, sharings):
-            columns = _columns(rows, columns, column_tiles, cluster)
-            if share_tiles and cluster == 1 and not producer:
-                # Without one no loads are in flight between two tiles.
-                continue
-            if warpgroups == 1 and (rows >= 128 or cluster == 1 or row_tiles > 1 or not producer):
-                # Nothing multiplies while one alone decodes; that is worth it only for tiles of few accumulators.
-                continue
-            is_small = warpgroups <= 2 and row_tiles * columns <= 64 and 64 * steps <= 4 * spec.group_size
-            if rows < 128 and steps == 8 and not is_small:
-                # The assembler spills registers of so much straight code.
-                continue
-            yield dataclasses.replace(
-                draft, columns=columns, column_tiles=column_tiles, share_tiles=share_tiles, cluster=cluster
-            )
-
-
-def _widths(
-    spec: LinearSpec, rows: int, rows_of_tile: int, device: Device, sharings: tuple[tuple[bool, int], ...]
-) -> Iterator[tuple[int, int, bool, int]]:
-    """The columns of a tile, how many tiles a block has side by side, and how blocks take them: of as many columns as
-    there are registers for, or half; and of fewer where that many more tiles fill waves better."""
-    if rows < 128:
-        widths = [(rows, 1)]
-    else:
-        widths = [(64, 1), (128, 1), (128, 2), *([(64, 2), (64, 4)] if ending_numbers(spec) else [])]
-    for (columns, column_tiles), sharing in itertools.product(widths, sharings):
-        yield columns, column_tiles, *sharing
-    if rows < 128 or (False, 1) not in sharings:
-        return
-    if rows_of_tile == 192:
-        yield 96, 2, False, 1
-    tiles_of_rows = -(-spec.n // rows_of_tile)
-    for columns, column_tiles in ((128, 1), (128, 2)):
-        widest = -(-rows // (columns * column_tiles))
-
-        def columns_in_turn(blocks: int, column_tiles: int = column_tiles) -> int:
-            return -(-tiles_of_rows * blocks // device.multiprocessors) * _columns_of(rows, blocks, column_tiles)
-
-        best = min(range(widest, widest + widest // 2 + 2), key=columns_in_turn)
-        if best > widest:
-            yield _columns_of(rows, best, column_tiles), column_tiles, False, 1
-
-
-def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
-    """Where a unit has 64 rows: each warp has all of them, so that two warpgroups fill the registers."""
-    if spec.rows_of_unit < 64 or rows > 64:
-        return
-    # The accumulators of 64 columns leave no room for a second tile of them, nor for what copies need.
-    forms = (("accumulators", True), ("accumulators", False), ("weights", True)) if rows == 32 else (("weights", True),)
-    for steps, (scales_on, producer), share_tiles in itertools.product(_steps(spec, (2, 4)), forms, (True, False)):
-        if share_tiles and not producer:
-            continue
-        yield Schedule(
-            columns=rows,
-            stages=2,
-            warpgroups=2,
-            row_tiles=4 * spec.products,
-            steps=steps,
-            scales_on=scales_on,
-            producer=producer,
-            share_tiles=share_tiles,
-            products_in_flight=1 if scales_on == "accumulators" else 2,
-        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -446,18 +223,6 @@ def _plain_kind(spec: LinearSpec) -> str:
     if spec.super_scale:
         group += f" of {spec.super_group_size if spec.supers > 1 else 0}"
     return f"{spec.weight}{correction} {group} {spec.activation}"
-
-
-def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int = H200.multiprocessors) -> bool:
-    """Whether the tiles that are each one block's, or one cluster's, come to about one block for each that could be
-    resident; or to several for each, in the class of most rows, whose blocks are long."""
-    resident = multiprocessors * schedule.blocks_per_sm
-    if not schedule.has_tile_each:
-        return True
-    if schedule.cluster > 2:
-        resident = int(resident * FOUND_BY_LARGE)
-    most = math.inf if rows >= CLASSES[-1] and schedule.warpgroups else resident
-    return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
 
 
 def _of_entry(spec: LinearSpec, entry: Entry, device: Device) -> Schedule | None:
@@ -503,10 +268,10 @@ def _for_products(spec: LinearSpec, measured: Schedule, rows: int, device: Devic
     narrower, stages as long, or half as long, with a producer or without, as it fits."""
 
     def is_possible(schedule: Schedule) -> bool:
-        return _has_program(spec, schedule, rows) and fits(spec, for_rows(spec, schedule, rows, device), device)
+        return has_program(spec, schedule, rows) and fits(spec, for_rows(spec, schedule, rows, device), device)
 
     ends_at_once = measured.warpgroups and ending_numbers(spec) > spec.products - 1
-    if _has_program(spec, measured, rows) and (not ends_at_once or is_possible(measured)):
+    if has_program(spec, measured, rows) and (not ends_at_once or is_possible(measured)):
         return measured
     if spec.products == 1 and not ends_at_once:
         return None

@@ -25,7 +25,8 @@ from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.product import Product
 from lowlp_runtime.product_arguments import check_part, check_rows, check_weights, check_x, rows_of
-from lowlp_runtime.stored_weights import PERMUTATION_TYPE, StoredWeights
+from lowlp_runtime.stored_header import PERMUTATION_TYPE
+from lowlp_runtime.stored_weights import StoredWeights
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.stored_header import PERMUTATION_TYPE, check_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,11 +48,11 @@ STORED_TYPES: Final = {
 }
 """Type of elements -> numpy's type for what is stored."""
 
-PERMUTATION_TYPE: Final = "int32"
-
 _GROUP_CODES: Final = ("uint4", "int6", "uint8", "int8")
 _PER_GROUP: Final = ("scales", "zeros", "offsets")
 _FIELDS: Final = ("shape", "family", "dtype", "group", *_PER_GROUP, "scale2", "lut")
+# Which of them a kernel takes, its operands say.
+_ALLOWED: Final = dict.fromkeys((*_PER_GROUP, "lut", "super"), tuple(STORED_TYPES))
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def _bytes_of_tensor(tensor: Any) -> NDArray[Any]:
 
 
 def _fields_of(header: object) -> dict[str, Any]:
-    """The header's fields, all there, of a version that is known."""
+    """The header's fields, all there and well formed, of a version that is known."""
     if not isinstance(header, str):
         raise LowlpTypeError(f"qw: expected a header of JSON text beside the arrays, got {type(header).__name__}")
     try:
@@ -167,25 +168,8 @@ def _fields_of(header: object) -> dict[str, Any]:
     missing = [name for name in (*_FIELDS, "packed_format") if name not in fields]
     if missing:
         raise LowlpValueError(f"qw: its header lacks {', '.join(missing)}")
-    shape, group = fields["shape"], fields["group"]
-    is_shape = (
-        isinstance(shape, list) and len(shape) == 2 and all(type(extent) is int and extent > 0 for extent in shape)
-    )
-    if isinstance(shape, list) and len(shape) == 3:
+    check_fields(fields, "qw: its header", _ALLOWED)
+    shape = fields["shape"]
+    if len(shape) == 3:
         raise LowlpValueError(f"qw: expected weights [N, K], got {shape!r:.40} of experts; take one with qw[e]")
-    if not is_shape or not (group in ("channel", "tensor") or (type(group) is int and group > 0)):
-        raise LowlpValueError(f"qw: its header has a malformed shape or group, {shape!r:.40} and {group!r:.40}")
-    for name in ("family", "dtype"):
-        if not isinstance(fields[name], str):
-            raise LowlpValueError(f"qw: its header has a malformed {name}, {fields[name]!r:.40}")
-    for name in (*_PER_GROUP, "lut"):
-        if fields[name] not in STORED_TYPES and (fields[name] is not None or name == "scales"):
-            raise LowlpValueError(f"qw: its header has a type of {name} that is not known, {fields[name]!r:.40}")
-    supers = fields.get("super")
-    if supers is not None and not (
-        isinstance(supers, dict)
-        and supers.get("type") in STORED_TYPES
-        and (supers.get("group") == "channel" or type(supers.get("group")) is int)
-    ):
-        raise LowlpValueError(f"qw: its header has a malformed field 'super', {supers!r:.40}")
     return fields

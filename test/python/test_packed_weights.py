@@ -233,7 +233,6 @@ def test_headers_and_arrays_are_checked() -> None:
         ({"scales": "f64"}, "header: scales must be one of .*, got 'f64'"),
         ({"scales": "f16"}, "scales: expected float16 for f16, got uint16"),
         ({"zeros": "uint8"}, "arrays: expected packed, scales, zeros, got packed, scales"),
-        ({"shape": [192]}, r"shape: expected \(N, K\)"),
         ({"family": "f16", "shape": [176, 384]}, "scales: expected shape"),
     ):
         with pytest.raises((LowlpValueError, LowlpTypeError), match=message):
@@ -248,6 +247,35 @@ def test_headers_and_arrays_are_checked() -> None:
             load(arrays, wrong)
     with pytest.raises(LowlpValueError, match=r"arrays: expected packed, scales, got packed$"):
         load({"packed": arrays["packed"]}, header)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "allowed"),
+    [
+        ("group", (0, -1, "x", 1.5, [32], 100, 768), "a positive int that divides K = 384, 'channel' or 'tensor'"),
+        (
+            "shape",
+            ([192], [0, 384], [192, True], "x", [[2], 384], [10**30, 384]),
+            r"\[N, K\] or \[E, N, K\] of positive ints",
+        ),
+        ("scales", (None, ["f16"], {}), "one of f16, .*bf16"),
+        ("zeros", (["f16"], "x", 0), "one of .*uint8.* or null"),
+        ("offsets", (["u"], {}), "one of .*f16.* or null"),
+        ("lut", ({}, ["f16"], "x"), "one of .*f16.* or null"),
+        ("scale2", ({}, None, 1), "true or false"),
+        ("dtype", (["int3"], None), "a str"),
+        ("permutation", (None, ["int32"]), "int32"),
+        ("super", [{"type": "f16", "group": group} for group in (0, -5, 1.5, 96)], "a type of f16, .* and a group"),
+        ("super", (5, {}, {"type": ["bf16"], "group": 64}), "a type of f16, .* and a group"),
+    ],
+)
+def test_malformed_fields_of_headers(name: str, values: tuple[object, ...], allowed: str) -> None:
+    arrays, header = MADE["int3 bf16"].to_arrays()
+    for value in values:
+        changed = json.dumps({**json.loads(header), name: value})
+        for load in (lowlp.QuantizedTensor.from_arrays, lambda *pair: StoredWeights.of(pair)):
+            with pytest.raises(LowlpValueError, match=rf"header: {name} must be {allowed}.*, got "):
+                load(arrays, changed)
 
 
 def test_torch_reads_what_was_stored() -> None:

@@ -32,7 +32,7 @@ from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import upload
 from lowlp_runtime.operands import Operand
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
-from lowlp_runtime.stored_weights import PERMUTATION_TYPE
+from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .linear_kernels import gpu_kernel, gpu_permuting_kernel

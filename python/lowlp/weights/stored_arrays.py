@@ -26,10 +26,12 @@ from lowlp.numeric.group_codes import GROUP_CODE_TYPES, PACKED_CODE_TYPES, bytes
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.lookup_tables import TABLE_TYPES
 from lowlp.numeric.scale_types import SCALE_DTYPES
+from lowlp.weights.families import FAMILIES
 from lowlp.weights.meaning import Meaning, shape_of_words
 from lowlp.weights.packing import PACKED_FORMAT_VERSION
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
-from lowlp_runtime.stored_weights import KIND, PERMUTATION_TYPE, STORED_TYPES, VERSION
+from lowlp_runtime.stored_header import PERMUTATION_TYPE, check_fields
+from lowlp_runtime.stored_weights import KIND, STORED_TYPES, VERSION
 
 _TYPES: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(name) for name in ZERO_TYPES if "int" in name},
@@ -37,6 +39,19 @@ _TYPES: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(STORED_TYPES[name]) for name in PACKED_CODE_TYPES},
 }
 _FIELDS: Final = ("shape", "family", "dtype", "group", "scales", "zeros", "offsets", "scale2", "lut")
+_ONE_LEVEL: Final[dict[str, Collection[str]]] = {
+    "family": FAMILIES,
+    "scales": SCALE_DTYPES,
+    "zeros": ZERO_TYPES,
+    "offsets": OFFSET_TYPES,
+    "lut": TABLE_TYPES,
+    "super": FLOAT_DTYPES,
+}
+_TWO_LEVELS: Final[dict[str, Collection[str]]] = {
+    **_ONE_LEVEL,
+    "scales": GROUP_CODE_TYPES,
+    "offsets": (*OFFSET_TYPES, *GROUP_CODE_TYPES),
+}
 
 
 def stored_arrays(
@@ -110,12 +125,12 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
 
 
 def _fields_of(header: str) -> dict[str, Any]:
-    """The header's fields, all there and of a version that is known."""
+    """The header's fields, all there and well formed, of a version that is known."""
     if not isinstance(header, str):
         raise LowlpTypeError(f"header: expected a str of JSON, got {type(header).__name__}")
     try:
         fields = json.loads(header)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LowlpValueError(f"header: no JSON: {error}") from None
     if not isinstance(fields, dict) or fields.get("kind") != KIND:
         raise LowlpValueError(f"header: expected an object whose kind is {KIND!r}, got {header[:60]!r}")
@@ -125,30 +140,8 @@ def _fields_of(header: str) -> dict[str, Any]:
     missing = [name for name in _FIELDS if name not in fields]
     if missing:
         raise LowlpValueError(f"header: lacks {', '.join(missing)}")
-    has_supers = _check_super(fields.get("super"))
-    types: tuple[tuple[str, Collection[str]], ...] = (
-        ("scales", GROUP_CODE_TYPES if has_supers else SCALE_DTYPES),
-        ("zeros", _TYPES),
-        ("offsets", (*OFFSET_TYPES, *GROUP_CODE_TYPES) if has_supers else _TYPES),
-        ("lut", TABLE_TYPES),
-    )
-    for name, allowed in types:
-        if fields[name] not in allowed and (fields[name] is not None or name == "scales"):
-            raise LowlpValueError(f"header: {name} must be one of {', '.join(allowed)}, got {fields[name]!r}")
-    if fields.get("permutation", PERMUTATION_TYPE) != PERMUTATION_TYPE:
-        raise LowlpValueError(f"header: permutation must be {PERMUTATION_TYPE}, got {fields['permutation']!r}")
+    check_fields(fields, "header", _TWO_LEVELS if fields.get("super") is not None else _ONE_LEVEL)
     return fields
-
-
-def _check_super(field: object) -> bool:
-    """Whether the header has a field 'super', of a type and a group."""
-    if field is None:
-        return False
-    if isinstance(field, dict) and set(field) == {"type", "group"} and field["type"] in FLOAT_DTYPES:
-        group = field["group"]
-        if group == "channel" or (type(group) is int and group > 0):
-            return True
-    raise LowlpValueError(f"header: super must be a type of {', '.join(FLOAT_DTYPES)} and a group, got {field!r:.80}")
 
 
 def _two_levels(found: Mapping[str, AnyArray], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.operands import Operand
+from lowlp_runtime.permutations import check_permutation
 from lowlp_runtime.weight_range import LEAST_EXPONENT_OF_SCALES, Fit, range_of, top_exponent
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def host_operands(operands: Sequence[Operand], stored: Mapping[str, Any]) -> dic
     operands  of a kernel
     stored    numpy arrays by name, those of `STORED_AS`; scales, zeros and offsets [N, K / group] or [1, 1]
 
-    Elements of one byte come as uint8, and entries of tables in bf16 as their bits, uint16.
-    Raises `LowlpValueError` where an array is lacking, or no transform leads to the shape.
+    Elements of one byte come as uint8, and entries of tables in bf16 as their bits, uint16. Raises `LowlpValueError` where an array is lacking, no
+    transform leads to the shape, or a permutation does not name each column once.
     """
     # Entries and the inverse of their factor are made of the same tables, in the type of the entries.
     entries = next((operand.element for operand in operands if operand.role == "lut"), "")
@@ -116,6 +117,8 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
         array = np.broadcast_to(array.reshape(1), (int(operand.shape[0]),))
     if array.shape != operand.shape:
         raise LowlpValueError(f"qw: {name} must have shape {list(operand.shape)}, got {list(array.shape)}")
+    if operand.role == "permutation":
+        check_permutation(array, int(operand.shape[0]), "qw: permutation")
     array = np.ascontiguousarray(array)
     # Launches know floats of 8 bits as bytes.
     return array.view(np.uint8) if array.itemsize == 1 else array

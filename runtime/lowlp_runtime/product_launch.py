@@ -23,6 +23,7 @@ from lowlp_runtime.launcher import launcher_of
 from lowlp_runtime.operand_arrays import host_operands
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
+from lowlp_runtime.permutations import check_permutation
 from lowlp_runtime.product import Product
 from lowlp_runtime.product_arguments import check_part, check_rows, check_weights, check_x, rows_of
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
@@ -158,7 +159,7 @@ def _checked_launch(
         return y
     with torch.cuda.device(x.device):
         operands = _operands_on(x.device, kernel, product, qw, kept, identity)
-        permutation = _permutation_on(x.device, kernel, qw, kept, identity)
+        permutation = _permutation_on(x.device, kernel, product, qw, kept, identity)
     ordered = None
     if kernel.before is not None:
         launcher = launcher_of(kernel.before)
@@ -232,14 +233,19 @@ def _operands_on(
         return {operand.name: kept.operands[identity, device, operand] for operand in operands}
 
 
-def _permutation_on(device: Any, kernel: KernelBinary, qw: Any, kept: _KeptForWeights, identity: object) -> Any:
-    """The order of the columns of packed weights, a tensor on `device`; None where the kernel takes none."""
+def _permutation_on(
+    device: Any, kernel: KernelBinary, product: Product, qw: Any, kept: _KeptForWeights, identity: object
+) -> Any:
+    """The order of the columns of packed weights, a tensor on `device`, checked at its upload; None where no kernel
+    before the product takes it."""
     if kernel.before is None:
         return None
     key = (identity, device, "permutation")
     with kept.lock:
         if key not in kept.operands:
-            kept.operands[key] = upload(StoredWeights.of(qw).read("permutation"), PERMUTATION_TYPE, device)
+            order = StoredWeights.of(qw).read("permutation")
+            check_permutation(order, product.k, "qw: permutation")
+            kept.operands[key] = upload(order, PERMUTATION_TYPE, device)
         return kept.operands[key]
 
 

@@ -87,8 +87,8 @@ def test_what_is_made_of_permuted_weights_keeps_their_order() -> None:
         ({"g_idx": np.zeros(7, int)}, LowlpValueError, r"g_idx: expected shape \[K\] = \[256\], got \[7\]"),
         ({"g_idx": np.zeros(K)}, LowlpTypeError, "g_idx: expected integers, got elements of float64"),
         ({"permutation": np.arange(K)}, LowlpValueError, "g_idx, permutation: at most one of them may be given"),
-        ({"g_idx": None, "permutation": np.zeros(K, int)}, LowlpValueError, "must name each .* once, got 0 256 times"),
-        ({"g_idx": None, "permutation": np.arange(-1, K - 1)}, LowlpValueError, "numbers of columns, 0 to 255, got -1"),
+        ({"g_idx": None, "permutation": np.zeros(K, int)}, LowlpValueError, "once, got 0 256 times"),
+        ({"g_idx": None, "permutation": np.arange(-1, K - 1)}, LowlpValueError, "each of 0 to 255 once, got -1"),
     ],
 )
 def test_refused_permutations(changes: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -15,8 +15,11 @@ import lowlp_runtime
 from lowlp.cli import inspect
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp_runtime import product_launch
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import KernelFileError
+from lowlp_runtime.operand_arrays import host_operands
+from lowlp_runtime.operands import Operand
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -122,6 +125,41 @@ def test_few_rows_are_put_in_order_by_the_product(
         LowlpValueError, match=r"qw: of permutations of K it has none, and kernel .* takes weights with one"
     ):
         kernel(x, plain)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "got"),
+    [
+        (np.arange(5, dtype=np.int32), r"of shape \[K\] = \[120\], got shape \[5\]"),
+        (np.full(K, 10**6, np.int32), "got 1000000"),
+        (np.arange(-1, K - 1, dtype=np.int32), "got -1"),
+        (np.zeros(K, np.int32), "got 0 120 times"),
+    ],
+)
+def test_a_stored_permutation_is_checked_before_a_launch(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor, saved: Path, wrong: Any, got: str
+) -> None:
+    arrays, header = qw.to_arrays()
+    message = f"qw: permutation: must name each of 0 to 119 once,? {got}"
+    kernel = lowlp_runtime.load(saved)
+    for _ in range(2):
+        with pytest.raises(LowlpValueError, match=message):
+            kernel(tensor(torch, 5, K), ({**arrays, "permutation": wrong}, header))
+    within = Operand("order", "permutation", "int32", (K,))
+    with pytest.raises(LowlpValueError, match=message if wrong.size == K else r"permutation must have shape \[120\]"):
+        host_operands([within], {"permutation": wrong})
+    assert not fake_driver.launches
+
+
+def test_a_stored_permutation_is_checked_once(
+    torch: FakeTorch, qw: lowlp.QuantizedTensor, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[int] = []
+    monkeypatch.setattr(product_launch, "check_permutation", lambda order, k, name: checked.append(k))
+    kernel, weights = lowlp_runtime.load(saved), qw.to_arrays()
+    for m in (5, 5, 6):
+        kernel(tensor(torch, m, K), weights)
+    assert checked == [K]
 
 
 def test_kernels_and_weights_of_another_order(torch: FakeTorch, qw: lowlp.QuantizedTensor, saved: Path) -> None:

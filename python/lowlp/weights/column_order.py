@@ -11,6 +11,7 @@ import numpy as np
 
 from lowlp.numeric.host_array import AnyArray, as_host_array
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.permutations import check_permutation
 
 
 def column_order(k: int, group_size: int, g_idx: object, permutation: object) -> AnyArray | None:
@@ -26,15 +27,10 @@ def column_order(k: int, group_size: int, g_idx: object, permutation: object) ->
     if g_idx is not None and permutation is not None:
         raise LowlpValueError("g_idx, permutation: at most one of them may be given, got both")
     if g_idx is not None:
-        order = _by_group(_indices(g_idx, "g_idx", k, k // group_size, "groups"), group_size)
+        order = _by_group(_groups(g_idx, k, k // group_size), group_size)
     elif permutation is not None:
-        order = _indices(permutation, "permutation", k, k, "columns")
-        counts = np.bincount(order, minlength=k)
-        if counts.max() > 1:
-            raise LowlpValueError(
-                f"permutation: must name each of the {k} columns once, got {int(counts.argmax())} "
-                f"{int(counts.max())} times"
-            )
+        order = _integers(permutation, "permutation")
+        check_permutation(order, k, "permutation")
     else:
         return None
     if np.array_equal(order, np.arange(k)):
@@ -55,13 +51,18 @@ def _by_group(groups: AnyArray, group_size: int) -> AnyArray:
     return np.argsort(groups, kind="stable")
 
 
-def _indices(value: object, name: str, k: int, limit: int, of_what: str) -> AnyArray:
+def _groups(value: object, k: int, count: int) -> AnyArray:
+    array = _integers(value, "g_idx")
+    if array.shape != (k,):
+        raise LowlpValueError(f"g_idx: expected shape [K] = [{k}], got {list(array.shape)}")
+    outside = array[(array < 0) | (array >= count)]
+    if outside.size:
+        raise LowlpValueError(f"g_idx: must be the numbers of groups, 0 to {count - 1}, got {int(outside[0])}")
+    return array.astype(np.int64)
+
+
+def _integers(value: object, name: str) -> AnyArray:
     array = as_host_array(value, name)
     if array.dtype.kind not in "iu":
         raise LowlpTypeError(f"{name}: expected integers, got elements of {array.dtype}")
-    if array.shape != (k,):
-        raise LowlpValueError(f"{name}: expected shape [K] = [{k}], got {list(array.shape)}")
-    outside = array[(array < 0) | (array >= limit)]
-    if outside.size:
-        raise LowlpValueError(f"{name}: must be the numbers of {of_what}, 0 to {limit - 1}, got {int(outside[0])}")
-    return array.astype(np.int64)
+    return array

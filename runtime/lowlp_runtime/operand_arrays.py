@@ -34,6 +34,8 @@ TABLE_EXPONENT: Final = {"f16": 16, "bf16": 0}
 """Entries of tables come times a power of two, and are at most two to this power: near the top of f16's range, where
 least is lost; bf16's range is that of f32."""
 
+# What kernels load at a time at the most.
+_WIDE_BYTES: Final = 16
 # So that f32 holds the inverse of the power of two.
 _LEAST_POWER: Final = -127
 _MOST_POWER: Final = 149
@@ -48,7 +50,8 @@ def host_operands(operands: Sequence[Operand], stored: Mapping[str, Any]) -> dic
     operands  of a kernel
     stored    numpy arrays by name, those of `STORED_AS`; scales, zeros and offsets [N, K / group] or [1, 1]
 
-    Elements of one byte come as uint8, and entries of tables in bf16 as their bits, uint16. Raises `LowlpValueError` where an array is lacking, no
+    Elements of one byte come as uint8, and entries of tables in bf16 as their bits, uint16. Arrays are contiguous and
+    begin at 16 bytes; those that are stored so are not copied. Raises `LowlpValueError` where an array is lacking, no
     transform leads to the shape, or a permutation does not name each column once.
     """
     # Entries and the inverse of their factor are made of the same tables, in the type of the entries.
@@ -119,9 +122,22 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
         raise LowlpValueError(f"qw: {name} must have shape {list(operand.shape)}, got {list(array.shape)}")
     if operand.role == "permutation":
         check_permutation(array, int(operand.shape[0]), "qw: permutation")
-    array = np.ascontiguousarray(array)
+    array = _at_wide_address(array)
     # Launches know floats of 8 bits as bytes.
     return array.view(np.uint8) if array.itemsize == 1 else array
+
+
+def _at_wide_address(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, contiguous, where kernels may load 16 bytes at a time; a copy if it does not lie so."""
+    import numpy as np
+
+    if array.flags.c_contiguous and array.ctypes.data % _WIDE_BYTES == 0:
+        return array
+    memory = np.empty(array.nbytes + _WIDE_BYTES, np.uint8)
+    first = -memory.ctypes.data % _WIDE_BYTES
+    copied = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
 
 
 def filled(entries: NDArray[Any], element: str) -> tuple[NDArray[Any], float]:

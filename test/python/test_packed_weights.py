@@ -112,6 +112,23 @@ def test_products_of_slices() -> None:
     np.testing.assert_allclose(part, exact, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
+def test_scales_that_begin_anywhere() -> None:
+    x = RANDOM.normal(size=(3, 192)).astype(np.float16)
+    scales = RANDOM.uniform(0.5, 2, (1, 8)).astype(np.float16)
+    parts: dict[str, Any] = {"dtype": "uint4", "group_size": 32}
+    row = lowlp.QuantizedTensor(np.ones((1, 256), np.uint8), scales=scales, **parts)[:, 64:]
+    same = lowlp.QuantizedTensor(np.ones((1, 192), np.uint8), scales=scales[:, 2:].copy(), **parts)
+    np.testing.assert_array_equal(lowlp.linear(x, row), lowlp.linear(x, same))
+    column = RANDOM.uniform(0.5, 2, 33).astype(np.float16)[1:].reshape(32, 1)
+    assert column.ctypes.data % 16
+    results = [
+        lowlp.linear(x, lowlp.QuantizedTensor(np.ones((32, 192), np.uint8), dtype="uint4", scales=given))
+        for given in (column, column.copy())
+    ]
+    np.testing.assert_array_equal(*results)
+
+
 @pytest.mark.parametrize(
     ("index", "error", "message"),
     [

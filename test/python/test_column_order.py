@@ -69,6 +69,13 @@ def test_what_is_made_of_permuted_weights_keeps_their_order() -> None:
     assert lowlp.concat([qw[:32], qw[32:]]) == qw
     np.testing.assert_array_equal(qw[32:64].dequantize(), qw.dequantize()[32:64])
     np.testing.assert_array_equal(qw.pack_for("bf16").dequantize(), qw.dequantize())
+    order = np.argsort(parts()["g_idx"], kind="stable")
+    given = {"dtype": "int4", "scales": qw.scales, "group_size": GROUP}
+    by_group, by_column = ({"g_idx": parts()["g_idx"]}, {"permutation": order})
+    assert qw.from_packed(qw.packed, qw.shape, **given, **by_group) == qw
+    assert qw.from_packed(qw.packed, qw.shape, **given, **by_column) == qw
+    with pytest.raises(LowlpValueError, match="g_idx, permutation: at most one of them"):
+        qw.from_packed(qw.packed, qw.shape, **given, **by_group, **by_column)
     arrays, header = qw.to_arrays()
     assert lowlp.QuantizedTensor.from_arrays(arrays, header) == pickle.loads(pickle.dumps(qw)) == qw
     # Headers of before have no such field, and those of weights without permutation are as they were.

@@ -145,6 +145,7 @@ class QuantizedTensor:
         group_size: int | Literal["tensor"] | None = None,
         scale2: object = None,
         lut: object = None,
+        g_idx: object = None,
         permutation: object = None,
         activation: object = None,
         super_scales: object = None,
@@ -157,7 +158,8 @@ class QuantizedTensor:
         packed  uint32 in the shape of `lowlp.packing.packed_shape`, in the packed format's version of this library,
                 with zeros as padding; kept without a copy where it begins at 16 bytes
         shape   (N, K), or (E, N, K)
-        permutation  column permutation[j] of the weights is the j-th of the words
+        permutation  column permutation[j] of the weights is the j-th of the words; with g_idx these are packed group by
+                group, the columns of a group in their own order
 
         The other arguments, and errors, are those of `QuantizedTensor`; `activation` is the family for which they are
         packed.
@@ -172,6 +174,7 @@ class QuantizedTensor:
             group_size=group_size,
             scale2=scale2,
             lut=lut,
+            g_idx=g_idx,
             permutation=permutation,
             super_scales=super_scales,
             super_offsets=super_offsets,

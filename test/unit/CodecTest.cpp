@@ -129,6 +129,15 @@ TEST(Codec, SaysWhatIsRefused) {
       {"int4 g64 f16 super:f16:g256",
        "codec: scale, with super_scales: must "
        "be one of uint4, int6, uint8, int8, got 'f16'"},
+      {"uint4 g32 uint8 offsets:uint4 super:f16:g64",
+       "codec: offsets, with scales of uint8: must be one of f16, bf16, f32, "
+       "uint8, int8, got 'uint4'"},
+      {"uint4 g32 uint4 offsets:uint8 super:f16:g64",
+       "codec: offsets, with scales of uint4: must be one of f16, bf16, f32, "
+       "uint4, got 'uint8'"},
+      {"uint4 g32 int6 offsets:uint4 super:f16:g64",
+       "codec: offsets, with scales of int6: must be one of f16, bf16, f32, "
+       "int6, got 'uint4'"},
       {"int4 g64 int8 super:int8:g256",
        "codec: super_scales: must be one of f16, bf16, f32, got 'int8'"},
       {"int4 g64 int8 super:f16", "codec: super_group: must be a positive int, "

@@ -165,6 +165,22 @@ static Result<bool> checkField(const CodecField &field) {
   return true;
 }
 
+/// Whether integers of groups are fields of bytes, less than 8 bits each.
+static bool isPacked(PartType type) {
+  return type == PartType::UInt4 || type == PartType::Int6;
+}
+
+/// The types of offsets beside integer scales of a type. One layout serves both
+/// scales and offsets, so either has fields of bytes only where both have the
+/// same ones.
+static std::vector<PartType> getOffsetTypesBeside(PartType scale) {
+  std::vector<PartType> types = getOffsetTypes();
+  for (PartType type : getScaleCodeTypes())
+    if (type == scale || (!isPacked(type) && !isPacked(scale)))
+      types.push_back(type);
+  return types;
+}
+
 Result<Codec> Codec::create(CodecField field, CodecGroup group,
                             const Parts &parts) {
   if (Result<bool> good = checkField(field); !good)
@@ -191,11 +207,12 @@ Result<Codec> Codec::create(CodecField field, CodecGroup group,
     codec.zeros = *zeros;
   }
   if (parts.offsets) {
-    std::vector<PartType> allowed = getOffsetTypes();
+    std::string part = "offsets";
     if (codec.super)
-      allowed.insert(allowed.end(), getScaleCodeTypes().begin(),
-                     getScaleCodeTypes().end());
-    Result<PartType> offsets = findName("offsets", *parts.offsets, allowed);
+      part += ", with scales of " + std::string(getName(*codec.scale));
+    Result<PartType> offsets = findName(
+        part, *parts.offsets,
+        codec.super ? getOffsetTypesBeside(*codec.scale) : getOffsetTypes());
     if (!offsets)
       return Error{offsets.error()};
     codec.offsets = *offsets;

@@ -20,8 +20,9 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
     """Weights along N, [N1 + N2 + ..., K]: a merged q, k and v projection, for example. Words are copied.
 
     tensors  of one codec, K and family. All but the last end between units: their N is a multiple of 16, of 2 bits 32,
-             of 1 bit 64. What there is one of for a whole tensor (a table, the scale of group_size='tensor') is the
-             same in all, and so is the permutation. Second scales may differ: each row keeps its own
+             of 1 bit 64; where K is no multiple of 64, of as many, twice or four times as many, up to 256. What there
+             is one of for a whole tensor (a table, the scale of group_size='tensor') is the same in all, and so is the
+             permutation. Second scales may differ: each row keeps its own
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the tensor and what differs, or the next boundaries.
     """

@@ -22,4 +22,4 @@ def check_permutation(order: NDArray[Any], k: int, name: str) -> None:
         raise LowlpValueError(f"{wanted}, got {int(outside[0])}")
     counts = np.bincount(order.astype(np.int64), minlength=k)
     if counts.max() > 1:
-        raise LowlpValueError(f"{wanted}, got {int(counts.argmax())} {int(counts.max())} times")
+        raise LowlpValueError(f"{wanted}, but column {int(counts.argmax())} is in {int(counts.max())} places")

@@ -4,7 +4,9 @@ stages, of integers whose bytes kernels with stages do not take."""
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from linear_matrix import TYPES, Config
 
 import lowlp
+from lowlp.cli import main
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import kind_of, schedule_for
 from lowlp.kernels.linear.fitting import weight_bytes
@@ -173,6 +176,23 @@ def test_every_number_of_rows_has_a_kernel_with_stages(codec: str) -> None:
     assert kind_of(spec) != kind_of(LinearSpec(4096, 14336, Codec(spec.codec.code, spec.codec.group)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "always", "many_rows", "never"),
+    [
+        ("uint4", (16, 32, 48, 80, 96, 112, 144, 160, 224, 288), (), (64, 128, 192, 256)),
+        ("int6", (16, 48, 80, 112, 144), (32, 96), (64, 128, 160, 192, 224, 256, 288)),
+    ],
+)
+def test_groups_of_narrow_integers_that_have_kernels_with_stages(
+    kind: str, always: tuple[int, ...], many_rows: tuple[int, ...], never: tuple[int, ...]
+) -> None:
+    """As docs/codecs.md lists them."""
+    for group in (*always, *many_rows, *never):
+        spec = LinearSpec(4096, 16 * math.lcm(group, 256), Codec.parse(f"uint4 g{group} {kind} super:f16:channel"))
+        found = tuple(schedule_for(replace(spec, aligned=True), m).stages > 0 for m in (1, 16, 64, 1024))
+        assert found == (*[group in always] * 2, *[group not in never] * 2), group
+
+
 GOOD = {
     "dtype": "uint4",
     "scales": np.ones((2, 4), np.uint8),
@@ -208,6 +228,18 @@ GOOD = {
             "super_offsets: expected elements of the type of super_scales, float16, got float32",
         ),
         ({"offsets": GOOD["scales"]}, "offsets: expected elements of float16, bfloat16 or float32, got uint8"),
+        (
+            {"offsets": np.ones((2, 4), np.float16), "super_offsets": GOOD["super_scales"]},
+            "offsets: expected elements of an integer type, which super_offsets multiply, got float16",
+        ),
+        (
+            {"super_scales": None, "super_group_size": None, "super_offsets": GOOD["super_scales"]},
+            "super_offsets: goes with super_scales, which are not given; got ndarray$",
+        ),
+        (
+            {"super_group_size": 4 * 10**30},
+            r"super_group_size: must be a multiple of group_size = 4 of at most 2\^63 - 1, got 4000",
+        ),
         ({"scale2": 2.0}, "scale2, super_scales: at most one of them may be given, got both"),
         (
             {
@@ -223,6 +255,41 @@ GOOD = {
 def test_refuses(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((LowlpTypeError, LowlpValueError), match=message):
         lowlp.QuantizedTensor(np.zeros((2, 16), np.uint8), **{**GOOD, **changes})
+
+
+def test_super_groups_as_long_as_a_row_or_longer() -> None:
+    codes, ones = np.arange(32, dtype=np.uint8).reshape(2, 16) % 16, np.ones((2, 1), np.uint8)
+    arguments = {"dtype": "uint4", "scales": ones, "super_scales": ones.astype(np.float16)}
+    row = lowlp.QuantizedTensor(codes, **arguments)
+    for size in (16, 32):
+        assert lowlp.QuantizedTensor(codes, **arguments, super_group_size=size) == row
+    far = lowlp.QuantizedTensor(codes, **arguments, group_size=16, super_group_size=2**62)
+    np.testing.assert_array_equal(far.dequantize(), codes)
+    assert lowlp.quantize(codes.astype(np.float32), far.codec).codec == far.codec
+    with pytest.raises(LowlpValueError, match=r"super_group: must be at most 2\^63 - 1, got an int of 100 bits"):
+        Codec(lowlp.dtype("uint4"), 32, "uint8", super_scale="f16", super_group=10**30)
+
+
+def test_types_of_integers_are_taken_by_name_and_as_they_are() -> None:
+    qw = lowlp.QuantizedTensor(np.zeros((2, 16), np.uint8), **GOOD, scale_dtype=lowlp.dtype("uint4"))
+    assert qw.codec.scale == "uint4"
+    both = Codec.parse("uint4 g32 uint8 offsets:int8 super:f16:g64")
+    assert lowlp.quantize(np.eye(16, 64, dtype=np.float32), both).codec == both
+
+
+def test_a_compiled_kernel_has_integers_that_tensors_have() -> None:
+    levels = {"scale_dtype": "uint8", "super_scale_dtype": "f16", "group_size": 32}
+    with pytest.raises(LowlpValueError, match=r"offsets, with scales of uint8: must be one of .*int8, got 'uint4'"):
+        lowlp.compile_linear(n=256, k=512, m=(1, 16), weight="uint4", offsets="uint4", **levels)
+    with pytest.raises(LowlpValueError, match=r"super_group_size: must be .* at most 2\^63 - 1, got 3200"):
+        lowlp.compile_linear(n=256, k=512, weight="uint4", super_group_size=32 * 10**30, **levels)
+
+
+@pytest.mark.parametrize("name", ["int1", "uint1"])
+def test_one_bit_needs_negative_scales(name: str) -> None:
+    codec = Codec.parse(f"{name} g16 uint8 super:f16:g64")
+    with pytest.raises(LowlpValueError, match=f"{name} without zero points needs negative scales, which uint8 has not"):
+        lowlp.quantize(-np.eye(16, 64, dtype=np.float32), codec)
 
 
 def test_a_header_says_what_is_wrong_with_it() -> None:
@@ -254,13 +321,18 @@ def test_experts_and_torch() -> None:
     assert lowlp.QuantizedTensor.from_arrays(*experts.to_arrays()) == experts
 
 
-def test_a_compiled_kernel_takes_weights_of_its_levels_alone() -> None:
+def test_a_compiled_kernel_takes_weights_of_its_levels_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     qw = k_quant("Q4_K")
     arguments = {"n": N, "k": K, "weight": "uint4", "group_size": 32, "schedule": Schedule()}
     levels = {"scale_dtype": "uint8", "offsets": "uint8", "super_scale_dtype": "f16", "super_group_size": 256}
     kernel = lowlp.compile_linear(**arguments, **levels)
     product = kernel.description.product
     assert product is not None and Product.from_json(product.to_json()) == product
+    kernel.save(tmp_path / "k.lowlp")
+    assert main(["inspect", str(tmp_path / "k.lowlp")]) == 0
+    assert f"uint4 weights [{N}, {K}], groups of 32, super-groups of 256\n" in capsys.readouterr().out
     stored = StoredWeights.of(qw)
     check_weights(kernel.binary, product, stored)
     made = arrays_of_operands(product.operands, {name: stored.read(name) for name in stored.arrays})

@@ -137,7 +137,8 @@ def _parameter(parameter: Parameter) -> tuple[str, str]:
 def _facts_of_weights(described: KernelDescription) -> Iterator[tuple[str, str]]:
     if described.product is not None:
         product = described.product
-        yield "product", f"{product.code} weights [{product.n}, {product.k}], groups of {product.group_size}"
+        supers = "" if product.super_group_size is None else f", super-groups of {product.super_group_size}"
+        yield "product", f"{product.code} weights [{product.n}, {product.k}], groups of {product.group_size}{supers}"
         yield "rows of x", product.rows_in_words
         yield "family", product.family
     if described.packed_format is not None:

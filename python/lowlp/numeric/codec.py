@@ -26,6 +26,8 @@ MAX_CODE_BITS: Final[int] = _layout.MAX_CODE_BITS
 """Of codes that are numbers, and of those that tensors hold."""
 MAX_INDEX_BITS: Final[int] = _layout.MAX_INDEX_BITS
 """Of indices of a lookup table, in packed words."""
+MAX_GROUP_SIZE: Final = 2**63 - 1
+"""Of groups and super-groups; these may be longer than a row."""
 SCOPES: Final[tuple[str, ...]] = tuple(_layout.TABLE_SCOPES)
 SCALE_TYPES: Final[tuple[str, ...]] = tuple(_layout.SCALE_TYPES)
 ZERO_TYPES: Final[tuple[str, ...]] = tuple(_layout.ZERO_TYPES)
@@ -171,7 +173,8 @@ class Codec(_Immutable):
     offsets  type of the offsets, or None: 'f16', 'bf16', 'f32'; excludes zeros and scale2
     scale2   whether there is a second scale, a float32 number for the whole tensor
     super_scale  type of the super-scales, or None: 'f16', 'bf16', 'f32'. Scales are then integers, 'uint4', 'int6',
-             'uint8' or 'int8', and so may offsets be, whose super-offsets have the type of super-scales
+             'uint8' or 'int8', and so may offsets be, whose super-offsets have the type of super-scales: 'uint4'
+             or 'int6' where scales are, else of 8 bits
     super_group  weights of a row that share a super-scale, a multiple of the group; 'channel': a whole row
 
     Printed, `int6 g128 f16`, `uint4 channel bf16 zeros:uint8`, `f4e2m1 g16 e4m3 scale2`, `lut4:f32:6f1c03aa g64 f16`,
@@ -199,6 +202,9 @@ class Codec(_Immutable):
             raise LowlpValueError(f"scale: must be one of {', '.join(SCALE_TYPES)}, got {scale!r}")
         if not isinstance(super_group, int | str) or isinstance(super_group, bool):
             raise LowlpValueError(f"super_group: must be a positive int or 'channel', got {super_group!r}")
+        for name, size in (("group", group), ("super_group", super_group)):
+            if isinstance(size, int) and size > MAX_GROUP_SIZE:
+                raise LowlpValueError(f"{name}: must be at most 2^63 - 1, got an int of {size.bit_length()} bits")
         try:
             held = _layout.Codec.create(
                 _field_of(code), group, scale, zeros, offsets, bool(scale2), super_scale, super_group

@@ -42,7 +42,7 @@ def type_of_codes(array: AnyArray, given: str | None, argument: str) -> str:
     `LowlpValueError` for numbers that the type has not."""
     if array.dtype.kind not in "iu":
         raise LowlpTypeError(
-            f"{argument}: expected elements of an integer type, which super_scales multiply, got {array.dtype}"
+            f"{argument}: expected elements of an integer type, which super_{argument} multiply, got {array.dtype}"
         )
     if given is None and array.dtype.name not in GROUP_CODE_TYPES:
         raise LowlpTypeError(f"{argument}: expected elements of uint8 or int8, or a scale_dtype, got {array.dtype}")

@@ -143,7 +143,7 @@ class Meaning:
         supers = {"scales": self.super_scales, "offsets": self.super_offsets}.get(name)
         if supers is not None:
             shared = self.super_group // self.group_size if isinstance(self.super_group, int) else groups
-            numbers *= np.repeat(supers[rows].astype(np.float32), shared, axis=1)[:, :groups]
+            numbers *= np.repeat(supers[rows].astype(np.float32), min(shared, groups), axis=1)[:, :groups]
         return numbers
 
     @property
@@ -212,7 +212,7 @@ def meaning_of(
     if table is not None:
         check_tables(table, shape, size)
     levels = fields_of_scales(
-        scales, offsets, super_scales, super_offsets, k, size, super_group_size, scale_dtype, expected
+        scales, offsets, super_scales, super_offsets, k, size, group, super_group_size, scale_dtype, expected
     )
     found = Meaning(
         code,

@@ -21,8 +21,8 @@ def second_scale_of(value: object, outer: tuple[int, ...]) -> SecondScale:
     """The argument `scale2` of `QuantizedTensor` for weights [*outer, K], outer (N,) or (E, N), as it is kept. Raises
     `LowlpTypeError` and `LowlpValueError`."""
     if isinstance(value, bool | np.bool_ | str | list | tuple):
-        raise LowlpTypeError(f"scale2: expected a number, got {value!r:.40}")
-    array = np.asarray(value) if isinstance(value, float | int) else as_host_array(value, "scale2")
+        raise LowlpTypeError(f"scale2: expected a number, or an array with one for each row, got {value!r:.40}")
+    array = _array_of_number(value) if isinstance(value, float | int) else as_host_array(value, "scale2")
     if array.dtype.kind not in "fiu" and array.dtype != FLOAT_DTYPES["bf16"]:
         raise LowlpTypeError(f"scale2: expected a number, got elements of {array.dtype}")
     if array.size != 1 and array.shape != outer:
@@ -38,6 +38,16 @@ def second_scale_of(value: object, outer: tuple[int, ...]) -> SecondScale:
         place = f" at {[int(index) for index in np.unravel_index(row, outer)]}" if array.size > 1 else ""
         raise LowlpValueError(f"scale2: must be finite in float32, got {array.reshape(-1)[row]}{place}")
     return kept_scale(numbers)
+
+
+def _array_of_number(value: float) -> AnyArray:
+    array = np.asarray(value)
+    try:
+        # numpy keeps ints beyond 64 bits as objects.
+        return np.asarray(float(value)) if array.dtype == object else array
+    except OverflowError:
+        bits = int(value).bit_length()
+        raise LowlpValueError(f"scale2: must be finite in float32, got an int of {bits} bits") from None
 
 
 def kept_scale(numbers: AnyArray) -> SecondScale:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lowlp.numeric.dtypes import library_name
+from lowlp.numeric.codec import MAX_GROUP_SIZE
+from lowlp.numeric.dtypes import dtype_among
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES, PACKED_CODE_TYPES, packed_codes, type_of_codes
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.weights.group_arrays import Expected, check_finite, per_group, read_only
@@ -25,6 +26,7 @@ def fields_of_scales(
     super_offsets: object,
     k: int,
     group_size: int,
+    group: int | str,
     super_group_size: int | None,
     scale_dtype: object,
     expected: Expected,
@@ -32,6 +34,7 @@ def fields_of_scales(
     """Fields of `Meaning` for the arguments of `QuantizedTensor`, checked: scales and offsets, and what super-groups
     have where there are two levels.
 
+    group     as a `Codec` names it: a row that is one group is one super-group, however long
     expected  the shape of scales
     """
     if super_scales is None:
@@ -41,16 +44,19 @@ def fields_of_scales(
             ("scale_dtype", scale_dtype),
         ):
             if value is not None:
-                raise LowlpValueError(f"{name}: goes with super_scales, which are not given; got {value!r:.40}")
+                got = repr(value) if isinstance(value, int | str) else type(value).__name__
+                raise LowlpValueError(f"{name}: goes with super_scales, which are not given; got {got:.40}")
         of_offsets = None if offsets is None else per_group(offsets, "offsets", expected)
         return {"scales": per_group(scales, "scales", expected), "offsets": of_offsets}
     if super_offsets is not None and offsets is None:
         raise LowlpValueError("super_offsets: multiply offsets, which are not given")
     size = checked_super_group_size(super_group_size, group_size)
+    if group == "channel":
+        size = None
     supers = -(-k // size) if size else 1
     text = "[N, ceil(K / super_group_size)]" if len(expected.shape) == 2 else "[E, N, ceil(K / super_group_size)]"
     of_supers = Expected((*expected.shape[:-1], supers), text)
-    kind = _scale_type(scale_dtype)
+    kind = None if scale_dtype is None else dtype_among(scale_dtype, "scale_dtype", GROUP_CODE_TYPES)
     codes, kind_of_scales = _codes(scales, "scales", kind, expected)
     found: dict[str, Any] = {
         "super_scales": _supers(super_scales, "super_scales", of_supers),
@@ -79,16 +85,12 @@ def checked_super_group_size(value: object, group_size: int) -> int | None:
         return None
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise LowlpTypeError(f"super_group_size: expected an int, or None for a whole row, got {value!r:.40}")
-    if value < 1 or value % group_size:
-        raise LowlpValueError(f"super_group_size: must be a multiple of group_size = {group_size}, got {value}")
-    return int(value)
-
-
-def _scale_type(value: object) -> str | None:
-    name = library_name(value) or value
-    if name is not None and name not in GROUP_CODE_TYPES:
-        raise LowlpValueError(f"scale_dtype: must be one of {', '.join(GROUP_CODE_TYPES)}, got {name!r:.40}")
-    return None if name is None else str(name)
+    size = int(value)
+    if not 1 <= size <= MAX_GROUP_SIZE or size % group_size:
+        limit = " of at most 2^63 - 1" if size > MAX_GROUP_SIZE else ""
+        got = size if abs(size) < 10**100 else f"an int of {size.bit_length()} bits"
+        raise LowlpValueError(f"super_group_size: must be a multiple of group_size = {group_size}{limit}, got {got}")
+    return size
 
 
 def _codes(value: object, argument: str, kind: str | None, expected: Expected) -> tuple[AnyArray, str]:

@@ -105,16 +105,27 @@ class ScaleRule:
     tensor: bool = False
 
     def __post_init__(self) -> None:
-        if self.scale == "e8m0" and self.dtype.is_integer and self.dtype.bits == 1 and self.method == "symmetric":
+        if not self.are_scales_signed and self.dtype.is_integer and self.dtype.bits == 1 and self.method == "symmetric":
             raise LowlpValueError(
-                f"scale_dtype: {self.dtype.name} without zero points needs negative scales, which e8m0 has not"
+                f"scale_dtype: {self.dtype.name} without zero points needs negative scales, which "
+                f"{self.stored_scale} has not"
             )
+
+    @property
+    def stored_scale(self) -> str:
+        """The type of what a group has."""
+        return self.scale
+
+    @property
+    def are_scales_signed(self) -> bool:
+        """Whether that has negative numbers."""
+        return self.scale != "e8m0"
 
     @property
     def has_negative_scales(self) -> bool:
         """Whether the lowest code stands for the weight of largest magnitude, of whichever sign: by a scale that is
         negative where that weight is positive. Up to 3 bits the lowest code is too much to leave unused."""
-        allowed = self.method == "symmetric" and self.scale != "e8m0"
+        allowed = self.method == "symmetric" and self.are_scales_signed
         return allowed and (self.dtype.bits == 1 or (self.dtype.is_signed and self.dtype.bits in _WHOLE_RANGE_BITS))
 
     @property

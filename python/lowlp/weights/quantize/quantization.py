@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
 from lowlp.numeric.codec import OFFSET_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.lookup_tables import TABLE_TYPES, nf, table_bits, table_of
 from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
@@ -243,7 +244,8 @@ def _stored_scales(chosen: GroupScales, levels: Codec | None) -> dict[str, Any]:
         return {"scales": chosen.scales, "offsets": chosen.offsets}
     found: dict[str, Any] = {"scales": chosen.level.integers, "super_scales": chosen.level.supers}
     found["super_group_size"] = levels.super_group if isinstance(levels.super_group, int) else None
-    found["scale_dtype"] = levels.scale
+    # Those of 8 bits are of the types of their arrays, scales and offsets each.
+    found["scale_dtype"] = levels.scale if levels.scale in PACKED_CODE_TYPES else None
     found["offsets"] = chosen.offsets
     if chosen.level_of_offsets is not None:
         found["offsets"], found["super_offsets"] = chosen.level_of_offsets

@@ -42,9 +42,14 @@ class TwoLevelRule(ScaleRule):
         return self.codec
 
     @property
-    def has_negative_scales(self) -> bool:
-        """Only where integers have a sign."""
-        return super().has_negative_scales and dtype(self._levels.scale).is_signed
+    def stored_scale(self) -> str:
+        """The type of the integers."""
+        return self._levels.scale
+
+    @property
+    def are_scales_signed(self) -> bool:
+        """Whether integers have a sign."""
+        return dtype(self._levels.scale).is_signed
 
     def choose(self, extremes: Extremes, scale2: np.float32 | None) -> GroupScales:
         """The scales and what goes with them, multiplied, and their levels."""
@@ -96,5 +101,5 @@ class TwoLevelRule(ScaleRule):
         return level.integers.astype(np.float32) * self._spread(level.supers, groups).astype(np.float32)
 
     def _spread(self, supers: AnyArray, groups: int) -> AnyArray:
-        spread: AnyArray = np.repeat(supers, self.groups_of_super, axis=1)[:, :groups]
+        spread: AnyArray = np.repeat(supers, min(self.groups_of_super, groups), axis=1)[:, :groups]
         return spread

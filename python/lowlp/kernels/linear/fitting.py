@@ -33,8 +33,8 @@ _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
 _REGISTERS_OF_GATHERS: Final = 24
 """Addresses and entries of tables of rows and groups in flight."""
-_REGISTERS_OF_SECOND_PRODUCT: Final = 8
-"""Where rows of up begin in scales and weights, beside those of gate."""
+_MOST_OF_PARTS: Final = 144
+"""Accumulators of a thread, by warpgroups with several tiles of rows: with more, `ptxas` makes each product wait."""
 _REGISTERS_OF_SMALL_GROUPS: Final = 12
 """Scales of several groups that the assembler loads early, by warpgroups."""
 _LARGE_RING_BYTES: Final = 160 * 1024
@@ -179,7 +179,6 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             + 8 * schedule.products_in_flight
             + spec.bits
             + schedule.columns // 2 * ending_numbers(spec)
-            + _REGISTERS_OF_SECOND_PRODUCT * (spec.products - 1)
         )
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
     tiles_of_part = schedule.row_tiles // parts
@@ -224,6 +223,12 @@ def exchanges_registers(schedule: Schedule, device: Device) -> bool:
 def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     """Whether an SM has registers and shared memory for the schedule, and tensor copies bring what its stages need."""
     if not _copies_rows(spec, schedule):
+        return False
+    if (
+        schedule.warpgroups
+        and schedule.row_tiles > 1
+        and schedule.row_tiles * schedule.columns_of_block // 2 > _MOST_OF_PARTS
+    ):
         return False
     if exchanges_registers(schedule, device):
         most = device.worker_registers(schedule.threads) - (_NARROW_MARGIN if schedule.warpgroups > 2 else 0)

@@ -12,6 +12,7 @@
 // read it.
 //
 //===----------------------------------------------------------------------===//
+#include "LoopRing.h"
 #include "PassRemarks.h"
 
 #include "lowlp/IR/Lowlp.h"
@@ -334,8 +335,7 @@ struct UseWarpgroups : lowlp::impl::UseWarpgroupsBase<UseWarpgroups> {
       if (schedule.getPingPong() && !takeTurns(*block))
         remarkDeclined(block->getParentOp(), DEBUG_TYPE, "ping-pong", [] {
           return "warpgroups take turns in loops of the kernel's own body and "
-                 "in "
-                 "loops of these, and where there are two or more";
+                 "in loops of these, and where there are two or more";
         });
     }
     // Registers are exchanged by warpgroups.
@@ -368,9 +368,7 @@ private:
     if (!loop || kernel.getNumThreads() < 2 * kThreadsPerWarpgroup)
       return false;
     // Once for all iterations, those of a loop around it too.
-    Operation *outermost = loop;
-    while (isa<scf::ForOp>(outermost->getParentOp()))
-      outermost = outermost->getParentOp();
+    scf::ForOp outermost = getOutermost(loop);
     if (outermost->getParentOp() != kernel)
       return false;
     Location loc = loop.getLoc();

@@ -89,7 +89,7 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
     drafts = _streamed(spec, rows, device)
     if rows > FEW_ROWS and target(device.arch).instructions["wgmma.mma_async"]:
         is_narrow = 4 * -(-spec.n // 64) * -(-rows // 128) <= FOUND_BY_LARGE * device.multiprocessors
-        wide = wide_drafts(spec, rows, device, _SHARINGS + _FOUR * is_narrow)
+        wide = wide_drafts(spec, rows, device, _SHARINGS + (_FOUR if is_narrow else ()))
         drafts = itertools.chain(drafts, wide, _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k

@@ -91,7 +91,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
     both = float((memory**4.6 + compute**4.6) ** (1 / 4.6))
-    if spec.super_scale and spec.corrector and schedule.columns > 16:
+    if spec.super_scale and spec.corrector and has_many_columns:
         both *= _CORRECTED_COLUMNS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     ending = _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns if has_many_columns else 0.0

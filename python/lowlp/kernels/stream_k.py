@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 from lowlp import language as ll
-from lowlp.layouts.register_layout import local, spatial
+from lowlp.layouts.register_layout import Layout, local, spatial
 from lowlp_runtime.tiles import FEW_IDLE
 
 
@@ -134,6 +135,16 @@ def by_parts(accumulators: tuple[ll.Tile, ...], products: int) -> list[tuple[int
     ]
 
 
+# Of how many blocks a thread loads accumulators before it adds the first, and how many numbers it loads so at most.
+_PARTS_AT_ONCE: Final = 4
+_NUMBERS_AT_ONCE: Final = 128
+
+
+def _load_part(parts: ll.GlobalView, index: int, layout: Layout, block: ll.Scalar, number: int) -> ll.Tile:
+    """Accumulators that a block has left: number 0 where it has the first stage of the tile, else number 1."""
+    return ll.cast(ll.load_global(parts, offsets=[block, number, index, 0], layout=layout, in_bounds=True), "f32")
+
+
 @dataclass(frozen=True)
 class TileEnding:
     """What a block does with its accumulators of a tile after the last stage that it has of the tile: it finishes the
@@ -188,6 +199,7 @@ class TileEnding:
             flat = local(accumulators_of_thread // 2) * spatial(self.threads) * local(2)
         parts = ll.alloc_global(self.parts_type, lambda blocks: (blocks, 2, len(accumulators), *flat.shape))
         arrived = ll.alloc_global("int32", self.tiles, zeroed=True)
+        at_once = max(1, min(_PARTS_AT_ONCE, _NUMBERS_AT_ONCE // accumulators_of_thread))
         if share.end < end:
             is_last = ll.minimum(number - first, 1)
             for index in range(len(accumulators)):
@@ -201,12 +213,16 @@ class TileEnding:
             for part in range(len(accumulators) // self.products):
                 complete = []
                 for index in range(part * self.products, (part + 1) * self.products):
-                    whole = ll.view(accumulators[index], dtype="f32", layout=flat)
-                    other, is_last = begin, 0
+                    load = partial(_load_part, parts, index, flat)
+                    whole = ll.view(accumulators[index], dtype="f32", layout=flat) + load(begin, 0)
+                    other = begin + 1
+                    while other + (at_once - 1) < share.block:
+                        for left in [load(other + ahead, 1) for ahead in range(at_once)]:
+                            whole = whole + left
+                        other = other + at_once
                     while other < share.block:
-                        left = ll.load_global(parts, offsets=[other, is_last, index, 0], layout=flat, in_bounds=True)
-                        whole = whole + ll.cast(left, "f32")
-                        other, is_last = other + 1, 1
+                        whole = whole + load(other, 1)
+                        other = other + 1
                     complete.append(ll.view(whole, dtype="f32", layout=accumulators[index].layout))
                 self.finish(part, tuple(complete), row, column)
             ll.semaphore_release(arrived, offsets=[tile], value=0)

@@ -50,6 +50,29 @@ _KERNEL_BEFORE_US: Final = 0.95
 _BRING_ROW_US: Final = 3.5e-5
 # What scales in two levels take longer with zero points or offsets and more than 16 columns (docs/adr/0043).
 _CORRECTED_COLUMNS: Final = 1.22
+
+class _Streamed(NamedTuple):
+    """What kernels without warpgroups take.
+
+    product      cycles for a fragment of 16 x 16 weights by 8 columns
+    stage, warp  cycles for each stage, and for each cycle of a warp, where warps are too few to keep an SM busy
+    wave_us      for each further wave of blocks
+    sharing_us   to share tiles with other blocks
+    part_us      for each further block of a tile, to add 256 accumulators of 32 threads
+    """
+
+    product: float
+    stage: float
+    warp: float
+    wave_us: float
+    sharing_us: float
+    part_us: float
+
+
+# Of more than 16 columns fitted to 547 kernels for 17 to 256 rows on an H200, 12 % apart (docs/adr/0047).
+_FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 3.2, 0.0)
+_MANY_COLUMNS: Final = _Streamed(9.5, 167, 0.63, 2.0, 2.1, 0.26)
+
 # What slices take to exchange a column of a tile of 16 rows, where columns are more than 16.
 _EXCHANGED_US: Final = 0.00125
 # What the blocks of a cluster take to exchange their accumulators.
@@ -66,17 +89,18 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     blocks = blocks_for(spec, schedule, m, device.multiprocessors)
     blocks_of_sm = math.ceil(blocks / device.multiprocessors)
     at_once = min(schedule.blocks_per_sm, blocks_of_sm)
-    stages = math.ceil(tiles * stages_of_tile / blocks) * math.ceil(blocks_of_sm / at_once)
+    waves = math.ceil(blocks_of_sm / at_once)
+    stages = math.ceil(tiles * stages_of_tile / blocks) * waves
 
-    memory = weight_bytes(spec) / device.bytes_per_us
-    # Further tiles of columns find weights in L2, but decode them anew.
-    again = 1 + 0.5 * (-(-m // schedule.columns) - 1)
+    # Further tiles of columns read weights again.
+    memory = weight_bytes(spec) / device.bytes_per_us * (1 + 1.24 * (-(-m // schedule.columns) - 1))
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
     sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
     decode = 4 * (_DECODE[spec.bits] + _lookup(spec, _STREAMED_LOOK_UP))
     has_many_columns = schedule.columns > 16
-    fragment = (8.5 if has_many_columns else 7.7) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
+    fragment = form.product * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2
     scaled = 0.7 * sums * max(1, weights_of_slice // 128)
@@ -86,7 +110,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
         scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * _LOAD_SCALES)
     cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
-    compute = stages * max(warps_of_quarter * cycles, 200 + 1.6 * cycles) / device.cycles_per_us
+    compute = stages * max(warps_of_quarter * cycles, form.stage + form.warp * cycles) / device.cycles_per_us
 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
@@ -94,8 +118,11 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if spec.super_scale and spec.corrector and has_many_columns:
         both *= _CORRECTED_COLUMNS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
+    beginning += form.wave_us * (waves - 1)
     ending = _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns if has_many_columns else 0.0
-    return beginning + again * both + ending + (3.2 if are_shared else 0.0)
+    if are_shared:
+        ending += form.sharing_us + form.part_us * max(0, blocks / tiles - 1) * schedule.warps * sums / 256
+    return beginning + both + ending
 
 
 def ordering_within_us(spec: LinearSpec, rows: int) -> float:
@@ -173,7 +200,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     if schedule.cluster > 1:
         ending = _EXCHANGE_US + _larger_us(schedule)
     elif stages % blocks or tiles % blocks:
-        ending = 4.2 + 0.43 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
+        ending = 3.8 + 0.28 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
     return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
 
 
@@ -198,8 +225,8 @@ class _Form(NamedTuple):
 _OWN_TILE: Final = _Form(0.914, 106, 0.292, 3070, 0.056, 1.22)
 _CLUSTER: Final = _Form(0.933, 87, 0.307, 3130, 0.131, 1.57)
 _SHARED: Final = _Form(0.965, 143, 0.292, 800, 0.078, -0.18)
-_SHARING_US: Final = 3.0
-_SHARED_NUMBER_US: Final = 3.6e-5
+_SHARING_US: Final = 2.4
+_SHARED_NUMBER_US: Final = 3.4e-5
 _BYTES_PER_CYCLE: Final = 63
 
 

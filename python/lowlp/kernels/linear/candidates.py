@@ -33,6 +33,8 @@ FEW_ROWS: Final = 16
 """Up to so many rows, columns follow M and nothing else does."""
 _STREAMED_COLUMNS: Final = (8, 16, 32)
 """Of a tile without warpgroups."""
+_MOST_COLUMNS: Final = 128
+"""Of a tile by warpgroups."""
 _PLAIN_ACCUMULATORS: Final = 64 * 32
 """The most accumulators of a warp without stages: 64 of a thread."""
 EXACT_ROWS: Final = 64
@@ -41,8 +43,8 @@ _LEAST_FILLED: Final = 0.45
 """Of the blocks that could be resident, where each has a tile of its own."""
 _SHARINGS: Final = ((True, 1), (False, 1), (True, 2))
 """Of tiles by warpgroups: among all blocks, not at all, between the two blocks of a cluster."""
-_FOUR: Final = ((True, 4),)
-"""Between four. They find SMs only where they do not come to many blocks
+_LARGE_CLUSTERS: Final = (4, 8)
+"""Between so many. They find SMs only where they do not come to many blocks
 (docs/adr/0024-one-tile-for-a-block-or-a-cluster.md)."""
 _SLICES: Final = (1, 2, 4, 8, 16)
 
@@ -88,8 +90,9 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
     """The schedules for up to `rows` rows of x, a number of `rows_of`, that fit the GPU."""
     drafts = _streamed(spec, rows, device)
     if rows > FEW_ROWS and target(device.arch).instructions["wgmma.mma_async"]:
-        is_narrow = 4 * -(-spec.n // 64) * -(-rows // 128) <= FOUND_BY_LARGE * device.multiprocessors
-        wide = wide_drafts(spec, rows, device, _SHARINGS + (_FOUR if is_narrow else ()))
+        tiles = -(-spec.n // 64) * -(-rows // 128)
+        large = [size for size in _LARGE_CLUSTERS if size * tiles <= FOUND_BY_LARGE * device.multiprocessors]
+        wide = wide_drafts(spec, rows, device, (*_SHARINGS, *((True, size) for size in large)))
         drafts = itertools.chain(drafts, wide, _wide_by_units(spec, rows))
     for draft in drafts:
         is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
@@ -191,7 +194,10 @@ def wide_drafts(
             blocks_per_sm=blocks,
         )
         for columns, column_tiles, share_tiles, cluster in _widths(spec, rows, draft.rows, device, sharings):
-            columns = _columns(rows, columns, column_tiles, cluster)
+            # Of a cluster each block ends whole 8 columns, which may be more than rows are.
+            columns = _columns(rows, -(-columns // (8 * cluster)) * 8 * cluster, column_tiles, cluster)
+            if columns > _MOST_COLUMNS:
+                continue
             if share_tiles and cluster == 1 and not producer:
                 # Without one no loads are in flight between two tiles.
                 continue

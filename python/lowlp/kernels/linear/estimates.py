@@ -51,12 +51,14 @@ _BRING_ROW_US: Final = 3.5e-5
 # What scales in two levels take longer with zero points or offsets and more than 16 columns (docs/adr/0043).
 _CORRECTED_COLUMNS: Final = 1.22
 
+
 class _Streamed(NamedTuple):
     """What kernels without warpgroups take.
 
     product      cycles for a fragment of 16 x 16 weights by 8 columns
     stage, warp  cycles for each stage, and for each cycle of a warp, where warps are too few to keep an SM busy
     wave_us      for each further wave of blocks
+    tile_us      for each further tile of a block
     sharing_us   to share tiles with other blocks
     part_us      for each further block of a tile, to add 256 accumulators of 32 threads
     """
@@ -65,20 +67,22 @@ class _Streamed(NamedTuple):
     stage: float
     warp: float
     wave_us: float
+    tile_us: float
     sharing_us: float
     part_us: float
 
 
-# Of more than 16 columns fitted to 547 kernels for 17 to 256 rows on an H200, 12 % apart (docs/adr/0047).
-_FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 3.2, 0.0)
-_MANY_COLUMNS: Final = _Streamed(9.5, 167, 0.63, 2.0, 2.1, 0.26)
+# Of more than 16 columns fitted to 614 kernels of narrow weights for 17 to 160 rows on an H200, 10 % apart
+# (docs/adr/0047).
+_FEW_COLUMNS: Final = _Streamed(7.7, 200, 1.6, 0.0, 0.0, 3.2, 0.0)
+_MANY_COLUMNS: Final = _Streamed(10.8, 180, 0.74, 1.5, 3.5, 2.3, 0.24)
 
 # What slices take to exchange a column of a tile of 16 rows, where columns are more than 16.
 _EXCHANGED_US: Final = 0.00125
-# What the blocks of a cluster take to exchange their accumulators.
-_EXCHANGE_US: Final = 1.5
-# What more than two take longer.
-_LARGE_EXCHANGE_US: Final = 0.7
+# What the blocks of a cluster take to exchange their accumulators, for few rows of x; and what they take longer than
+# `_CLUSTER` has it for many.
+_EXCHANGE_US: Final = {2: 2.0, 4: 1.1, 8: 1.4}
+_LONGER_EXCHANGE_US: Final = {2: 0.5, 4: 1.2, 8: 1.6}
 
 
 def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = H200) -> float:
@@ -93,7 +97,7 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     stages = math.ceil(tiles * stages_of_tile / blocks) * waves
 
     # Further tiles of columns read weights again.
-    memory = weight_bytes(spec) / device.bytes_per_us * (1 + 1.24 * (-(-m // schedule.columns) - 1))
+    memory = weight_bytes(spec) / device.bytes_per_us * (1 + 1.74 * (-(-m // schedule.columns) - 1))
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
     sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
@@ -119,7 +123,10 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
         both *= _CORRECTED_COLUMNS
     beginning = device.launch_us + (_GIVING_US if exchanges_registers(schedule, device) else 0.0)
     beginning += form.wave_us * (waves - 1)
-    ending = _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns if has_many_columns else 0.0
+    tiles_of_block = max(1, tiles / blocks) if are_shared else 1
+    ending = form.tile_us * (tiles_of_block - 1)
+    if has_many_columns:
+        ending += _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns * tiles_of_block
     if are_shared:
         ending += form.sharing_us + form.part_us * max(0, blocks / tiles - 1) * schedule.warps * sums / 256
     return beginning + both + ending
@@ -139,11 +146,6 @@ def ordering_before_us(spec: LinearSpec) -> float:
 def scales_in_f32(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether a kernel by warpgroups scales weights in f32, as the activation type does not hold what it takes."""
     return schedule.scales_on == "weights" and not can_scale_weights(spec)
-
-
-def _larger_us(schedule: Schedule) -> float:
-    """What clusters of more than two blocks take longer than these to exchange accumulators."""
-    return _LARGE_EXCHANGE_US if schedule.cluster > 2 else 0.0
 
 
 def _lookup(spec: LinearSpec, instructions: Mapping[int, float]) -> float:
@@ -198,7 +200,7 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     compute = (products * cycles + (170 if schedule.has_tile_each else 205) * stages_of_sm) / device.cycles_per_us
     ending = 0.0
     if schedule.cluster > 1:
-        ending = _EXCHANGE_US + _larger_us(schedule)
+        ending = _EXCHANGE_US[schedule.cluster]
     elif stages % blocks or tiles % blocks:
         ending = 3.8 + 0.28 * max(0, blocks / tiles - 1) * schedule.rows * schedule.columns / 8192
     return device.launch_us - 0.5 + max(memory, compute) + 0.06 * min(memory, compute) + ending
@@ -257,7 +259,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     compute = (stages * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
-    ending = _larger_us(schedule)
+    ending = _LONGER_EXCHANGE_US.get(schedule.cluster, 0.0)
     if shared:
         ending = _SHARING_US + _SHARED_NUMBER_US * rows * columns * max(1, blocks / shared)
     return device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending

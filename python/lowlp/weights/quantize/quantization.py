@@ -35,10 +35,8 @@ takes in an order of its own.
 
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -55,6 +53,7 @@ from lowlp.numeric.scale_types import scale_type
 from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
+from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.two_level_scales import TwoLevelRule
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.words import Words, WordsForm, empty_words, form_for
@@ -418,11 +417,4 @@ class _Job:
                 pass
 
     def _shown(self, blocks: Iterable[T], name: str) -> Iterable[T]:
-        if not self._progress:
-            return blocks
-        try:
-            tqdm = import_module("tqdm.auto").tqdm
-        except ImportError:
-            return blocks
-        shown = tqdm(blocks, desc=f"quantize: {name}", unit="block", total=len(self._parts), file=sys.stderr)
-        return cast(Iterable[T], shown)
+        return shown(blocks, name, len(self._parts), self._progress)

@@ -1,0 +1,19 @@
+"""The bar that quantising shows where it is asked for."""
+
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+
+def shown(items: Iterable[T], name: str, total: int, is_wanted: bool, unit: str = "block") -> Iterable[T]:
+    """The items, with a bar on standard error where one is wanted and tqdm is installed."""
+    if not is_wanted:
+        return items
+    try:
+        tqdm = import_module("tqdm.auto").tqdm
+    except ImportError:
+        return items
+    return cast(Iterable[T], tqdm(items, desc=f"quantize: {name}", unit=unit, total=total, file=sys.stderr))

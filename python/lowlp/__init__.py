@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from .numeric.codec import Codec as Codec
     from .numeric.dtypes import dtype as dtype
     from .numeric.lookup_tables import nf as nf
+    from .ops.attention import attention_decode as attention_decode
+    from .ops.kv_cache import KVCache as KVCache
+    from .ops.kv_cache import kv_append as kv_append
     from .ops.linear import compile_linear as compile_linear
     from .ops.linear import linear as linear
     from .weights.concatenation import concat as concat
@@ -71,6 +74,8 @@ _MODULES = {
     "nf": "numeric.lookup_tables",
     "linear": "ops.linear",
     "compile_linear": "ops.linear",
+    "attention_decode": "ops.attention",
+    **dict.fromkeys(("KVCache", "kv_append"), "ops.kv_cache"),
     "use_tuned": "kernels.linear.measured",
     "compile": "compiler.compilation",
     "compile_cpu": "compiler.compilation",

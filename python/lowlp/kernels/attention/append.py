@@ -1,0 +1,123 @@
+"""New keys and values, quantised and put into a paged cache where slots say.
+
+A block has a token, and eight of its heads of keys and the same of values; 16 threads have a row. Of a coded cache a
+row's scale is its largest magnitude over the largest code, rounded to f16, and its codes are the row over that scale,
+rounded to nearest, of two equally near ones to the even one. So codes follow from their own row alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lowlp import language as ll
+from lowlp.layouts.register_layout import local, spatial
+
+from .spec import CACHE_TYPES, CacheType
+
+_HEADS = 8
+_LANES = 16
+_NO_ROW = -(2**30)
+
+
+@dataclass(frozen=True)
+class AppendSpec:
+    """What a kernel of `kv_append` is specialised for; tokens and pages stay open.
+
+    source      type of the new keys and values
+    cache       name of a cache type
+    head_dim, kv_heads, page   of the cache
+    wide_slots  slots are int64, not int32
+    aligned     rows of the new keys and values are 16-byte aligned
+    """
+
+    source: str
+    cache: str
+    head_dim: int
+    kv_heads: int
+    page: int
+    wide_slots: bool = False
+    aligned: bool = True
+
+    @property
+    def kind(self) -> CacheType:
+        """How the cache is stored."""
+        return CACHE_TYPES[self.cache]
+
+
+def stored_element(kind: CacheType) -> str:
+    """What a cache is stored as."""
+    return "uint8" if kind.is_coded else kind.name
+
+
+def _quantised(kind: CacheType, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile]:
+    """Codes of rows of f32, and the scale of each."""
+    largest = ll.max(ll.abs(rows), 1, keep_dims=True)
+    scales = ll.cast(largest / kind.largest, "f16")
+    exact = ll.cast(scales, "f32")
+    is_zero = ll.equal(exact, 0.0)
+    quotients = ll.where(is_zero, 0.0, rows / ll.where(is_zero, 1.0, exact))
+    return ll.cast(ll.clamp(quotients, -kind.largest, kind.largest), kind.name), scales
+
+
+def append_kernel(spec: AppendSpec) -> ll.Kernel:
+    """The block program.
+
+    Parameters: k, v [tokens, kv_heads, head_dim], tokens `k_stride` and `v_stride` elements apart; slots [tokens], each
+    page * number of the page + place in it, negative ones for tokens to leave out; keys, values, key_scales and
+    value_scales of the cache as for `attention_kernel`, as bytes where it is coded; numbers tokens, pages.
+    """
+    kind, dim, heads = spec.kind, spec.head_dim, spec.kv_heads
+    held = spatial(_HEADS, _LANES) * local(1, dim // _LANES)
+    row = held.reduce([1], keep_dims=True)
+
+    def trace(**operands: Any) -> None:
+        token, heads_before = ll.block_indices()
+        first = heads_before * _HEADS
+        tokens, pages = operands["tokens"], operands["pages"]
+        stride = 2 if spec.wide_slots else 1
+        slot = ll.load_scalar(ll.view_global(operands["slots"], shape=[tokens], strides=[stride]), offsets=[token])
+        ll.assume(slot < pages * spec.page, "a slot must be less than pages * page")
+        store(operands, token, first, slot)
+
+    @ll.inline
+    def store(operands, token, first, slot):  # type: ignore[no-untyped-def]
+        if slot >= 0:
+            number = ll.assume_range(slot, 0, 1 << 31)
+            start = number // spec.page * (heads * spec.page) + number % spec.page
+            head = ll.iota(0, layout=row, dtype="int32") + ll.full(first, "int32", layout=row)
+            place = head * spec.page + ll.full(start, "int32", layout=row)
+            place = ll.where(head < heads, place, ll.full(_NO_ROW, "int32", layout=row))
+            for source, name in (("k", "keys"), ("v", "values")):
+                strides = [operands[f"{source}_stride"], dim, 1]
+                view = ll.view_global(operands[source], shape=[operands["tokens"], heads, dim], strides=strides)
+                rows = ll.load_global(view, offsets=[token, first, 0], layout=held)
+                store_rows(operands, name, rows, place)
+
+    def store_rows(operands: dict[str, Any], name: str, rows: ll.Tile, place: ll.Tile) -> None:
+        count = operands["pages"] * (heads * spec.page)
+        if kind.is_coded:
+            codes, scales = _quantised(kind, ll.cast(rows, "f32"))
+            scale_view = ll.view_global(operands[f"{name[:-1]}_scales"], shape=[count, 1])
+            ll.scatter_global(scales, scale_view, place, dim=0, offsets=[0, 0])
+            width = dim * kind.bits // 8
+            codes = ll.view(codes, dtype="uint8", layout=spatial(_HEADS, _LANES) * local(1, width // _LANES))
+        else:
+            codes, width = ll.cast(rows, kind.name), dim
+        view = ll.view_global(operands[name], shape=[count, width])
+        ll.scatter_global(codes, view, place, dim=0, offsets=[0, 0])
+
+    align = 16 if spec.aligned else None
+    parameters = {name: ll.pointer(spec.source, align=align) for name in ("k", "v")}
+    parameters["slots"] = ll.pointer("int32")
+    parameters |= {name: ll.pointer(stored_element(kind), align=16) for name in ("keys", "values")}
+    if kind.is_coded:
+        parameters |= {name: ll.pointer("f16", align=16) for name in ("key_scales", "value_scales")}
+    strides = dict.fromkeys(("k_stride", "v_stride"), ll.integer(64, divisible_by=8 if spec.aligned else None))
+    return ll.make_kernel(
+        trace,
+        name=f"append_{spec.cache}",
+        parameters=parameters | {"tokens": ll.i32, "pages": ll.i32} | strides,
+        grid=lambda tokens: (tokens, -(-heads // _HEADS)),
+        num_threads=_HEADS * _LANES,
+    )

@@ -1,0 +1,150 @@
+"""How the threads of a block hold keys, values, scores and accumulators.
+
+Scores are S = K Q^T: tokens are rows of operand A, queries are columns. Each warp has tokens of its own. A thread loads
+neighbouring channels of a token, and the registers are operand A as they are: the order of channels in a product is
+free, as long as queries have the same one.
+
+    channels of a row, of 4 threads with 8 f16 each     0 1 2 3 4 5 6 7 | 8 ..       | 16 ..      | 24 ..
+    columns of A that they count as                     0 1 8 9 16 17 24 25 | 2 3 10 .. | 4 5 12 .. | 6 7 14 ..
+
+Results are O^T = V^T P, of V^T as operand A: tokens are columns of A, of which two neighbours lie in a register. A
+thread loads neighbouring channels of 4 of 16 tokens, 2t, 2t + 1, 2t + 8 and 2t + 9, and pairs the tokens by exchanges
+between its own registers. The accumulators then hold neighbouring channels too.
+
+Scores come with tokens along rows of lanes and queries within them, and are needed the other way around: 8 x 8 of them
+are transposed by two conversions, of which the first pairs tokens and the second moves the pairs.
+"""
+
+from __future__ import annotations
+
+from lowlp.layouts.register_layout import Layout, column_local, column_spatial, local, reduce, spatial
+
+from .spec import GROUP, AttentionSchedule, AttentionSpec
+
+
+def lane_elements(head_dim: int, lanes: int, bits: int) -> int:
+    """How many neighbouring channels a lane of so many loads at once: up to 16 bytes."""
+    least = 2 if bits == 16 else 32 // bits if lanes == 4 else 16 // bits
+    sizes = [128 // bits >> shift for shift in range(4)]
+    return next(size for size in sizes if size >= least and head_dim % (lanes * size) == 0)
+
+
+class KeyLayouts:
+    """How keys are held. Dimensions are [groups of 16 tokens, 16, channels] unless said otherwise.
+
+    loaded    words of codes, or keys of 16 bits
+    expanded  words by the codes in half of one, [.., words, codes]
+    fragment  [tokens, channels] of operand A
+    queries   [columns, channels] as they lie in memory, by all warps alike
+    halves    the same as [columns, words, 2, codes], and
+    paired    with the two halves of a word side by side
+    columns   [columns, channels] of operand B, transposed
+    groups, rows   numbers of groups of tokens, for each that is loaded
+    """
+
+    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
+        warps, bits = schedule.warps, spec.kind.bits
+        elements = lane_elements(spec.head_dim, 4, bits)
+        parts = spec.head_dim // (4 * elements)
+        groups, eights, tiles = schedule.tokens // GROUP, schedule.tokens // 8, spec.columns // 8
+        words = elements if bits == 16 else elements * bits // 32
+        codes = 1 if bits == 16 else 16 // bits
+        self.loaded = spatial(warps, 1, 1) * local(groups, 2, parts) * spatial(1, 8, 4) * local(1, 1, words)
+        self.expanded = self.loaded.unsqueeze(3) * local(1, 1, 1, codes)
+        pairs = local(1, elements // 2)
+        self.fragment = spatial(warps, 1) * local(eights, parts) * pairs * spatial(8, 4) * local(1, 2)
+        of_all = reduce(spatial(1, 1, warps), dims=[2])
+        self.queries = of_all * local(tiles, parts) * spatial(8, 4) * local(1, elements)
+        in_words = reduce(spatial(1, 1, 1, 1, warps), dims=[4]) * local(tiles, parts, 1, 1) * spatial(8, 4, 1, 1)
+        in_words = in_words * local(1, words, 1, 1)
+        self.halves = in_words * local(1, 1, 2, codes)
+        self.paired = in_words * column_local(1, 1, 2, codes)
+        self.columns = of_all * local(tiles, parts) * pairs * spatial(8, 4) * local(1, 2)
+        self.groups = self.loaded.reduce([1, 2])
+        self.rows = self.loaded.reduce([1, 2], keep_dims=True)
+
+
+class ValueLayouts:
+    """How values are held, of which each unit of 16 bits has some codes. Dimensions as for `KeyLayouts`.
+
+    loaded    units [groups, 16, units]
+    paired    with units of two tokens side by side
+    words     these as words [groups, 8, units]
+    expanded  words by the codes of a unit
+    fragment  [tokens, channels] of operand A, transposed
+    rows      numbers of groups, for each that is loaded
+    tokens    numbers of tokens, [groups, 16, 1]
+    """
+
+    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
+        warps, bits = schedule.warps, spec.kind.bits
+        elements = lane_elements(spec.head_dim, 8, bits)
+        parts, units, codes = spec.head_dim // (8 * elements), elements * bits // 16, 16 // bits
+        in_warp = local(schedule.tokens // GROUP, 2, parts) * column_spatial(1, 4, 8)
+        of_warps = spatial(warps, 1, 1) * in_warp
+        self.loaded = of_warps * local(1, 2, units)
+        self.paired = of_warps * column_local(1, 2, units)
+        self.words = of_warps * local(1, 1, units)
+        self.expanded = self.words.unsqueeze(3) * local(1, 1, 1, codes)
+        lanes = column_spatial(4, 8) * local(2, 1)
+        self.fragment = spatial(warps, 1) * local(schedule.tokens // 8, parts) * local(1, elements) * lanes
+        self.rows = self.loaded.reduce([1, 2], keep_dims=True)
+        self.tokens = self.loaded.reduce([2], keep_dims=True)
+
+
+class ScoreLayouts:
+    """How scores and what is made of them are held.
+
+    scores     [tokens, columns] of the accumulators of the first product, and
+    grouped    as [groups of 16 tokens, 16, columns],
+    by_warp    as [warps, tokens, columns],
+    by_lane    as [warps, tokens / 8, 8, columns]
+    split      as [tokens, columns / 2, 2], and
+    together   with two neighbouring tokens side by side; as words of both
+    pairs      [tokens / 2, columns / 2, 2], and
+    moved      where the second product needs them:
+    weights    [tokens, columns] of operand B of the second product
+    """
+
+    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
+        warps, eights, tiles = schedule.warps, schedule.tokens // 8, spec.columns // 8
+        self.scores = spatial(warps, 1) * local(eights, tiles) * spatial(8, 4) * local(1, 2)
+        in_groups = local(eights // 2, 2, tiles)
+        self.grouped = spatial(warps, 1, 1) * in_groups * spatial(1, 8, 4) * local(1, 1, 2)
+        self.by_warp = spatial(warps, 1, 1) * local(1, eights, tiles) * spatial(1, 8, 4) * local(1, 1, 2)
+        in_eights = local(1, eights, 1, tiles) * spatial(1, 1, 8, 4) * local(1, 1, 1, 2)
+        self.by_lane = spatial(warps, 1, 1, 1) * in_eights
+        of_tiles = spatial(warps, 1, 1) * local(eights, tiles, 1)
+        self.split = of_tiles * spatial(8, 4, 1) * local(1, 1, 2)
+        self.pairs = of_tiles * spatial(4, 1, 1) * column_spatial(1, 4, 2)
+        self.together = self.pairs * local(2, 1, 1)
+        self.moved = of_tiles * spatial(1, 4, 2) * spatial(4, 1, 1)
+        self.weights = spatial(warps, 1) * local(eights, tiles) * column_spatial(4, 8) * local(2, 1)
+        self.column = self.by_warp.reduce([1], keep_dims=True)
+        self.lane_column = self.by_lane.reduce([1], keep_dims=True)
+
+
+class ResultLayouts:
+    """How results are held.
+
+    slices     [warps x channels, columns] of the accumulators of the second product, channels in their order there,
+    by_warp    as [warps, channels, columns], and
+    natural    the same registers with channels in the order of memory
+    gathered   [warps, columns, channels] with what all warps have of an element in one thread
+    result     [columns, channels], the sum of these
+    column     [columns, 1], one number for each column of it
+    """
+
+    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
+        warps, tiles, dim = schedule.warps, spec.columns // 8, spec.head_dim
+        elements = lane_elements(dim, 8, spec.kind.bits)
+        parts = dim // (8 * elements)
+        self.slices = spatial(warps, 1) * local(dim // 8, tiles) * spatial(8, 4) * local(1, 2)
+        self.by_warp = spatial(warps, 1, 1) * local(1, dim // 8, tiles) * spatial(1, 8, 4) * local(1, 1, 2)
+        in_part = spatial(1, 8, 1) * local(1, elements, tiles) * spatial(1, 1, 4) * local(1, 1, 2)
+        self.natural = spatial(warps, 1, 1) * local(1, parts, 1) * in_part
+        neighbours = 4 * warps
+        self.result: Layout = local(tiles, 1) * spatial(8, neighbours) * local(1, dim // neighbours)
+        self.gathered = local(warps, 1, 1) * self.result.unsqueeze(0)
+        self.column = self.result.reduce([1], keep_dims=True)
+        self.gathered_column = local(warps, 1, 1) * self.column.unsqueeze(0)

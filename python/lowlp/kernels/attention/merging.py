@@ -1,0 +1,140 @@
+"""The end of a part of attention: the results of its warps, and those of the sequence's other parts, put together.
+
+Each result is a largest score m, a sum l and accumulators o, of all warps or parts alike. With M the largest of all m,
+
+    l = sum of l_i 2**(m_i - M),   o = sum of o_i 2**(m_i - M),   result = o / l,   lse = ln 2 (M + log2 l)
+
+in the order of the warps, and then of the last part and the others in their order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from lowlp import language as ll
+from lowlp.layouts.register_layout import local
+
+_PARTS_AT_ONCE = 8
+NO_ROW = -(2**30)
+"""An index that lies in no view."""
+
+
+class Part(NamedTuple):
+    """What the warps of a block have when their tokens end.
+
+    top           [warps, 1, columns], the largest scores
+    total         [warps, 1, 1, columns], the sums
+    accumulators  [warps, channels, columns]
+    """
+
+    top: ll.Tile
+    total: ll.Tile
+    accumulators: ll.Tile
+
+
+class _Sum(NamedTuple):
+    """m and l as [columns, 1], o as [columns, channels]."""
+
+    top: ll.Tile
+    total: ll.Tile
+    result: ll.Tile
+
+
+def _sum_of(tops: ll.Tile, totals: ll.Tile, results: ll.Tile) -> _Sum:
+    """The sum along the first dimension, all of which each thread holds."""
+    top = ll.max(tops, 0, keep_dims=True)
+    mend = ll.exp2(tops - top)
+    flat = ll.view(top, dtype="f32", layout=tops.layout.reduce([0]))
+    return _Sum(flat, ll.sum(totals * mend, 0), ll.sum(results * mend, 0))
+
+
+def _sum_of_warps(block: Any, part: Part) -> _Sum:
+    held, results = block.scores, block.results
+
+    def column(tile: ll.Tile) -> ll.Tile:
+        """[warps, 1, columns] as `gathered_column`."""
+        return ll.convert_layout(ll.transpose(tile, [0, 2, 1]), results.gathered_column)
+
+    natural = ll.view(part.accumulators, dtype="f32", layout=results.natural)
+    gathered = ll.convert_layout(ll.transpose(natural, [0, 2, 1]), results.gathered)
+    total = ll.view(part.total, dtype="f32", layout=held.column)
+    return _sum_of(column(part.top), column(total), gathered)
+
+
+@ll.inline
+def finish(block, part):  # type: ignore[no-untyped-def]
+    """Stores the result of a sequence's last part with all others, or leaves that of another part for it."""
+    spec, of_block = block.spec, _sum_of_warps(block, part)
+    shape = lambda pairs, splits: (pairs, splits, spec.columns, spec.head_dim)  # noqa: E731
+    left = ll.alloc_global("f32", shape)
+    tops = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, spec.columns, 1))
+    totals = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, spec.columns, 1))
+    arrived = ll.alloc_global("int32", lambda pairs: (pairs,), zeroed=True)
+    if block.split + 1 < block.parts:
+        at = [block.pair, block.split, 0, 0]
+        ll.store_global(of_block.result, left, offsets=at, in_bounds=True)
+        ll.store_global(of_block.top, tops, offsets=at, in_bounds=True)
+        ll.store_global(of_block.total, totals, offsets=at, in_bounds=True)
+        ll.semaphore_release(arrived, offsets=[block.pair], value=1, add=True)
+    else:
+        if block.parts > 1:
+            ll.semaphore_acquire(arrived, offsets=[block.pair], value=block.parts - 1)
+        top, total, result = of_block
+        for chunk in ll.range(ll.ceildiv(block.parts - 1, _PARTS_AT_ONCE)):
+            top, total, result = _with_parts(block, chunk * _PARTS_AT_ONCE, top, total, result, (tops, totals, left))
+        if block.parts > 1:
+            ll.semaphore_release(arrived, offsets=[block.pair], value=0)
+        _store(block, top, total, result)
+
+
+def _with_parts(
+    block: Any, first: Any, top: ll.Tile, total: ll.Tile, result: ll.Tile, left: tuple[Any, Any, Any]
+) -> _Sum:
+    """The sum with some of the other parts, from number `first` on."""
+    results = block.results
+    several = local(_PARTS_AT_ONCE, 1, 1)
+    column, whole = several * results.column.unsqueeze(0), several * results.result.unsqueeze(0)
+
+    def load(view: Any, held: Any) -> ll.Tile:
+        """Of all parts; zeros after the last, which nobody has written."""
+        layout = held.reduce([1, 2], keep_dims=True)
+        number = ll.iota(0, layout=layout, dtype="int32") + ll.full(first, "int32", layout=layout)
+        is_other = number < ll.full(block.parts - 1, "int32", layout=layout)
+        number = ll.where(is_other, number, ll.full(NO_ROW, "int32", layout=layout))
+        return ll.gather_global(view, number, dim=0, offsets=[block.pair, 0, 0, 0], layout=held)
+
+    tops, totals, accumulators = (load(view, held) for view, held in zip(left, (column, column, whole), strict=True))
+    number = ll.iota(0, layout=column, dtype="int32") + ll.full(first, "int32", layout=column)
+    is_other = number < ll.full(block.parts - 1, "int32", layout=column)
+    tops = ll.where(is_other, tops, ll.full(-math.inf, "f32", layout=column))
+    of_all = ll.maximum(top, ll.max(tops, 0))
+    mend = ll.exp2(top - of_all)
+    weights = ll.exp2(tops - ll.view(of_all, dtype="f32", layout=column.reduce([0], keep_dims=True)))
+    return _Sum(of_all, total * mend + ll.sum(totals * weights, 0), result * mend + ll.sum(accumulators * weights, 0))
+
+
+def _store(block: Any, top: ll.Tile, total: ll.Tile, result: ll.Tile) -> None:
+    """Stores o / l, and the logarithm of the denominator."""
+    spec, operands = block.spec, block.operands
+    column = block.results.column
+    rows = operands["batch"] * (spec.queries * spec.heads)
+    numbers = block.row_of(ll.iota(0, layout=column, dtype="int32"), spec.heads)
+    first = block.first_row(spec.heads)
+    if spec.sinks:
+        heads = ll.view_global(operands["sinks"], shape=[spec.heads, 1])
+        head = (ll.iota(0, layout=column, dtype="int32") + ll.full(block.columns, "int32", layout=column)) % spec.group
+        sink = ll.gather_global(heads, head, dim=0, offsets=[block.head * spec.group, 0], layout=column)
+        sink = ll.cast(sink, "f32") * math.log2(math.e)
+        of_all = ll.maximum(top, sink)
+        mend = ll.exp2(top - of_all)
+        total, result, top = total * mend + ll.exp2(sink - of_all), result * mend, of_all
+    is_empty = ll.equal(total, 0.0)
+    inverse = 2.0**spec.kind.exponent / ll.where(is_empty, 1.0, total)
+    out = ll.view_global(operands["out"], shape=[rows, spec.head_dim])
+    ll.scatter_global(ll.cast(result * inverse, spec.activation), out, numbers, dim=0, offsets=[first, 0])
+    if spec.lse:
+        lse = (top + ll.log2(total)) * math.log(2)
+        lse = ll.where(is_empty, ll.full(-math.inf, "f32", layout=column), lse)
+        view = ll.view_global(operands["lse"], shape=[rows, 1])
+        ll.scatter_global(lse, view, numbers, dim=0, offsets=[first, 0])

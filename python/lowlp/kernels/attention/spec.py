@@ -1,0 +1,124 @@
+"""What a kernel of attention is specialised for, and how its work is divided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+HEAD_DIMS: Final = (64, 96, 128, 192, 256)
+ACTIVATIONS: Final = ("f16", "bf16")
+GROUP: Final = 16
+"""Tokens that lie together in a page whatever its size: the rows of a matrix instruction."""
+_MOST_COLUMNS_BY_DIM: Final = 2048
+"""Columns times channels of a block: 64 registers of a thread hold its accumulators."""
+
+
+@dataclass(frozen=True)
+class CacheType:
+    """How the values of a cache are stored.
+
+    name        as users give it
+    bits        of a code
+    compute     type of the operands of products
+    exponent    a decoded value times 2**exponent, and times its scale, is the value
+    largest     code, to which a row's largest magnitude is scaled; 0: values are stored as they are
+    """
+
+    name: str
+    bits: int
+    compute: str
+    exponent: int = 0
+    largest: float = 0.0
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether each token of each head has scales."""
+        return self.largest != 0.0
+
+
+CACHE_TYPES: Final = {
+    kind.name: kind
+    for kind in (
+        CacheType("f16", 16, "f16"),
+        CacheType("bf16", 16, "bf16"),
+        CacheType("f8e4m3", 8, "f16", exponent=8, largest=448.0),
+        CacheType("int8", 8, "f16", largest=127.0),
+        CacheType("int4", 4, "f16", largest=7.0),
+    )
+}
+
+
+@dataclass(frozen=True)
+class AttentionSpec:
+    """What a kernel of `attention_decode` is specialised for; batch, lengths and the width of the table stay open.
+
+    activation  type of the queries and of the result
+    cache       name of a cache type
+    head_dim, kv_heads, page   of the cache
+    group       query heads that share a head of keys and values
+    queries     tokens of a sequence that ask, the newest ones
+    window, softcap, lse       whether there is one
+    sinks       type of the sinks, or ''
+    """
+
+    activation: str
+    cache: str
+    head_dim: int
+    kv_heads: int
+    page: int
+    group: int
+    queries: int = 1
+    window: bool = False
+    softcap: bool = False
+    sinks: str = ""
+    lse: bool = False
+
+    @property
+    def kind(self) -> CacheType:
+        """How the cache is stored."""
+        return CACHE_TYPES[self.cache]
+
+    @property
+    def heads(self) -> int:
+        """Heads of queries."""
+        return self.kv_heads * self.group
+
+    @property
+    def used(self) -> int:
+        """Columns of the scores of a head of keys that are there: its query heads of each token."""
+        return self.group * self.queries
+
+    @property
+    def columns(self) -> int:
+        """Columns that a block takes, a multiple of 8."""
+        most = _MOST_COLUMNS_BY_DIM // self.head_dim // 8 * 8
+        needed = -(-self.used // 8) * 8
+        blocks = -(-needed // most)
+        return -(-needed // (8 * blocks)) * 8
+
+    @property
+    def column_blocks(self) -> int:
+        """Blocks that share a head's columns."""
+        return -(-self.used // self.columns)
+
+
+@dataclass(frozen=True)
+class AttentionSchedule:
+    """How the work of attention is divided.
+
+    warps   of a block, each with tokens of its own
+    tokens  that a warp takes at once, a multiple of 16
+    """
+
+    warps: int = 4
+    tokens: int = 16
+
+    @property
+    def tile(self) -> int:
+        """Tokens that a block takes at once."""
+        return self.warps * self.tokens
+
+
+def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
+    """As many tokens at once as give a thread 8 loads of 16 bytes for keys of 128 channels, and as many for values."""
+    return AttentionSchedule(warps=4, tokens=GROUP * 16 // spec.kind.bits)

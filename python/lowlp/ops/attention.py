@@ -1,0 +1,325 @@
+"""`lowlp.attention_decode`: attention of the newest tokens over a paged cache, where the cache is."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from lowlp.compiler.compilation import compile, compile_cpu
+from lowlp.compiler.kernel_cache import Once
+from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.attention.codes import pointer_types
+from lowlp.kernels.attention.decode import attention_kernel
+from lowlp.kernels.attention.spec import AttentionSchedule, AttentionSpec, CacheType, default_schedule
+from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array, as_torch_tensor
+from lowlp.schedules.device import device_of
+from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.bound_launch import BoundLaunch
+from lowlp_runtime.device import multiprocessors
+from lowlp_runtime.stream import current_torch_stream, stream_handle
+
+from .graph_breaks import outside_of_graphs
+from .kv_cache import KVCache, extent
+from .linear import CPU_MULTIPROCESSORS
+
+_BLOCKS_PER_SM: Final = 2
+"""For how many blocks of each multiprocessor sequences are cut into parts."""
+_MOST_SPLITS: Final = 64
+_KERNEL_ARRAYS: Final = ("keys", "values", "key_scales", "value_scales")
+_UNSIGNED: Final = {"uint16": np.dtype(np.uint16), "uint32": np.dtype(np.uint32)}
+
+_kernels = Once()
+_launches: dict[Any, BoundLaunch] = {}
+_MAX_LAUNCHES = 1024
+
+
+class _Call(NamedTuple):
+    """What arguments come to.
+
+    spec      of the kernel
+    numbers   parameters that are numbers, by name
+    arrays    the others that the caller gave, by name; queries with all of their tokens
+    shape     of the result
+    """
+
+    spec: AttentionSpec
+    numbers: dict[str, int | float]
+    arrays: dict[str, Any]
+    shape: tuple[int, ...]
+
+
+@outside_of_graphs
+def attention_decode(
+    q: Any,
+    cache: KVCache,
+    block_table: Any,
+    lengths: Any,
+    scale: float | None = None,
+    window: int | None = None,
+    sinks: Any = None,
+    softcap: float | None = None,
+    return_lse: bool = False,
+    *,
+    splits: int | None = None,
+    stream: object = None,
+) -> Any:
+    """o = softmax(scale q k^T) v of the newest tokens of each sequence over its tokens in the cache, in one launch.
+
+    q            [B, heads, head_dim], one token a sequence, or [B, T, heads, head_dim], the newest T: each sees
+                 those before it and itself; float16 or bfloat16; heads is a multiple of the cache's kv_heads, and
+                 neighbouring heads share one. With a cache of bf16 it is bfloat16
+    cache        a `KVCache`, which holds the newest tokens already
+    block_table  [B, width], int32: the pages of each sequence in order; entries after its last page are not read
+    lengths      [B], int32: tokens of each sequence, the newest ones included, 0 to width * page. Read on the device
+    scale        what products are multiplied by; None: 1 / sqrt(head_dim)
+    window       how many tokens a query sees at most, itself included; None: all. Pages before are not read
+    sinks        [heads], float16, bfloat16 or float32: a logit of each head that adds to the denominator, as gpt-oss
+                 has; or None
+    softcap      scores s become softcap * tanh(s / softcap), before sinks; or None
+    return_lse   return the logarithm of the denominator too, float32 [B, heads] or [B, T, heads]
+    splits       into how many parts a sequence is cut at most, 1 to 64; None: by the GPU and the shapes
+    stream       as for `lowlp.linear`
+
+    Numpy arrays and tensors of PyTorch on the CPU run on the CPU target, with a cache on the CPU; CUDA tensors on their
+    device. The grid depends on shapes alone, so a captured CUDA graph may be replayed with other lengths, tables and
+    contents. Returns what q is: zeros, and -inf as the logarithm, for a token that sees none (the sink, where there is
+    one).
+
+    Scores, their exponentials and all sums are f32; weights of values are rounded to f16 (for a cache of bf16 they are
+    two numbers of bf16). The relative error against float64 on `cache.dequantize()` is within 2e-3. The same inputs
+    give the same bits, whatever the other sequences hold; another number of parts gives other roundings. What a cache
+    holds after the end of a sequence does not count, even if it is no number (FlashAttention, arXiv 2205.14135, and
+    Flash-Decoding).
+    Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
+    """
+    if not isinstance(cache, KVCache):
+        raise LowlpTypeError(f"cache: expected a KVCache, got {type(cache).__name__}")
+    on_gpu = is_torch_tensor(q) and q.is_cuda
+    from_torch = is_torch_tensor(q)
+    given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks}
+    if on_gpu:
+        for name, tensor in given.items():
+            if tensor is not None and (not is_torch_tensor(tensor) or tensor.device != q.device):
+                raise LowlpTypeError(f"{name}: expected a tensor on {q.device}, got {tensor!r:.60}")
+        if stream is not None and stream_handle(stream) != current_torch_stream(q.get_device()):
+            torch: Any = sys.modules["torch"]
+            # Also the result, and copies of arguments if there are any, are made in the order of that stream.
+            with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=q.device)):
+                return attention_decode(
+                    q, cache, block_table, lengths, scale, window, sinks, softcap, return_lse, splits=splits
+                )
+    else:
+        if stream is not None:
+            raise LowlpValueError("stream: allowed for CUDA tensors only, and q is on the CPU")
+        given = {name: None if array is None else as_host_array(array, name) for name, array in given.items()}
+    call = _read(cache, given, scale, window, softcap, return_lse)
+    stored = cache.on(q.device if on_gpu else "cpu", "q")
+    if on_gpu:
+        o, lse = _on_gpu(call, stored, splits)
+    else:
+        _check_lengths(cache, call)
+        o, lse = _on_cpu(call, stored, splits)
+        if from_torch:
+            o, lse = as_torch_tensor(o), None if lse is None else as_torch_tensor(lse)
+    return (o, lse) if return_lse else o
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _type_of(array: Any, argument: str, allowed: tuple[str, ...]) -> str:
+    """The type of a float array, one of `allowed`."""
+    names = {str(known): name for name, known in FLOAT_DTYPES.items()}
+    found = names.get(str(array.dtype).removeprefix("torch."), "")
+    if found not in allowed:
+        wanted = " or ".join(str(FLOAT_DTYPES[name]) for name in allowed)
+        raise LowlpTypeError(f"{argument}: expected {wanted}, got {array.dtype}")
+    return found
+
+
+def _number(value: Any, argument: str, least: float = -math.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise LowlpTypeError(f"{argument}: expected a number or None, got {value!r:.40}")
+    if not math.isfinite(value) or value <= least:
+        bound = "finite" if least == -math.inf else "finite and more than 0"
+        raise LowlpValueError(f"{argument}: must be {bound}, got {value}")
+    return float(value)
+
+
+def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softcap: Any, return_lse: Any) -> _Call:
+    """Checks all but what arrays hold."""
+    q, table, lengths, sinks = given["q"], given["block_table"], given["lengths"], given["sinks"]
+    if not isinstance(return_lse, bool):
+        raise LowlpTypeError(f"return_lse: expected a bool, got {return_lse!r:.40}")
+    activation = _type_of(q, "q", ("bf16",) if cache.dtype == "bf16" else ("f16", "bf16"))
+    shape = tuple(q.shape)
+    if len(shape) not in (3, 4) or shape[-1] != cache.head_dim:
+        raise LowlpValueError(
+            f"q: must have shape [B, heads, {cache.head_dim}] or [B, T, heads, {cache.head_dim}], got {shape}"
+        )
+    heads, queries = shape[-2], 1 if len(shape) == 3 else shape[1]
+    if not heads or heads % cache.kv_heads:
+        raise LowlpValueError(f"q: heads must be a multiple of the cache's {cache.kv_heads}, got {heads}")
+    if not queries:
+        raise LowlpValueError(f"q: must have at least one token a sequence, got shape {shape}")
+    for name, array, wanted in (("block_table", table, (shape[0], "width")), ("lengths", lengths, (shape[0],))):
+        if str(array.dtype).removeprefix("torch.") != "int32":
+            raise LowlpTypeError(f"{name}: expected int32, got {array.dtype}")
+        if len(array.shape) != len(wanted) or array.shape[0] != shape[0]:
+            text = ", ".join(map(str, wanted))
+            raise LowlpValueError(f"{name}: must have shape [{text}], got {tuple(array.shape)}")
+    if not table.shape[1]:
+        raise LowlpValueError("block_table: must have room for at least one page, got width 0")
+    if sinks is not None and tuple(sinks.shape) != (heads,):
+        raise LowlpValueError(f"sinks: must have shape ({heads},), got {tuple(sinks.shape)}")
+    spec = AttentionSpec(
+        activation=activation,
+        cache=cache.dtype,
+        head_dim=cache.head_dim,
+        kv_heads=cache.kv_heads,
+        page=cache.page,
+        group=heads // cache.kv_heads,
+        queries=queries,
+        window=window is not None,
+        softcap=softcap is not None,
+        sinks="" if sinks is None else _type_of(sinks, "sinks", tuple(FLOAT_DTYPES)),
+        lse=return_lse,
+    )
+    numbers: dict[str, int | float] = {"batch": shape[0], "pages": cache.pages, "table_width": table.shape[1]}
+    numbers["pairs"] = shape[0] * cache.kv_heads * spec.column_blocks
+    numbers["scale"] = 1 / math.sqrt(cache.head_dim) if scale is None else _number(scale, "scale")
+    if window is not None:
+        numbers["window"] = extent(window, "window")
+    if softcap is not None:
+        numbers["softcap"] = _number(softcap, "softcap", 0.0)
+    arrays = {"q": q.reshape(shape[0] * queries, heads, cache.head_dim), "block_table": table, "lengths": lengths}
+    if sinks is not None:
+        arrays["sinks"] = sinks
+    return _strided(_Call(spec, numbers, arrays, shape))
+
+
+def _steps(array: Any) -> list[int]:
+    return list(array.stride()) if is_torch_tensor(array) else [step // array.itemsize for step in array.strides]
+
+
+def _strided(call: _Call) -> _Call:
+    """The call with the strides of its arrays among the numbers; copies of those that kernels cannot read."""
+    arrays, dim = dict(call.arrays), call.spec.head_dim
+
+    def contiguous(array: Any) -> Any:
+        return array.contiguous() if is_torch_tensor(array) else np.ascontiguousarray(array)
+
+    q, table = arrays["q"], arrays["block_table"]
+    token, head, channel = _steps(q)
+    if channel != 1 or head != dim or token % dim or token < q.shape[1] * dim or _address(q) % 16:
+        q = contiguous(q)
+        if _address(q) % 16:
+            q = q.clone() if is_torch_tensor(q) else q.copy()
+        token = q.shape[1] * dim
+    row, entry = _steps(table)
+    if entry != 1 or row < table.shape[1]:
+        table = contiguous(table)
+        row = table.shape[1]
+    arrays |= {"q": q, "block_table": table, "lengths": contiguous(arrays["lengths"])}
+    if "sinks" in arrays:
+        arrays["sinks"] = contiguous(arrays["sinks"])
+    numbers = call.numbers | {"q_rows": token // dim, "table_stride": row}
+    return call._replace(arrays=arrays, numbers=numbers)
+
+
+def _address(array: Any) -> int:
+    return int(array.data_ptr() if is_torch_tensor(array) else array.__array_interface__["data"][0])
+
+
+def _splits_of(call: _Call, splits: Any, schedule: AttentionSchedule, blocks: int) -> int:
+    """Into how many parts each sequence is cut at most: as many as give each of so many blocks one, but whole tiles."""
+    if splits is not None:
+        return extent(splits, "splits", _MOST_SPLITS)
+    tiles = -(-int(call.numbers["table_width"]) * call.spec.page // schedule.tile)
+    return max(1, min(tiles, _MOST_SPLITS, blocks // max(1, int(call.numbers["pairs"]))))
+
+
+# --- the CPU target ---------------------------------------------------------------------------------------------------
+
+
+def _check_lengths(cache: KVCache, call: _Call) -> None:
+    """Raises `LowlpValueError` for lengths that the table has no pages for, and for pages that the cache has not, of
+    those that are read."""
+    table, lengths, window = call.arrays["block_table"], call.arrays["lengths"], call.numbers.get("window")
+    room = table.shape[1] * cache.page
+    for row, length in enumerate(map(int, lengths)):
+        if not 0 <= length <= room:
+            raise LowlpValueError(f"lengths[{row}]: must be in 0..{room} (width * page), got {length}")
+        unseen = 0 if window is None else max(0, length - int(window) - (call.spec.queries - 1)) // cache.page
+        for at in range(unseen, -(-length // cache.page)):
+            if not 0 <= table[row, at] < cache.pages:
+                raise LowlpValueError(
+                    f"block_table[{row}, {at}]: must be in 0..{cache.pages - 1}, got {table[row, at]}"
+                )
+
+
+def _spanned(array: AnyArray) -> AnyArray:
+    """The memory that an array spans, as one dimension."""
+    count = sum((extent - 1) * step for extent, step in zip(array.shape, _steps(array), strict=True)) + 1
+    return np.lib.stride_tricks.as_strided(array, (count if array.size else 0,), (array.itemsize,))
+
+
+def _as_words(kind: CacheType, stored: dict[str, Any]) -> dict[str, Any]:
+    """The cache's arrays as kernels read them."""
+    if not kind.is_coded:
+        return stored
+    keys, values = pointer_types(kind)
+    return stored | {
+        "keys": stored["keys"].view(_UNSIGNED[keys]),
+        "values": stored["values"].view(_UNSIGNED[values]),
+    }
+
+
+def _on_cpu(call: _Call, stored: dict[str, Any], splits: Any) -> tuple[AnyArray, AnyArray | None]:
+    spec, arrays = call.spec, call.arrays
+    out = np.zeros(call.shape, FLOAT_DTYPES[spec.activation])
+    results: dict[str, Any] = {"out": out}
+    if spec.lse:
+        results["lse"] = np.zeros(call.shape[:-1], np.float32)
+    schedule = default_schedule(spec)
+    parts = _splits_of(call, splits, schedule, _BLOCKS_PER_SM * CPU_MULTIPROCESSORS)
+    if out.size:
+        kernel = _kernels.get((spec, schedule, "cpu"), lambda: compile_cpu(attention_kernel(spec, schedule)))
+        spanned = {name: _spanned(array) for name, array in arrays.items()}
+        kernel(**spanned, **_as_words(spec.kind, stored), **results, **call.numbers, splits=parts)
+    return out, results.get("lse")
+
+
+# --- the GPU ----------------------------------------------------------------------------------------------------------
+
+
+def _on_gpu(call: _Call, stored: dict[str, Any], splits: Any) -> tuple[Any, Any]:
+    torch: Any = sys.modules["torch"]
+    spec, arrays = call.spec, call.arrays
+    device = arrays["q"].device
+    ordinal = arrays["q"].get_device()
+    out = torch.empty(call.shape, dtype=arrays["q"].dtype, device=device)
+    results = {"out": out}
+    if spec.lse:
+        results["lse"] = torch.empty(call.shape[:-1], dtype=torch.float32, device=device)
+    if not call.shape[0]:
+        return out, results.get("lse")
+    names = [*arrays, *(name for name in _KERNEL_ARRAYS if name in stored), *results]
+    key = (spec, ordinal, splits, *call.numbers.values())
+    launch = _launches.get(key)
+    if launch is None:
+        schedule = default_schedule(spec)
+        parts = _splits_of(call, splits, schedule, _BLOCKS_PER_SM * multiprocessors(ordinal))
+        arch = device_of(ordinal).arch
+        made = functools.partial(compile, attention_kernel(spec, schedule), arch)
+        kernel = _kernels.get((spec, schedule, arch), made)
+        if len(_launches) >= _MAX_LAUNCHES:
+            _launches.clear()
+        launch = _launches[key] = kernel.launcher.bind(call.numbers | {"splits": parts}, names)
+    given = arrays | stored | results
+    launch.run([given[name].data_ptr() for name in names], ordinal, current_torch_stream(ordinal))
+    return out, results.get("lse")

@@ -1,0 +1,359 @@
+"""Paged caches of keys and values: `lowlp.KVCache`, which holds one, and `lowlp.kv_append`, which fills it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Final
+
+import numpy as np
+
+from lowlp.compiler.compilation import compile, compile_cpu
+from lowlp.compiler.kernel_cache import Once
+from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.attention.append import AppendSpec, append_kernel
+from lowlp.kernels.attention.spec import CACHE_TYPES, HEAD_DIMS, CacheType
+from lowlp.numeric.dtypes import dtype as dtype_of
+from lowlp.numeric.dtypes import dtype_among
+from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.schedules.device import device_of
+from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.bound_launch import BoundLaunch
+from lowlp_runtime.stream import current_torch_stream, stream_handle
+
+from .graph_breaks import outside_of_graphs
+
+_INT32_MAX: Final = 2**31 - 1
+PAGES: Final = tuple(range(16, 129, 16))
+_STORED: Final = ("keys", "values", "key_scales", "value_scales")
+_WIDE_BYTES: Final = 16
+
+
+def extent(value: Any, argument: str, most: int = _INT32_MAX) -> int:
+    """An int from 1 to `most`. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise LowlpTypeError(f"{argument}: expected an int, got {value!r:.40}")
+    if not 1 <= value <= most:
+        raise LowlpValueError(f"{argument}: must be in 1..{most}, got {value}")
+    return int(value)
+
+
+class KVCache:
+    """A cache of keys and values in pages, in memory of the CPU target or of a GPU.
+
+    pages     how many pages there are; which belong to whom is the caller's to say, by slots and block tables
+    page      tokens of a page: 16, 32, 48, ... 128
+    kv_heads  heads of keys and values
+    head_dim  channels of a head: 64, 96, 128, 192 or 256
+    dtype     'f16' or 'bf16'; or codes, each token of each head with a scale of f16 for its key and one for its value:
+              'f8e4m3', 'int8', 'int4'
+    codebooks None: none of these types has any
+    recent    0: no token is kept in f16 beside its codes
+    device    where it lies: 'cpu', or a CUDA device as PyTorch names it; None: where the first keys appended to it do
+
+    A code times its scale is the value: scale = max |x| / 448 (f8e4m3), / 127 (int8) or / 7 (int4), rounded to f16, and
+    code = x / scale, rounded to nearest, ties to even. It holds zeros at first. The arrays, of numpy or PyTorch:
+
+    keys, values              [pages, kv_heads, page, head_dim] of float16 or bfloat16, or of bytes of codes (uint8; of
+                              int4 [..., head_dim / 2], the first of two channels in the low bits)
+    key_scales, value_scales  [pages, kv_heads, page], float16; None where values are stored as they are
+
+    Raises `LowlpTypeError` and `LowlpValueError`, which name the argument and what is allowed.
+    """
+
+    def __init__(
+        self,
+        *,
+        pages: int,
+        page: int,
+        kv_heads: int,
+        head_dim: int,
+        dtype: Any,
+        codebooks: Any = None,
+        recent: int = 0,
+        device: Any = None,
+    ) -> None:
+        self.pages, self.kv_heads = extent(pages, "pages"), extent(kv_heads, "kv_heads")
+        self.page, self.head_dim = _one_of(page, "page", PAGES), _one_of(head_dim, "head_dim", HEAD_DIMS)
+        self.dtype = dtype_among(dtype, "dtype", tuple(CACHE_TYPES))
+        if codebooks is not None:
+            raise LowlpValueError(f"codebooks: a cache of {self.dtype} has none, got {type(codebooks).__name__}")
+        self.recent = _one_of(recent, "recent", (0,))
+        tokens = self.pages * self.page
+        if tokens * self.kv_heads > _INT32_MAX:
+            raise LowlpValueError(
+                f"pages: pages * page * kv_heads must be at most {_INT32_MAX}, got {self.pages} * {self.page} * "
+                f"{self.kv_heads}"
+            )
+        self._arrays: dict[str, Any] | None = None
+        self._device = "cpu" if device == "cpu" else device
+        if device is not None:
+            self._allocate("cpu" if device == "cpu" else _cuda_device(device))
+
+    def __repr__(self) -> str:
+        place = "not placed yet" if self._arrays is None else f"on {self.device}"
+        return (
+            f"<lowlp KVCache of {self.dtype}: {self.pages} pages of {self.page} tokens, {self.kv_heads} heads of "
+            f"{self.head_dim}, {place}>"
+        )
+
+    @property
+    def kind(self) -> CacheType:
+        """How the cache is stored."""
+        return CACHE_TYPES[self.dtype]
+
+    @property
+    def device(self) -> str | None:
+        """'cpu', or PyTorch's name of a CUDA device; None before anything was appended."""
+        return None if self._arrays is None else str(self._device)
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes that a token takes, with its scales, of all heads."""
+        scale_bytes = 2 if self.kind.is_coded else 0
+        return 2 * self.kv_heads * (self.head_dim * self.kind.bits // 8 + scale_bytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all pages."""
+        return self.pages * self.page * self.bytes_per_token
+
+    @property
+    def keys(self) -> Any:
+        """Keys as they are stored."""
+        return self.arrays()["keys"]
+
+    @property
+    def values(self) -> Any:
+        """Values as they are stored."""
+        return self.arrays()["values"]
+
+    @property
+    def key_scales(self) -> Any:
+        """The scales of keys, or None."""
+        return self.arrays().get("key_scales")
+
+    @property
+    def value_scales(self) -> Any:
+        """The scales of values, or None."""
+        return self.arrays().get("value_scales")
+
+    def arrays(self) -> dict[str, Any]:
+        """All arrays by name. Raises `LowlpValueError` where the cache has no place yet."""
+        if self._arrays is None:
+            raise LowlpValueError("cache: has no memory yet; append to it, or make it with device=")
+        return self._arrays
+
+    def dequantize(self) -> tuple[AnyArray, AnyArray]:
+        """Keys and values as float32 numpy arrays, [pages, kv_heads, page, head_dim]: what attention works with."""
+        arrays = {name: _to_host(array) for name, array in self.arrays().items()}
+        return tuple(  # type: ignore[return-value]
+            _dequantized(self.kind, arrays[name], arrays.get(f"{name[:-1]}_scales")) for name in ("keys", "values")
+        )
+
+    def _allocate(self, device: Any) -> None:
+        shape = (self.pages, self.kv_heads, self.page)
+        width = self.head_dim * self.kind.bits // 8 if self.kind.is_coded else self.head_dim
+        coded = self.kind.is_coded
+        element = "uint8" if coded else self.dtype
+        shapes: dict[str, tuple[tuple[int, ...], str]] = dict.fromkeys(("keys", "values"), ((*shape, width), element))
+        if coded:
+            shapes |= dict.fromkeys(("key_scales", "value_scales"), (shape, "f16"))
+        self._device = device
+        if device == "cpu":
+            types = {**FLOAT_DTYPES, "uint8": np.dtype(np.uint8)}
+            self._arrays = {name: np.zeros(extents, types[kind]) for name, (extents, kind) in shapes.items()}
+            return
+        torch: Any = sys.modules["torch"]
+        kinds = {"f16": torch.float16, "bf16": torch.bfloat16, "uint8": torch.uint8}
+        self._arrays = {
+            name: torch.zeros(extents, dtype=kinds[kind], device=device) for name, (extents, kind) in shapes.items()
+        }
+
+    def on(self, device: Any, argument: str) -> dict[str, Any]:
+        """The arrays, which lie on `device`, or are made there. Raises `LowlpValueError` where they lie elsewhere."""
+        if self._arrays is None:
+            self._allocate(device)
+        if self._device != device:
+            raise LowlpValueError(f"{argument}: must be on {self._device}, where the cache is, got {device}")
+        return self.arrays()
+
+
+def _one_of(value: Any, argument: str, allowed: tuple[int, ...]) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise LowlpTypeError(f"{argument}: expected an int, got {value!r:.40}")
+    if value not in allowed:
+        raise LowlpValueError(f"{argument}: must be {' or '.join(map(str, allowed))}, got {value}")
+    return int(value)
+
+
+def _cuda_device(device: Any) -> Any:
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        raise LowlpValueError(f"device: must be 'cpu', or a CUDA device with PyTorch imported, got {device!r:.40}")
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise LowlpValueError(f"device: must be 'cpu' or a CUDA device, got {device!r:.40}") from None
+    if found.type != "cuda":
+        raise LowlpValueError(f"device: must be 'cpu' or a CUDA device, got {device!r:.40}")
+    return found if found.index is not None else torch.device("cuda", torch.cuda.current_device())
+
+
+def _to_host(array: Any) -> AnyArray:
+    return as_host_array(array.cpu() if is_torch_tensor(array) else array, "cache")
+
+
+def _dequantized(kind: CacheType, stored: AnyArray, scales: AnyArray | None) -> AnyArray:
+    if scales is None:
+        return stored.astype(np.float32)
+    if kind.bits == 4:
+        stored = np.stack([stored & 15, stored >> 4], axis=-1).reshape(*stored.shape[:-1], -1)
+    values = dtype_of(kind.name).decode(stored)
+    result: AnyArray = values * scales[..., None].astype(np.float32)
+    return result
+
+
+# --- appending --------------------------------------------------------------------------------------------------------
+
+_kernels = Once()
+_launches: dict[Any, BoundLaunch] = {}
+_MAX_LAUNCHES = 1024
+
+
+@outside_of_graphs
+def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, stream: object = None) -> None:
+    """Quantises new keys and values and puts them into the cache, where they are.
+
+    cache   a `KVCache`
+    k, v    [T, kv_heads, head_dim] of float16, bfloat16 or float32; tokens may be any distance apart. Numpy arrays, or
+            tensors of PyTorch on the CPU, are appended to a cache on the CPU; CUDA tensors on that device, in the order
+            of `stream` or PyTorch's current one, so that it can be captured in a CUDA graph
+    slots   [T], int32 or int64: page number * page + place in the page, of each token, all different; negative ones
+            leave a token out. Beyond the cache: refused on the CPU, left out on a GPU
+    stream  as for `lowlp.linear`
+
+    What a token's codes are depends on its own row alone, so one token at a time gives the bits that all at once do.
+    Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
+    """
+    if not isinstance(cache, KVCache):
+        raise LowlpTypeError(f"cache: expected a KVCache, got {type(cache).__name__}")
+    on_gpu = is_torch_tensor(k) and k.is_cuda
+    if not on_gpu:
+        if stream is not None:
+            raise LowlpValueError("stream: allowed for CUDA tensors only, and k is on the CPU")
+        k, v, slots = as_host_array(k, "k"), as_host_array(v, "v"), as_host_array(slots, "slots")
+    else:
+        for name, tensor in (("v", v), ("slots", slots)):
+            if not is_torch_tensor(tensor) or tensor.device != k.device:
+                raise LowlpTypeError(f"{name}: expected a tensor on {k.device}, got {tensor!r:.60}")
+        if stream is not None and stream_handle(stream) != current_torch_stream(k.get_device()):
+            torch: Any = sys.modules["torch"]
+            # Also copies of arguments, if there are any, are made in the order of that stream.
+            with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=k.device)):
+                kv_append(cache, k, v, slots)
+                return
+    source = _check_rows(cache, k, v, slots)
+    k, v = _dense_rows(k), _dense_rows(v)
+    slots = slots if _is_contiguous(slots) else (slots.contiguous() if on_gpu else np.ascontiguousarray(slots))
+    arrays = cache.on(k.device if on_gpu else "cpu", "k")
+    strides = [_stride_of(rows) for rows in (k, v)]
+    aligned = all(_address(rows) % _WIDE_BYTES == 0 for rows in (k, v)) and not any(step % 8 for step in strides)
+    wide = _item_bytes(slots) == 8
+    spec = AppendSpec(source, cache.dtype, cache.head_dim, cache.kv_heads, cache.page, wide, aligned)
+    numbers = {"tokens": k.shape[0], "pages": cache.pages, "k_stride": strides[0], "v_stride": strides[1]}
+    if on_gpu:
+        _append_on_gpu(spec, arrays, (k, v, slots), numbers)
+    elif k.shape[0]:
+        _append_on_cpu(cache, spec, arrays, (k, v, slots), numbers)
+
+
+def _check_rows(cache: KVCache, k: Any, v: Any, slots: Any) -> str:
+    """The type of the new rows. Raises where they do not fit the cache."""
+    names = {str(known): name for name, known in FLOAT_DTYPES.items()}
+    source = names.get(str(k.dtype).removeprefix("torch."))
+    if source is None:
+        raise LowlpTypeError(f"k: expected float16, bfloat16 or float32, got {k.dtype}")
+    if v.dtype != k.dtype:
+        raise LowlpTypeError(f"v: must be of the type of k, {k.dtype}, got {v.dtype}")
+    wanted = (cache.kv_heads, cache.head_dim)
+    for name, rows in (("k", k), ("v", v)):
+        if len(rows.shape) != 3 or tuple(rows.shape[1:]) != wanted:
+            raise LowlpValueError(f"{name}: must have shape [T, {wanted[0]}, {wanted[1]}], got {tuple(rows.shape)}")
+    if v.shape[0] != k.shape[0]:
+        raise LowlpValueError(f"v: must have as many tokens as k, {k.shape[0]}, got {v.shape[0]}")
+    if str(slots.dtype).removeprefix("torch.") not in ("int32", "int64"):
+        raise LowlpTypeError(f"slots: expected int32 or int64, got {slots.dtype}")
+    if tuple(slots.shape) != (k.shape[0],):
+        raise LowlpValueError(f"slots: must have shape ({k.shape[0]},), got {tuple(slots.shape)}")
+    if isinstance(slots, np.ndarray) and slots.size:
+        if (most := int(slots.max())) >= cache.pages * cache.page:
+            raise LowlpValueError(f"slots: must be less than pages * page = {cache.pages * cache.page}, got {most}")
+        used = slots[slots >= 0]
+        if len(np.unique(used)) != len(used):
+            raise LowlpValueError("slots: must be all different, but for negative ones, got one twice")
+    return source
+
+
+def _dense_rows(rows: Any) -> Any:
+    """Rows [T, heads, channels] whose heads lie side by side; a copy where they do not."""
+    step = rows.stride() if is_torch_tensor(rows) else [each // rows.itemsize for each in rows.strides]
+    if step[2] == 1 and step[1] == rows.shape[2] and step[0] >= 0:
+        return rows
+    return rows.contiguous() if is_torch_tensor(rows) else np.ascontiguousarray(rows)
+
+
+def _stride_of(rows: Any) -> int:
+    if rows.shape[0] < 2:
+        return int(rows.shape[1] * rows.shape[2])
+    return int(rows.stride(0)) if is_torch_tensor(rows) else rows.strides[0] // rows.itemsize
+
+
+def _is_contiguous(array: Any) -> bool:
+    return bool(array.is_contiguous() if is_torch_tensor(array) else array.flags.c_contiguous)
+
+
+def _address(array: Any) -> int:
+    return int(array.data_ptr() if is_torch_tensor(array) else array.__array_interface__["data"][0])
+
+
+def _item_bytes(array: Any) -> int:
+    return int(array.element_size() if is_torch_tensor(array) else array.itemsize)
+
+
+def _append_on_cpu(
+    cache: KVCache, spec: AppendSpec, arrays: dict[str, Any], rows: tuple[Any, Any, Any], numbers: dict[str, int]
+) -> None:
+    kernel = _kernels.get((spec, "cpu"), lambda: compile_cpu(append_kernel(spec)))
+    width = cache.kv_heads * cache.head_dim
+
+    def memory(array: AnyArray, stride: int) -> AnyArray:
+        """What the rows span, as one dimension."""
+        spanned = (array.shape[0] - 1) * stride + width
+        return np.lib.stride_tricks.as_strided(array, (spanned,), (array.itemsize,))
+
+    k, v, slots = rows
+    kernel(
+        k=memory(k, numbers["k_stride"]),
+        v=memory(v, numbers["v_stride"]),
+        slots=slots.view(np.int32),
+        **arrays,
+        **numbers,
+    )
+
+
+def _append_on_gpu(
+    spec: AppendSpec, arrays: dict[str, Any], rows: tuple[Any, Any, Any], numbers: dict[str, int]
+) -> None:
+    ordinal = rows[0].get_device()
+    key = (spec, ordinal, *numbers.values())
+    launch = _launches.get(key)
+    stored = [name for name in _STORED if name in arrays]
+    if launch is None:
+        arch = device_of(ordinal).arch
+        kernel = _kernels.get((spec, arch), functools.partial(compile, append_kernel(spec), arch))
+        if len(_launches) >= _MAX_LAUNCHES:
+            _launches.clear()
+        launch = _launches[key] = kernel.launcher.bind(numbers, ["k", "v", "slots", *stored])
+    addresses = [array.data_ptr() for array in (*rows, *(arrays[name] for name in stored))]
+    launch.run(addresses, ordinal, current_torch_stream(ordinal))

@@ -1,0 +1,122 @@
+"""`lowlp.KVCache` and `lowlp.kv_append` on the CPU target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.attention.spec import CACHE_TYPES, HEAD_DIMS
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def quantised(rows: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """What a row is after rounding to codes, in float32, and its scale, by the definition."""
+    if not CACHE_TYPES[kind].is_coded:
+        return rows.astype(np.float16 if kind == "f16" else BF16).astype(np.float32), None
+    largest = np.float32(CACHE_TYPES[kind].largest)
+    scales = (np.abs(rows).max(axis=-1, keepdims=True) / largest).astype(np.float16)
+    exact = scales.astype(np.float32)
+    codes = np.clip(np.divide(rows, exact, where=exact != 0, out=np.zeros_like(rows)), -largest, largest)
+    codes = codes.astype(ml_dtypes.float8_e4m3fn).astype(np.float32) if kind == "f8e4m3" else np.rint(codes)
+    return codes * exact, scales[..., 0]
+
+
+@pytest.mark.parametrize("kind", CACHE_TYPES)
+@pytest.mark.parametrize("dim", HEAD_DIMS)
+def test_codes_and_scales_are_numpys(kind: str, dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    cache = lowlp.KVCache(pages=3, page=16, kv_heads=3, head_dim=dim, dtype=kind)
+    k, v = rng.standard_normal((2, 9, 3, dim)).astype(np.float32)
+    k[1], k[2], v[3] = 0, k[2] * np.float32(1e-6), v[3] * 1000
+    slots = rng.permutation(48)[:9]
+    slots[4] = -1
+    lowlp.kv_append(cache, k, v, slots)
+    for rows, stored, scales in zip((k, v), cache.dequantize(), (cache.key_scales, cache.value_scales), strict=True):
+        wanted, wanted_scales = quantised(rows, kind)
+        for token, slot in enumerate(slots):
+            if slot >= 0:
+                assert (stored[slot // 16, :, slot % 16] == wanted[token]).all()
+                assert scales is None or (scales[slot // 16, :, slot % 16] == wanted_scales[token]).all()
+        assert np.count_nonzero(stored.any(axis=(1, 3))) <= 8
+
+
+@pytest.mark.parametrize("source", [np.float16, BF16, np.float32], ids=lambda kind: np.dtype(kind).name)
+def test_token_by_token_gives_the_bits_of_a_prompt(source: Any) -> None:
+    rng = np.random.default_rng(0)
+    # Keys and values as they lie in the rows of a fused projection.
+    fused = rng.standard_normal((20, 5, 64)).astype(source)
+    k, v = fused[:, 1:3], fused[:, 3:]
+    slots = rng.permutation(32)[:20].astype(np.int32)
+    prompt, tokens = (lowlp.KVCache(pages=2, page=16, kv_heads=2, head_dim=64, dtype="int4") for _ in range(2))
+    lowlp.kv_append(prompt, k, v, slots)
+    for token in range(20):
+        lowlp.kv_append(tokens, k[token : token + 1], v[token : token + 1], slots[token : token + 1])
+    for name, array in prompt.arrays().items():
+        assert (array.view(np.uint8) == tokens.arrays()[name].view(np.uint8)).all()
+        assert array.any()
+
+
+def test_bytes_are_what_the_arrays_take() -> None:
+    for kind in CACHE_TYPES:
+        cache = lowlp.KVCache(pages=3, page=48, kv_heads=2, head_dim=96, dtype=kind, device="cpu")
+        assert cache.nbytes == sum(array.nbytes for array in cache.arrays().values())
+
+
+def make(**change: Any) -> lowlp.KVCache:
+    return lowlp.KVCache(**({"pages": 2, "page": 16, "kv_heads": 2, "head_dim": 64, "dtype": "int8"} | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"pages": 0}, LowlpValueError, r"pages: must be in 1\.\."),
+        ({"pages": 2**30}, LowlpValueError, "pages: pages [*] page [*] kv_heads must be at most"),
+        ({"page": 8}, LowlpValueError, "page: must be 16 or 32 or .* got 8"),
+        ({"page": True}, LowlpTypeError, "page: expected an int, got True"),
+        ({"head_dim": 80}, LowlpValueError, "head_dim: must be 64 or 96 or 128 or 192 or 256, got 80"),
+        ({"dtype": "int3"}, LowlpValueError, "dtype: must be one of f16, bf16, f8e4m3, int8, int4, got 'int3'"),
+        ({"codebooks": np.zeros(1)}, LowlpValueError, "codebooks: a cache of int8 has none, got ndarray"),
+        ({"recent": 32}, LowlpValueError, "recent: must be 0, got 32"),
+        ({"device": "tpu"}, LowlpValueError, "device: must be 'cpu', or a CUDA device"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_errors_of_caches(change: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        make(**change)
+
+
+ROWS = np.zeros((3, 2, 64), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"cache": None}, LowlpTypeError, "cache: expected a KVCache, got NoneType"),
+        ({"k": ROWS.astype(np.float64)}, LowlpTypeError, "k: expected float16, bfloat16 or float32, got float64"),
+        ({"v": ROWS.astype(BF16)}, LowlpTypeError, "v: must be of the type of k, float16, got bfloat16"),
+        ({"k": ROWS[:, :1]}, LowlpValueError, r"k: must have shape \[T, 2, 64\], got \(3, 1, 64\)"),
+        ({"v": ROWS[:2]}, LowlpValueError, "v: must have as many tokens as k, 3, got 2"),
+        ({"slots": np.zeros(3)}, LowlpTypeError, "slots: expected int32 or int64, got float64"),
+        ({"slots": np.zeros(2, np.int32)}, LowlpValueError, r"slots: must have shape \(3,\), got \(2,\)"),
+        ({"slots": np.array([0, 1, 32])}, LowlpValueError, "slots: must be less than pages [*] page = 32, got 32"),
+        ({"slots": np.array([0, 1, 1])}, LowlpValueError, "slots: must be all different"),
+        ({"stream": 1}, LowlpValueError, "stream: allowed for CUDA tensors only, and k is on the CPU"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_errors_of_appending(change: dict[str, Any], kind: type[Exception], message: str) -> None:
+    arguments = {"cache": make(), "k": ROWS, "v": ROWS, "slots": np.arange(3)}
+    with pytest.raises(kind, match=message):
+        lowlp.kv_append(**(arguments | change))
+
+
+def test_a_cache_without_memory_says_so() -> None:
+    with pytest.raises(LowlpValueError, match="cache: has no memory yet"):
+        make().dequantize()

@@ -289,3 +289,56 @@ lowlp.kernel @two_levels() attributes {grid = affine_map<() -> (1)>, num_threads
   %n = lowlp.neg %last : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xui4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+!column = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!dealt_words = !lowlp.tile<1x16xui32, spatial(1, 8).reduce(spatial(1, 1, 2), dims=[2]).spatial(2, 1).reshape(1, 16)>
+!dealt_bytes = !lowlp.tile<1x16xui8, spatial(1, 8).reduce(spatial(1, 1, 2), dims=[2]).spatial(2, 1).reshape(1, 16)>
+!dealt_halves = !lowlp.tile<1x16xf16, spatial(1, 8).reduce(spatial(1, 1, 2), dims=[2]).spatial(2, 1).reshape(1, 16)>
+!dealt = !lowlp.tile<1x16xf32, spatial(1, 8).reduce(spatial(1, 1, 2), dims=[2]).spatial(2, 1).reshape(1, 16)>
+!shared = !lowlp.tile<1x16xf32, local(1, 2).spatial(1, 8).reduce(spatial(1, 1, 4), dims=[2])>
+
+// Threads that give each other what they make of scales multiply by the powers before that, each by those of its own rows.
+// CHECK-LABEL: lowlp.kernel @scales_that_threads_share
+// CHECK: %[[CODES:.*]] = lowlp.cast %{{.*}} : !lowlp.tile<1x16xui8
+// CHECK: %[[SUPERS:.*]] = lowlp.cast %{{.*}} : !lowlp.tile<1x16xf16
+// CHECK: %[[RAW:.*]] = lowlp.dot
+// CHECK: %[[POWERS:.*]] = {{lowlp.row_constants|lowlp.splat}}
+// CHECK: %[[SEEN:.*]] = lowlp.view %[[POWERS]]
+// CHECK: %[[OWN:.*]] = lowlp.convert_layout %[[SEEN]]
+// CHECK: %[[TIMES:.*]] = lowlp.mul %[[SUPERS]], %[[OWN]]
+// CHECK: %[[MADE:.*]] = lowlp.mul %[[CODES]], %[[TIMES]]
+// CHECK: %[[GIVEN:.*]] = lowlp.convert_layout %[[MADE]]
+// CHECK: %[[COLUMN:.*]] = lowlp.view %[[GIVEN]]
+// CHECK: %[[SCALES:.*]] = lowlp.broadcast %[[COLUMN]]
+// CHECK: lowlp.fma %[[SCALES]], %[[RAW]]
+lowlp.kernel @scales_that_threads_share() attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %nine = arith.constant 9 : i32
+  %word = arith.constant 77 : i32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %bits = lowlp.splat %nine : i32 -> !dealt_words
+  %b = lowlp.cast %bits : !dealt_words -> !dealt_bytes
+  %h = lowlp.splat %half : f16 -> !dealt_halves
+  %code = lowlp.cast %b : !dealt_bytes -> !dealt
+  %super = lowlp.cast %h : !dealt_halves -> !dealt
+  %scale = lowlp.mul %code, %super : !dealt
+  %given = lowlp.convert_layout %scale : !dealt -> !shared
+  %column = lowlp.view %given : !shared -> !column
+  %scales = lowlp.broadcast %column : !column -> !sum
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %d = lowlp.dot %a, %x, %zeros : !halves, !x, !sum
+  %acc = lowlp.fma %scales, %d, %zeros : !sum
+  %n = lowlp.neg %acc : !sum
+  lowlp.return
+}

@@ -29,12 +29,11 @@ def listing_of(spec: LinearSpec, schedule: Schedule, path: Path) -> list[str]:
     return FULL_OPCODE.findall(text)
 
 
-def inner_loop(listing: list[str]) -> list[str]:
-    """From the wait for a full place to where the warp says that it has read it."""
+def inner_loop(listing: list[str], end: str = "SYNCS.ARRIVE") -> list[str]:
+    """From the wait for a full place to where the warp says that it has read it, or to the `end` of the loop."""
     products = [place for place, name in enumerate(listing) if name.startswith("HMMA")]
     begin = max(place for place in range(products[0]) if "TRYWAIT" in listing[place])
-    end = next(place for place in range(products[-1], len(listing)) if "SYNCS.ARRIVE" in listing[place])
-    return listing[begin:end]
+    return listing[begin : next(place for place in range(products[-1], len(listing)) if end in listing[place])]
 
 
 @needs_nvdisasm
@@ -64,34 +63,34 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
 
 @needs_nvdisasm
 @pytest.mark.parametrize(
-    ("codec", "products", "alu", "fma"),
+    ("codec", "products", "most"),
     [
         # Sums of x begin each group of int4: 2 products for each of two groups, and a multiplication of an accumulator.
-        ("int4 g32 f16", 4 * 4 + 4, 1.1, 1.1),
+        ("int4 g32 f16", 4 * 4 + 4, 224),
         # Its plan takes 1.75 instructions of the ALU; scales of e8m0 are shifted and compared; codes have no offset.
-        ("f4e2m1 g32 e8m0", 4 * 4, 2.45, 0.85),
-        ("f4e2m1 g16 e4m3 scale2", 4 * 4, 2.75, 1.55),
-        # Scales and minima in two levels: a conversion and a product for each, two FFMA for an accumulator. Powers of
-        # two of the plans go to super-scales.
-        ("uint4 g32 uint8 offsets:uint8 super:f16:g256", 4 * 4 + 4, 1.25, 1.65),
-        ("uint2 g16 uint4 offsets:uint4 super:f16:g256", 4 * 4 + 4, 2.3, 3.1),
-        ("int6 g16 int8 super:f16:g256", 4 * 4 + 4, 1.65, 2.15),
+        ("f4e2m1 g32 e8m0", 4 * 4, 285),
+        ("f4e2m1 g16 e4m3 scale2", 4 * 4, 336),
+        # Scales and minima in two levels: a conversion and a product for each, by one of the four threads that have the
+        # row; then a shuffle for each, and two FFMA for an accumulator. Powers of two of the plans go to super-scales.
+        ("uint4 g32 uint8 offsets:uint8 super:f16:g256", 4 * 4 + 4, 270),
+        ("uint2 g16 uint4 offsets:uint4 super:f16:g256", 4 * 4 + 4, 397),
+        ("int3 g16 int6 super:f16:g256", 4 * 4 + 4, 340),
+        ("int6 g16 int8 super:f16:g256", 4 * 4 + 4, 337),
     ],
 )
-def test_the_inner_loop_of_small_groups(codec: str, products: int, alu: float, fma: float, tmp_path: Path) -> None:
-    """As above, with the scales of two or four groups: accumulators of each are scaled, and nothing else is done."""
+def test_the_inner_loop_of_small_groups(codec: str, products: int, most: int, tmp_path: Path) -> None:
+    """As above, with the scales of two or four groups: accumulators of each are scaled, and nothing else is done.
+
+    most  instructions for a step of 64 x 64 weights, of which a thread has 128
+    """
     spec = LinearSpec(n=4096, k=4096, codec=codec, aligned=True)
     schedule = Schedule(columns=8, warps=2, row_tiles=4, slices=2, stages=3, share_tiles=False)
     listing = listing_of(spec, schedule, tmp_path / "kernel.cubin")
-    loop = inner_loop(listing)
+    loop = inner_loop(listing, end="BRA")
     count = Counter(loop)
-    pairs = 64
-    found_alu = sum(name.split(".")[0] in ALU for name in loop) / pairs
-    found_fma = sum(name.startswith(("FFMA", "FMUL", "FADD", "HADD2", "HMUL2", "HFMA2")) for name in loop) / pairs
-    print(f"{found_alu:.3f} instructions of the ALU a pair of weights, {found_fma:.3f} of the FMA pipe; {dict(count)}")
+    print(f"{codec}: {len(loop)} instructions, {len(loop) / 128:.2f} a weight; {dict(count)}")
     assert count["HMMA.16816.F32"] == products
-    assert found_alu <= alu
-    assert found_fma <= fma
+    assert len(loop) <= most
     assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "BAR"))]
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 

@@ -88,6 +88,33 @@ TEST(WarpConversion, DigitsThatChangePlacesTakeHalfOfTheValues) {
   EXPECT_EQ(found.rounds[0].lane[19], 3);
 }
 
+TEST(WarpConversion, LanesReadTheirOwnWhereThatLeavesNothingToChoose) {
+  // Of four rows lane t has row t mod 4, and all lanes get all four.
+  WarpConversion found =
+      plan("column_spatial(4, 8).reshape(32)",
+           "local(4).spatial(8).reduce(spatial(1, 4), dims=[1])");
+  ASSERT_EQ(found.rounds.size(), 4u);
+  for (int row = 0; row < 4; ++row) {
+    const ShuffleRound &round = found.rounds[row];
+    EXPECT_EQ(found.kept[row], std::vector<int>(32, none));
+    EXPECT_EQ(round.offered[5], row == 1 ? 0 : none);
+    EXPECT_EQ(round.target, std::vector<int>(32, row));
+    EXPECT_EQ(lanesByMask(round.lane), std::pair(28, row));
+  }
+  // A shuffle each, and two instructions for the lane.
+  EXPECT_EQ(found.cost(), 4 * (WarpConversion::shuffleCost + 2));
+}
+
+TEST(WarpConversion, LanesToReadMayHaveNoMask) {
+  // Lane t reads lane t mod 8 * 4 + t / 8.
+  std::vector<int> lane;
+  for (int t = 0; t < 32; ++t)
+    lane.push_back(t % 8 * 4 + t / 8);
+  EXPECT_FALSE(lanesByMask(lane));
+  // Lanes 1 and 3 read themselves, lane 2 its neighbour; lane 0 reads none.
+  EXPECT_EQ(lanesByMask({none, 1, 3, 3}), std::pair(30, 1));
+}
+
 TEST(WarpConversion, NarrowElementsTravelTogether) {
   EXPECT_EQ(
       plan("spatial(8, 4).local(1, 4)", "column_spatial(8, 4).local(1, 4)", 8)

@@ -12,6 +12,7 @@
 #include "ProductChains.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
 
 #include <cmath>
 
@@ -93,6 +94,47 @@ static Value buildRows(OpBuilder &builder, Location loc, TileType type,
   if (llvm::all_equal(values))
     return buildSplat(builder, loc, type, values.front());
   return RowConstantsOp::create(builder, loc, type, values);
+}
+
+/// What a column is before threads give it to each other, or see it in other
+/// dimensions.
+static Value stripMoves(Value column) {
+  while (Operation *op = column.getDefiningOp()) {
+    if (!isa<ConvertLayoutOp, ViewOp>(op))
+      break;
+    Value source = op->getOperand(0);
+    if (cast<TileType>(source.getType()).getElementType() !=
+        cast<TileType>(column.getType()).getElementType())
+      break;
+    column = source;
+  }
+  return column;
+}
+
+/// `numbers`, of the layout of `column`, as `stripMoves(column)` lies.
+static Value moveBack(OpBuilder &builder, Value column, Value numbers) {
+  Value made = stripMoves(column);
+  while (column != made) {
+    Operation *op = column.getDefiningOp();
+    Type type = op->getOperand(0).getType();
+    numbers =
+        isa<ViewOp>(op)
+            ? ViewOp::create(builder, op->getLoc(), type, numbers).getResult()
+            : ConvertLayoutOp::create(builder, op->getLoc(), type, numbers)
+                  .getResult();
+    column = op->getOperand(0);
+  }
+  return numbers;
+}
+
+/// The column made anew out of `source` in place of `stripMoves(column)`.
+static Value moveAgain(OpBuilder &builder, Value column, Value source) {
+  if (column == stripMoves(column))
+    return source;
+  Operation *op = column.getDefiningOp();
+  IRMapping mapping;
+  mapping.map(op->getOperand(0), moveAgain(builder, op->getOperand(0), source));
+  return builder.clone(*op, mapping)->getResult(0);
 }
 
 /// Whether f32 holds what a column of numbers of f16 or fewer bits is times any
@@ -353,18 +395,23 @@ private:
     Value column = getRepeatedColumn(factor.get());
     if (!column)
       return false;
-    MulOp parts = getProductOfSmall(column, scales);
-    if (!parts && !areSmall(column))
+    // Powers go to what a thread makes of the column, before threads give it to
+    // each other.
+    Value made = stripMoves(column);
+    MulOp parts = getProductOfSmall(made, scales);
+    if (!parts && !areSmall(made))
       return false;
     OpBuilder builder(product);
     Location loc = product->getLoc();
-    auto columnType = cast<TileType>(column.getType());
-    Value powers = buildRows(builder, loc, columnType, scales);
+    Value powers = moveBack(
+        builder, column,
+        buildRows(builder, loc, cast<TileType>(column.getType()), scales));
     // The second factor is that of several groups, and once multiplied.
     Value scaled =
-        MulOp::create(builder, loc, parts ? parts.getRhs() : column, powers);
+        MulOp::create(builder, loc, parts ? parts.getRhs() : made, powers);
     if (parts)
       scaled = MulOp::create(builder, loc, parts.getLhs(), scaled);
+    scaled = moveAgain(builder, column, scaled);
     factor.assign(BroadcastOp::create(builder, loc, type, scaled));
     return true;
   }

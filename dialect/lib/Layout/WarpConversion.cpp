@@ -3,11 +3,14 @@
 // 1. Items: the longest runs that both layouts keep together.
 // 2. Demands: each item of the result that its thread does not hold gets an
 //    owner in the warp, where there are several the one asked least so far.
-// 3. Rounds, so that in each a lane offers one item and reads one. Three ways
+// 3. Rounds, so that in each a lane offers one item and reads one. Four ways
 //    are tried, and the one that costs least is taken:
 //    - by places: a round for each pair of an item of the source and one of the
 //      result. Registers are then known at compile time, and any number of
 //      lanes may read one. Best where lanes only change places.
+//    - by places, where lanes read their own item too: nothing is then chosen
+//      between what came and what was there. Best where lanes have parts of
+//      what all of them are to have.
 //    - by distance: rounds in which a lane reads the one whose number differs
 //      by a constant (shfl.bfly), which needs no arithmetic for the lane. Best
 //      where a digit of the lane and one of the local index change places.
@@ -98,10 +101,12 @@ static Items makeItems(const std::vector<int64_t> &numbers, int64_t locals,
 // Demands
 //===----------------------------------------------------------------------===//
 
-/// Fills `plan.kept` for the threads of one warp, and appends its demands.
-/// False where the warp lacks an item.
+/// Fills `plan.kept` for the threads of one warp, and appends its demands, also
+/// of those which have the item themselves where `readsOwn` has true for the
+/// item of the result. False where the warp lacks an item.
 static bool addDemands(const Items &source, const Items &result, int64_t warp,
-                       WarpConversion &plan, std::vector<Demand> &demands) {
+                       const std::vector<bool> &readsOwn, WarpConversion &plan,
+                       std::vector<Demand> &demands) {
   struct Place {
     int64_t thread;
     int item;
@@ -120,6 +125,10 @@ static bool addDemands(const Items &source, const Items &result, int64_t warp,
       const std::vector<Place> &places = found->second;
       auto own = std::find_if(places.begin(), places.end(),
                               [&](Place place) { return place.thread == t; });
+      if (own != places.end() && readsOwn[j]) {
+        demands.push_back({t, t, own->item, j});
+        continue;
+      }
       if (own != places.end()) {
         plan.kept[j][t] = own->item;
         continue;
@@ -303,6 +312,24 @@ static int64_t choiceCost(const std::vector<int> &choices) {
   return cost;
 }
 
+std::optional<std::pair<int, int>>
+lowlp::lanesByMask(const std::vector<int> &lane) {
+  // Bits that all readers have as their own number has, and bits that all have
+  // set.
+  int kept = lanes - 1, set = lanes - 1;
+  for (size_t t = 0; t < lane.size(); ++t)
+    if (lane[t] != none) {
+      kept &= ~(static_cast<int>(t % lanes) ^ lane[t]);
+      set &= lane[t];
+    }
+  set &= ~kept;
+  for (size_t t = 0; t < lane.size(); ++t)
+    if (lane[t] != none &&
+        lane[t] != ((static_cast<int>(t % lanes) & kept) | set))
+      return std::nullopt;
+  return std::pair(kept, set);
+}
+
 /// The instructions that compute the lane to read.
 static int64_t laneCost(const std::vector<int> &lane) {
   std::set<int64_t> distances;
@@ -311,6 +338,8 @@ static int64_t laneCost(const std::vector<int> &lane) {
       distances.insert((int64_t(t) % lanes) ^ lane[t]);
   if (distances.size() == 1)
     return 0;
+  if (lanesByMask(lane))
+    return 2;
   int64_t cost = 0;
   for (int bit = 0; bit < 5; ++bit) {
     std::vector<bool> isSet;
@@ -364,19 +393,39 @@ std::optional<WarpConversion> lowlp::planWarpConversion(const Layout &source,
   auto threads = static_cast<size_t>(source.numThreads());
   WarpConversion plan;
   plan.elementsPerItem = size;
-  plan.kept.assign(resultItems.count, std::vector<int>(threads, none));
+  // Fills `plan.kept`, and appends to `demands`; false where there is no plan.
+  auto makeDemands = [&](const std::vector<bool> &readsOwn,
+                         std::vector<Demand> &demands) {
+    plan.kept.assign(resultItems.count, std::vector<int>(threads, none));
+    for (int64_t warp = 0; warp < source.numThreads() / lanes; ++warp)
+      if (!addDemands(sourceItems, resultItems, warp, readsOwn, plan, demands))
+        return false;
+    return true;
+  };
+  std::vector<bool> readsOwn(resultItems.count);
   std::vector<Demand> demands;
-  for (int64_t warp = 0; warp < source.numThreads() / lanes; ++warp)
-    if (!addDemands(sourceItems, resultItems, warp, plan, demands))
-      return std::nullopt;
+  if (!makeDemands(readsOwn, demands))
+    return std::nullopt;
   if (demands.empty())
     return plan;
   std::optional<WarpConversion> best;
-  for (auto *order : {orderByPlaces, orderByDistance, orderByColours}) {
+  auto take = [&](Rounds rounds) {
     WarpConversion candidate = plan;
-    candidate.rounds = order(demands, threads);
+    candidate.rounds = std::move(rounds);
     if (!best || candidate.cost() < best->cost())
       best = std::move(candidate);
+  };
+  for (auto *order : {orderByPlaces, orderByDistance, orderByColours})
+    take(order(demands, threads));
+  // Items of the result that some threads keep and others read.
+  for (int64_t j = 0; j < resultItems.count; ++j) {
+    auto numRead = std::count(plan.kept[j].begin(), plan.kept[j].end(), none);
+    readsOwn[j] = numRead != 0 && numRead != static_cast<int64_t>(threads);
+  }
+  if (std::count(readsOwn.begin(), readsOwn.end(), true)) {
+    demands.clear();
+    makeDemands(readsOwn, demands);
+    take(orderByPlaces(demands, threads));
   }
   return best;
 }

@@ -66,3 +66,24 @@ lowlp.kernel @places(%p: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (1
   lowlp.store_global %y, %v[%c0, %c0] : !lowlp.tile<8x4xf32, column_spatial(8, 4)>, !lowlp.global<8x4xf32>
   lowlp.return
 }
+
+// Four lanes have a row each of what all of them are to have: each row comes from lane (t & 28) | row, to all lanes, and nothing is
+// chosen.
+// CHECK-LABEL: gpu.func @parts
+// CHECK-DAG: %[[FOURS:.*]] = arith.constant 28 : i32
+// CHECK-DAG: %[[C32:.*]] = arith.constant 32 : i32
+// CHECK: %[[OWN:.*]] = arith.andi %{{.*}}, %[[FOURS]] : i32
+// CHECK-COUNT-4: gpu.shuffle idx %[[HELD:.*]], %{{.*}}, %[[C32]] : {{f32|i32}}
+// CHECK-NOT: gpu.shuffle
+// CHECK-NOT: arith.select
+// CHECK: gpu.return
+!dealt = !lowlp.tile<32xf32, column_spatial(4, 8).reshape(32)>
+!all = !lowlp.tile<32xf32, local(4).spatial(8).reduce(spatial(1, 4), dims=[1])>
+lowlp.kernel @parts(%p: !lowlp.ptr<f32>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [32] : !lowlp.ptr<f32> -> !lowlp.global<32xf32>
+  %x = lowlp.load_global %v[%c0] : !lowlp.global<32xf32> -> !dealt
+  %y = lowlp.convert_layout %x : !dealt -> !all
+  lowlp.store_global %y, %v[%c0] : !all, !lowlp.global<32xf32>
+  lowlp.return
+}

@@ -61,6 +61,11 @@ public:
   }
   /// The number of `numbers` (below 32) that belongs to this thread.
   Value number(ArrayRef<int> numbers) {
+    if (auto bits = lanesByMask(numbers.vec())) {
+      Value own =
+          arith::AndIOp::create(builder, loc, getLane(), constant(bits->first));
+      return arith::OrIOp::create(builder, loc, own, constant(bits->second));
+    }
     Value result = constant(0);
     for (int bit = 0; bit < 5; ++bit) {
       std::vector<bool> isSet;

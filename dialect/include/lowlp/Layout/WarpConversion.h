@@ -24,6 +24,8 @@
 #include "lowlp/Layout/Layout.h"
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace lowlp {
 
@@ -74,6 +76,11 @@ std::optional<WarpConversion> planWarpConversion(const Layout &source,
 /// (p, ..., j, ...) of the result is element (..., k, ...), where p and j are
 /// made of the digits of k. Requires: 0 <= dim < rank().
 std::optional<Layout> splitAcrossWarps(const Layout &layout, int64_t dim);
+
+/// Bits (kept, set) where every lane that reads one reads lane
+/// (own number & kept) | set; none where there are no such bits. `lane` has an
+/// entry for each thread, as `ShuffleRound` has.
+std::optional<std::pair<int, int>> lanesByMask(const std::vector<int> &lane);
 
 /// A fact about the lanes of each warp, as one bit for each lane: one word for
 /// all warps, or one for each. `laneMasks({1, 0, 1, ...})` has bit 0 set, bit 1

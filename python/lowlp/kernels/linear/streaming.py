@@ -23,7 +23,7 @@ from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
-from lowlp.layouts.register_layout import Layout, column_spatial, layout, local, reduce, spatial
+from lowlp.layouts.register_layout import Layout, column_spatial, from_modes, layout, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .ordering import OrderedX, can_order
@@ -87,7 +87,8 @@ class _Layouts:
     gathered     those with all slices of a sum in one thread
     rows         [slices x rows, 1]: one number for each row of the accumulators
     scales       the same registers as [groups of a step, rows], or as [slices, 1, rows]
-    supers       and as [super-groups of a step, rows]
+    loaded       as `scales`, but where `shares_scales` each thread has some of what four threads have in common
+    supers       the same registers as `loaded` as [super-groups of a step, rows]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -119,16 +120,39 @@ class _Layouts:
         self.gathered = local(slices, 1, 1) * stored.unsqueeze(0)
         self.rows = self.accumulators.reduce([1], keep_dims=True)
 
-        def of_groups(groups: int) -> Layout:
+        rows_of_warp = accumulators.reduce([1])
+        loaded = _dealt_out(row_tiles) if shares_scales(spec, schedule) else rows_of_warp
+
+        def of_groups(groups: int, held: Layout) -> Layout:
             alike = reduce(spatial(1, 1, slices // groups), dims=[2])
-            return spatial(groups, 1) * alike * spatial(1, warps) * accumulators.reduce([1]).unsqueeze(0)
+            return spatial(groups, 1) * alike * spatial(1, warps) * held.unsqueeze(0)
 
         if spec.super_scale:
-            self.supers = of_groups(supers_taken(spec, schedule.step_k))
+            self.supers = of_groups(supers_taken(spec, schedule.step_k), loaded)
         if has_small_groups(spec) and not spec.k % UNIT_K:
-            self.scales = spatial(slices, 1, warps) * accumulators.reduce([1]).unsqueeze(0).unsqueeze(0)
+            self.scales = spatial(slices, 1, warps) * rows_of_warp.unsqueeze(0).unsqueeze(0)
+            self.loaded = spatial(slices, 1, warps) * loaded.unsqueeze(0).unsqueeze(0)
         else:
-            self.scales = of_groups(1 if has_small_groups(spec) else max(1, schedule.step_k // spec.group_size))
+            groups = 1 if has_small_groups(spec) else max(1, schedule.step_k // spec.group_size)
+            self.scales = self.loaded = of_groups(groups, rows_of_warp)
+
+
+def shares_scales(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether the four threads of a warp that hold the same rows of accumulators each make some of these rows' scales,
+    and give them to each other: where that saves more instructions than a shuffle for each."""
+    is_made = bool(spec.super_scale) or spec.scale in ("e8m0", "e4m3")
+    return is_made and has_small_groups(spec) and not spec.k % UNIT_K
+
+
+def _dealt_out(row_tiles: int) -> Layout:
+    """The rows of so many tiles of 16 of a warp, dealt out among the four threads that hold them in accumulators, or
+    among two and two."""
+    many = math.gcd(2 * row_tiles, 4)
+    return from_modes(
+        [[2 * row_tiles // many, many, 8]],
+        [(2, 8), *([(None, 4 // many)] if many < 4 else []), (1, many)],
+        [(0, 2 * row_tiles // many)],
+    )
 
 
 class _Plan:
@@ -198,8 +222,7 @@ class _Block:
         layouts = self.plan.layouts
 
         def load(number: Any) -> ll.Tile:
-            tile = ll.load_global(view, offsets=[*group[:-1], number, row], layout=layouts.scales)
-            return ll.view(tile, dtype=tile.dtype, layout=layouts.rows)
+            return ll.load_global(view, offsets=[*group[:-1], number, row], layout=layouts.loaded)
 
         def load_once(number: Any) -> ll.Tile:
             key = (id(view), number, id(row))
@@ -226,9 +249,16 @@ class _Block:
             if view is None:
                 return None
             tile = ll.load_global(view, offsets=[first, row], layout=layouts.supers)
-            return ll.cast(ll.view(tile, dtype=tile.dtype, layout=layouts.rows), "f32")
+            return ll.cast(ll.view(tile, dtype=tile.dtype, layout=layouts.loaded), "f32")
 
         return of(self.views.super_scales), of(self.views.super_offsets)
+
+    def for_rows(self, numbers: ll.Tile) -> ll.Tile:
+        """What threads made of loaded scales and the like, a number for each row of their accumulators."""
+        layouts = self.plan.layouts
+        if layouts.loaded != layouts.scales:
+            numbers = ll.convert_layout(numbers, layouts.scales)
+        return ll.view(numbers, dtype=numbers.dtype, layout=layouts.rows)
 
     def first_group(self, segment: Segment, step: int, stage: ll.Scalar, unit: ll.Scalar) -> list[Any]:
         """Where scales of a segment begin, of the first slice: a group; or, of groups that are no whole units, what a
@@ -304,11 +334,12 @@ class _Block:
             scale = self.of_rows(views.scales, spec.scale, group, row_of_scales, loaded)
             if spec.super_scale:
                 scale = scale * of_supers[0]
-            corrector = None
+            scale, corrector = self.for_rows(scale), None
             if spec.corrector:
                 corrector = self.of_rows(views.correctors, spec.corrector, group, row_of_scales, loaded)
                 if spec.has_super_offsets:
                     corrector = corrector * of_supers[1]
+                corrector = self.for_rows(corrector)
             results.append(added(spec, previous, raw, sum_x, scale, corrector, self.operands.table_unscale))
         return tuple(results)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,13 @@ def test_several_books_are_better_than_one_after_the_other() -> None:
         ((16, 3, 1, "f16"), {"block": (40, 32), "importance": GENERATOR.random((1, 96)), "scale": "f32"}),
     ],
 )
-def test_the_same_bits_in_pytorch(shape: tuple[int, int, int, str], more: dict[str, Any]) -> None:
+def test_the_same_bits_in_pytorch(
+    shape: tuple[int, int, int, str], more: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
     torch = pytest.importorskip("torch")
+    # Threads for blocks as small as these would wait for each other most of the time.
+    request.addfinalizer(functools.partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(1)
     from lowlp.numeric.vector_ops import TorchVectorOps
 
     ops = TorchVectorOps("cpu")

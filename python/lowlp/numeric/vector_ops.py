@@ -5,15 +5,19 @@ arithmetic is IEEE 754's in both libraries. A sum has the same bits in every ord
 whose partial sums stay within 2^53, which is what callers arrange.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
-from lowlp.numeric.host_array import AnyArray
+from lowlp.numeric.host_array import AnyArray, as_host_array
+from lowlp_runtime.array import is_torch_tensor
+
+_MAX_WORKERS: Final = 8
 
 Part = tuple[slice, slice]
 """Some problems, and some of the vectors of each."""
@@ -205,3 +209,10 @@ def parts_of(problems: int, vectors: int, at_once: int) -> Iterator[Part]:
         some = slice(first, min(first + together, problems))
         for start in range(0, vectors, at_once):
             yield some, slice(start, min(start + at_once, vectors))
+
+
+def library_of(value: object, name: str) -> tuple[VectorOps, Any]:
+    """What computes with an array that errors call `name`, and the array in it: PyTorch on its GPU, else numpy."""
+    if is_torch_tensor(value) and cast(Any, value).device.type == "cuda":
+        return TorchVectorOps(cast(Any, value).device), value
+    return NumpyVectorOps(min(os.cpu_count() or 1, _MAX_WORKERS)), as_host_array(value, name)

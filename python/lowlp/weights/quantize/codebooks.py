@@ -22,7 +22,7 @@ from lowlp.numeric.array_ops import row_slices
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.scale_types import round_up
 from lowlp.numeric.vector_ops import VectorOps
-from lowlp.weights.quantize.k_means import WEIGHT_BITS, BookLearner
+from lowlp.weights.quantize.k_means import BookLearner, rounded_shares
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.vector_search import VectorSearch
 from lowlp_runtime.errors import LowlpValueError
@@ -248,8 +248,7 @@ class _Job:
 
     def _weights(self, importance: AnyArray) -> Any:
         """Importance as multiples of 2^-32, at most 1."""
-        share = importance.astype(np.float64) / self._most_important
-        return self._ops.put(np.ldexp(np.rint(np.ldexp(share, WEIGHT_BITS)), -WEIGHT_BITS))
+        return self._ops.put(rounded_shares(importance.astype(np.float64) / self._most_important))
 
     def _store(self, found: list[Any], rows: slice, columns: slice) -> None:
         vector = self._vectors.vector

@@ -21,6 +21,7 @@ from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.vector_ops import VectorOps
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.vector_search import VectorSearch, squares
+from lowlp_runtime.errors import LowlpValueError
 
 ROUNDS = 20
 REFINEMENTS = 4
@@ -29,7 +30,7 @@ _UNIT_BITS = 22
 # Products of weights, at most 1, and whole numbers are rounded to this many bits after the point, and the weights
 # themselves to more: sums of 2^20 terms then stay within 2^53.
 _PRODUCT_BITS = 11
-WEIGHT_BITS = 32
+_WEIGHT_BITS = 32
 
 
 class BookLearner:
@@ -119,3 +120,21 @@ def unit_of(largest: AnyArray) -> NDArray[np.float64]:
     """The unit of each problem, from its largest magnitude; 1 for nothing but zeros."""
     exponent = np.frexp(largest)[1] - _UNIT_BITS
     return np.where(largest > 0, np.ldexp(1.0, exponent), 1.0)
+
+
+def shares_of(importance: AnyArray) -> NDArray[np.float64]:
+    """Weights for `learn`: importance over the largest, as multiples of 2^-32. Raises `LowlpValueError` where one is
+    negative or not finite, or all are 0."""
+    array = importance.astype(np.float64)
+    least, most = float(array.min()), float(array.max())
+    if not (least >= 0 and np.isfinite(most)):
+        raise LowlpValueError(f"importance: must be finite and at least 0, got {least if least < 0 else most:g}")
+    if most == 0:
+        raise LowlpValueError("importance: must not be 0 everywhere")
+    return rounded_shares(array / most)
+
+
+def rounded_shares(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers of 0 to 1 as multiples of 2^-32."""
+    found: NDArray[np.float64] = np.ldexp(np.rint(np.ldexp(shares, _WEIGHT_BITS)), -_WEIGHT_BITS)
+    return found

@@ -34,7 +34,6 @@ takes in an order of its own.
 """
 
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeVar, cast
@@ -42,14 +41,15 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lowlp.numeric.array_ops import ArrayOps, NumpyOps, TorchOps
+from lowlp.numeric.array_ops import ArrayOps
 from lowlp.numeric.codec import OFFSET_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
-from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
+from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray
 from lowlp.numeric.lookup_tables import TABLE_TYPES, nf, table_bits, table_of
 from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
 from lowlp.numeric.scale_types import scale_type
+from lowlp.numeric.vector_ops import library_of
 from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
@@ -63,7 +63,6 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 __all__ = ["QuantizedTensor", "quantize"]
 
 T = TypeVar("T")
-_MAX_WORKERS = 8
 _TORCH_FLOATS = ("float16", "bfloat16", "float32", "float64")
 _ZERO_POINTS: dict[object, str] = {True: "zeros", "float": "float zeros", "offset": "offsets"}
 
@@ -132,15 +131,8 @@ def quantize(
         dtype, group_size, scale_dtype, lut = _arguments_of(NAMED_CODECS[dtype], group_size, scale_dtype, lut)
     group_size = int(_GROUP_SIZE) if group_size is _GROUP_SIZE else group_size
     scale_dtype = str(_SCALE) if scale_dtype is _SCALE else scale_dtype
-    ops, weights = _library_of(w)
+    ops, weights = library_of(w, "w")
     return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search, activation)
-
-
-def _library_of(w: object) -> tuple[ArrayOps, Any]:
-    """What computes, and the weights in it: PyTorch on their GPU, else numpy."""
-    if is_torch_tensor(w) and cast(Any, w).device.type == "cuda":
-        return TorchOps(cast(Any, w).device), w
-    return NumpyOps(min(os.cpu_count() or 1, _MAX_WORKERS)), as_host_array(w, "w")
 
 
 def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: object) -> tuple[Any, Any, Any, Any]:
@@ -165,7 +157,7 @@ def _quantize_by_codec(
     zero_point: bool | Literal["float", "offset"] = codec.zeros is not None
     if codec.offsets is not None or codec.zeros in OFFSET_TYPES:
         zero_point = "float" if codec.offsets is None else "offset"
-    ops, weights = _library_of(w)
+    ops, weights = library_of(w, "w")
     found = quantize_with(
         ops,
         weights,

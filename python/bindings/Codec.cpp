@@ -7,6 +7,7 @@
 #include "lowlp/Numeric/Codec.h"
 #include "Bindings.h"
 
+#include <nanobind/ndarray.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -15,6 +16,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -52,6 +54,43 @@ getTable(const CodecField &field) {
       std::string(getName(field.table->scope)), field.table->entries);
 }
 
+/// Vector, bits, books, entries, lattices, block.
+using Vectors = std::tuple<int, int, int, Name, std::vector<std::string>,
+                           std::vector<int64_t>>;
+
+static std::optional<Vectors> getVectors(const CodecField &field) {
+  if (!field.vectors)
+    return std::nullopt;
+  const CodecVectors &vectors = *field.vectors;
+  Name entries;
+  if (vectors.entries)
+    entries = std::string(getName(*vectors.entries));
+  std::vector<std::string> lattices;
+  for (Lattice lattice : vectors.lattices)
+    lattices.emplace_back(getName(lattice));
+  return Vectors(vectors.vector, vectors.bits, vectors.books, entries, lattices,
+                 vectors.block);
+}
+
+/// The vectors of all codes of a lattice, float32 [codes, 8].
+static nb::ndarray<nb::numpy, float, nb::ndim<2>>
+getVectorsOf(const std::string &name) {
+  for (Lattice lattice : getLattices())
+    if (getName(lattice) == name) {
+      size_t count = size_t(1) << getCodeBits(lattice);
+      auto values = std::make_unique<std::vector<LatticeVector>>(count);
+      for (size_t code = 0; code < count; ++code)
+        (*values)[code] =
+            getLatticeVector(lattice, static_cast<uint16_t>(code));
+      float *data = values->front().data();
+      nb::capsule owner(values.release(), [](void *held) noexcept {
+        delete static_cast<std::vector<LatticeVector> *>(held);
+      });
+      return {data, {count, size_t(kLatticeVector)}, owner};
+    }
+  throw nb::value_error(("no lattice is named '" + name + "'").c_str());
+}
+
 static std::optional<std::pair<std::string, Group>>
 getSuper(const Codec &codec) {
   if (!codec.getSuper())
@@ -82,6 +121,25 @@ static void populateField(nb::module_ &module) {
           },
           nb::arg("bits"), nb::arg("element"), nb::arg("scope"),
           nb::arg("entries").none())
+      .def_static(
+          "of_vectors",
+          [](int64_t vector, int64_t bits, int64_t books,
+             const std::string &entries, const std::vector<int64_t> &block) {
+            return CodecField::of(unwrap(
+                CodecVectors::create(vector, bits, books, entries, block)));
+          },
+          nb::arg("vector"), nb::arg("bits"), nb::arg("books"),
+          nb::arg("entries"), nb::arg("block"))
+      .def_static("of_lattices",
+                  [](const std::vector<std::string> &lattices) {
+                    return CodecField::of(
+                        unwrap(CodecVectors::create(lattices)));
+                  })
+      .def_prop_ro("vectors", getVectors)
+      .def_prop_ro("has_book_scales",
+                   [](const CodecField &field) {
+                     return field.vectors && field.vectors->hasBookScales();
+                   })
       .def_prop_ro("bits", &CodecField::getBits)
       .def_prop_ro("number",
                    [](const CodecField &field) { return field.number; })
@@ -148,4 +206,6 @@ void lowlp::python::populateCodec(nb::module_ &module) {
   module.attr("SUPER_TYPES") = getNames(getSuperTypes());
   module.attr("TABLE_TYPES") = getNames(getTableTypes());
   module.attr("TABLE_SCOPES") = getNames(getTableScopes());
+  module.attr("ENTRY_TYPES") = getNames(getEntryTypes());
+  module.def("lattice_vectors", getVectorsOf, nb::arg("lattice"));
 }

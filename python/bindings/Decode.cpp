@@ -6,6 +6,7 @@
 
 #include "Bindings.h"
 #include "lowlp/Decode/Packing.h"
+#include "lowlp/Numeric/Codec.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/operators.h>
@@ -53,8 +54,14 @@ static CodeMatrix getMatrix(int64_t n, int64_t k) {
   return {n, k};
 }
 
+/// The matrix of the codes of weights [n, k].
+static CodeMatrix getCodesOf(const Placement &placement, int64_t n, int64_t k) {
+  getMatrix(n, k);
+  return {n, placement.getNumCodes(k)};
+}
+
 static Shape getPackedShape(const Placement &placement, int64_t n, int64_t k) {
-  CodeMatrix matrix = getMatrix(n, k);
+  CodeMatrix matrix = getCodesOf(placement, n, k);
   int64_t access = placement.getWordsPerAccess();
   return {matrix.getNumUnitsN(placement), matrix.getNumUnitsK(placement),
           placement.getNumWords() / access, FragmentFamily::lanes, access};
@@ -85,12 +92,12 @@ static WordsOut pack(const Placement &placement, CodesIn<Code> codes,
                      flip, words, numThreads);
   }();
   python::unwrap(packed);
-  auto [unitsN, unitsK, accesses, lanes, access] =
-      getPackedShape(placement, matrix.n, matrix.k);
+  auto access = static_cast<size_t>(placement.getWordsPerAccess());
   return WordsOut(data,
-                  {static_cast<size_t>(unitsN), static_cast<size_t>(unitsK),
-                   static_cast<size_t>(accesses), static_cast<size_t>(lanes),
-                   static_cast<size_t>(access)},
+                  {static_cast<size_t>(matrix.getNumUnitsN(placement)),
+                   static_cast<size_t>(matrix.getNumUnitsK(placement)),
+                   placement.getNumWords() / access,
+                   size_t(FragmentFamily::lanes), access},
                   owner);
 }
 
@@ -112,7 +119,7 @@ static nb::object unpackAs(const Placement &placement, WordsIn packed,
 
 static nb::object unpack(const Placement &placement, WordsIn packed, int64_t n,
                          int64_t k, uint8_t flip, int numThreads) {
-  CodeMatrix matrix = getMatrix(n, k);
+  CodeMatrix matrix = getCodesOf(placement, n, k);
   if (static_cast<int64_t>(packed.size()) !=
       matrix.getNumPackedWords(placement))
     throw nb::value_error(("packed: expected " +
@@ -190,8 +197,14 @@ static nb::class_<Placement> addPlacement(nb::module_ &module) {
       .def_prop_ro("row_tiles", &Placement::getNumRowTiles)
       .def_prop_ro("unit_rows", &Placement::getUnitRows)
       .def_prop_ro("unit_k", &Placement::getUnitK)
+      .def_prop_ro("unit_ks", &Placement::getUnitKs)
+      .def_prop_ro("unit_codes", &Placement::getUnitCodes)
       .def_prop_ro("step_k",
                    [](const Placement &p) { return p.getFamily().getStepK(); })
+      .def_prop_ro("vector",
+                   [](const Placement &p) { return p.getFormat().vector; })
+      .def_prop_ro("books",
+                   [](const Placement &p) { return p.getFormat().codes; })
       .def_prop_ro("lanes",
                    [](const Placement &) { return +FragmentFamily::lanes; })
       .def_prop_ro("compute",
@@ -205,6 +218,7 @@ static nb::class_<Placement> addPlacement(nb::module_ &module) {
       .def_prop_ro("words_per_access", &Placement::getWordsPerAccess)
       .def_prop_ro("parts", &Placement::getNumParts)
       .def_prop_ro("steps", &Placement::getNumSteps)
+      .def_prop_ro("slots_per_step", &Placement::getSlotsPerStep)
       .def_prop_ro("slots", &Placement::getNumSlots);
   return placement;
 }
@@ -246,6 +260,9 @@ void lowlp::python::populateDecode(nb::module_ &module) {
   module.attr("UNIT_K") = +FragmentFamily::maxUnitK;
   module.def("code_format_name", [](const ScalarFormat &scalar) {
     return unwrap(CodeFormat::of(scalar)).name();
+  });
+  module.def("code_format_of", [](const CodecField &field) {
+    return CodeFormat::of(field).name();
   });
   // A stored code is the code, these bits turned over.
   module.def("stored_flip", [](const ScalarFormat &scalar) {

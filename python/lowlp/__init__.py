@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .numeric.codec import Codec as Codec
     from .numeric.dtypes import dtype as dtype
     from .numeric.lookup_tables import nf as nf
+    from .numeric.vectors import vq as vq
     from .ops.attention import attention_decode as attention_decode
     from .ops.kv_cache import KVCache as KVCache
     from .ops.kv_cache import kv_append as kv_append
@@ -72,6 +73,7 @@ _MODULES = {
     **dict.fromkeys(("pack", "unpack"), "weights.packing"),
     "Codec": "numeric.codec",
     "nf": "numeric.lookup_tables",
+    "vq": "numeric.vectors",
     "linear": "ops.linear",
     "compile_linear": "ops.linear",
     "attention_decode": "ops.attention",

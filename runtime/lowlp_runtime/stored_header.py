@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NoReturn
 
 from lowlp_runtime.errors import LowlpValueError
 
 PERMUTATION_TYPE: Final = "int32"
+# What codes of vectors are (dialect/include/lowlp/Numeric/Codec.h).
+_VECTORS: Final = re.compile(r"vec\d+:\d+x\d+:(f16|bf16|int8|f8e4m3)(:[\d*x]+)?|e8p(\+e8(p|1b))?")
 
 
 def check_fields(fields: Mapping[str, Any], where: str, types: Mapping[str, Collection[str]]) -> None:
@@ -35,6 +38,9 @@ def check_fields(fields: Mapping[str, Any], where: str, types: Mapping[str, Coll
         refuse("scale2", "true or false")
     if fields.get("permutation", PERMUTATION_TYPE) != PERMUTATION_TYPE:
         refuse("permutation", PERMUTATION_TYPE)
+    vectors = fields.get("vectors")
+    if vectors is not None and not (isinstance(vectors, str) and _VECTORS.fullmatch(vectors)):
+        refuse("vectors", "such as 'vec8:2x8:f16'")
     supers = fields.get("super")
     if supers is not None and not _is_super(supers, k if isinstance(group, str) else group, types["super"]):
         refuse("super", f"a type of {', '.join(types['super'])} and a group, 'channel' or a multiple of that of scales")

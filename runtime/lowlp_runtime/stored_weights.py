@@ -7,6 +7,8 @@
     permutation  int32 [K], the columns in the order in which they are packed; in the header only where there is one
     super_scales, super_offsets  [N, ceil(K / super-group)]; scales are then integers, and of 'uint4' and 'int6' bytes
               [N, ceil(K / group * bits / 8)]; so offsets, with super_offsets
+    codebooks [R, 2**b, v], or [blocks of N, blocks of K, R, 2**b, v], for codes of vectors, which the header's field
+              'vectors' describes; book_scales float32, without the last two of these dimensions
 
 Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
 uint16, e8m0 and e4m3 as uint8; the header names the types. Here they are read without the compiler, from arrays of
@@ -45,6 +47,7 @@ STORED_TYPES: Final = {
     "uint4": "uint8",
     "int6": "uint8",
     "uint32": "uint32",
+    "f8e4m3": "uint8",
 }
 """Type of elements -> numpy's type for what is stored."""
 
@@ -55,12 +58,20 @@ _FIELDS: Final = ("shape", "family", "dtype", "group", *_PER_GROUP, "scale2", "l
 _ALLOWED: Final = dict.fromkeys((*_PER_GROUP, "lut", "super"), tuple(STORED_TYPES))
 
 
+def types_of_books(vectors: str) -> dict[str, str]:
+    """The types of the arrays of books, by name, that the header's field 'vectors' means."""
+    if not vectors.startswith("vec"):
+        return {"book_scales": "f32"}
+    entries = vectors.split(":")[2]
+    return {"codebooks": entries} | ({"book_scales": "f32"} if entries in ("int8", "f8e4m3") else {})
+
+
 @dataclass(frozen=True)
 class StoredWeights:
     """Weights [N, K] and what they mean, not yet read from their arrays.
 
     shape          (N, K)
-    code           type of the codes, 'int6' for example; 'lut4' for indices of tables
+    code           type of the codes, 'int6' for example; 'lut4' for indices of tables, 'vec8:2x8:f16' for vectors
     group_size     weights of a row that share a scale
     super_group_size  and a super-scale; None for scales of one level
     family         the compute type that the words are placed for
@@ -102,11 +113,14 @@ class StoredWeights:
             types["super_scales"] = fields["super"]["type"]
             if fields["offsets"] in _GROUP_CODES:
                 types["super_offsets"] = fields["super"]["type"]
+        if fields.get("vectors"):
+            types |= types_of_books(fields["vectors"])
         if set(types) != set(arrays):
             listed = ", ".join(sorted(map(str, arrays)))
             raise LowlpValueError(f"qw: its header names the arrays {', '.join(sorted(types))}, and it has {listed}")
         n, k = fields["shape"]
         code = fields["dtype"] if fields["lut"] is None else f"lut{re.sub(r'[^0-9]', '', fields['dtype'])}"
+        code = fields.get("vectors") or code
         group = fields["group"]
         size = group if isinstance(group, int) else k
         super_size = None
@@ -138,7 +152,8 @@ class StoredWeights:
 def _holds(stored: str, kind: str, wanted: str) -> bool:
     """Whether an array of numpy's or PyTorch's type `stored` holds elements of a kind: as what is stored, or as the
     type itself where its library has it."""
-    own = {"bf16": "bfloat16", "e8m0": "float8_e8m0fnu", "e4m3": "float8_e4m3fn"}.get(kind)
+    floats = {"bf16": "bfloat16", "e8m0": "float8_e8m0fnu", "e4m3": "float8_e4m3fn", "f8e4m3": "float8_e4m3fn"}
+    own = floats.get(kind)
     # PyTorch has few unsigned types.
     signed = {"uint32": "int32", "uint16": "int16"}.get(wanted)
     return stored in (wanted, own, signed)

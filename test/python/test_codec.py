@@ -176,7 +176,7 @@ def test_is_pickled_and_copied(codec: Codec) -> None:
 
 
 def test_a_code_is_a_type_or_a_table() -> None:
-    with pytest.raises(LowlpTypeError, match="code: expected a DType or a Table, got str"):
+    with pytest.raises(LowlpTypeError, match="code: expected a DType, a Table or Vectors, got str"):
         Codec("int4", 32)  # type: ignore[arg-type]
 
 

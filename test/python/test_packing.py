@@ -265,7 +265,7 @@ WORDS = packing.pack(CODES, 64, "int6", "f16")
         (
             lambda: packing.pack(CODES, 64, 6, "f16"),
             LowlpTypeError,
-            "code: expected a DType, a Table, a Codec or a name, got int",
+            "code: expected a DType, a Table, Vectors, a Codec or a name, got int",
         ),
         (lambda: packing.pack(CODES, 64, "int6", "f32"), LowlpValueError, "activation: must be one of f16, bf16"),
         (lambda: packing.pack(CODES, 64, "int6", "f16", num_threads=-1), LowlpValueError, "num_threads: .* got -1"),

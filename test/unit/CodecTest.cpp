@@ -96,9 +96,6 @@ TEST(Codec, FormForAKernel) {
 
 TEST(Codec, SaysWhatIsRefused) {
   const std::pair<const char *, const char *> refused[] = {
-      {"vectors8x256 g64 f16",
-       "codec: fields of vectors are reserved; a code stands for one weight, a "
-       "number or an entry of a table"},
       {"planes2 g64 f16", "codec: fields of planes are reserved; bipolar{b} is "
                           "the type whose bits are signs"},
       {"f16 g64 f16", "codec: dtype: f16 has 16 bits; a code has 1..8"},
@@ -168,9 +165,82 @@ TEST(Codec, SaysWhatIsRefused) {
   EXPECT_EQ(CodecTable::create(1, "f16", "group", {{0, 1}}).error(),
             "entries: given for the scope 'tensor' only, got the scope "
             "'group'");
-  CodecField pair = CodecField::of(*ScalarFormat::parse("int4"));
-  pair.valuesPerCode = 2;
-  EXPECT_EQ(Codec::codesAlone(pair).error(),
-            "fields of vectors are reserved; a code stands for one weight, a "
-            "number or an entry of a table");
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+TEST(CodecVectors, TextIsReadBack) {
+  for (const char *text :
+       {"vec8:2x8:f16", "vec8:1x16:bf16 channel bf16", "vec16:4x1:f8e4m3",
+        "vec4:1x8:int8:256x256 g128 f32", "vec2:1x8:f16:1x2 tensor f16",
+        "vec8:1x8:f16:1x*x* channel f16", "e8p channel f16",
+        "e8p+e81b channel f16", "e8p+e8p"})
+    EXPECT_EQ(codec(text).str(), text);
+  CodecVectors vectors = *codec("vec4:3x10:int8:256x*").getField().vectors;
+  EXPECT_EQ(vectors.vector, 4);
+  EXPECT_EQ(vectors.books, 3);
+  EXPECT_EQ(vectors.bits, 10);
+  EXPECT_EQ(vectors.block, (std::vector<int64_t>{256, 0}));
+  EXPECT_TRUE(vectors.hasBookScales());
+  EXPECT_EQ(codec("vec4:1x8:f16").getField().getValuesPerCode(), 4);
+  EXPECT_EQ(codec("e8p+e81b").getField().vectors->getBits(1), 8);
+}
+
+// What is taken whole in front says nothing: equal codecs have one text.
+TEST(CodecVectors, WholeAxesInFrontAreLeftOut) {
+  EXPECT_EQ(CodecVectors::create(2, 8, 1, "f16", {0, 1, 2})->str(),
+            "vec2:1x8:f16:1x2");
+  EXPECT_EQ(CodecVectors::create(2, 8, 1, "f16", {0, 0})->str(),
+            "vec2:1x8:f16");
+}
+
+TEST(CodecVectors, FormForAKernel) {
+  EXPECT_EQ(codec("vec4:1x8:f16:256x256 g256 f16").forKernel(256).str(),
+            "vec4:1x8:f16:256x* channel f16");
+  EXPECT_EQ(codec("vec4:1x8:f16:256 g256 f16").forKernel(200).str(),
+            "vec4:1x8:f16 g256 f16");
+}
+
+TEST(CodecVectors, SaysWhatIsRefused) {
+  const std::pair<const char *, const char *> refused[] = {
+      {"vec3:2x8:f16", "codec: vector: must be one of 2, 4, 8, 16, got 3"},
+      {"vec8:2x17:f16", "codec: bits: must be in 1..16, got 17"},
+      {"vec8:5x8:f16", "codec: books: must be in 1..4, got 5"},
+      {"vec8:2x8:f32",
+       "codec: entries: must be one of f16, bf16, int8, f8e4m3, got 'f32'"},
+      {"vec8:2x8:f16:256x12",
+       "codec: book_per: the last extent must be a multiple of vector = 8, got "
+       "12"},
+      {"vec8:2x8:f16:1x2x3x8",
+       "codec: book_per: expected at most 3 extents, got 4"},
+      {"vec8:2x8:f16:-8", "codec: book_per: extents must be at least 1, or 0 "
+                          "for all of an axis, got -8"},
+      {"vec8:2x8", "codec: expected vectors such as vec8:2x8:f16 or "
+                   "vec4:1x8:f16:256x256, got 'vec8:2x8'"},
+      {"vec8:2x8:f16:*x8", "codec: expected vectors such as vec8:2x8:f16 or "
+                           "vec4:1x8:f16:256x256, got 'vec8:2x8:f16:*x8'"},
+      {"e8p+e9", "codec: lattice: must be one of e8p, e81b, got 'e9'"},
+      {"e81b", "codec: lattice: must be e8p, e8p+e81b or e8p+e8p, got e81b"},
+      {"vec8:2x8:f16 g12 f16",
+       "codec: group: must be a multiple of the 8 weights of a code, got 12"},
+      {"vec8:2x8:f16 g64 f16 zeros:int8",
+       "codec: zeros: not allowed for codes of vectors, got some with "
+       "vec8:2x8:f16"},
+      {"vec8:2x8:f16 g64 f16 offsets:f16",
+       "codec: offsets: not allowed for codes of vectors, got some with "
+       "vec8:2x8:f16"},
+      {"e8p g64 f16 scale2", "codec: scale2: not allowed for codes of vectors, "
+                             "got some with e8p"},
+      {"e8p g64 int8 super:f16:g128",
+       "codec: super_scales: not allowed for codes of vectors, got some with "
+       "e8p"}};
+  for (auto [text, message] : refused) {
+    Result<Codec> parsed = Codec::parse(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error(), message);
+  }
+  EXPECT_EQ(CodecVectors::create({}).error(),
+            "lattice: must be e8p, e8p+e81b or e8p+e8p, got none");
 }

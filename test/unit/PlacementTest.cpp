@@ -211,5 +211,5 @@ TEST(PlacementTest, FindNamesWhatThereIs) {
   EXPECT_TRUE(Placement::find(getFormat("e3m2"), ComputeType::BF16));
   EXPECT_EQ(Placement::find("int4.f32").error(),
             "placement: packed format 4 has none named 'int4.f32'; names are "
-            "int6.f16, e3m2.bf16, lut4.f16.k32 and so on");
+            "int6.f16, e3m2.bf16, lut4.f16.k32, vec8-2x8.f16 and so on");
 }

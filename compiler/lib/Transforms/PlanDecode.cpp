@@ -368,7 +368,8 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     if (!isMeantFor)
       return Error{"placement " + placement.name() +
                    " is not made for operands of " + print(element)};
-    if (placement.getFormat().kind == CodeFormat::Kind::Table)
+    if (placement.getFormat().kind == CodeFormat::Kind::Table ||
+        placement.isOfVectors())
       return Error{"codes of a table are looked up"};
     if (!areExact(weights, element))
       return Error{"the program's casts round weights, and a plan rounds none"};

@@ -95,7 +95,8 @@ static void expandLoad(LoadPackedOp load, ViewGlobalOp words, Units &units) {
                                       offsets, /*in_bounds=*/false);
   Value codes = UnpackOp::create(
       builder, loc, tile, loaded,
-      PlacementAttr::get(load.getContext(), &placement), load.getStep());
+      PlacementAttr::get(load.getContext(), &placement), load.getStep(),
+      /*bit=*/0, load.getBook());
   load.replaceAllUsesWith(codes);
   load.erase();
 }

@@ -24,7 +24,23 @@ Result<CodeFormat> CodeFormat::table(int bits) {
   return CodeFormat{Kind::Table, bits};
 }
 
+CodeFormat CodeFormat::vectors(const CodecVectors &vectors) {
+  CodeFormat format = {Kind::Vectors, vectors.bits};
+  format.vector = vectors.vector;
+  format.codes = vectors.books;
+  int allBits = 0;
+  for (int book = 0; book < vectors.books; ++book)
+    allBits += vectors.getBits(book);
+  if (allBits != vectors.bits * vectors.books) {
+    format.bits = 8;
+    format.codes = allBits / 8;
+  }
+  return format;
+}
+
 CodeFormat CodeFormat::of(const CodecField &field) {
+  if (field.vectors)
+    return vectors(*field.vectors);
   return field.number ? *of(*field.number) : *table(field.table->bits);
 }
 
@@ -37,8 +53,25 @@ std::string CodeFormat::name() const {
            std::to_string(mantissaBits);
   case Kind::Table:
     return "lut" + std::to_string(bits);
+  case Kind::Vectors:
+    return "vec" + std::to_string(vector) + "-" + std::to_string(codes) + "x" +
+           std::to_string(bits);
   }
   return {};
+}
+
+static std::optional<CodeFormat> parseVectors(std::string_view name) {
+  if (name.substr(0, 3) != "vec")
+    return std::nullopt;
+  for (int vector : {2, 4, 8, 16})
+    for (int codes = 1; codes <= CodecVectors::maxBooks; ++codes)
+      for (int bits = 1; bits <= CodeFormat::maxBits; ++bits) {
+        CodeFormat format{CodeFormat::Kind::Vectors, bits};
+        format.vector = vector, format.codes = codes;
+        if (format.name() == name)
+          return format;
+      }
+  return std::nullopt;
 }
 
 Result<CodeFormat> CodeFormat::parse(std::string_view name) {
@@ -54,8 +87,10 @@ Result<CodeFormat> CodeFormat::parse(std::string_view name) {
   for (int bits = ScalarFormat::maxCodeBits + 1; bits <= maxBits; ++bits)
     if (CodeFormat format{Kind::Table, bits}; format.name() == name)
       return format;
-  return Error{"code format: expected int{b} or e{X}m{Y} of at most 8 bits or "
-               "lut{b} of at most 16, got '" +
+  if (std::optional<CodeFormat> format = parseVectors(name))
+    return *format;
+  return Error{"code format: expected int{b} or e{X}m{Y} of at most 8 bits, "
+               "lut{b} or vec{v}-{r}x{b} of at most 16, got '" +
                std::string(name) + "'"};
 }
 

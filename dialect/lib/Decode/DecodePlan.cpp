@@ -185,6 +185,8 @@ static std::vector<Parameters> getTrials(const DecodePlan &plan,
 
 /// The first thing in which a plan does not fit a placement; empty if none.
 static std::string findMisfit(const DecodePlan &plan, const Placement &from) {
+  if (from.isOfVectors())
+    return "codes of vectors are looked up, and no plan decodes them";
   if (plan.numWords != from.getNumWords())
     return "expected " + std::to_string(from.getNumWords()) + " words, got " +
            std::to_string(plan.numWords);

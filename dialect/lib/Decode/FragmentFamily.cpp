@@ -39,13 +39,13 @@ Result<FragmentFamily> FragmentFamily::parse(std::string_view name) {
   Result<ComputeType> compute = parseComputeType(name.substr(0, dot));
   if (!compute)
     return Error{compute.error()};
-  for (int unitK : {64, 32, 16})
+  for (int unitK : {64, 32, 16, 128, 256, 512, 1024})
     if (FragmentFamily family{*compute, Operand::A, unitK};
         (unitK == maxUnitK || family.getStepK() <= unitK) &&
         family.name() == name)
       return family;
-  return Error{"fragment family: units have 64 weights of a row, '.k32' or "
-               "'.k16', but no less than " +
+  return Error{"fragment family: units have 64 weights of a row, '.k16' to "
+               "'.k1024', but no less than " +
                std::to_string(FragmentFamily{*compute}.getStepK()) + "; got '" +
                std::string(name) + "'"};
 }

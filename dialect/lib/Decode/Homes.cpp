@@ -36,7 +36,8 @@ Result<Homes> Homes::get(const CodeFormat &format, ComputeType compute) {
     return Error{"decode plan: " + getName(compute) +
                  " does not hold the values of " + format.name() + ": " + what};
   };
-  if (format.kind == CodeFormat::Kind::Table)
+  if (format.kind == CodeFormat::Kind::Table ||
+      format.kind == CodeFormat::Kind::Vectors)
     return Error{"decode plan: codes of " + format.name() +
                  " are looked up in a table, not computed"};
   Layout layout = getLayout(compute);

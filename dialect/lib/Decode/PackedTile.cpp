@@ -12,7 +12,8 @@
 using namespace lowlp;
 
 std::vector<int> lowlp::getSlotsOfTile(const Placement &placement, int tile) {
-  std::vector<int> slots(static_cast<size_t>(placement.getNumSteps()) * 4);
+  std::vector<int> slots(static_cast<size_t>(placement.getNumSteps()) *
+                         placement.getSlotsPerStep());
   std::iota(slots.begin(), slots.end(), tile * static_cast<int>(slots.size()));
   return slots;
 }
@@ -20,7 +21,7 @@ std::vector<int> lowlp::getSlotsOfTile(const Placement &placement, int tile) {
 std::optional<TileShift> lowlp::findTileShift(const Placement &placement) {
   if (placement.getNumRowTiles() == 1)
     return TileShift{0, 0};
-  int slotsOfTile = 4 * placement.getNumSteps();
+  int slotsOfTile = placement.getSlotsPerStep() * placement.getNumSteps();
   std::optional<TileShift> shift;
   for (int slot = slotsOfTile; slot < placement.getNumSlots(); ++slot)
     for (int part = 0; part < placement.getNumParts(); ++part)
@@ -45,6 +46,8 @@ std::vector<int> PackedTile::getSlots() const {
 
 /// The registers of a warp that hold 16 rows of one step.
 static Layout getFragment(const Placement &placement) {
+  if (placement.isOfVectors())
+    return Layout::local({2, 1}) * Layout::spatial({8, 4});
   return Layout::columnLocal({2, 2}) * Layout::spatial({8, 4}) *
          Layout::local({1, placement.getNumParts()});
 }
@@ -100,19 +103,21 @@ struct WeightPlace {
   int lane, slot, part;
 
   WeightPlace(const Placement &placement, int firstStep, int64_t steps,
-              int64_t row, int64_t k) {
-    int parts = placement.getNumParts();
-    int64_t perStep = 8 * parts;
+              int book, int64_t row, int64_t k) {
+    // A tile has the codes of one book.
+    int parts = placement.isOfVectors() ? 1 : placement.getNumParts();
+    int halves = placement.getSlotsPerStep() / 2;
+    int64_t perStep = 4 * halves * parts;
     unitRow = row / placement.getUnitRows();
     unitStep = k / (steps * perStep);
     int inRow = static_cast<int>(row % placement.getUnitRows());
     int inK = static_cast<int>(firstStep * perStep + k % (steps * perStep));
     int step = inK / static_cast<int>(perStep);
-    int half = inK / (4 * parts) % 2;
+    int half = inK / (4 * parts) % halves;
     lane = inRow % 8 * 4 + inK / parts % 4;
-    slot = (inRow / 16 * placement.getNumSteps() + step) * 4 + inRow / 8 % 2 +
-           2 * half;
-    part = inK % parts;
+    slot = (inRow / 16 * placement.getNumSteps() + step) * 2 * halves +
+           inRow / 8 % 2 + 2 * half;
+    part = placement.isOfVectors() ? book : inK % parts;
   }
 };
 
@@ -144,8 +149,8 @@ struct HeldWords {
 /// `steps` steps of a unit, from `firstStep` on.
 static std::string placeWeights(const Layout &weights,
                                 const Placement &placement, int firstStep,
-                                int64_t steps, PackedTile &found) {
-  int slotsOfRowTile = 4 * placement.getNumSteps();
+                                int64_t steps, int book, PackedTile &found) {
+  int slotsOfRowTile = placement.getSlotsPerStep() * placement.getNumSteps();
   std::vector<int64_t> index(2);
   for (int64_t thread = 0; thread < weights.numThreads(); ++thread) {
     HeldWords held(found.words, placement, thread);
@@ -156,7 +161,7 @@ static std::string placeWeights(const Layout &weights,
         found.areUnitsShared ? thread / 32 % placement.getNumRowTiles() : 0;
     for (int64_t local = 0; local < weights.numLocals(); ++local) {
       weights.evaluateInto(thread, local, index.data());
-      WeightPlace place(placement, firstStep, steps, index[0], index[1]);
+      WeightPlace place(placement, firstStep, steps, book, index[0], index[1]);
       auto unit = held.units.find({place.unitRow, place.unitStep});
       if (unit == held.units.end() || place.lane != thread % 32)
         return "takes weights from words that a thread does not hold";
@@ -175,7 +180,7 @@ static std::string placeWeights(const Layout &weights,
 
 Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
                                           const Placement &placement,
-                                          int firstStep) {
+                                          int firstStep, int book) {
   auto fail = [&](const std::string &what) -> Result<PackedTile> {
     return Error{"the layout " + str(weights) + " " + what};
   };
@@ -202,7 +207,8 @@ Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
                 std::to_string(firstStep) + " on, and a unit has " +
                 std::to_string(unitSteps));
 
-  std::string fault = placeWeights(weights, placement, firstStep, steps, found);
+  std::string fault =
+      placeWeights(weights, placement, firstStep, steps, book, found);
   if (!fault.empty())
     return fail(fault);
   return found;

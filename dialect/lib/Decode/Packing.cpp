@@ -27,7 +27,7 @@ int64_t CodeMatrix::getNumUnitsN(const Placement &placement) const {
 }
 
 int64_t CodeMatrix::getNumUnitsK(const Placement &placement) const {
-  return ceilDiv(k, placement.getUnitK());
+  return ceilDiv(k, placement.getUnitCodes());
 }
 
 int64_t CodeMatrix::getNumPackedWords(const Placement &placement) const {
@@ -113,13 +113,15 @@ public:
   UnitRow(const Placement &placement, const CodeMatrix &matrix, int64_t unitK)
       : codeBytes(placement.getFormat().getCodeBytes()),
         numWeights(placement.getNumSlots() * placement.getNumParts()),
-        width(placement.getUnitK()), first(unitK * width),
+        width(placement.getUnitCodes()), first(unitK * width),
         count(std::min<int64_t>(width, matrix.k - first)) {
     bytes.fill(0);
   }
 
   /// Whether the codes are read where they are.
-  bool isInPlace() const { return codeBytes == 1 && count == width; }
+  bool isInPlace() const {
+    return codeBytes == 1 && count == width && width % 8 == 0;
+  }
   int getCodeBytes() const { return codeBytes; }
   /// The plane of the first weight's byte.
   int getPlane(int firstPlane, int byte) const {
@@ -157,7 +159,7 @@ private:
   int codeBytes;
   int numWeights;
   int64_t width, first, count;
-  std::array<uint8_t, FragmentFamily::maxUnitK> bytes;
+  std::array<uint8_t, Placement::maxUnitCodes> bytes;
 };
 } // namespace
 
@@ -190,9 +192,9 @@ Result<bool> lowlp::packCodes(const Placement &placement,
                   ? unitRow.gather(codes + (firstRow + row) * rowStride, byte)
                   : unitRow.gatherPadding();
           if (byte == unitRow.getCodeBytes() - 1)
-            wide |= hasBits(source, placement.getUnitK(), beyondCode);
+            wide |= hasBits(source, placement.getUnitCodes(), beyondCode);
           int plane = unitRow.getPlane(getFirstPlane(placement, row), byte);
-          access.scatterRow(source, &weights[plane], getFirstLane(row));
+          access.scatterRow(source, &weights[plane], getFirstLane(row), access);
         }
       moves.apply(weights, bytes);
       access.joinWords(bytes, placement.getNumWords(), words);
@@ -231,7 +233,7 @@ void lowlp::unpackCodes(const Placement &placement, const CodeMatrix &matrix,
           uint8_t *target = codes + (firstRow + row) * rowStride;
           int plane = unitRow.getPlane(getFirstPlane(placement, row), byte);
           access.gatherRow(&weights[plane], getFirstLane(row),
-                           unitRow.getTarget(target));
+                           unitRow.getTarget(target), access);
           unitRow.scatter(target, byte);
         }
     }

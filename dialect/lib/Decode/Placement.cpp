@@ -1,8 +1,10 @@
 //===- Placement.cpp - Where each bit of packed weights is ----------------===//
 #include "lowlp/Decode/Placement.h"
 
+#include <algorithm>
 #include <cassert>
 #include <map>
+#include <mutex>
 #include <numeric>
 
 using namespace lowlp;
@@ -59,8 +61,42 @@ Placement Placement::contiguous(CodeFormat format, ComputeType compute,
                    std::move(places));
 }
 
+/// The places of so many codes without gaps.
+static std::vector<BitPlace> placeSideBySide(int count, int bits) {
+  std::vector<BitPlace> places(static_cast<size_t>(count) * bits);
+  for (size_t flat = 0; flat < places.size(); ++flat)
+    places[flat] = {static_cast<int>(flat / 32), static_cast<int>(flat % 32)};
+  return places;
+}
+
+Placement Placement::ofVectors(CodeFormat format, ComputeType compute) {
+  assert(format.kind == CodeFormat::Kind::Vectors && "codes of vectors");
+  // A step of a tile of 16 rows has two slots. As many steps as make accesses
+  // of 16 bytes: at most 16, with which the words are whole, and no less than
+  // make units 64 wide.
+  int bitsPerSlot = format.bits * format.codes;
+  int steps = std::min(16, 64 / std::gcd(bitsPerSlot, 64));
+  steps = std::max(steps, 16 / format.vector);
+  FragmentFamily family = {compute};
+  family.unitK = FragmentFamily::rowLanes * format.vector * steps;
+  return Placement(format, family, /*rowTiles=*/1,
+                   placeSideBySide(2 * steps * format.codes, format.bits));
+}
+
+std::vector<int> Placement::getUnitKs() const {
+  std::vector<int> widths;
+  int least = family.getStepK(), most = FragmentFamily::maxUnitK;
+  if (isOfVectors()) {
+    least = std::max(least, FragmentFamily::rowLanes * format.vector);
+    most = getUnitK() * rowTiles;
+  }
+  for (int unitK = most; unitK >= least && unitK >= 16; unitK /= 2)
+    widths.push_back(unitK);
+  return widths;
+}
+
 Placement Placement::withUnitK(int unitK) const {
-  assert(unitK >= family.getStepK() && FragmentFamily::maxUnitK % unitK == 0 &&
+  assert(unitK >= family.getStepK() && getUnitK() * rowTiles % unitK == 0 &&
          "a unit has whole steps");
   FragmentFamily narrower = family;
   narrower.unitK = unitK;
@@ -68,6 +104,8 @@ Placement Placement::withUnitK(int unitK) const {
 }
 
 std::vector<int> Placement::findSlices() const {
+  if (isOfVectors())
+    return {format.bits};
   Placement wide = withUnitK(FragmentFamily::maxUnitK);
   // Within a slice the bits of the first weight follow each other.
   std::vector<int> slices;
@@ -90,9 +128,6 @@ std::vector<int> Placement::findSlices() const {
 // Those of the packed format
 //===----------------------------------------------------------------------===//
 
-/// Weights of a row in units of each shape, the widest first.
-static constexpr int kUnitKs[] = {FragmentFamily::maxUnitK, 32, 16};
-
 /// The placements in units of all shapes, by name.
 static const std::map<std::string, Placement, std::less<>> &getByName() {
   static const auto placements = [] {
@@ -100,14 +135,38 @@ static const std::map<std::string, Placement, std::less<>> &getByName() {
     for (const std::vector<Placement> *wide :
          {&Placement::all(), &Placement::general()})
       for (const Placement &placement : *wide)
-        for (int unitK : kUnitKs)
-          if (unitK >= placement.getFamily().getStepK()) {
-            Placement shaped = placement.withUnitK(unitK);
-            found.emplace(shaped.name(), std::move(shaped));
-          }
+        for (int unitK : placement.getUnitKs()) {
+          Placement shaped = placement.withUnitK(unitK);
+          found.emplace(shaped.name(), std::move(shaped));
+        }
     return found;
   }();
   return placements;
+}
+
+/// The placement of vectors of this name, made at its first use: there are
+/// thousands. Null where there is none.
+static const Placement *findOfVectors(std::string_view name) {
+  static std::mutex mutex;
+  static std::map<std::string, Placement, std::less<>> known;
+  size_t dot = name.find('.');
+  if (dot == name.npos)
+    return nullptr;
+  std::scoped_lock lock(mutex);
+  if (auto found = known.find(name); found != known.end())
+    return &found->second;
+  Result<CodeFormat> format = CodeFormat::parse(name.substr(0, dot));
+  Result<FragmentFamily> family = FragmentFamily::parse(name.substr(dot + 1));
+  if (!format || !family || format->kind != CodeFormat::Kind::Vectors ||
+      !family->isDecoded())
+    return nullptr;
+  Placement widest = Placement::ofVectors(*format, family->compute);
+  for (int unitK : widest.getUnitKs()) {
+    Placement shaped = widest.withUnitK(unitK);
+    known.emplace(shaped.name(), std::move(shaped));
+  }
+  auto found = known.find(name);
+  return found == known.end() ? nullptr : &found->second;
 }
 
 Result<const Placement *> Placement::find(CodeFormat format,
@@ -119,17 +178,18 @@ Result<const Placement *> Placement::find(std::string_view name) {
   auto found = getByName().find(name);
   if (found != getByName().end())
     return &found->second;
+  if (const Placement *ofVectors = findOfVectors(name))
+    return ofVectors;
   return Error{"placement: packed format " + std::to_string(formatVersion) +
                " has none named '" + std::string(name) +
-               "'; names are int6.f16, e3m2.bf16, lut4.f16.k32 and so on"};
+               "'; names are int6.f16, e3m2.bf16, lut4.f16.k32, vec8-2x8.f16 "
+               "and so on"};
 }
 
 const Placement &Placement::forMatrix(int64_t n, int64_t k) const {
   const Placement *best = nullptr;
   int64_t leastUnits = 0;
-  for (int unitK : kUnitKs) {
-    if (unitK < family.getStepK())
-      continue;
+  for (int unitK : getUnitKs()) {
     FragmentFamily shape = family;
     shape.unitK = unitK;
     const Placement *placement = *find(format, shape);

@@ -1,6 +1,6 @@
 //===- UnitPlanes.cpp - A unit of weights, one byte of all lanes at a time ===//
 //
-//   rows of U codes  -> a plane for each weight of a lane
+//   rows of codes    -> a plane for each code of a lane
 //                    -> a plane for each byte of a lane's words -> words
 //
 // The step in the middle is a list of moves: all bits that go the same distance
@@ -119,7 +119,8 @@ template <size_t L, size_t K>
 using RowByPart = std::array<std::array<uint8_t, K / L>, L>;
 
 template <size_t L, size_t K>
-static void scatterRow(const uint8_t *row, Plane *planes, int lane) {
+static void scatterRow(const uint8_t *row, Plane *planes, int lane,
+                       const UnitAccess &) {
   RowByPart<L, K> parts;
   for (size_t part = 0; part < L; ++part)
     for (size_t j = 0; j < parts[part].size(); ++j)
@@ -130,7 +131,8 @@ static void scatterRow(const uint8_t *row, Plane *planes, int lane) {
 }
 
 template <size_t L, size_t K>
-static void gatherRow(const Plane *planes, int lane, uint8_t *row) {
+static void gatherRow(const Plane *planes, int lane, uint8_t *row,
+                      const UnitAccess &) {
   RowByPart<L, K> parts;
   for (size_t part = 0; part < L; ++part)
     for (size_t j = 0; j < parts[part].size(); j += 4)
@@ -140,8 +142,32 @@ static void gatherRow(const Plane *planes, int lane, uint8_t *row) {
       row[j * L + part] = parts[part][j];
 }
 
+// Codes of vectors lie likewise: vector j of a row has its codes beside each
+// other, and is lane j % 4's in step j / 4.
+
+static void scatterVectors(const uint8_t *row, Plane *planes, int lane,
+                           const UnitAccess &access) {
+  size_t parts = access.parts;
+  for (size_t first = 0; first < access.codes;
+       first += 4 * parts, planes += 2 * parts)
+    for (size_t part = 0; part < parts; ++part)
+      for (size_t j = 0; j < 4; ++j)
+        planes[part].bytes()[lane + j] = row[first + j * parts + part];
+}
+
+static void gatherVectors(const Plane *planes, int lane, uint8_t *row,
+                          const UnitAccess &access) {
+  size_t parts = access.parts;
+  for (size_t first = 0; first < access.codes;
+       first += 4 * parts, planes += 2 * parts)
+    for (size_t part = 0; part < parts; ++part)
+      for (size_t j = 0; j < 4; ++j)
+        row[first + j * parts + part] = planes[part].bytes()[lane + j];
+}
+
 int lowlp::getFirstPlane(const Placement &placement, int row) {
-  int slot = row / 16 * placement.getNumSteps() * 4 + row / 8 % 2;
+  int slotsOfTile = placement.getNumSteps() * placement.getSlotsPerStep();
+  int slot = row / 16 * slotsOfTile + row / 8 % 2;
   return slot * placement.getNumParts();
 }
 
@@ -190,8 +216,11 @@ template <size_t L> void UnitAccess::takeRows(int unitK) {
   }
 }
 
-UnitAccess::UnitAccess(const Placement &placement) {
-  if (placement.getNumParts() == 2)
+UnitAccess::UnitAccess(const Placement &placement)
+    : parts(placement.getNumParts()), codes(placement.getUnitCodes()) {
+  if (placement.isOfVectors())
+    scatterRow = scatterVectors, gatherRow = gatherVectors;
+  else if (placement.getNumParts() == 2)
     takeRows<2>(placement.getUnitK());
   else
     takeRows<4>(placement.getUnitK());

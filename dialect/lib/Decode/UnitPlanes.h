@@ -20,8 +20,9 @@ struct alignas(FragmentFamily::lanes) Plane {
 static_assert(sizeof(Plane) == FragmentFamily::lanes);
 
 /// The codes of a unit, by `BitMove::codeByte`, or the bytes of its words, 4 *
-/// word + byte: at most 32 for each of 4 row tiles.
-using Planes = std::array<Plane, 128>;
+/// word + byte: at most 32 for each of 4 row tiles, or 2 for each of 128 codes
+/// of vectors.
+using Planes = std::array<Plane, 256>;
 
 /// How the planes of packed bytes are made of those of codes, and these of
 /// those. On the way a code is turned into the stored one, `code ^ flip`, and
@@ -51,17 +52,22 @@ private:
   std::vector<Target> targets;
 };
 
-/// What takes a unit apart, for a placement's parts, weights of a row and words
+/// What takes a unit apart, for a placement's parts, codes of a row and words
 /// to an access.
 struct UnitAccess {
-  /// The codes of a row of the unit to their planes and back.
-  void (*scatterRow)(const uint8_t *row, Plane *planes, int lane);
-  void (*gatherRow)(const Plane *planes, int lane, uint8_t *row);
+  /// The codes of a row of the unit to their planes and back; so many parts and
+  /// codes, where these are of vectors.
+  void (*scatterRow)(const uint8_t *row, Plane *planes, int lane,
+                     const UnitAccess &access);
+  void (*gatherRow)(const Plane *planes, int lane, uint8_t *row,
+                    const UnitAccess &access);
   /// Words as they lie in memory, from their planes and back.
   void (*joinWords)(const Planes &planes, int numWords, uint32_t *words);
   void (*splitWords)(const uint32_t *words, int numWords, Planes &planes);
 
   explicit UnitAccess(const Placement &placement);
+
+  size_t parts, codes;
 
 private:
   /// The functions for `L` weights to a register.

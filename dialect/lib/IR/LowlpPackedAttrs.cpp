@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "LowlpPackedAttrs.h"
 
+#include "lowlp/Decode/CodeFormat.h"
 #include "lowlp/Decode/DecodePlan.h"
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Numeric/Codec.h"
@@ -20,7 +21,7 @@ Type CodecAttr::getElementType() const {
   const CodecField &field = getCodec().getField();
   if (field.number && field.number->kind != FormatKind::Bipolar)
     return lowlp::getElementType(getContext(), *field.number);
-  int bits = field.getBits();
+  int bits = CodeFormat::of(field).bits;
   return IntegerType::get(getContext(),
                           bits > ScalarFormat::maxCodeBits ? 16 : bits,
                           IntegerType::Unsigned);

@@ -33,13 +33,17 @@ LogicalResult ViewPackedOp::verify() {
 
 /// Checks that `tile` can be taken from units of the placement.
 static LogicalResult verifyPackedTile(Operation *op, TileType tile,
-                                      const Placement &placement,
-                                      int64_t step) {
+                                      const Placement &placement, int64_t step,
+                                      int64_t book) {
   if (step < 0 || step >= placement.getNumSteps())
     return op->emitOpError("step must be in 0..")
            << placement.getNumSteps() - 1 << ", but is " << step;
+  if (book < 0 || book >= placement.getFormat().codes)
+    return op->emitOpError("book must be in 0..")
+           << placement.getFormat().codes - 1 << ", but is " << book;
   Result<PackedTile> match =
-      matchPackedTile(tile.getLayout(), placement, static_cast<int>(step));
+      matchPackedTile(tile.getLayout(), placement, static_cast<int>(step),
+                      static_cast<int>(book));
   if (!match)
     return op->emitOpError(match.error());
   return success();
@@ -66,7 +70,7 @@ LogicalResult LoadPackedOp::verify() {
         value && *value % unit)
       return emitOpError() << name << " must be a multiple of " << unit
                            << ", but is " << *value;
-  return verifyPackedTile(*this, tile, placement, getStep());
+  return verifyPackedTile(*this, tile, placement, getStep(), getBook());
 }
 
 std::optional<SmallVector<Layout>>
@@ -87,8 +91,9 @@ std::optional<Layout> LoadPackedOp::getResultLayout(unsigned, const Layout &) {
 
 /// Checks that `words` are what the tile of weights is taken from.
 static LogicalResult verifyWords(Operation *op, TileType words, TileType tile,
-                                 const Placement &placement, int64_t step) {
-  if (failed(verifyPackedTile(op, tile, placement, step)))
+                                 const Placement &placement, int64_t step,
+                                 int64_t book = 0) {
+  if (failed(verifyPackedTile(op, tile, placement, step, book)))
     return failure();
   if (!words.getElementType().isUnsignedInteger(32))
     return op->emitOpError("the words must be ui32, but are ")
@@ -104,8 +109,9 @@ static LogicalResult verifyWords(Operation *op, TileType words, TileType tile,
 
 /// Whether a tile of `type` holds codes of a format.
 static bool holdsCodes(Type type, const CodeFormat &format) {
-  // Indices of a table are unsigned integers.
-  if (format.kind == CodeFormat::Kind::Table)
+  // Indices are unsigned integers.
+  if (format.kind == CodeFormat::Kind::Table ||
+      format.kind == CodeFormat::Kind::Vectors)
     return type.isUnsignedInteger(format.getCodeBytes() == 1 ? format.bits
                                                              : 16);
   std::optional<ScalarFormat> scalar = getScalarFormat(type);
@@ -133,7 +139,7 @@ LogicalResult UnpackOp::verify() {
            << placement.name() << " holds no codes of type " << element;
   }
   return verifyWords(*this, getWords().getType(), getCodes().getType(),
-                     placement, getStep());
+                     placement, getStep(), getBook());
 }
 
 /// Checks that a tile has one number for each row of the fragments.

@@ -145,10 +145,16 @@ LogicalResult PackedType::verify(function_ref<InFlightDiagnostic()> emitError,
   for (int64_t extent : shape)
     if (!ShapedType::isDynamic(extent) && extent < 1)
       return emitError() << "extents must be at least 1, but one is " << extent;
+  const CodecField &field = codec.getCodec().getField();
   Result<const Placement *> placement =
-      Placement::find(CodeFormat::of(codec.getCodec().getField()), family);
+      Placement::find(CodeFormat::of(field), family);
   if (!placement)
     return emitError() << placement.error();
+  if (int64_t k = shape.back();
+      !ShapedType::isDynamic(k) && k % field.getValuesPerCode())
+    return emitError() << "K must be a multiple of the "
+                       << field.getValuesPerCode()
+                       << " weights of a code, but is " << k;
   return success();
 }
 

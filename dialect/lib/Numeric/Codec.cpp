@@ -1,5 +1,5 @@
 //===- Codec.cpp - What the codes of a tensor mean ------------------------===//
-#include "lowlp/Numeric/Codec.h"
+#include "CodecNames.h"
 
 #include <algorithm>
 #include <array>
@@ -62,20 +62,6 @@ const std::vector<TableScope> &lowlp::getTableScopes() {
   static const std::vector<TableScope> scopes = {
       TableScope::Tensor, TableScope::Channel, TableScope::Group};
   return scopes;
-}
-
-/// The one of `allowed` with this name; fails with their names.
-template <typename T>
-static Result<T> findName(std::string_view part, std::string_view name,
-                          const std::vector<T> &allowed) {
-  std::string names;
-  for (T one : allowed) {
-    if (getName(one) == name)
-      return one;
-    names += (names.empty() ? "" : ", ") + std::string(getName(one));
-  }
-  return Error{std::string(part) + ": must be one of " + names + ", got '" +
-               std::string(name) + "'"};
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,9 +138,6 @@ std::string CodecGroup::str() const {
 
 /// Fails for a field that no codec has.
 static Result<bool> checkField(const CodecField &field) {
-  if (field.kind == CodecField::Kind::Vectors || field.valuesPerCode != 1)
-    return Error{"fields of vectors are reserved; a code stands for one "
-                 "weight, a number or an entry of a table"};
   if (field.kind == CodecField::Kind::Planes)
     return Error{"fields of planes are reserved; bipolar{b} is the type "
                  "whose bits are signs"};
@@ -187,6 +170,9 @@ Result<Codec> Codec::create(CodecField field, CodecGroup group,
     return Error{good.error()};
   if (group.kind == CodecGroup::Kind::Size && group.size < 1)
     return refuseGroup(std::to_string(group.size));
+  if (field.vectors)
+    if (Result<bool> good = checkVectors(*field.vectors, group, parts); !good)
+      return Error{good.error()};
   Codec codec(std::move(field), group);
   if (parts.superScale) {
     Result<CodecSuper> super = createSuper(group, parts);
@@ -261,6 +247,14 @@ Result<Codec> Codec::codesAlone(CodecField field) {
   return Codec(std::move(field), CodecGroup());
 }
 
+/// Takes all of K where a block is as long as a row.
+static void widenBlock(std::vector<int64_t> &block, int64_t k) {
+  if (!block.empty() && block.back() >= k)
+    block.back() = 0;
+  if (block.size() == 1 && block.front() == 0)
+    block.clear();
+}
+
 Codec Codec::forKernel(int64_t k) const {
   Codec form = *this;
   if (form.field.table) {
@@ -271,6 +265,8 @@ Codec Codec::forKernel(int64_t k) const {
     form.group = CodecGroup();
   if (form.super && form.super->group.size >= k)
     form.super->group = CodecGroup();
+  if (form.field.vectors)
+    widenBlock(form.field.vectors->block, k);
   return form;
 }
 

@@ -3,6 +3,9 @@
 //   codec ::= code (group scale ("zeros:" type | "offsets:" type)?
 //             ("super:" type ":" group)? "scale2"?)?
 //   code  ::= scalar | "lut" bits ":" element (":" scope | "[" entries "]")
+//           | "vec" vector ":" books "x" bits ":" entries (":" block)?
+//           | lattice ("+" lattice)*
+//   block ::= extent ("x" extent)*      extent ::= size | "*"
 //   group ::= "g" size | "channel" | "tensor"
 //
 // Words are separated by one space. Entries are the shortest decimals that give
@@ -38,7 +41,21 @@ std::string CodecTable::str() const {
 }
 
 std::string CodecField::str() const {
-  return number ? number->name() : table->str();
+  return number ? number->name() : table ? table->str() : vectors->str();
+}
+
+std::string CodecVectors::str() const {
+  std::string text;
+  for (Lattice lattice : lattices)
+    text += (text.empty() ? "" : "+") + std::string(getName(lattice));
+  if (!entries)
+    return text;
+  text = "vec" + std::to_string(vector) + ":" + std::to_string(books) + "x" +
+         std::to_string(bits) + ":" + std::string(getName(*entries));
+  for (size_t axis = 0; axis < block.size(); ++axis)
+    text += (axis ? "x" : ":") +
+            (block[axis] ? std::to_string(block[axis]) : std::string("*"));
+  return text;
 }
 
 std::string CodecSuper::str() const {
@@ -127,16 +144,78 @@ static Result<CodecField> parseTable(std::string_view text) {
   return CodecField::of(*std::move(table));
 }
 
+/// Reads 256x256 or 1x*x*; an empty text is no block.
+static std::optional<std::vector<int64_t>> parseBlock(std::string_view text) {
+  std::vector<int64_t> block;
+  if (text.empty())
+    return block;
+  do {
+    std::optional<int64_t> extent = 0;
+    // 0 is written as `*` only.
+    if (!consume(text, "*"))
+      extent = consumeNumber<int64_t>(text);
+    else if (block.empty())
+      return std::nullopt;
+    if (!extent)
+      return std::nullopt;
+    block.push_back(*extent);
+  } while (consume(text, "x"));
+  return text.empty() ? std::optional(block) : std::nullopt;
+}
+
+/// Reads what follows `vec`: 8:2x8:f16:256x256.
+static Result<CodecField> parseVectors(std::string_view text) {
+  Error bad = {"expected vectors such as vec8:2x8:f16 or "
+               "vec4:1x8:f16:256x256, got 'vec" +
+               std::string(text) + "'"};
+  std::optional<int64_t> vector = consumeNumber<int64_t>(text);
+  if (!vector || !consume(text, ":"))
+    return bad;
+  std::optional<int64_t> books = consumeNumber<int64_t>(text);
+  if (!books || !consume(text, "x"))
+    return bad;
+  std::optional<int64_t> bits = consumeNumber<int64_t>(text);
+  if (!bits || !consume(text, ":"))
+    return bad;
+  std::string_view entries = text.substr(0, text.find(':'));
+  text.remove_prefix(entries.size());
+  bool hasBlock = consume(text, ":");
+  std::optional<std::vector<int64_t>> block = parseBlock(text);
+  if (!block || hasBlock == block->empty())
+    return bad;
+  Result<CodecVectors> vectors =
+      CodecVectors::create(*vector, *bits, *books, entries, *std::move(block));
+  if (!vectors)
+    return Error{vectors.error()};
+  return CodecField::of(*std::move(vectors));
+}
+
+/// Reads e8p+e81b.
+static Result<CodecField> parseLattices(std::string_view text) {
+  std::vector<std::string> names;
+  for (size_t end = 0; end != text.npos;) {
+    end = text.find('+');
+    names.emplace_back(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  Result<CodecVectors> vectors = CodecVectors::create(names);
+  if (!vectors)
+    return Error{vectors.error()};
+  return CodecField::of(*std::move(vectors));
+}
+
 static Result<CodecField> parseField(std::string_view text) {
-  for (auto [name, kind] : {std::pair("vectors", CodecField::Kind::Vectors),
-                            std::pair("planes", CodecField::Kind::Planes)})
-    if (text.substr(0, std::string_view(name).size()) == name) {
-      CodecField field;
-      field.kind = kind;
-      return field;
-    }
+  if (text.substr(0, 6) == "planes") {
+    CodecField field;
+    field.kind = CodecField::Kind::Planes;
+    return field;
+  }
   if (consume(text, "lut"))
     return parseTable(text);
+  if (consume(text, "vec"))
+    return parseVectors(text);
+  if (text.substr(0, 3) == "e8p" || text.substr(0, 4) == "e81b")
+    return parseLattices(text);
   Result<ScalarFormat> number = ScalarFormat::parse(text);
   if (!number)
     return Error{number.error()};

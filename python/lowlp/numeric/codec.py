@@ -1,6 +1,7 @@
 """`Codec`: what the codes of a tensor mean, as data.
 
     value = (s * (q - z)) * s2      or      (s * q) + b      with q a number of the code's type or T[code]
+    value = s * (C_0[q_0] + ...)      with vectors of weights that are entries of codebooks
     value = (S * s) * (q - z)       or      ((S * s) * q) + (B * b)      with integers s, b and super-scales S, B
 
 A codec names the type or lookup table of the codes, the group that shares a scale, and the types of scales, zero
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from lowlp import _layout
 from lowlp.numeric.dtypes import DType, dtype_among
+from lowlp.numeric.native_view import NativeView
+from lowlp.numeric.vectors import Vectors, vectors_of
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 MAX_CODE_BITS: Final[int] = _layout.MAX_CODE_BITS
@@ -89,26 +92,7 @@ def prescale_of(values: NDArray[np.floating], compute: str | DType) -> float | N
     return 2.0**power if fits(power) else None
 
 
-class _Immutable:
-    """A view of an object of the C++ library, which decides equality."""
-
-    __slots__ = ("_held",)
-    _held: Any
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} is immutable; {name!r} cannot be set")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} is immutable; {name!r} cannot be deleted")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and bool(self._held == other._held)
-
-    def __hash__(self) -> int:
-        return hash(self._held)
-
-
-class Table(_Immutable):
+class Table(NativeView):
     """The lookup table of a codec; immutable, and equal to another exactly when all its fields are.
 
     bits     of a code, 1 to 16
@@ -163,10 +147,10 @@ class Table(_Immutable):
         return f"lut{self.bits}:{self.element}:{digest[:8]}"
 
 
-class Codec(_Immutable):
+class Codec(NativeView):
     """What codes mean; immutable, and equal to another exactly when all its fields are.
 
-    code     the type of the codes, a `DType` of 1 to 8 bits, or their `Table`
+    code     the type of the codes, a `DType` of 1 to 8 bits, or their `Table`, or `Vectors`, which have scales only
     group    weights of a row that share a scale; 'channel': a whole row; 'tensor': all weights
     scale    type of the scales: 'f16', 'bf16', 'f32', 'e8m0', 'e4m3'
     zeros    type of the zero points, or None: 'int8', 'uint8', 'int16', 'f16', 'bf16', 'f32'; integers only
@@ -178,16 +162,16 @@ class Codec(_Immutable):
     super_group  weights of a row that share a super-scale, a multiple of the group; 'channel': a whole row
 
     Printed, `int6 g128 f16`, `uint4 channel bf16 zeros:uint8`, `f4e2m1 g16 e4m3 scale2`, `lut4:f32:6f1c03aa g64 f16`,
-    `uint4 g32 uint8 offsets:uint8 super:f16:g256`.
+    `uint4 g32 uint8 offsets:uint8 super:f16:g256`, `vec8:2x8:f16 channel f16`.
     A new codec is data: a `Table` with other entries needs no code. Raises `LowlpValueError` for fields that do not go
-    together and `LowlpTypeError` for a code that is neither a type nor a table.
+    together and `LowlpTypeError` for a code that is neither a type nor a table nor vectors.
     """
 
     __slots__ = ()
 
     def __init__(
         self,
-        code: DType | Table,
+        code: DType | Table | Vectors,
         group: int | Literal["channel", "tensor"],
         scale: str = "f16",
         zeros: str | None = None,
@@ -223,7 +207,7 @@ class Codec(_Immutable):
             raise LowlpValueError(str(error)) from None
 
     @staticmethod
-    def codes_alone(code: DType | Table) -> Codec:
+    def codes_alone(code: DType | Table | Vectors) -> Codec:
         """Codes without scales: what a kernel sees that scales by itself."""
         try:
             return _codec_of(_layout.Codec.codes_alone(_field_of(code)))
@@ -231,9 +215,11 @@ class Codec(_Immutable):
             raise LowlpValueError(str(error)) from None
 
     @property
-    def code(self) -> DType | Table:
-        """The type of the codes, or their table."""
+    def code(self) -> DType | Table | Vectors:
+        """The type of the codes, or their table, or what vectors they are."""
         field = self._held.field
+        if field.vectors is not None:
+            return vectors_of(field)
         if field.number is not None:
             return DType(field.number.name)
         table = object.__new__(Table)
@@ -280,14 +266,19 @@ class Codec(_Immutable):
 
     @property
     def bits(self) -> int:
-        """Bits of a code."""
+        """Bits of a code; of vectors of that of a book."""
         return int(self._held.field.bits)
 
     @property
     def table(self) -> Table | None:
-        """The table; None for codes of a type."""
+        """The table; None for other codes."""
         code = self.code
         return code if isinstance(code, Table) else None
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """What vectors the codes are; None for codes of one weight."""
+        return vectors_of(self._held.field) if self._held.field.vectors is not None else None
 
     @property
     def text(self) -> str:
@@ -302,9 +293,13 @@ class Codec(_Immutable):
     def values(self) -> NDArray[np.float32]:
         """The unscaled values of the codes 0 to 2**bits - 1, float32, exact; NaN and infinity where a code means these.
 
-        Raises `LowlpValueError` for tables that only the tensor knows.
+        Raises `LowlpValueError` for tables that only the tensor knows, and for vectors.
         """
         code = self.code
+        if isinstance(code, Vectors):
+            raise LowlpValueError(
+                f"codec: codes of {self} stand for {code.vector} weights; the tensor's `codebooks` hold them"
+            )
         if isinstance(code, DType):
             return code.decode(np.arange(1 << self.bits, dtype=np.uint8))
         if code.entries is None:
@@ -336,10 +331,10 @@ class Codec(_Immutable):
 
 
 def _field_of(code: object) -> Any:
-    if isinstance(code, Table):
+    if isinstance(code, Table | Vectors):
         return code._held
     if not isinstance(code, DType):
-        raise LowlpTypeError(f"code: expected a DType or a Table, got {type(code).__name__}")
+        raise LowlpTypeError(f"code: expected a DType, a Table or Vectors, got {type(code).__name__}")
     return _layout.CodecField.of_number(code._format)
 
 

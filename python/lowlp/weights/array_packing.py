@@ -44,9 +44,6 @@ class Placing(Protocol):
     def parts(self) -> int: ...
 
     @property
-    def steps(self) -> int: ...
-
-    @property
     def slots(self) -> int: ...
 
     def packed_shape(self, n: int, k: int) -> tuple[int, int, int, int, int]: ...
@@ -56,8 +53,8 @@ class Placing(Protocol):
 
 def pack_with(ops: ArrayOps, placement: Placing, codes: Any, flip: int) -> Any:
     """As `lowlp.packing.pack`, for one matrix of checked codes; `flip` turns codes into stored ones."""
-    n, k = (int(extent) for extent in codes.shape)
-    shape = placement.packed_shape(n, k)
+    n, columns = (int(extent) for extent in codes.shape)
+    shape = placement.packed_shape(n, columns * placement.unit_k // _unit_codes(placement))
     packed = ops.zero_bytes((*shape, 4))
     steps = _steps(ops, placement, to_bytes=True)
     for rows, units in _bands(ops, placement, n, shape[1]):
@@ -77,7 +74,8 @@ def unpack_with(ops: ArrayOps, placement: Placing, packed: Any, n: int, k: int, 
     shape = placement.packed_shape(n, k)
     steps = _steps(ops, placement, to_bytes=False)
     in_bytes = ops.as_bytes_of_words(packed)
-    codes = ops.zero_bytes((n, k, placement.code_bytes))
+    columns = k * _unit_codes(placement) // placement.unit_k
+    codes = ops.zero_bytes((n, columns, placement.code_bytes))
     weights = placement.slots * placement.parts
     for rows, units in _bands(ops, placement, n, shape[1]):
         planes = _words_to_planes(ops, in_bytes[units], placement)
@@ -85,8 +83,18 @@ def unpack_with(ops: ArrayOps, placement: Placing, packed: Any, n: int, k: int, 
         for byte in range(placement.code_bytes):
             part = planes[byte * weights : (byte + 1) * weights]
             stored = _planes_to_rows(ops, part, placement, shape[1])
-            codes[rows, :, byte] = stored[: rows.stop - rows.start, :k] ^ flip
+            codes[rows, :, byte] = stored[: rows.stop - rows.start, :columns] ^ flip
     return ops.as_codes(codes)
+
+
+def _half_steps(placement: Placing) -> int:
+    """Fours of slots' places along K in a unit: two to a step, but one to a step of vectors."""
+    return placement.slots // (2 * placement.row_tiles)
+
+
+def _unit_codes(placement: Placing) -> int:
+    """Codes of a row in a unit: weights, or those of vectors, all books' side by side."""
+    return 4 * _half_steps(placement) * placement.parts
 
 
 def _check_range(ops: ArrayOps, placement: Placing, band: Any, rows: slice) -> None:
@@ -151,7 +159,7 @@ def _move(ops: ArrayOps, planes: Any, steps: _Steps, num_targets: int) -> Any:
 def _pad(ops: ArrayOps, band: Any, placement: Placing, units: int) -> Any:
     """Codes [rows, K] in the rows of whole units."""
     rows, k = band.shape
-    columns = -(-k // placement.unit_k) * placement.unit_k
+    columns = -(-k // _unit_codes(placement)) * _unit_codes(placement)
     if (rows, k) == (units * placement.unit_rows, columns):
         return band
     codes = ops.zero_bytes((units * placement.unit_rows, columns))
@@ -159,22 +167,22 @@ def _pad(ops: ArrayOps, band: Any, placement: Placing, units: int) -> Any:
     return codes
 
 
-# Rows of codes are [unit along N, tile, half of the tile, row of 8, unit along K, step, half of the step, 4, part], a
-# lane is a row of 8 and one of the 4, and a slot a tile, a step, a half of the step and a half of the tile.
-_ROWS_TO_PLANES = (1, 5, 6, 2, 8, 0, 4, 3, 7)
+# Rows of codes are [unit along N, tile, half of the tile, row of 8, unit along K, half step, 4, part], a lane is a row
+# of 8 and one of the 4, and a slot a tile, a half step and a half of the tile.
+_ROWS_TO_PLANES = (1, 5, 2, 7, 0, 4, 3, 6)
 _PLANES_TO_ROWS = tuple(int(axis) for axis in np.argsort(_ROWS_TO_PLANES))
 
 
 def _rows_to_planes(ops: ArrayOps, stored: Any, placement: Placing) -> Any:
-    tiles, steps, parts = placement.row_tiles, placement.steps, placement.parts
-    axes = stored.reshape(-1, tiles, 2, 8, stored.shape[1] // placement.unit_k, steps, 2, 4, parts)
+    tiles, halves, parts = placement.row_tiles, _half_steps(placement), placement.parts
+    axes = stored.reshape(-1, tiles, 2, 8, stored.shape[1] // _unit_codes(placement), halves, 4, parts)
     return ops.permute(axes, _ROWS_TO_PLANES).reshape(placement.slots * parts, -1)
 
 
 def _planes_to_rows(ops: ArrayOps, planes: Any, placement: Placing, units_k: int) -> Any:
-    tiles, steps, parts = placement.row_tiles, placement.steps, placement.parts
-    axes = planes.reshape(tiles, steps, 2, 2, parts, -1, units_k, 8, 4)
-    return ops.permute(axes, _PLANES_TO_ROWS).reshape(-1, units_k * placement.unit_k)
+    tiles, halves, parts = placement.row_tiles, _half_steps(placement), placement.parts
+    axes = planes.reshape(tiles, halves, 2, parts, -1, units_k, 8, 4)
+    return ops.permute(axes, _PLANES_TO_ROWS).reshape(-1, units_k * _unit_codes(placement))
 
 
 def _planes_to_words(ops: ArrayOps, planes: Any, placement: Placing, shape: tuple[int, ...]) -> Any:

@@ -21,7 +21,7 @@ def cut_of(index: object, form: WordsForm, meaning: Meaning) -> tuple[slice, sli
         raise LowlpTypeError(f"index: expected qw[a:b] or qw[a:b, c:d], got {index!r:.60}")
     rows, columns = parts[0], parts[1] if len(parts) == 2 else slice(None)
     found = (
-        _range(rows, form.n, form.unit_rows, "rows", f"units of {form.unit_rows} rows"),
+        _range(rows, form.n, rows_between_cuts(form, meaning), "rows", _name_of_rows(form, meaning)),
         _range(columns, form.k, columns_between_cuts(form, meaning), "columns", _name_of_columns(form, meaning)),
     )
     if meaning.permutation is not None and found[1] != slice(0, form.k):
@@ -45,8 +45,19 @@ def matrices_of(index: object, experts: int) -> tuple[int, int | None]:
     return int(index) % experts, None
 
 
+def rows_between_cuts(form: WordsForm, meaning: Meaning) -> int:
+    """The distance in rows of the places along N where weights may be cut."""
+    return math.lcm(form.unit_rows, meaning.book_rows or 1)
+
+
 def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:
     """The distance in weights of the places along K where a row may be cut."""
+    if meaning.book_columns:
+        return math.lcm(meaning.book_columns, _columns_between_groups(form, meaning))
+    return _columns_between_groups(form, meaning)
+
+
+def _columns_between_groups(form: WordsForm, meaning: Meaning) -> int:
     if not isinstance(meaning.group, int):
         return form.unit_k
     group: int = meaning.group_size
@@ -57,17 +68,26 @@ def columns_between_cuts(form: WordsForm, meaning: Meaning) -> int:
     return math.lcm(group, form.unit_k)
 
 
-def check_end(rows: int, form: WordsForm, name: str) -> None:
-    """Raises `LowlpValueError`, which names `name`, unless these rows are whole units."""
-    if rows % form.unit_rows:
+def check_end(rows: int, form: WordsForm, meaning: Meaning, name: str) -> None:
+    """Raises `LowlpValueError`, which names `name`, unless these rows are whole units, and whole blocks that share
+    books."""
+    step = rows_between_cuts(form, meaning)
+    if rows % step:
         raise LowlpValueError(
-            f"{name}: must end between units of {form.unit_rows} rows, since others follow, got {rows} rows; the next "
-            f"{_next_to(rows, form.unit_rows, None)}"
+            f"{name}: must end between {_name_of_rows(form, meaning)}, since others follow, got {rows} rows; the next "
+            f"{_next_to(rows, step, None)}"
         )
+
+
+def _name_of_rows(form: WordsForm, meaning: Meaning) -> str:
+    units = f"units of {form.unit_rows} rows"
+    return f"{units} and blocks of {meaning.book_rows} rows that share books" if meaning.book_rows else units
 
 
 def _name_of_columns(form: WordsForm, meaning: Meaning) -> str:
     units = f"units of {form.unit_k} weights"
+    if meaning.book_columns:
+        units += f", blocks of {meaning.book_columns} that share books"
     if isinstance(meaning.super_group, int):
         return f"{units} and super-groups of {meaning.super_group}"
     return f"{units} and groups of {meaning.group_size}" if isinstance(meaning.group, int) else units

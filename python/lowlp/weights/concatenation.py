@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -22,7 +23,9 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
     tensors  of one codec, K and family. All but the last end between units: their N is a multiple of 16, of 2 bits 32,
              of 1 bit 64; where K is no multiple of 64, of as many, twice or four times as many, up to 256. What there
              is one of for a whole tensor (a table, the scale of group_size='tensor') is the same in all, and so is the
-             permutation. Second scales may differ: each row keeps its own
+             permutation. Second scales may differ: each row keeps its own. So may codebooks of whole tensors: the
+             result has them by blocks of rows, as many as divide the N of all. Blocks of several rows end between
+             tensors
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the tensor and what differs, or the next boundaries.
     """
@@ -38,7 +41,7 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
         _check_alike(first, other, f"tensors[{number}]")
     form = first.form.of(sum(tensor.shape[0] for tensor in tensors))
     for number, tensor in enumerate(tensors[:-1]):
-        check_end(tensor.shape[0], form, f"tensors[{number}]")
+        check_end(tensor.shape[0], form, first.meaning, f"tensors[{number}]")
     words, unit = empty_words(form.shape), 0
     for tensor in tensors:
         units = -(-tensor.shape[0] // form.unit_rows)
@@ -54,7 +57,37 @@ def concat(tensors: Sequence[QuantizedTensor]) -> QuantizedTensor:
             joined[name] = joined_scales(scales)
         elif first.meaning.is_by_row(name, array):
             joined[name] = read_only(np.concatenate([getattr(tensor.meaning, name) for tensor in tensors]))
-    return QuantizedTensor.of_parts(form, replace(first.meaning, **cast(Any, joined)), words)
+    joined |= _joined_books(tensors)
+    meaning = replace(first.meaning, **cast(Any, joined))
+    return QuantizedTensor.of_parts(replace(form, code=meaning.code), meaning, words)
+
+
+def _joined_books(tensors: Sequence[QuantizedTensor]) -> dict[str, Any]:
+    """Fields of `Meaning` for the books of weights one below the other: those that all share, or blocks of rows."""
+    first = tensors[0].meaning
+    parts = {name: [getattr(tensor.meaning, name) for tensor in tensors] for name in ("codebooks", "book_scales")}
+    parts = {name: arrays for name, arrays in parts.items() if arrays[0] is not None}
+    if first.codebooks is None or first.vectors is None:
+        return {}
+    if first.book_rows is not None:
+        return {name: read_only(np.concatenate(arrays)) for name, arrays in parts.items()}
+    if all(array.tobytes() == arrays[0].tobytes() for arrays in parts.values() for array in arrays):
+        return {}
+    rows = math.gcd(*(tensor.shape[0] for tensor in tensors))
+    joined: dict[str, Any] = {"book_rows": rows, "vectors": first.vectors.with_book_per((rows, first.book_columns))}
+    for name, arrays in parts.items():
+        # [1, blocks of K, ...]: all rows of a tensor have the same.
+        by_block = [array if first.book_columns else array[None, None] for array in arrays]
+        repeated = [
+            np.repeat(array, tensor.shape[0] // rows, axis=0) for array, tensor in zip(by_block, tensors, strict=True)
+        ]
+        joined[name] = read_only(np.concatenate(repeated))
+    return joined
+
+
+def _of_books(tensor: QuantizedTensor) -> tuple[str, ...]:
+    """The arrays of books that need not be the same in all."""
+    return () if tensor.meaning.codebooks is None else ("codebooks", "book_scales")
 
 
 def _check_alike(first: QuantizedTensor, other: QuantizedTensor, name: str) -> None:
@@ -67,7 +100,7 @@ def _check_alike(first: QuantizedTensor, other: QuantizedTensor, name: str) -> N
             raise LowlpValueError(f"{name}: must have the {what} of the first, {wanted}, got {found}")
     for part, array in first.meaning.arrays():
         found = getattr(other, part)
-        is_shared = part != "scale2" and not first.meaning.is_by_row(part, array)
+        is_shared = part not in ("scale2", *_of_books(first)) and not first.meaning.is_by_row(part, array)
         if is_shared and (found is None or array.tobytes() != np.asarray(found).tobytes()):
             raise LowlpValueError(f"{name}: must have the {part} of the first, since all rows share it")
     if first.permutation is None and other.permutation is not None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import DType, named_dtype
+from lowlp.numeric.vectors import Vectors
 from lowlp.weights.packing import find_placement
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -48,7 +49,7 @@ def family_named(value: object, argument: str = "activation") -> str:
     return _FAMILY_OF[found]
 
 
-def family_for(code: DType | Table, activation: object) -> str:
+def family_for(code: DType | Table | Vectors, activation: object) -> str:
     """The family of weights of these codes: that of `activation`; with None f16, or bf16 for floats with more exponent
     bits than f16 has. Raises as `family_named`, and `LowlpValueError` where the format has no such placement."""
     if activation is None:
@@ -65,7 +66,7 @@ def family_for(code: DType | Table, activation: object) -> str:
 
 
 @lru_cache(maxsize=256)
-def are_placed_alike(code: DType | Table, family: str, other: str) -> bool:
+def are_placed_alike(code: DType | Table | Vectors, family: str, other: str) -> bool:
     """Whether words of one family are, bit for bit, words of the other."""
     if family == other:
         return True

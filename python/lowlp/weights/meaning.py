@@ -1,4 +1,5 @@
-"""What the codes of a tensor mean: their type or lookup table, and what groups have; checked, and without the codes."""
+"""What the codes of a tensor mean: their type, lookup table or codebooks, and what groups have; checked, and without
+the codes."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 from lowlp.numeric.codec import MAX_CODE_BITS, Codec, Table
 from lowlp.numeric.dtypes import DType, named_dtype
 from lowlp.numeric.group_codes import bytes_of_groups, unpacked_codes
-from lowlp.numeric.host_array import AnyArray
+from lowlp.numeric.host_array import AnyArray, as_host_array
 from lowlp.numeric.lookup_tables import TABLE_TYPES, check_table_shape, table_bits, table_of
 from lowlp.numeric.scale_types import SCALE_DTYPES
+from lowlp.numeric.vectors import BookPer, Vectors
+from lowlp.weights.codebooks import Books
 from lowlp.weights.column_order import column_order
 from lowlp.weights.group_arrays import Expected, per_group, read_only
 from lowlp.weights.second_scales import SecondScale, kept_scale, second_scale_of
@@ -23,6 +26,8 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 Group = int | Literal["channel", "tensor"]
 _NAMES = {kind: name for name, kind in SCALE_DTYPES.items()}
+_OF_BOOKS = ("codebooks", "book_scales")
+_ARRAYS = ("scales", "zeros", "offsets", "scale2", "lut", "permutation", "super_scales", "super_offsets", *_OF_BOOKS)
 
 
 def code_dtype(value: object) -> DType:
@@ -99,11 +104,17 @@ class Meaning:
     super_group: int | Literal["channel"] | None = None
     packed_type: str = ""
     """Of integer scales and offsets of less than 8 bits, which are stored as `packed_codes`."""
+    vectors: Vectors | None = None
+    """Of codes of vectors; `dtype` is then that of the matrix of codes. The others as `weights.codebooks.Books` has
+    them: of blocks of `book_rows` rows and `book_columns` columns, None for all."""
+    codebooks: AnyArray | None = None
+    book_scales: AnyArray | None = None
+    book_rows: int | None = None
+    book_columns: int | None = None
 
     def arrays(self) -> Iterator[tuple[str, AnyArray]]:
         """What there is of the optional arrays, and scales, by name; scale2 as an array."""
-        names = ("scales", "zeros", "offsets", "scale2", "lut", "permutation", "super_scales", "super_offsets")
-        for name in names:
+        for name in _ARRAYS:
             array = getattr(self, name)
             if array is not None:
                 yield name, np.atleast_1d(array) if name == "scale2" else array
@@ -147,14 +158,18 @@ class Meaning:
         return numbers
 
     @property
-    def code(self) -> DType | Table:
-        """The type of the codes, or their table."""
+    def code(self) -> DType | Table | Vectors:
+        """The type of the codes, or their table, or what vectors they are."""
+        if self.vectors is not None:
+            return self.vectors
         return self.dtype if self.lut is None else table_code(self.lut)
 
     def is_by_row(self, name: str, array: AnyArray) -> bool:
         """Whether an array has an entry for each row, in place of one for all."""
-        if name in ("lut", "scale2", "permutation"):
-            return {"lut": array.ndim > 1, "scale2": array.size > 1, "permutation": False}[name]
+        if name in ("lut", "scale2"):
+            return {"lut": array.ndim > 1, "scale2": array.size > 1}[name]
+        if name in ("permutation", *_OF_BOOKS):
+            return False
         return self.group != "tensor"
 
     def of_rows(self, rows: slice) -> Meaning:
@@ -163,14 +178,30 @@ class Meaning:
         for name, array in self.arrays():
             if self.is_by_row(name, array):
                 changed[name] = kept_scale(array[rows]) if name == "scale2" else array[rows]
+            elif name in _OF_BOOKS and self.book_rows:
+                changed[name] = array[rows.start // self.book_rows : -(-rows.stop // self.book_rows)]
         return replace(self, **cast(Any, changed))
+
+    def of_expert(self) -> Meaning:
+        """That of weights [N, K], from that of one expert of [1, N, K]."""
+        if self.vectors is None or len(self.vectors.block) < len("ENK"):
+            return self
+        block = self.vectors.block[1:]
+        books: dict[str, Any] = {"book_rows": block[0] or None}
+        if not any(block):
+            books |= {name: array[0, 0] for name, array in self.arrays() if name in _OF_BOOKS}
+        per: BookPer = tuple(extent or None for extent in block) if any(block) else "tensor"
+        return replace(self, vectors=self.vectors.with_book_per(per), **books)
 
     def of_columns(self, columns: slice) -> Meaning:
         """That of some columns, which are whole groups where there are several in a row."""
+        changed: dict[str, Any] = {}
+        if self.book_columns:
+            blocks = slice(columns.start // self.book_columns, -(-columns.stop // self.book_columns))
+            changed |= {name: read_only(array[:, blocks]) for name, array in self.arrays() if name in _OF_BOOKS}
         if not isinstance(self.group, int):
-            return replace(self, group_size=columns.stop - columns.start)
+            return replace(self, group_size=columns.stop - columns.start, **changed)
         groups = slice(columns.start // self.group_size, columns.stop // self.group_size)
-        changed = {}
         for name, array in self.arrays():
             if name.startswith("super_"):
                 if isinstance(self.super_group, int):
@@ -226,6 +257,42 @@ def meaning_of(
     )
     found.codec  # noqa: B018  refuses what does not go together
     return found
+
+
+def vector_meaning_of(shape: tuple[int, ...], books: Books, *, scales: object, group_size: int | str | None) -> Meaning:
+    """The same for codes of vectors. `scales` None is one of 1 for all weights, a number or an array of one element is
+    one for all, and else their shape says the group where `group_size` does not."""
+    *outer, k = shape
+    array = np.ones((1, 1), np.float32) if scales is None else _scales_of_vectors(scales)
+    group: Group = "channel"
+    size = k
+    if array.size == 1 and group_size in (None, "tensor"):
+        group, array = "tensor", array.reshape(1, 1)
+    elif group_size is None and array.ndim == len(shape) and array.shape[-1] > 1 and k % array.shape[-1] == 0:
+        group = size = k // array.shape[-1]
+    else:
+        size, group = group_of(k, group_size)
+    text = "[N, K / group_size]" if len(outer) == 1 else "[E, N, K / group_size]"
+    expected = Expected((1, 1), "[1, 1]") if group == "tensor" else Expected((*outer, k // size), text)
+    found = Meaning(
+        named_dtype(books.vectors.code_dtype.name, "codes"),
+        size,
+        group,
+        per_group(array, "scales", expected),
+        vectors=books.vectors,
+        codebooks=books.entries,
+        book_scales=books.scales,
+        book_rows=books.rows,
+        book_columns=books.columns,
+    )
+    found.codec  # noqa: B018  refuses groups that are no whole codes
+    return found
+
+
+def _scales_of_vectors(scales: object) -> AnyArray:
+    if isinstance(scales, float | int) and not isinstance(scales, bool):
+        return np.asarray(scales, np.float32)
+    return as_host_array(scales, "scales")
 
 
 def check_tables(table: AnyArray, shape: tuple[int, ...], group_size: int) -> None:

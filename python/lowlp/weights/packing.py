@@ -25,11 +25,12 @@ from typing import Any, Final
 import numpy as np
 
 from lowlp._layout import UNIT_K as UNIT_K
-from lowlp._layout import Placement, ScalarFormat, code_format_name, stored_flip
+from lowlp._layout import Placement, ScalarFormat, code_format_name, code_format_of, stored_flip
 from lowlp.numeric.array_ops import TorchOps
 from lowlp.numeric.codec import COMPUTE_TYPES, MAX_INDEX_BITS, Codec, Table
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.host_array import as_host_array
+from lowlp.numeric.vectors import Vectors
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -42,8 +43,9 @@ _MOST: Final = (1 << 31) - 1
 _ALIGN_BYTES: Final = 64
 _TABLE_NAMES: Final = {f"lut{bits}" for bits in range(1, MAX_INDEX_BITS + 1)}
 
-Code = DType | Table | Codec | str
-"""What codes are: their type or lookup table, a codec that has it, or a name such as 'uint6' or 'lut4'."""
+Code = DType | Table | Vectors | Codec | str
+"""What codes are: their type or lookup table or what vectors, a codec that has it, or a name such as 'uint6' or 'lut4'.
+"""
 
 
 def placement_name(code: Code, activation: DType | str) -> str:
@@ -102,7 +104,7 @@ def pack(codes: Any, group_size: int, code: Code, activation: DType | str, *, nu
     Returns uint32 in the shape of `packed_shape`, aligned to 64 bytes; for a tensor on a GPU a tensor there, else a
     numpy array. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
     """
-    placement = find_placement(code, activation)
+    placement = _placement_of_weights(code, activation)
     array = codes if _is_on_device(codes) else as_host_array(codes, "codes")
     _check_codes(placement, array.dtype, array.shape)
     _check_group(group_size, array.shape[-1])
@@ -140,7 +142,7 @@ def unpack(
 
     packed  uint32 in the shape of `packed_shape`
     """
-    placement = find_placement(code, activation)
+    placement = _placement_of_weights(code, activation)
     shape = packed_shape(n, k, group_size, placement)
     array = packed if _is_on_device(packed) else as_host_array(packed, "packed")
     _check_words(array.dtype, array.shape, shape)
@@ -166,18 +168,29 @@ def unpack_by(placement: Placement, packed: Any, n: int, k: int, flip: int, *, n
     return codes
 
 
+def _placement_of_weights(code: Code, activation: DType | str) -> Placement:
+    placement = find_placement(code, activation)
+    if placement.books * placement.vector > 1:
+        raise LowlpValueError(
+            f"code: codes of vectors are packed by QuantizedTensor(codes, codebooks=...), got {code!s}"
+        )
+    return placement
+
+
 def stored_form(code: object) -> tuple[str, int]:
     """The name of the format of stored codes, and what turns a code into a stored one: an exclusive or."""
     if isinstance(code, Codec):
         code = code.code
     if isinstance(code, Table):
         return f"lut{code.bits}", 0
+    if isinstance(code, Vectors):
+        return code_format_of(code._held), 0
     if isinstance(code, str) and code.startswith("lut"):
         if code not in _TABLE_NAMES:
             raise LowlpValueError(f"code: tables are lut1 to lut{MAX_INDEX_BITS}, got {code!r}")
         return code, 0
     if not isinstance(code, str | DType):
-        raise LowlpTypeError(f"code: expected a DType, a Table, a Codec or a name, got {type(code).__name__}")
+        raise LowlpTypeError(f"code: expected a DType, a Table, Vectors, a Codec or a name, got {type(code).__name__}")
     scalar = ScalarFormat.parse(named_dtype(code, "code").name)
     if not scalar.has_codes:
         raise LowlpValueError(

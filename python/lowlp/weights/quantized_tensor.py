@@ -5,13 +5,14 @@
     value[n, k] = scale2 * (scale[n, g] * q[n, k])
     value[n, k] = (super_scale[n, h] * scale[n, g]) * (q[n, k] - zero[n, g])       h = k // super_group_size
     value[n, k] = (super_scale[n, h] * scale[n, g]) * q[n, k] + super_offset[n, h] * offset[n, g]
+    value[n, k] = scale[n, g] * (C_0[q_0[n, j]][k % v] + C_1[q_1[n, j]][k % v] + ...)       j = k // v
 
 q is the number that a code means in its type, or its entry of a table. With a permutation p of the columns, as GPTQ's
 act-order has one, column p(j) is in group j // group_size.
 
 Sources: Tilus (arXiv 2504.12984), section 6, for the affine form; FLUTE (arXiv 2407.10960) for tables; offsets are
 those of MLX and GGUF; float zero points those of HQQ; scale2 is that of NVFP4; integer scales under super-scales those
-of GGUF's K-quants and of QServe.
+of GGUF's K-quants and of QServe; codebooks C of vectors of v weights are those of AQLM, GPTVQ and QuIP#.
 """
 
 from __future__ import annotations
@@ -30,20 +31,31 @@ from lowlp.numeric.codec import Codec, prescale_of
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.lookup_tables import table_of
+from lowlp.numeric.vectors import BookPer
 from lowlp.weights.boundaries import cut_of, matrices_of
+from lowlp.weights.codebooks import (
+    GivenBooks,
+    books_of,
+    checked_vector_codes,
+    codes_of_columns,
+    columns_of_codes,
+    given_books,
+)
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
 from lowlp.weights.dequantize import values_of_words
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
 from lowlp.weights.group_arrays import read_only
-from lowlp.weights.meaning import Meaning, code_type, meaning_of, shape_of_words
+from lowlp.weights.meaning import Meaning, code_type, meaning_of, shape_of_words, vector_meaning_of
 from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.stored_arrays import arguments_of, stored_arrays
+from lowlp.weights.vector_values import values_of_vectors
 from lowlp.weights.words import Words, WordsForm, form_for, repacked_apart
+from lowlp_runtime.errors import LowlpValueError
 
 
 class QuantizedTensor:
     """Weights [N, K] (PyTorch's out_features, in_features), or of E experts [E, N, K], held as packed codes of 1 to 8
-    bits.
+    bits, or of 1 to 16 bits that stand for vectors of 2 to 16 weights.
 
     codes       uint8 [N, K] or [E, N, K]: the low b bits of each, the others 0; two's complement if the type is signed
     dtype       name or `DType` of the codes ('uint4', 'int6', 'f6e3m2', 'bipolar2', ...); with `lut` None or 'uint{b}'
@@ -68,6 +80,17 @@ class QuantizedTensor:
     super_group_size  a multiple of group_size, of which a row may end with a part; None or -1: one super-group a row
     scale_dtype  type of integer scales and offsets, 'uint4', 'int6', 'uint8' or 'int8'; None: that of their arrays,
                 uint8 or int8. Two of uint4 are kept in a byte, four of int6 in three
+    codebooks   of codes of vectors: [R, 2**b, v], R = 1 to 4 books for all weights, whose entries add up, b = 1 to 16,
+                v = 2, 4, 8 or 16 weights side by side along K; or one set for each block of weights, [blocks of N,
+                blocks of K, R, 2**b, v], of experts with E in front. float16, bfloat16, int8 or float8_e4m3fn. Or the
+                name of computed ones of v = 8: 'e8p', 'e8p+e81b' or 'e8p+e8p'. Codes are then [N, K / v, R] or [E, N,
+                K / v, R], uint8, or uint16 for b > 8, in 0..2**b - 1. Scales are optional: an array as above with
+                groups of whole codes, whose size its shape says where `group_size` does not, or a number for all. Of
+                the other arguments only the next two and `activation` are allowed
+    book_scales  floats, rounded to float32: factors of int8, float8_e4m3fn and computed books, [R] or [blocks of N,
+                blocks of K, R]; None: 1, and 1 / 2.04 and 1 / 3.45 of the second computed book, as QuIP# has it
+    book_per    the weights of a block, (rows, columns), of experts (1, rows, columns), None for all of an axis; the
+                last blocks may be smaller. None: all blocks are alike
     activation  the family: for activations of which type the codes are packed, 'f16', 'bf16', 's8' or 'e4m3'. None:
                 'f16', or 'bf16' for floats with more exponent bits than f16 has. `lowlp.linear` takes f16 and bf16
 
@@ -89,7 +112,7 @@ class QuantizedTensor:
         codes: object,
         *,
         dtype: str | DType | None = None,
-        scales: object,
+        scales: object = None,
         zeros: object = None,
         offsets: object = None,
         group_size: int | Literal["tensor"] | None = None,
@@ -102,7 +125,14 @@ class QuantizedTensor:
         super_offsets: object = None,
         super_group_size: int | None = None,
         scale_dtype: object = None,
+        codebooks: object = None,
+        book_scales: object = None,
+        book_per: BookPer | None = None,
     ) -> None:
+        given = _books_alone(locals())
+        if given is not None:
+            self._hold_vectors(codes, given, book_scales, book_per, scales, group_size, activation)
+            return
         array = checked_codes(codes, code_type(dtype, None if lut is None else table_of(lut)))
         meaning = meaning_of(
             array.shape,
@@ -139,7 +169,7 @@ class QuantizedTensor:
         shape: Sequence[int],
         *,
         dtype: str | DType | None = None,
-        scales: object,
+        scales: object = None,
         zeros: object = None,
         offsets: object = None,
         group_size: int | Literal["tensor"] | None = None,
@@ -152,6 +182,9 @@ class QuantizedTensor:
         super_offsets: object = None,
         super_group_size: int | None = None,
         scale_dtype: object = None,
+        codebooks: object = None,
+        book_scales: object = None,
+        book_per: BookPer | None = None,
     ) -> QuantizedTensor:
         """Weights whose codes are packed, as `lowlp.pack` and `packed` have them.
 
@@ -165,6 +198,12 @@ class QuantizedTensor:
         packed.
         """
         extents = shape_of_words(shape)
+        given = _books_alone(locals())
+        if given is not None:
+            books = books_of(given, book_scales, book_per, extents)
+            meaning = vector_meaning_of(extents, books, scales=scales, group_size=group_size)
+            form = form_for(extents, meaning.group_size, meaning.code, activation)
+            return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, has_table=True))
         meaning = meaning_of(
             extents,
             dtype=dtype,
@@ -196,6 +235,24 @@ class QuantizedTensor:
         found = cls.__new__(cls)
         found._hold(form, meaning, words)
         return found
+
+    def _hold_vectors(
+        self,
+        codes: object,
+        given: GivenBooks,
+        book_scales: object,
+        book_per: BookPer | None,
+        scales: object,
+        group_size: int | str | None,
+        activation: object,
+    ) -> None:
+        array = checked_vector_codes(codes, given.vectors)
+        shape = (*array.shape[:-2], array.shape[-2] * given.vectors.vector)
+        books = books_of(given, book_scales, book_per, shape)
+        meaning = vector_meaning_of(shape, books, scales=scales, group_size=group_size)
+        form = form_for(shape, meaning.group_size, meaning.code, activation)
+        all_rows = array.reshape(-1, *array.shape[-2:])
+        self._hold(form, meaning, form.pack_from(lambda rows: columns_of_codes(all_rows[rows], books.vectors)))
 
     def _hold(self, form: WordsForm, meaning: Meaning, words: Words) -> None:
         view = words.view()
@@ -234,9 +291,14 @@ class QuantizedTensor:
         return self._words if self._form.experts is None else self._words.reshape(self._form.public_shape)
 
     @property
-    def codes(self) -> NDArray[np.uint8]:
-        """uint8 [N, K] or [E, N, K], read-only: unpacked at every use, and not kept."""
+    def codes(self) -> NDArray[Any]:
+        """uint8 [N, K] or [E, N, K], read-only: unpacked at every use, and not kept. Of vectors [N, K / v, R] or
+        [E, N, K / v, R], uint8, or uint16 for codes of more than 8 bits."""
         packed, order = self._form.all_codes(self._words), self._meaning.permutation
+        vectors = self._meaning.vectors
+        if vectors is not None:
+            codes = codes_of_columns(packed.reshape(-1, packed.shape[-1]), vectors)
+            return read_only(codes.reshape(*packed.shape[:-1], *codes.shape[1:]))
         return read_only(packed if order is None else packed[..., np.argsort(order)])
 
     @property
@@ -284,6 +346,18 @@ class QuantizedTensor:
         return self._meaning.lut
 
     @property
+    def codebooks(self) -> AnyArray | None:
+        """[R, 2**b, v], or [blocks of N, blocks of K, R, 2**b, v] with E in front for experts, read-only; None for
+        codes of one weight and for computed books."""
+        return self._of_blocks(self._meaning.codebooks)
+
+    @property
+    def book_scales(self) -> AnyArray | None:
+        """[R], or [blocks of N, blocks of K, R] with E in front for experts, float32, read-only; None for books of
+        float16 and bfloat16 and codes of one weight."""
+        return self._of_blocks(self._meaning.book_scales)
+
+    @property
     def permutation(self) -> AnyArray | None:
         """The columns in the order in which they are packed, int32 [K], read-only; None where that is their own."""
         return self._meaning.permutation
@@ -296,13 +370,14 @@ class QuantizedTensor:
 
     @property
     def dtype(self) -> DType:
-        """The type of the codes; with a table, which gives them another meaning, 'uint{b}'."""
+        """The type of the codes; with a table, which gives them another meaning, 'uint{b}'; of vectors that of
+        `codes`, 'uint8' or 'uint16'."""
         return self._meaning.dtype
 
     @property
     def bits(self) -> int:
-        """Bits of a code."""
-        return int(self._meaning.dtype.bits)
+        """Bits of a code; of vectors of that of a book."""
+        return self._codec.bits
 
     @property
     def group_size(self) -> int:
@@ -312,9 +387,9 @@ class QuantizedTensor:
     @property
     def nbytes(self) -> int:
         """Bytes of host memory that these weights keep: the packed words, padding included, scales, zeros, offsets,
-        scale2, super-scales and tables; and, after products that needed them, words of another family, words of gate
-        and up packed apart, and what the CPU target keeps in the order of its kernels. Copies on a GPU, as large, are
-        not counted; of a slice its part is, whoever owns the memory."""
+        scale2, super-scales, tables and codebooks; and, after products that needed them, words of another family, words
+        of gate and up packed apart, and what the CPU target keeps in the order of its kernels. Copies on a GPU, as
+        large, are not counted; of a slice its part is, whoever owns the memory."""
         own = [self._words, *(array for _, array in self._meaning.arrays())]
         others = list(self._others.values())
         for parts in self._derived.values():
@@ -334,9 +409,15 @@ class QuantizedTensor:
 
         Computed in float32, rounding after each step, in this order: `s * (q - z)`, or `(s * q) + b`; with a second
         scale `s2 * (s * (q - z))`. With super-scales, s is the rounded product `super_scale * scale`, and b of integer
-        offsets `super_offset * offset`.
+        offsets `super_offset * offset`. Of vectors the entries are added in the order of the books, each times its
+        book's scale first where there are such, and the sum is multiplied by the scale:
+        `s * ((c_0 * C_0[q_0] + c_1 * C_1[q_1]) + ...)`.
         """
-        return values_of_words(self._form, self._words, self._meaning).reshape(self.shape)
+        if self._meaning.vectors is not None:
+            found = values_of_vectors(self._form, self._words, self._meaning, self._meaning.vectors)
+        else:
+            found = values_of_words(self._form, self._words, self._meaning)
+        return found.reshape(self.shape)
 
     def pack_for(self, activation: object) -> QuantizedTensor:
         """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like
@@ -386,8 +467,8 @@ class QuantizedTensor:
             safetensors.numpy.save_file(arrays, path, metadata={"lowlp": header})
 
         Arrays are 'packed', 'scales', and those there are of 'zeros', 'offsets', 'scale2', 'lut', 'permutation',
-        'super_scales' and 'super_offsets'; bfloat16 is stored as uint16, floats of 8 bits and packed integer scales as
-        uint8. The header has versions of its own and of the packed format.
+        'super_scales', 'super_offsets', 'codebooks' and 'book_scales'; bfloat16 is stored as uint16, floats of 8 bits
+        and packed integer scales as uint8. The header has versions of its own and of the packed format.
         """
         return stored_arrays(self.packed, self.shape, self.family, self._meaning)
 
@@ -420,7 +501,10 @@ class QuantizedTensor:
         rows = slice(first * self._form.n, (first + (count or 1)) * self._form.n)
         units = self._form.shape_of_matrix[0]
         words = self._words[first * units : (first + (count or 1)) * units]
-        return self.of_parts(replace(self._form, experts=count), self._meaning.of_rows(rows), words)
+        meaning = self._meaning.of_rows(rows)
+        if count is None:
+            meaning = meaning.of_expert()
+        return self.of_parts(replace(self._form, experts=count, code=meaning.code), meaning, words)
 
     def _numbers(self, name: str) -> AnyArray:
         """Scales or offsets of all rows, unpacked where they are of less than 8 bits."""
@@ -432,6 +516,12 @@ class QuantizedTensor:
         if self._form.experts is None or self._meaning.group == "tensor":
             return array
         return array.reshape(self._form.experts, self._form.n, -1)
+
+    def _of_blocks(self, array: AnyArray | None) -> AnyArray | None:
+        """What blocks have in all rows, as users see it."""
+        if array is None or self._form.experts is None or self._meaning.book_rows is None:
+            return array
+        return array.reshape(self._form.experts, -1, *array.shape[1:])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, QuantizedTensor):
@@ -460,7 +550,28 @@ class QuantizedTensor:
             more += f", super_scales={self._codec.super_scale} of {self._codec.super_group}"
         group = "tensor" if self._codec.group == "tensor" else self.group_size
         code = self.dtype.name if self.lut is None else f"lut {list(self.lut.shape)}"
+        if self._meaning.vectors is not None:
+            code = str(self._meaning.vectors)
         return (
             f"QuantizedTensor({code}, shape={self.shape}, group_size={group!r}, "
             f"scales={scales}{more}, family={self.family}, nbytes={self.nbytes})"
         )
+
+
+_SCALARS_ALONE = (
+    *("dtype", "zeros", "offsets", "scale2", "lut", "g_idx", "permutation"),
+    *("super_scales", "super_offsets", "super_group_size", "scale_dtype"),
+)
+
+
+def _books_alone(arguments: Mapping[str, object]) -> GivenBooks | None:
+    """The argument `codebooks`, with which many others are refused; None without it, where those of books are."""
+    if arguments["codebooks"] is None:
+        for name in ("book_scales", "book_per"):
+            if arguments[name] is not None:
+                raise LowlpValueError(f"{name}: goes with codebooks, which are not given")
+        return None
+    for name in _SCALARS_ALONE:
+        if arguments[name] is not None:
+            raise LowlpValueError(f"{name}: not allowed with codebooks, whose codes have scales only")
+    return given_books(arguments["codebooks"])

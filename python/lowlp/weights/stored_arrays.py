@@ -9,6 +9,9 @@
               header's field 'super', which others do not have; scales and offsets are then integers, of less than 8
               bits as bytes (`lowlp.numeric.group_codes`)
 
+    codebooks, book_scales  of the shape of those of `QuantizedTensor`, in the header's field 'vectors' what the codes
+              are, `vec8:2x8:f16` for example, which others do not have; computed ones have no array of books
+
 Those that a tensor does not have are left out. Types that numpy and safetensors lack are stored as their bits: bf16 as
 uint16, e8m0 and e4m3 as uint8; the header names the types.
 """
@@ -21,22 +24,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from lowlp.numeric.codec import OFFSET_TYPES, ZERO_TYPES
+from lowlp.numeric.codec import OFFSET_TYPES, ZERO_TYPES, Codec
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES, PACKED_CODE_TYPES, bytes_of_groups, unpacked_codes
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.lookup_tables import TABLE_TYPES
 from lowlp.numeric.scale_types import SCALE_DTYPES
+from lowlp.numeric.vectors import Vectors
+from lowlp.weights.codebooks import ENTRY_DTYPES
 from lowlp.weights.families import FAMILIES
 from lowlp.weights.meaning import Meaning, shape_of_words
 from lowlp.weights.packing import PACKED_FORMAT_VERSION
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.stored_header import PERMUTATION_TYPE, check_fields
-from lowlp_runtime.stored_weights import KIND, STORED_TYPES, VERSION
+from lowlp_runtime.stored_weights import KIND, STORED_TYPES, VERSION, types_of_books
 
 _TYPES: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(name) for name in ZERO_TYPES if "int" in name},
     **SCALE_DTYPES,
     **{name: np.dtype(STORED_TYPES[name]) for name in PACKED_CODE_TYPES},
+    **ENTRY_DTYPES,
 }
 _FIELDS: Final = ("shape", "family", "dtype", "group", "scales", "zeros", "offsets", "scale2", "lut")
 _ONE_LEVEL: Final[dict[str, Collection[str]]] = {
@@ -66,6 +72,7 @@ def stored_arrays(
         "offsets": codec.offsets,
         "super_scales": codec.super_scale,
         "super_offsets": None if meaning.super_offsets is None else codec.super_scale,
+        "codebooks": None if codec.vectors is None else codec.vectors.entries,
     }
     arrays = {"packed": np.ascontiguousarray(words)}
     for name, array in meaning.arrays():
@@ -73,6 +80,8 @@ def stored_arrays(
         stored_array = np.ascontiguousarray(array).view(stored)
         if len(shape) == 3 and meaning.is_by_row(name, array):
             stored_array = stored_array.reshape(*shape[:-1], *([] if name == "scale2" else [-1]))
+        elif len(shape) == 3 and name in ("codebooks", "book_scales") and meaning.book_rows:
+            stored_array = stored_array.reshape(shape[0], -1, *stored_array.shape[1:])
         arrays[name] = stored_array
     header: dict[str, object] = {
         "kind": KIND,
@@ -88,6 +97,8 @@ def stored_arrays(
     }
     if meaning.permutation is not None:
         header["permutation"] = PERMUTATION_TYPE
+    if codec.vectors is not None:
+        header["vectors"] = str(codec.vectors)
     if codec.super_scale is not None:
         header["super"] = {"type": codec.super_scale, "group": codec.super_group}
     return arrays, json.dumps(header)
@@ -106,6 +117,9 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
     if supers:
         types["super_scales"] = supers["type"]
         types["super_offsets"] = supers["type"] if fields["offsets"] in GROUP_CODE_TYPES else None
+    vectors = _vectors_of(fields)
+    if vectors is not None:
+        types |= types_of_books(str(vectors))
     wanted = {name: kind for name, kind in types.items() if kind is not None}
     if set(wanted) != set(arrays):
         raise LowlpValueError(
@@ -113,6 +127,15 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
         )
     found = {name: _read(arrays[name], name, kind) for name, kind in wanted.items()}
     group = fields["group"]
+    if vectors is not None:
+        return {
+            "codebooks": str(vectors) if vectors.lattices else None,
+            **found,
+            "book_per": vectors.book_per,
+            "shape": shape_of_words(fields["shape"]),
+            "group_size": -1 if group == "channel" else group,
+            "activation": fields["family"],
+        }
     if supers:
         found |= _two_levels(found, fields)
     return {
@@ -142,6 +165,20 @@ def _fields_of(header: str) -> dict[str, Any]:
         raise LowlpValueError(f"header: lacks {', '.join(missing)}")
     check_fields(fields, "header", _TWO_LEVELS if fields.get("super") is not None else _ONE_LEVEL)
     return fields
+
+
+def _vectors_of(fields: Mapping[str, Any]) -> Vectors | None:
+    """What vectors the header names; None where its codes are of one weight."""
+    text = fields.get("vectors")
+    if text is None:
+        return None
+    try:
+        vectors = Codec.parse(text).vectors
+    except LowlpValueError as error:
+        raise LowlpValueError(f"header: vectors: {error}") from None
+    if vectors is None or str(vectors) != text:
+        raise LowlpValueError(f"header: vectors must be such as 'vec8:2x8:f16', got {text!r:.40}")
+    return vectors
 
 
 def _two_levels(found: Mapping[str, AnyArray], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import DType
+from lowlp.numeric.vectors import Vectors
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for
 from lowlp.weights.packing import find_placement, pack_by, stored_form, unpack_by
 
@@ -36,7 +37,7 @@ class WordsForm:
 
     n, k        the weights' shape [N, K]
     group_size  weights of a row that share a scale; K where a row, or all, share one
-    code        type or table of the codes
+    code        type or table of the codes, or what vectors they are
     family      for which compute type they are placed, one of `FAMILIES`
     experts     None for weights [N, K]; E for [E, N, K], whose rows count on: those of matrix e begin at e N, and each
                 matrix fills whole units
@@ -45,7 +46,7 @@ class WordsForm:
     n: int
     k: int
     group_size: int
-    code: DType | Table
+    code: DType | Table | Vectors
     family: str
     experts: int | None = None
 
@@ -108,7 +109,7 @@ class WordsForm:
         return slice(first + start // self.unit_rows, first - (-stop // self.unit_rows))
 
     def codes(self, words: Words, rows: slice, num_threads: int = 0) -> Codes:
-        """The codes, uint8 [rows, K], of some rows of one matrix."""
+        """The codes, uint8 [rows, K], of some rows of one matrix; of vectors as `columns_of_codes` has them."""
         before = rows.start % self.n % self.unit_rows
         n = before + rows.stop - rows.start
         found: Codes = unpack_by(
@@ -117,7 +118,7 @@ class WordsForm:
         return found[before:]
 
     def all_codes(self, words: Words) -> Codes:
-        """The codes, uint8 [N, K] or [E, N, K]."""
+        """The codes, uint8 [N, K] or [E, N, K]; of vectors their columns."""
         matrices = [self.codes(words, slice(first, first + self.n)) for first in range(0, self.rows, self.n)]
         return matrices[0] if self.experts is None else np.stack(matrices)
 
@@ -158,7 +159,7 @@ class WordsForm:
         return replace(self, family=family).pack_from(lambda rows: self.codes(words, rows))
 
 
-def form_for(shape: tuple[int, ...], group_size: int, code: DType | Table, activation: object) -> WordsForm:
+def form_for(shape: tuple[int, ...], group_size: int, code: DType | Table | Vectors, activation: object) -> WordsForm:
     """The form of weights (N, K) or (E, N, K) for a type of activations, as `families.family_for` has it."""
     *outer, n, k = shape
     return WordsForm(n, k, group_size, code, family_for(code, activation), outer[0] if outer else None)

@@ -20,7 +20,7 @@ func.func @compute(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, f32>) { return }
 
 // -----
 
-// expected-error @below {{fragment family: units have 64 weights of a row, '.k32' or '.k16', but no less than 32; got 'int8.k16'}}
+// expected-error @below {{fragment family: units have 64 weights of a row, '.k16' to '.k1024', but no less than 32; got 'int8.k16'}}
 func.func @units(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, int8.k16>) { return }
 
 // -----
@@ -30,8 +30,33 @@ func.func @codec(%v: !lowlp.packed<16x64, #lowlp.codec<int6 g64 f64>, f16>) { re
 
 // -----
 
-// expected-error @below {{codec: fields of vectors are reserved}}
-func.func @vectors(%v: !lowlp.packed<16x64, #lowlp.codec<vectors8x256 g64 f16>, f16>) { return }
+// expected-error @below {{codec: vector: must be one of 2, 4, 8, 16, got 3}}
+func.func @vectors(%v: !lowlp.packed<16x64, #lowlp.codec<vec3:2x8:f16 g64 f16>, f16>) { return }
+
+// -----
+
+// expected-error @below {{K must be a multiple of the 8 weights of a code, but is 60}}
+func.func @whole_codes(%v: !lowlp.packed<16x60, #lowlp.codec<vec8:2x8:f16>, f16>) { return }
+
+// -----
+
+// expected-error @below {{placement: packed format 4 has none named 'vec8-2x8.f16.k256'}}
+func.func @units_of_vectors(%v: !lowlp.packed<16x256, #lowlp.codec<vec8:2x8:f16>, f16.k256>) { return }
+
+// -----
+
+!codes = !lowlp.tile<16x16xui8, local(1, 4).local(2, 1).spatial(8, 4)>
+func.func @book(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [16, 128] : !lowlp.ptr<ui32> -> !lowlp.packed<16x128, #lowlp.codec<vec8:2x8:f16>, f16.k128>
+  // expected-error @below {{'lowlp.load_packed' op book must be in 0..1, but is 2}}
+  %q = lowlp.load_packed %v[%i, %i] book 2 : !lowlp.packed<16x128, #lowlp.codec<vec8:2x8:f16>, f16.k128> -> !codes
+  return
+}
+
+// -----
+
+// expected-error @below {{plan for vec8-1x8.f16: codes of vectors are looked up, and no plan decodes them}}
+func.func private @plan() attributes {p = #lowlp.plan<["decode vec8-1x8.f16 accumulators words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>}
 
 // -----
 

@@ -15,6 +15,11 @@ func.func private @codes_for_integers(!lowlp.packed<16x64, #lowlp.codec<uint4>, 
 // CHECK: !lowlp.packed<32x96, #lowlp.codec<int6>, bf16.k32>
 func.func private @narrow_units(!lowlp.packed<32x96, #lowlp.codec<int6>, bf16.k32>)
 
+// CHECK: !lowlp.packed<64x896, #lowlp.codec<vec8:1x8:int8:256x* channel f16>, f16.k128>
+func.func private @vectors(!lowlp.packed<64x896, #lowlp.codec<vec8:1x8:int8:256x* channel f16>, f16.k128>)
+// CHECK: !lowlp.packed<2x64x128, #lowlp.codec<e8p+e81b g32 bf16>, bf16>
+func.func private @lattices(!lowlp.packed<2x64x128, #lowlp.codec<e8p+e81b g32 bf16>, bf16>)
+
 // CHECK: codec = #lowlp.codec<bipolar2 channel f32>
 // CHECK-SAME: placement = #lowlp.placement<e3m2.f16.k16>
 func.func private @attributes() attributes {codec = #lowlp.codec<bipolar2 channel f32>, placement = #lowlp.placement<e3m2.f16.k16>}
@@ -26,5 +31,15 @@ func.func private @attributes() attributes {codec = #lowlp.codec<bipolar2 channe
 func.func @load(%p: !lowlp.ptr<ui32>, %one: index, %zero: index) {
   %v = lowlp.view_packed %p shape [8, 16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:tensor>, f16>
   %q = lowlp.load_packed %v[%one, %zero, %zero] : !lowlp.packed<8x16x64, #lowlp.codec<lut12:f16:tensor>, f16> -> !codes
+  return
+}
+
+!indices = !lowlp.tile<16x8xui16, local(1, 2).local(2, 1).spatial(8, 4)>
+// The codes of the second book, of steps 2 and 3 of a unit of 16 rows by 256 weights.
+// CHECK-LABEL: func.func @load_book
+// CHECK: lowlp.load_packed %{{.*}}[%{{.*}}, %{{.*}}] step 2 book 1 : !lowlp.packed<16x256, #lowlp.codec<vec8:2x12:bf16>, bf16.k256> -> !lowlp.tile<16x8xui16,
+func.func @load_book(%p: !lowlp.ptr<ui32>, %zero: index) {
+  %v = lowlp.view_packed %p shape [16, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<16x256, #lowlp.codec<vec8:2x12:bf16>, bf16.k256>
+  %q = lowlp.load_packed %v[%zero, %zero] step 2 book 1 : !lowlp.packed<16x256, #lowlp.codec<vec8:2x12:bf16>, bf16.k256> -> !indices
   return
 }

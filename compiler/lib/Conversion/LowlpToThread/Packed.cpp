@@ -157,7 +157,8 @@ struct UnpackPattern : OpConversionPattern<UnpackOp> {
     TileType codes = op.getCodes().getType();
     const Placement &placement = *op.getPlacement();
     PackedTile tile = *matchPackedTile(codes.getLayout(), placement,
-                                       static_cast<int>(op.getStep()));
+                                       static_cast<int>(op.getStep()),
+                                       static_cast<int>(op.getBook()));
     auto make = [&](OpBuilder &builder, const Words &units, int slotOffset) {
       return unpack(builder, loc, op, placement, tile, slotOffset, units);
     };

@@ -9,6 +9,8 @@
 //               so that what is stored counts from 0: int6, uint6 and bipolar6
 //   e{X}m{Y}    sign, X bits of exponent, Y bits of mantissa
 //   lut{b}      an index of a table, of up to 16 bits
+//   vec{v}-{r}x{b}  r codes of up to 16 bits, which stand for v weights side by
+//               side along K
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_CODEFORMAT_H
@@ -25,15 +27,20 @@
 namespace lowlp {
 
 struct CodecField;
+struct CodecVectors;
 
 struct CodeFormat {
   static constexpr int maxBits = 16;
-  enum class Kind { Integer, Float, Table };
+  enum class Kind { Integer, Float, Table, Vectors };
   Kind kind;
   int bits;
   /// Zero unless the kind is Float.
   int exponentBits = 0;
   int mantissaBits = 0;
+  /// Weights of a row that the codes of a place stand for, and how many codes
+  /// these are: 1 unless the kind is Vectors.
+  int vector = 1;
+  int codes = 1;
 
   /// The format of the stored codes of a scalar type of 1 to 8 bits.
   static Result<CodeFormat> of(const ScalarFormat &scalar);
@@ -41,11 +48,14 @@ struct CodeFormat {
   static Result<CodeFormat> table(int bits);
   /// The format of the stored codes of a codec's field.
   static CodeFormat of(const CodecField &field);
-  /// Reads int6, e3m2, lut4.
+  /// The indices of books of vectors; those of books of several widths byte by
+  /// byte.
+  static CodeFormat vectors(const CodecVectors &vectors);
+  /// Reads int6, e3m2, lut4, vec8-2x8.
   static Result<CodeFormat> parse(std::string_view name);
   std::string name() const;
 
-  /// What a decoded stored code is: the code itself for integers and tables,
+  /// What a decoded stored code is: the code itself for integers and indices,
   /// the number for floats; none for codes that mean NaN or infinity.
   std::optional<double> value(uint16_t stored) const;
   /// Bytes of a code in a matrix of codes: 1, or 2 for more than 8 bits.
@@ -53,7 +63,8 @@ struct CodeFormat {
 
   bool operator==(const CodeFormat &other) const {
     return kind == other.kind && bits == other.bits &&
-           exponentBits == other.exponentBits;
+           exponentBits == other.exponentBits && vector == other.vector &&
+           codes == other.codes;
   }
   bool operator!=(const CodeFormat &other) const { return !(*this == other); }
 };

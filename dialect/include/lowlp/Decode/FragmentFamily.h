@@ -30,13 +30,16 @@ struct FragmentFamily {
   ComputeType compute;
   Operand operand = Operand::A;
   /// Weights of a row in a unit, 64, or 32 or 16 for rows that are no multiple
-  /// of it; a step where that has more.
+  /// of it; a step where that has more. Of vectors up to 1024.
   int unitK = maxUnitK;
   /// Rows of a fragment; a unit has 1 to 16 times as many.
   static constexpr int rows = 16;
   /// Lanes that hold a fragment.
   static constexpr int lanes = 32;
-  /// Weights of a row in the widest unit of the families that have placements.
+  /// Lanes that hold a row of a fragment.
+  static constexpr int rowLanes = 4;
+  /// Weights of a row in the widest unit of codes of one weight; names leave it
+  /// out.
   static constexpr int maxUnitK = 64;
 
   /// Weights that share one register of 32 bits: 2, 4 or 32.
@@ -65,7 +68,7 @@ struct FragmentFamily {
   constexpr bool isDecoded() const {
     return compute == ComputeType::F16 || compute == ComputeType::BF16;
   }
-  /// f16, f16.k32 or f16.k16: the compute type, and the weights of a row in a
+  /// f16, f16.k32, f16.k128: the compute type, and the weights of a row in a
   /// unit where these are not 64.
   std::string name() const;
   static Result<FragmentFamily> parse(std::string_view name);

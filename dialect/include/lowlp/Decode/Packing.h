@@ -1,10 +1,11 @@
 //===- Packing.h - Codes of a matrix to packed words and back ---*- C++ -*-===//
 //
 // A matrix of codes [n, k], of a byte each, or of two where a code has more
-// than 8 bits. Packed, a row is padded to whole units, and the rows are;
-// padding holds the code 0. Groups of weights that share a scale are not
-// padded: a unit may have parts of several (ADR 0029). What a unit is, and
-// where its words lie, is said in Placement.h.
+// than 8 bits. Codes of vectors are columns of their own, those of one vector
+// beside each other: [n, k / v * books]. Packed, a row is padded to whole
+// units, and the rows are; padding holds the code 0. Groups of weights that
+// share a scale are not padded: a unit may have parts of several (ADR 0029).
+// What a unit is, and where its words lie, is said in Placement.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_PACKING_H
@@ -14,7 +15,7 @@
 
 namespace lowlp {
 
-/// The shape of a matrix of codes. Requires n, k >= 1.
+/// The shape of a matrix of codes, k of them in a row. Requires n, k >= 1.
 struct CodeMatrix {
   int64_t n;
   int64_t k;

@@ -28,6 +28,20 @@
 // and frozen. Those of 9 to 16 bits, indices of tables, are `contiguous`, and
 // no plan decodes them: `lowlp.unpack` does.
 //
+// Where a code stands for v weights of a row, a step is four codes along K, and
+// lane l holds those at code l % 4 of a step, of two rows:
+//
+//   slot  (t * S + s) * 2 + r                  r in {0, 1}
+//   row   16 t + 8 r + l / 4
+//   code  4 s + l % 4, weights v (4 s + l % 4) and on
+//   part  which of the codes of these weights, where several books add up
+//
+// The vectors are then, in this order, the registers of A in 4 v / 16 steps of
+// 16 whose weights are taken in another order along K (docs/packed-format.md).
+// Codes are `contiguous`, and U is 4 v S, at least 16; a lane's words are as
+// many as accesses of 16 bytes need, if 64 weights of a row and not too many do
+// (`ofVectors`).
+//
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_DECODE_PLACEMENT_H
 #define LOWLP_DECODE_PLACEMENT_H
@@ -64,6 +78,10 @@ public:
   static Placement contiguous(CodeFormat format, ComputeType compute,
                               int rowTiles, std::vector<int> slices = {});
 
+  /// Codes of vectors one after the other, without gaps, in the widest units of
+  /// a family of weights of 16 bits.
+  static Placement ofVectors(CodeFormat format, ComputeType compute);
+
   /// The placement of the packed format for a format and a family. Fails where
   /// there is none, naming both.
   static Result<const Placement *> find(CodeFormat format,
@@ -80,9 +98,12 @@ public:
   /// Those of 9 to 16 bits.
   static const std::vector<Placement> &general();
 
-  /// The same slots at the same places, in units that are `unitK` wide: 64, or
-  /// 32 or 16 where a step is no wider.
+  /// The same slots at the same places, in units that are `unitK` wide, one of
+  /// `getUnitKs`.
   Placement withUnitK(int unitK) const;
+  /// The weights of a row in units of each shape, the widest first: 64, 32 and
+  /// 16 where a step is no wider; of vectors other powers of two.
+  std::vector<int> getUnitKs() const;
   /// How a matrix of codes [n, k], n and k at least 1, is packed: of the shapes
   /// of units that this placement can have the one that takes the fewest words,
   /// of equal ones the widest. Requires a placement of the packed format.
@@ -97,9 +118,28 @@ public:
   int getNumRowTiles() const { return rowTiles; }
   int getUnitRows() const { return FragmentFamily::rows * rowTiles; }
   int getUnitK() const { return family.getUnitK(); }
-  int getNumParts() const { return family.getParts(); }
-  int getNumSteps() const { return family.getNumSteps(); }
-  int getNumSlots() const { return rowTiles * getNumSteps() * 4; }
+  bool isOfVectors() const { return format.kind == CodeFormat::Kind::Vectors; }
+  /// Codes of a slot: the weights that share a register, or the codes of a
+  /// vector.
+  int getNumParts() const {
+    return isOfVectors() ? format.codes : family.getParts();
+  }
+  int getNumSteps() const {
+    return isOfVectors()
+               ? getUnitK() / (FragmentFamily::rowLanes * format.vector)
+               : family.getNumSteps();
+  }
+  int getSlotsPerStep() const { return isOfVectors() ? 2 : 4; }
+  int getNumSlots() const {
+    return rowTiles * getNumSteps() * getSlotsPerStep();
+  }
+  /// Codes for `k` weights of a row, all codes of a vector beside each other.
+  int64_t getNumCodes(int64_t k) const {
+    return (k + format.vector - 1) / format.vector * format.codes;
+  }
+  /// The same for a unit: at most `maxUnitCodes`.
+  int getUnitCodes() const { return static_cast<int>(getNumCodes(getUnitK())); }
+  static constexpr int maxUnitCodes = 256;
   /// Words of a lane, for one unit.
   int getNumWords() const {
     return format.bits * getNumSlots() * getNumParts() / 32;
@@ -115,7 +155,7 @@ public:
   }
   /// The tile of 16 rows of a slot, and the half of it: 2 t + r.
   int getRowOfSlot(int slot) const {
-    return slot / (4 * getNumSteps()) * 2 + slot % 2;
+    return slot / (getSlotsPerStep() * getNumSteps()) * 2 + slot % 2;
   }
 
   /// The stored code of a weight in a lane's words.

@@ -26,14 +26,17 @@ def Lowlp_CodecAttr : AttrDef<LowlpDialect, "Codec"> {
     #lowlp.codec<lut2:f32[-1, 0, 0.5, 1] tensor f16>   // q is an entry of a table
     #lowlp.codec<lut4:f32:group g64 f16>               // a table for each group, an operand of the kernel
     #lowlp.codec<int6>                                 // codes alone
+    #lowlp.codec<vec8:2x8:f16 channel f16>             // vectors of 8 weights, sums of entries of 2 books, codes of 8 bits
+    #lowlp.codec<vec4:1x8:int8:256x256 g128 f16>       // books for each 256 rows by 256 of K
+    #lowlp.codec<e8p+e8p channel f16>                  // books that are computed
     ```
 
-    Fields of vectors and of planes are reserved, and refused.
+    Fields of planes are reserved, and refused.
   }];
   let parameters = (ins AttrParameter<"::lowlp::Codec", "the codec", "const ::lowlp::Codec &">:$codec);
   let extraClassDeclaration = [{
     /// The type of the codes in tiles: `si6`, `f6E3M2FN`; `ui4` of bipolar numbers and indices, `ui16` of indices of
-    /// more than 8 bits.
+    /// more than 8 bits; `ui8` where the books of vectors have codes of several widths, which are taken byte by byte.
     ::mlir::Type getElementType() const;
   }];
 }

@@ -8,7 +8,7 @@ include "lowlp/IR/LowlpKernelOps.td"
 def Lowlp_ViewPackedOp : Lowlp_Op<"view_packed", [Pure]> {
   let summary = "see a pointer as packed weights";
   let description = [{
-    A matrix of codes [rows, K], or several [number, rows, K]. Extents are numbers or `index` values. The view must be used where this op is visible: it is not a loop-carried value. An address that is a multiple of 16
+    A matrix of weights [rows, K], or several [number, rows, K]. Extents are numbers or `index` values. The view must be used where this op is visible: it is not a loop-carried value. An address that is a multiple of 16
     bytes (`lowlp.align`) allows wide loads.
 
     ```mlir
@@ -42,19 +42,30 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowl
 
     or only n < S steps of a unit, from `step` on; what follows these along K of the tile, in the next warp, are the same
     steps of the next unit. The R tiles may be spread over warps, which then load the same words:
-    `spatial(R, 1).local(1, S).` and so on. Codes outside of the view are those whose stored bits are zero.
+    `spatial(R, 1).local(1, S).` and so on.
+
+    Of vectors the tile has the codes of one book, a row of K / v codes for K weights, and S steps of four codes along K:
+
+    ```
+    local(R, S).local(2, 1).spatial(8, 4)
+    ```
+
+    Where the codes of books have several widths, `book` is a byte of them. Codes outside of the view are those whose stored bits are zero.
 
     ```mlir
     %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<4096x4096, #lowlp.codec<int6>, f16>
       -> !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+    %c = lowlp.load_packed %b[%row, %k] book 1 : !lowlp.packed<4096x4096, #lowlp.codec<vec8:2x8:f16>, f16.k128>
+      -> !lowlp.tile<16x16xui8, local(1, 4).local(2, 1).spatial(8, 4)>
     ```
 
     `lowlp-reinterpret-layouts` makes of it a load of words and `lowlp.unpack`.
   }];
-  let arguments = (ins Lowlp_PackedType:$source, Variadic<Index>:$offsets, DefaultValuedAttr<I64Attr, "0">:$step);
+  let arguments = (ins Lowlp_PackedType:$source, Variadic<Index>:$offsets, DefaultValuedAttr<I64Attr, "0">:$step,
+      DefaultValuedAttr<I64Attr, "0">:$book);
   let results = (outs Lowlp_TileType:$tile);
   let assemblyFormat = [{
-    $source `[` $offsets `]` (`step` $step^)? attr-dict `:` type($source) `->` type($tile)
+    $source `[` $offsets `]` (`step` $step^)? (`book` $book^)? attr-dict `:` type($source) `->` type($tile)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -71,7 +82,8 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
   let summary = "the codes in words of the packed format";
   let description = [{
     Takes the bits of each code from where the placement has them, and turns the sign bit of signed ones over again; or,
-    of unsigned ones, only as many bits as the result's elements have, from `bit` on: a slice of the codes. The words are
+    of unsigned ones, only as many bits as the result's elements have, from `bit` on: a slice of the codes. Of vectors
+    the codes of a `book`. The words are
     held as `lowlp-reinterpret-layouts` loads them: a tile [units of rows, units of K, 32 words], each lane with
     its own.
 
@@ -84,10 +96,10 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
     that the result has as they are cost nothing.
   }];
   let arguments = (ins Lowlp_TileType:$words, Lowlp_PlacementAttr:$placement, DefaultValuedAttr<I64Attr, "0">:$step,
-      DefaultValuedAttr<I64Attr, "0">:$bit);
+      DefaultValuedAttr<I64Attr, "0">:$bit, DefaultValuedAttr<I64Attr, "0">:$book);
   let results = (outs Lowlp_TileType:$codes);
   let assemblyFormat = [{
-    $words `from` custom<PlacementName>($placement) (`step` $step^)? (`bit` $bit^)? attr-dict `:` type($words) `->` type($codes)
+    $words `from` custom<PlacementName>($placement) (`step` $step^)? (`bit` $bit^)? (`book` $book^)? attr-dict `:` type($words) `->` type($codes)
   }];
 }
 

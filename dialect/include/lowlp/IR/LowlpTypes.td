@@ -79,10 +79,10 @@ def Lowlp_SharedType : Lowlp_Type<"Shared", "shared"> {
 def Lowlp_PackedType : Lowlp_Type<"Packed", "packed"> {
   let summary = "weights in global memory, in the packed format";
   let description = [{
-    A matrix of codes [rows, K], or several [number, rows, K] one after the other, each padded to whole units. The codec
+    A matrix of weights [rows, K], or several [number, rows, K] one after the other, each padded to whole units. The codec
     says what a code means, and with the family of fragments, named by what tensor cores multiply, where its bits lie:
     by the placement `int6.f16` in this example (docs/packed-format.md). Units of the families `f16.k32` and `f16.k16`
-    have 32 and 16 weights of a row in place of 64. The extents bound every access: outside, loads give codes whose
+    have 32 and 16 weights of a row in place of 64, those of vectors up to 1024. The extents bound every access: outside, loads give codes whose
     stored bits are zero. A `?` is an extent known at launch.
 
     Example: `!lowlp.packed<4096x?, #lowlp.codec<int6 g128 f16>, f16>`.

@@ -21,14 +21,24 @@
 //   lut4:f16:group g64 f32              a table for each group
 //   int6                                codes alone, without scales
 //
+// A code may also stand for several weights side by side along K, a vector that
+// is an entry of a book, or the sum of entries of several books:
+//
+//   value = s * (C_0[q_0] + C_1[q_1] + ...)
+//
+//   vec8:2x8:f16 channel f16            8 weights, 2 books, codes of 8 bits
+//   vec4:1x8:int8:256x256 g128 f16      books for each 256 rows by 256 of K
+//   e8p+e8p channel f16                 books that are computed (Lattice.h)
+//
 // A new codec is one of these with other fields; no code is needed for it.
-// Fields of vectors (a code for several weights) and of planes (sums of
-// separate bits) have their place, and are refused as reserved.
+// Fields of planes (sums of separate bits) have their place, and are refused as
+// reserved.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOWLP_NUMERIC_CODEC_H
 #define LOWLP_NUMERIC_CODEC_H
 
+#include "lowlp/Numeric/Lattice.h"
 #include "lowlp/Numeric/ScalarFormat.h"
 
 #include <optional>
@@ -88,6 +98,52 @@ struct CodecTable {
   bool operator==(const CodecTable &other) const;
 };
 
+/// The types of the entries of books of vectors.
+enum class EntryType { F16, BF16, Int8, F8E4M3 };
+std::string_view getName(EntryType type);
+const std::vector<EntryType> &getEntryTypes();
+
+/// Codes of vectors; made by its factories, so that an invalid one cannot be.
+struct CodecVectors {
+  static constexpr int maxBooks = 4;
+
+  /// Weights of a row that a code of each book stands for: 2, 4, 8 or 16.
+  int vector;
+  /// Of the code of a book; of computed books those of the widest.
+  int bits;
+  /// Books whose entries add up, in their order.
+  int books;
+  /// Of the books; none where these are computed.
+  std::optional<EntryType> entries;
+  /// What computes the vectors of each book; none where they are entries.
+  std::vector<Lattice> lattices;
+  /// Which weights share books: extents along the last axes of a tensor, 0 for
+  /// all of an axis, as all of the axes in front are. Of weights [N, K] rows
+  /// and K; of keys and values tokens, heads and channels. Empty: all weights.
+  /// The first is not 0.
+  std::vector<int64_t> block;
+
+  /// Books of 2^bits entries.
+  static Result<CodecVectors> create(int64_t vector, int64_t bits,
+                                     int64_t books, std::string_view entries,
+                                     std::vector<int64_t> block = {});
+  /// Computed books, by name: `e8p`, or it and `e8p` or `e81b`.
+  static Result<CodecVectors> create(const std::vector<std::string> &lattices);
+
+  /// Of the code of a book.
+  int getBits(int book) const {
+    return lattices.empty() ? bits : getCodeBits(lattices[book]);
+  }
+  /// Whether each book has a scale in f32: its entries are integers, or numbers
+  /// of a small range.
+  bool hasBookScales() const {
+    return entries != EntryType::F16 && entries != EntryType::BF16;
+  }
+  /// `vec8:2x8:f16`, `vec4:1x8:f16:256x*`, `e8p+e8p`.
+  std::string str() const;
+  bool operator==(const CodecVectors &other) const;
+};
+
 /// What the bits of a code are.
 struct CodecField {
   enum class Kind {
@@ -95,7 +151,7 @@ struct CodecField {
     Number,
     /// An index of a table.
     Table,
-    /// An index of a codebook of vectors. Reserved.
+    /// An index of a book of vectors, or one of each of several.
     Vectors,
     /// Planes of bits that are multiplied apart. Reserved.
     Planes
@@ -107,21 +163,28 @@ struct CodecField {
   std::optional<ScalarFormat> number;
   /// Of the kind Table.
   std::optional<CodecTable> table;
-  /// Weights that a code stands for, side by side along K.
-  int valuesPerCode = 1;
+  /// Of the kind Vectors.
+  std::optional<CodecVectors> vectors;
 
   static CodecField of(const ScalarFormat &number) {
-    return {Kind::Number, number, std::nullopt};
+    return {Kind::Number, number, std::nullopt, std::nullopt};
   }
   static CodecField of(CodecTable table) {
-    return {Kind::Table, std::nullopt, std::move(table)};
+    return {Kind::Table, std::nullopt, std::move(table), std::nullopt};
   }
-  /// Requires: the kind Number or Table.
-  int getBits() const { return number ? number->bits : table->bits; }
+  static CodecField of(CodecVectors vectors) {
+    return {Kind::Vectors, std::nullopt, std::nullopt, std::move(vectors)};
+  }
+  /// Of the widest code. Requires: another kind than Planes.
+  int getBits() const {
+    return number ? number->bits : table ? table->bits : vectors->bits;
+  }
+  /// Weights that a code stands for, side by side along K.
+  int getValuesPerCode() const { return vectors ? vectors->vector : 1; }
   std::string str() const;
   bool operator==(const CodecField &other) const {
     return kind == other.kind && number == other.number &&
-           table == other.table && valuesPerCode == other.valuesPerCode;
+           table == other.table && vectors == other.vectors;
   }
 };
 
@@ -197,8 +260,9 @@ public:
   std::string str(std::string_view code) const;
 
   /// The form in which one kernel serves all codecs that differ by its
-  /// arguments: tables without entries, of f32, and rows of `k` weights with
-  /// one scale, or one super-scale, as a channel.
+  /// arguments: tables without entries, of f32, rows of `k` weights with one
+  /// scale, or one super-scale, as a channel, and books of `k` weights of a row
+  /// or more as those of all.
   Codec forKernel(int64_t k) const;
 
   /// A hash that agrees with ==, the same in every process.
@@ -221,6 +285,9 @@ private:
   bool scale2 = false;
   std::optional<CodecSuper> super;
 
+  /// Fails for parts that codes of vectors do not have.
+  static Result<bool> checkVectors(const CodecVectors &vectors,
+                                   const CodecGroup &group, const Parts &parts);
   /// Fails for super-scales that do not go with the other fields.
   static Result<CodecSuper> createSuper(const CodecGroup &group,
                                         const Parts &parts);

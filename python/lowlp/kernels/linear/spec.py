@@ -93,7 +93,7 @@ class LinearSpec:
     def weight(self) -> str:
         """The name of the codes' type, or 'lut{b}'."""
         code = self.codec.code
-        return code.name if isinstance(code, DType) else f"lut{code.bits}"
+        return code.name if isinstance(code, DType) else f"lut{self.codec.bits}"
 
     @functools.cached_property
     def table(self) -> str:
@@ -219,6 +219,10 @@ def _placement_of(codec: Codec, activation: str, n: int, k: int) -> Placement:
 
 def check_codec(codec: Codec, activation: str, argument: str = "weight") -> None:
     """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
+    if codec.vectors is not None:
+        raise LowlpValueError(
+            f"{argument}: products with codes of vectors have no kernels yet, got {codec}; multiply by `dequantize()`"
+        )
     if codec.bits > 8:
         raise LowlpValueError(f"{argument}: must have codes of 1 to 8 bits, got {codec.code}")
     if isinstance(codec.code, DType):

@@ -50,6 +50,7 @@ from lowlp.numeric.lookup_tables import TABLE_TYPES, nf, table_bits, table_of
 from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.vector_ops import library_of
+from lowlp.numeric.vectors import Vectors
 from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
@@ -153,6 +154,9 @@ def _quantize_by_codec(
 ) -> QuantizedTensor:
     """Raises `LowlpValueError` for a codec that `quantize` does not make: one with tables that it does not know, or
     with zero points of another type."""
+    code = codec.code
+    if isinstance(code, Vectors):
+        raise LowlpValueError(f"dtype: codes of one weight are expected, got vectors, {codec}")
     table = codec.table
     zero_point: bool | Literal["float", "offset"] = codec.zeros is not None
     if codec.offsets is not None or codec.zeros in OFFSET_TYPES:
@@ -161,7 +165,7 @@ def _quantize_by_codec(
     found = quantize_with(
         ops,
         weights,
-        None if isinstance(codec.code, Table) else codec.code,
+        None if isinstance(code, Table) else code,
         None if codec.group == "channel" else codec.group,
         zero_point,
         "f32" if codec.super_scale else codec.scale,

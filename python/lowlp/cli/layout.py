@@ -12,13 +12,14 @@ from lowlp_runtime.errors import LowlpValueError
 from . import output
 
 if TYPE_CHECKING:
+    from lowlp._layout import Placement
     from lowlp.drawing import Picture
     from lowlp.layouts.register_layout import Layout
     from lowlp.layouts.shared_layout import SharedLayout
     from lowlp.numeric.dtypes import DType
 
 # As int6.f16; layouts have brackets.
-_PLACEMENT_NAME = re.compile(r"\w+\.\w+")
+_PLACEMENT_NAME = re.compile(r"[\w-]+\.\w+(\.k\d+)?")
 _BYTE = 8
 _MAX_DRAWN = 1 << 16
 _SHARED_DTYPE = "f16"
@@ -158,15 +159,15 @@ def _placement(options: argparse.Namespace) -> tuple[str, Picture | None]:
     found = placement_named(options.layout, "LAYOUT")
     facts = [
         ("placement", found.name),
-        ("unit", f"{found.unit_rows} x {found.unit_k} weights of {_plural(found.bits, 'bit')}"),
+        ("unit", f"{found.unit_rows} x {found.unit_k} weights {_codes_of_unit(found)}"),
         ("words per lane", f"{found.num_words}, {found.words_per_access} at a time"),
-        ("slots", f"{found.slots} of {_plural(found.parts, 'weight')}"),
+        ("slots", f"{found.slots} of {_plural(found.parts, 'weight' if found.vector == 1 else 'code')}"),
     ]
     slots = []
+    halves, span = found.slots // (2 * found.row_tiles), found.parts if found.vector == 1 else found.vector
     for slot, parts in enumerate(found.places().tolist()):
-        rows, h = slot // (4 * found.steps) * 16 + slot % 2 * 8, slot // 2 % 2
-        first = 4 * found.parts * (2 * (slot // 4 % found.steps) + h)
-        name = f"slot {slot}: w[{rows}, {first}..{first + found.parts - 1}]"
+        rows, first = slot // (2 * halves) * 16 + slot % 2 * 8, 4 * span * (slot // 2 % halves)
+        name = f"slot {slot}: w[{rows}, {first}..{first + span - 1}]"
         slots.append((name, " | ".join(runs_of_bits(places) for places in parts)))
     picture = None
     if options.svg or options.png:
@@ -175,6 +176,14 @@ def _placement(options: argparse.Namespace) -> tuple[str, Picture | None]:
         picture = draw_placement(found)
     title = "the bits of lane 0's weights, from bit 0 of a stored code on: word.bit of its words"
     return f"{output.aligned(facts)}\n\n{title}\n{output.aligned(slots, '  ')}", picture
+
+
+def _codes_of_unit(placement: Placement) -> str:
+    bits = f"of {_plural(placement.bits, 'bit')}"
+    if placement.vector == 1:
+        return bits
+    codes = "a code" if placement.books == 1 else f"{placement.books} codes"
+    return f"in vectors of {placement.vector}, {codes} {bits} each"
 
 
 def runs_of_bits(places: Sequence[Sequence[int]]) -> str:

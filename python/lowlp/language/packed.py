@@ -11,6 +11,7 @@ from lowlp.layouts.register_layout import Layout
 from lowlp.numeric.codec import COMPUTE_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType, dtype_among
 from lowlp.numeric.dtypes import dtype as named_type
+from lowlp.numeric.vectors import Vectors
 from lowlp.weights.packing import find_placement, placement_named
 
 from .free_layouts import Choice, packed_units
@@ -22,7 +23,7 @@ from .tracing import Trace, TracedValue, current_trace
 
 
 class PackedView(TracedValue):
-    """Packed weights in global memory, made by `view_packed`: codes [rows, K], or several matrices of them."""
+    """Packed weights in global memory, made by `view_packed`: weights [rows, K], or several matrices of them."""
 
     def __init__(
         self, trace: Trace, value: ir.Value, element: DType, shape: Sequence[int | None], placement: Placement
@@ -55,10 +56,11 @@ def view_packed(
                every access
     dtype      the type of the codes; the unsigned integer of a table's codes, 'uint16' for more than 8 bits
     placement  where the bits are, by name: 'int6.f16', 'e3m2.bf16', 'lut4.f16'
-    codec      instead of both: what the codes mean, a `Codec` or its text, 'int6 g128 f16' or 'int6' alone
+    codec      instead of both: what the codes mean, a `Codec` or its text, 'int6 g128 f16' or 'int6' alone;
+               'vec8:2x8:f16' of vectors
     family     with a codec: what the words were packed for, 'f16', 'bf16', 'int8' or 'f8e4m3'
-    unit_k     weights of a row in a unit, 64, 32 or 16; None: what `pack` takes for a matrix [rows, K] of this shape,
-               and 64 where rows or K are no ints
+    unit_k     weights of a row in a unit, 64, 32 or 16, of vectors 16 to 1024; None: what `pack` takes for a matrix
+               [rows, K] of this shape, and 64 where rows or K are no ints
 
     The view is used where it is visible and is no loop-carried value. Raises KernelTypeError and KernelValueError for
     other arguments.
@@ -94,7 +96,7 @@ def _in_units(placement: Placement, unit_k: object, shape: Sequence[int | None])
     rows, k = shape[-2:]
     if unit_k is None:
         return placement if rows is None or k is None else placement.for_matrix(rows, k)
-    allowed = [width for width in (64, 32, 16) if width >= placement.step_k]
+    allowed = placement.unit_ks
     if not is_int(unit_k):
         raise type_error(f"unit_k: must be an int, found {describe(unit_k)}")
     if unit_k not in allowed:
@@ -138,8 +140,11 @@ def _codec_of_type(dtype: object, placement: object) -> tuple[Codec, Placement]:
 
 
 def _type_in_tiles(codec: Codec) -> DType:
-    """As which tiles hold codes: bipolar numbers and indices as unsigned integers, of more than 8 bits as uint16."""
+    """As which tiles hold codes: bipolar numbers and indices as unsigned integers, of more than 8 bits as uint16;
+    where the codes of a vector have several widths, bytes."""
     code = codec.code
+    if isinstance(code, Vectors) and len(set(code.bits_of_books)) > 1:
+        return named_type("uint8")
     if isinstance(code, DType) and not code.name.startswith("bipolar"):
         return code
     return named_type(f"uint{codec.bits if codec.bits <= 8 else 16}")
@@ -161,6 +166,7 @@ def load_packed(
     layout: Layout | str | None = None,
     shape: Sequence[int] | None = None,
     first_step: int = 0,
+    book: int = 0,
 ) -> Tile:
     """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
 
@@ -173,6 +179,10 @@ def load_packed(
     shape       its extents instead, whole units of rows and along K, to leave the layout to the compiler: the warps of
                 the block share the rows
     first_step  the first of a unit's steps that is taken, 0 to S - 1; S = 4 in units of 64 weights of a row
+    book        of vectors: whose codes; where these have several widths, which byte of all codes of a vector
+
+    Of vectors of v weights the tile is codes, K / v in a row, with steps of four codes along K, S = U / 4v in units U
+    wide, and `layout` is given: `local(R, n).local(2, 1).spatial(8, 4)`. Followed by `local(1, v)` it is the weights'.
 
     Codes outside of the view are those of stored bits zero. Raises VerificationError for a layout that takes no units,
     KernelTypeError and KernelValueError for other arguments.
@@ -183,9 +193,14 @@ def load_packed(
     starts = _offsets_of(view, offsets)
     if not is_int(first_step):
         raise type_error(f"first_step: must be an int, found {describe(first_step)}")
-    step = ir.IntegerAttr.get(trace.type("i64"), int(first_step))
+    if not is_int(book):
+        raise type_error(f"book: must be an int, found {describe(book)}")
+    named = {
+        name: ir.IntegerAttr.get(trace.type("i64"), int(value))
+        for name, value in (("step", first_step), ("book", book))
+    }
     held, choice = _units_held(view, layout, shape)
-    return emit_tile("lowlp.load_packed", view.dtype, held, [view, *starts], {"step": step}, choice)
+    return emit_tile("lowlp.load_packed", view.dtype, held, [view, *starts], named, choice)
 
 
 def _units_held(view: PackedView, layout: Layout | str | None, shape: object) -> tuple[Layout, Choice]:
@@ -196,6 +211,8 @@ def _units_held(view: PackedView, layout: Layout | str | None, shape: object) ->
     if len(extents) != 2:
         raise value_error(f"shape: expected 2 extents, rows and K, found {len(extents)}")
     placement = view.placement
+    if placement.vector > 1:
+        raise value_error(f"layout: must be given for codes of vectors, {placement.name}, in place of a shape")
     num_threads = current_trace("ll.load_packed").num_threads
     held = packed_units(extents[0], extents[1], placement.row_tiles, placement.unit_k // 16, num_threads)
     if held is None:

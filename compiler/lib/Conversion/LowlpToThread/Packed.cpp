@@ -220,7 +220,8 @@ private:
     if (codes.getElementType().isSignedInteger())
       registers = arith::XOrIOp::create(builder, loc, registers,
                                         buildSigns(builder, loc, codes));
-    return registers;
+    // Codes of more than 8 bits are elements of their own.
+    return fromWords(builder, loc, codes, registers);
   }
 
   /// The registers of a tile whose codes have the sign bit alone.

@@ -124,7 +124,8 @@ class Vectors(NativeView):
 
 
 def vq(vector: int, bits: int, books: int = 1, entries: str | DType = "f16") -> Vectors:
-    """Codes of vectors: `lowlp.vq(vector=8, bits=8, books=2)` is AQLM's 2x8, and VQ-LLM's <8, 8, 2>.
+    """What codes of vectors are, without their books: `lowlp.vq(vector=8, bits=8, books=2)`, AQLM's 2x8, which VQ-LLM
+    calls <8, 8, 2>.
 
     vector   weights of a row that a code stands for: 2, 4, 8 or 16
     bits     of a code, 1 to 16: a book has 2**bits entries

@@ -49,6 +49,7 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("fig14.py", "--dtype", "f4e2m1", "-m", "48", "-n", "32", "-k", "256"),
         ("fig14.py", "--dtype", "f8e4m3", "-m", "16", "-n", "32", "-k", "512"),
         ("flash_decoding.py", "--length", "70", "-d", "32"),
+        ("vq_gemv.py", "-m", "5", "-n", "70", "-k", "256"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:

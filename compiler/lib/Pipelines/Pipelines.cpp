@@ -39,6 +39,9 @@ void lowlp::buildToThreadPipeline(OpPassManager &manager,
     manager.addNestedPass<KernelOp>(createUseWarpgroups(warpgroups));
     manager.addNestedPass<KernelOp>(createVectorizeLookups());
     manager.addNestedPass<KernelOp>(createDecomposeBitSlices());
+    PlaceCodebooksOptions placing;
+    placing.arch = options.arch;
+    manager.addNestedPass<KernelOp>(createPlaceCodebooks(placing));
   }
   manager.addNestedPass<KernelOp>(createExpandExchanges());
   manager.addNestedPass<KernelOp>(createPlanMemory());

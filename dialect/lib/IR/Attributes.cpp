@@ -160,7 +160,7 @@ static constexpr Known kReported[] = {
     {"layouts", "", Kind::Texts},         {"pipelines", "", Kind::Texts},
     {"decode_plans", "", Kind::Texts},    {"warpgroups", "", Kind::Texts},
     {"lookups", "", Kind::Texts},         {"exchanges", "", Kind::Texts},
-    {"unshared_bytes", "", Kind::Number},
+    {"unshared_bytes", "", Kind::Number}, {"codebooks", "", Kind::Texts},
 };
 
 static constexpr StringLiteral kParameterAttributes[] = {

@@ -105,7 +105,9 @@ Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
   if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
     return attribute;
   parser.emitError(parser.getNameLoc(),
-                   "expected '#lowlp.layout<...>', '#lowlp.codec<...>', "
+                   "expected '#lowlp.cache_estimate<...>', "
+                   "'#lowlp.codebook_cache<...>', '#lowlp.layout<...>', "
+                   "'#lowlp.codec<...>', "
                    "'#lowlp.placement<...>', '#lowlp.plan<...>', "
                    "'#lowlp.ring<...>', '#lowlp.rings<...>', "
                    "'#lowlp.schedule<...>' or '#lowlp.stages<...>', found "

@@ -39,6 +39,7 @@ struct Fields {
   int64_t tableCopies = 0;
   DecodeOffsets decodeOffsets = DecodeOffsets::Auto;
   bool reassociate = false;
+  CodebookPlacement codebooks = CodebookPlacement::Auto;
 
   Fields() = default;
   explicit Fields(ScheduleAttr schedule)
@@ -50,7 +51,8 @@ struct Fields {
         tableForm(schedule.getTableForm()),
         tableCopies(schedule.getTableCopies()),
         decodeOffsets(schedule.getDecodeOffsets()),
-        reassociate(schedule.getReassociate()) {}
+        reassociate(schedule.getReassociate()),
+        codebooks(schedule.getCodebooks()) {}
 };
 
 } // namespace
@@ -69,6 +71,7 @@ static void forEachField(Visitor visit, Of &...fields) {
   visit("table_copies", fields.tableCopies...);
   visit("decode_offsets", fields.decodeOffsets...);
   visit("reassociate", fields.reassociate...);
+  visit("codebooks", fields.codebooks...);
 }
 
 static ScheduleAttr build(MLIRContext *context, const Fields &fields,
@@ -77,7 +80,7 @@ static ScheduleAttr build(MLIRContext *context, const Fields &fields,
       emitError, context, fields.matrixUnit, fields.productsInFlight,
       fields.pingPong, fields.exchangeRegisters, fields.blocksPerSM,
       fields.cluster, fields.tableForm, fields.tableCopies,
-      fields.decodeOffsets, fields.reassociate);
+      fields.decodeOffsets, fields.reassociate, fields.codebooks);
 }
 
 static ScheduleAttr build(MLIRContext *context, const Fields &fields) {
@@ -173,7 +176,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t productsInFlight, bool pingPong,
                                    bool, int64_t blocksPerSM, int64_t cluster,
                                    TableForm, int64_t tableCopies,
-                                   DecodeOffsets, bool) {
+                                   DecodeOffsets, bool, CodebookPlacement) {
   if (productsInFlight < 1 || productsInFlight > kMaxProductsInFlight)
     return emitError() << "products_in_flight must be 1 to "
                        << kMaxProductsInFlight << ", but is "

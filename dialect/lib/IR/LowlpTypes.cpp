@@ -302,6 +302,25 @@ static Type parsePackedType(DialectAsmParser &parser) {
                                 *family);
 }
 
+/// Parses `2x256x8xf16, #lowlp.codebook_cache<...>>`, after `codebook`. The
+/// cache may be left out.
+static Type parseCodebookType(DialectAsmParser &parser) {
+  SMLoc loc = parser.getNameLoc();
+  SmallVector<int64_t> shape;
+  Type elementType;
+  CodebookCacheAttr cache;
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(elementType) ||
+      (succeeded(parser.parseOptionalComma()) &&
+       parser.parseAttribute(cache)) ||
+      parser.parseGreater())
+    return {};
+  return CodebookType::getChecked([&] { return parser.emitError(loc); },
+                                  parser.getContext(), shape, elementType,
+                                  cache);
+}
+
 Type LowlpDialect::parseType(DialectAsmParser &parser) const {
   StringRef mnemonic;
   SMLoc loc = parser.getCurrentLocation();
@@ -327,6 +346,8 @@ Type LowlpDialect::parseType(DialectAsmParser &parser) const {
   SmallVector<int64_t> shape;
   if (mnemonic == "packed")
     return parsePackedType(parser);
+  if (mnemonic == "codebook")
+    return parseCodebookType(parser);
   bool isGlobal = mnemonic == "global";
   if (!isGlobal && mnemonic != "ptr") {
     emitError() << "unknown type 'lowlp." << mnemonic << "'";
@@ -360,6 +381,14 @@ void LowlpDialect::printType(Type type, DialectAsmPrinter &printer) const {
         printer.printDimensionList(view.getShape());
         printer << ", " << view.getCodec() << ", " << view.getFamily().name()
                 << ">";
+      })
+      .Case([&](CodebookType codebook) {
+        printer << "codebook<";
+        printer.printDimensionList(codebook.getShape());
+        printer << "x" << codebook.getElementType();
+        if (codebook.getCache())
+          printer << ", " << codebook.getCache();
+        printer << ">";
       })
       .Case([&](SharedType tile) {
         printer << "shared<";

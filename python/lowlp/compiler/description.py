@@ -132,15 +132,15 @@ def _read_plan(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_decisions(facts: ir.DictAttr, shared_bytes: int) -> dict[str, object]:
-    """What the compiler has decided, for the report: exchanges between threads, lookups, stages, products by
-    warpgroups, what sharing memory saves."""
+    """What the compiler has decided, for the report: exchanges between threads, lookups, codebooks, stages, products
+    by warpgroups, what sharing memory saves."""
     from lowlp._mlir import ir
 
     decisions: dict[str, object] = {}
     if "report" not in facts:
         return decisions
     facts = ir.DictAttr(facts["report"])
-    for name in ("layouts", "exchanges", "lookups", "pipelines", "warpgroups"):
+    for name in ("layouts", "exchanges", "lookups", "codebooks", "pipelines", "warpgroups"):
         if name in facts:
             texts = [str(ir.StringAttr(text).value) for text in ir.ArrayAttr(facts[name])]
             decisions[name] = {str(number): text for number, text in enumerate(texts, 1)}

@@ -25,6 +25,11 @@ from .bulk_copies import copy_bulk_commit as copy_bulk_commit
 from .bulk_copies import copy_bulk_to_global as copy_bulk_to_global
 from .bulk_copies import copy_bulk_wait as copy_bulk_wait
 from .bulk_copies import copy_tensor as copy_tensor
+from .codebooks import Codebook as Codebook
+from .codebooks import CodebookCache as CodebookCache
+from .codebooks import load_codebook as load_codebook
+from .codebooks import lookup_vectors as lookup_vectors
+from .codebooks import switch_codebook as switch_codebook
 from .control import assume as assume
 from .control import assume_divisible as assume_divisible
 from .control import assume_range as assume_range
@@ -123,17 +128,18 @@ from .wgmma import wgmma_commit as wgmma_commit
 from .wgmma import wgmma_wait as wgmma_wait
 
 __all__ = [
-    "Accumulators", "GlobalView", "Kernel", "KernelError", "KernelSchedule", "KernelTypeError", "KernelValueError",
-    "Mbarriers", "PackedView", "Parameter", "Pointer", "Range", "Scalar", "SharedTile", "Tile", "VerificationError",
-    "abs", "alloc_global", "alloc_mbarriers", "alloc_shared", "assume", "assume_divisible", "assume_range",
-    "atomic_rmw", "ballot", "block_indices", "broadcast_to", "cast", "ceildiv", "clamp", "convert_layout",
-    "copy_async", "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit", "copy_bulk_to_global",
-    "copy_bulk_wait", "copy_tensor", "count_leading_zeros", "dot", "equal", "exchange_in_cluster", "exit", "exp",
-    "exp2", "expand_table", "f32", "fence_async", "fma", "full", "funnel_shift", "gather_global", "i32", "i64",
-    "inline", "integer", "iota", "kernel", "launch_dependents", "load_global", "load_packed", "load_scalar",
-    "load_shared", "log2", "lookup", "lookup_pairs", "make_kernel", "max", "maximum", "mbarrier_arrive",
-    "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum", "not_equal", "pointer", "popcount", "print",
-    "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire", "semaphore_release", "sqrt",
-    "store_global", "store_shared", "sum", "synchronize", "tanh", "transpose", "view", "view_global", "view_packed",
-    "wait_for_dependencies", "warp_shuffle", "wgmma", "wgmma_commit", "wgmma_wait", "where",
+    "Accumulators", "Codebook", "CodebookCache", "GlobalView", "Kernel", "KernelError", "KernelSchedule",
+    "KernelTypeError", "KernelValueError", "Mbarriers", "PackedView", "Parameter", "Pointer", "Range", "Scalar",
+    "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers", "alloc_shared", "assume",
+    "assume_divisible", "assume_range", "atomic_rmw", "ballot", "block_indices", "broadcast_to", "cast", "ceildiv",
+    "clamp", "convert_layout", "copy_async", "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit",
+    "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "count_leading_zeros", "dot", "equal",
+    "exchange_in_cluster", "exit", "exp", "exp2", "expand_table", "f32", "fence_async", "fma", "full", "funnel_shift",
+    "gather_global", "i32", "i64", "inline", "integer", "iota", "kernel", "launch_dependents", "load_codebook",
+    "load_global", "load_packed", "load_scalar", "load_shared", "log2", "lookup", "lookup_pairs", "lookup_vectors",
+    "make_kernel", "max", "maximum", "mbarrier_arrive", "mbarrier_expect_bytes", "mbarrier_wait", "min", "minimum",
+    "not_equal", "pointer", "popcount", "print", "print_tile", "range", "rsqrt", "scatter_global", "semaphore_acquire",
+    "semaphore_release", "sqrt", "store_global", "store_shared", "sum", "switch_codebook", "synchronize", "tanh",
+    "transpose", "view", "view_global", "view_packed", "wait_for_dependencies", "warp_shuffle", "wgmma",
+    "wgmma_commit", "wgmma_wait", "where",
 ]  # fmt: skip

@@ -14,8 +14,14 @@ MATRIX_UNITS: Final = ("warp", "warpgroup")
 TABLE_FORMS: Final = ("auto", "pair", "entry", "register")
 TABLE_COPIES: Final = (0, 1, 2, 4, 8, 16, 32)
 DECODE_OFFSETS: Final = ("auto", "weights", "accumulators")
+CODEBOOKS: Final = ("auto", "gc", "sc", "o1", "o2", "o3", "o4")
 
-_CHOICES: Final = {"matrix_unit": MATRIX_UNITS, "table_form": TABLE_FORMS, "decode_offsets": DECODE_OFFSETS}
+_CHOICES: Final = {
+    "matrix_unit": MATRIX_UNITS,
+    "table_form": TABLE_FORMS,
+    "decode_offsets": DECODE_OFFSETS,
+    "codebooks": CODEBOOKS,
+}
 _KINDS: Final = {str: "a str", int: "an int", bool: "a bool"}
 
 
@@ -43,6 +49,10 @@ class KernelSchedule:
                         that is cheaper
     reassociate         products may be added in another order, so that scales and zero points of rows go on
                         accumulators rather than on weights, where that takes fewer instructions (`lowlp-fold-scales`)
+    codebooks           where codebooks are kept (`ll.load_codebook`), by the names of table IV of VQ-LLM: 'gc' all in
+                        global memory, 'sc' all in shared memory, 'o1' in shared memory what has room there, 'o2' to
+                        'o4' the most frequent entries in registers too; or 'auto', with as many copies in shared memory
+                        as avoid bank conflicts
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the field, for anything else.
     """
@@ -57,6 +67,7 @@ class KernelSchedule:
     table_copies: int = 0
     decode_offsets: str = "auto"
     reassociate: bool = False
+    codebooks: str = "auto"
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

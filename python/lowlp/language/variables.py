@@ -2,7 +2,8 @@
 
 A variable holds one value or a list, tuple or dict of values, nested as one likes. Its leaves are
 
-    scalars, tiles, numbers    carried and merged, as accumulators in flight are; a number becomes a scalar if it must
+    scalars, tiles, numbers    carried and merged, as accumulators in flight and codebooks are; a number becomes a
+                               scalar if it must
     all else                   (layouts, views, strings, ...) must stay what it is
 
 A variable that has no value after a loop or branch holds an `Unassigned`, which explains itself when it is used.
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .codebooks import Codebook
 from .free_layouts import Choice
 from .scalars import Scalar, convert, describe, is_bool, is_number, lift
 from .source import Place, here, type_error
@@ -22,7 +24,7 @@ from .tracing import TracedValue, Unassigned
 from .wgmma import Accumulators
 
 Values = tuple[object, ...]
-Carried = Scalar | Tile | Accumulators
+Carried = Scalar | Tile | Accumulators | Codebook
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def is_unchanged(before: object, after: object) -> bool:
 
 def carried(leaf: object) -> Carried | None:
     """The leaf as a value that can be carried or merged; None where it is none."""
-    return leaf if isinstance(leaf, Tile | Accumulators) else lift(leaf)
+    return leaf if isinstance(leaf, Tile | Accumulators | Codebook) else lift(leaf)
 
 
 def converted(leaf: Any, model: Carried) -> Carried | None:
@@ -121,6 +123,8 @@ def converted(leaf: Any, model: Carried) -> Carried | None:
     if is_free_to_follow(leaf, model):
         moved: Tile = in_layout_of(leaf, model)
         return moved
+    if isinstance(model, Codebook):
+        return leaf if isinstance(leaf, Codebook) and leaf.is_like(model) else None
     same = isinstance(leaf, type(model)) and (leaf.dtype, leaf.layout) == (model.dtype, model.layout)
     return leaf if same else None
 

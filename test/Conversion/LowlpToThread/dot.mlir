@@ -150,3 +150,31 @@ lowlp.kernel @slices(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<bf16>, %pc: !lowlp.pt
   lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !c_slices, !lowlp.global<32x8xf32>
   lowlp.return
 }
+
+// Eight values of K side by side in a lane, in both operands: registers 0 and 1 of each row of a, with 0 and 1 of b, are the
+// fragments of one step, and the other two those of the next.
+!av = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!qv = !lowlp.tile<32x8xsi8, column_spatial(4, 8).local(8, 1)>
+!bv = !lowlp.tile<32x8xf16, column_spatial(4, 8).local(8, 1)>
+!cv = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @vectors
+// CHECK: %[[A0:.*]] = vector.shuffle %[[A:.*]], %[[A]] [0, 1, 8, 9, 2, 3, 10, 11] : vector<16xf16>
+// CHECK: %[[B0:.*]] = vector.extract_strided_slice %[[B:.*]] {offsets = [0], sizes = [4], strides = [1]} : vector<8xf16> to vector<4xf16>
+// CHECK: %[[S0:.*]] = simt.mma %[[A0]], %[[B0]], %{{.*}} : vector<8xf16>, vector<4xf16>, vector<4xf32>
+// CHECK: %[[A1:.*]] = vector.shuffle %[[A]], %[[A]] [4, 5, 12, 13, 6, 7, 14, 15] : vector<16xf16>
+// CHECK: %[[B1:.*]] = vector.extract_strided_slice %[[B]] {offsets = [4], sizes = [4], strides = [1]} : vector<8xf16> to vector<4xf16>
+// CHECK: simt.mma %[[A1]], %[[B1]], %[[S0]]
+lowlp.kernel @vectors(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<si8>, %pc: !lowlp.ptr<f32>, %x: f32)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %va = lowlp.view_global %pa shape [16, 32] : !lowlp.ptr<f16> -> !lowlp.global<16x32xf16>
+  %vb = lowlp.view_global %pb shape [32, 8] : !lowlp.ptr<si8> -> !lowlp.global<32x8xsi8>
+  %vc = lowlp.view_global %pc shape [16, 8] : !lowlp.ptr<f32> -> !lowlp.global<16x8xf32>
+  %a = lowlp.load_global %va[%c0, %c0] in_bounds : !lowlp.global<16x32xf16> -> !av
+  %q = lowlp.load_global %vb[%c0, %c0] in_bounds : !lowlp.global<32x8xsi8> -> !qv
+  %b = lowlp.cast %q : !qv -> !bv
+  %c = lowlp.splat %x : f32 -> !cv
+  %d = lowlp.dot %a, %b, %c : !av, !bv, !cv
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !cv, !lowlp.global<16x8xf32>
+  lowlp.return
+}

@@ -2,6 +2,7 @@
 #ifndef LOWLP_TRANSFORMS_PASSES_TD
 #define LOWLP_TRANSFORMS_PASSES_TD
 
+include "lowlp/Transforms/CodebookPasses.td"
 include "lowlp/Transforms/DecodePasses.td"
 include "lowlp/Transforms/LayoutPasses.td"
 include "lowlp/Transforms/LoopPasses.td"

@@ -13,7 +13,7 @@
 // compute it; they survive the wrap-around of integers.
 //
 //===----------------------------------------------------------------------===//
-#include "LowlpToThread.h"
+#include "Codebooks.h"
 
 #include "lowlp/Analysis/TrailingZeros.h"
 
@@ -113,6 +113,20 @@ int64_t lowlp::findGlobalWidth(Value source, OperandRange offsets,
   TrailingZeros zeros;
   return findWidth(zeros, source, offsets, layout, run, isInBounds,
                    gatheredDim);
+}
+
+int64_t lowlp::findEntryAlignBytes(Value source, OperandRange offsets,
+                                   CodebookType codebook) {
+  auto view = source.getDefiningOp<ViewGlobalOp>();
+  int64_t elementBytes = *getElementBits(codebook.getElementType()) / 8;
+  int64_t alignBytes =
+      std::min(codebook.getEntryBytes(), getPointerAlignBytes(view));
+  TrailingZeros zeros;
+  SmallVector<unsigned> strides = zeros.ofStrides(view);
+  for (auto [offset, stride] : llvm::zip(offsets, strides))
+    alignBytes =
+        std::min(alignBytes, elementBytes << (zeros.of(offset) + stride));
+  return alignBytes;
 }
 
 /// The width of an access by a register tile.

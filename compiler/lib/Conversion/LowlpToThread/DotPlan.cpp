@@ -18,6 +18,9 @@
 // Where c has S slices of the rows of a, fragment (m, n) of slice s takes the
 // rows of a from m on, and the k of its slice.
 //
+// Lanes may hold more than e elements of K side by side, if they do in both
+// operands: then the registers of K stand for other elements of their block.
+//
 // Registers cannot be indexed at run time, so each must have the same index in
 // every warp; otherwise they may be in any order. Steps go in increasing order
 // of k.
@@ -48,6 +51,7 @@ public:
 
 private:
   LogicalResult divideOperands();
+  bool divideVectors(int64_t e, const Layout &unitA, const Layout &unitB);
   LogicalResult divide(Operand &operand, StringRef name, TileType tile,
                        const Layout &unit, const Layout &fragment);
   FailureOr<int64_t> require(const Operand &operand, PlaceInWarp place,
@@ -77,12 +81,47 @@ LogicalResult Planner::divide(Operand &operand, StringRef name, TileType tile,
   return success();
 }
 
+/// Divides a and b where lanes hold more than `e` elements of K side by side:
+/// as many in both. With v elements, register r of K of a block of 4 v becomes
+/// what lane t holds of it, its elements v t + e r and on.
+bool Planner::divideVectors(int64_t e, const Layout &unitA,
+                            const Layout &unitB) {
+  const Layout &layoutA = op.getA().getType().getLayout();
+  const Layout &layoutB = op.getB().getType().getLayout();
+  int64_t sliceK = layoutA.shape()[1] / op.getNumSlices();
+  if (divideRight(layoutA, unitA) && divideRight(layoutB, unitB))
+    return false;
+  for (int64_t v = 2 * e; sliceK % (4 * v) == 0; v *= 2) {
+    Result<Layout> outerA =
+        divideRight(layoutA, Layout::spatial({8, 4}) * Layout::local({1, v}));
+    Result<Layout> outerB = divideRight(layoutB, Layout::columnSpatial({4, 8}) *
+                                                     Layout::local({v, 1}));
+    if (!outerA || !outerB)
+      continue;
+    Layout registersA = *outerA * Layout::local({1, v / e}) * unitA;
+    Layout registersB = *outerB * Layout::local({v / e, 1}) * unitB;
+    std::optional<RegisterGrid> gridA = divideIntoRegisters(
+        "a", registersA, unitA, Layout::columnLocal({2, 2}) * unitA);
+    std::optional<RegisterGrid> gridB = divideIntoRegisters(
+        "b", registersB, unitB, Layout::local({2, 1}) * unitB);
+    if (!gridA || !gridB)
+      continue;
+    a = *gridA;
+    b = *gridB;
+    return true;
+  }
+  return false;
+}
+
 LogicalResult Planner::divideOperands() {
   TileType typeA = op.getA().getType(), typeB = op.getB().getType();
   int64_t e = kRegisterBits / *getElementBits(typeA.getElementType());
   Layout unitA = Layout::spatial({8, 4}) * Layout::local({1, e});
   Layout unitB = Layout::columnSpatial({4, 8}) * Layout::local({e, 1});
   Layout unitC = Layout::spatial({8, 4}) * Layout::local({1, 2});
+  if (divideVectors(e, unitA, unitB))
+    return divide(c, "c", op.getC().getType(), unitC,
+                  Layout::local({2, 1}) * unitC);
   // Each operand that does not fit is named.
   LogicalResult fitA =
       divide(a, "a", typeA, unitA, Layout::columnLocal({2, 2}) * unitA);

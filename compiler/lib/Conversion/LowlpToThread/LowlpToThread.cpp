@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+#include "Codebooks.h"
 #include "Order.h"
 #include "SharedMemory.h"
 #include "TensorMaps.h"
@@ -196,6 +197,7 @@ struct Plans {
   TensorMapPlan tensorMaps;
   ConversionPlans conversions;
   WorkspacePlan workspace;
+  EntryAlignments entries;
 
   /// Fails with a diagnostic where a kernel has no thread program.
   static FailureOr<Plans> make(gpu::GPUModuleOp kernels, bool hasStMatrix) {
@@ -215,10 +217,15 @@ struct Plans {
         failed(verifyReductions(kernels)) ||
         failed(verifyDependencies(kernels)))
       return failure();
-    return Plans{std::move(widths),       std::move(matrices),
-                 std::move(*dots),        std::move(*wgmmas),
-                 std::move(*shared),      std::move(*tensorMaps),
-                 std::move(*conversions), planWorkspace(kernels)};
+    return Plans{std::move(widths),
+                 std::move(matrices),
+                 std::move(*dots),
+                 std::move(*wgmmas),
+                 std::move(*shared),
+                 std::move(*tensorMaps),
+                 std::move(*conversions),
+                 planWorkspace(kernels),
+                 planEntryAlignments(kernels)};
   }
 
   void populate(ThreadTypeConverter &converter, RewritePatternSet &patterns) {
@@ -234,6 +241,7 @@ struct Plans {
     populateWorkspacePatterns(converter, patterns, workspace);
     populateGatherPatterns(converter, patterns, widths);
     populateLookupPatterns(converter, patterns);
+    populateCodebookPatterns(converter, patterns, entries);
     populateCastPatterns(converter, patterns);
     populateConvertLayoutPatterns(converter, patterns, conversions);
     populateDotPatterns(converter, patterns, dots);

@@ -8,6 +8,7 @@
 // shifts, an OR and an AND.
 //
 //===----------------------------------------------------------------------===//
+#include "Codebooks.h"
 #include "LowlpToThread.h"
 
 #include "lowlp/IR/Simt.h"
@@ -60,6 +61,10 @@ ThreadTypeConverter::ThreadTypeConverter() {
   });
   addConversion([](MbarriersType barriers) -> Type {
     return simt::PtrType::get(barriers.getContext(), simt::MemorySpace::Shared);
+  });
+  addConversion([](CodebookType codebook, SmallVectorImpl<Type> &parts) {
+    llvm::append_range(parts, getCodebookParts(codebook));
+    return std::optional(success());
   });
   addConversion([](GlobalType view) -> Type {
     return simt::PtrType::get(view.getContext(), simt::MemorySpace::Global);

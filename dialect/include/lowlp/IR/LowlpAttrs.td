@@ -2,6 +2,7 @@
 #ifndef LOWLP_IR_LOWLPATTRS_TD
 #define LOWLP_IR_LOWLPATTRS_TD
 
+include "lowlp/IR/LowlpCodebook.td"
 include "lowlp/IR/LowlpDialect.td"
 include "lowlp/IR/LowlpPackedAttrs.td"
 include "mlir/IR/AttrTypeBase.td"

@@ -88,6 +88,15 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
     A warp may hold its registers in any order, but must hold all of those that make the fragments which its part of `c`
     needs, each at one place in all warps.
 
+    **Vectors.** The sum does not depend on which element of K an instruction takes first, as long as `a` and `b` agree. So a
+    lane may hold v elements of K side by side in both, v being e times a power of two: its registers are fragments of v / e
+    registers of K, in whose place stand others of the same block of 4 v elements. What `lowlp.lookup_vectors` makes is held so.
+
+    ```
+    a: spatial(8, 4).local(1, v)           register r of lane t of four: elements v t + e r and on of a block
+    b: column_spatial(4, 8).local(v, 1)    the same elements
+    ```
+
     **Slices.** Where `c` has S times the rows of `a`, K is cut into S equal slices, and rows s M to (s + 1) M of `d` are the
     product of slice s alone. So warps divide K among themselves, each with a part of the sums, which the program adds:
 
@@ -99,7 +108,7 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
     %d = lowlp.dot %a, %b, %c : !lowlp.tile<16x16xf16, ...>, !lowlp.tile<16x8xf16, ...>, !lowlp.tile<16x8xf32, ...>
     ```
 
-    Lowers to `simt.mma`, in increasing order of K; where `a` is a splat and K has four steps of the instruction or more, an even
+    Lowers to `simt.mma`, in increasing order of K, or of the registers of its blocks; where `a` is a splat and K has four steps of the instruction or more, an even
     number, to the sums of the first and of the second halves of the steps, to which `c` is added last.
   }];
   let arguments = (ins Lowlp_TileType:$a, Lowlp_TileType:$b, Lowlp_TileType:$c);

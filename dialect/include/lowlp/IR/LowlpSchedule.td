@@ -23,6 +23,13 @@ def Lowlp_DecodeOffsets : I32EnumAttr<"DecodeOffsets", "where the offsets of dec
   let cppNamespace = "::lowlp";
 }
 
+def Lowlp_CodebookPlacement : I32EnumAttr<"CodebookPlacement", "where codebooks are kept, as VQ-LLM's table IV names it", [
+    I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"GC", 1, "gc">, I32EnumAttrCase<"SC", 2, "sc">,
+    I32EnumAttrCase<"O1", 3, "o1">, I32EnumAttrCase<"O2", 4, "o2">, I32EnumAttrCase<"O3", 5, "o3">,
+    I32EnumAttrCase<"O4", 6, "o4">]> {
+  let cppNamespace = "::lowlp";
+}
+
 def Lowlp_ScheduleAttr : AttrDef<LowlpDialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "how the work of a kernel is divided, and what passes are to prefer";
@@ -56,7 +63,10 @@ def Lowlp_ScheduleAttr : AttrDef<LowlpDialect, "Schedule"> {
     AttrParameter<"::lowlp::DecodeOffsets", "where the offsets of decode plans are taken off: weights or "
         "accumulators; default auto, where it is cheaper">:$decode_offsets,
     AttrParameter<"bool", "products may be added in another order, so that scales of rows go on accumulators rather than "
-        "on weights; results differ by roundings; default false">:$reassociate);
+        "on weights; results differ by roundings; default false">:$reassociate,
+    AttrParameter<"::lowlp::CodebookPlacement", "where codebooks are kept, by the names of VQ-LLM's table IV: gc all in global "
+        "memory, sc all in shared memory, o1 in shared memory what has room there, o2 to o4 the most frequent entries in registers "
+        "too; default auto, with as many copies in shared memory as avoid bank conflicts">:$codebooks);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -105,6 +105,34 @@ def Lowlp_MbarriersType : Lowlp_Type<"Mbarriers", "mbarriers"> {
   let genVerifyDecl = 1;
 }
 
+def Lowlp_CodebookType : Lowlp_Type<"Codebook", "codebook"> {
+  let summary = "codebooks in their cache: vectors that codes name";
+  let description = [{
+    One book of `entries x values`, or several of `books x entries x values`, of `f16`, `bf16`, `si8` or `f8E4M3FN`; an entry has 2, 4,
+    8 or 16 values. The `#lowlp.codebook_cache`, which `lowlp-place-codebooks` chooses, says which entries are in registers, in shared
+    memory and in global memory; without it all are in global memory.
+
+    Examples: `!lowlp.codebook<256x8xf16>`,
+    `!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>`.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+      "::lowlp::CodebookCacheAttr":$cache);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getNumBooks() const { return getShape().size() == 3 ? getShape().front() : 1; }
+    int64_t getNumEntries() const { return getShape()[getShape().size() - 2]; }
+    /// The values of an entry.
+    int64_t getVectorLength() const { return getShape().back(); }
+    int64_t getEntryBytes() const;
+    /// Of each book, how many entries are in registers, how many are in these or in shared memory.
+    int64_t getRegisterEntries() const { return getCache() ? getCache().getRegisters() : 0; }
+    int64_t getSharedEntries() const { return getCache() ? getCache().getShared() : 0; }
+    bool hasGlobalEntries() const;
+    /// Codebooks of this shape in another cache.
+    CodebookType cloneWith(::lowlp::CodebookCacheAttr cache) const;
+  }];
+}
+
 def Lowlp_TileType : Lowlp_Type<"Tile", "tile"> {
   let summary = "a tile in the registers of a block's threads";
   let description = [{

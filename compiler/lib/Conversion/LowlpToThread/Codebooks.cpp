@@ -1,0 +1,276 @@
+//===- Codebooks.cpp - filling the caches of codebooks --------------------===//
+//
+// In shared memory entry e has a line, which holds the entries e of all books,
+// book after book, each in copies side by side. Thread t writes slots t, t + T,
+// ... of all lines, of T threads:
+//
+//   slot   = (e * books + book) * copies + copy
+//   source = (book * entries + e) * entry bytes
+//
+// So lanes side by side write side by side, and those that write copies of one
+// entry read the same bytes. Where a loop comes back to the op, or another
+// codebook was there, a barrier stands in front: lookups of the codebook before
+// are over then.
+//
+//===----------------------------------------------------------------------===//
+#include "Codebooks.h"
+
+#include "CodebookEntry.h"
+#include "TilePositions.h"
+
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+static constexpr StringLiteral kOutsideOfView =
+    "the codebook lies outside of the view";
+
+SmallVector<Type> lowlp::getCodebookParts(CodebookType codebook) {
+  MLIRContext *context = codebook.getContext();
+  SmallVector<Type> parts;
+  if (codebook.hasGlobalEntries())
+    parts.push_back(simt::PtrType::get(context, simt::MemorySpace::Global));
+  if (codebook.getSharedEntries() != 0)
+    parts.push_back(simt::PtrType::get(context, simt::MemorySpace::Shared));
+  parts.append(codebook.getNumBooks() * codebook.getRegisterEntries(),
+               getEntryType(codebook));
+  return parts;
+}
+
+EntryAlignments lowlp::planEntryAlignments(Operation *root) {
+  EntryAlignments alignments;
+  auto add = [&](Value source, OperandRange offsets, CodebookType codebook) {
+    int64_t bytes = findEntryAlignBytes(source, offsets, codebook);
+    auto [known, isNew] = alignments.try_emplace(codebook, bytes);
+    known->second = std::min(known->second, bytes);
+  };
+  root->walk([&](LoadCodebookOp op) {
+    add(op.getSource(), op.getOffsets(), op.getType());
+  });
+  root->walk([&](SwitchCodebookOp op) {
+    add(op.getSource(), op.getOffsets(), op.getType());
+  });
+  return alignments;
+}
+
+//===----------------------------------------------------------------------===//
+// Filling
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Writes the shared part of a codebook, all threads together.
+class SharedFill {
+public:
+  SharedFill(OpBuilder &builder, Location loc, CodebookType codebook,
+             Value source, int64_t alignBytes, Value shared)
+      : builder(builder), loc(loc), codebook(codebook), source(source),
+        alignBytes(alignBytes), shared(shared) {}
+
+  void emit(int64_t numThreads) {
+    int64_t slots = codebook.getNumBooks() * codebook.getSharedEntries() *
+                    codebook.getCache().getCopies();
+    int64_t whole = slots / numThreads;
+    Value thread = arith::IndexCastUIOp::create(
+        builder, loc, builder.getI32Type(),
+        gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+    int64_t looped = whole / kRoundsAtOnce * kRoundsAtOnce;
+    if (looped > kRoundsAtOnce) {
+      auto loop =
+          scf::ForOp::create(builder, loc, i32(0), i32(looped * numThreads),
+                             i32(kRoundsAtOnce * numThreads));
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(loop.getBody());
+      emitRounds(add(thread, loop.getInductionVar()), kRoundsAtOnce,
+                 numThreads);
+    } else {
+      looped = 0;
+    }
+    emitRounds(add(thread, i32(looped * numThreads)), whole - looped,
+               numThreads);
+    if (slots == whole * numThreads)
+      return;
+    Value slot = add(thread, i32(whole * numThreads));
+    Value exists = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, slot, i32(slots));
+    auto branch = scf::IfOp::create(builder, loc, exists);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    emitRounds(slot, 1, numThreads);
+  }
+
+private:
+  static constexpr int64_t kRoundsAtOnce = 8;
+
+  Value i32(int64_t value) {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  }
+  Value add(Value a, Value b) {
+    return arith::AddIOp::create(builder, loc, a, b);
+  }
+  Value scale(Value a, int64_t factor) {
+    return arith::MulIOp::create(builder, loc, a, i32(factor));
+  }
+  Value quotient(Value a, int64_t divisor) {
+    return arith::DivUIOp::create(builder, loc, a, i32(divisor));
+  }
+  Value remainder(Value a, int64_t divisor) {
+    return arith::RemUIOp::create(builder, loc, a, i32(divisor));
+  }
+  Value toOffset(Value bytes) {
+    return arith::ExtUIOp::create(builder, loc, builder.getI64Type(), bytes);
+  }
+
+  /// All entries are loaded before the first is stored, so that they arrive
+  /// together.
+  void emitRounds(Value first, int64_t numRounds, int64_t numThreads) {
+    int64_t books = codebook.getNumBooks();
+    int64_t copies = codebook.getCache().getCopies();
+    int64_t bytes = codebook.getEntryBytes();
+    SmallVector<std::pair<Value, Value>> stores;
+    for (int64_t round = 0; round < numRounds; ++round) {
+      Value slot = add(first, i32(round * numThreads));
+      Value entry = quotient(slot, books * copies);
+      Value inLine = remainder(slot, books * copies);
+      Value from = entry;
+      if (books > 1)
+        from = add(scale(quotient(inLine, copies), codebook.getNumEntries()),
+                   from);
+      Value loaded = loadEntry(builder, loc, codebook, source,
+                               toOffset(scale(from, bytes)), alignBytes);
+      Value to = add(scale(entry, codebook.getCache().getLineBytes()),
+                     scale(inLine, bytes));
+      stores.emplace_back(loaded, toOffset(to));
+    }
+    for (auto [loaded, to] : stores)
+      simt::StoreOp::create(builder, loc, loaded, shared, to,
+                            std::min<int64_t>(bytes, 16));
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  CodebookType codebook;
+  Value source;
+  int64_t alignBytes;
+  Value shared;
+};
+
+} // namespace
+
+/// The address of the codebook, from where its entries lie side by side.
+static Value getSource(ConversionPatternRewriter &rewriter, Location loc,
+                       Value source, Value view, ValueRange offsets) {
+  auto type = cast<GlobalType>(view.getType());
+  SmallVector<Value> all(offsets);
+  while (static_cast<int64_t>(all.size()) < type.getRank())
+    all.push_back(arith::ConstantIndexOp::create(rewriter, loc, 0));
+  Layout one = Layout::local(std::vector<int64_t>(type.getRank(), 1));
+  GlobalPositions positions(rewriter, loc, view.getDefiningOp<ViewGlobalOp>(),
+                            all, one);
+  simt::AssertOp::create(rewriter, loc, positions.isInside(0), kOutsideOfView);
+  Value bytes = arith::MulIOp::create(
+      rewriter, loc, positions.getElementPosition(0),
+      arith::ConstantIntOp::create(
+          rewriter, loc, *getElementBits(type.getElementType()) / 8, 64));
+  return simt::OffsetOp::create(rewriter, loc, source.getType(), source, bytes);
+}
+
+/// Whether a loop comes back to the op.
+static bool isInLoop(Operation *op) {
+  return op->getParentOfType<scf::ForOp>() ||
+         op->getParentOfType<scf::WhileOp>();
+}
+
+/// The parts of a codebook at `source` that `op` takes in, whose shared part
+/// is filled.
+static SmallVector<Value> takeIn(ConversionPatternRewriter &rewriter,
+                                 Operation *op, CodebookType codebook,
+                                 Value source, int64_t alignBytes, Value shared,
+                                 bool isAgain) {
+  Location loc = getNamedLoc(op);
+  SmallVector<Value> parts;
+  if (codebook.hasGlobalEntries())
+    parts.push_back(source);
+  if (shared) {
+    if (isAgain)
+      emitBarrier(rewriter, loc);
+    SharedFill(rewriter, loc, codebook, source, alignBytes, shared)
+        .emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()));
+    emitBarrier(rewriter, loc);
+    parts.push_back(shared);
+  }
+  for (int64_t book = 0; book < codebook.getNumBooks(); ++book)
+    for (int64_t e = 0; e < codebook.getRegisterEntries(); ++e) {
+      int64_t number = book * codebook.getNumEntries() + e;
+      Value offset = arith::ConstantIntOp::create(
+          rewriter, loc, number * codebook.getEntryBytes(), 64);
+      parts.push_back(
+          loadEntry(rewriter, loc, codebook, source, offset, alignBytes));
+    }
+  return parts;
+}
+
+namespace {
+
+struct LoadCodebookPattern : OpConversionPattern<LoadCodebookOp> {
+  LoadCodebookPattern(const TypeConverter &converter, MLIRContext *context,
+                      const EntryAlignments &alignments)
+      : OpConversionPattern(converter, context), alignments(alignments) {}
+
+  LogicalResult
+  matchAndRewrite(LoadCodebookOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    Value source = getSource(rewriter, loc, adaptor.getSource(), op.getSource(),
+                             adaptor.getOffsets());
+    rewriter.replaceOpWithMultiple(op,
+                                   {takeIn(rewriter, op, op.getType(), source,
+                                           alignments.lookup(op.getType()),
+                                           adaptor.getTile(), isInLoop(op))});
+    return success();
+  }
+
+  const EntryAlignments &alignments;
+};
+
+struct SwitchCodebookPattern : OpConversionPattern<SwitchCodebookOp> {
+  SwitchCodebookPattern(const TypeConverter &converter, MLIRContext *context,
+                        const EntryAlignments &alignments)
+      : OpConversionPattern(converter, context), alignments(alignments) {}
+
+  LogicalResult
+  matchAndRewrite(SwitchCodebookOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = getNamedLoc(op);
+    SmallVector<Value> offsets;
+    for (ValueRange offset : adaptor.getOffsets())
+      offsets.push_back(offset.front());
+    Value source = getSource(rewriter, loc, adaptor.getSource().front(),
+                             op.getSource(), offsets);
+    CodebookType codebook = op.getType();
+    Value shared;
+    if (codebook.getSharedEntries() != 0)
+      shared = adaptor.getCodebook()[codebook.hasGlobalEntries() ? 1 : 0];
+    rewriter.replaceOpWithMultiple(
+        op, {takeIn(rewriter, op, codebook, source, alignments.lookup(codebook),
+                    shared, /*isAgain=*/true)});
+    return success();
+  }
+
+  const EntryAlignments &alignments;
+};
+
+} // namespace
+
+void lowlp::populateCodebookPatterns(const TypeConverter &converter,
+                                     RewritePatternSet &patterns,
+                                     const EntryAlignments &alignments) {
+  patterns.add<LoadCodebookPattern, SwitchCodebookPattern>(
+      converter, patterns.getContext(), alignments);
+  populateVectorLookupPattern(converter, patterns, alignments);
+}

@@ -1,0 +1,42 @@
+//===- Codebooks.h - codebooks in a thread's program ------------*- C++ -*-===//
+//
+// A codebook is, in the program of one thread, what its cache needs:
+//
+//   !simt.ptr<global>   where there are entries in global memory
+//   !simt.ptr<shared>   where there are entries in shared memory
+//   an entry each       for each book and each of its entries in registers
+//
+//===----------------------------------------------------------------------===//
+#ifndef LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_CODEBOOKS_H
+#define LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_CODEBOOKS_H
+
+#include "LowlpToThread.h"
+
+namespace lowlp {
+
+/// What the codebook is in a thread's program.
+llvm::SmallVector<mlir::Type> getCodebookParts(CodebookType codebook);
+
+/// The bytes to which all addresses are aligned of entries of a codebook that
+/// begins at `offsets` of the view `source`; at most those of an entry.
+int64_t findEntryAlignBytes(mlir::Value source, mlir::OperandRange offsets,
+                            CodebookType codebook);
+
+/// For each type of codebooks below `root` the bytes to which entries in global
+/// memory are aligned, wherever they come from.
+using EntryAlignments = llvm::DenseMap<mlir::Type, int64_t>;
+EntryAlignments planEntryAlignments(mlir::Operation *root);
+
+void populateCodebookPatterns(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns,
+                              const EntryAlignments &alignments);
+
+/// The pattern of lowlp.lookup_vectors (LookupVectors.cpp), which is one of
+/// these.
+void populateVectorLookupPattern(const mlir::TypeConverter &converter,
+                                 mlir::RewritePatternSet &patterns,
+                                 const EntryAlignments &alignments);
+
+} // namespace lowlp
+
+#endif // LOWLP_LIB_CONVERSION_LOWLPTOTHREAD_CODEBOOKS_H

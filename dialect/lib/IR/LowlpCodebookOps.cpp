@@ -1,0 +1,293 @@
+//===- LowlpCodebookOps.cpp - vectors named by codes ----------------------===//
+//
+// A switch writes over what the codebook before has in the cache, so a codebook
+// is handed on: no use of a value may come after the op that takes it, whether
+// that is a switch or a loop which carries it on.
+//
+//===----------------------------------------------------------------------===//
+#include "lowlp/IR/Lowlp.h"
+#include "lowlp/Layout/LayoutAlgebra.h"
+#include "lowlp/Layout/LayoutText.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/InterleavedRange.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace lowlp;
+
+//===----------------------------------------------------------------------===//
+// Loading and switching
+//===----------------------------------------------------------------------===//
+
+/// Checks that the last dimensions of the view are a codebook whose entries lie
+/// side by side.
+static LogicalResult verifySource(Operation *op, Value source,
+                                  size_t numOffsets, CodebookType codebook) {
+  auto view = source.getDefiningOp<ViewGlobalOp>();
+  if (!view)
+    return op->emitOpError("the source must be a result of lowlp.view_global");
+  GlobalType type = view.getView().getType();
+  ArrayRef<int64_t> shape = codebook.getShape();
+  if (type.getElementType() != codebook.getElementType())
+    return op->emitOpError("element types must match: the view holds ")
+           << type.getElementType() << ", the codebook "
+           << codebook.getElementType();
+  if (type.getShape().take_back(shape.size()) != shape)
+    return op->emitOpError("the last extents of the view must be ")
+           << llvm::interleaved(shape, "x") << ", but the view is " << type;
+  size_t leading = type.getRank() - shape.size();
+  if (numOffsets != leading)
+    return op->emitOpError("expected one offset for each of the ")
+           << leading << " dimensions in front of the codebook, found "
+           << numOffsets;
+  int64_t expected = 1;
+  SmallVector<OpFoldResult> strides = view.getMixedStrides();
+  for (size_t dim = type.getRank(); dim-- > leading;) {
+    if (getConstantIntValue(strides[dim]) != expected)
+      return op->emitOpError("entries must lie side by side: along dimension ")
+             << dim << " of the view the stride must be " << expected;
+    expected *= type.getShape()[dim];
+  }
+  return success();
+}
+
+/// Whether all of what `user` does with a codebook keeps it where it is known
+/// to be.
+static bool isKnownUse(Operation *user) {
+  return isa<LookupVectorsOp, SwitchCodebookOp, scf::ForOp, scf::WhileOp,
+             scf::YieldOp, scf::ConditionOp>(user);
+}
+
+/// Whether `user` takes the codebook, so that it must not be used after.
+static bool takes(Operation *user) { return !isa<LookupVectorsOp>(user); }
+
+/// The region of `op` that holds `inner`.
+static Region *getRegionOf(Operation *op, Operation *inner) {
+  for (Region &region : op->getRegions())
+    if (region.findAncestorOpInRegion(*inner))
+      return &region;
+  return nullptr;
+}
+
+/// Whether `use` may run after `taker` has.
+static bool mayFollow(Operation *taker, Operation *use) {
+  Block *block = taker->getBlock();
+  while (!block->findAncestorOpInBlock(*use))
+    block = block->getParentOp()->getBlock();
+  Operation *first = block->findAncestorOpInBlock(*taker);
+  Operation *second = block->findAncestorOpInBlock(*use);
+  if (first != second)
+    return first->isBeforeInBlock(second);
+  // One of two branches.
+  if (isa<scf::IfOp>(first))
+    return getRegionOf(first, taker) == getRegionOf(first, use);
+  return true;
+}
+
+/// Whether a loop that the codebook comes from outside of repeats `taker`.
+static bool isRepeated(Operation *taker, Value codebook) {
+  Region *home = codebook.getParentRegion();
+  for (Region *region = taker->getParentRegion(); region != home;
+       region = region->getParentRegion())
+    if (isa<scf::ForOp, scf::WhileOp>(region->getParentOp()))
+      return true;
+  return false;
+}
+
+/// Checks that nothing uses `codebook` after it was switched.
+static LogicalResult verifyUses(Operation *op, Value codebook) {
+  for (Operation *taker : codebook.getUsers()) {
+    if (!isKnownUse(taker))
+      return op->emitOpError("the codebook is used by ")
+             << taker->getName()
+             << "; only lookups, switches, loops and branches use codebooks";
+    if (!takes(taker))
+      continue;
+    if (!isa<scf::YieldOp, scf::ConditionOp>(taker) &&
+        isRepeated(taker, codebook))
+      return op->emitOpError("the codebook is taken again by each iteration of "
+                             "a loop: the loop must carry it");
+    for (Operation *use : codebook.getUsers())
+      if (use != taker && mayFollow(taker, use)) {
+        InFlightDiagnostic error = op->emitOpError(
+            "the codebook is used after another has taken its place");
+        error.attachNote(use->getLoc()) << "used here";
+        error.attachNote(taker->getLoc()) << "taken here";
+        return error;
+      }
+  }
+  return success();
+}
+
+LogicalResult LoadCodebookOp::verify() {
+  CodebookType codebook = getType();
+  if (failed(verifySource(*this, getSource(), getOffsets().size(), codebook)))
+    return failure();
+  if (bool(getTile()) != (codebook.getSharedEntries() != 0))
+    return emitOpError("a codebook has a shared tile where its type has "
+                       "entries in shared memory, of which there are ")
+           << codebook.getSharedEntries();
+  if (getTile()) {
+    SharedType tile = cast<SharedType>(getTile().getType());
+    int64_t bytes = codebook.getCache().getSharedBytes();
+    if (!tile.getElementType().isUnsignedInteger(8) || tile.getRank() != 1 ||
+        tile.getShape()[0] != bytes)
+      return emitOpError("the shared tile must be !lowlp.shared<")
+             << bytes << "xui8>, but is " << tile;
+  }
+  if (CodebookCacheAttr cache = getCacheAttr()) {
+    if (codebook.getCache() && codebook.getCache() != cache)
+      return emitOpError("asks for ")
+             << cache << ", but the codebook has " << codebook.getCache();
+    if (!CodebookType::getChecked([&] { return emitOpError(); }, getContext(),
+                                  codebook.getShape(),
+                                  codebook.getElementType(), cache))
+      return failure();
+  }
+  if (std::optional<ArrayRef<int64_t>> frequencies = getFrequencies()) {
+    if (static_cast<int64_t>(frequencies->size()) != codebook.getNumEntries())
+      return emitOpError("expected the frequency of each of the ")
+             << codebook.getNumEntries() << " entries, found "
+             << frequencies->size();
+    if (frequencies->back() < 0 || frequencies->front() == 0 ||
+        !llvm::is_sorted(*frequencies, std::greater<int64_t>()))
+      return emitOpError("frequencies must begin above 0, not increase, and "
+                         "stay at least 0: entries are stored most frequent "
+                         "first");
+  }
+  return verifyUses(*this, getCodebook());
+}
+
+LogicalResult SwitchCodebookOp::verify() {
+  if (failed(verifySource(*this, getSource(), getOffsets().size(), getType())))
+    return failure();
+  // Of an argument of a loop, which no op of ours has made.
+  if (failed(verifyUses(*this, getCodebook())))
+    return failure();
+  return verifyUses(*this, getResult());
+}
+
+//===----------------------------------------------------------------------===//
+// Lookups
+//===----------------------------------------------------------------------===//
+
+/// The layout of the vectors of codes held as `codes`.
+static Layout getVectors(const Layout &codes, int64_t length, int64_t dim) {
+  std::vector<int64_t> vector(codes.rank(), 1);
+  vector[dim] = length;
+  return codes * Layout::local(vector);
+}
+
+/// The layout of the part of codes held as `codes` whose first `numFixed`
+/// dimensions are fixed, if every thread holds it.
+static std::optional<Layout> findPart(const Layout &codes, int64_t numFixed) {
+  std::vector<int64_t> fixed;
+  for (int64_t dim = 0; dim < numFixed; ++dim)
+    fixed.push_back(dim);
+  for (const Digit &digit : codes.threadDigits())
+    if (!digit.isReplica() && codes.modes()[digit.mode].dim < numFixed)
+      return std::nullopt;
+  return fixed.empty() ? codes : *reduce(codes, fixed);
+}
+
+Layout LookupVectorsOp::getPartLayout() {
+  return *findPart(getCodes().getType().getLayout(),
+                   getPart() ? getPart()->size() : 0);
+}
+
+SmallVector<int64_t> LookupVectorsOp::getPartLocals() {
+  const Layout &codes = getCodes().getType().getLayout();
+  ArrayRef<int64_t> part = getPart().value_or(ArrayRef<int64_t>());
+  SmallVector<int64_t> locals;
+  for (int64_t i = 0; i < codes.numLocals(); ++i) {
+    std::vector<int64_t> index = codes.evaluate(0, i);
+    if (ArrayRef(index).take_front(part.size()) == part)
+      locals.push_back(i);
+  }
+  return locals;
+}
+
+/// Checks the part; returns how it is held.
+static FailureOr<Layout> verifyPart(LookupVectorsOp op) {
+  TileType codes = op.getCodes().getType();
+  ArrayRef<int64_t> part = op.getPart().value_or(ArrayRef<int64_t>());
+  if (static_cast<int64_t>(part.size()) >= codes.getRank())
+    return op.emitOpError("a part names fewer than the ")
+           << codes.getRank() << " dimensions of the codes, but this one names "
+           << part.size();
+  for (auto [dim, index] : llvm::enumerate(part))
+    if (index < 0 || index >= codes.getShape()[dim])
+      return op.emitOpError("index ")
+             << dim << " of the part must be at least 0 and less than "
+             << codes.getShape()[dim] << ", but is " << index;
+  std::optional<Layout> layout =
+      findPart(codes.getLayout(), static_cast<int64_t>(part.size()));
+  if (!layout)
+    return op.emitOpError("each thread must hold all of the first ")
+           << part.size() << " dimensions of the codes, which the layout "
+           << str(codes.getLayout()) << " spreads over threads";
+  return *layout;
+}
+
+/// Checks which books codes of the shape are looked up in.
+static LogicalResult verifyBooks(LookupVectorsOp op,
+                                 const std::vector<int64_t> &shape) {
+  int64_t books = op.getCodebook().getType().getNumBooks();
+  auto first = static_cast<int64_t>(op.getBook()), last = first;
+  if (std::optional<uint64_t> dim = op.getBookAlong()) {
+    if (*dim >= shape.size())
+      return op.emitOpError("book_along must be at least 0 and less than ")
+             << shape.size() << ", but is " << static_cast<int64_t>(*dim);
+    last += shape[*dim] - 1;
+  }
+  if (first < 0 || last >= books)
+    return op.emitOpError("looks up in books ")
+           << first << " to " << last << ", but there are " << books;
+  return success();
+}
+
+LogicalResult LookupVectorsOp::verify() {
+  TileType codes = getCodes().getType();
+  CodebookType codebook = getCodebook().getType();
+  Type code = codes.getElementType(), entry = codebook.getElementType();
+  if (!code.isUnsignedInteger())
+    return emitOpError("codes must be unsigned integers, but are ") << code;
+  FailureOr<Layout> part = verifyPart(*this);
+  if (failed(part) || failed(verifyBooks(*this, part->shape())))
+    return failure();
+  auto along = static_cast<int64_t>(getAlong());
+  if (along < 0 || along >= part->rank())
+    return emitOpError("along must be at least 0 and less than ")
+           << part->rank() << ", but is " << along;
+  if (getType().getElementType() != entry)
+    return emitOpError("values must have the type of the entries, ")
+           << entry << ", but are " << getType().getElementType();
+  Layout expected = getVectors(*part, getVectorLength(), along);
+  if (getType().getLayout() != expected)
+    return emitOpError("the layout of the result must be '")
+           << str(expected) << "', but is '" << str(getType().getLayout())
+           << "'";
+  return success();
+}
+
+std::optional<SmallVector<Layout>>
+LookupVectorsOp::getOperandLayouts(const Layout &result) {
+  if (getPart())
+    return std::nullopt;
+  std::vector<int64_t> vector(result.rank(), 1);
+  vector[getAlong()] = getVectorLength();
+  Result<Layout> codes = divideRight(result, Layout::local(vector));
+  if (!codes)
+    return std::nullopt;
+  return SmallVector<Layout>{*codes};
+}
+
+std::optional<Layout> LookupVectorsOp::getResultLayout(unsigned,
+                                                       const Layout &operand) {
+  if (getPart())
+    return std::nullopt;
+  return getVectors(operand, getVectorLength(),
+                    static_cast<int64_t>(getAlong()));
+}

@@ -1,0 +1,43 @@
+"""Codebooks whose entries come in the order of their accesses (VQ-LLM, section V)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lowlp.errors import LowlpValueError
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+
+def order_by_frequency(codes: Codes, codebooks: npt.NDArray[Any]) -> tuple[Codes, npt.NDArray[Any], list[int]]:
+    """The same vectors with each book's entries in the order of their accesses, most first; of equal ones as before.
+
+    codes      unsigned integers [N, K / v, R]
+    codebooks  [R, entries, v]
+
+    Returns the codes and codebooks, both permuted alike, and how often the entries at each place are accessed, summed
+    over the books: `frequencies` of `ll.load_codebook`. Raises LowlpValueError where the shapes do not fit, and for a
+    code that names no entry.
+    """
+    if codes.ndim != 3 or codebooks.ndim != 3 or codes.shape[2] != codebooks.shape[0]:
+        raise LowlpValueError(
+            f"codes: must be [N, K / v, R] for codebooks [R, entries, v], got {list(codes.shape)} and "
+            f"{list(codebooks.shape)}"
+        )
+    entries = codebooks.shape[1]
+    if codes.size and int(codes.max()) >= entries:
+        raise LowlpValueError(f"codes: must name one of {entries} entries, got {int(codes.max())}")
+    ordered, books = np.empty_like(codes), np.empty_like(codebooks)
+    frequencies = np.zeros(entries, dtype=np.int64)
+    for number in range(codebooks.shape[0]):
+        counts = np.bincount(codes[:, :, number].ravel(), minlength=entries)
+        order = np.argsort(-counts, kind="stable")
+        place = np.empty(entries, dtype=codes.dtype)
+        place[order] = np.arange(entries, dtype=codes.dtype)
+        ordered[:, :, number] = place[codes[:, :, number]]
+        books[number] = codebooks[number][order]
+        frequencies += counts[order]
+    return ordered, books, [int(count) for count in frequencies]

@@ -1,0 +1,119 @@
+// RUN: lowlp-opt %s --lowlp-convert-to-thread --canonicalize --cse | FileCheck %s
+
+!part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
+!values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!view = !lowlp.global<4x2x256x8xf16>
+!codes = !lowlp.global<16x4xui8>
+!result = !lowlp.global<16x32xf16>
+
+// Without a cache: the entry's place in global memory. The book must lie in the view.
+// CHECK-LABEL: gpu.func @global
+// CHECK: simt.assert %{{.*}}, "the codebook lies outside of the view"
+// CHECK: %[[BOOK:.*]] = simt.offset %{{.*}}[%{{.*}}] : <global>
+// CHECK-NOT: gpu.barrier
+// CHECK: %[[CODE:.*]] = arith.andi %{{.*}}, %c255_i32 : i32
+// CHECK: %[[WIDE:.*]] = arith.extui %[[CODE]] : i32 to i64
+// CHECK: %[[BYTES:.*]] = arith.muli %[[WIDE]], %c16_i64 : i64
+// CHECK: %[[AT:.*]] = arith.addi %[[BYTES]], %c4096_i64 : i64
+// CHECK: simt.load %[[BOOK]][%[[AT]]] align 16 : <global> -> vector<8xf16>
+lowlp.kernel @global(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<f16>, %i: i32)
+    attributes {grid = affine_map<(i) -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %n = arith.index_cast %i : i32 to index
+  %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
+  %w = lowlp.view_global %q shape [16, 4] : !lowlp.ptr<ui8> -> !codes
+  %r = lowlp.view_global %y shape [16, 32] : !lowlp.ptr<f16> -> !result
+  %b = lowlp.load_codebook %v[%n] : !view -> !lowlp.codebook<2x256x8xf16>
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !codes -> !part
+  %t = lowlp.lookup_vectors %c in %b[1] along 1 : !part, !lowlp.codebook<2x256x8xf16> -> !values
+  lowlp.store_global %t, %r[%c0, %c0] in_bounds : !values, !result
+  lowlp.return
+}
+
+// In lines of 256 bytes: the lane's slot, 16 bytes for each of 8 copies, is byte 0 of the address and the code byte 1; book 1
+// begins 128 bytes later. The fill writes 4096 slots, 8 rounds of 32 at once.
+!lines = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>
+// CHECK-LABEL: gpu.func @lines
+// CHECK: %[[SHARED:.*]] = simt.shared_memory 0 : <shared>
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c4096_i32 step %c256_i32
+// CHECK-COUNT-8: simt.load %{{.*}} align 16 : <global> -> vector<8xf16>
+// CHECK-COUNT-8: simt.store %{{.*}} align 16 : vector<8xf16>, <shared>
+// CHECK-NOT: simt.load
+// CHECK: gpu.barrier
+// CHECK: %[[UP:.*]] = arith.shli %{{.*}}, %c4_i32 : i32
+// CHECK: %[[SLOT:.*]] = arith.andi %[[UP]], %c112_i32 : i32
+// CHECK: %[[ADDRESS:.*]] = simt.prmt %{{.*}}, %[[SLOT]] selector 30468
+// CHECK: %[[BOOK1:.*]] = simt.offset %[[SHARED]][%c128_i64] : <shared>
+// CHECK: %[[AT:.*]] = arith.extui %[[ADDRESS]] : i32 to i64
+// CHECK: simt.load %[[BOOK1]][%[[AT]]] align 16 : <shared> -> vector<8xf16>
+// CHECK: simt.prmt %{{.*}}, %[[SLOT]] selector 30484
+lowlp.kernel @lines(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
+  %w = lowlp.view_global %q shape [16, 4] : !lowlp.ptr<ui8> -> !codes
+  %r = lowlp.view_global %y shape [16, 32] : !lowlp.ptr<f16> -> !result
+  %s = lowlp.alloc_shared : !lowlp.shared<65536xui8>
+  %b = lowlp.load_codebook %v[%c0] placed %s : !lowlp.shared<65536xui8> : !view -> !lines
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !codes -> !part
+  %t = lowlp.lookup_vectors %c in %b[1] along 1 : !part, !lines -> !values
+  lowlp.store_global %t, %r[%c0, %c0] in_bounds : !values, !result
+  lowlp.return
+}
+
+// All three levels, of entries whose pointer is aligned to elements only; a code of 16 bits may name no entry.
+!levels = !lowlp.codebook<300x4xf16, #lowlp.codebook_cache<registers = 1, shared = 20, line_bytes = 8>>
+!wide = !lowlp.tile<8x4xui16, spatial(8, 4)>
+!fours = !lowlp.tile<8x16xf16, spatial(8, 4).local(1, 4)>
+// CHECK-LABEL: gpu.func @levels
+// CHECK: %[[CODE:.*]] = arith.extui %{{.*}} : i16 to i32
+// CHECK: %[[IS_ENTRY:.*]] = arith.cmpi ult, %[[CODE]], %c300_i32 : i32
+// CHECK: simt.assert %[[IS_ENTRY]], "a code names no entry of the codebook"
+// CHECK: %[[IS_HOT:.*]] = arith.cmpi ult, %[[CODE]], %c1_i32 : i32
+// CHECK: scf.if %[[IS_HOT]] -> (vector<4xf16>)
+// CHECK: arith.cmpi ult, %[[CODE]], %c20_i32 : i32
+// CHECK: simt.load %{{.*}} align 8 : <shared> -> vector<4xf16>
+// CHECK-COUNT-4: simt.load %{{.*}} align 2 : <global> -> vector<1xf16>
+lowlp.kernel @levels(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui16>, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [300, 4] : !lowlp.ptr<f16> -> !lowlp.global<300x4xf16>
+  %w = lowlp.view_global %q shape [8, 4] : !lowlp.ptr<ui16> -> !lowlp.global<8x4xui16>
+  %r = lowlp.view_global %y shape [8, 16] : !lowlp.ptr<f16> -> !lowlp.global<8x16xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<160xui8>
+  %b = lowlp.load_codebook %v[] placed %s : !lowlp.shared<160xui8> : !lowlp.global<300x4xf16> -> !levels
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !lowlp.global<8x4xui16> -> !wide
+  %t = lowlp.lookup_vectors %c in %b[0] along 1 : !wide, !levels -> !fours
+  lowlp.store_global %t, %r[%c0, %c0] in_bounds : !fours, !lowlp.global<8x16xf16>
+  lowlp.return
+}
+
+// A switch waits for lookups of the book before, fills, and waits again.
+// CHECK-LABEL: gpu.func @switch
+// CHECK: scf.for
+// CHECK: gpu.barrier
+// CHECK: simt.store
+// CHECK: gpu.barrier
+// CHECK: simt.load %{{.*}} align 16 : <shared>
+!small = !lowlp.codebook<2x8xf16, #lowlp.codebook_cache<shared = 2, line_bytes = 16>>
+!bits = !lowlp.tile<8x4xui1, spatial(8, 4)>
+!eights = !lowlp.tile<8x32xf16, spatial(8, 4).local(1, 8)>
+lowlp.kernel @switch(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui1>, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %v = lowlp.view_global %p shape [4, 2, 8] : !lowlp.ptr<f16> -> !lowlp.global<4x2x8xf16>
+  %w = lowlp.view_global %q shape [8, 4] : !lowlp.ptr<ui1> -> !lowlp.global<8x4xui1>
+  %r = lowlp.view_global %y shape [8, 32] : !lowlp.ptr<f16> -> !lowlp.global<8x32xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<32xui8>
+  %b = lowlp.load_codebook %v[%c0] placed %s : !lowlp.shared<32xui8> : !lowlp.global<4x2x8xf16> -> !small
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !lowlp.global<8x4xui1> -> !bits
+  %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%book = %b) -> (!small) {
+    %next = lowlp.switch_codebook %book to %v[%i] : !lowlp.global<4x2x8xf16>, !small
+    %t = lowlp.lookup_vectors %c in %next[0] along 1 : !bits, !small -> !eights
+    lowlp.store_global %t, %r[%c0, %c0] in_bounds : !eights, !lowlp.global<8x32xf16>
+    scf.yield %next : !small
+  }
+  lowlp.return
+}

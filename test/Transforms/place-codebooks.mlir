@@ -1,0 +1,107 @@
+// RUN: lowlp-opt %s --pass-pipeline="builtin.module(lowlp.kernel(lowlp-place-codebooks{arch=sm_90a}))" | FileCheck %s
+
+!part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
+!values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!books = !lowlp.codebook<2x256x8xf16>
+!view = !lowlp.global<4x2x256x8xf16>
+
+// Two books of 256 entries of 16 bytes: 8 lanes read one book, so 8 copies; both share lines of 256 bytes.
+// CHECK-LABEL: lowlp.kernel @copies
+// CHECK-SAME: codebooks = ["codebook at place-codebooks.mlir:[[#@LINE+7]]: 2 x 256 entries of 16 bytes: 0 in registers (0 bytes a thread), 256 in shared memory (8 copies, 256 bytes apart, 65536 bytes), 0 in global memory (0 bytes); of 1000 lookups 0 in registers, 1000 in shared memory, 0 in global memory; 1.00 passes a phase; fills 8192 bytes, gathers 0 bytes in 1000 lookups; 8 lanes of a phase read 1 book, so that 8 copies have no bank conflicts; these fit into 232448 bytes"]
+// CHECK: %[[TILE:.*]] = lowlp.alloc_shared : !lowlp.shared<65536xui8>
+// CHECK: lowlp.load_codebook %{{.*}}[%{{.*}}] placed %[[TILE]] : !lowlp.shared<65536xui8> estimate <register_hits = 0, shared_hits = 1000, global_hits = 0, bank_passes = 100, fill_bytes = 8192, gather_bytes = 0, reason = "8 lanes
+// CHECK: lowlp.lookup_vectors {{.*}} !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>
+lowlp.kernel @copies(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
+  %b = lowlp.load_codebook %v[%c0] : !view -> !books
+  %w = lowlp.view_global %codes shape [16, 4] : !lowlp.ptr<ui8> -> !lowlp.global<16x4xui8>
+  %q = lowlp.load_global %w[%c0, %c0] : !lowlp.global<16x4xui8> -> !part
+  %t = lowlp.lookup_vectors %q in %b[1] along 1 : !part, !books -> !values
+  lowlp.return
+}
+
+// The type goes through loops, branches and switches; with two blocks on an SM 8 copies do not fit beside the other tile.
+// CHECK-LABEL: lowlp.kernel @through
+// CHECK: scf.for {{.*}} -> (!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 128>>)
+// CHECK: scf.if {{.*}} -> (!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 128>>)
+// CHECK: lowlp.switch_codebook {{.*}} !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 128>>
+lowlp.kernel @through(%p: !lowlp.ptr<f16>, %n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 32 : i64,
+    schedule = #lowlp.schedule<blocks_per_sm = 2>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %i1 = arith.constant true
+  %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
+  %s = lowlp.alloc_shared : !lowlp.shared<60000xui8>
+  %first = lowlp.load_codebook %v[%c0] : !view -> !books
+  %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%b = %first) -> (!books) {
+    %next = scf.if %i1 -> (!books) {
+      %other = lowlp.switch_codebook %b to %v[%i] : !view, !books
+      scf.yield %other : !books
+    } else {
+      scf.yield %b : !books
+    }
+    scf.yield %next : !books
+  }
+  lowlp.return
+}
+
+// A book for each column: the 4 lanes of a row read 4 books, so that 4 entries of 8 bytes each have 4 copies.
+// CHECK-LABEL: lowlp.kernel @columns
+// CHECK-SAME: 16 lanes of a phase read 4 books, so that 4 copies have no bank conflicts
+// CHECK: #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 256>
+lowlp.kernel @columns(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [4, 256, 4] : !lowlp.ptr<f16> -> !lowlp.global<4x256x4xf16>
+  %b = lowlp.load_codebook %v[] : !lowlp.global<4x256x4xf16> -> !lowlp.codebook<4x256x4xf16>
+  %w = lowlp.view_global %codes shape [16, 4] : !lowlp.ptr<ui8> -> !lowlp.global<16x4xui8>
+  %q = lowlp.load_global %w[%c0, %c0] : !lowlp.global<16x4xui8> -> !part
+  %t = lowlp.lookup_vectors %q in %b[0] along 1 book_along 1 : !part, !lowlp.codebook<4x256x4xf16>
+    -> !lowlp.tile<16x16xf16, local(2, 1).spatial(8, 4).local(1, 4)>
+  lowlp.return
+}
+
+// What does not fit: the most frequent entries, or none where all are alike.
+// CHECK-LABEL: lowlp.kernel @large
+// CHECK-SAME: 1048576 bytes do not fit into 132448, and no frequencies are known: L1 is as fast
+// CHECK: -> !lowlp.codebook<65536x8xf16>
+lowlp.kernel @large(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %s = lowlp.alloc_shared : !lowlp.shared<100000xui8>
+  %v = lowlp.view_global %p shape [65536, 8] : !lowlp.ptr<f16> -> !lowlp.global<65536x8xf16>
+  %b = lowlp.load_codebook %v[] : !lowlp.global<65536x8xf16> -> !lowlp.codebook<65536x8xf16>
+  lowlp.return
+}
+
+// CHECK-LABEL: lowlp.kernel @frequent
+// CHECK-SAME: 512 bytes do not fit into 208; the first 6 entries get 907 of 1000 accesses
+// CHECK: estimate <register_hits = 0, shared_hits = 907, global_hits = 93, bank_passes = 254, fill_bytes = 192, gather_bytes = 2976,
+// CHECK-SAME: -> !lowlp.codebook<16x16xf16, #lowlp.codebook_cache<shared = 6, line_bytes = 32>>
+lowlp.kernel @frequent(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %s = lowlp.alloc_shared : !lowlp.shared<232240xui8>
+  %v = lowlp.view_global %p shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
+  %b = lowlp.load_codebook %v[] frequencies [90, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1] : !lowlp.global<16x16xf16> -> !lowlp.codebook<16x16xf16>
+  lowlp.return
+}
+
+// Those above the mean and three standard deviations are in registers, as VQ-LLM has it.
+// CHECK-LABEL: lowlp.kernel @registers
+// CHECK: #lowlp.codebook_cache<registers = 1, shared = 16, line_bytes = 16>
+lowlp.kernel @registers(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64,
+    schedule = #lowlp.schedule<codebooks = o2>} {
+  %v = lowlp.view_global %p shape [16, 8] : !lowlp.ptr<f16> -> !lowlp.global<16x8xf16>
+  %b = lowlp.load_codebook %v[] frequencies [900, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1] : !lowlp.global<16x8xf16> -> !lowlp.codebook<16x8xf16>
+  lowlp.return
+}
+
+// A cache that is asked for.
+// CHECK-LABEL: lowlp.kernel @asked
+// CHECK-SAME: 1 in registers (32 bytes a thread), 9 in shared memory (2 copies, 64 bytes apart, 640 bytes), 246 in global memory (7872 bytes)
+// CHECK: cache <registers = 1, shared = 10, copies = 2, line_bytes = 64>
+lowlp.kernel @asked(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64,
+    schedule = #lowlp.schedule<codebooks = gc>} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
+  %b = lowlp.load_codebook %v[%c0] cache <registers = 1, shared = 10, copies = 2, line_bytes = 64> : !view -> !books
+  lowlp.return
+}

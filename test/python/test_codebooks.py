@@ -335,3 +335,15 @@ def test_one_load_and_one_instruction_for_an_address_a_code() -> None:
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 64, 256), (3, 50, 768)])
 def test_the_example(m: int, n: int, k: int) -> None:
     assert vq_gemv.run(m, n, k, level=1) < 1e-6
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_example_of_the_block_dialect(level: int) -> None:
+    m, n, k = 8, 64, 256
+    x = random.standard_normal((m, k)).astype(np.float16)
+    codes, books = random.integers(0, 256, (n, k // 8, 2)).astype(np.uint8), values_of((2, 256, 8), "f16")
+    y = np.full((m, n), np.nan, np.float32)
+    program = PATH.with_suffix(".mlir").read_text(encoding="utf-8")
+    lowlp.compile_cpu(program, opt_level=level)(x, codes.reshape(n, -1), books, y)
+    wanted = x.astype(np.float64) @ vq_gemv.values_of(codes, books).T
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max() * k)

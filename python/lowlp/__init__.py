@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from .weights.concatenation import concat as concat
     from .weights.packing import pack as pack
     from .weights.packing import unpack as unpack
+    from .weights.quantize.kv_codebooks import KVCodebooks as KVCodebooks
+    from .weights.quantize.kv_codebooks import kv_codebooks as kv_codebooks
     from .weights.quantize.quantization import quantize as quantize
     from .weights.quantized_tensor import QuantizedTensor as QuantizedTensor
 
@@ -70,6 +72,7 @@ _MODULES = {
     "quantize": "weights.quantize.quantization",
     "QuantizedTensor": "weights.quantized_tensor",
     "concat": "weights.concatenation",
+    **dict.fromkeys(("KVCodebooks", "kv_codebooks"), "weights.quantize.kv_codebooks"),
     **dict.fromkeys(("pack", "unpack"), "weights.packing"),
     "Codec": "numeric.codec",
     "nf": "numeric.lookup_tables",

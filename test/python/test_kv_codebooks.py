@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lowlp import KVCodebooks, kv_codebooks, vq
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.weights.quantize.codebooks import BookShape
-from lowlp.weights.quantize.kv_codebooks import KVCodebooks, kv_codebooks
 
 TOKENS, HEADS, HEAD_DIM = 400, 2, 8
 GENERATOR = np.random.default_rng(3)
@@ -24,7 +23,7 @@ def batch(seed: int) -> np.ndarray:
 
 
 KEYS, VALUES = batch(1), GENERATOR.normal(size=(TOKENS, HEADS, HEAD_DIM)).astype(np.float32)
-BOOKS = kv_codebooks(KEYS, VALUES, BookShape(2, 4, 1, "f16"))
+BOOKS = kv_codebooks(KEYS, VALUES, vq(2, 4))
 PAIRS = [0, 4, 1, 5, 2, 6, 3, 7]
 
 
@@ -46,10 +45,10 @@ def test_codes_are_those_of_the_nearest_entries(kind: str) -> None:
 
 
 def test_channels_that_go_together_are_cheaper_together() -> None:
-    ordered = kv_codebooks(KEYS, VALUES, BookShape(2, 4, 1, "f16"), channel_order=PAIRS)
+    ordered = kv_codebooks(KEYS, VALUES, vq(2, 4), channel_order=PAIRS)
     held_out = batch(2)
     assert error(ordered, held_out, "keys") < 0.7 * error(BOOKS, held_out, "keys")
-    permuted = kv_codebooks(KEYS[:, :, PAIRS], VALUES[:, :, PAIRS], BookShape(2, 4, 1, "f16"))
+    permuted = kv_codebooks(KEYS[:, :, PAIRS], VALUES[:, :, PAIRS], vq(2, 4))
     assert (permuted.books == ordered.books).all()
     assert (permuted.encode(KEYS[:, :, PAIRS], "keys") == ordered.encode(KEYS, "keys")).all()
 
@@ -57,13 +56,13 @@ def test_channels_that_go_together_are_cheaper_together() -> None:
 def test_importance_of_channels() -> None:
     importance = np.ones((HEADS, HEAD_DIM))
     importance[:, 1::2] = 1e-3
-    found = kv_codebooks(KEYS, VALUES, BookShape(2, 3, 1, "f16"), importance=(None, importance))
-    plain = kv_codebooks(KEYS, VALUES, BookShape(2, 3, 1, "f16"))
+    found = kv_codebooks(KEYS, VALUES, vq(2, 3), importance=(None, importance))
+    plain = kv_codebooks(KEYS, VALUES, vq(2, 3))
     assert (found.books[0] == plain.books[0]).all()
     spread = [np.abs(np.diff(np.sort(books.books[1, 0, 0, :, 0].astype(np.float64)))).max() for books in (found, plain)]
     assert spread[0] != spread[1]
     by_token = np.broadcast_to(importance, VALUES.shape)
-    assert (kv_codebooks(KEYS, VALUES, BookShape(2, 3, 1, "f16"), (None, by_token)).books == found.books).all()
+    assert (kv_codebooks(KEYS, VALUES, vq(2, 3), (None, by_token)).books == found.books).all()
 
 
 def test_the_same_bits_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,9 +74,9 @@ def test_the_same_bits_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.is_tensor(on_cpu) and (on_cpu.numpy() == BOOKS.encode(KEYS, "keys")).all()
     monkeypatch.setattr(module, "library_of", lambda array, _: (TorchVectorOps("cpu"), array))
     keys, values = torch.from_numpy(KEYS[:, :, :4]), torch.from_numpy(VALUES[:, :, :4])
-    found = kv_codebooks(keys, values, BookShape(2, 4, 1, "f16"), (np.ones((HEADS, 4)), None))
+    found = kv_codebooks(keys, values, vq(2, 4), (np.ones((HEADS, 4)), None))
     monkeypatch.undo()
-    expected = kv_codebooks(keys.numpy(), values.numpy(), BookShape(2, 4, 1, "f16"), (np.ones((HEADS, 4)), None))
+    expected = kv_codebooks(keys.numpy(), values.numpy(), vq(2, 4), (np.ones((HEADS, 4)), None))
     assert found.books.tobytes() == expected.books.tobytes()
 
 
@@ -89,9 +88,9 @@ MISTAKES: list[tuple[type[Exception], str, dict[str, Any]]] = [
     ),
     (LowlpTypeError, "keys: expected float16, .*, got int64", {"keys": np.ones((4, 1, 2), np.int64)}),
     (LowlpValueError, r"keys: expected shape \[tokens, heads, head_dim\], got \[8, 8\]", {"keys": np.ones((8, 8))}),
-    (LowlpValueError, "keys: head_dim must be a multiple of the 16 channels", {"vq": BookShape(16, 2, 1, "f16")}),
+    (LowlpValueError, "keys: head_dim must be a multiple of the 16 channels", {"vq": vq(16, 2)}),
     (LowlpValueError, "values: must be finite", {"values": np.full(VALUES.shape, np.inf)}),
-    (LowlpValueError, "vq: a cache has one book of f16 or bf16", {"vq": BookShape(2, 2, 2, "f16")}),
+    (LowlpValueError, "vq: a cache has one book of f16 or bf16", {"vq": vq(2, 2, 2)}),
     (LowlpValueError, "channel_order: must name each of the 8 channels", {"channel_order": [0] * 8}),
     (LowlpTypeError, "importance: expected a pair", {"importance": np.ones((HEADS, HEAD_DIM))}),
     (LowlpValueError, r"importance: expected shape \[2, 8\] or .* for keys", {"importance": (np.ones(8), None)}),
@@ -103,7 +102,7 @@ MISTAKES: list[tuple[type[Exception], str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("kind", "text", "wrong"), MISTAKES, ids=lambda value: str(value)[:30])
 def test_mistakes(kind: type[Exception], text: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(kind, match=text):
-        kv_codebooks(**{"keys": KEYS, "values": VALUES, "vq": BookShape(2, 2, 1, "f16"), **wrong})
+        kv_codebooks(**{"keys": KEYS, "values": VALUES, "vq": vq(2, 2), **wrong})
 
 
 def test_mistakes_in_use() -> None:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lowlp._layout as _layout
-from lowlp.numeric.named_codecs import NAMED_CODECS
+from lowlp.numeric.named_codecs import NAMED_BOOKS, NAMED_CODECS
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 # No type's name is as long; what is cut off need not fill an error message.
@@ -221,6 +221,10 @@ def named_dtype(value: object, argument: str) -> DType:
             f"{argument}: {name} names a codec, not the type of its codes: lowlp.quantize(w, {name!r}) makes it, with "
             f"{NAMED_CODECS[name]}"
         )
+    if name in NAMED_BOOKS:
+        raise LowlpValueError(
+            f"{argument}: {name} names codebooks, not the type of their codes: lowlp.quantize(w, {name!r}) learns them"
+        )
     try:
         return DType(_OCP_NAMES.get(name, name))
     except LowlpValueError as error:
@@ -237,7 +241,7 @@ def _meant(name: str) -> str:
     near = [known for known in types if known.endswith(written) and written.startswith("e")]
     if not near:
         digits = [letter for letter in written if letter.isdigit()]
-        known = [one for one in (*types, *NAMED_CODECS) if [c for c in one if c.isdigit()] == digits]
+        known = [one for one in (*types, *NAMED_CODECS, *NAMED_BOOKS) if [c for c in one if c.isdigit()] == digits]
         near = difflib.get_close_matches(written, known, n=2)
         near = near[:1] if near[:1] == [written] else near
     return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""

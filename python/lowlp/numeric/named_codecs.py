@@ -3,12 +3,18 @@
 mxfp4, mxfp6e3m2, mxfp6e2m3, mxfp8e4m3, mxfp8e5m2, mxint8   groups of 32, e8m0 scales (OCP MX 1.0, table 1)
 nvfp4                                                       groups of 16, e4m3 scales, a second one of the tensor
 nf2 to nf8                                                  the table `nf(b)`; groups and scales of any kind
+
+and of learnt codebooks, with entries of f16 and scales of rows unless others are asked for:
+
+aqlm-1x8, aqlm-2x8, aqlm-1x16   1 or 2 books of 8 or 16 bits for vectors of 8 weights (AQLM, arXiv 2401.06118)
+aqlm-3                          2 books of 12 bits for vectors of 8 (the 3 bits of AQLM)
+gptvq-2                         a book of 8 bits for vectors of 4 in each 256 x 256 weights (GPTVQ, arXiv 2402.15319)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from lowlp_runtime.errors import LowlpValueError
 
@@ -53,4 +59,23 @@ NAMED_CODECS: Final = {
         NamedCodec("nvfp4", "f4e2m1", group_size=16, scale="e4m3"),
         *(NamedCodec(f"nf{bits}", table_bits=bits) for bits in range(2, 9)),
     )
+}
+
+
+@dataclass(frozen=True)
+class NamedBooks:
+    """What a name of learnt codebooks says: arguments of `vq`, and `book_per`."""
+
+    vector: int
+    bits: int
+    books: int
+    book_per: Literal["tensor"] | tuple[int, int] = "tensor"
+
+
+NAMED_BOOKS: Final = {
+    "aqlm-1x8": NamedBooks(8, 8, 1),
+    "aqlm-2x8": NamedBooks(8, 8, 2),
+    "aqlm-1x16": NamedBooks(8, 16, 1),
+    "aqlm-3": NamedBooks(8, 12, 2),
+    "gptvq-2": NamedBooks(4, 8, 1, (256, 256)),
 }

@@ -23,8 +23,9 @@ from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.vector_search import VectorSearch, squares
 from lowlp_runtime.errors import LowlpValueError
 
-ROUNDS = 20
-REFINEMENTS = 4
+_ROUNDS, _MOST_ROUNDS = 20, 60
+_SCORES_OF_CHEAP_ROUNDS = 1 << 32
+_REFINEMENTS = 4
 _SWEEPS = 2
 _UNIT_BITS = 22
 # Products of weights, at most 1, and whole numbers are rounded to this many bits after the point, and the weights
@@ -38,12 +39,16 @@ class BookLearner:
 
     entries      of a book
     count        of books that add up
+    rounds       of each book by itself, fewer where nothing changes any more
     seed         of the start
     progress     show bars
     """
 
-    def __init__(self, ops: VectorOps, entries: int, count: int, seed: int, progress: bool = False) -> None:
-        self._ops, self._entries, self._count, self._progress = ops, entries, count, progress
+    def __init__(
+        self, ops: VectorOps, entries: int, count: int, rounds: int, seed: int, progress: bool = False
+    ) -> None:
+        self._ops, self._entries, self._count = ops, entries, count
+        self._rounds, self._progress = rounds, progress
         self._generator = np.random.default_rng(seed)
 
     def learn(self, x: Any, weights: Any = None) -> list[Any]:
@@ -61,14 +66,14 @@ class BookLearner:
             search = VectorSearch(self._ops, books[-1:], weights is not None)
             rest = search.rest(rest, search.codes(rest, weights))
         if self._count > 1:
-            for _ in shown(range(REFINEMENTS), "books together", REFINEMENTS, self._progress, "round"):
+            for _ in shown(range(_REFINEMENTS), "books together", _REFINEMENTS, self._progress, "round"):
                 self._refine(x, weights, books)
         return [book * unit for book in books]
 
     def _one_book(self, x: Any, weights: Any, name: str) -> Any:
         book = self._ops.entries(x, self._start(x.shape[:2]))
         last = None
-        for _ in shown(range(ROUNDS), name, ROUNDS, self._progress, "round"):
+        for _ in shown(range(self._rounds), name, self._rounds, self._progress, "round"):
             codes = VectorSearch(self._ops, [book], weights is not None).codes(x, weights)[0]
             if last is not None and bool((codes == last).all()):
                 break
@@ -114,6 +119,13 @@ class BookLearner:
         worst = self._ops.largest(errors, len(empty))
         worst = worst[errors[worst] > 0]
         book[problem, self._ops.put(empty[: len(worst)])] = x[problem, worst]
+
+
+def rounds_for(vectors: int, entries: int, count: int) -> int:
+    """Rounds for so many vectors, of all problems: 20; more, up to 60, of one book where they are cheap."""
+    if count > 1:
+        return _ROUNDS
+    return max(_ROUNDS, min(_MOST_ROUNDS, _SCORES_OF_CHEAP_ROUNDS // (vectors * entries)))
 
 
 def unit_of(largest: AnyArray) -> NDArray[np.float64]:

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.numeric.vector_ops import VectorOps, library_of
-from lowlp.weights.quantize.codebooks import BookShape, rounded_books, sample_size
-from lowlp.weights.quantize.k_means import BookLearner, shares_of
+from lowlp.numeric.vectors import Vectors
+from lowlp.weights.quantize.k_means import BookLearner, rounds_for, shares_of
+from lowlp.weights.quantize.learnt_codebooks import rounded_books, sample_size
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.vector_search import VectorSearch
+from lowlp.weights.quantize.weight_arrays import is_float
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 _KINDS: Final = ("keys", "values")
 _BOOK_TYPES: Final = {"f16": FLOAT_DTYPES["f16"], "bf16": FLOAT_DTYPES["bf16"]}
-_TORCH_FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
-_FLOATS: Final = (*FLOAT_DTYPES.values(), np.dtype(np.float64))
 
 
 class KVCodebooks:
@@ -126,7 +126,7 @@ class KVCodebooks:
 def kv_codebooks(
     keys: object,
     values: object,
-    vq: BookShape,
+    vq: Vectors,
     importance: Sequence[object] | None = None,
     seed: int = 0,
     *,
@@ -149,6 +149,8 @@ def kv_codebooks(
     How books are learnt, and that every device gives the same ones, is said in `lowlp.weights.quantize.k_means`.
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
     """
+    if not isinstance(vq, Vectors):
+        raise LowlpTypeError(f"vq: expected what lowlp.vq(vector, bits) returns, got {vq!r:.40}")
     if vq.books != 1 or vq.entries not in _BOOK_TYPES:
         raise LowlpValueError(f"vq: a cache has one book of f16 or bf16 entries for each group, got {vq}")
     pair = [library_of(array, name) for array, name in ((keys, "keys"), (values, "values"))]
@@ -165,6 +167,7 @@ def kv_codebooks(
     books = np.empty((2, heads, head_dim // vq.vector, entries, vq.vector), _BOOK_TYPES[vq.entries])
     size = sample_size(tokens, entries)
     chosen = np.sort(np.random.default_rng(seed).choice(tokens, size, False)) if size < tokens else np.arange(tokens)
+    rounds = rounds_for(size * books[..., 0, 0].size, entries, 1)
     work = [(kind, head) for kind in range(2) for head in range(heads)]
     for kind, head in shown(work, "heads", len(work), progress, "head"):
         ops, array = pair[kind]
@@ -175,7 +178,7 @@ def kv_codebooks(
         if held is not None:
             share = held[chosen if len(held) > 1 else np.zeros(size, np.int64), head : head + 1]
             shares = _problems(ops, ops.put(share), order, vq.vector)
-        learnt = BookLearner(ops, entries, 1, seed).learn(x, shares)[0]
+        learnt = BookLearner(ops, entries, 1, rounds, seed).learn(x, shares)[0]
         books[kind, head] = rounded_books(ops.host(learnt), str(vq.entries))[0]
     return KVCodebooks(books, order)
 
@@ -199,7 +202,7 @@ def _like(given: Any, found: AnyArray) -> Any:
 
 
 def _check_batch(array: Any, name: str, vector: int) -> None:
-    if not (array.dtype in _FLOATS or str(array.dtype).removeprefix("torch.") in _TORCH_FLOATS):
+    if not is_float(array):
         raise LowlpTypeError(f"{name}: expected float16, bfloat16, float32 or float64, got {array.dtype}")
     if array.ndim != 3 or 0 in array.shape:
         raise LowlpValueError(f"{name}: expected shape [tokens, heads, head_dim], got {list(array.shape)}")

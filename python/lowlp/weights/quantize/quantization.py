@@ -45,26 +45,27 @@ from lowlp.numeric.array_ops import ArrayOps
 from lowlp.numeric.codec import OFFSET_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
-from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray
+from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.lookup_tables import TABLE_TYPES, nf, table_bits, table_of
-from lowlp.numeric.named_codecs import NAMED_CODECS, NamedCodec
+from lowlp.numeric.named_codecs import NAMED_BOOKS, NAMED_CODECS, NamedCodec
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.vector_ops import library_of
-from lowlp.numeric.vectors import Vectors
+from lowlp.numeric.vectors import BookPer, Vectors
+from lowlp.numeric.vectors import vq as make_vq
 from lowlp.weights.meaning import check_tables, code_dtype, group_of, table_code, table_dtype
 from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.two_level_scales import TwoLevelRule
+from lowlp.weights.quantize.vector_quantization import quantize_by_books
+from lowlp.weights.quantize.weight_arrays import checked_shape
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.words import Words, WordsForm, empty_words, form_for
-from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 __all__ = ["QuantizedTensor", "quantize"]
 
 T = TypeVar("T")
-_TORCH_FLOATS = ("float16", "bfloat16", "float32", "float64")
 _ZERO_POINTS: dict[object, str] = {True: "zeros", "float": "float zeros", "offset": "offsets"}
 
 
@@ -95,13 +96,18 @@ def quantize(
     lut: object = None,
     search: bool | Sequence[float] = False,
     activation: object = None,
+    vq: Vectors | None = None,
+    book_per: BookPer = "tensor",
+    importance: object = None,
+    seed: int = 0,
 ) -> QuantizedTensor:
-    """Quantises weights, each group of a row by itself, to nearest with ties to even.
+    """Quantises weights, each group of a row by itself, to nearest with ties to even; or vectors of them by codebooks.
 
     w            [N, K], or of experts [E, N, K], float16, bfloat16, float32 or float64, finite in float32; numpy, or
                  PyTorch on the CPU, or on a GPU, which then computes; the result is in host memory
     dtype        any type of 1 to 8 bits; None: 'int6', or 'uint{b}' with a lut; or the name of a whole codec, which
-                 decides its groups and scales: 'mxfp4', 'nvfp4', 'nf4' and the like (`lowlp.numeric.named_codecs`);
+                 decides its groups and scales: 'mxfp4', 'nvfp4', 'nf4', 'aqlm-2x8' and the like
+                 (`lowlp.numeric.named_codecs`);
                  or a `Codec`, which says the group, the scales and the rest too; of codecs with super-scales, integer
                  offsets have the type of the scales
     group_size   a divisor of K; None or -1: one group a row; 'tensor': one scale for all weights
@@ -117,6 +123,15 @@ def quantize(
                  factors, with 1 tried before them. Takes as many times as long as there are factors.
     activation   the family: for activations of which type the codes are packed, as `QuantizedTensor` has it; None:
                  'f16'
+    vq           `lowlp.vq(vector=8, bits=8, books=2)` and the like: codebooks are learnt from the weights, by k-means
+                 (`lowlp.weights.quantize.learnt_codebooks` says how). Goes with book_per, importance, seed, group_size
+                 (a row, if it is not given) and scale_dtype ('f16', 'bf16' or 'f32')
+    book_per     with vq, which weights share books: 'tensor', or blocks by their rows and columns, (256, 256) for
+                 example, of experts (1, 256, 256); None is all of an axis
+    importance   with vq, weights of squared errors: [K], for example the mean squares of calibration inputs, or of w's
+                 shape; None: all alike
+    seed         with vq, where books start, and which vectors of large matrices they are learnt from. The same seed
+                 gives the same codes on every device, but for entries nearer to a tie than 1e-12
 
     The formulas are at the head of this module. Works in float32 on a few rows at a time, on up to 8 cores, and packs
     these before it takes the next ones. Raises
@@ -124,6 +139,16 @@ def quantize(
     size that does not divide K, zero points with a type that has none, and weights too large for the type of the scale.
     Scales too small for it become its smallest positive value.
     """
+    if isinstance(dtype, str) and dtype in NAMED_BOOKS and vq is None:
+        named = NAMED_BOOKS[dtype]
+        if book_per not in ("tensor", named.book_per):
+            raise LowlpValueError(f"book_per: {dtype} has {named.book_per}, got {book_per!r:.40}")
+        dtype, vq, book_per = None, make_vq(named.vector, named.bits, named.books), named.book_per
+    if vq is not None:
+        _refuse_with_books(dtype=dtype, zero_point=zero_point, lut=lut, search=search)
+        group = None if group_size is _GROUP_SIZE else group_size
+        return quantize_by_books(w, vq, book_per, group, scale_dtype, importance, seed, progress, activation)
+    _refuse_without_books(book_per, importance)
     if isinstance(dtype, Codec):
         if group_size is not _GROUP_SIZE or scale_dtype is not _SCALE or zero_point or lut is not None:
             raise LowlpValueError("dtype: a Codec says group_size, zero_point, scale_dtype and lut; leave them out")
@@ -134,6 +159,18 @@ def quantize(
     scale_dtype = str(_SCALE) if scale_dtype is _SCALE else scale_dtype
     ops, weights = library_of(w, "w")
     return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search, activation)
+
+
+def _refuse_with_books(**arguments: object) -> None:
+    for name, value in arguments.items():
+        if value is not None and value is not False:
+            raise LowlpValueError(f"{name}: not allowed with vq, which says what codes mean; got {value!r:.40}")
+
+
+def _refuse_without_books(book_per: object, importance: object) -> None:
+    for name, is_given in (("book_per", book_per != "tensor"), ("importance", importance is not None)):
+        if is_given:
+            raise LowlpValueError(f"{name}: goes with vq, which is not given")
 
 
 def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: object) -> tuple[Any, Any, Any, Any]:
@@ -156,7 +193,8 @@ def _quantize_by_codec(
     with zero points of another type."""
     code = codec.code
     if isinstance(code, Vectors):
-        raise LowlpValueError(f"dtype: codes of one weight are expected, got vectors, {codec}")
+        group = None if codec.group == "channel" else codec.group
+        return quantize_by_books(w, code, code.book_per, group, codec.scale, None, 0, progress, activation)
     table = codec.table
     zero_point: bool | Literal["float", "offset"] = codec.zeros is not None
     if codec.offsets is not None or codec.zeros in OFFSET_TYPES:
@@ -196,7 +234,7 @@ def quantize_with(
     """`quantize` in the array library of w; `levels`: the codec of scales in two levels."""
     table = None if lut is None else table_of(lut)
     found = code_dtype("int6" if dtype is None else dtype) if table is None else table_dtype(dtype, table_bits(table))
-    shape = _shape_of(w)
+    shape = checked_shape(w)
     size, group = group_of(shape[-1], group_size)
     if table is not None:
         check_tables(table, shape, size)
@@ -245,17 +283,6 @@ def _stored_scales(chosen: GroupScales, levels: Codec | None) -> dict[str, Any]:
     if chosen.level_of_offsets is not None:
         found["offsets"], found["super_offsets"] = chosen.level_of_offsets
     return found
-
-
-def _shape_of(w: Any) -> tuple[int, ...]:
-    is_float = w.dtype in FLOAT_DTYPES.values() or w.dtype == np.float64
-    if is_torch_tensor(w):
-        is_float = str(w.dtype).removeprefix("torch.") in _TORCH_FLOATS
-    if not is_float:
-        raise LowlpTypeError(f"w: expected float16, bfloat16, float32 or float64, got {w.dtype}")
-    if w.ndim not in (2, 3) or 0 in w.shape:
-        raise LowlpValueError(f"w: expected shape [N, K] with N, K >= 1, got {list(w.shape)}; or [E, N, K]")
-    return tuple(int(extent) for extent in w.shape)
 
 
 def _method(dtype: DType, zero_point: object, table: AnyArray | None) -> str:

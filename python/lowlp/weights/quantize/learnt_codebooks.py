@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,40 +21,22 @@ from lowlp.numeric.array_ops import row_slices
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.scale_types import round_up
 from lowlp.numeric.vector_ops import VectorOps
-from lowlp.weights.quantize.k_means import BookLearner, rounded_shares
+from lowlp.numeric.vectors import Vectors
+from lowlp.weights.codebooks import ENTRY_DTYPES
+from lowlp.weights.quantize.k_means import BookLearner, rounds_for
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.vector_search import VectorSearch
 from lowlp_runtime.errors import LowlpValueError
 
 _VECTORS_OF_AN_ENTRY = 256
 _LEAST_SAMPLE, _LARGEST_SAMPLE = 1 << 18, 1 << 20
-# Types of entries: numpy's type, and its largest value where books have a scale by which their largest entry is that.
-_ENTRIES: dict[str, tuple[Any, float | None]] = {
-    "f16": (np.float16, None),
-    "bf16": (ml_dtypes.bfloat16, None),
-    "int8": (np.int8, 127.0),
-    "f8e4m3": (ml_dtypes.float8_e4m3fn, 448.0),
-}
+# Of entries whose books have scales, by which the largest is this.
+_LARGEST_ENTRIES = {"int8": 127.0, "f8e4m3": 448.0}
 _F16_MAX = 65504.0
 
 
 @dataclass(frozen=True)
-class BookShape:
-    """What vectors are made of: `bits` of a code, `vector` values along K, `books` whose entries of type `entries`
-    add up."""
-
-    vector: int
-    bits: int
-    books: int
-    entries: str
-
-    @property
-    def code_type(self) -> type[np.unsignedinteger[Any]]:
-        return np.uint8 if self.bits <= 8 else np.uint16
-
-
-@dataclass(frozen=True)
-class VectorCodes:
+class LearntCodebooks:
     """Quantised weights [N, K] as arrays of the host.
 
     codes        uint8 or, of more than 8 bits, uint16 [N, K / vector, books]
@@ -69,51 +50,33 @@ class VectorCodes:
     scales: AnyArray
     book_scales: NDArray[np.float32] | None
 
-    def dequantize(self, block: tuple[int, int] | None = None) -> NDArray[np.float32]:
-        """float32 [N, K]: scale * (C_0[q_0] + C_1[q_1] + ...), the books added in order; `block` as `book_per`."""
-        n, length, count = self.codes.shape
-        vector = self.codebooks.shape[-1]
-        books = self.codebooks.astype(np.float32)
-        if self.book_scales is not None:
-            books *= self.book_scales[..., None, None]
-        if block is None:
-            block, books = (n, length * vector), books[None, None]
-        rows = np.arange(n)[:, None] // block[0]
-        columns = np.arange(length)[None] * vector // block[1]
-        total = books[rows, columns, 0, self.codes[..., 0]]
-        for book in range(1, count):
-            total = total + books[rows, columns, book, self.codes[..., book]]
-        spread = np.repeat(self.scales.astype(np.float32), length * vector // self.scales.shape[1], axis=1)
-        found: NDArray[np.float32] = spread * total.reshape(n, length * vector)
-        return found
 
-
-def quantize_vectors(
+def learn_codebooks(
     ops: VectorOps,
     w: Any,
-    vectors: BookShape,
+    vectors: Vectors,
     *,
     block: tuple[int, int] | None = None,
-    group_size: int | None = None,
+    group_size: int,
     scale: str = "f16",
     importance: AnyArray | None = None,
     seed: int = 0,
     progress: bool = False,
-) -> VectorCodes:
+) -> LearntCodebooks:
     """Weights [N, K] as codes of learnt books.
 
-    block       rows and columns that share books; None: the whole tensor
-    group_size  divides K, a multiple of the vector; None: a row
+    block       rows and columns that share books; None: all of them
+    group_size  divides K, a multiple of the vector
     scale       'f16', 'bf16' or 'f32'
-    importance  float32 [1, K] or [N, K], not negative: weights of squared errors
+    importance  of squared errors, shares as `k_means` has them, [1, K] or [N, K]; or None
     """
-    job = _Job(ops, w, vectors, group_size or int(w.shape[1]), importance, progress)
+    job = _Job(ops, w, vectors, group_size, importance, progress)
     job.find_scales(scale)
     if block is None:
         books, book_scales = job.of_tensor(seed)
     else:
         books, book_scales = job.of_blocks(block, seed)
-    return VectorCodes(job.codes, books, job.scales, book_scales)
+    return LearntCodebooks(job.codes, books, job.scales, book_scales)
 
 
 def sample_size(vectors: int, entries: int) -> int:
@@ -123,7 +86,7 @@ def sample_size(vectors: int, entries: int) -> int:
 
 def rounded_books(books: NDArray[np.float64], entries: str) -> tuple[AnyArray, NDArray[np.float32] | None]:
     """Books [..., entries, values] in the type that is stored; those of 8 bits with the scales of the books [...]."""
-    kind, most = _ENTRIES[entries]
+    kind, most = ENTRY_DTYPES[entries], _LARGEST_ENTRIES.get(entries)
     if most is None:
         limit = _F16_MAX if entries == "f16" else np.inf
         return books.clip(-limit, limit).astype(np.float32).astype(kind), None
@@ -143,14 +106,13 @@ class _Job:
     """One matrix, whose codes are found a few rows at a time."""
 
     def __init__(
-        self, ops: VectorOps, w: Any, vectors: BookShape, size: int, importance: AnyArray | None, progress: bool
+        self, ops: VectorOps, w: Any, vectors: Vectors, size: int, importance: AnyArray | None, progress: bool
     ) -> None:
         self._ops, self._w, self._vectors, self._size = ops, w, vectors, size
         self._n, self._k = (int(extent) for extent in w.shape)
         self._importance, self._progress = importance, progress
-        self._most_important = 1.0 if importance is None else float(importance.max())
         self._entries = 1 << vectors.bits
-        self.codes = np.empty((self._n, self._k // vectors.vector, vectors.books), vectors.code_type)
+        self.codes = np.empty((self._n, self._k // vectors.vector, vectors.books), vectors.code_dtype)
         self.scales: AnyArray = np.empty((0, 0))
         self._steps: Any = None
 
@@ -176,7 +138,7 @@ class _Job:
         size = sample_size(self._n * length, self._entries)
         drawn = np.arange(size) if size == self._n * length else np.sort(places.choice(self._n * length, size, False))
         x, weights = self._drawn(drawn // length, drawn % length)
-        learner = BookLearner(self._ops, self._entries, self._vectors.books, seed, self._progress)
+        learner = self._learner(seed, size, self._progress)
         stored, scales, search = self._stored(learner.learn(x, weights))
         at_once = self._ops.vectors_at_once * 4 * self._ops.workers
         slices = row_slices(self._n, length, at_once)
@@ -193,7 +155,7 @@ class _Job:
         bands = list(_bands(self._n, self._k, block))
         for rows, columns, problems in shown(bands, "blocks", len(bands), self._progress):
             x, weights = self._block(rows, columns, problems)
-            learner = BookLearner(self._ops, self._entries, self._vectors.books, seed)
+            learner = self._learner(seed, self._n * self._k // self._vectors.vector)
             stored, scales, search = self._stored(learner.learn(*self._sampled(x, weights, seed)))
             kept.append(stored)
             kept_scales += [] if scales is None else [scales]
@@ -201,10 +163,15 @@ class _Job:
         books = np.concatenate(kept).reshape(*grid, *kept[0].shape[1:])
         return books, np.concatenate(kept_scales).reshape(*grid, -1) if kept_scales else None
 
+    def _learner(self, seed: int, vectors: int, progress: bool = False) -> BookLearner:
+        """What learns from so many vectors, of all blocks together."""
+        rounds = rounds_for(vectors, self._entries, self._vectors.books)
+        return BookLearner(self._ops, self._entries, self._vectors.books, rounds, seed, progress)
+
     def _stored(self, books: list[Any]) -> tuple[AnyArray, NDArray[np.float32] | None, VectorSearch]:
         """The books of all problems in their type, [problems, books, entries, values], and a search in these."""
         exact = np.stack([self._ops.host(book) for book in books], axis=1)
-        stored, scales = rounded_books(exact, self._vectors.entries)
+        stored, scales = rounded_books(exact, str(self._vectors.entries))
         values = values_of(stored, scales)
         found = [self._ops.put(np.ascontiguousarray(values[:, place])) for place in range(len(books))]
         return stored, scales, VectorSearch(self._ops, found, self._importance is not None)
@@ -225,7 +192,7 @@ class _Job:
         if self._importance is None:
             return x, None
         weights = self._importance[rows[:, None] if len(self._importance) > 1 else 0, columns]
-        return x, self._weights(weights)[None]
+        return x, self._ops.put(weights)[None]
 
     def _block(self, rows: slice, columns: slice, problems: int) -> tuple[Any, Any]:
         """Vectors of some rows and columns, [problems, vectors, values], and their weights; problems lie side by
@@ -238,17 +205,13 @@ class _Job:
             return x, None
         one = len(self._importance) == 1
         part = self._importance[slice(0, 1) if one else rows, columns]
-        weights = self._weights(np.broadcast_to(part, (len(block), part.shape[1])))
+        weights = self._ops.put(np.broadcast_to(part, (len(block), part.shape[1])))
         return x, self._split(weights.reshape(shape), problems)
 
     def _split(self, block: Any, problems: int) -> Any:
         vector = self._vectors.vector
         parts = self._ops.permute(block.reshape(len(block), problems, -1, vector), (1, 0, 2, 3))
         return parts.reshape(problems, -1, vector)
-
-    def _weights(self, importance: AnyArray) -> Any:
-        """Importance as multiples of 2^-32, at most 1."""
-        return self._ops.put(rounded_shares(importance.astype(np.float64) / self._most_important))
 
     def _store(self, found: list[Any], rows: slice, columns: slice) -> None:
         vector = self._vectors.vector

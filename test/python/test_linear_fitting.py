@@ -25,6 +25,7 @@ SPECS = [
     LinearSpec(n=4096, k=3072, codec="uint8 g64 f16 offsets:f32", aligned=True, out="f32"),
     LinearSpec(n=4096, k=3072, codec="f4e2m1 g16 e4m3 scale2", aligned=True, row_scale2=True),
     LinearSpec(n=4096, k=3072, codec="int6 g32 uint4 super:f16:g256", aligned=True),
+    LinearSpec(n=4096, k=3072, codec="uint4 g64 int6 offsets:int6 super:f16:g256", aligned=True),
     LinearSpec(n=4096, k=3072, codec="lut6:f32:tensor g64 bf16", activation="bf16", out="bf16", aligned=True),
     LinearSpec(n=4096, k=3072, codec="lut5:f32:tensor g16 f16", aligned=True),
     LinearSpec(n=57344, k=8192, codec="int4 g64 f16", aligned=True),
@@ -56,7 +57,7 @@ def test_shared_memory_is_what_the_compiler_lays_out(spec: LinearSpec) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "rows", "wide"),
-    [(SPECS[0], 16, False), (SPECS[3], 32, False), (SPECS[3], 64, True), (SPECS[6], 48, True), (SPECS[6], 64, True)],
+    [(SPECS[0], 16, False), (SPECS[3], 32, False), (SPECS[3], 64, True), (SPECS[7], 48, True), (SPECS[7], 64, True)],
     ids=lambda value: value.codec.text if isinstance(value, LinearSpec) else str(value),
 )
 def test_registers_that_are_counted_suffice(spec: LinearSpec, rows: int, wide: bool) -> None:

@@ -16,6 +16,7 @@ from .scaled_weights import can_scale_weights
 from .schedule import Schedule
 from .segments import has_small_groups
 from .spec import LinearSpec
+from .streaming import shares_scales
 from .tiles import blocks_for, tiles_of
 from .warpgroups import tiles_of_warp
 
@@ -33,9 +34,11 @@ _MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.
 # Instructions more for two weights that are scaled in f32, for few rows and for many.
 _SCALE_IN_F32: Final = (5.0, 12.8)
 
-# Cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups are no whole units.
+# Cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups are no whole units; and to
+# do so where threads of a warp share what they make of them (docs/adr/0050).
 _SCALE_SUM: Final = 0.7
 _LOAD_SCALES: Final = 25.0
+_SHARE_SCALES: Final = 18.0
 # Instructions more for two weights of groups of 16 that kernels by warpgroups scale, for few rows and for many.
 _SCALE_SMALL_GROUPS: Final = (0.5, 5.4)
 
@@ -100,7 +103,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     memory = weight_bytes(spec) / device.bytes_per_us * (1 + 1.74 * (-(-m // schedule.columns) - 1))
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
-    sums_of_x = 0.5 / schedule.row_tiles if _has_offset(spec) else 0
+    is_shared = shares_scales(spec, schedule)
+    sums_of_x = (1.0 if is_shared else 0.5) / schedule.row_tiles if _has_offset(spec) else 0
     decode = 4 * (_DECODE[spec.bits] + _lookup(spec, _STREAMED_LOOK_UP))
     has_many_columns = schedule.columns > 16
     form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
@@ -111,7 +115,8 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if has_small_groups(spec):
         # Each group has scales of its own to load and to convert, and zero points to take off.
         groups = weights_of_slice / spec.group_size
-        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * _LOAD_SCALES)
+        load = _SHARE_SCALES if is_shared else _LOAD_SCALES
+        scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * load)
     cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
     compute = stages * max(warps_of_quarter * cycles, form.stage + form.warp * cycles) / device.cycles_per_us

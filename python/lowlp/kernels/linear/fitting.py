@@ -6,7 +6,7 @@ import dataclasses
 from typing import Final
 
 from lowlp.language.control_flow import MAX_STAGES
-from lowlp.numeric.group_codes import PACKED_CODE_TYPES
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES, code_bits
 from lowlp.schedules.device import H200, Device
 from lowlp_runtime.stored_weights import STORED_TYPES
 
@@ -16,8 +16,8 @@ from .scaled_weights import can_scale_weights
 from .schedule import Schedule
 from .segments import has_small_groups
 from .spec import LinearSpec
-from .streaming import row_parts
-from .two_levels import stored_groups, supers_taken
+from .streaming import row_parts, shares_scales
+from .two_levels import fills_stages, has_packed_codes, stored_groups, stored_taken, supers_taken
 from .warpgroups import tiles_of_warp
 
 _MOST_PAIRED_BITS: Final = 6
@@ -37,6 +37,10 @@ _MOST_OF_PARTS: Final = 144
 """Accumulators of a thread, by warpgroups with several tiles of rows: with more, `ptxas` makes each product wait."""
 _REGISTERS_OF_SMALL_GROUPS: Final = 12
 """Scales of several groups that the assembler loads early, by warpgroups."""
+_COPY_BYTES: Final = 128
+"""Of which places of copies in shared memory are multiples."""
+_REGISTERS_OF_SUPERS: Final = 36
+"""Parts of scales of two levels of several groups, by warpgroups."""
 _LARGE_RING_BYTES: Final = 160 * 1024
 _LONG_STREAM_BYTES: Final = 100e6
 
@@ -65,10 +69,18 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
     x = 0 if spec.ordered_rows else schedule.columns_of_block * schedule.stage_k * 2
     kinds = [kind for kind in (spec.scale, spec.corrector) if kind]
-    scales = sum(steps * stored_groups(spec, kind, groups) * bytes_of(kind) for kind in kinds)
+    taken = stored_taken
+    if schedule.warpgroups and not fills_stages(spec, schedule.stage_k):
+        taken = _bytes_of_each
+    scales = sum(steps * taken(kind, groups) * bytes_of(kind) for kind in kinds)
     # Second scales of rows go on weights that are scaled in f32, and come with each stage.
     second = spec.row_scale2 and schedule.scales_on == "weights" and not can_scale_weights(spec)
     return weights + x + schedule.rows * (scales + (4 if second else 0) + _super_bytes(spec, schedule))
+
+
+def _bytes_of_each(kind: str, groups: int) -> int:
+    """Elements along K that are loaded for so many groups one by one: of fields that cross bytes, two."""
+    return groups * (2 if kind in PACKED_CODE_TYPES and 8 % code_bits(kind) else 1)
 
 
 def bytes_of(kind: str) -> int:
@@ -91,6 +103,11 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     of x that are put in order."""
     # Of barriers, and of small exchanges; what seven warps load goes through shared memory more often.
     exchange, beside = 0, 2048 if schedule.warps & (schedule.warps - 1) == 0 else 4096
+    if not schedule.warpgroups and not has_small_groups(spec) and has_packed_codes(spec):
+        # Bytes of fields of few rows, each of which begins where a copy may.
+        kinds = [kind for kind in (spec.scale, spec.corrector) if kind in PACKED_CODE_TYPES]
+        tiles = sum(stored_taken(kind, 1) for kind in kinds) * schedule.steps
+        beside += tiles * _STREAMED_STAGES * (-schedule.rows // spec.products % _COPY_BYTES)
     if schedule.slices > 1:
         # Of a part of one product. Rows are some bytes apart, so that banks differ.
         rows = schedule.rows // (spec.products * row_parts(spec, schedule))
@@ -173,6 +190,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             accumulators += _REGISTERS_OF_SMALL_GROUPS
         if spec.super_scale:
             accumulators += 2 * schedule.row_tiles * (1 + spec.has_super_offsets)
+            accumulators += _REGISTERS_OF_SUPERS if on_accumulators or spec.group_size == 16 else 0
         return (
             28
             + accumulators
@@ -181,15 +199,20 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             + schedule.columns // 2 * ending_numbers(spec)
         )
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
-    tiles_of_part = schedule.row_tiles // parts
-    small_groups = 0
+    tiles_of_part, small_groups = schedule.row_tiles // parts, 0
+    is_shared = shares_scales(spec, schedule)
     if has_small_groups(spec):
-        # What each group begins with, and the scales of several that the assembler loads early.
-        small_groups = schedule.columns + 512 // spec.group_size + (_REGISTERS_OF_F32 if parts > 1 else 0)
+        # What each group begins with, and the scales of several that the assembler loads early: all of those whose
+        # fields cross bytes.
+        early = 512 // spec.group_size
+        if is_shared and schedule.columns <= _MOST_COLUMNS_OF_PARTS:
+            early = 9 * schedule.row_tiles if spec.scale == "int6" else 0
+        small_groups = schedule.columns + early + (_REGISTERS_OF_F32 if parts > 1 else 0)
     supers = 0
     if spec.super_scale:
-        # Of each row of the tile, for as long as a step takes; and sums of x, which zero points multiply.
-        supers = 2 * schedule.row_tiles * (1 + spec.has_super_offsets) + (schedule.columns + 8 if spec.zeros else 0)
+        # Of each row of the tile, or of some, for as long as a step takes; and sums of x, which zero points multiply.
+        rows = schedule.row_tiles // 2 if is_shared else 2 * schedule.row_tiles
+        supers = rows * (1 + spec.has_super_offsets) + (schedule.columns + 8 if spec.zeros else 0)
     return (
         24
         + small_groups
@@ -235,6 +258,10 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     else:
         # Registers are given to four warps at a time.
         threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
+        if shares_scales(spec, schedule):
+            # What a quarter of an SM has of the warps of all blocks.
+            warps = (schedule.threads // 32 + schedule.producer) * schedule.blocks_per_sm
+            threads = -(-warps // 4) * 128
         most = min(232, 64 * 1024 // threads)
     least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
     stages = _stages_that_fit(spec, schedule, device)

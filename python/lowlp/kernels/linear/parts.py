@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from lowlp import language as ll
 from lowlp.kernels.epilogues import applied
 from lowlp.layouts.register_layout import Layout, layout, local, spatial
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 from lowlp.weights.packing import UNIT_K as UNIT_K
 
 from .operand_list import parameters_of
@@ -18,7 +19,7 @@ from .scaled_weights import prescale_of_codes as prescale_of_codes
 from .schedule import Schedule
 from .segments import STEP_K as STEP_K
 from .spec import LinearSpec
-from .two_levels import rounds_once, stored_groups
+from .two_levels import rounds_once, stored_groups, stored_taken
 
 # The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
@@ -99,7 +100,8 @@ class Views(NamedTuple):
 
     x                   [units of K, M, weights of a row in a unit]
     weights             packed
-    scales, correctors  [groups, N], or [groups / n, n, N]; the scales in place of correctors that are not there
+    scales, correctors  [groups, N], or [groups / n, n, N], or [., bytes that fields fill, N]; the scales in place of
+                        correctors that are not there
     super_scales, super_offsets  [super-groups, N]; None where they are not there
     y                   y^T
     """
@@ -113,10 +115,11 @@ class Views(NamedTuple):
     super_offsets: Any = None
 
 
-def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 0) -> Views:
+def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 0, by_bytes: bool = False) -> Views:
     """The views of a kernel with stages.
 
     groups_at_once  so many groups each are a dimension of their own of scales and correctors; 0: none
+    by_bytes        bytes that are filled by fields of groups are, of packed scales and correctors
     """
     x_shape = [spec.k // spec.unit_k, operands.m, spec.unit_k]
     x_view = ll.view_global(operands.x, shape=x_shape, strides=[spec.unit_k, operands.x_stride, 1])
@@ -124,6 +127,9 @@ def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 
 
     def per_group(array: ll.Pointer, kind: str) -> Any:
         shape = [stored_groups(spec, kind), spec.n]
+        if by_bytes and kind in PACKED_CODE_TYPES:
+            in_bytes = stored_taken(kind, 1)
+            shape = [stored_groups(spec, kind) // in_bytes, in_bytes, spec.n]
         if groups_at_once:
             shape = [spec.groups // groups_at_once, stored_groups(spec, kind, groups_at_once), spec.n]
         return ll.view_global(array, shape=shape)

@@ -24,7 +24,7 @@ from typing import Any
 from lowlp import language as ll
 from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
 from lowlp.layouts.register_layout import Layout, column_spatial, from_modes, layout, local, reduce, spatial
-from lowlp.numeric.group_codes import PACKED_CODE_TYPES
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES, groups_of_whole_bytes
 
 from .ordering import OrderedX, can_order
 from .parts import (
@@ -59,7 +59,15 @@ from .segments import (
     units_of_period,
 )
 from .spec import LinearSpec
-from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, supers_taken
+from .two_levels import (
+    divides_supers,
+    fill_bytes,
+    has_packed_codes,
+    has_whole_fields,
+    number_of_fields,
+    numbers_of_fields,
+    supers_taken,
+)
 
 _X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
 _MOST_ACCUMULATORS = 128
@@ -89,6 +97,7 @@ class _Layouts:
     scales       the same registers as [groups of a step, rows], or as [slices, 1, rows]
     loaded       as `scales`, but where `shares_scales` each thread has some of what four threads have in common
     supers       the same registers as `loaded` as [super-groups of a step, rows]
+    fields       bytes whose fields are those of some groups of a step: [such bytes of a step, 1, rows]
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
@@ -135,13 +144,17 @@ class _Layouts:
         else:
             groups = 1 if has_small_groups(spec) else max(1, schedule.step_k // spec.group_size)
             self.scales = self.loaded = of_groups(groups, rows_of_warp)
+            if has_packed_codes(spec):
+                alike = min(groups, groups_of_whole_bytes(spec.scale))
+                of_bytes = self.scales.reshape(groups // alike, alike, self.scales.shape[1])
+                self.fields = of_bytes.reduce([1], keep_dims=True)
 
 
 def shares_scales(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether the four threads of a warp that hold the same rows of accumulators each make some of these rows' scales,
     and give them to each other: where that saves more instructions than a shuffle for each."""
     is_made = bool(spec.super_scale) or spec.scale in ("e8m0", "e4m3")
-    return is_made and has_small_groups(spec) and not spec.k % UNIT_K
+    return is_made and has_small_groups(spec) and not spec.k % UNIT_K and not schedule.warpgroups
 
 
 def _dealt_out(row_tiles: int) -> Layout:
@@ -192,7 +205,8 @@ class _Block:
             ll.launch_dependents()
         (self.block,) = ll.block_indices()
         is_in_slices = has_small_groups(spec) and not spec.k % UNIT_K
-        self.views = streamed_views(spec, operands, len(plan.segments) if is_in_slices else 0)
+        by_bytes = not has_small_groups(spec)
+        self.views = streamed_views(spec, operands, len(plan.segments) if is_in_slices else 0, by_bytes)
         self.residual_view = None
         if spec.residual:
             self.residual_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
@@ -230,10 +244,30 @@ class _Block:
                 loaded[key] = load(number)
             return loaded[key]
 
+        if kind in PACKED_CODE_TYPES and not has_small_groups(self.plan.spec):
+            return self.of_fields(view, kind, group[0], row)
         if kind in PACKED_CODE_TYPES:
             return number_of_fields(kind, group[-1], load_once)
         is_small = kind == "e4m3" and self.plan.has_small_scales
         return ll.cast(as_small_f16(load(group[-1])), "f32") if is_small else as_f32(load(group[-1]), kind)
+
+    def of_fields(self, view: Any, kind: str, first: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        """The same of packed integers of groups that are whole units, whose bytes several slices have in common.
+
+        first  the group of the first slice
+        """
+        layouts, period = self.plan.layouts, groups_of_whole_bytes(kind)
+        groups = layouts.scales.shape[0]
+        rest: Any = 0 if groups % period == 0 else first % period
+
+        def load(byte: int) -> ll.Tile:
+            tile = ll.load_global(view, offsets=[first // period, byte, row], layout=layouts.fields)
+            return ll.view(tile, dtype=tile.dtype, layout=layouts.loaded)
+
+        places = None
+        if groups > 1:
+            places = ll.iota(0, layout=layouts.scales, dtype="uint32") % min(groups, period)
+        return numbers_of_fields(kind, rest, places, load)
 
     def supers_of(self, step: int, stage: ll.Scalar, unit: ll.Scalar, row: ll.Scalar) -> tuple[Any, Any]:
         """Super-scales and super-offsets of a step in f32, a number for each row; None for what is not there."""
@@ -463,6 +497,5 @@ def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
             and (schedule.units == 1 or schedule.slices == 1)
             and fill_bytes(spec, UNIT_K * schedule.units // group)
         )
-    if has_packed_codes(spec):
-        return False
-    return group % (UNIT_K * schedule.units) == 0 and (step_k % group == 0 or group % step_k == 0)
+    divides = group % (UNIT_K * schedule.units) == 0 and (step_k % group == 0 or group % step_k == 0)
+    return divides and has_whole_fields(spec, max(1, step_k // group))

@@ -1,8 +1,8 @@
 """Scales in two levels: integers of groups times floats of super-groups, made in f32 in the kernel.
 
 A product of both has up to 11 + 8 significant bits in f16, which f32 holds; so it is the scale that `dequantize()` has.
-Integers of less than 8 bits are fields of bytes that follow each other along K (`lowlp.numeric.group_codes`). Kernels
-with stages take those of groups whose fields fill bytes in what is unrolled, so that shifts are known.
+Integers of less than 8 bits are fields of bytes that follow each other along K (`lowlp.numeric.group_codes`). Where
+kernels with stages unroll groups whose fields fill bytes, shifts are known; else threads shift by amounts of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.numeric.dtypes import dtype
-from lowlp.numeric.group_codes import PACKED_CODE_TYPES, bytes_of_groups
+from lowlp.numeric.group_codes import PACKED_CODE_TYPES, bytes_of_groups, groups_of_whole_bytes
 from lowlp.weights.packing import UNIT_K
 
 from .spec import LinearSpec
@@ -38,6 +38,29 @@ def has_packed_codes(spec: LinearSpec) -> bool:
 def fill_bytes(spec: LinearSpec, groups: int) -> bool:
     """Whether the fields of so many groups are whole bytes."""
     return not has_packed_codes(spec) or groups * dtype(spec.scale).bits % 8 == 0
+
+
+def fills_stages(spec: LinearSpec, stage_k: int) -> bool:
+    """Whether a stage is whole groups whose fields are whole bytes."""
+    return stage_k % spec.group_size == 0 and fill_bytes(spec, stage_k // spec.group_size)
+
+
+def has_whole_fields(spec: LinearSpec, groups: int) -> bool:
+    """Whether so many neighbouring groups, of which the first is a multiple of them, have fields of the same bytes, or
+    all fields of some bytes; and rows end where such bytes do."""
+    if not has_packed_codes(spec):
+        return True
+    period = groups_of_whole_bytes(spec.scale)
+    fills_rows = bytes_of_groups(spec.scale, period) == 1 or spec.groups % period == 0
+    return (groups % period == 0 or period % groups == 0) and fills_rows
+
+
+def stored_taken(kind: str, groups: int) -> int:
+    """Elements along K that are loaded for so many neighbouring groups: one for each, or whole bytes of fields."""
+    if kind not in PACKED_CODE_TYPES:
+        return groups
+    period = groups_of_whole_bytes(kind)
+    return -(-groups // period) * bytes_of_groups(kind, period)
 
 
 def divides_supers(spec: LinearSpec, taken_k: int, alike_k: int) -> bool:
@@ -79,11 +102,33 @@ def number_of_fields(kind: str, group: Any, load: Callable[[Any], ll.Tile]) -> l
     bits = dtype(kind).bits
     byte, shift = group * bits // 8, group * bits % 8
     word = ll.cast(load(byte), "uint32")
-    if not isinstance(shift, int) or shift + bits > 8:
+    if 8 % bits and (not isinstance(shift, int) or shift + bits > 8):
         word = word | (ll.cast(load(byte + 1), "uint32") << 8)
+    return _number(kind, word >> shift)
+
+
+def numbers_of_fields(kind: str, first: Any, places: ll.Tile | None, load: Callable[[int], ll.Tile]) -> ll.Tile:
+    """The integers of some neighbouring groups whose fields are the same bytes, in f32.
+
+    first   the number of the first group among those of these bytes: an int, or a scalar of the kernel
+    places  how far after the first one each group is, uint32; None: it is the first one
+    load    gives a byte of them, uint8, for all groups
+    """
+    bits = dtype(kind).bits
+    word = ll.cast(load(0), "uint32")
+    for byte in range(1, bytes_of_groups(kind, groups_of_whole_bytes(kind))):
+        word = word | (ll.cast(load(byte), "uint32") << (8 * byte))
+    if places is not None:
+        word = word >> (places * bits)
+    return _number(kind, word if isinstance(first, int) and first == 0 else word >> (first * bits))
+
+
+def _number(kind: str, word: ll.Tile) -> ll.Tile:
+    """The lowest bits of words as numbers of a type, in f32."""
+    bits = dtype(kind).bits
     # As bytes, of which `lowlp-plan-decode` knows that f32 holds them times a power of two.
     if not dtype(kind).is_signed:
-        return ll.cast(ll.cast((word >> shift) & ((1 << bits) - 1), "uint8"), "f32")
-    at_top = (word >> shift) << (32 - bits)
+        return ll.cast(ll.cast(word & ((1 << bits) - 1), "uint8"), "f32")
+    at_top = word << (32 - bits)
     number = ll.view(at_top, dtype="int32", layout=at_top.layout) >> (32 - bits)
     return ll.cast(ll.cast(number, "int8"), "f32")

@@ -61,7 +61,7 @@ from .scaled_weights import can_scale_weights, fit_of
 from .schedule import Schedule
 from .segments import Segment, granule_k, has_small_groups, place_in_units, segments, takes_narrow_units
 from .spec import LinearSpec
-from .two_levels import divides_supers, fill_bytes, has_packed_codes, number_of_fields, rounds_once, stored_groups
+from .two_levels import divides_supers, fills_stages, has_packed_codes, number_of_fields, rounds_once, stored_groups
 
 _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
@@ -214,10 +214,12 @@ class _Block:
                 at.loaded[key] = self.of_rows(array, number, row)
             return at.loaded[key]
 
-        if kind in PACKED_CODE_TYPES:
-            groups = stage_k // spec.group_size
-            first = at.stage * stored_groups(spec, kind, groups)
+        if kind in PACKED_CODE_TYPES and fills_stages(spec, stage_k):
+            first = at.stage * stored_groups(spec, kind, stage_k // spec.group_size)
             values = number_of_fields(kind, at.segment.group, lambda byte: load(view, first + byte, byte))
+        elif kind in PACKED_CODE_TYPES:
+            group = self.group_of(at.segment, at.stage)
+            values = number_of_fields(kind, group, lambda byte: load(view, byte, None))
         else:
             values = as_f32(load(view, self.group_of(at.segment, at.stage), None), kind)
         if supers is None:
@@ -488,7 +490,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if (stage_k % group and group % stage_k) and not (spec.k % UNIT_K and spec.groups == 1):
         return False
-    if has_packed_codes(spec) and not (has_small_groups(spec) and fill_bytes(spec, stage_k // group)):
+    if has_packed_codes(spec) and has_small_groups(spec) and not fills_stages(spec, stage_k):
         return False
     if not divides_supers(spec, stage_k, group):
         return False

@@ -23,6 +23,9 @@ STORED_AS: Final = {
     "offsets": "offsets",
     "lut": "lut",
     "lut_unscale": "lut",
+    "codebooks": "codebooks",
+    "codebooks_unscale": "codebooks",
+    "book_scales": "book_scales",
     "scale2": "scale2",
     "super_scales": "super_scales",
     "super_offsets": "super_offsets",
@@ -55,7 +58,7 @@ def host_operands(operands: Sequence[Operand], stored: Mapping[str, Any]) -> dic
     transform leads to the shape, or a permutation does not name each column once.
     """
     # Entries and the inverse of their factor are made of the same tables, in the type of the entries.
-    entries = next((operand.element for operand in operands if operand.role == "lut"), "")
+    entries = next((operand.element for operand in operands if operand.role in ("lut", "codebooks")), "")
     made: dict[str, NDArray[Any] | float] = {}
     for operand in operands:
         if operand.role in ("fit", "unfit"):

@@ -5,9 +5,9 @@
 An operand is one parameter of the kernel; its role says what it is, and so where a launch takes it from:
 
     call     x, bias, residual: arguments of the call
-    weights  packed, scales, zeros, offsets, lut, lut_unscale, scale2, super_scales, super_offsets, permutation, fit,
-             unfit: made of the arrays that quantised weights are stored as, by the operand's transform
-             (`lowlp_runtime.operand_arrays`)
+    weights  packed, scales, zeros, offsets, lut, lut_unscale, codebooks, codebooks_unscale, book_scales, scale2,
+             super_scales, super_offsets, permutation, fit, unfit: made of the arrays that quantised weights are stored
+             as, by the operand's transform (`lowlp_runtime.operand_arrays`)
     result   y
     launch   m, x_stride, residual_stride, blocks: numbers that follow from the shapes of a call
 """
@@ -27,6 +27,9 @@ SOURCES: Final = {
     "offsets": "weights",
     "lut": "weights",
     "lut_unscale": "weights",
+    "codebooks": "weights",
+    "codebooks_unscale": "weights",
+    "book_scales": "weights",
     "scale2": "weights",
     "super_scales": "weights",
     "super_offsets": "weights",
@@ -53,8 +56,8 @@ TRANSFORMS: Final = {
     "by_group": ("scales", "zeros", "offsets", "super_scales", "super_offsets"),
     "by_row": ("scale2",),
     "apart": ("packed",),
-    "filled": ("lut",),
-    "unfill": ("lut_unscale",),
+    "filled": ("lut", "codebooks"),
+    "unfill": ("lut_unscale", "codebooks_unscale"),
     _FIT: ("fit", "unfit"),
 }
 """What makes an operand of a stored array -> the roles that may have it.

@@ -66,12 +66,17 @@ def types_of_books(vectors: str) -> dict[str, str]:
     return {"codebooks": entries} | ({"book_scales": "f32"} if entries in ("int8", "f8e4m3") else {})
 
 
+def code_of_vectors(vectors: str) -> str:
+    """What the packed words are, of the header's field 'vectors': 'vec8-2x8' of 'vec8:2x8:f16:256x256'."""
+    return "-".join(vectors.split(":")[:2])
+
+
 @dataclass(frozen=True)
 class StoredWeights:
     """Weights [N, K] and what they mean, not yet read from their arrays.
 
     shape          (N, K)
-    code           type of the codes, 'int6' for example; 'lut4' for indices of tables, 'vec8:2x8:f16' for vectors
+    code           type of the codes, 'int6' for example; 'lut4' for indices of tables, 'vec8-2x8' for vectors
     group_size     weights of a row that share a scale
     super_group_size  and a super-scale; None for scales of one level
     family         the compute type that the words are placed for
@@ -120,7 +125,8 @@ class StoredWeights:
             raise LowlpValueError(f"qw: its header names the arrays {', '.join(sorted(types))}, and it has {listed}")
         n, k = fields["shape"]
         code = fields["dtype"] if fields["lut"] is None else f"lut{re.sub(r'[^0-9]', '', fields['dtype'])}"
-        code = fields.get("vectors") or code
+        if fields.get("vectors"):
+            code = code_of_vectors(fields["vectors"])
         group = fields["group"]
         size = group if isinstance(group, int) else k
         super_size = None

@@ -326,8 +326,6 @@ def test_refusals_elsewhere() -> None:
         QuantizedTensor.from_packed(np.zeros((1, 1, 1, 32, 4), np.uint32), (16, 60), codebooks=BOOKS)
     with pytest.raises(LowlpValueError, match=r"^code: codes of vectors are packed by Q"):
         lowlp.pack(CODES[..., 0], 8, vq(8, 8), "f16")
-    with pytest.raises(LowlpValueError, match=r"^qw: products with codes of vectors have no kernels yet"):
-        lowlp.linear(np.zeros((1, 64), np.float16), QuantizedTensor(CODES, codebooks=BOOKS))
     with pytest.raises(LowlpValueError, match=r"^codec: codes of vec8:2x8:f16 tensor f32 stand for 8 weights"):
         QuantizedTensor(CODES, codebooks=BOOKS).codec.values()
 

@@ -24,6 +24,7 @@ from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
 from lowlp.numeric.scale_types import scale_type
+from lowlp.numeric.vectors import Vectors
 from lowlp.schedules.device import H200, device_like
 from lowlp.weights.meaning import group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -134,7 +135,7 @@ def compile_linear(
     *,
     n: int,
     k: int,
-    weight: str | DType,
+    weight: str | DType | Vectors,
     m: tuple[int, int] | None = None,
     group_size: int | None = 128,
     activation: str | DType = "f16",
@@ -159,7 +160,7 @@ def compile_linear(
 
     n, k         the weights' shape [N, K], each up to 2**31 - 1
     weight       type of the codes, by name or as a `DType`: an integer, bipolar or float of 1 to 8 bits; or 'lut1' to
-                 'lut8', indices of a table
+                 'lut8', indices of a table; or `lowlp.vq` for vectors, `.with_book_per` for books of blocks
     m            the least and the largest number of rows it is meant for; the kernel is right for every number. Results
                  of f32 are of weights that are not rounded where the least is up to 64, which is slower for many rows
     group_size   divides K; None or -1: one group a row
@@ -245,8 +246,16 @@ def compile_linear(
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 
-def _code_of(weight: object, table: object, activation: str) -> DType | Table:
-    """The type of the codes, or their table, whose entries the kernel takes."""
+def _code_of(weight: object, table: object, activation: str) -> DType | Table | Vectors:
+    """The type of the codes, or their table, whose entries the kernel takes, or what vectors they are."""
+    if isinstance(weight, Vectors):
+        if table is not None or weight.lattices:
+            raise LowlpValueError(
+                f"table: must be None for vectors, got {table!r:.40}"
+                if table is not None
+                else f"weight: kernels take computed books as entries, which saved ones lack; got {weight}; use linear"
+            )
+        return weight
     is_table = isinstance(weight, str) and weight.startswith("lut")
     if is_table and weight not in _TABLES:
         raise LowlpValueError(f"weight: tables are 'lut1' to 'lut8', got {weight!r}")

@@ -16,6 +16,7 @@ from lowlp.compiler.targets import target
 from lowlp.schedules.device import H200, Device
 from lowlp.weights.packing import UNIT_K
 
+from .codebooks import has_books_of_tile
 from .fitting import ending_numbers, fits, fitted
 from .invariant import FOUND_BY_LARGE
 from .schedule import ROW_TILES, STEPS, UNITS, WARPS, Schedule
@@ -81,9 +82,10 @@ def plain_schedule(spec: LinearSpec, m: int) -> Schedule:
     registers for, and as many warps as have units, of narrower units with more rows fewer."""
     units = -(-spec.columns_of_y // spec.rows_of_unit)
     columns = next((columns for columns in (8, 16) if m <= columns), 32)
-    columns = min(columns, max(8, _PLAIN_ACCUMULATORS // spec.rows_of_unit))
-    most = 4 * spec.unit_k // UNIT_K
-    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= min(units, most)))
+    sums = 2 if spec.vectors is None or not spec.vectors.has_book_scales else spec.vectors.books + 1
+    columns = min(columns, max(8, 2 * _PLAIN_ACCUMULATORS // (sums * spec.rows_of_unit) // 8 * 8))
+    most = min(units, 4 * spec.unit_k // UNIT_K)
+    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= most and has_books_of_tile(spec, warps)))
 
 
 def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[Schedule]:

@@ -81,6 +81,9 @@ def schedule_for(
 
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
+    if spec.vectors:
+        # Their one kernel adds in the same order for every m.
+        return plain_schedule(spec, m)
     among = measured_schedules() if among is None else among
     if batch_invariant and (order := _order(spec, device, gpu, among)):
         rows = min(rows_of(m), JUDGED_ROWS[-1])

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lowlp import language as ll
+from lowlp.numeric.vectors import Vectors
 from lowlp_runtime.operands import ROWS, Operand
 from lowlp_runtime.product import Product
 
@@ -71,6 +72,8 @@ def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
         tables = {"tensor": (), "channel": (spec.n,), "group": (spec.n, spec.groups)}[spec.table]
         yield Operand("table", "lut", spec.activation, (*tables, 1 << spec.bits), "filled")
         yield Operand("table_unscale", "lut_unscale", "f32", transform="unfill")
+    if spec.vectors:
+        yield from _operands_of_books(spec, spec.vectors)
     if spec.scale2:
         yield Operand("scale2", "scale2", "f32", *(((spec.n,), "by_row") if spec.row_scale2 else ()))
     if spec.ordered_rows:
@@ -91,6 +94,17 @@ def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
         yield Operand("blocks", "blocks", "i32")
 
 
+def _operands_of_books(spec: LinearSpec, vectors: Vectors) -> Iterator[Operand]:
+    shape = spec.shape_of_books
+    if vectors.has_book_scales:
+        # Vectors that are computed come as entries.
+        yield Operand("codebooks", "codebooks", vectors.entries or spec.activation, shape)
+        yield Operand("book_scales", "book_scales", "f32", shape[:-2])
+        return
+    yield Operand("codebooks", "codebooks", spec.activation, shape, "filled")
+    yield Operand("codebooks_unscale", "codebooks_unscale", "f32", transform="unfill")
+
+
 def parameters_of(spec: LinearSpec, schedule: Schedule) -> dict[str, ll.Parameter]:
     """The parameters of the kernel for `spec`, by name: its operands, with what may be promised of each."""
     return {operand.name: _parameter(operand, spec, schedule) for operand in _operands(spec, schedule)}
@@ -106,6 +120,7 @@ def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Par
         "x": spec.aligned,
         "residual": spec.aligned,
         "packed": True,
+        "codebooks": True,
         "scales": True,
         "zeros": True,
         "offsets": True,

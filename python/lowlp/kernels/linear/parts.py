@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -56,6 +57,9 @@ class Arguments:
     correctors: Any = None
     table: Any = None
     table_unscale: Any = None
+    codebooks: Any = None
+    codebooks_unscale: Any = None
+    book_scales: Any = None
     scale2: Any = None
     super_scales: Any = None
     super_offsets: Any = None
@@ -87,7 +91,7 @@ def make_linear(
 
     return ll.make_kernel(
         body,
-        name=f"linear_{spec.weight}_{spec.activation}",
+        name=f"linear_{re.sub(r'[^0-9A-Za-z]', '_', spec.weight)}_{spec.activation}",
         parameters=parameters_of(spec, schedule),
         grid=grid,
         num_threads=num_threads,

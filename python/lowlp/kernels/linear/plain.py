@@ -36,6 +36,7 @@ from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
+from .codebooks import codebook_kernel
 from .parts import (
     A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
@@ -282,6 +283,8 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     Raises LowlpValueError for a schedule with stages that no kernel for `spec` has.
     """
+    if spec.vectors:
+        return codebook_kernel(spec, schedule)
     if schedule.stages:
         has_program, make = (can_go_wide, wide_kernel) if schedule.warpgroups else (can_stream, streaming_kernel)
         if not has_program(spec, schedule):

@@ -11,7 +11,9 @@ from lowlp.errors import LowlpValueError
 from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES
+from lowlp.numeric.vectors import Vectors
 from lowlp.weights.packing import find_placement
+from lowlp_runtime.stored_weights import code_of_vectors
 
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
@@ -83,6 +85,7 @@ class LinearSpec:
         if self.epilogue == "silu_mul" and self.n % 2:
             raise LowlpValueError(f"epilogue: silu_mul needs an even n, rows of gate and up, got n = {self.n}")
         check_codec(codec, self.activation)
+        _check_blocks(self)
 
     @property
     def placement(self) -> Placement:
@@ -91,14 +94,47 @@ class LinearSpec:
 
     @functools.cached_property
     def weight(self) -> str:
-        """The name of the codes' type, or 'lut{b}'."""
+        """The name of the codes' type, or 'lut{b}'; of vectors 'vec{v}-{r}x{b}'."""
         code = self.codec.code
+        if isinstance(code, Vectors):
+            return code_of_vectors(str(code))
         return code.name if isinstance(code, DType) else f"lut{self.codec.bits}"
 
     @functools.cached_property
     def table(self) -> str:
         """'tensor', 'channel' or 'group' where the weights are indices of a table: how many there are; else ''."""
         return "" if self.codec.table is None else self.codec.table.scope
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """What vectors the codes are; None for codes of one weight."""
+        return self.codec.vectors
+
+    @property
+    def book_rows(self) -> int | None:
+        """Rows that share books; None for all."""
+        block = () if self.vectors is None else self.vectors.block
+        return block[-2] or None if len(block) > 1 else None
+
+    @property
+    def book_columns(self) -> int | None:
+        """Weights of a row that share books; None for all."""
+        block = () if self.vectors is None else self.vectors.block
+        return block[-1] or None if block else None
+
+    @property
+    def shape_of_books(self) -> tuple[int, ...]:
+        """Of the operand: [R, 2**b, v], or [blocks of N, blocks of K, R, 2**b, v]."""
+        assert self.vectors is not None
+        shape = (self.vectors.books, 1 << self.vectors.bits, self.vectors.vector)
+        if not self.vectors.block:
+            return shape
+        return (-(-self.n // (self.book_rows or self.n)), -(-self.k // (self.book_columns or self.k)), *shape)
+
+    @property
+    def bits_of_row(self) -> int:
+        """Bits of the codes of a row, without padding."""
+        return self.k * self.bits if self.vectors is None else int(self.k * self.vectors.bits_per_weight)
 
     @functools.cached_property
     def group_size(self) -> int:
@@ -217,12 +253,26 @@ def _placement_of(codec: Codec, activation: str, n: int, k: int) -> Placement:
     return find_placement(codec, activation).for_matrix(n, k)
 
 
+def _check_blocks(spec: LinearSpec) -> None:
+    """Raises `LowlpValueError` for blocks of books that no kernel takes."""
+    rows = spec.book_rows
+    if rows is None or rows >= spec.n:
+        return
+    if rows % spec.rows_of_unit:
+        raise LowlpValueError(
+            f"weight: books of blocks of {rows} rows have no kernels; must be multiples of {spec.rows_of_unit}"
+        )
+    if spec.first_rows[-1] % spec.rows_of_unit:
+        raise LowlpValueError(
+            f"epilogue: silu_mul with books of blocks needs a multiple of {spec.rows_of_unit} rows of gate and up, got "
+            f"{spec.first_rows[-1]}"
+        )
+
+
 def check_codec(codec: Codec, activation: str, argument: str = "weight") -> None:
     """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
     if codec.vectors is not None:
-        raise LowlpValueError(
-            f"{argument}: products with codes of vectors have no kernels yet, got {codec}; multiply by `dequantize()`"
-        )
+        return
     if codec.bits > 8:
         raise LowlpValueError(f"{argument}: must have codes of 1 to 8 bits, got {codec.code}")
     if isinstance(codec.code, DType):

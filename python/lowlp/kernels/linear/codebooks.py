@@ -1,0 +1,262 @@
+"""y = x @ w^T with weights that are vectors of codebooks: the kernel without stages.
+
+    acc += s * (c_0 * raw_0 + c_1 * raw_1 + ...)          raw_r the products of book r's vectors and x
+
+A warp makes a tile of y^T: the rows of one unit of packed weights by 8, 16 or 32 rows of x. It loads the codes of a
+unit, and looks up as many as make a step of 16 along K or more, a *chunk*: the vectors of a lane are its operand of the
+matrix instructions as they are, in an order of K in which it reads x too, side by side (docs/packed-format.md). Each
+book has products of its own, so that no sum of entries is rounded to their type; they are added in f32 in the order of
+the books. With a scale for each book it has accumulators of its own too.
+
+A *segment* is weights of a row that share scale and books. At its end what was summed is scaled and added, so
+for one weight of one book the result is what `QuantizedTensor.dequantize` computes. x is seen as a tensor of segments,
+whose ends bound it: a unit with parts of several serves each of them. Bias, epilogue and residual follow
+(`parts.finished`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Final
+
+from lowlp import language as ll
+from lowlp.errors import LowlpValueError
+from lowlp.layouts.register_layout import Layout, local, reduce, spatial
+from lowlp.numeric.vectors import Vectors
+
+from .parts import ACCUMULATOR_FRAGMENT, STEP_K, Arguments, as_f32, finished, make_linear, packed_view, view_of_result
+from .schedule import Schedule
+from .spec import LinearSpec
+
+# Vectors that lanes of a row hold side by side.
+_LANES: Final = 4
+
+
+class _Plan:
+    """The numbers and layouts that spec and schedule fix.
+
+    rows           of y^T that a block makes
+    chunks         of a unit, `chunk_k` weights of a row each
+    segment        weights of a row that share scale and books
+    block_rows, block_k  that share books
+    sums           accumulators beside the result
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        vectors = spec.vectors
+        assert vectors is not None
+        self.spec, self.schedule, self.vectors = spec, schedule, vectors
+        self.rows = schedule.warps * spec.rows_of_unit
+        self.row_tiles, self.column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
+        step_k = _LANES * vectors.vector
+        self.chunk_k = max(STEP_K, step_k)
+        self.chunks, self.steps = spec.unit_k // self.chunk_k, self.chunk_k // step_k
+        self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
+        self.segment = math.gcd(spec.group_size, self.block_k)
+        self.sums = vectors.books if vectors.has_book_scales else 1
+        self.accumulators = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * ACCUMULATOR_FRAGMENT
+        self.row = self.accumulators.reduce([1], keep_dims=True)
+
+    @property
+    def codes(self) -> Layout:
+        """How threads hold the codes of a unit of each warp, [rows, codes]."""
+        of_unit = local(self.row_tiles, self.chunks * self.steps) * local(2, 1) * spatial(8, _LANES)
+        return spatial(self.schedule.warps, 1) * of_unit
+
+    @property
+    def chunks_of_codes(self) -> Layout:
+        """The same registers as [chunk, rows, codes of it]."""
+        warps = spatial(1, self.schedule.warps, 1) * local(1, self.row_tiles, 1)
+        return warps * local(self.chunks, 1, self.steps) * local(1, 2, 1) * spatial(1, 8, _LANES)
+
+    @property
+    def x(self) -> Layout:
+        """How threads hold x of a chunk, [rows of x, weights], of which all warps hold the same."""
+        replicas = reduce(spatial(1, 1, self.schedule.warps), dims=[2])
+        fragments = local(self.column_tiles, self.steps) * spatial(8, _LANES) * local(1, self.vectors.vector)
+        return replicas * fragments
+
+
+class _Block:
+    """What a block does, as it is traced."""
+
+    def __init__(self, plan: _Plan, operands: Arguments) -> None:
+        self.plan, self.operands = plan, operands
+        spec, m = plan.spec, operands.m
+        (block,) = ll.block_indices()
+        blocks_of_columns = ll.ceildiv(m, plan.schedule.columns)
+        self.row = block // blocks_of_columns * plan.rows
+        self.column = block % blocks_of_columns * plan.schedule.columns
+        x_shape = [spec.k // plan.segment, m, plan.segment]
+        self.x_view = ll.view_global(operands.x, shape=x_shape, strides=[plan.segment, operands.x_stride, 1])
+        self.w_view = packed_view(spec, operands.weights)
+        self.s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n, 1], strides=[spec.n, 1, 1])
+        shape = list(spec.shape_of_books)
+        # Books of all weights are those of one block.
+        blocks = shape[:-3] or [1, 1]
+        self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
+        if operands.book_scales is not None:
+            self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, shape[-3]])
+
+    def block_of_rows(self, product: int) -> ll.Scalar | int:
+        """Which block that shares books the rows are in."""
+        plan = self.plan
+        return 0 if plan.block_rows >= plan.spec.n else (self.row + plan.spec.first_rows[product]) // plan.block_rows
+
+    def codes_of(self, product: int, unit) -> list[ll.Tile]:  # type: ignore[no-untyped-def]
+        """The codes of each book, by chunk."""
+        plan, spec = self.plan, self.plan.spec
+        at = [self.row + product * spec.packed_rows_of_product, unit * spec.unit_k]
+        found = []
+        for parts in bytes_of_books(plan.vectors) or [[book] for book in range(plan.vectors.books)]:
+            codes = ll.load_packed(self.w_view, offsets=at, layout=plan.codes, book=parts[0])
+            for high in parts[1:]:
+                upper = ll.load_packed(self.w_view, offsets=at, layout=plan.codes, book=high)
+                codes = ll.cast(codes, "uint32") | ll.cast(upper, "uint32") << 8
+            found.append(ll.view(codes, dtype=codes.dtype, layout=plan.chunks_of_codes))
+        return found
+
+    @ll.inline
+    def multiply(self, codes, books, chunk: int, segment, in_segment, sums):  # type: ignore[no-untyped-def]
+        """The sums with the products of a chunk, which begins `in_segment` weights after the segment does."""
+        plan = self.plan
+        x_tile = ll.transpose(ll.load_global(self.x_view, offsets=[segment, self.column, in_segment], layout=plan.x))
+        for book in range(plan.vectors.books):
+            w = ll.lookup_vectors(codes[book], books, book=book, part=[chunk], dtype=plan.spec.activation)
+            number = min(book, plan.sums - 1)
+            sums = (*sums[:number], ll.dot(w, x_tile, sums[number]), *sums[number + 1 :])
+        return sums
+
+    @ll.inline
+    def with_segment(self, product: int, acc, segment, sums):  # type: ignore[no-untyped-def]
+        """The result with what a segment adds to it."""
+        plan, spec = self.plan, self.plan.spec
+        total = sums[0]
+        if plan.vectors.has_book_scales:
+            at = [self.block_of_rows(product), segment * plan.segment // plan.block_k]
+            for book in range(plan.vectors.books):
+                part = sums[book] * ll.load_scalar(self.factors_view, offsets=[*at, book])
+                total = part if book == 0 else total + part
+        else:
+            total = total * self.operands.codebooks_unscale
+        group = segment * plan.segment // spec.group_size
+        row = self.row + spec.first_rows[product]
+        scale = as_f32(ll.load_global(self.s_view, offsets=[group, row, 0], layout=plan.row), spec.scale)
+        return ll.fma(scale, total, acc)
+
+    def zero(self) -> ll.Tile:
+        """Accumulators of a product."""
+        return ll.full(0.0, "f32", layout=self.plan.accumulators)
+
+    def zeros(self) -> tuple[ll.Tile, ...]:
+        """Accumulators of a segment."""
+        return tuple(self.zero() for _ in range(self.plan.sums))
+
+    @ll.inline
+    def of_whole_units(self, product: int, books, first, stop, acc):  # type: ignore[no-untyped-def]
+        """The result with segments that are whole units, from `first` on up to `stop`."""
+        plan = self.plan
+        units = plan.segment // plan.spec.unit_k
+        for segment in ll.range(first, stop):
+            sums = self.zeros()
+            for unit in ll.range(units):
+                codes = self.codes_of(product, segment * units + unit)
+                for chunk in range(plan.chunks):
+                    at = unit * plan.spec.unit_k + chunk * plan.chunk_k
+                    sums = self.multiply(codes, books, chunk, segment, at, sums)
+            acc = self.with_segment(product, acc, segment, sums)
+        return acc
+
+    @ll.inline
+    def of_whole_chunks(self, product: int, books, first, stop, acc):  # type: ignore[no-untyped-def]
+        """The same with segments of whole chunks, of which a unit has several."""
+        plan = self.plan
+        segments, chunks = plan.spec.unit_k // plan.segment, plan.segment // plan.chunk_k
+        for unit in ll.range(first // segments, ll.ceildiv(stop, segments)):
+            codes = self.codes_of(product, unit)
+            for part in range(segments):
+                sums = self.zeros()
+                for chunk in range(chunks):
+                    number, at = part * chunks + chunk, chunk * plan.chunk_k
+                    sums = self.multiply(codes, books, number, unit * segments + part, at, sums)
+                acc = self.with_segment(product, acc, unit * segments + part, sums)
+        return acc
+
+    @ll.inline
+    def of_shared_units(self, product: int, books, first, stop, acc):  # type: ignore[no-untyped-def]
+        """The same with any segments: each takes all units in which it has a part."""
+        plan, unit_k = self.plan, self.plan.spec.unit_k
+        for segment in ll.range(first, stop):
+            sums = self.zeros()
+            start = segment * plan.segment
+            for unit in ll.range(start // unit_k, (start + plan.segment - 1) // unit_k + 1):
+                codes = self.codes_of(product, unit)
+                for chunk in range(plan.chunks):
+                    at = unit * unit_k + chunk * plan.chunk_k - start
+                    sums = self.multiply(codes, books, chunk, segment, at, sums)
+            acc = self.with_segment(product, acc, segment, sums)
+        return acc
+
+    @ll.inline
+    def accumulators(self, product: int):  # type: ignore[no-untyped-def]
+        """The result of a product."""
+        plan = self.plan
+        unit_k, segments = plan.spec.unit_k, plan.spec.k // plan.segment
+        make = self.of_shared_units
+        if plan.segment % unit_k == 0:
+            make = self.of_whole_units
+        elif plan.segment % plan.chunk_k == 0 and unit_k % plan.segment == 0 and plan.block_k % unit_k == 0:
+            make = self.of_whole_chunks
+        acc, rows = self.zero(), self.block_of_rows(product)
+        books = ll.load_codebook(self.books_view, offsets=[rows, 0])
+        if plan.block_k >= plan.spec.k:
+            return make(product, books, 0, segments, acc)
+        of_block = plan.block_k // plan.segment
+        for block in ll.range(-(-plan.spec.k // plan.block_k)):
+            books = ll.switch_codebook(books, self.books_view, offsets=[rows, block])
+            stop = ll.minimum((block + 1) * of_block, segments)
+            acc = make(product, books, block * of_block, stop, acc)
+        return acc
+
+    def make_tile(self) -> None:
+        """Multiplies and stores."""
+        spec, operands = self.plan.spec, self.operands
+        accumulators = tuple(self.accumulators(product) for product in range(spec.products))
+        r_view = None
+        if spec.residual:
+            r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
+        result = finished(spec, accumulators, operands, r_view, self.row, self.column)
+        y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+        ll.store_global(result, y_view, offsets=[self.row, self.column])
+
+
+def bytes_of_books(vectors: Vectors) -> list[list[int]]:
+    """The bytes of each book's codes among those of a vector, where codes of several widths are packed byte by byte;
+    else none."""
+    if len(set(vectors.bits_of_books)) == 1:
+        return []
+    ends = list(itertools.accumulate(bits // 8 for bits in vectors.bits_of_books))
+    return [list(range(first, end)) for first, end in zip([0, *ends], ends, strict=False)]
+
+
+def has_books_of_tile(spec: LinearSpec, warps: int) -> bool:
+    """Whether the rows that a block of so many warps takes share their books."""
+    rows = warps * spec.rows_of_unit
+    return not spec.book_rows or spec.book_rows >= spec.n or not (spec.book_rows % rows or spec.first_rows[-1] % rows)
+
+
+def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program for `spec`, of vectors, whose work is divided as `schedule`, without stages, says. Raises
+    LowlpValueError for one with stages, or whose tiles have rows of several blocks of books."""
+    if schedule.stages or not has_books_of_tile(spec, schedule.warps):
+        raise LowlpValueError(f"schedule: no kernel takes {spec} as {schedule} divides it")
+    plan = _Plan(spec, schedule)
+    blocks_of_rows = -(-spec.columns_of_y // plan.rows)
+    return make_linear(
+        spec,
+        schedule,
+        lambda operands: _Block(plan, operands).make_tile(),
+        lambda m: (ll.ceildiv(m, schedule.columns) * blocks_of_rows,),
+        32 * schedule.warps,
+    )

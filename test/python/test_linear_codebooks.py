@@ -1,0 +1,180 @@
+"""`lowlp.linear` with weights of codebooks, on the CPU target."""
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp import QuantizedTensor
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import spec_for
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.numeric.vectors import Vectors
+from lowlp_runtime import LowlpValueError
+
+NUMPY: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "int8": np.int8,
+    "f8e4m3": ml_dtypes.float8_e4m3fn,
+}
+# Small matrices are padded most.
+pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
+LIMITS = {"f16": 2e-3, "bf16": 1.1e-2}
+
+
+def weights(
+    random: np.random.Generator, vectors: Vectors, n: int, k: int, group: int, scale: Any = np.float16
+) -> QuantizedTensor:
+    """Weights of random codes, with books for the blocks of `vectors`."""
+    codes = [random.integers(0, 1 << bits, (n, k // vectors.vector)) for bits in vectors.bits_of_books]
+    scales = random.normal(0, 0.1, (n, k // group)).astype(scale)
+    held = np.stack(codes, axis=-1).astype(vectors.code_dtype)
+    if vectors.lattices:
+        return QuantizedTensor(held, codebooks=str(vectors), scales=scales)
+    counts: tuple[int, ...] = ()
+    if vectors.block:
+        sizes = [size or extent for size, extent in zip(vectors.block, (n, k)[-len(vectors.block) :], strict=True)]
+        counts = tuple(-(-extent // size) for extent, size in zip((n, k), sizes, strict=True))
+    shape = (*counts, vectors.books, 1 << vectors.bits, vectors.vector)
+    kind = str(vectors.entries)
+    entries = random.integers(-128, 128, shape) if kind == "int8" else random.normal(0, 1, shape)
+    factors = random.uniform(0.01, 0.1, shape[:-2]).astype(np.float32) if vectors.has_book_scales else None
+    per = vectors.book_per if vectors.block else None
+    return QuantizedTensor(
+        held, codebooks=entries.astype(NUMPY[kind]), scales=scales, book_scales=factors, book_per=per, group_size=group
+    )
+
+
+def vectors_of(text: str) -> Vectors:
+    found = lowlp.Codec.parse(text).vectors
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("codec", "n", "k", "group", "m", "activation"),
+    [
+        ("vec8:2x8:f16", 48, 256, 256, 5, "f16"),  # AQLM 2x8
+        ("vec8:1x8:f16", 33, 256, 64, 40, "f16"),  # several groups in a unit
+        ("vec8:1x16:f16", 33, 128, 128, 1, "bf16"),  # AQLM 1x16, entries rounded to the activations' type
+        ("vec4:1x8:f16:32x128", 64, 320, 160, 17, "f16"),  # GPTVQ, the last block shorter
+        ("vec4:1x8:int8:32x256", 80, 384, 128, 3, "bf16"),  # and with books of 8 bits
+        ("vec2:1x8:f16", 40, 200, 40, 3, "f16"),
+        ("vec8:2x12:f8e4m3", 40, 264, 24, 3, "f16"),  # groups that share steps
+        ("vec8:2x12:f16:32x*", 64, 256, 256, 9, "f16"),
+        ("vec16:2x8:bf16", 33, 208, 208, 2, "bf16"),
+        ("vec16:1x4:int8", 33, 128, 16, 1, "f16"),
+        ("e8p", 40, 256, 256, 3, "f16"),
+        ("e8p+e81b", 40, 320, 64, 3, "f16"),
+        ("e8p+e8p", 20, 128, 128, 2, "bf16"),
+    ],
+)
+def test_products(codec: str, n: int, k: int, group: int, m: int, activation: str) -> None:
+    """Against float64 with the dequantised weights; and rows of I give these, to the bit where entries are exact."""
+    random = np.random.default_rng(k + n)
+    vectors = vectors_of(codec)
+    qw = weights(random, vectors, n, k, group, np.float32 if vectors.lattices else np.float16)
+    values = qw.dequantize()
+    x = random.standard_normal((m, k)).astype(NUMPY[activation])
+    y = lowlp.linear(x, qw, out_dtype="f32")
+    wanted = x.astype(np.float64) @ values.astype(np.float64).T
+    assert np.linalg.norm(y - wanted) <= LIMITS[activation] * np.linalg.norm(wanted)
+    unit = np.eye(k, dtype=NUMPY[activation])
+    found = lowlp.linear(unit, qw, out_dtype="f32").T
+    if vectors.entries in ("f16", "bf16") and vectors.entries != activation:
+        assert np.linalg.norm(found - values) <= LIMITS[activation] * np.linalg.norm(values)
+    else:
+        # Sums of two and more books too: both entries have few bits.
+        assert np.array_equal(found, values)
+        assert np.array_equal(lowlp.linear(unit, qw).T, values.astype(NUMPY[activation]))
+
+
+def test_what_follows_the_product() -> None:
+    """Bias, gate and up, a residual, and rows of x that lie apart."""
+    random = np.random.default_rng(1)
+    qw = weights(random, vectors_of("vec8:2x8:f16:32x*"), 64, 256, 128)
+    x = random.standard_normal((6, 300)).astype(np.float16)[:, 3:259]
+    bias = random.standard_normal(64).astype(np.float32)
+    residual = random.standard_normal((6, 32)).astype(np.float16)
+    y = lowlp.linear(x, qw, bias=bias, epilogue="silu_mul", residual=residual, out_dtype="f32")
+    gate, up = np.split(x.astype(np.float64) @ qw.dequantize().T + bias, 2, axis=1)
+    wanted = gate / (1 + np.exp(-gate)) * up + residual
+    assert np.linalg.norm(y - wanted) <= 1e-5 * np.linalg.norm(wanted)
+
+
+def test_rows_do_not_depend_on_others() -> None:
+    random = np.random.default_rng(2)
+    qw = weights(random, vectors_of("vec8:2x8:f16"), 64, 512, 512)
+    x = random.standard_normal((40, 512)).astype(np.float16)
+    y = lowlp.linear(x, qw, out_dtype="f32")
+    for m in (1, 9, 33):
+        assert np.array_equal(lowlp.linear(x[:m], qw, out_dtype="f32"), y[:m])
+
+
+def test_results_do_not_depend_on_where_entries_are() -> None:
+    """A book with entries and codes in another order is the same weights (VQ-LLM's cache may hold any part of it)."""
+    random = np.random.default_rng(3)
+    qw = weights(random, vectors_of("vec4:2x8:f16"), 32, 256, 64)
+    assert qw.codebooks is not None
+    order = random.permutation(256)
+    codes = np.argsort(order).astype(np.uint8)[qw.codes]
+    other = QuantizedTensor(codes, codebooks=qw.codebooks[:, order], scales=qw.scales)
+    x = random.standard_normal((4, 256)).astype(np.float16)
+    assert np.array_equal(lowlp.linear(x, other), lowlp.linear(x, qw))
+
+
+def test_any_division_of_the_work_gives_the_same() -> None:
+    random = np.random.default_rng(4)
+    qw = weights(random, vectors_of("vec4:1x8:int8:64x128"), 128, 256, 64)
+    x = random.standard_normal((20, 256)).astype(np.float16)
+    spec = spec_for(qw, "f16", "f16")
+    assert schedule_for(spec, 20).warps == 4 and schedule_for(spec, 20, batch_invariant=True) == schedule_for(spec, 20)
+    wanted = lowlp.linear(x, qw)
+    from lowlp.kernels.linear.operands import host_operands
+    from lowlp.ops.linear_kernels import compile_for_cpu
+
+    for schedule in (Schedule(8, 1), Schedule(32, 2)):
+        y = np.empty((20, 128), np.float16)
+        compile_for_cpu(spec, schedule)(**host_operands(qw, "f16"), x=x.reshape(-1), y=y, m=20, x_stride=256)
+        assert np.array_equal(y, wanted)
+    with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes .* as Schedule\(columns=8, warps=8,"):
+        compile_for_cpu(spec, Schedule(8, 8))
+
+
+def test_kernels_ahead_of_time(tmp_path: Path) -> None:
+    """A kernel of `compile_linear`, saved and loaded, names the operands that books are."""
+    vectors = lowlp.vq(vector=8, bits=8, books=2)
+    kernel = lowlp.compile_linear(n=64, k=256, weight=vectors, m=(1, 8), group_size=None)
+    kernel.save(tmp_path / "k.lowlp")
+    product = lowlp.load(tmp_path / "k.lowlp").description.product
+    assert product is not None and product.code == "vec8-2x8"
+    shapes = {operand.name: (operand.element, operand.shape) for operand in product.operands}
+    assert shapes["codebooks"] == ("f16", (2, 256, 8)) and shapes["codebooks_unscale"] == ("f32", ())
+    from lowlp_runtime.operand_arrays import host_operands
+    from lowlp_runtime.stored_weights import StoredWeights
+
+    qw = weights(np.random.default_rng(5), vectors, 64, 256, 256)
+    stored = StoredWeights.of(qw)
+    assert stored.code == product.code
+    made = host_operands(product.operands, {name: stored.read(name) for name in stored.types})
+    assert np.array_equal(made["codebooks"] * np.float32(made["codebooks_unscale"]), qw.codebooks)
+
+
+def test_refusals() -> None:
+    random = np.random.default_rng(6)
+    x = np.zeros((1, 256), np.float16)
+    with pytest.raises(LowlpValueError, match=r"^weight: books of blocks of 24 rows have no kernels; must be"):
+        lowlp.linear(x, weights(random, vectors_of("vec8:2x8:f16:24x256"), 48, 256, 256))
+    qw = weights(random, vectors_of("vec8:2x8:f16:32x256"), 48, 256, 256)
+    with pytest.raises(LowlpValueError, match=r"^epilogue: silu_mul with books of blocks needs a multiple of 16 rows"):
+        lowlp.linear(x, qw, epilogue="silu_mul")
+    with pytest.raises(LowlpValueError, match=r"^weight: kernels take computed books as entries"):
+        lowlp.compile_linear(n=64, k=256, weight=Vectors.lattice("e8p"))
+    with pytest.raises(LowlpValueError, match=r"^table: must be None for vectors, got 'tensor'"):
+        lowlp.compile_linear(n=64, k=256, weight=lowlp.vq(8, 8), table="tensor")
+    with pytest.raises(LowlpValueError, match=r"^group: must be a multiple of the 8 weights of a code, got 4"):
+        lowlp.compile_linear(n=64, k=256, weight=lowlp.vq(8, 8), group_size=4)

@@ -1,4 +1,4 @@
-"""Prints the table of docs/which-codec.md: errors on the matrix of `lowlp demo`, bits a weight, and measured speed.
+"""Prints the tables of docs/which-codec.md: errors on the matrix of `lowlp demo`, bits a weight, and measured speed.
 
 python tools/dev/which_codec.py
 """
@@ -27,6 +27,17 @@ CODECS: dict[str, dict[str, Any]] = {
     **{f"bipolar{bits}": {"dtype": f"bipolar{bits}"} for bits in (3, 2, 1)},
     "NVFP4": {"dtype": "f4e2m1", "group_size": 16, "scale_dtype": "e4m3"},
     "MXFP4": {"dtype": "f4e2m1", "group_size": 32, "scale_dtype": "e8m0"},
+}
+BOOKS: dict[str, dict[str, Any]] = {
+    "`vq(8, 8)`, AQLM 1x8": {"dtype": "aqlm-1x8"},
+    "`vq(4, 8)`": {"vq": lowlp.vq(4, 8)},
+    "`vq(4, 8)` in blocks of 256 x 256, GPTVQ-2": {"dtype": "gptvq-2"},
+    "`vq(8, 8, 2)`, AQLM 2x8": {"dtype": "aqlm-2x8"},
+    '`vq(8, 8, 2, "int8")`': {"vq": lowlp.vq(8, 8, 2, "int8")},
+    "`vq(8, 8, 3)`": {"vq": lowlp.vq(8, 8, 3)},
+    "`vq(8, 12, 2)`, AQLM-3": {"dtype": "aqlm-3"},
+    "`vq(2, 8)`": {"vq": lowlp.vq(2, 8)},
+    "`vq(8, 8, 4)`": {"vq": lowlp.vq(8, 8, 4)},
 }
 
 
@@ -76,5 +87,28 @@ def table() -> list[str]:
     return head + [line for _, line in sorted(lines)]
 
 
+def table_of_books() -> list[str]:
+    """The lines of the table of codebooks, in the order of `BOOKS`."""
+    w, _ = demo_weights.load_demo_weight()
+    x = activations()
+    y = x @ w.T.astype(np.float64)
+    lines = [
+        "| codebooks | bits of codes | bits a weight | error of w | error of y | with `importance`: of w | of y |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, arguments in BOOKS.items():
+        numbers = []
+        for importance in (None, (x**2).mean(0)):
+            qw = lowlp.quantize(w, **arguments, importance=importance)
+            values = qw.dequantize().astype(np.float64)
+            numbers.append(np.linalg.norm(values - w) / np.linalg.norm(w))
+            numbers.append(np.linalg.norm(x @ values.T - y) / np.linalg.norm(y))
+        vectors = qw.codec.vectors
+        assert vectors is not None
+        bits = [f"{vectors.bits_per_weight:.2f}", f"{8 * qw.nbytes / w.size:.2f}"]
+        lines.append(f"| {name} | {' | '.join([*bits, *(f'{number:.3f}' for number in numbers)])} |")
+    return lines
+
+
 if __name__ == "__main__":
-    print("\n".join(table()))
+    print("\n".join([*table(), "", *table_of_books()]))

@@ -26,8 +26,6 @@ from .graph_breaks import outside_of_graphs
 from .kv_cache import KVCache, extent
 from .linear import CPU_MULTIPROCESSORS
 
-_BLOCKS_PER_SM: Final = 2
-"""For how many blocks of each multiprocessor sequences are cut into parts."""
 _MOST_SPLITS: Final = 64
 _KERNEL_ARRAYS: Final = ("keys", "values", "key_scales", "value_scales")
 _UNSIGNED: Final = {"uint16": np.dtype(np.uint16), "uint32": np.dtype(np.uint32)}
@@ -286,7 +284,7 @@ def _on_cpu(call: _Call, stored: dict[str, Any], splits: Any) -> tuple[AnyArray,
     if spec.lse:
         results["lse"] = np.zeros(call.shape[:-1], np.float32)
     schedule = default_schedule(spec)
-    parts = _splits_of(call, splits, schedule, _BLOCKS_PER_SM * CPU_MULTIPROCESSORS)
+    parts = _splits_of(call, splits, schedule, schedule.blocks_per_sm * CPU_MULTIPROCESSORS)
     if out.size:
         kernel = _kernels.get((spec, schedule, "cpu"), lambda: compile_cpu(attention_kernel(spec, schedule)))
         spanned = {name: _spanned(array) for name, array in arrays.items()}
@@ -313,7 +311,7 @@ def _on_gpu(call: _Call, stored: dict[str, Any], splits: Any) -> tuple[Any, Any]
     launch = _launches.get(key)
     if launch is None:
         schedule = default_schedule(spec)
-        parts = _splits_of(call, splits, schedule, _BLOCKS_PER_SM * multiprocessors(ordinal))
+        parts = _splits_of(call, splits, schedule, schedule.blocks_per_sm * multiprocessors(ordinal))
         arch = device_of(ordinal).arch
         made = functools.partial(compile, attention_kernel(spec, schedule), arch)
         kernel = _kernels.get((spec, schedule, arch), made)

@@ -54,8 +54,11 @@ class KVCache:
     A code times its scale is the value: scale = max |x| / 448 (f8e4m3), / 127 (int8) or / 7 (int4), rounded to f16, and
     code = x / scale, rounded to nearest, ties to even. It holds zeros at first. The arrays, of numpy or PyTorch:
 
-    keys, values              [pages, kv_heads, page, head_dim] of float16 or bfloat16, or of bytes of codes (uint8; of
-                              int4 [..., head_dim / 2], the first of two channels in the low bits)
+    keys, values              [pages, kv_heads, page, head_dim] of float16 or bfloat16, as it is; or codes as bytes:
+                              f8e4m3; int8 code + 128; int4 code + 8, the first of two channels in the low bits
+    keys                      then uint8 [pages, kv_heads, page, head_dim * bits / 8]
+    values                    then uint8 [pages, kv_heads, page / 2, head_dim * bits / 4]: two bytes of each of two
+                              neighbouring tokens in turn
     key_scales, value_scales  [pages, kv_heads, page], float16; None where values are stored as they are
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument and what is allowed.
@@ -147,18 +150,26 @@ class KVCache:
     def dequantize(self) -> tuple[AnyArray, AnyArray]:
         """Keys and values as float32 numpy arrays, [pages, kv_heads, page, head_dim]: what attention works with."""
         arrays = {name: _to_host(array) for name, array in self.arrays().items()}
-        return tuple(  # type: ignore[return-value]
-            _dequantized(self.kind, arrays[name], arrays.get(f"{name[:-1]}_scales")) for name in ("keys", "values")
+        if not self.kind.is_coded:
+            return arrays["keys"].astype(np.float32), arrays["values"].astype(np.float32)
+        pairs = arrays["values"].reshape(self.pages, self.kv_heads, self.page // 2, -1, 2, 2)
+        values = np.moveaxis(pairs, 4, 3).reshape(arrays["keys"].shape)
+        return (
+            _dequantized(self.kind, arrays["keys"], arrays["key_scales"]),
+            _dequantized(self.kind, values, arrays["value_scales"]),
         )
 
     def _allocate(self, device: Any) -> None:
-        shape = (self.pages, self.kv_heads, self.page)
-        width = self.head_dim * self.kind.bits // 8 if self.kind.is_coded else self.head_dim
-        coded = self.kind.is_coded
-        element = "uint8" if coded else self.dtype
-        shapes: dict[str, tuple[tuple[int, ...], str]] = dict.fromkeys(("keys", "values"), ((*shape, width), element))
-        if coded:
-            shapes |= dict.fromkeys(("key_scales", "value_scales"), (shape, "f16"))
+        shape: tuple[int, ...] = (self.pages, self.kv_heads, self.page)
+        shapes = dict.fromkeys(("keys", "values"), ((*shape, self.head_dim), self.dtype))
+        if self.kind.is_coded:
+            row = self.head_dim * self.kind.bits // 8
+            shapes = {
+                "keys": ((*shape, row), "uint8"),
+                "values": ((*shape[:2], self.page // 2, 2 * row), "uint8"),
+                "key_scales": (shape, "f16"),
+                "value_scales": (shape, "f16"),
+            }
         self._device = device
         if device == "cpu":
             types = {**FLOAT_DTYPES, "uint8": np.dtype(np.uint8)}
@@ -204,12 +215,13 @@ def _to_host(array: Any) -> AnyArray:
     return as_host_array(array.cpu() if is_torch_tensor(array) else array, "cache")
 
 
-def _dequantized(kind: CacheType, stored: AnyArray, scales: AnyArray | None) -> AnyArray:
-    if scales is None:
-        return stored.astype(np.float32)
+def _dequantized(kind: CacheType, stored: AnyArray, scales: AnyArray) -> AnyArray:
     if kind.bits == 4:
         stored = np.stack([stored & 15, stored >> 4], axis=-1).reshape(*stored.shape[:-1], -1)
-    values = dtype_of(kind.name).decode(stored)
+    if kind.has_offset:
+        values = stored.astype(np.float32) - np.float32(1 << (kind.bits - 1))
+    else:
+        values = dtype_of(kind.name).decode(stored)
     result: AnyArray = values * scales[..., None].astype(np.float32)
     return result
 
@@ -333,11 +345,12 @@ def _append_on_cpu(
         return np.lib.stride_tricks.as_strided(array, (spanned,), (array.itemsize,))
 
     k, v, slots = rows
+    stored = {name: array.view(np.uint16) if array.dtype == np.uint8 else array for name, array in arrays.items()}
     kernel(
         k=memory(k, numbers["k_stride"]),
         v=memory(v, numbers["v_stride"]),
         slots=slots.view(np.int32),
-        **arrays,
+        **stored,
         **numbers,
     )
 

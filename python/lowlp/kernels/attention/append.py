@@ -1,8 +1,9 @@
 """New keys and values, quantised and put into a paged cache where slots say.
 
-A block has a token, and eight of its heads of keys and the same of values; 16 threads have a row. Of a coded cache a
-row's scale is its largest magnitude over the largest code, rounded to f16, and its codes are the row over that scale,
-rounded to nearest, of two equally near ones to the even one. So codes follow from their own row alone.
+A block has a token, and eight of its heads of keys and the same of values; 8 or 16 threads have a row. Of a coded
+cache a row's scale is its largest magnitude over the largest code, rounded to f16, and its codes are the row over that
+scale, rounded to nearest, of two equally near ones to the even one; integers are stored counted from 0, as
+code + 2**(bits - 1). So codes follow from their own row alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from lowlp.layouts.register_layout import local, spatial
 from .spec import CACHE_TYPES, CacheType
 
 _HEADS = 8
-_LANES = 16
 _NO_ROW = -(2**30)
 
 
@@ -47,7 +47,7 @@ class AppendSpec:
 
 def stored_element(kind: CacheType) -> str:
     """What a cache is stored as."""
-    return "uint8" if kind.is_coded else kind.name
+    return "uint16" if kind.is_coded else kind.name
 
 
 def _quantised(kind: CacheType, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile]:
@@ -57,7 +57,10 @@ def _quantised(kind: CacheType, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile]:
     exact = ll.cast(scales, "f32")
     is_zero = ll.equal(exact, 0.0)
     quotients = ll.where(is_zero, 0.0, rows / ll.where(is_zero, 1.0, exact))
-    return ll.cast(ll.clamp(quotients, -kind.largest, kind.largest), kind.name), scales
+    codes = ll.clamp(quotients, -kind.largest, kind.largest)
+    if not kind.has_offset:
+        return ll.cast(codes, kind.name), scales
+    return ll.cast(ll.cast(codes, "int32") + (1 << (kind.bits - 1)), f"uint{kind.bits}"), scales
 
 
 def append_kernel(spec: AppendSpec) -> ll.Kernel:
@@ -65,10 +68,12 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
 
     Parameters: k, v [tokens, kv_heads, head_dim], tokens `k_stride` and `v_stride` elements apart; slots [tokens], each
     page * number of the page + place in it, negative ones for tokens to leave out; keys, values, key_scales and
-    value_scales of the cache as for `attention_kernel`, as bytes where it is coded; numbers tokens, pages.
+    value_scales of the cache as for `attention_kernel`, by 16 bits where it is coded; numbers tokens, pages.
     """
     kind, dim, heads = spec.kind, spec.head_dim, spec.kv_heads
-    held = spatial(_HEADS, _LANES) * local(1, dim // _LANES)
+    # Of codes a lane has whole units of 16 bits.
+    lanes = 8 if dim % 64 else 16
+    held = spatial(_HEADS, lanes) * local(1, dim // lanes)
     row = held.reduce([1], keep_dims=True)
 
     def trace(**operands: Any) -> None:
@@ -89,23 +94,30 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
             place = head * spec.page + ll.full(start, "int32", layout=row)
             place = ll.where(head < heads, place, ll.full(_NO_ROW, "int32", layout=row))
             for source, name in (("k", "keys"), ("v", "values")):
+                odd = number % 2 if name == "values" else None
                 strides = [operands[f"{source}_stride"], dim, 1]
                 view = ll.view_global(operands[source], shape=[operands["tokens"], heads, dim], strides=strides)
                 rows = ll.load_global(view, offsets=[token, first, 0], layout=held)
-                store_rows(operands, name, rows, place)
+                store_rows(operands, name, rows, place, odd)
 
-    def store_rows(operands: dict[str, Any], name: str, rows: ll.Tile, place: ll.Tile) -> None:
+    def store_rows(operands: dict[str, Any], name: str, rows: ll.Tile, place: ll.Tile, odd: Any) -> None:
         count = operands["pages"] * (heads * spec.page)
-        if kind.is_coded:
-            codes, scales = _quantised(kind, ll.cast(rows, "f32"))
-            scale_view = ll.view_global(operands[f"{name[:-1]}_scales"], shape=[count, 1])
-            ll.scatter_global(scales, scale_view, place, dim=0, offsets=[0, 0])
-            width = dim * kind.bits // 8
-            codes = ll.view(codes, dtype="uint8", layout=spatial(_HEADS, _LANES) * local(1, width // _LANES))
+        if not kind.is_coded:
+            view = ll.view_global(operands[name], shape=[count, dim])
+            ll.scatter_global(ll.cast(rows, kind.name), view, place, dim=0, offsets=[0, 0])
+            return
+        codes, scales = _quantised(kind, ll.cast(rows, "f32"))
+        scale_view = ll.view_global(operands[f"{name[:-1]}_scales"], shape=[count, 1])
+        ll.scatter_global(scales, scale_view, place, dim=0, offsets=[0, 0])
+        units = dim * kind.bits // 16
+        codes = ll.view(codes, dtype="uint16", layout=spatial(_HEADS, lanes) * local(1, units // lanes))
+        if odd is None:
+            view = ll.view_global(operands[name], shape=[count, units])
+            ll.scatter_global(codes, view, place, dim=0, offsets=[0, 0])
         else:
-            codes, width = ll.cast(rows, kind.name), dim
-        view = ll.view_global(operands[name], shape=[count, width])
-        ll.scatter_global(codes, view, place, dim=0, offsets=[0, 0])
+            # Units of two neighbouring tokens take turns.
+            view = ll.view_global(operands[name], shape=[2, count // 2, units], strides=[1, 2 * units, 2])
+            ll.scatter_global(codes, view, place >> 1, dim=0, offsets=[odd, 0, 0])
 
     align = 16 if spec.aligned else None
     parameters = {name: ll.pointer(spec.source, align=align) for name in ("k", "v")}
@@ -119,5 +131,5 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
         name=f"append_{spec.cache}",
         parameters=parameters | {"tokens": ll.i32, "pages": ll.i32} | strides,
         grid=lambda tokens: (tokens, -(-heads // _HEADS)),
-        num_threads=_HEADS * _LANES,
+        num_threads=_HEADS * lanes,
     )

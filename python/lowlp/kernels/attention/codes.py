@@ -1,9 +1,12 @@
 """Tiles of a cache as operands of products: loads by pages, and codes as f16.
 
-Codes of b bits become halves of a word by shifts, masks and the exponent of 1024, all exactly:
+Codes of b bits become halves of words by a shift and a mask. What those hold is exact:
 
-    int     u = code + 2**(b - 1) without a sign, in the low bits of 1024 as f16, is 1024 + u
-    f8e4m3  sign, exponent and mantissa in their places in f16 are value * 2**-8
+    int     u = code + 2**(b - 1), as stored, in the low bits of a half: the subnormal u * 2**-24. Of 4 bits every
+            other code stays 4 bits higher, u * 2**-20, which spares a shift. Of keys the offset is taken off the
+            accumulators before they start, and queries make up for the powers of two; of values one fma a pair gives
+            (u - 2**(b - 1)) * 2**-9. (Sums over tokens cancel: an offset there would cost bits.)
+    f8e4m3  sign, exponent and mantissa in their places in f16, value * 2**-8
 
 The order in which a word's codes come is that of the shifts: codes i and i + 16 / b of keys together, whose channels
 `paired_queries` puts in the same order; of values, of which a word has a unit of two tokens each, the same code of
@@ -14,44 +17,87 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout
 
 from .layouts import KeyLayouts, ValueLayouts
 from .spec import AttentionSpec, CacheType
 
-_EXPONENT_OF_1024 = 0x64006400
+_SUBNORMAL = 2.0**-24
+_VALUE = 2.0**-9
+"""What integers of values are multiplied by: as large as f16 brings the subnormals to."""
 
 
 def pointer_types(kind: CacheType) -> tuple[str, str]:
     """What pointers to keys and to values hold."""
-    return ("uint32", "uint16") if kind.is_coded else (kind.compute, kind.compute)
+    return ("uint32", "uint32") if kind.is_coded else (kind.compute, kind.compute)
 
 
-def _decoded(kind: CacheType, words: ll.Tile, source: Layout, expanded: Layout, fragment: Layout) -> ll.Tile:
-    """Words of codes as f16: each by the codes in half of it.
+def key_unit(kind: CacheType) -> float:
+    """A key over its scale is this times what `keys_as_operand` gives, but for the offset of integers."""
+    return 1 / _SUBNORMAL if kind.has_offset else 2.0**kind.exponent
 
-    source  the layout of the words with a last dimension of 1
-    """
-    bits = kind.bits
-    if kind.name != "f8e4m3":
-        words = words ^ (0x11111111 if bits == 4 else 0x01010101) * (1 << (bits - 1))
-    words = ll.broadcast_to(ll.view(words, dtype="uint32", layout=source), expanded)
-    words = words >> (ll.iota(len(expanded.shape) - 1, layout=expanded, dtype="uint32") * bits)
-    if kind.name == "f8e4m3":
-        halves = ((words << 7) & 0x3F803F80) | ((words << 8) & 0x80008000)
-        return ll.view(halves, dtype="f16", layout=fragment)
-    mask = (1 << bits) - 1
-    halves = (words & (mask << 16 | mask)) | _EXPONENT_OF_1024
-    return ll.view(halves, dtype="f16", layout=fragment) - float(1024 + (1 << (bits - 1)))
+
+def value_unit(kind: CacheType) -> float:
+    """A value over its scale is this times what `values_as_operand` gives."""
+    return 1 / _VALUE if kind.has_offset else 2.0**kind.exponent
+
+
+def _in_halves(number: int) -> int:
+    return number << 16 | number
+
+
+def _expanded(words: ll.Tile, source: Layout, expanded: Layout) -> ll.Tile:
+    """Words by the codes in half of one; `source` is the layout of the words with a last dimension of 1."""
+    return ll.broadcast_to(ll.view(words, dtype="uint32", layout=source), expanded)
+
+
+def _code_numbers(expanded: Layout) -> ll.Tile:
+    """Which of the codes in half of a word each is."""
+    return ll.iota(len(expanded.shape) - 1, layout=expanded, dtype="uint32")
+
+
+def _floats(kind: CacheType, words: ll.Tile, expanded: Layout) -> ll.Tile:
+    """Halves with the bits of f8e4m3 in their places."""
+    words = words >> (_code_numbers(expanded) * kind.bits)
+    return ((words << 7) & _in_halves(0x3F80)) | ((words << 8) & _in_halves(0x8000))
+
+
+def _integers(kind: CacheType, words: ll.Tile, expanded: Layout) -> ll.Tile:
+    """Halves with u alone, of 4 bits every other one times 16."""
+    number, mask = _code_numbers(expanded), _in_halves((1 << kind.bits) - 1)
+    if kind.bits == 8:
+        return (words >> (number * 8)) & mask
+    masks = ll.full(mask, "uint32", layout=expanded) << ((number & 1) * 4)
+    return (words >> ((number >> 1) * 8)) & masks
+
+
+def _constants(kind: CacheType, expanded: Layout, even: float, odd: float) -> ll.Tile:
+    """Halves of f16: of 4 bits of one for the codes that stay where they are and of another for the others."""
+    first, second = (_in_halves(int(np.float16(number).view(np.uint16))) for number in (even, odd))
+    same = ll.full(first, "uint32", layout=expanded)
+    return same if kind.bits == 8 else same ^ ((_code_numbers(expanded) & 1) * (first ^ second))
 
 
 def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile) -> ll.Tile:
-    """What `layouts.loaded` holds as operand A of S = K Q^T, [tokens, channels]."""
+    """What `layouts.loaded` holds as operand A of S = K Q^T, [tokens, channels]; integers with their offset."""
     kind = spec.kind
-    if not kind.is_coded:
-        return ll.view(keys, dtype=kind.compute, layout=layouts.fragment)
-    return _decoded(kind, keys, layouts.loaded.unsqueeze(3), layouts.expanded, layouts.fragment)
+    if kind.is_coded:
+        words = _expanded(keys, layouts.loaded.unsqueeze(3), layouts.expanded)
+        keys = (_integers if kind.has_offset else _floats)(kind, words, layouts.expanded)
+    return ll.view(keys, dtype=kind.compute, layout=layouts.fragment)
+
+
+def first_scores(spec: AttentionSpec, layouts: KeyLayouts, held: Layout, queries: ll.Tile) -> ll.Tile:
+    """What sums of scores begin with, [chains x tokens, columns]: for integers what takes off their offset."""
+    kind, nothing = spec.kind, ll.full(0.0, "f32", layout=held)
+    if not kind.has_offset:
+        return nothing
+    offset = 2 ** (kind.bits - 1) * _SUBNORMAL
+    offsets = _constants(kind, layouts.expanded, offset, 16 * offset)
+    return -ll.dot(ll.view(offsets, dtype="f16", layout=layouts.fragment), queries, nothing)
 
 
 def paired_queries(spec: AttentionSpec, layouts: KeyLayouts, queries: ll.Tile) -> ll.Tile:
@@ -59,32 +105,44 @@ def paired_queries(spec: AttentionSpec, layouts: KeyLayouts, queries: ll.Tile) -
     kind = spec.kind
     if kind.is_coded:
         queries = ll.convert_layout(ll.view(queries, dtype=kind.compute, layout=layouts.halves), layouts.paired)
+    if kind.bits == 4:
+        number = ll.iota(3, layout=layouts.paired, dtype="int32") & 1
+        queries = ll.where(ll.equal(number, 1), queries * (1 / 16), queries)
     return ll.transpose(ll.view(queries, dtype=kind.compute, layout=layouts.columns))
 
 
 def values_as_operand(spec: AttentionSpec, layouts: ValueLayouts, values: ll.Tile) -> ll.Tile:
     """What `layouts.loaded` holds as operand A of O^T = V^T P, [channels, tokens]."""
     kind = spec.kind
-    values = ll.convert_layout(values, layouts.paired)
-    if kind.is_coded:
-        words = ll.view(values, dtype="uint32", layout=layouts.words)
-        values = _decoded(kind, words, layouts.words.unsqueeze(3), layouts.expanded, layouts.fragment)
-    return ll.transpose(ll.view(values, dtype=kind.compute, layout=layouts.fragment))
+    if not kind.is_coded:
+        values = ll.convert_layout(values, layouts.paired)
+        return ll.transpose(ll.view(values, dtype=kind.compute, layout=layouts.fragment))
+    values = _expanded(values, layouts.loaded.unsqueeze(3), layouts.expanded)
+    halves = (_integers if kind.has_offset else _floats)(kind, values, layouts.expanded)
+    values = ll.view(halves, dtype="f16", layout=layouts.fragment)
+    if kind.has_offset:
+        unit = _VALUE / _SUBNORMAL
+        factors = ll.view(_constants(kind, layouts.expanded, unit, unit / 16), dtype="f16", layout=layouts.fragment)
+        values = ll.fma(values, factors, -(2 ** (kind.bits - 1)) * _VALUE)
+    return ll.transpose(values)
 
 
 class CacheViews:
     """The memory of a cache, in rows of 16 tokens of a head of a page.
 
-    keys, values              [rows, 16, words or channels]
+    keys                      [rows, 16, words or channels]
+    values                    [rows, 16, channels], or of codes [rows, 8, words], which have 16 bits of two tokens each
     key_scales, value_scales  [rows, 16]; None where values are stored as they are
     """
 
     def __init__(self, spec: AttentionSpec, operands: Any) -> None:
         kind, dim = spec.kind, spec.head_dim
         rows = operands["pages"] * (spec.kv_heads * spec.page // 16)
-        word, unit = (32, 16) if kind.is_coded else (16, 16)
-        self.keys = ll.view_global(operands["keys"], shape=[rows, 16, dim * kind.bits // word])
-        self.values = ll.view_global(operands["values"], shape=[rows, 16, dim * kind.bits // unit])
+        of_keys, of_values = ([16, dim], [16, dim])
+        if kind.is_coded:
+            of_keys, of_values = [16, dim * kind.bits // 32], [8, dim * kind.bits // 16]
+        self.keys = ll.view_global(operands["keys"], shape=[rows, *of_keys])
+        self.values = ll.view_global(operands["values"], shape=[rows, *of_values])
         self.key_scales = self.value_scales = None
         if kind.is_coded:
             self.key_scales = ll.view_global(operands["key_scales"], shape=[rows, 16])

@@ -5,7 +5,7 @@ tokens. Its warps take tiles of tokens in turn, each with a largest score, a sum
 softmax, FlashAttention, arXiv 2205.14135), which are put together when the part ends.
 
     tile     warps x tokens; the sequence, or what its window leaves of it, has `tiles` of them
-    part     whole tiles, as many for each of at most `splits` parts; blocks without one have nothing to do
+    part     every `splits`-th tile, from a number less than that on; blocks without any have nothing to do
     merging  the block of the last part waits for the others, and adds their results to its own in their order
 
 Which tiles a part has follows from the length of the sequence and `splits`, so results do not depend on the other
@@ -21,8 +21,17 @@ import math
 from typing import Any
 
 from lowlp import language as ll
+from lowlp.kernels.stream_k import small
 
-from .codes import CacheViews, keys_as_operand, paired_queries, pointer_types, values_as_operand
+from .codes import (
+    CacheViews,
+    first_scores,
+    key_unit,
+    keys_as_operand,
+    paired_queries,
+    pointer_types,
+    values_as_operand,
+)
 from .layouts import KeyLayouts, ResultLayouts, ScoreLayouts, ValueLayouts
 from .merging import NO_ROW, Part, finish
 from .spec import GROUP, AttentionSchedule, AttentionSpec
@@ -40,7 +49,7 @@ class _Block:
         self.spec, self.schedule, self.operands = spec, schedule, operands
         self.keys, self.values = KeyLayouts(spec, schedule), ValueLayouts(spec, schedule)
         self.scores, self.results = ScoreLayouts(spec, schedule), ResultLayouts(spec, schedule)
-        pair, self.split = ll.block_indices()
+        pair, self.split = map(small, ll.block_indices())
         self.pair = pair
         self.columns = pair % spec.column_blocks * spec.columns if spec.column_blocks > 1 else 0
         self.head = pair // spec.column_blocks % spec.kv_heads
@@ -52,16 +61,13 @@ class _Block:
         )
         length = ll.load_scalar(ll.view_global(operands["lengths"], shape=[batch]), offsets=[self.sequence])
         ll.assume((length >= 0) & (length <= width * spec.page), "lengths must be from 0 to table_width * page")
-        self.length = ll.minimum(ll.maximum(length, 0), width * spec.page)
+        self.length = small(ll.minimum(ll.maximum(length, 0), width * spec.page))
         self.first: Any = 0
         if spec.window:
             first = ll.maximum(self.length - operands["window"] - (spec.queries - 1), 0)
-            self.first = first // GROUP * GROUP
-        tiles = ll.ceildiv(ll.maximum(self.length - self.first, 0), schedule.tile)
-        of_part = ll.maximum(ll.ceildiv(tiles, operands["splits"]), 1)
-        self.parts = ll.maximum(ll.ceildiv(tiles, of_part), 1)
-        self.begin = self.split * of_part
-        self.end = ll.minimum(self.begin + of_part, tiles)
+            self.first = small(first) // GROUP * GROUP
+        self.tiles = ll.ceildiv(small(ll.maximum(self.length - self.first, 0)), schedule.tile)
+        self.parts = ll.maximum(ll.minimum(self.tiles, operands["splits"]), 1)
 
     def row_of(self, column: ll.Tile, rows_of_token: Any) -> ll.Tile:
         """Rows of tokens of so many rows each, counted from `first_row`; `NO_ROW`, which lies in no view, for columns
@@ -86,8 +92,8 @@ class _Block:
         numbers = self.row_of(ll.iota(0, layout=held.reduce([1], keep_dims=True), dtype="int32"), of_token)
         queries = ll.gather_global(view, numbers, dim=0, offsets=[self.first_row(of_token), 0], layout=held)
         factor = None
-        if spec.activation != spec.kind.compute:
-            # Of each row the power of two below its largest number is taken out, so that f16 holds the others.
+        if spec.activation != spec.kind.compute or spec.kind.bits == 4:
+            # Of each row the power of two below its largest number is taken out, so that f16 holds the others too.
             exact = ll.cast(queries, "f32")
             largest = ll.max(ll.abs(exact), 1, keep_dims=True)
             exponent = ll.view(largest, dtype="uint32", layout=largest.layout) & 0x7F800000
@@ -115,12 +121,26 @@ class _Block:
         rows = ll.view(rows, dtype="int32", layout=held.reduce(dims, keep_dims=True))
         return ll.gather_global(view, rows, dim=0, offsets=[0] * held.rank, layout=held, in_bounds=True)
 
-    def load_scales(self, view: Any, rows: ll.Tile, is_token: ll.Tile) -> ll.Tile:
-        """Scales of a tile's tokens as [tokens, 1] of f32; 1 for those that are not there."""
-        held = self.scores.grouped.reduce([2])
-        column = self.scores.scores.reduce([1], keep_dims=True)
-        scales = ll.cast(ll.view(self.load(view, rows, held), dtype="f16", layout=column), "f32")
-        return ll.where(is_token, scales, ll.full(1.0, "f32", layout=column))
+    def load_keys(self, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile | None]:
+        """Keys of the groups that `rows` names, and their scales."""
+        return self.load(self.views.keys, rows, self.keys.loaded), self.load_scales(self.views.key_scales, rows)
+
+    def load_values(self, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile | None]:
+        """Values of the groups that `rows` names, and their scales."""
+        return self.load(self.views.values, rows, self.values.loaded), self.load_scales(self.views.value_scales, rows)
+
+    def load_scales(self, view: Any, rows: ll.Tile) -> ll.Tile | None:
+        """Scales of a tile's tokens as [tokens, 1] of f16; None for a cache without."""
+        if view is None:
+            return None
+        scales = self.load(view, rows, self.scores.grouped.reduce([2]))
+        return ll.view(scales, dtype="f16", layout=self.scores.scores.reduce([1], keep_dims=True))
+
+    def clean_scales(self, scales: ll.Tile, start: Any) -> ll.Tile:
+        """Scales with 1 for tokens that are not the sequence's."""
+        token = ll.iota(0, layout=scales.layout, dtype="int32") + ll.full(start, "int32", layout=scales.layout)
+        is_token = token < ll.full(self.length, "int32", layout=scales.layout)
+        return ll.where(is_token, scales, 1.0)
 
     def masked(self, scores: ll.Tile, start: Any) -> ll.Tile:
         """Minus infinity where a column's query does not see a token; `start` is the first token of the tile."""
@@ -138,16 +158,13 @@ class _Block:
 
     def scaled(self, scores: ll.Tile, scales: ll.Tile | None, factor: ll.Tile | None) -> ll.Tile:
         """Products as exponents of 2."""
-        scale = self.operands["scale"] * 2.0**self.spec.kind.exponent
-        if scales is not None:
-            scores = scores * scales
+        scale = self.operands["scale"] * key_unit(self.spec.kind)
+        cap = self.operands.get("softcap")
+        scale = scale * _LOG2_E if cap is None else scale / cap
         if factor is not None:
             scores = scores * factor
-        if self.spec.softcap:
-            cap = self.operands["softcap"]
-            scores, scale = ll.tanh(scores * (scale / cap)), cap
-        result: ll.Tile = scores * (scale * _LOG2_E)
-        return result
+        scores = scores * (scale if scales is None else ll.cast(scales, "f32") * scale)
+        return scores if cap is None else ll.tanh(scores) * (cap * _LOG2_E)
 
     def clean(self, values: ll.Tile, start: Any) -> ll.Tile:
         """Values with zeros for tokens that are not the sequence's: what lies there may be no number."""
@@ -184,49 +201,56 @@ class _Block:
     @ll.inline
     def run(self):  # type: ignore[no-untyped-def]
         """The part of this block, if it has one."""
+        queries, factor = self.load_queries()
         if self.split < self.parts:
-            self.make_part()
+            self.make_part(queries, factor)
 
     @ll.inline
-    def make_part(self):  # type: ignore[no-untyped-def]
+    def make_part(self, queries, factor):  # type: ignore[no-untyped-def]
         """The block's part, and what follows."""
-        spec, held, views = self.spec, self.scores, self.views
-        queries, factor = self.load_queries()
+        spec, held = self.spec, self.scores
         top = ll.full(LOWEST, "f32", layout=held.column)
         total = ll.full(0.0, "f32", layout=held.lane_column)
         accumulators = ll.full(0.0, "f32", layout=self.results.by_warp)
-        for tile in ll.range(self.begin, self.end):
+        first = first_scores(spec, self.keys, held.chains, queries)
+        # Where a tile lies is looked up ahead, and keys may be loaded ahead; values, while scores are made.
+        rows, ahead, step = self.groups(self.split), self.schedule.keys_ahead, self.operands["splits"]
+        loaded: Any = self.load_keys(rows) if ahead else ()
+        next_rows = self.groups(self.split + step)
+        for tile in ll.range(self.split, self.tiles, step):
             start = tile * self.schedule.tile + self.first
-            rows = self.groups(tile)
-            keys = self.load(views.keys, rows, self.keys.loaded)
-            values = self.load(views.values, rows, self.values.loaded)
-            key_scales = value_scales = None
-            if spec.kind.is_coded:
-                layout = held.scores.reduce([1], keep_dims=True)
-                token = ll.iota(0, layout=layout, dtype="int32") + ll.full(start, "int32", layout=layout)
-                is_token = token < ll.full(self.length, "int32", layout=layout)
-                key_scales = self.load_scales(views.key_scales, rows, is_token)
-                value_scales = ll.maximum(self.load_scales(views.value_scales, rows, is_token), _LEAST_SCALE)
+            keys, key_scales = loaded if ahead else self.load_keys(rows)
+            value_scales: Any
+            values, value_scales = self.load_values(rows)
+            chains = ll.dot(keys_as_operand(spec, self.keys, keys), queries, first)
+            scores = ll.sum(ll.view(chains, dtype="f32", layout=held.by_chain), 0)
+            scores = self.scaled(scores, key_scales, factor)
+            if ahead and tile + step < self.tiles:
+                loaded = self.load_keys(next_rows)
+            rows = next_rows
+            next_rows = self.groups(tile + step * 2)
+            is_whole = start + (self.schedule.tile + spec.queries - 1) <= self.length
+            if spec.window:
+                is_whole = is_whole & (self.length - self.operands["window"] <= start)
+            if is_whole:
+                pass
             else:
-                is_whole = start + self.schedule.tile <= self.length
-                if spec.window:
-                    is_whole = is_whole & (self.length - self.operands["window"] - (spec.queries - 1) <= start)
-                if is_whole:
-                    pass
+                # What lies beside the sequence may be no number.
+                scores = self.masked(scores, start)
+                if spec.kind.is_coded:
+                    value_scales = self.clean_scales(value_scales, start)
                 else:
                     values = self.clean(values, start)
-            operand = keys_as_operand(spec, self.keys, keys)
-            scores = ll.dot(operand, queries, ll.full(0.0, "f32", layout=held.scores))
-            scores = self.masked(self.scaled(scores, key_scales, factor), start)
             if spec.kind.is_coded:
-                scores = scores + ll.log2(value_scales)  # type: ignore[arg-type]
+                logarithms = ll.log2(ll.maximum(ll.cast(value_scales, "f32"), _LEAST_SCALE))
+                scores = scores + logarithms
             scores = ll.view(scores, dtype="f32", layout=held.by_warp)
             grown = ll.maximum(top, ll.max(scores, 1, keep_dims=True))
             weights = ll.exp2(scores - grown)
             mend = ll.exp2(top - grown)
             counted = ll.view(weights, dtype="f32", layout=held.scores)
             if spec.kind.is_coded:
-                counted = counted / value_scales
+                counted = counted * ll.exp2(-logarithms)
             counted = ll.sum(ll.view(counted, dtype="f32", layout=held.by_lane), 1, keep_dims=True)
             total = total * ll.view(mend, dtype="f32", layout=held.lane_column.reduce([2], keep_dims=True)) + counted
             accumulators = self.with_values(accumulators * mend, values, weights)
@@ -274,4 +298,5 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
         parameters=parameters,
         grid=lambda pairs, splits: (pairs, splits),
         num_threads=32 * schedule.warps,
+        schedule=ll.KernelSchedule(blocks_per_sm=schedule.blocks_per_sm),
     )

@@ -8,14 +8,16 @@ free, as long as queries have the same one.
     columns of A that they count as                     0 1 8 9 16 17 24 25 | 2 3 10 .. | 4 5 12 .. | 6 7 14 ..
 
 Results are O^T = V^T P, of V^T as operand A: tokens are columns of A, of which two neighbours lie in a register. A
-thread loads neighbouring channels of 4 of 16 tokens, 2t, 2t + 1, 2t + 8 and 2t + 9, and pairs the tokens by exchanges
-between its own registers. The accumulators then hold neighbouring channels too.
+thread has neighbouring channels of 4 of 16 tokens, 2t, 2t + 1, 2t + 8 and 2t + 9. Codes are stored by pairs of tokens;
+values of 16 bits by tokens, and a thread pairs them. The accumulators then hold neighbouring channels too.
 
 Scores come with tokens along rows of lanes and queries within them, and are needed the other way around: 8 x 8 of them
 are transposed by two conversions, of which the first pairs tokens and the second moves the pairs.
 """
 
 from __future__ import annotations
+
+import math
 
 from lowlp.layouts.register_layout import Layout, column_local, column_spatial, local, reduce, spatial
 
@@ -65,37 +67,36 @@ class KeyLayouts:
 
 
 class ValueLayouts:
-    """How values are held, of which each unit of 16 bits has some codes. Dimensions as for `KeyLayouts`.
+    """How values are held. Dimensions as for `KeyLayouts`.
 
-    loaded    units [groups, 16, units]
-    paired    with units of two tokens side by side
-    words     these as words [groups, 8, units]
-    expanded  words by the codes of a unit
+    loaded    values of 16 bits, [groups, 16, channels], and
+    paired    with those of two tokens side by side; or codes as they are stored: words of 16 bits of each of two
+              tokens, [groups, 8, words]
+    expanded  words by the codes in half of one
     fragment  [tokens, channels] of operand A, transposed
-    rows      numbers of groups, for each that is loaded
-    tokens    numbers of tokens, [groups, 16, 1]
+    tokens    numbers of tokens, [groups, 16, 1], for values of 16 bits
     """
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
         warps, bits = schedule.warps, spec.kind.bits
         elements = lane_elements(spec.head_dim, 8, bits)
-        parts, units, codes = spec.head_dim // (8 * elements), elements * bits // 16, 16 // bits
+        parts, words, codes = spec.head_dim // (8 * elements), elements * bits // 16, 16 // bits
         in_warp = local(schedule.tokens // GROUP, 2, parts) * column_spatial(1, 4, 8)
         of_warps = spatial(warps, 1, 1) * in_warp
-        self.loaded = of_warps * local(1, 2, units)
-        self.paired = of_warps * column_local(1, 2, units)
-        self.words = of_warps * local(1, 1, units)
-        self.expanded = self.words.unsqueeze(3) * local(1, 1, 1, codes)
+        self.loaded = of_warps * (local(1, 1, words) if spec.kind.is_coded else local(1, 2, words))
+        self.paired = of_warps * column_local(1, 2, words)
+        self.expanded = self.loaded.unsqueeze(3) * local(1, 1, 1, codes)
         lanes = column_spatial(4, 8) * local(2, 1)
         self.fragment = spatial(warps, 1) * local(schedule.tokens // 8, parts) * local(1, elements) * lanes
-        self.rows = self.loaded.reduce([1, 2], keep_dims=True)
         self.tokens = self.loaded.reduce([2], keep_dims=True)
 
 
 class ScoreLayouts:
     """How scores and what is made of them are held.
 
-    scores     [tokens, columns] of the accumulators of the first product, and
+    chains     [chains x tokens, columns] of the accumulators of the first product, each of some of the channels, and
+    by_chain   as [chains, tokens, columns]
+    scores     [tokens, columns], their sum, and
     grouped    as [groups of 16 tokens, 16, columns],
     by_warp    as [warps, tokens, columns],
     by_lane    as [warps, tokens / 8, 8, columns]
@@ -109,6 +110,8 @@ class ScoreLayouts:
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
         warps, eights, tiles = schedule.warps, schedule.tokens // 8, spec.columns // 8
         self.scores = spatial(warps, 1) * local(eights, tiles) * spatial(8, 4) * local(1, 2)
+        self.chains = local(schedule.chains, 1) * self.scores
+        self.by_chain = local(schedule.chains, 1, 1) * self.scores.unsqueeze(0)
         in_groups = local(eights // 2, 2, tiles)
         self.grouped = spatial(warps, 1, 1) * in_groups * spatial(1, 8, 4) * local(1, 1, 2)
         self.by_warp = spatial(warps, 1, 1) * local(1, eights, tiles) * spatial(1, 8, 4) * local(1, 1, 2)
@@ -130,9 +133,10 @@ class ResultLayouts:
     slices     [warps x channels, columns] of the accumulators of the second product, channels in their order there,
     by_warp    as [warps, channels, columns], and
     natural    the same registers with channels in the order of memory
-    gathered   [warps, columns, channels] with what all warps have of an element in one thread
-    result     [columns, channels], the sum of these
-    column     [columns, 1], one number for each column of it
+    kept       columns of results, those that are there and few more
+    result     [kept, channels] by all threads
+    column     [kept, 1], one number for each column of it
+    gathered, gathered_column   [warps, ...] of these, with what all warps have of an element in one thread
     """
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
@@ -143,8 +147,12 @@ class ResultLayouts:
         self.by_warp = spatial(warps, 1, 1) * local(1, dim // 8, tiles) * spatial(1, 8, 4) * local(1, 1, 2)
         in_part = spatial(1, 8, 1) * local(1, elements, tiles) * spatial(1, 1, 4) * local(1, 1, 2)
         self.natural = spatial(warps, 1, 1) * local(1, parts, 1) * in_part
-        neighbours = 4 * warps
-        self.result: Layout = local(tiles, 1) * spatial(8, neighbours) * local(1, dim // neighbours)
-        self.gathered = local(warps, 1, 1) * self.result.unsqueeze(0)
+        rows = min(8, 1 << (spec.used - 1).bit_length())
+        self.kept = -(-min(spec.used, spec.columns) // rows) * rows
+        lanes = 32 * warps // rows
+        across = math.gcd(dim, lanes)
+        of_all = reduce(spatial(rows, across, lanes // across), dims=[2])
+        self.result: Layout = local(self.kept // rows, 1) * of_all * local(1, dim // across)
         self.column = self.result.reduce([1], keep_dims=True)
+        self.gathered = local(warps, 1, 1) * self.result.unsqueeze(0)
         self.gathered_column = local(warps, 1, 1) * self.column.unsqueeze(0)

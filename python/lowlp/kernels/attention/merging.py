@@ -13,9 +13,12 @@ import math
 from typing import Any, NamedTuple
 
 from lowlp import language as ll
-from lowlp.layouts.register_layout import local
+
+from .codes import value_unit
 
 _PARTS_AT_ONCE = 8
+_PADDING = 4
+"""Words after the channels of a column in shared memory, so that columns lie in different banks."""
 NO_ROW = -(2**30)
 """An index that lies in no view."""
 
@@ -50,26 +53,34 @@ def _sum_of(tops: ll.Tile, totals: ll.Tile, results: ll.Tile) -> _Sum:
 
 
 def _sum_of_warps(block: Any, part: Part) -> _Sum:
-    held, results = block.scores, block.results
-
-    def column(tile: ll.Tile) -> ll.Tile:
-        """[warps, 1, columns] as `gathered_column`."""
-        return ll.convert_layout(ll.transpose(tile, [0, 2, 1]), results.gathered_column)
-
+    """The sum over the warps, through shared memory."""
+    spec, results, warps = block.spec, block.results, block.schedule.warps
     natural = ll.view(part.accumulators, dtype="f32", layout=results.natural)
-    gathered = ll.convert_layout(ll.transpose(natural, [0, 2, 1]), results.gathered)
-    total = ll.view(part.total, dtype="f32", layout=held.column)
-    return _sum_of(column(part.top), column(total), gathered)
+    column = part.top.layout.reduce([1]).unsqueeze(2)
+    tiles = {
+        "accumulators": (ll.transpose(natural, [0, 2, 1]), spec.head_dim + _PADDING, results.gathered),
+        "tops": (ll.view(part.top, dtype="f32", layout=column), 1, results.gathered_column),
+        "totals": (ll.view(part.total, dtype="f32", layout=column), 1, results.gathered_column),
+    }
+    places = {}
+    for name, (tile, width, _) in tiles.items():
+        places[name] = ll.alloc_shared("f32", [warps, spec.columns, width])
+        ll.store_shared(tile, places[name], offsets=[0, 0, 0], in_bounds=True)
+    ll.synchronize()
+    gathered = {
+        name: ll.load_shared(places[name], offsets=[0, 0, 0], layout=held, in_bounds=True)
+        for name, (_, _, held) in tiles.items()
+    }
+    return _sum_of(gathered["tops"], gathered["totals"], gathered["accumulators"])
 
 
 @ll.inline
 def finish(block, part):  # type: ignore[no-untyped-def]
     """Stores the result of a sequence's last part with all others, or leaves that of another part for it."""
-    spec, of_block = block.spec, _sum_of_warps(block, part)
-    shape = lambda pairs, splits: (pairs, splits, spec.columns, spec.head_dim)  # noqa: E731
-    left = ll.alloc_global("f32", shape)
-    tops = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, spec.columns, 1))
-    totals = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, spec.columns, 1))
+    of_block, kept, dim = _sum_of_warps(block, part), block.results.kept, block.spec.head_dim
+    left = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, kept, dim))
+    tops = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, kept, 1))
+    totals = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, kept, 1))
     arrived = ll.alloc_global("int32", lambda pairs: (pairs,), zeroed=True)
     if block.split + 1 < block.parts:
         at = [block.pair, block.split, 0, 0]
@@ -91,27 +102,32 @@ def finish(block, part):  # type: ignore[no-untyped-def]
 def _with_parts(
     block: Any, first: Any, top: ll.Tile, total: ll.Tile, result: ll.Tile, left: tuple[Any, Any, Any]
 ) -> _Sum:
-    """The sum with some of the other parts, from number `first` on."""
-    results = block.results
-    several = local(_PARTS_AT_ONCE, 1, 1)
-    column, whole = several * results.column.unsqueeze(0), several * results.result.unsqueeze(0)
-
-    def load(view: Any, held: Any) -> ll.Tile:
-        """Of all parts; zeros after the last, which nobody has written."""
-        layout = held.reduce([1, 2], keep_dims=True)
-        number = ll.iota(0, layout=layout, dtype="int32") + ll.full(first, "int32", layout=layout)
-        is_other = number < ll.full(block.parts - 1, "int32", layout=layout)
-        number = ll.where(is_other, number, ll.full(NO_ROW, "int32", layout=layout))
-        return ll.gather_global(view, number, dim=0, offsets=[block.pair, 0, 0, 0], layout=held)
-
-    tops, totals, accumulators = (load(view, held) for view, held in zip(left, (column, column, whole), strict=True))
-    number = ll.iota(0, layout=column, dtype="int32") + ll.full(first, "int32", layout=column)
-    is_other = number < ll.full(block.parts - 1, "int32", layout=column)
-    tops = ll.where(is_other, tops, ll.full(-math.inf, "f32", layout=column))
-    of_all = ll.maximum(top, ll.max(tops, 0))
+    """The sum with some of the other parts, from number `first` on: all are loaded before the first is added."""
+    parts = [_load_part(block, first + number, left) for number in range(_PARTS_AT_ONCE)]
+    of_all = top
+    for part in parts:
+        of_all = ll.maximum(of_all, part.top)
     mend = ll.exp2(top - of_all)
-    weights = ll.exp2(tops - ll.view(of_all, dtype="f32", layout=column.reduce([0], keep_dims=True)))
-    return _Sum(of_all, total * mend + ll.sum(totals * weights, 0), result * mend + ll.sum(accumulators * weights, 0))
+    total, result = total * mend, result * mend
+    for part in parts:
+        weight = ll.exp2(part.top - of_all)
+        total, result = ll.fma(part.total, weight, total), ll.fma(part.result, weight, result)
+    return _Sum(of_all, total, result)
+
+
+@ll.inline
+def _load_part(block, number, left):  # type: ignore[no-untyped-def]
+    """What the block of a part has left; nothing for those that are not before the last."""
+    column, whole = block.results.column, block.results.result
+    top = ll.full(-math.inf, "f32", layout=column)
+    total, result = ll.full(0.0, "f32", layout=column), ll.full(0.0, "f32", layout=whole)
+    if number + 1 < block.parts:
+        tops, totals, results = left
+        at = [block.pair, number, 0, 0]
+        top = ll.load_global(tops, offsets=at, layout=column, in_bounds=True)
+        total = ll.load_global(totals, offsets=at, layout=column, in_bounds=True)
+        result = ll.load_global(results, offsets=at, layout=whole, in_bounds=True)
+    return _Sum(top, total, result)
 
 
 def _store(block: Any, top: ll.Tile, total: ll.Tile, result: ll.Tile) -> None:
@@ -130,7 +146,7 @@ def _store(block: Any, top: ll.Tile, total: ll.Tile, result: ll.Tile) -> None:
         mend = ll.exp2(top - of_all)
         total, result, top = total * mend + ll.exp2(sink - of_all), result * mend, of_all
     is_empty = ll.equal(total, 0.0)
-    inverse = 2.0**spec.kind.exponent / ll.where(is_empty, 1.0, total)
+    inverse = value_unit(spec.kind) / ll.where(is_empty, 1.0, total)
     out = ll.view_global(operands["out"], shape=[rows, spec.head_dim])
     ll.scatter_global(ll.cast(result * inverse, spec.activation), out, numbers, dim=0, offsets=[first, 0])
     if spec.lse:

@@ -31,6 +31,11 @@ class CacheType:
     largest: float = 0.0
 
     @property
+    def has_offset(self) -> bool:
+        """Whether codes are integers, which products take counted from 0."""
+        return self.is_coded and self.exponent == 0
+
+    @property
     def is_coded(self) -> bool:
         """Whether each token of each head has scales."""
         return self.largest != 0.0
@@ -106,12 +111,18 @@ class AttentionSpec:
 class AttentionSchedule:
     """How the work of attention is divided.
 
-    warps   of a block, each with tokens of its own
-    tokens  that a warp takes at once, a multiple of 16
+    warps          of a block, each with tokens of its own
+    tokens         that a warp takes at once, a multiple of 16
+    chains         into how many sums scores are divided, so that fewer products wait for each other: 1 or 2
+    keys_ahead     keys are loaded a tile ahead, not with values
+    blocks_per_sm  for how many blocks at once a multiprocessor has registers, and gets parts
     """
 
     warps: int = 4
     tokens: int = 16
+    keys_ahead: bool = True
+    blocks_per_sm: int = 2
+    chains: int = 1
 
     @property
     def tile(self) -> int:
@@ -120,5 +131,12 @@ class AttentionSchedule:
 
 
 def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
-    """As many tokens at once as give a thread 8 loads of 16 bytes for keys of 128 channels, and as many for values."""
-    return AttentionSchedule(warps=4, tokens=GROUP * 16 // spec.kind.bits)
+    """What was fastest on an H200, for few columns of heads of up to 128 channels; for more, what two blocks have
+    registers for."""
+    if spec.columns > 8 or spec.head_dim > 128:
+        return AttentionSchedule(warps=4, tokens=GROUP, keys_ahead=False, blocks_per_sm=2)
+    if not spec.kind.is_coded:
+        return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, blocks_per_sm=1)
+    if spec.kind.bits == 8:
+        return AttentionSchedule(warps=4, tokens=2 * GROUP, keys_ahead=not spec.kind.has_offset, blocks_per_sm=3)
+    return AttentionSchedule(warps=8, tokens=2 * GROUP, keys_ahead=False, blocks_per_sm=2)

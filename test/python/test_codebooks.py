@@ -347,3 +347,31 @@ def test_the_example_of_the_block_dialect(level: int) -> None:
     lowlp.compile_cpu(program, opt_level=level)(x, codes.reshape(n, -1), books, y)
     wanted = x.astype(np.float64) @ vq_gemv.values_of(codes, books).T
     np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max() * k)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result"), [("int8", "f16"), ("int8", "bf16"), ("f8e4m3", "f16"), ("f8e4m3", "bf16")]
+)
+def test_every_entry_of_a_byte(dtype: str, result: str) -> None:
+    def body(x, c, y):
+        book = ll.load_codebook(ll.view_global(c, shape=[256, 2]))
+        codes = ll.load_global(ll.view_global(x, shape=[ROWS, GROUPS]), offsets=[0, 0], layout=CODES)
+        values = ll.lookup_vectors(codes, book, dtype=result)
+        ll.store_global(values, ll.view_global(y, shape=[ROWS, 2 * GROUPS]), offsets=[0, 0])
+
+    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer(dtype), "y": ll.pointer(result)}
+    kernel = compilation.compile_cpu(
+        ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+    )
+    entries = np.arange(256, dtype=np.uint8)
+    entries[entries % 128 == 127] = 0 if dtype == "f8e4m3" else 127  # no numbers
+    codebook = np.stack([entries, entries[::-1]], axis=1)
+    codes = random.permutation(256).astype(np.uint8).reshape(ROWS, GROUPS)
+    y = np.zeros((ROWS, 2 * GROUPS), NUMPY[result])
+    kernel(codes, codebook.view(np.int8) if dtype == "int8" else codebook, y)
+    wanted = codebook.view(NUMPY[dtype])[codes].reshape(ROWS, -1).astype(np.float32)
+    np.testing.assert_array_equal(y.astype(np.float32), wanted)
+    codebook[7, 1] = 0x7F
+    if dtype == "f8e4m3":
+        with pytest.raises(CpuTargetError, match="an entry of the codebook is no number"):
+            kernel(codes, codebook, y)

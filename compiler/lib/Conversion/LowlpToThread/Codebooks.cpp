@@ -273,4 +273,5 @@ void lowlp::populateCodebookPatterns(const TypeConverter &converter,
   patterns.add<LoadCodebookPattern, SwitchCodebookPattern>(
       converter, patterns.getContext(), alignments);
   populateVectorLookupPattern(converter, patterns, alignments);
+  populateEntryCastPattern(converter, patterns);
 }

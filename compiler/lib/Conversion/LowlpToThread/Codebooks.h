@@ -31,6 +31,11 @@ void populateCodebookPatterns(const mlir::TypeConverter &converter,
                               mlir::RewritePatternSet &patterns,
                               const EntryAlignments &alignments);
 
+/// The pattern of casts of looked-up entries (EntryCasts.cpp), which is one of
+/// these.
+void populateEntryCastPattern(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns);
+
 /// The pattern of lowlp.lookup_vectors (LookupVectors.cpp), which is one of
 /// these.
 void populateVectorLookupPattern(const mlir::TypeConverter &converter,

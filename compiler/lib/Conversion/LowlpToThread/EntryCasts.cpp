@@ -1,0 +1,141 @@
+//===- EntryCasts.cpp - entries of a byte to f16 and bf16 -----------------===//
+//
+// What lowlp.lookup_vectors has looked up is cast four bytes at a time, by few
+// instructions for two values:
+//
+//   si8 to f16        bytes q + 128 become the low bytes of halves 0x64..,
+//   which
+//                     are 1024 + q + 128; 1152 is taken off, exactly
+//   e4m3 to f16       sign, exponent and mantissa go to where an f16 has them:
+//                     the value times 2^-8, subnormals included, as f16 has
+//                     such
+//   e4m3 to bf16      the same times 2^-120
+//
+// All other casts are those of any tile (Casts.cpp). A code of e4m3 that is no
+// number would become one: the CPU target reports it.
+//
+//===----------------------------------------------------------------------===//
+#include "Codebooks.h"
+
+#include "lowlp/IR/Simt.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace lowlp;
+
+static constexpr StringLiteral kNoNumber =
+    "an entry of the codebook is no number";
+/// The biases of the exponents of f16, bf16 and f8E4M3FN.
+static constexpr int kHalfBias = 15, kBFloatBias = 127, kE4M3Bias = 7;
+
+namespace {
+
+/// Turns words of four entries into two words of two halves each.
+class EntryCast {
+public:
+  EntryCast(OpBuilder &builder, Location loc, Type from, Type to)
+      : builder(builder), loc(loc), from(from), to(to) {}
+
+  /// The result has as many halves as `type`.
+  Value emit(Value words, VectorType type) {
+    SmallVector<Value> pairs;
+    for (int64_t i = 0; i < type.getNumElements(); i += 4) {
+      Value word = vector::ExtractOp::create(builder, loc, words, i / 4);
+      for (int64_t pair : {0, 1})
+        if (i + 2 * pair < type.getNumElements())
+          pairs.push_back(from.isInteger() ? placeInteger(word, pair)
+                                           : placeFloat(word, pair));
+    }
+    auto raw = VectorType::get({static_cast<int64_t>(pairs.size())},
+                               builder.getI32Type());
+    Value halves = vector::BitCastOp::create(
+        builder, loc, type,
+        vector::FromElementsOp::create(builder, loc, raw, pairs));
+    if (from.isInteger())
+      return arith::SubFOp::create(builder, loc, halves, constant(type, 1152));
+    int bias = to.isF16() ? kHalfBias : kBFloatBias;
+    return arith::MulFOp::create(
+        builder, loc, halves, constant(type, std::ldexp(1, bias - kE4M3Bias)));
+  }
+
+private:
+  Value i32(uint32_t value) {
+    return arith::ConstantOp::create(
+        builder, loc, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  Value constant(VectorType type, double value) {
+    return arith::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(type, builder.getFloatAttr(to, value)));
+  }
+  Value mask(Value word, uint32_t bits) {
+    return arith::AndIOp::create(builder, loc, word, i32(bits));
+  }
+  Value prmt(Value a, Value b, int64_t selector) {
+    return simt::PrmtOp::create(builder, loc, builder.getI32Type(), a, b,
+                                selector);
+  }
+
+  Value placeInteger(Value word, int64_t pair) {
+    Value bytes = arith::XOrIOp::create(builder, loc, word, i32(0x80808080));
+    return prmt(bytes, i32(0x64646464), pair == 0 ? 0x4140 : 0x4342);
+  }
+
+  Value placeFloat(Value word, int64_t pair) {
+    if (pair == 0)
+      checkNumbers(word);
+    // The bytes as the upper ones of halves.
+    Value upper = prmt(word, i32(0), pair == 0 ? 0x1404 : 0x3424);
+    int shift = to.isF16() ? 1 : 4;
+    Value magnitude = arith::ShRUIOp::create(builder, loc, upper, i32(shift));
+    magnitude = mask(magnitude, (0x7f00u >> shift) * 0x10001u);
+    return arith::OrIOp::create(builder, loc, magnitude,
+                                mask(upper, 0x80008000));
+  }
+
+  /// 0x7f and 0xff are none.
+  void checkNumbers(Value word) {
+    Value carries = arith::AddIOp::create(builder, loc, mask(word, 0x7f7f7f7f),
+                                          i32(0x01010101));
+    Value areNumbers =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                              mask(carries, 0x80808080), i32(0));
+    simt::AssertOp::create(builder, loc, areNumbers, kNoNumber);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Type from, to;
+};
+
+struct EntryCastPattern : OpConversionPattern<CastOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CastOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto lookup = op.getSource().getDefiningOp<LookupVectorsOp>();
+    Type from = op.getSource().getType().getElementType();
+    Type to = op.getType().getElementType();
+    bool isKnown = from.isSignedInteger(8) ? to.isF16()
+                                           : isa<Float8E4M3FNType>(from) &&
+                                                 (to.isF16() || to.isBF16());
+    if (!lookup || !isKnown)
+      return rewriter.notifyMatchFailure(op, "not a cast of entries");
+    EntryCast cast(rewriter, getNamedLoc(op), from, to);
+    rewriter.replaceOp(
+        op, cast.emit(adaptor.getSource(), getRegisterType(op.getType())));
+    return success();
+  }
+};
+
+} // namespace
+
+void lowlp::populateEntryCastPattern(const TypeConverter &converter,
+                                     RewritePatternSet &patterns) {
+  patterns.add<EntryCastPattern>(converter, patterns.getContext(),
+                                 /*benefit=*/2);
+}

@@ -16,6 +16,7 @@ multiplied. So step j of such a block has, in lane t, K = 64 t + 8 j and on; x i
 """
 
 import argparse
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,6 +30,44 @@ STAGES = 3  # of x in shared memory
 LIMIT = 2e-3
 
 
+@dataclass(frozen=True)
+class Layouts:
+    """How `warps` warps, each with `tiles` x 16 rows of W, hold their part of 8 `columns` rows of x."""
+
+    warps: int
+    tiles: int
+    columns: int
+
+    @property
+    def loaded(self) -> lowlp.Layout:
+        """Codes as loaded, [rows, bytes]. Locals of a lane: tile of rows, upper or lower half of 16 rows, byte."""
+        rows = lowlp.local(self.tiles, 1).spatial(self.warps, 1).local(2, 1)
+        return rows.spatial(8, 4).local(1, BOOKS * STEPS)
+
+    @property
+    def parts(self) -> lowlp.Layout:
+        """The same registers as [tile, byte, row, t], so that the codes of a step are a part of them."""
+        rows = lowlp.local(self.tiles, 1, 1, 1).spatial(1, 1, self.warps, 1).local(1, 1, 2, 1)
+        return rows.local(1, BOOKS * STEPS, 1, 1).spatial(1, 1, 8, 4)
+
+    @property
+    def x_rows(self) -> lowlp.Layout:
+        """x of a step as loaded, [row, t, value]; all warps have the same."""
+        same = lowlp.reduce(lowlp.spatial(1, 1, 1, self.warps), dims=[3])
+        return same * lowlp.local(self.columns, 1, 1).spatial(8, 4, 1).local(1, 1, VECTOR)
+
+    @property
+    def x_operand(self) -> lowlp.Layout:
+        """The same registers as an operand b, [K, row]."""
+        same = lowlp.reduce(lowlp.spatial(1, 1, self.warps), dims=[2])
+        return same * lowlp.local(1, self.columns).column_spatial(4, 8).local(VECTOR, 1)
+
+    @property
+    def accumulators(self) -> lowlp.Layout:
+        """[row of W, row of x]"""
+        return lowlp.spatial(self.warps, 1).local(1, self.columns).local(2, 1).spatial(8, 4).local(1, 2)
+
+
 def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks: str = "auto") -> ll.Kernel:
     """The kernel for these sizes: a block has `warps` warps, each with `tiles` x 16 rows of W; K is a multiple of 256.
 
@@ -36,17 +75,7 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
     """
     columns = (m + 7) // 8  # of 8 rows of x
     rows = 16 * warps  # of W, in one product
-    # Locals of a lane: tile of rows, upper or lower half of the 16 rows, byte.
-    loaded = lowlp.local(tiles, 1).spatial(warps, 1).local(2, 1).spatial(8, 4).local(1, 2 * STEPS)
-    # The same registers as [tile, byte, row, t], so that a step is a part of them.
-    parts = lowlp.local(tiles, 1, 1, 1).spatial(1, 1, warps, 1).local(1, 1, 2, 1).local(1, 2 * STEPS, 1, 1)
-    parts = parts.spatial(1, 1, 8, 4)
-    # All warps have the same x.
-    all_warps = lowlp.reduce(lowlp.spatial(1, 1, 1, warps), dims=[3])
-    x_rows = all_warps * lowlp.local(columns, 1, 1).spatial(8, 4, 1).local(1, 1, VECTOR)
-    all_warps = lowlp.reduce(lowlp.spatial(1, 1, warps), dims=[2])
-    x_operand = all_warps * lowlp.local(1, columns).column_spatial(4, 8).local(VECTOR, 1)
-    accumulators = lowlp.spatial(warps, 1).local(1, columns).local(2, 1).spatial(8, 4).local(1, 2)
+    held_as = Layouts(warps, tiles, columns)
 
     @lowlp.kernel(
         grid=((n + tiles * rows - 1) // (tiles * rows),),
@@ -85,24 +114,24 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
             return ll.load_global(
                 codes_view,
                 offsets=[first_row, b * (BK // VECTOR * BOOKS)],
-                layout=loaded,
+                layout=held_as.loaded,
                 in_bounds=n % (tiles * rows) == 0,
             )
 
         for stage in range(STAGES - 1):
             stage_x(stage, stage)
         held = load_codes(0)
-        sums = [ll.full(0.0, "f32", layout=accumulators) for _ in range(tiles)]
+        sums = [ll.full(0.0, "f32", layout=held_as.accumulators) for _ in range(tiles)]
         current, free = 0, STAGES - 1
         for b in ll.range(k // BK):
             ll.copy_async_wait(STAGES - 2)
             ll.synchronize()
             stage_x(free, b + (STAGES - 1))
-            now = ll.view(held, dtype="uint8", layout=parts)
+            now = ll.view(held, dtype="uint8", layout=held_as.parts)
             held = load_codes(ll.minimum(b + 1, k // BK - 1))
             for j in range(STEPS):
-                x_part = ll.load_shared(x_shared, offsets=[current, j, 0, 0, 0], layout=x_rows, in_bounds=True)
-                x_tile = ll.view(x_part, dtype="f16", layout=x_operand)
+                x_part = ll.load_shared(x_shared, offsets=[current, j, 0, 0, 0], layout=held_as.x_rows, in_bounds=True)
+                x_tile = ll.view(x_part, dtype="f16", layout=held_as.x_operand)
                 for tile in range(tiles):
                     for r in range(BOOKS):
                         w = ll.lookup_vectors(now, book, book=r, part=[tile, BOOKS * j + r])

@@ -10,7 +10,7 @@
 // CHECK-SAME: codebooks = ["codebook at place-codebooks.mlir:[[#@LINE+7]]: 2 x 256 entries of 16 bytes: 0 in registers (0 bytes a thread), 256 in shared memory (8 copies, 256 bytes apart, 65536 bytes), 0 in global memory (0 bytes); of 1000 lookups 0 in registers, 1000 in shared memory, 0 in global memory; 1.00 passes a phase; fills 8192 bytes, gathers 0 bytes in 1000 lookups; 8 lanes of a phase read 1 book, so that 8 copies have no bank conflicts; these fit into 232448 bytes"]
 // CHECK: %[[TILE:.*]] = lowlp.alloc_shared : !lowlp.shared<65536xui8>
 // CHECK: lowlp.load_codebook %{{.*}}[%{{.*}}] placed %[[TILE]] : !lowlp.shared<65536xui8> estimate <register_hits = 0, shared_hits = 1000, global_hits = 0, bank_passes = 100, fill_bytes = 8192, gather_bytes = 0, reason = "8 lanes
-// CHECK: lowlp.lookup_vectors {{.*}} !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>
+// CHECK: lowlp.lookup_vectors {{.*}} !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256, book_bytes = 128>>
 lowlp.kernel @copies(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
@@ -21,11 +21,12 @@ lowlp.kernel @copies(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {g
   lowlp.return
 }
 
-// The type goes through loops, branches and switches; with two blocks on an SM 8 copies do not fit beside the other tile.
+// The type goes through loops, branches and switches; with two blocks on an SM 8 copies do not fit beside the other tile,
+// and with 4 copies, which have conflicts, each book has all banks.
 // CHECK-LABEL: lowlp.kernel @through
-// CHECK: scf.for {{.*}} -> (!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 128>>)
-// CHECK: scf.if {{.*}} -> (!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 128>>)
-// CHECK: lowlp.switch_codebook {{.*}} !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 128>>
+// CHECK: scf.for {{.*}} -> (!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 64, book_bytes = 16384>>)
+// CHECK: scf.if {{.*}} -> (!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 64, book_bytes = 16384>>)
+// CHECK: lowlp.switch_codebook {{.*}} !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 64, book_bytes = 16384>>
 lowlp.kernel @through(%p: !lowlp.ptr<f16>, %n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 32 : i64,
     schedule = #lowlp.schedule<blocks_per_sm = 2>} {
   %c0 = arith.constant 0 : index
@@ -50,7 +51,7 @@ lowlp.kernel @through(%p: !lowlp.ptr<f16>, %n: i32) attributes {grid = affine_ma
 // A book for each column: the 4 lanes of a row read 4 books, so that 4 entries of 8 bytes each have 4 copies.
 // CHECK-LABEL: lowlp.kernel @columns
 // CHECK-SAME: 16 lanes of a phase read 4 books, so that 4 copies have no bank conflicts
-// CHECK: #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 256>
+// CHECK: #lowlp.codebook_cache<shared = 256, copies = 4, line_bytes = 256, book_bytes = 32>
 lowlp.kernel @columns(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 256, 4] : !lowlp.ptr<f16> -> !lowlp.global<4x256x4xf16>
@@ -97,11 +98,11 @@ lowlp.kernel @registers(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() ->
 // A cache that is asked for.
 // CHECK-LABEL: lowlp.kernel @asked
 // CHECK-SAME: 1 in registers (32 bytes a thread), 9 in shared memory (2 copies, 64 bytes apart, 640 bytes), 246 in global memory (7872 bytes)
-// CHECK: cache <registers = 1, shared = 10, copies = 2, line_bytes = 64>
+// CHECK: cache <registers = 1, shared = 10, copies = 2, line_bytes = 64, book_bytes = 32>
 lowlp.kernel @asked(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64,
     schedule = #lowlp.schedule<codebooks = gc>} {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
-  %b = lowlp.load_codebook %v[%c0] cache <registers = 1, shared = 10, copies = 2, line_bytes = 64> : !view -> !books
+  %b = lowlp.load_codebook %v[%c0] cache <registers = 1, shared = 10, copies = 2, line_bytes = 64, book_bytes = 32> : !view -> !books
   lowlp.return
 }

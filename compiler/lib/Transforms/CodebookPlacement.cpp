@@ -37,27 +37,46 @@ static int64_t getPasses(int64_t entryBytes, int64_t slots) {
   return entryBytes > 16 ? std::max<int64_t>(found, 200) : found;
 }
 
-static int64_t getPasses(const CodebookDemand &demand, int64_t copies) {
-  return getPasses(
-      demand.codebook.getEntryBytes(),
-      copies * llvm::bit_floor(static_cast<uint64_t>(demand.booksPerPhase)));
+/// How many copies the lanes of a phase want.
+static int64_t getWantedCopies(const CodebookDemand &demand) {
+  int64_t lanes = getLanesPerPhase(demand.codebook.getEntryBytes());
+  return llvm::bit_ceil(
+      static_cast<uint64_t>(llvm::divideCeil(lanes, demand.booksPerPhase)));
 }
 
-/// The bytes from an entry to the next with so many copies.
-static int64_t getLine(const CodebookDemand &demand, int64_t copies) {
+/// Without conflicts books lie within lines, in different banks; else entries
+/// are spread over all banks.
+static int64_t getPasses(const CodebookDemand &demand, int64_t copies) {
+  int64_t bytes = demand.codebook.getEntryBytes();
+  return getPasses(bytes, copies >= getWantedCopies(demand)
+                              ? getLanesPerPhase(bytes)
+                              : copies);
+}
+
+/// The bytes that an entry of all books takes with so many copies.
+static int64_t getEntryOfBooks(const CodebookDemand &demand, int64_t copies) {
   return demand.codebook.getNumBooks() * copies *
          demand.codebook.getEntryBytes();
 }
 
+/// `shared` entries in `copies`, in lines of at least `leastLine` bytes.
 static CodebookCacheAttr makeCache(const CodebookDemand &demand,
                                    int64_t registers, int64_t shared,
-                                   int64_t copies, int64_t line) {
-  if (shared == 0)
-    copies = 1, line = 0;
+                                   int64_t copies = 1, int64_t leastLine = 0) {
+  MLIRContext *context = demand.codebook.getContext();
   if (shared == 0 && registers == 0)
     return {};
-  return CodebookCacheAttr::get(demand.codebook.getContext(), registers, shared,
-                                copies, line);
+  if (shared == 0)
+    return CodebookCacheAttr::get(context, registers, 0, 1, 0, 0);
+  int64_t copiesBytes = copies * demand.codebook.getEntryBytes();
+  bool hasBooks = demand.codebook.getNumBooks() > 1;
+  if (copies >= getWantedCopies(demand))
+    return CodebookCacheAttr::get(
+        context, registers, shared, copies,
+        std::max(leastLine, getEntryOfBooks(demand, copies)),
+        hasBooks ? copiesBytes : 0);
+  return CodebookCacheAttr::get(context, registers, shared, copies, copiesBytes,
+                                hasBooks ? shared * copiesBytes : 0);
 }
 
 /// Entries that get more accesses than the mean and three standard deviations
@@ -98,20 +117,18 @@ static int64_t getHits(const CodebookDemand &demand, int64_t count) {
 static std::optional<CodebookChoice> chooseAll(const CodebookDemand &demand) {
   int64_t entries = demand.codebook.getNumEntries();
   int64_t lanes = getLanesPerPhase(demand.codebook.getEntryBytes());
-  int64_t wanted = llvm::bit_floor(static_cast<uint64_t>(
-      std::max<int64_t>(1, lanes / demand.booksPerPhase)));
+  int64_t wanted = getWantedCopies(demand);
   int64_t copies = 0;
   for (int64_t c = 1; c <= wanted; c *= 2)
-    if (entries * getLine(demand, c) <= demand.freeBytes &&
+    if (entries * getEntryOfBooks(demand, c) <= demand.freeBytes &&
         (copies == 0 || getPasses(demand, c) < getPasses(demand, copies)))
       copies = c;
   if (copies == 0)
     return std::nullopt;
-  int64_t line = getLine(demand, copies);
-  if (demand.hasByteCodes && line < kByteLine &&
-      entries * kByteLine <= demand.freeBytes)
-    line = kByteLine;
-  CodebookChoice choice{makeCache(demand, 0, entries, copies, line), ""};
+  bool hasByteLines =
+      demand.hasByteCodes && entries * kByteLine <= demand.freeBytes;
+  CodebookChoice choice{
+      makeCache(demand, 0, entries, copies, hasByteLines ? kByteLine : 0), ""};
   choice.reason =
       llvm::formatv("{0} lanes of a phase read {1} {2}, so that {3} {4} no "
                     "bank conflicts; {5} fit into {6} bytes",
@@ -129,7 +146,7 @@ static CodebookChoice chooseAuto(const CodebookDemand &demand) {
   if (std::optional<CodebookChoice> all = chooseAll(demand))
     return *all;
   int64_t entries = demand.codebook.getNumEntries();
-  int64_t line = getLine(demand, 1);
+  int64_t line = getEntryOfBooks(demand, 1);
   int64_t fitting = std::min(entries, demand.freeBytes / line);
   std::string needs = llvm::formatv("{0} bytes do not fit into {1}",
                                     entries * line, demand.freeBytes)
@@ -143,13 +160,13 @@ static CodebookChoice chooseAuto(const CodebookDemand &demand) {
           .str();
   if (2 * hits * entries < 3 * 1000 * fitting)
     return {{}, needs + share + ", hardly more than others: L1 is as fast"};
-  return {makeCache(demand, 0, fitting, 1, line), needs + share};
+  return {makeCache(demand, 0, fitting), needs + share};
 }
 
 Result<CodebookChoice> lowlp::chooseCache(const CodebookDemand &demand,
                                           CodebookPlacement placement) {
   int64_t entries = demand.codebook.getNumEntries();
-  int64_t line = getLine(demand, 1);
+  int64_t line = getEntryOfBooks(demand, 1);
   std::string name =
       "codebooks = " + stringifyCodebookPlacement(placement).str();
   switch (placement) {
@@ -164,7 +181,7 @@ Result<CodebookChoice> lowlp::chooseCache(const CodebookDemand &demand,
                         "are free",
                         name, entries * line, demand.freeBytes)
               .str()};
-    return CodebookChoice{makeCache(demand, 0, entries, 1, line), name};
+    return CodebookChoice{makeCache(demand, 0, entries), name};
   case CodebookPlacement::O1:
   case CodebookPlacement::O2:
   case CodebookPlacement::O3:
@@ -174,7 +191,7 @@ Result<CodebookChoice> lowlp::chooseCache(const CodebookDemand &demand,
   int64_t registers =
       placement == CodebookPlacement::O1 ? 0 : countHot(demand.frequencies);
   int64_t fitting = std::min(entries, demand.freeBytes / line);
-  return CodebookChoice{makeCache(demand, registers, fitting, 1, line), name};
+  return CodebookChoice{makeCache(demand, registers, fitting), name};
 }
 
 CacheEstimateAttr lowlp::estimateCache(const CodebookDemand &demand,

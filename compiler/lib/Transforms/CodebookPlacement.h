@@ -16,7 +16,8 @@ struct CodebookDemand {
   CodebookType codebook;
   /// Of each entry, most first; empty where nothing is known.
   llvm::ArrayRef<int64_t> frequencies;
-  /// The fewest books that the lanes of a phase read together.
+  /// The fewest books that the lanes of a phase read together, where these lie
+  /// in different banks side by side; else 1.
   int64_t booksPerPhase = 1;
   /// Whether all codes have 8 bits, so that they are bytes of an address.
   bool hasByteCodes = false;

@@ -121,7 +121,8 @@ static Codebook collect(LoadCodebookOp first) {
 // What is free, and what is asked for
 //===----------------------------------------------------------------------===//
 
-/// How many books the lanes of the first phase read.
+/// How many books the lanes of the first phase read; 1 if these lie side by
+/// side in no different places of the banks.
 static int64_t countBooksOfPhase(LookupVectorsOp lookup) {
   std::optional<uint64_t> dim = lookup.getBookAlong();
   if (!dim)
@@ -132,7 +133,11 @@ static int64_t countBooksOfPhase(LookupVectorsOp lookup) {
   std::set<int64_t> books;
   for (int64_t lane = 0; lane < std::min(lanes, layout.numThreads()); ++lane)
     books.insert(layout.evaluate(lane, 0)[*dim]);
-  return static_cast<int64_t>(books.size());
+  auto count = static_cast<int64_t>(books.size());
+  std::set<int64_t> places;
+  for (int64_t book : books)
+    places.insert(book % count);
+  return places.size() == books.size() ? count : 1;
 }
 
 /// The largest tile that may go through shared memory to another layout.
@@ -191,7 +196,7 @@ static std::string describe(CodebookType codebook, CacheEstimateAttr estimate) {
     os << codebook.getCache().getCopies()
        << (codebook.getCache().getCopies() == 1 ? " copy, " : " copies, ")
        << codebook.getCache().getLineBytes() << " bytes apart, "
-       << codebook.getCache().getSharedBytes() << " bytes), ";
+       << codebook.getSharedBytes() << " bytes), ";
   else
     os << "0 bytes), ";
   os << global << " in global memory ("
@@ -297,9 +302,7 @@ private:
   void carryOut(LoadCodebookOp load, CodebookType type,
                 CacheEstimateAttr estimate) {
     load.setEstimateAttr(estimate);
-    if (int64_t bytes = type.getSharedEntries() != 0
-                            ? type.getCache().getSharedBytes()
-                            : 0) {
+    if (int64_t bytes = type.getSharedBytes()) {
       OpBuilder builder(load);
       auto tile = SharedType::get(
           &getContext(),

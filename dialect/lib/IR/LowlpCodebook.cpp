@@ -12,7 +12,7 @@ static constexpr int64_t kMaxEntries = int64_t(1) << 16;
 LogicalResult
 CodebookCacheAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           int64_t registers, int64_t shared, int64_t copies,
-                          int64_t lineBytes) {
+                          int64_t lineBytes, int64_t bookBytes) {
   if (registers < 0 || registers > kMaxRegisterEntries)
     return emitError() << "registers must be 0 to " << kMaxRegisterEntries
                        << " entries, but is " << registers;
@@ -22,10 +22,10 @@ CodebookCacheAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!llvm::isPowerOf2_64(copies) || copies > kMaxCopies)
     return emitError() << "copies must be a power of two up to " << kMaxCopies
                        << ", but is " << copies;
-  if (shared == 0 && (copies != 1 || lineBytes != 0))
-    return emitError() << "without entries in shared memory there is 1 copy "
-                          "and line_bytes is 0, but these are "
-                       << copies << " and " << lineBytes;
+  if (shared == 0 && (copies != 1 || lineBytes != 0 || bookBytes != 0))
+    return emitError() << "without entries in shared memory there is 1 copy, "
+                          "and line_bytes and book_bytes are 0, but these are "
+                       << copies << ", " << lineBytes << " and " << bookBytes;
   return success();
 }
 
@@ -58,12 +58,29 @@ static LogicalResult verifyCache(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "the cache keeps " << cache.getRegisters()
                        << " entries in registers and " << cache.getShared()
                        << " in shared memory, but a book has " << entries;
-  int64_t line = cache.getLineBytes(),
-          needed = books * cache.getCopies() * entryBytes;
-  if (cache.getShared() != 0 && (line < needed || line % entryBytes != 0))
+  if (cache.getShared() == 0)
+    return success();
+  int64_t line = cache.getLineBytes(), book = cache.getBookBytes();
+  int64_t copiesBytes = cache.getCopies() * entryBytes;
+  if (line < copiesBytes || line % entryBytes != 0)
     return emitError() << "line_bytes must be a multiple of the " << entryBytes
-                       << " bytes of an entry, at least " << needed
-                       << ", but is " << line;
+                       << " bytes of an entry, at least the " << copiesBytes
+                       << " of its copies, but is " << line;
+  if (books == 1) {
+    if (book != 0)
+      return emitError() << "book_bytes of one book must be 0, but is " << book;
+    return success();
+  }
+  bool isInLine =
+      book >= copiesBytes && (books - 1) * book + copiesBytes <= line;
+  bool isBehind = book >= cache.getShared() * line;
+  if ((!isInLine && !isBehind) || book % entryBytes != 0)
+    return emitError() << "book_bytes must be a multiple of the " << entryBytes
+                       << " bytes of an entry, with room for " << books
+                       << " books in the " << line
+                       << " bytes of a line, or at least the "
+                       << cache.getShared() * line << " of all lines, but is "
+                       << book;
   return success();
 }
 
@@ -100,6 +117,16 @@ int64_t CodebookType::getEntryBytes() const {
 
 bool CodebookType::hasGlobalEntries() const {
   return std::max(getRegisterEntries(), getSharedEntries()) < getNumEntries();
+}
+
+int64_t CodebookType::getSharedBytes() const {
+  if (getSharedEntries() == 0)
+    return 0;
+  CodebookCacheAttr cache = getCache();
+  int64_t lines = cache.getShared() * cache.getLineBytes();
+  if (cache.areBooksInLines())
+    return lines;
+  return (getNumBooks() - 1) * cache.getBookBytes() + lines;
 }
 
 CodebookType CodebookType::cloneWith(CodebookCacheAttr cache) const {

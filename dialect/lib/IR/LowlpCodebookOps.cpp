@@ -131,7 +131,7 @@ LogicalResult LoadCodebookOp::verify() {
            << codebook.getSharedEntries();
   if (getTile()) {
     SharedType tile = cast<SharedType>(getTile().getType());
-    int64_t bytes = codebook.getCache().getSharedBytes();
+    int64_t bytes = codebook.getSharedBytes();
     if (!tile.getElementType().isUnsignedInteger(8) || tile.getRank() != 1 ||
         tile.getShape()[0] != bytes)
       return emitOpError("the shared tile must be !lowlp.shared<")

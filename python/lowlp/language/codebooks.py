@@ -27,7 +27,9 @@ class CodebookCache:
 
     shared      entries of each book that are in shared memory, from the first on
     copies      of each of these, a power of two up to 32
-    line_bytes  from one of these to the next; as many as the copies of all books take if left out
+    line_bytes  from one of these to the next; as many as its copies take if left out
+    book_bytes  from a book to the next. If left out, books lie within lines that have room for all of them, else one
+                after the other
     registers   entries of each book that every thread has in registers, from the first on; at most 8
 
     All others are read from global memory.
@@ -36,16 +38,23 @@ class CodebookCache:
     shared: int = 0
     copies: int = 1
     line_bytes: int | None = None
+    book_bytes: int | None = None
     registers: int = 0
 
-    def mlir(self, book_bytes: int) -> str:
-        """The attribute of the block dialect, where the entries of all books take `book_bytes` in one copy."""
-        line = self.line_bytes
-        if line is None:
-            line = self.copies * book_bytes if self.shared else 0
+    def mlir(self, books: int, entry_bytes: int) -> str:
+        """The attribute of the block dialect, for so many books."""
+        copies = self.copies * entry_bytes
+        line = copies if self.line_bytes is None else self.line_bytes
+        book = self.book_bytes
+        if book is None:
+            book = copies if line >= books * copies else self.shared * line  # within lines, or one after the other
+        if not self.shared:
+            line = self.line_bytes or 0
+        if books == 1 or not self.shared:
+            book = self.book_bytes or 0
         return (
             f"#lowlp.codebook_cache<registers = {self.registers}, shared = {self.shared}, copies = {self.copies}, "
-            f"line_bytes = {line}>"
+            f"line_bytes = {line}, book_bytes = {book}>"
         )
 
 
@@ -137,7 +146,7 @@ def load_codebook(
         if not isinstance(cache, CodebookCache):
             raise type_error(f"cache: must be an ll.CodebookCache, found {describe(cache)}")
         books = math.prod(shape[:-2])
-        attributes["cache"] = ir.Attribute.parse(cache.mlir(books * shape[-1] * source.dtype.bits // 8))
+        attributes["cache"] = ir.Attribute.parse(cache.mlir(books, shape[-1] * source.dtype.bits // 8))
     result = trace.type(f"!lowlp.codebook<{'x'.join(map(str, shape))}x{source.dtype.mlir}>")
     operands = [operand.ir_value for operand in (source, *starts)]
     operation = trace.emit("lowlp.load_codebook", [result], operands, attributes)

@@ -32,7 +32,7 @@ lowlp.kernel @global(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.pt
 
 // In lines of 256 bytes: the lane's slot, 16 bytes for each of 8 copies, is byte 0 of the address and the code byte 1; book 1
 // begins 128 bytes later. The fill writes 4096 slots, 8 rounds of 32 at once.
-!lines = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>
+!lines = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256, book_bytes = 128>>
 // CHECK-LABEL: gpu.func @lines
 // CHECK: %[[SHARED:.*]] = simt.shared_memory 0 : <shared>
 // CHECK: scf.for %{{.*}} = %c0_i32 to %c4096_i32 step %c256_i32

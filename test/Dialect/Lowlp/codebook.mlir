@@ -6,7 +6,7 @@
 !values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
 !columns = !lowlp.tile<128x4xf16, local(2, 1).spatial(8, 4).local(8, 1)>
 !books = !lowlp.codebook<2x256x8xf16>
-!cached = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<registers = 2, shared = 128, copies = 8, line_bytes = 256>>
+!cached = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<registers = 2, shared = 128, copies = 8, line_bytes = 256, book_bytes = 128>>
 !view = !lowlp.global<?x3x2x256x8xf16>
 
 // CHECK-LABEL: lowlp.kernel @books
@@ -19,8 +19,8 @@ lowlp.kernel @books(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>, %n: i32) attribute
   %v = lowlp.view_global %p shape [%m, 3, 2, 256, 8] : !lowlp.ptr<f16> -> !view
   %w = lowlp.view_global %q shape [2, 16, 4] : !lowlp.ptr<ui8> -> !lowlp.global<2x16x4xui8>
   %codes = lowlp.load_global %w[%c0, %c0, %c0] : !lowlp.global<2x16x4xui8> -> !codes
-  // CHECK: lowlp.load_codebook %{{.*}}[%{{.*}}, %{{.*}}] cache <registers = 1, shared = 2, line_bytes = 32> : !lowlp.global<?x3x2x256x8xf16> -> !lowlp.codebook<2x256x8xf16>
-  %first = lowlp.load_codebook %v[%c0, %c1] cache <registers = 1, shared = 2, line_bytes = 32> : !view -> !books
+  // CHECK: lowlp.load_codebook %{{.*}}[%{{.*}}, %{{.*}}] cache <registers = 1, shared = 2, line_bytes = 32, book_bytes = 16> : !lowlp.global<?x3x2x256x8xf16> -> !lowlp.codebook<2x256x8xf16>
+  %first = lowlp.load_codebook %v[%c0, %c1] cache <registers = 1, shared = 2, line_bytes = 32, book_bytes = 16> : !view -> !books
   %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%book = %first) -> (!books) {
     // CHECK: lowlp.switch_codebook %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}] : !lowlp.global<?x3x2x256x8xf16>, !lowlp.codebook<2x256x8xf16>
     %next = lowlp.switch_codebook %book to %v[%i, %c0] : !view, !books
@@ -30,7 +30,7 @@ lowlp.kernel @books(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>, %n: i32) attribute
   }
   %tile = lowlp.alloc_shared : !lowlp.shared<32768xui8>
   // CHECK: lowlp.load_codebook {{.*}} placed %{{.*}} : !lowlp.shared<32768xui8> estimate <register_hits = 100, shared_hits = 800, global_hits = 100, bank_passes = 100, fill_bytes = 8, gather_bytes = 9, reason = "why">
-  // CHECK-SAME: -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<registers = 2, shared = 128, copies = 8, line_bytes = 256>>
+  // CHECK-SAME: -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<registers = 2, shared = 128, copies = 8, line_bytes = 256, book_bytes = 128>>
   %cached = lowlp.load_codebook %v[%c0, %c0] placed %tile : !lowlp.shared<32768xui8>
     estimate <register_hits = 100, shared_hits = 800, global_hits = 100, bank_passes = 100, fill_bytes = 8, gather_bytes = 9, reason = "why">
     : !view -> !cached

@@ -15,7 +15,7 @@ func.func private @copies(!lowlp.codebook<256x8xf16, #lowlp.codebook_cache<share
 
 // -----
 
-// expected-error @below {{without entries in shared memory there is 1 copy and line_bytes is 0, but these are 2 and 0}}
+// expected-error @below {{without entries in shared memory there is 1 copy, and line_bytes and book_bytes are 0, but these are 2, 0 and 0}}
 func.func private @no_shared(!lowlp.codebook<256x8xf16, #lowlp.codebook_cache<shared = 0, copies = 2>>)
 
 // -----
@@ -25,8 +25,18 @@ func.func private @too_many(!lowlp.codebook<256x8xf16, #lowlp.codebook_cache<sha
 
 // -----
 
-// expected-error @below {{line_bytes must be a multiple of the 16 bytes of an entry, at least 256, but is 128}}
-func.func private @line(!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 128>>)
+// expected-error @below {{line_bytes must be a multiple of the 16 bytes of an entry, at least the 128 of its copies, but is 64}}
+func.func private @line(!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 64>>)
+
+// -----
+
+// expected-error @below {{book_bytes of one book must be 0, but is 16}}
+func.func private @one_book(!lowlp.codebook<256x8xf16, #lowlp.codebook_cache<shared = 256, line_bytes = 16, book_bytes = 16>>)
+
+// -----
+
+// expected-error @below {{book_bytes must be a multiple of the 16 bytes of an entry, with room for 2 books in the 256 bytes of a line, or at least the 65536 of all lines, but is 64}}
+func.func private @books(!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256, book_bytes = 64>>)
 
 // -----
 
@@ -209,7 +219,7 @@ func.func @no_tile(%p: !lowlp.ptr<f16>) {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
   // expected-error @below {{a codebook has a shared tile where its type has entries in shared memory, of which there are 4}}
-  %b = lowlp.load_codebook %v[%c0] : !view -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 4, line_bytes = 32>>
+  %b = lowlp.load_codebook %v[%c0] : !view -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 4, line_bytes = 32, book_bytes = 16>>
   return
 }
 
@@ -223,7 +233,7 @@ func.func @tile(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<64xui8>) {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
   // expected-error @below {{the shared tile must be !lowlp.shared<128xui8>, but is '!lowlp.shared<64xui8>'}}
-  %b = lowlp.load_codebook %v[%c0] placed %s : !lowlp.shared<64xui8> : !view -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 4, line_bytes = 32>>
+  %b = lowlp.load_codebook %v[%c0] placed %s : !lowlp.shared<64xui8> : !view -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 4, line_bytes = 32, book_bytes = 16>>
   return
 }
 
@@ -236,8 +246,8 @@ func.func @tile(%p: !lowlp.ptr<f16>, %s: !lowlp.shared<64xui8>) {
 func.func @asked(%p: !lowlp.ptr<f16>) {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
-  // expected-error @below {{asks for #lowlp.codebook_cache<shared = 8, line_bytes = 32>, but the codebook has #lowlp.codebook_cache<registers = 1, shared = 0>}}
-  %b = lowlp.load_codebook %v[%c0] cache <shared = 8, line_bytes = 32> : !view -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<registers = 1, shared = 0>>
+  // expected-error @below {{asks for #lowlp.codebook_cache<shared = 8, line_bytes = 32, book_bytes = 16>, but the codebook has #lowlp.codebook_cache<registers = 1, shared = 0>}}
+  %b = lowlp.load_codebook %v[%c0] cache <shared = 8, line_bytes = 32, book_bytes = 16> : !view -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<registers = 1, shared = 0>>
   return
 }
 
@@ -251,7 +261,7 @@ func.func @asked_for_more(%p: !lowlp.ptr<f16>) {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_global %p shape [4, 2, 256, 8] : !lowlp.ptr<f16> -> !view
   // expected-error @below {{the cache keeps 0 entries in registers and 257 in shared memory, but a book has 256}}
-  %b = lowlp.load_codebook %v[%c0] cache <shared = 257, line_bytes = 32> : !view -> !books
+  %b = lowlp.load_codebook %v[%c0] cache <shared = 257, line_bytes = 32, book_bytes = 16> : !view -> !books
   return
 }
 

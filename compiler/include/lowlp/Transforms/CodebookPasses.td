@@ -22,7 +22,8 @@ def PlaceCodebooks : Pass<"lowlp-place-codebooks", "::lowlp::KernelOp"> {
     A warp reads shared memory in phases of 8 lanes for entries of 16 bytes, 16 of 8 and 32 of 4. Lanes of a phase that read one
     book meet in banks, unless each reads a copy of its own. So `auto` wants as many copies as a phase has lanes, divided by the
     books that it reads, which the layouts of the lookups say; fewer where these do not fit, if that is expected to take fewer
-    passes. Codes of 8 bits get lines of 256 bytes where these fit, so that a code is a byte of the address. Entries that do not
+    passes. Without conflicts each line has an entry of all books, and of 256 bytes where these fit and codes have 8 bits, so that a
+    code is a byte of the address; else books lie one after the other, each in all banks. Entries that do not
     all fit are as fast in the L1 cache as in shared memory, unless their frequencies differ: then those that come first,
     as many as fit, are in shared memory if they get half as many accesses again as others would.
 
@@ -46,7 +47,7 @@ def PlaceCodebooks : Pass<"lowlp-place-codebooks", "::lowlp::KernelOp"> {
     %tile = lowlp.alloc_shared : !lowlp.shared<65536xui8>
     %book = lowlp.load_codebook %view[] placed %tile : !lowlp.shared<65536xui8> estimate <register_hits = 0,
         shared_hits = 1000, ...> : !lowlp.global<2x256x8xf16>
-      -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>
+      -> !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256, book_bytes = 128>>
     ```
   }];
   let options = [

@@ -1,11 +1,11 @@
 //===- Codebooks.cpp - filling the caches of codebooks --------------------===//
 //
-// In shared memory entry e has a line, which holds the entries e of all books,
-// book after book, each in copies side by side. Thread t writes slots t, t + T,
-// ... of all lines, of T threads:
+// Thread t writes slots t, t + T, ... of T threads. A slot is a copy of an
+// entry of a book; copies come first, then books or entries, whichever lie
+// closer:
 //
-//   slot   = (e * books + book) * copies + copy
-//   source = (book * entries + e) * entry bytes
+//   in lines     slot = (e * books + book) * copies + copy
+//   else         slot = (book * entries + e) * copies + copy
 //
 // So lanes side by side write side by side, and those that write copies of one
 // entry read the same bytes. Where a loop comes back to the op, or another
@@ -126,25 +126,35 @@ private:
     return arith::ExtUIOp::create(builder, loc, builder.getI64Type(), bytes);
   }
 
+  /// The entry and the book, null where there is one, of which a slot that is
+  /// divided by the copies is a copy.
+  std::pair<Value, Value> getEntry(Value number) {
+    int64_t books = codebook.getNumBooks();
+    int64_t entries = codebook.getSharedEntries();
+    if (books == 1)
+      return {number, Value()};
+    if (codebook.getCache().areBooksInLines())
+      return {quotient(number, books), remainder(number, books)};
+    return {remainder(number, entries), quotient(number, entries)};
+  }
+
   /// All entries are loaded before the first is stored, so that they arrive
   /// together.
   void emitRounds(Value first, int64_t numRounds, int64_t numThreads) {
-    int64_t books = codebook.getNumBooks();
     int64_t copies = codebook.getCache().getCopies();
     int64_t bytes = codebook.getEntryBytes();
     SmallVector<std::pair<Value, Value>> stores;
     for (int64_t round = 0; round < numRounds; ++round) {
       Value slot = add(first, i32(round * numThreads));
-      Value entry = quotient(slot, books * copies);
-      Value inLine = remainder(slot, books * copies);
-      Value from = entry;
-      if (books > 1)
-        from = add(scale(quotient(inLine, copies), codebook.getNumEntries()),
-                   from);
+      auto [entry, book] = getEntry(quotient(slot, copies));
+      Value from =
+          book ? add(scale(book, codebook.getNumEntries()), entry) : entry;
       Value loaded = loadEntry(builder, loc, codebook, source,
                                toOffset(scale(from, bytes)), alignBytes);
       Value to = add(scale(entry, codebook.getCache().getLineBytes()),
-                     scale(inLine, bytes));
+                     scale(remainder(slot, copies), bytes));
+      if (book)
+        to = add(to, scale(book, codebook.getCache().getBookBytes()));
       stores.emplace_back(loaded, toOffset(to));
     }
     for (auto [loaded, to] : stores)

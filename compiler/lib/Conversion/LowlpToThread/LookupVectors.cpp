@@ -4,7 +4,7 @@
 // cache, from shared memory below the second, else from global memory:
 //
 //   if c < registers:   select(c == 0, entry 0, select(c == 1, ...))
-//   elif c < shared:    shared [c * line + (b * copies + copy) * bytes]
+//   elif c < shared:    shared [c * line + b * book + copy * bytes]
 //   else:               global [(b * entries + c) * bytes]
 //
 // What a code cannot reach is not tested for. The copy is made of those bits of
@@ -147,19 +147,22 @@ static SmallVector<BitRun> getCopyBits(const Layout &layout,
       bookBits |= ((int64_t(1) << width) - 1) << bit;
     bit += width;
   }
+  // Lanes that read different books differ by them already, unless there are
+  // more copies than others to tell apart.
+  constexpr int64_t lanes = kThreadsPerWarp - 1;
   SmallVector<BitRun> runs;
-  int64_t wanted = llvm::Log2_64(copies),
-          lanes = llvm::Log2_64(kThreadsPerWarp);
-  for (int64_t source = 0, taken = 0; source < lanes && taken < wanted;
-       ++source) {
-    if (bookBits >> source & 1)
-      continue;
-    if (!runs.empty() && runs.back().source + runs.back().width == source)
-      ++runs.back().width;
-    else
-      runs.push_back({source, target + taken, 1});
-    ++taken;
-  }
+  int64_t wanted = llvm::Log2_64(copies), taken = 0;
+  for (int64_t candidates : {lanes & ~bookBits, lanes & bookBits})
+    for (int64_t source = 0; candidates >> source != 0 && taken < wanted;
+         ++source) {
+      if ((candidates >> source & 1) == 0)
+        continue;
+      if (!runs.empty() && runs.back().source + runs.back().width == source)
+        ++runs.back().width;
+      else
+        runs.push_back({source, target + taken, 1});
+      ++taken;
+    }
   return runs;
 }
 
@@ -176,8 +179,8 @@ Value VectorLookup::getSlot() {
         getCopyBits(layout, op.getBookAlong(), copies, llvm::Log2_64(bytes)));
   }
   if (threadBook) {
-    Value part =
-        arith::MulIOp::create(builder, loc, threadBook, i32(copies * bytes));
+    Value part = arith::MulIOp::create(builder, loc, threadBook,
+                                       i32(codebook.getCache().getBookBytes()));
     slot = slot ? arith::AddIOp::create(builder, loc, slot, part).getResult()
                 : part;
   }
@@ -197,7 +200,8 @@ Value VectorLookup::loadShared(int64_t local, int64_t book) {
   int64_t bytes = codebook.getEntryBytes();
   int64_t line = codebook.getCache().getLineBytes();
   Value address;
-  bool isByte = codeBits == 8 && line == kByteLine;
+  bool isByte = codeBits == 8 && line == kByteLine &&
+                (!threadBook || codebook.getCache().areBooksInLines());
   if (isByte) {
     Value word = vector::ExtractOp::create(builder, loc, codes, local / 4);
     address =
@@ -208,7 +212,7 @@ Value VectorLookup::loadShared(int64_t local, int64_t book) {
       address = arith::AddIOp::create(builder, loc, address, slot);
   }
   Value begin = shared;
-  if (int64_t common = book * codebook.getCache().getCopies() * bytes)
+  if (int64_t common = book * codebook.getCache().getBookBytes())
     begin = simt::OffsetOp::create(builder, loc, shared.getType(), shared,
                                    i64(common));
   return loadEntry(builder, loc, codebook, begin, toI64(address), bytes);

@@ -18,25 +18,28 @@ def Lowlp_CodebookCacheAttr : AttrDef<LowlpDialect, "CodebookCache"> {
     | below `shared`, the rest | shared memory |
     | all others               | global memory |
 
-    So the entries that are read most often should come first. In shared memory entry e has a line of `line_bytes` bytes, which
-    holds the entries e of all books, book after book, each `copies` times side by side:
+    So the entries that are read most often should come first. In shared memory copy c of entry e of book b lies at byte
 
     ```
-    line e:   book 0 copy 0 | book 0 copy 1 | ... | book 1 copy 0 | ...
+    e * line_bytes + b * book_bytes + c * bytes of an entry
     ```
 
-    Lanes of one phase (8 lanes of 16 bytes, 16 of 8 or 32 of 4) that read one book read different copies, so that as many
-    copies as there are such lanes meet in no bank. In a line of 256 bytes a code of 8 bits is a byte of the address.
+    of c up to `copies`. Books lie within the lines, in each line an entry of all books, or one after the other, each with all
+    of its lines. Lanes of one phase (8 lanes of 16 bytes, 16 of 8 or 32 of 4) that read one book read different copies, so that
+    as many copies as there are such lanes meet in no bank; books within lines are for that. With fewer copies entries should
+    spread over all banks: then books lie one after the other. In a line of 256 bytes a code of 8 bits is a byte of the address.
 
     ```mlir
-    !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>
+    !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256, book_bytes = 128>>
+    !lowlp.codebook<2x4096x8xf16, #lowlp.codebook_cache<shared = 4096, line_bytes = 16, book_bytes = 65536>>
     ```
   }];
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "0", "entries of each book in the registers of every thread, 0 to 8">:$registers,
     AttrParameter<"int64_t", "entries of each book up to which they are in shared memory">:$shared,
     DefaultValuedParameter<"int64_t", "1", "of each entry in shared memory, a power of two up to 32">:$copies,
-    DefaultValuedParameter<"int64_t", "0", "from an entry to the next in shared memory">:$line_bytes);
+    DefaultValuedParameter<"int64_t", "0", "from an entry to the next in shared memory">:$line_bytes,
+    DefaultValuedParameter<"int64_t", "0", "from a book to the next, where there are several">:$book_bytes);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -44,8 +47,8 @@ def Lowlp_CodebookCacheAttr : AttrDef<LowlpDialect, "CodebookCache"> {
     static constexpr int64_t kMaxRegisterEntries = 8;
     /// One for each lane of a warp.
     static constexpr int64_t kMaxCopies = 32;
-    /// What the shared part takes.
-    int64_t getSharedBytes() const { return getShared() * getLineBytes(); }
+    /// Whether each line has an entry of all books.
+    bool areBooksInLines() const { return getBookBytes() < getLineBytes(); }
   }];
 }
 

@@ -113,7 +113,8 @@ def Lowlp_CodebookType : Lowlp_Type<"Codebook", "codebook"> {
     memory and in global memory; without it all are in global memory.
 
     Examples: `!lowlp.codebook<256x8xf16>`,
-    `!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256>>`.
+    `!lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256,
+    book_bytes = 128>>`.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
       "::lowlp::CodebookCacheAttr":$cache);
@@ -128,6 +129,8 @@ def Lowlp_CodebookType : Lowlp_Type<"Codebook", "codebook"> {
     int64_t getRegisterEntries() const { return getCache() ? getCache().getRegisters() : 0; }
     int64_t getSharedEntries() const { return getCache() ? getCache().getShared() : 0; }
     bool hasGlobalEntries() const;
+    /// What the entries in shared memory take.
+    int64_t getSharedBytes() const;
     /// Codebooks of this shape in another cache.
     CodebookType cloneWith(::lowlp::CodebookCacheAttr cache) const;
   }];

@@ -46,9 +46,9 @@ class Layouts:
 
     @property
     def parts(self) -> lowlp.Layout:
-        """The same registers as [tile, byte, row, t], so that the codes of a step are a part of them."""
-        rows = lowlp.local(self.tiles, 1, 1, 1).spatial(1, 1, self.warps, 1).local(1, 1, 2, 1)
-        return rows.local(1, BOOKS * STEPS, 1, 1).spatial(1, 1, 8, 4)
+        """The same registers as [byte, row, t], so that the codes of a step are a part of them."""
+        rows = lowlp.local(1, self.tiles, 1).spatial(1, self.warps, 1).local(1, 2, 1)
+        return rows.local(BOOKS * STEPS, 1, 1).spatial(1, 8, 4)
 
     @property
     def x_rows(self) -> lowlp.Layout:
@@ -65,7 +65,8 @@ class Layouts:
     @property
     def accumulators(self) -> lowlp.Layout:
         """[row of W, row of x]"""
-        return lowlp.spatial(self.warps, 1).local(1, self.columns).local(2, 1).spatial(8, 4).local(1, 2)
+        rows = lowlp.local(self.tiles, 1).spatial(self.warps, 1)
+        return rows.local(1, self.columns).local(2, 1).spatial(8, 4).local(1, 2)
 
 
 def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks: str = "auto") -> ll.Kernel:
@@ -74,11 +75,11 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
     codebooks  where these are kept: `ll.KernelSchedule`
     """
     columns = (m + 7) // 8  # of 8 rows of x
-    rows = 16 * warps  # of W, in one product
+    rows = 16 * warps * tiles  # of W
     held_as = Layouts(warps, tiles, columns)
 
     @lowlp.kernel(
-        grid=((n + tiles * rows - 1) // (tiles * rows),),
+        grid=((n + rows - 1) // rows,),
         num_threads=32 * warps,
         schedule=ll.KernelSchedule(codebooks=codebooks),
     )
@@ -89,7 +90,7 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
         y: ll.pointer("f32", align=16),
     ) -> None:
         (block,) = ll.block_indices()
-        first_row = block * (tiles * rows)
+        first_row = block * rows
         # Step j of block b has K = 256 b + 64 t + 8 j + i.
         x_view = ll.view_global(x, shape=[k // BK, STEPS, m, 4, VECTOR], strides=[BK, VECTOR, k, BK // 4, 1])
         codes_view = ll.view_global(codes, shape=[n, k // VECTOR * BOOKS])
@@ -115,13 +116,13 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
                 codes_view,
                 offsets=[first_row, b * (BK // VECTOR * BOOKS)],
                 layout=held_as.loaded,
-                in_bounds=n % (tiles * rows) == 0,
+                in_bounds=n % rows == 0,
             )
 
         for stage in range(STAGES - 1):
             stage_x(stage, stage)
         held = load_codes(0)
-        sums = [ll.full(0.0, "f32", layout=held_as.accumulators) for _ in range(tiles)]
+        sums = ll.full(0.0, "f32", layout=held_as.accumulators)
         current, free = 0, STAGES - 1
         for b in ll.range(k // BK):
             ll.copy_async_wait(STAGES - 2)
@@ -132,13 +133,11 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
             for j in range(STEPS):
                 x_part = ll.load_shared(x_shared, offsets=[current, j, 0, 0, 0], layout=held_as.x_rows, in_bounds=True)
                 x_tile = ll.view(x_part, dtype="f16", layout=held_as.x_operand)
-                for tile in range(tiles):
-                    for r in range(BOOKS):
-                        w = ll.lookup_vectors(now, book, book=r, part=[tile, BOOKS * j + r])
-                        sums[tile] = ll.dot(w, x_tile, sums[tile])
+                for r in range(BOOKS):
+                    w = ll.lookup_vectors(now, book, book=r, part=[BOOKS * j + r])
+                    sums = ll.dot(w, x_tile, sums)
             current, free = (current + 1) % STAGES, (free + 1) % STAGES
-        for tile in range(tiles):
-            ll.store_global(sums[tile], y_view, offsets=[first_row + tile * rows, 0])
+        ll.store_global(sums, y_view, offsets=[first_row, 0])
 
     return vq_gemv
 

@@ -57,9 +57,12 @@ private:
   FailureOr<int64_t> require(const Operand &operand, PlaceInWarp place,
                              int64_t sum);
   FailureOr<DotStep> planStep(int64_t sum, int64_t k);
+  FailureOr<SmallVector<DotStep>> planByK();
 
   DotOp op;
   Operand a, b, c;
+  /// Whether lanes hold more elements of K side by side than a register has.
+  bool holdsVectors = false;
 };
 
 } // namespace
@@ -108,6 +111,7 @@ bool Planner::divideVectors(int64_t e, const Layout &unitA,
       continue;
     a = *gridA;
     b = *gridB;
+    holdsVectors = true;
     return true;
   }
   return false;
@@ -181,9 +185,28 @@ FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
   return step;
 }
 
+/// Vectors are looked up just before, and are few: a step goes through all
+/// fragments of c before the next, so that no instruction waits for the one
+/// before it.
+FailureOr<SmallVector<DotStep>> Planner::planByK() {
+  SmallVector<DotStep> steps;
+  for (int64_t k = 0; k < a.outer.shape()[1] / 2 / op.getNumSlices(); ++k)
+    for (int64_t i = 0; i < c.outer.numLocals(); ++i) {
+      if (c.outer.evaluate(0, i)[0] % 2 != 0)
+        continue;
+      FailureOr<DotStep> step = planStep(i, k);
+      if (failed(step))
+        return failure();
+      steps.push_back(std::move(*step));
+    }
+  return steps;
+}
+
 FailureOr<SmallVector<DotStep>> Planner::plan() {
   if (failed(divideOperands()))
     return failure();
+  if (holdsVectors)
+    return planByK();
   SmallVector<DotStep> steps;
   for (int64_t i = 0; i < c.outer.numLocals(); ++i) {
     // The upper half of a fragment stands for both.

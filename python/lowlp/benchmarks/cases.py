@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,7 @@ class WeightKind:
     group       weights of a row that share a scale; 0: all of them
     scale       type of the scales; those of e4m3 have a second one, of the tensor
     activation  type of the activations that they meet, and of results: 'f16' or 'bf16'
+    vectors     what codes of vectors are, as `Codec` writes it, 'vec8:2x8:f16' for example; '' for codes of one weight
     """
 
     name: str
@@ -40,6 +42,7 @@ class WeightKind:
     group: int = GROUP_SIZE
     scale: str = "f16"
     activation: str = ACTIVATION
+    vectors: str = ""
 
     @property
     def label(self) -> str:
@@ -85,6 +88,8 @@ class WeightKind:
         from lowlp.numeric.codec import Codec, Table
         from lowlp.numeric.dtypes import dtype
 
+        if self.vectors:
+            return Codec.parse(f"{self.vectors} {group_size or 'channel'} {self.scale}")
         code = Table(self.bits, "f32", "tensor", self.values) if self.values else dtype(self.dtype)
         return Codec(code, group_size or "channel", self.scale, self.zeros or None, scale2=self.second_scale)
 
@@ -112,24 +117,49 @@ KINDS: Final = {
         WeightKind("nf4", "uint4", 4, values=tuple(nf(4).tolist()), title="NF4 table"),
     )
 }
-"""All kinds, by name, in the order in which they are measured."""
+"""Codes of one weight, by name, in the order in which they are measured."""
+
+
+def _books(name: str, bits: int, vectors: str, title: str) -> WeightKind:
+    return WeightKind(name, vectors, bits, title=title, group=0, vectors=vectors)
+
+
+BOOK_KINDS: Final = {
+    kind.name: kind
+    for kind in (
+        _books("aqlm-2x8", 8, "vec8:2x8:f16", "AQLM 2x8"),
+        _books("aqlm-1x8", 8, "vec8:1x8:f16", "AQLM 1x8"),
+        _books("gptvq-2", 8, "vec4:1x8:f16:256x256", "GPTVQ-2"),
+        _books("vec2", 8, "vec2:1x8:f16", "<2, 8, 1>"),
+        _books("aqlm-3", 12, "vec8:2x12:f16", "AQLM-3"),
+        _books("aqlm-3-int8", 12, "vec8:2x12:int8", "AQLM-3, int8 books"),
+        _books("quip-4", 16, "e8p+e8p", "QuIP#-4"),
+        _books("e8p", 16, "e8p", "E8P, 2 bits"),
+        _books("aqlm-1x16", 16, "vec8:1x16:f16", "AQLM 1x16"),
+    )
+}
+"""Codebooks with scales of rows, by name: those of VQ-LLM's paper and of checkpoints."""
+
+ALL_KINDS: Final = {**KINDS, **BOOK_KINDS}
 
 SHAPES: Final = tuple(
     Shape(n, k) for n, k in ((57344, 8192), (8192, 8192), (8192, 28672), (10240, 8192), (4096, 4096), (28672, 4096))
 )
 ROWS: Final = (1, 8, 16, 32, 64, 128, 256, 1024, 4096)
+BOOK_SHAPES: Final = tuple(Shape(n, k) for n, k in ((57344, 8192), (8192, 8192), (4096, 4096), (8192, 28672)))
+BOOK_ROWS: Final = (1, 8, 16, 32, 64, 1024, 4096)
 
 QUICK_SHAPES: Final = SHAPES[:2]
 QUICK_ROWS: Final = (1, 16, 64, 256)
 
 
-def parse_kinds(text: str) -> tuple[WeightKind, ...]:
+def parse_kinds(text: str, among: Mapping[str, WeightKind] = KINDS) -> tuple[WeightKind, ...]:
     """The kinds named in 'int4,nf4'. Raises `LowlpValueError`."""
     names = text.split(",")
     for name in names:
-        if name not in KINDS:
-            raise LowlpValueError(f"--types: must be among {', '.join(KINDS)}, got {name!r}")
-    return tuple(KINDS[name] for name in dict.fromkeys(names))
+        if name not in among:
+            raise LowlpValueError(f"--types: must be among {', '.join(among)}, got {name!r}")
+    return tuple(among[name] for name in dict.fromkeys(names))
 
 
 def parse_shapes(text: str) -> tuple[Shape, ...]:

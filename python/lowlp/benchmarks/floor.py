@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from .book_form import book_form
 from .cases import Shape, WeightKind
 
 READ_BYTES_PER_S: Final = 4.49e12
@@ -33,7 +34,11 @@ class Ceilings:
 
 
 def weight_bytes(kind: WeightKind, shape: Shape) -> int:
-    """Packed codes, scales and zero points. A table of 16 entries is not counted."""
+    """Packed codes, scales, zero points, and codebooks. A table of 16 entries is not counted, nor computed books."""
+    if kind.vectors:
+        books = book_form(kind.vectors)
+        codes = shape.n * shape.k * books.bits * books.count // (8 * books.vector)
+        return codes + shape.n * kind.scale_bytes + books.book_bytes(shape)
     groups = shape.n * (shape.k // kind.group_in(shape.k))
     return shape.n * shape.k * kind.bits // 8 + groups * (kind.scale_bytes + kind.zero_bytes)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.launch import launch
 
-from .cases import KINDS, Shape
+from .cases import ALL_KINDS, Shape
 from .host_cost import host_cost_us
 from .ours import OurProduct
 from .peers import peer
@@ -66,7 +66,7 @@ def serve_on_gpu(
 def open_product(prepared: PreparedKernels | None, unit: Unit, settings: Settings, device: Any) -> Product:
     """What a unit measures."""
     if unit.who != "lowlp":
-        kinds = KINDS if prepared is None else {**KINDS, **prepared.kinds}
+        kinds = ALL_KINDS if prepared is None else {**ALL_KINDS, **prepared.kinds}
         kind = kinds.get(unit.kind, unit.kind)
         return TheirProduct(peer(unit.who), kind, unit.shape, unit.rows, device, settings.checked_columns)
     assert prepared is not None, "units of ours come with a folder of kernels"

@@ -13,6 +13,7 @@ from lowlp_runtime.launch import launch
 from .cases import Shape
 from .checking import OUR_TOLERANCE, poison, problem_of, reference, relative_error, sampled_columns, tolerance
 from .prepared import KernelEntry, PreparedKernels
+from .random_books import random_books
 from .random_weights import random_activations, random_weights
 from .results import Row, rounded, with_times
 from .timing import Effort, time_call
@@ -35,7 +36,8 @@ class OurProduct:
     ) -> None:
         self._prepared, self._kind, self.shape = prepared, kind, shape
         saved = prepared.weights[kind]
-        weights = random_weights(saved, prepared.sample(kind), shape, device)
+        draw = random_books if saved.vectors else random_weights
+        weights = draw(saved, prepared.sample(kind), shape, device)
         self.operands = weights.operands
         """What kernels of `linear` take of the weights, by name, some of them not all of it."""
         self.x = random_activations(most_rows, shape.k, device, saved.activation)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lowlp.drawing.svg import to_svg
 
-from . import report
+from . import book_targets, report
 from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
 from .cases import GROUP_SIZE, SHAPES
 from .floor import FLOP_PER_S, OVER_FLOOR
@@ -46,6 +46,11 @@ float64, and all of it must be finite. Plain is the time of the fastest peer ove
 factor, empty kernel + {OVER_FLOOR} x floor); the rival is the faster of humming and torch up to 512 rows, and torch
 above. Worst is the least of the rival's time over ours. Bold is what is missed. The {AGAIN} worst are timed again, in
 turns with the rival."""
+
+_BOOKS = """\
+Weights of codebooks with scales of rows, by `lowlp bench --codebooks`: microseconds, and in brackets the longest time
+that is allowed, what the tables would allow at best, and the time of AQLM. Codes and entries are random. Bold is what
+is missed. With many rows the time of our int4 is allowed, times 1.05 to 1.2."""
 
 _PLAIN = """\
 The kernel of `examples/plain_matmul.py --packed`, in which no layout, copy or barrier is named, by
@@ -125,6 +130,10 @@ def _parts(
             yield f"## Speed over {'torch f16' if who == 'torch' else who}"
             yield "Geometric means over all shapes of its time / ours."
             yield table
+    if books := book_targets.book_table(results):
+        yield "## Codebooks"
+        yield _BOOKS
+        yield books
     yield "## Times in microseconds"
     for shape in SHAPES:
         table = report.times_table(results, shape)

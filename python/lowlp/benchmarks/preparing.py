@@ -26,7 +26,8 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
-from lowlp.numeric.host_array import AnyArray
+from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray
+from lowlp.numeric.vectors import lattice_vectors
 from lowlp.ops.linear_kernels import compile_for_gpu
 from lowlp.schedules.device import device_ahead
 from lowlp.weights.packing import stored_form
@@ -35,8 +36,10 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError
 
+from .book_form import book_form
 from .cases import Shape, WeightKind
 from .prepared import EMPTY, KernelEntry, PreparedKernels, file_stem
+from .random_books import draw_books
 from .saved_weights import SavedPlacement, SavedWeights
 
 _SAMPLE = Shape(128, 256)
@@ -131,11 +134,27 @@ def _empty(m: ll.i32) -> None:  # type: ignore[valid-type]
 
 
 def sample_of(kind: WeightKind) -> QuantizedTensor:
-    """A few weights of this kind, as `quantize` makes them for a user."""
+    """A few weights of this kind, as `quantize` makes them for a user; of codebooks random codes and entries."""
+    if kind.vectors:
+        return _sample_of_books(kind)
     weights = np.random.default_rng(kind.bits).normal(size=(_SAMPLE.n, _SAMPLE.k)).astype(np.float32)
     if kind.is_positive:
         weights = np.abs(weights)
     return quantize(weights, kind.codec, activation=kind.activation)
+
+
+def _sample_of_books(kind: WeightKind) -> QuantizedTensor:
+    drawn = draw_books(np.random.default_rng(kind.bits), book_form(kind.vectors), _SAMPLE)
+    vectors = kind.codec.vectors
+    assert vectors is not None
+    return QuantizedTensor(
+        drawn.codes,
+        codebooks=str(vectors) if drawn.entries is None else drawn.entries,
+        book_scales=drawn.book_scales,
+        book_per=vectors.book_per if vectors.block else None,
+        scales=drawn.scales,
+        activation=kind.activation,
+    )
 
 
 def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) -> LinearSpec:
@@ -153,6 +172,13 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
         arrays["zeros"] = sample.zeros
     if sample.scale2 is not None:
         arrays["scale2"] = sample.scale2
+    vectors = sample.codec.vectors
+    if vectors is not None:
+        computed = [lattice_vectors(name) for name in vectors.lattices]
+        # Those that are computed are multiples of 1/4, which kernels take in the type of the activations.
+        arrays["codebooks"] = np.stack(computed).astype(FLOAT_DTYPES[kind.activation]) if computed else sample.codebooks
+        if sample.book_scales is not None:
+            arrays["book_scales"] = sample.book_scales
     for name, operand in host_operands(sample, kind.activation, schedule=TAKES_ALL).items():
         arrays[f"operand {name}"] = _as_known(np.asarray(operand))
     np.savez_compressed(index.folder / f"{file_stem(kind.name)}.npz", **arrays)
@@ -178,9 +204,7 @@ def describe(
             raise LowlpValueError(
                 f"shapes: the bench packs in units of {placement.unit_k} weights of a row, got {shape}"
             )
-    every = np.arange(1 << kind.bits, dtype=np.uint8)
-    values = dtype(kind.dtype).decode(every) if sample.lut is None else sample.lut
-    finite = np.isfinite(values)
+    values, codes = _values_of(kind, sample)
     saved = SavedPlacement(
         name=placement.name,
         bits=placement.bits,
@@ -197,8 +221,8 @@ def describe(
     )
     return SavedWeights(
         kind=kind.name,
-        values=tuple(float(value) for value in np.where(finite, values, 0.0)),
-        codes=tuple(int(code) for code in every[finite]),
+        values=values,
+        codes=codes,
         flip=stored_form(spec.codec)[1],
         zeros_dtype="" if sample.zeros is None else sample.zeros.dtype.name,
         placement=saved,
@@ -207,7 +231,18 @@ def describe(
         group=kind.group,
         scale=kind.scale,
         activation=kind.activation,
+        vectors=kind.vectors,
     )
+
+
+def _values_of(kind: WeightKind, sample: QuantizedTensor) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Of all codes the values, and those codes that are numbers; of vectors none."""
+    if kind.vectors:
+        return (), ()
+    every = np.arange(1 << kind.bits, dtype=np.uint8)
+    values = dtype(kind.dtype).decode(every) if sample.lut is None else sample.lut
+    finite = np.isfinite(values)
+    return tuple(float(value) for value in np.where(finite, values, 0.0)), tuple(int(code) for code in every[finite])
 
 
 def _jobs(

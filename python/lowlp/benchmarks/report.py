@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from .acceptance import ABSENT, INCOMPLETE, MISSED, Cell, cells, fractions, speedup
-from .cases import KINDS, ROWS, SHAPES, Shape
+from .cases import ALL_KINDS, KINDS, ROWS, SHAPES, Shape
 from .peers import NAMES
 from .requirements import FRACTION_ROWS, Timed
 from .results import PLAIN, PLAIN_RIVAL, Results
@@ -128,14 +128,14 @@ def times_table(results: Results, shape: Shape) -> str:
     """All medians at one shape, in microseconds; '' where there are none."""
     order = ["lowlp", *NAMES]
     found: dict[tuple[int, int, str, str], dict[int, str]] = {}
-    kinds = ["f16", *KINDS]
+    kinds = ["f16", *ALL_KINDS]
     for row in results.rows:
         if row.shape != shape or row.kind not in kinds or row.who not in order:
             continue
         key = (kinds.index(row.kind), order.index(row.who), row.kind, row.who)
         found.setdefault(key, {})[row.m] = "failed" if row.us is None else _microseconds(row.us)
     rows = [
-        [KINDS[kind].label if kind in KINDS else kind, who, *(times.get(m, "") for m in ROWS)]
+        [ALL_KINDS[kind].label if kind in ALL_KINDS else kind, who, *(times.get(m, "") for m in ROWS)]
         for (_, _, kind, who), times in sorted(found.items())
     ]
     return markdown(["what:", "whose:", *(f"M = {m}" for m in ROWS)], rows) if rows else ""

@@ -6,8 +6,10 @@ operands; `check_sample` makes the sample's operands again, from the data alone,
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from lowlp_runtime.operand_arrays import STORED_AS, host_operands
 from lowlp_runtime.operands import Operand
 
 from .cases import ACTIVATION, GROUP_SIZE, Shape
+
+_NO_BOOKS: Final[Mapping[str, AnyArray]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class SavedWeights:
     group       weights of a row that share a scale; 0: all of them
     scale       type of the scales
     activation  type of the activations that they meet, and of results
+    vectors     what codes of vectors are, as `WeightKind` has it; such have no values, codes or lut
     """
 
     kind: str
@@ -74,6 +79,7 @@ class SavedWeights:
     group: int = GROUP_SIZE
     scale: str = "f16"
     activation: str = ACTIVATION
+    vectors: str = ""
 
     @property
     def second_scale(self) -> bool:
@@ -85,18 +91,31 @@ class SavedWeights:
         return self.group or k
 
     def make_operands(
-        self, ops: ArrayOps, codes: Any, scales: Any, zeros: Any, scale2: float | None = None
+        self,
+        ops: ArrayOps,
+        codes: Any,
+        scales: Any,
+        zeros: Any,
+        scale2: float | None = None,
+        books: Mapping[str, AnyArray] = _NO_BOOKS,
     ) -> dict[str, Any]:
         """What kernels take of weights, by name.
 
-        codes          uint8 [N, K], an array of `ops`
+        codes          uint8 [N, K], an array of `ops`; of vectors uint8 or uint16 [N, K / vector * books]
         scales, zeros  [N, K / group_size], the like; of a type that `ops` may lack as integers of its bits
         scale2         the tensor's, or None
+        books          'codebooks' and, where there are such, 'book_scales', of the host
         """
-        tables = [operand for operand in self.operands if STORED_AS.get(operand.role) == "lut"]
+        stored = {"lut": np.array(self.lut, np.float32), **books}
+        tables = [
+            # Those of blocks have the shape that this matrix gives them.
+            replace(operand, shape=stored[name].shape) if name in books and operand.is_array else operand
+            for operand in self.operands
+            if (name := STORED_AS.get(operand.role, "")) in ("lut", "codebooks", "book_scales")
+        ]
         made: dict[str, Any] = {
             name: ops.put(part) if isinstance(part, np.ndarray) else part
-            for name, part in host_operands(tables, {"lut": np.array(self.lut, np.float32)}).items()
+            for name, part in host_operands(tables, stored).items()
         }
         # The bench draws weights that f16 holds as they are.
         made |= {operand.name: 1.0 for operand in self.operands if operand.role in ("fit", "unfit")}
@@ -116,7 +135,9 @@ class SavedWeights:
         """Raises `LowlpValueError` unless the sample's operands come out as the compiler's own functions made them."""
         zeros = ops.put(sample["zeros"]) if "zeros" in sample else None
         scale2 = float(sample["scale2"]) if "scale2" in sample else None
-        made = self.make_operands(ops, ops.put(sample["codes"]), ops.put(sample["scales"]), zeros, scale2)
+        books = {name: array for name, array in sample.items() if name in ("codebooks", "book_scales")}
+        codes = ops.put(sample["codes"].reshape(len(sample["codes"]), -1))
+        made = self.make_operands(ops, codes, ops.put(sample["scales"]), zeros, scale2, books)
         for name, found in made.items():
             wanted = sample[f"operand {name}"]
             got = np.asarray(found if isinstance(found, float) else ops.host(found))

@@ -17,7 +17,7 @@ from lowlp_runtime.driver import call
 from lowlp_runtime.errors import DeviceError
 
 from . import peers as peer_adapters
-from .cases import KINDS, Shape
+from .cases import ALL_KINDS, Shape
 from .floor import READ_BYTES_PER_S
 from .prepared import PreparedKernels
 from .results import Results, Row, Run
@@ -72,7 +72,7 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
         plan.kinds,
         plan.shapes,
         plan.rows,
-        lambda who, kind: peer_adapters.peer(who).supports(KINDS[kind]),
+        lambda who, kind: peer_adapters.supports(who, ALL_KINDS[kind]),
     )
     if plan.settings.kernels is not None:
         # Asked here too, so that a folder for another GPU is an error of the command and not of every row.

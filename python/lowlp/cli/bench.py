@@ -25,6 +25,7 @@ _ARCH = "sm_90a"
 
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a lookup table
+with --codebooks: aqlm-2x8 aqlm-1x8 gptvq-2 vec2 aqlm-3 aqlm-3-int8 quip-4 e8p aqlm-1x16
 
 A machine with a GPU and no compiler measures kernels that another one compiled:
   lowlp bench --prepare out/bench/kernels        # no GPU
@@ -36,6 +37,7 @@ examples:
   lowlp bench --peers
   lowlp bench --quick --types int4,nf4 --shapes 8192x8192 --m 1,16
   lowlp bench --peers humming,torch --peers-only --out peers.json
+  lowlp bench --codebooks --peers torch,aqlm
   lowlp bench --report ours.json peers.json
 
 """
@@ -58,12 +60,16 @@ def add_parser(commands: Any) -> None:
         "--set", choices=("grid", "models"), default="grid", help="all kinds at all shapes and M (default); or random "
         "problems of ten models",
     )  # fmt: skip
+    what.add_argument(
+        "--codebooks", action="store_true", help="weights of codebooks, held to targets of their own, beside our int4: "
+        "four shapes, M of 1,8,16,32,64,1024,4096",
+    )  # fmt: skip
     what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
     what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
     what.add_argument("--m", metavar="M,...", help="rows of activations (default: 1,8,16,32,64,128,256,1024,4096)")
     what.add_argument(
         "--peers", nargs="?", const="all", metavar="NAME,...", help="also measure torch, humming, gemlite and "
-        "bitsandbytes, or those named; those not installed are said to be absent",
+        "bitsandbytes, and with --codebooks aqlm, or those named; those not installed are said to be absent",
     )  # fmt: skip
     what.add_argument("--peers-only", action="store_true", help="measure no kernels of ours")
     what.add_argument("--quick", action="store_true", help="two shapes, four M, fewer repeats")
@@ -117,10 +123,16 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Kinds, shapes and rows."""
     from lowlp.benchmarks import cases
 
-    shapes = cases.QUICK_SHAPES if options.quick else cases.SHAPES
-    rows = cases.QUICK_ROWS if options.quick else cases.ROWS
+    kinds: dict[str, cases.WeightKind] = cases.KINDS
+    shapes: tuple[cases.Shape, ...] = cases.SHAPES
+    rows: tuple[int, ...] = cases.ROWS
+    if options.codebooks:
+        # Targets for many rows are factors over int4.
+        kinds, shapes, rows = {"int4": kinds["int4"], **cases.BOOK_KINDS}, cases.BOOK_SHAPES, cases.BOOK_ROWS
+    if options.quick:
+        shapes, rows = cases.QUICK_SHAPES, cases.QUICK_ROWS
     return (
-        cases.parse_kinds(options.types) if options.types else tuple(cases.KINDS.values()),
+        cases.parse_kinds(options.types, kinds) if options.types else tuple(kinds.values()),
         cases.parse_shapes(options.shapes) if options.shapes else shapes,
         cases.parse_rows(options.m) if options.m else rows,
     )
@@ -196,7 +208,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _print_summary(results: Results) -> None:
-    from lowlp.benchmarks import report
+    from lowlp.benchmarks import book_targets, report
 
     for run in results.runs:
         print(f"\n{run.gpu}, driver {run.driver}, {run.date}")
@@ -207,6 +219,8 @@ def _print_summary(results: Results) -> None:
         print(output.aligned([*facts, *(("note", note) for note in run.notes)]))
     counts = report.summary(results)
     print("cells: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    if table := book_targets.book_table(results):
+        print(f"\ncodebooks, microseconds (allowed, at best; AQLM)\n{table}")
     for line in report.problems(results):
         print(f"no time: {line}")
 

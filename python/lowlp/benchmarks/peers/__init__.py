@@ -40,10 +40,17 @@ class Peer(Protocol):
         """Quantises f16 weights [N, K] with the library's own functions, to be multiplied by so many rows."""
 
 
-NAMES: Final = ("torch", "humming", "gemlite", "bitsandbytes")
+NAMES: Final = ("torch", "humming", "gemlite", "bitsandbytes", "aqlm")
 """In the order in which they are measured; each is a module here."""
 
-_MODULES: Final = {"torch": "torch_f16", "humming": "humming_layer", "gemlite": "gemlite_linear", "bitsandbytes": "bnb"}
+_MODULES: Final = {
+    "torch": "torch_f16",
+    "humming": "humming_layer",
+    "gemlite": "gemlite_linear",
+    "bitsandbytes": "bnb",
+    "aqlm": "aqlm_linear",
+}
+_OF_BOOKS: Final = ("aqlm",)
 
 
 def parse_peers(text: str) -> tuple[str, ...]:
@@ -61,6 +68,11 @@ def peer(name: str) -> Peer:
     """The adapter of that name. Imports the adapter, not the library."""
     found: Peer = importlib.import_module(f".{_MODULES[name]}", __name__).PEER
     return found
+
+
+def supports(name: str, kind: WeightKind) -> bool:
+    """Whether the peer has such weights; codebooks only those that know them."""
+    return (not kind.vectors or name in _OF_BOOKS) and peer(name).supports(kind)
 
 
 def version(name: str) -> str:

@@ -81,7 +81,7 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
     @lowlp.kernel(
         grid=((n + rows - 1) // rows,),
         num_threads=32 * warps,
-        schedule=ll.KernelSchedule(codebooks=codebooks),
+        schedule=ll.KernelSchedule(codebooks=codebooks, blocks_per_sm=1),
     )
     def vq_gemv(
         x: ll.pointer("f16", align=16),

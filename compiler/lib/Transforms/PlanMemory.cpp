@@ -218,6 +218,10 @@ struct PlanMemory : lowlp::impl::PlanMemoryBase<PlanMemory> {
   static void tellPinned(const SharedTiles &tiles, unsigned tile) {
     if (tiles.size() == 1 || !tiles.isPinned(tile))
       return;
+    // That is what the tile of a codebook is for.
+    if (llvm::any_of(tiles[tile].getShared().getUsers(),
+                     llvm::IsaPred<LoadCodebookOp>))
+      return;
     remarkDeclined(tiles[tile], DEBUG_TYPE, "sharing", [&] {
       for (Operation *user : tiles[tile].getShared().getUsers())
         if (!tiles.getUse(user))

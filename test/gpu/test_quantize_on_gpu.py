@@ -54,6 +54,27 @@ def test_search_finds_as_good_scales() -> None:
     assert errors[0] == pytest.approx(errors[1], rel=1e-5)
 
 
+BOOK_CASES = [
+    {"vq": lowlp.vq(4, 8), "scale_dtype": "bf16"},
+    {"vq": lowlp.vq(8, 6, 2, "int8"), "group_size": 64},
+    {"vq": lowlp.vq(4, 5), "book_per": (64, 128), "importance": np.random.default_rng(2).random(K)},
+]
+
+
+@pytest.mark.parametrize("case", BOOK_CASES, ids=lambda case: str(case["vq"]))
+def test_codebooks_are_those_of_the_cpu(case: dict) -> None:  # type: ignore[type-arg]
+    w = torch.randn(300, K, generator=torch.Generator().manual_seed(0)).bfloat16()
+    assert lowlp.quantize(w.cuda(), **case) == lowlp.quantize(w, **case)
+
+
+def test_how_long_codebooks_of_a_large_matrix_take() -> None:
+    w = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
+    lowlp.quantize(w[:256], vq=lowlp.vq(4, 8))
+    begin = time.perf_counter()
+    lowlp.quantize(w, vq=lowlp.vq(4, 8))
+    assert time.perf_counter() - begin < 3
+
+
 def test_a_weight_that_is_not_finite() -> None:
     w = torch.zeros(2, 64, device="cuda", dtype=torch.float16)
     w[1, 3] = torch.nan

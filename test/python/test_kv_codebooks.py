@@ -92,6 +92,8 @@ MISTAKES: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (LowlpValueError, "values: must be finite", {"values": np.full(VALUES.shape, np.inf)}),
     (LowlpValueError, "vq: a cache has one book of f16 or bf16", {"vq": vq(2, 2, 2)}),
     (LowlpValueError, "channel_order: must name each of the 8 channels", {"channel_order": [0] * 8}),
+    (LowlpValueError, "seed: must be an int of at least 0, got -1", {"seed": -1}),
+    (LowlpTypeError, r"vq: expected what lowlp\.vq", {"vq": 4}),
     (LowlpTypeError, "importance: expected a pair", {"importance": np.ones((HEADS, HEAD_DIM))}),
     (LowlpValueError, r"importance: expected shape \[2, 8\] or .* for keys", {"importance": (np.ones(8), None)}),
     (LowlpValueError, "importance: must be finite and at least 0, got -1", {"importance": (None, -np.ones((2, 8)))}),

@@ -140,6 +140,23 @@ def test_weights_that_a_book_can_hold_are_exact() -> None:
     assert (found.scales[5] == 1).all() and (found.dequantize()[5] == 0).all()
 
 
+def test_fewer_vectors_than_entries_are_kept_as_they_are() -> None:
+    w = GENERATOR.integers(-4, 5, (3, 32)).astype(np.float16) / 4
+    found = quantized(w, 4, 8, scale_dtype="f32")
+    assert error(found, w.astype(np.float32)) < 1e-3
+    assert quantized(w, 4, 8, scale_dtype="f32", seed=np.int64(0)) == found
+
+
+def test_progress_shows_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm")
+    quantized(SMALL, 8, 3, 2, progress=True)
+    shown = capsys.readouterr().err
+    for name in ("scales", "book 1 of 2", "book 2 of 2", "books together", "codes"):
+        assert f"quantize: {name}:" in shown
+    quantized(SMALL, 8, 3, book_per=(8, 96), progress=True)
+    assert "quantize: blocks: 100%" in capsys.readouterr().err
+
+
 def test_names() -> None:
     w = np.concatenate([GAUSSIAN, GAUSSIAN[:9]])[:, :260]
     found = lowlp.quantize(w, "gptvq-2", importance=np.ones(260))

@@ -19,7 +19,7 @@ from lowlp.weights.quantize.k_means import BookLearner, rounds_for, shares_of
 from lowlp.weights.quantize.learnt_codebooks import rounded_books, sample_size
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.vector_search import VectorSearch
-from lowlp.weights.quantize.weight_arrays import is_float
+from lowlp.weights.quantize.weight_arrays import checked_seed, is_float
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -153,6 +153,7 @@ def kv_codebooks(
         raise LowlpTypeError(f"vq: expected what lowlp.vq(vector, bits) returns, got {vq!r:.40}")
     if vq.books != 1 or vq.entries not in _BOOK_TYPES:
         raise LowlpValueError(f"vq: a cache has one book of f16 or bf16 entries for each group, got {vq}")
+    seed = checked_seed(seed)
     pair = [library_of(array, name) for array, name in ((keys, "keys"), (values, "values"))]
     for (_, array), name in zip(pair, _KINDS, strict=True):
         _check_batch(array, name, vq.vector)

@@ -9,7 +9,7 @@ from lowlp.numeric.vectors import BookPer, Vectors
 from lowlp.weights.meaning import group_of
 from lowlp.weights.quantize.k_means import shares_of
 from lowlp.weights.quantize.learnt_codebooks import learn_codebooks
-from lowlp.weights.quantize.weight_arrays import checked_shape
+from lowlp.weights.quantize.weight_arrays import checked_seed, checked_shape
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
@@ -45,8 +45,6 @@ def quantize_by_books(
     scale = scale_type(scale_dtype)
     if scale not in _SCALES:
         raise LowlpValueError(f"scale_dtype: must be one of {', '.join(_SCALES)} with vq, got {scale}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise LowlpValueError(f"seed: must be an int of at least 0, got {seed!r:.40}")
     block = _block_of(vq, book_per, shape)
     found = learn_codebooks(
         ops,
@@ -56,7 +54,7 @@ def quantize_by_books(
         group_size=size,
         scale=scale,
         importance=_importance(importance, shape),
-        seed=seed,
+        seed=checked_seed(seed),
         progress=progress,
     )
     books, book_scales = found.codebooks, found.book_scales

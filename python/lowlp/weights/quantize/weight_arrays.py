@@ -1,4 +1,4 @@
-"""Weights that users give to be quantised, in numpy or PyTorch."""
+"""What users give to be quantised, in numpy or PyTorch, and the seeds of what is drawn."""
 
 from typing import Any, Final
 
@@ -25,3 +25,10 @@ def checked_shape(w: Any) -> tuple[int, ...]:
     if w.ndim not in (2, 3) or 0 in w.shape:
         raise LowlpValueError(f"w: expected shape [N, K] with N, K >= 1, got {list(w.shape)}; or [E, N, K]")
     return tuple(int(extent) for extent in w.shape)
+
+
+def checked_seed(seed: object) -> int:
+    """Raises `LowlpValueError` for what is no seed."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise LowlpValueError(f"seed: must be an int of at least 0, got {seed!r:.40}")
+    return int(seed)

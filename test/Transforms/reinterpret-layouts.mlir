@@ -78,17 +78,20 @@ lowlp.kernel @several(%p: !lowlp.ptr<ui32>, %m: i32) attributes {grid = affine_m
 // -----
 
 !codes = !lowlp.tile<16x16xui8, local(1, 4).local(2, 1).spatial(8, 4)>
+!both = !lowlp.tile<16x32xui8, local(1, 4).local(2, 1).spatial(8, 4).local(1, 2)>
 
 // Codes of two books are in the same words: of a unit, a vector of 4 words for each lane.
 // CHECK-LABEL: lowlp.kernel @books
 // CHECK: %[[V:.*]] = lowlp.view_global %{{.*}} shape [2, 2, 128] : !lowlp.ptr<ui32> -> !lowlp.global<2x2x128xui32>
 // CHECK: %[[FIRST:.*]] = lowlp.load_global %[[V]]{{.*}} -> !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
-// CHECK: lowlp.unpack %[[FIRST]] from "vec8-2x8.f16.k128" :
+// CHECK: lowlp.unpack %[[FIRST]] from "vec8-2x8.f16.k128" book 0 :
 // CHECK: lowlp.unpack %{{.*}} from "vec8-2x8.f16.k128" book 1 :
+// CHECK: lowlp.unpack %{{.*}} from "vec8-2x8.f16.k128" : !lowlp.tile<1x1x128xui32,
 lowlp.kernel @books(%p: !lowlp.ptr<ui32>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
   %c0 = arith.constant 0 : index
   %v = lowlp.view_packed %p shape [32, 256] : !lowlp.ptr<ui32> -> !lowlp.packed<32x256, #lowlp.codec<vec8:2x8:f16>, f16.k128>
-  %a = lowlp.load_packed %v[%c0, %c0] : !lowlp.packed<32x256, #lowlp.codec<vec8:2x8:f16>, f16.k128> -> !codes
+  %a = lowlp.load_packed %v[%c0, %c0] book 0 : !lowlp.packed<32x256, #lowlp.codec<vec8:2x8:f16>, f16.k128> -> !codes
   %b = lowlp.load_packed %v[%c0, %c0] book 1 : !lowlp.packed<32x256, #lowlp.codec<vec8:2x8:f16>, f16.k128> -> !codes
+  %c = lowlp.load_packed %v[%c0, %c0] : !lowlp.packed<32x256, #lowlp.codec<vec8:2x8:f16>, f16.k128> -> !both
   lowlp.return
 }

@@ -10,10 +10,13 @@ import pytest
 import lowlp
 from lowlp import QuantizedTensor
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.operands import spec_for
+from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.numeric.vectors import Vectors
+from lowlp.ops.linear_kernels import compile_for_cpu
 from lowlp_runtime import LowlpValueError
+from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
+from lowlp_runtime.stored_weights import StoredWeights
 
 NUMPY: dict[str, Any] = {
     "f16": np.float16,
@@ -127,22 +130,58 @@ def test_results_do_not_depend_on_where_entries_are() -> None:
     assert np.array_equal(lowlp.linear(x, other), lowlp.linear(x, qw))
 
 
-def test_any_division_of_the_work_gives_the_same() -> None:
-    random = np.random.default_rng(4)
-    qw = weights(random, vectors_of("vec4:1x8:int8:64x128"), 128, 256, 64)
-    x = random.standard_normal((20, 256)).astype(np.float16)
-    spec = spec_for(qw, "f16", "f16")
-    assert schedule_for(spec, 20).warps == 4 and schedule_for(spec, 20, batch_invariant=True) == schedule_for(spec, 20)
-    wanted = lowlp.linear(x, qw)
-    from lowlp.kernels.linear.operands import host_operands
-    from lowlp.ops.linear_kernels import compile_for_cpu
+def run_as(qw: QuantizedTensor, x: Any, schedule: Schedule, epilogue: str = "") -> Any:
+    """y as f32 by the kernel that divides its work so."""
+    spec = spec_for(qw, "f16", "f32", aligned=True, epilogue=epilogue)
+    y = np.full((len(x), spec.columns_of_y), np.nan, np.float32)
+    operands = host_operands(qw, "f16", epilogue)
+    compile_for_cpu(spec, schedule)(**operands, x=x.reshape(-1), y=y, m=len(x), x_stride=x.shape[1])
+    return y
 
-    for schedule in (Schedule(8, 1), Schedule(32, 2)):
-        y = np.empty((20, 128), np.float16)
-        compile_for_cpu(spec, schedule)(**host_operands(qw, "f16"), x=x.reshape(-1), y=y, m=20, x_stride=256)
-        assert np.array_equal(y, wanted)
+
+@pytest.mark.parametrize(
+    ("codec", "n", "k", "group", "m", "schedules"),
+    [
+        ("vec4:1x8:int8:64x128", 128, 256, 64, 20, [Schedule(8, 1), Schedule(32, 2)]),
+        (
+            "vec8:2x8:f16",
+            80,
+            512,
+            512,
+            11,
+            [Schedule(16, 2, stages=3, row_tiles=1), Schedule(8, 3, stages=2, row_tiles=4)],
+        ),
+        ("vec8:1x8:f16", 48, 512, 64, 3, [Schedule(8, 2, stages=4, row_tiles=2)]),  # groups within a unit
+        ("vec2:1x8:f16:32x*", 64, 256, 128, 9, [Schedule(16, 2, stages=3, row_tiles=1)]),
+        ("vec8:2x12:f8e4m3", 40, 512, 256, 5, [Schedule(8, 2, stages=3, row_tiles=2)]),
+        ("e8p+e81b", 32, 512, 512, 5, [Schedule(8, 2, stages=3, row_tiles=1)]),
+    ],
+)
+def test_any_division_of_the_work_gives_the_same(
+    codec: str, n: int, k: int, group: int, m: int, schedules: list[Schedule]
+) -> None:
+    """To the bit, with stages and without, for gate and up too."""
+    random = np.random.default_rng(4)
+    qw = weights(random, vectors_of(codec), n, k, group)
+    x = random.standard_normal((m, k)).astype(np.float16)
+    for epilogue in ("", "silu_mul"):
+        wanted = run_as(qw, x, Schedule(8, 1), epilogue)
+        for schedule in schedules:
+            assert np.array_equal(run_as(qw, x, schedule, epilogue), wanted)
+
+
+def test_schedules() -> None:
+    """With stages where units are whole, else without; all numbers of rows add in one order."""
+    random = np.random.default_rng(5)
+    qw = weights(random, vectors_of("vec8:2x8:f16"), 256, 512, 512)
+    spec = spec_for(qw, "f16", "f16", aligned=True)
+    assert schedule_for(spec, 1).stages and schedule_for(spec, 1, batch_invariant=True) == schedule_for(spec, 1)
+    assert schedule_for(spec, 200).columns == 64
+    assert not schedule_for(spec_for(qw, "f16", "f16"), 1).stages
+    of_blocks = spec_for(weights(random, vectors_of("vec8:1x8:f16:48x64"), 96, 512, 512), "f16", "f16", aligned=True)
+    assert schedule_for(of_blocks, 1) == Schedule(8, 1)
     with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes .* as Schedule\(columns=8, warps=8,"):
-        compile_for_cpu(spec, Schedule(8, 8))
+        compile_for_cpu(of_blocks, Schedule(8, 8))
 
 
 def test_kernels_ahead_of_time(tmp_path: Path) -> None:
@@ -154,13 +193,10 @@ def test_kernels_ahead_of_time(tmp_path: Path) -> None:
     assert product is not None and product.code == "vec8-2x8"
     shapes = {operand.name: (operand.element, operand.shape) for operand in product.operands}
     assert shapes["codebooks"] == ("f16", (2, 256, 8)) and shapes["codebooks_unscale"] == ("f32", ())
-    from lowlp_runtime.operand_arrays import host_operands
-    from lowlp_runtime.stored_weights import StoredWeights
-
     qw = weights(np.random.default_rng(5), vectors, 64, 256, 256)
     stored = StoredWeights.of(qw)
     assert stored.code == product.code
-    made = host_operands(product.operands, {name: stored.read(name) for name in stored.types})
+    made = arrays_of_operands(product.operands, {name: stored.read(name) for name in stored.types})
     assert np.array_equal(made["codebooks"] * np.float32(made["codebooks_unscale"]), qw.codebooks)
 
 

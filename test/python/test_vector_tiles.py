@@ -78,7 +78,7 @@ def test_refusals() -> None:
         parameters = {"words": ll.pointer("uint32")}
         ll.make_kernel(body, name="refused", parameters=parameters, grid=lambda: (1,), num_threads=32).mlir()
 
-    with pytest.raises(KernelTypeError, match="book: must be an int, found"):
+    with pytest.raises(KernelTypeError, match="book: must be an int or None, found"):
         traced(layout="local(1, 4).local(2, 1).spatial(8, 4)", book=1.5)
     with pytest.raises(KernelValueError, match="layout: must be given for codes of vectors, vec8-2x8"):
         traced(shape=[16, 16])

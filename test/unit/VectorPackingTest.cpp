@@ -184,16 +184,31 @@ TEST(VectorTile, TakesTheCodesOfABook) {
   // Two steps from the second on, for two warps side by side along N.
   Result<PackedTile> part = matchPackedTile(
       *parseLayout("spatial(2, 1).local(1, 2).local(2, 1).spatial(8, 4)"),
-      placement, 1);
+      placement, 1, 0);
   ASSERT_TRUE(part) << part.error();
   EXPECT_EQ(part->getSlots(), (std::vector<int>{2, 3, 4, 5}));
+}
+
+// Those of all books are the words' bytes in their own order.
+TEST(VectorTile, TakesTheCodesOfAllBooks) {
+  const Placement &placement = find("vec8-2x8.f16.k128");
+  Result<PackedTile> tile = matchPackedTile(
+      *parseLayout("local(1, 4).local(2, 1).spatial(8, 4).local(1, 2)"),
+      placement, 0);
+  ASSERT_TRUE(tile) << tile.error();
+  ASSERT_EQ(tile->places.size(), 16u);
+  for (int local = 0; local < 16; ++local) {
+    const PackedTile::Place &place = tile->places[local];
+    EXPECT_EQ(placement.getPlace(place.slot, place.part, 0),
+              (BitPlace{local / 4, local % 4 * 8}));
+  }
 }
 
 TEST(VectorTile, WarpsShareUnitsOfSeveralTiles) {
   const Placement &placement = find("vec8-2x8.f16.k32");
   EXPECT_EQ(findTileShift(placement), (TileShift{1, 0}));
   Result<PackedTile> tile = matchPackedTile(
-      *parseLayout("spatial(4, 1).local(2, 1).spatial(8, 4)"), placement, 0);
+      *parseLayout("spatial(4, 1).local(2, 1).spatial(8, 4)"), placement, 0, 1);
   ASSERT_TRUE(tile) << tile.error();
   EXPECT_TRUE(tile->areUnitsShared);
 }
@@ -201,7 +216,7 @@ TEST(VectorTile, WarpsShareUnitsOfSeveralTiles) {
 TEST(VectorTile, SaysWhatDoesNotFit) {
   const Placement &placement = find("vec8-2x8.f16.k128");
   Layout weights = *parseLayout("local(1, 4).spatial(8, 4).local(2, 1)");
-  EXPECT_EQ(matchPackedTile(weights, placement, 0).error(),
+  EXPECT_EQ(matchPackedTile(weights, placement, 0, 0).error(),
             "the layout " + str(weights) +
                 " takes no units of vec8-2x8.f16.k128, which are held as "
                 "local(1, n).local(2, 1).spatial(8, 4), n of the 4 steps");

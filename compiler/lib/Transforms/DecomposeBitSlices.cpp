@@ -157,7 +157,7 @@ private:
       Type code = builder.getIntegerType(width, /*isSigned=*/false);
       tiles.push_back(UnpackOp::create(
           builder, unpack.getLoc(), codes.cloneWith(code), unpack.getWords(),
-          unpack.getPlacement(), unpack.getStep(), bit));
+          unpack.getPlacement(), unpack.getStep(), bit, unpack.getBookAttr()));
       bit += width;
     }
     for (Operation *user : llvm::make_early_inc_range(unpack->getUsers())) {

@@ -76,7 +76,10 @@ static void expandLoad(LoadPackedOp load, ViewGlobalOp words, Units &units) {
   const Placement &placement = view.getPlacement();
   TileType tile = load.getTile().getType();
   auto step = static_cast<int>(load.getStep());
-  PackedTile match = *matchPackedTile(tile.getLayout(), placement, step);
+  std::optional<int> book;
+  if (load.getBook())
+    book = static_cast<int>(*load.getBook());
+  PackedTile match = *matchPackedTile(tile.getLayout(), placement, step, book);
   SmallVector<Value> offsets(load.getOffsets().drop_back(2));
   for (auto [offset, extent] :
        {std::pair(load.getRow(), int64_t(placement.getUnitRows())),
@@ -96,7 +99,7 @@ static void expandLoad(LoadPackedOp load, ViewGlobalOp words, Units &units) {
   Value codes = UnpackOp::create(
       builder, loc, tile, loaded,
       PlacementAttr::get(load.getContext(), &placement), load.getStep(),
-      /*bit=*/0, load.getBook());
+      /*bit=*/0, load.getBookAttr());
   load.replaceAllUsesWith(codes);
   load.erase();
 }

@@ -45,9 +45,10 @@ std::vector<int> PackedTile::getSlots() const {
 }
 
 /// The registers of a warp that hold 16 rows of one step.
-static Layout getFragment(const Placement &placement) {
+static Layout getFragment(const Placement &placement, std::optional<int> book) {
   if (placement.isOfVectors())
-    return Layout::local({2, 1}) * Layout::spatial({8, 4});
+    return Layout::local({2, 1}) * Layout::spatial({8, 4}) *
+           Layout::local({1, book ? 1 : placement.getNumParts()});
   return Layout::columnLocal({2, 2}) * Layout::spatial({8, 4}) *
          Layout::local({1, placement.getNumParts()});
 }
@@ -103,9 +104,8 @@ struct WeightPlace {
   int lane, slot, part;
 
   WeightPlace(const Placement &placement, int firstStep, int64_t steps,
-              int book, int64_t row, int64_t k) {
-    // A tile has the codes of one book.
-    int parts = placement.isOfVectors() ? 1 : placement.getNumParts();
+              std::optional<int> book, int64_t row, int64_t k) {
+    int parts = book ? 1 : placement.getNumParts();
     int halves = placement.getSlotsPerStep() / 2;
     int64_t perStep = 4 * halves * parts;
     unitRow = row / placement.getUnitRows();
@@ -117,7 +117,7 @@ struct WeightPlace {
     lane = inRow % 8 * 4 + inK / parts % 4;
     slot = (inRow / 16 * placement.getNumSteps() + step) * 2 * halves +
            inRow / 8 % 2 + 2 * half;
-    part = placement.isOfVectors() ? book : inK % parts;
+    part = book ? *book : inK % parts;
   }
 };
 
@@ -149,7 +149,8 @@ struct HeldWords {
 /// `steps` steps of a unit, from `firstStep` on.
 static std::string placeWeights(const Layout &weights,
                                 const Placement &placement, int firstStep,
-                                int64_t steps, int book, PackedTile &found) {
+                                int64_t steps, std::optional<int> book,
+                                PackedTile &found) {
   int slotsOfRowTile = placement.getSlotsPerStep() * placement.getNumSteps();
   std::vector<int64_t> index(2);
   for (int64_t thread = 0; thread < weights.numThreads(); ++thread) {
@@ -180,11 +181,12 @@ static std::string placeWeights(const Layout &weights,
 
 Result<PackedTile> lowlp::matchPackedTile(const Layout &weights,
                                           const Placement &placement,
-                                          int firstStep, int book) {
+                                          int firstStep,
+                                          std::optional<int> book) {
   auto fail = [&](const std::string &what) -> Result<PackedTile> {
     return Error{"the layout " + str(weights) + " " + what};
   };
-  Layout fragment = getFragment(placement);
+  Layout fragment = getFragment(placement, book);
   int64_t rowTiles = placement.getNumRowTiles();
   std::string form =
       "local(" + std::to_string(rowTiles) + ", n)." + str(fragment);

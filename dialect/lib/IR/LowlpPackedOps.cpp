@@ -31,19 +31,27 @@ LogicalResult ViewPackedOp::verify() {
   return success();
 }
 
+/// An attribute that may be absent, as the libraries take it.
+static std::optional<int> toInt(std::optional<int64_t> number) {
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
 /// Checks that `tile` can be taken from units of the placement.
 static LogicalResult verifyPackedTile(Operation *op, TileType tile,
                                       const Placement &placement, int64_t step,
-                                      int64_t book) {
+                                      std::optional<int64_t> book) {
   if (step < 0 || step >= placement.getNumSteps())
     return op->emitOpError("step must be in 0..")
            << placement.getNumSteps() - 1 << ", but is " << step;
-  if (book < 0 || book >= placement.getFormat().codes)
+  if (book && (*book < 0 || *book >= placement.getFormat().codes))
     return op->emitOpError("book must be in 0..")
-           << placement.getFormat().codes - 1 << ", but is " << book;
-  Result<PackedTile> match =
-      matchPackedTile(tile.getLayout(), placement, static_cast<int>(step),
-                      static_cast<int>(book));
+           << placement.getFormat().codes - 1 << ", but is " << *book;
+  if (book && !placement.isOfVectors())
+    return op->emitOpError(
+               "book is for codes of vectors, but the placement is ")
+           << placement.name();
+  Result<PackedTile> match = matchPackedTile(
+      tile.getLayout(), placement, static_cast<int>(step), toInt(book));
   if (!match)
     return op->emitOpError(match.error());
   return success();
@@ -76,7 +84,8 @@ LogicalResult LoadPackedOp::verify() {
 std::optional<SmallVector<Layout>>
 LoadPackedOp::getOperandLayouts(const Layout &result) {
   const Placement &placement = getSource().getType().getPlacement();
-  if (!matchPackedTile(result, placement, static_cast<int>(getStep())))
+  if (!matchPackedTile(result, placement, static_cast<int>(getStep()),
+                       toInt(getBook())))
     return std::nullopt;
   return SmallVector<Layout>();
 }
@@ -92,15 +101,15 @@ std::optional<Layout> LoadPackedOp::getResultLayout(unsigned, const Layout &) {
 /// Checks that `words` are what the tile of weights is taken from.
 static LogicalResult verifyWords(Operation *op, TileType words, TileType tile,
                                  const Placement &placement, int64_t step,
-                                 int64_t book = 0) {
+                                 std::optional<int64_t> book = std::nullopt) {
   if (failed(verifyPackedTile(op, tile, placement, step, book)))
     return failure();
   if (!words.getElementType().isUnsignedInteger(32))
     return op->emitOpError("the words must be ui32, but are ")
            << words.getElementType();
-  Layout expected =
-      matchPackedTile(tile.getLayout(), placement, static_cast<int>(step))
-          ->words;
+  Layout expected = matchPackedTile(tile.getLayout(), placement,
+                                    static_cast<int>(step), toInt(book))
+                        ->words;
   if (words.getLayout() != expected)
     return op->emitOpError("the words must be held as ")
            << str(expected) << ", but are as " << str(words.getLayout());

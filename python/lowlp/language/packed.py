@@ -166,7 +166,7 @@ def load_packed(
     layout: Layout | str | None = None,
     shape: Sequence[int] | None = None,
     first_step: int = 0,
-    book: int = 0,
+    book: int | None = None,
 ) -> Tile:
     """A tile of codes loaded from packed weights, as operand A of `dot` (Tilus, section 6.2).
 
@@ -179,10 +179,12 @@ def load_packed(
     shape       its extents instead, whole units of rows and along K, to leave the layout to the compiler: the warps of
                 the block share the rows
     first_step  the first of a unit's steps that is taken, 0 to S - 1; S = 4 in units of 64 weights of a row
-    book        of vectors: whose codes; where these have several widths, which byte of all codes of a vector
+    book        of vectors: whose codes; where these have several widths, which byte of all codes of a vector. None: all
+                books', beside each other for each vector: what takes no instructions
 
     Of vectors of v weights the tile is codes, K / v in a row, with steps of four codes along K, S = U / 4v in units U
-    wide, and `layout` is given: `local(R, n).local(2, 1).spatial(8, 4)`. Followed by `local(1, v)` it is the weights'.
+    wide, and `layout` is given: `local(R, n).local(2, 1).spatial(8, 4)` for one book; followed by
+    `local(1, v)` it is the weights'. With all r books it ends in `local(1, r)`.
 
     Codes outside of the view are those of stored bits zero. Raises VerificationError for a layout that takes no units,
     KernelTypeError and KernelValueError for other arguments.
@@ -193,12 +195,10 @@ def load_packed(
     starts = _offsets_of(view, offsets)
     if not is_int(first_step):
         raise type_error(f"first_step: must be an int, found {describe(first_step)}")
-    if not is_int(book):
-        raise type_error(f"book: must be an int, found {describe(book)}")
-    named = {
-        name: ir.IntegerAttr.get(trace.type("i64"), int(value))
-        for name, value in (("step", first_step), ("book", book))
-    }
+    if book is not None and not is_int(book):
+        raise type_error(f"book: must be an int or None, found {describe(book)}")
+    numbers = {"step": first_step} if book is None else {"step": first_step, "book": book}
+    named = {name: ir.IntegerAttr.get(trace.type("i64"), int(number)) for name, number in numbers.items()}
     held, choice = _units_held(view, layout, shape)
     return emit_tile("lowlp.load_packed", view.dtype, held, [view, *starts], named, choice)
 

@@ -55,6 +55,16 @@ func.func @book(%p: !lowlp.ptr<ui32>, %i: index) {
 
 // -----
 
+!codes = !lowlp.tile<16x64xsi6, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @book_of_numbers(%p: !lowlp.ptr<ui32>, %i: index) {
+  %v = lowlp.view_packed %p shape [16, 64] : !lowlp.ptr<ui32> -> !lowlp.packed<16x64, #lowlp.codec<int6>, f16>
+  // expected-error @below {{'lowlp.load_packed' op book is for codes of vectors, but the placement is int6.f16}}
+  %q = lowlp.load_packed %v[%i, %i] book 0 : !lowlp.packed<16x64, #lowlp.codec<int6>, f16> -> !codes
+  return
+}
+
+// -----
+
 // expected-error @below {{plan for vec8-1x8.f16: codes of vectors are looked up, and no plan decodes them}}
 func.func private @plan() attributes {p = #lowlp.plan<["decode vec8-1x8.f16 accumulators words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>}
 

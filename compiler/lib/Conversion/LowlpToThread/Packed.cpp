@@ -156,9 +156,11 @@ struct UnpackPattern : OpConversionPattern<UnpackOp> {
     Location loc = getNamedLoc(op);
     TileType codes = op.getCodes().getType();
     const Placement &placement = *op.getPlacement();
+    std::optional<int> book;
+    if (op.getBook())
+      book = static_cast<int>(*op.getBook());
     PackedTile tile = *matchPackedTile(codes.getLayout(), placement,
-                                       static_cast<int>(op.getStep()),
-                                       static_cast<int>(op.getBook()));
+                                       static_cast<int>(op.getStep()), book);
     auto make = [&](OpBuilder &builder, const Words &units, int slotOffset) {
       return unpack(builder, loc, op, placement, tile, slotOffset, units);
     };

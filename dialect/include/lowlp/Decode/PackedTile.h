@@ -55,7 +55,7 @@ struct PackedTile {
 
 /// How the tile that `weights` holds, which begins at a unit's row and at step
 /// `firstStep` of a unit, is taken from packed words; of vectors a tile of the
-/// codes of one book. Fails unless a warp holds
+/// codes of all `r` books, or of one. Fails unless a warp holds
 /// whole fragments of operand A, and warps hold units, or their steps, in the
 /// order of
 ///
@@ -64,13 +64,13 @@ struct PackedTile {
 /// with n of the unit's steps, or share the R tiles of units as
 /// spatial(R, 1).local(1, n). ... does. Codes of vectors are held as
 ///
-///   local(R, n).local(2, 1).spatial(8, 4)
+///   local(R, n).local(2, 1).spatial(8, 4).local(1, r)
 ///
 /// or likewise with tiles shared. Where n is less than a unit has, the
 /// next n steps of the tile, of another warp, are those of the next unit.
 Result<PackedTile> matchPackedTile(const Layout &weights,
                                    const Placement &placement, int firstStep,
-                                   int book = 0);
+                                   std::optional<int> book = std::nullopt);
 
 } // namespace lowlp
 

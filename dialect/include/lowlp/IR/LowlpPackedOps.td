@@ -44,13 +44,15 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowl
     steps of the next unit. The R tiles may be spread over warps, which then load the same words:
     `spatial(R, 1).local(1, S).` and so on.
 
-    Of vectors the tile has the codes of one book, a row of K / v codes for K weights, and S steps of four codes along K:
+    Of vectors the tile has K / v codes of one `book` for K weights of a row; or, without, those of all r books, which are beside each
+    other for each vector, as they are in the words. Where the codes of books have several widths, these are bytes. There are S steps
+    of four vectors along K:
 
     ```
-    local(R, S).local(2, 1).spatial(8, 4)
+    local(R, S).local(2, 1).spatial(8, 4).local(1, r)
     ```
 
-    Where the codes of books have several widths, `book` is a byte of them. Codes outside of the view are those whose stored bits are zero.
+    Codes outside of the view are those whose stored bits are zero.
 
     ```mlir
     %q = lowlp.load_packed %v[%row, %k] : !lowlp.packed<4096x4096, #lowlp.codec<int6>, f16>
@@ -62,7 +64,7 @@ def Lowlp_LoadPackedOp : Lowlp_Op<"load_packed", [MemoryEffects<[MemRead]>, Lowl
     `lowlp-reinterpret-layouts` makes of it a load of words and `lowlp.unpack`.
   }];
   let arguments = (ins Lowlp_PackedType:$source, Variadic<Index>:$offsets, DefaultValuedAttr<I64Attr, "0">:$step,
-      DefaultValuedAttr<I64Attr, "0">:$book);
+      OptionalAttr<I64Attr>:$book);
   let results = (outs Lowlp_TileType:$tile);
   let assemblyFormat = [{
     $source `[` $offsets `]` (`step` $step^)? (`book` $book^)? attr-dict `:` type($source) `->` type($tile)
@@ -83,7 +85,7 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
   let description = [{
     Takes the bits of each code from where the placement has them, and turns the sign bit of signed ones over again; or,
     of unsigned ones, only as many bits as the result's elements have, from `bit` on: a slice of the codes. Of vectors
-    the codes of a `book`. The words are
+    the codes of a `book`, or of all. The words are
     held as `lowlp-reinterpret-layouts` loads them: a tile [units of rows, units of K, 32 words], each lane with
     its own.
 
@@ -96,7 +98,7 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
     that the result has as they are cost nothing.
   }];
   let arguments = (ins Lowlp_TileType:$words, Lowlp_PlacementAttr:$placement, DefaultValuedAttr<I64Attr, "0">:$step,
-      DefaultValuedAttr<I64Attr, "0">:$bit, DefaultValuedAttr<I64Attr, "0">:$book);
+      DefaultValuedAttr<I64Attr, "0">:$bit, OptionalAttr<I64Attr>:$book);
   let results = (outs Lowlp_TileType:$codes);
   let assemblyFormat = [{
     $words `from` custom<PlacementName>($placement) (`step` $step^)? (`bit` $bit^)? (`book` $book^)? attr-dict `:` type($words) `->` type($codes)

@@ -85,7 +85,11 @@ def plain_schedule(spec: LinearSpec, m: int) -> Schedule:
     sums = 2 if spec.vectors is None or not spec.vectors.has_book_scales else spec.vectors.books + 1
     columns = min(columns, max(8, 2 * _PLAIN_ACCUMULATORS // (sums * spec.rows_of_unit) // 8 * 8))
     most = min(units, 4 * spec.unit_k // UNIT_K)
-    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= most and has_books_of_tile(spec, warps)))
+    return Schedule(columns, max(warps for warps in (1, 2, 4) if warps <= most and _are_of_one_book(spec, warps)))
+
+
+def _are_of_one_book(spec: LinearSpec, warps: int) -> bool:
+    return spec.vectors is None or has_books_of_tile(spec, warps * spec.rows_of_unit)
 
 
 def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[Schedule]:

@@ -32,6 +32,7 @@ from .candidates import (
     plain_schedule,
     wide_drafts,
 )
+from .codebook_schedules import codebook_schedule
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
@@ -82,8 +83,8 @@ def schedule_for(
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
     if spec.vectors:
-        # Their one kernel adds in the same order for every m.
-        return plain_schedule(spec, m)
+        # Their kernels add in the same order for every m.
+        return codebook_schedule(spec, m, device)
     among = measured_schedules() if among is None else among
     if batch_invariant and (order := _order(spec, device, gpu, among)):
         rows = min(rows_of(m), JUDGED_ROWS[-1])

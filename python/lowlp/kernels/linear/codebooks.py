@@ -1,24 +1,28 @@
-"""y = x @ w^T with weights that are vectors of codebooks: the kernel without stages.
+"""y = x @ w^T with weights that are vectors of codebooks.
 
     acc += s * (c_0 * raw_0 + c_1 * raw_1 + ...)          raw_r the products of book r's vectors and x
 
-A warp makes a tile of y^T: the rows of one unit of packed weights by 8, 16 or 32 rows of x. It loads the codes of a
-unit, and looks up as many as make a step of 16 along K or more, a *chunk*: the vectors of a lane are its operand of the
-matrix instructions as they are, in an order of K in which it reads x too, side by side (docs/packed-format.md). Each
-book has products of its own, so that no sum of entries is rounded to their type; they are added in f32 in the order of
-the books. With a scale for each book it has accumulators of its own too.
+A warp makes a tile of y^T: the rows of one unit of packed weights, or with stages of several, by 8 to 64 rows of x. It
+loads the codes of a unit, while those before are multiplied, and looks up as many as make a step of 16 along K or more,
+a *chunk*: the vectors of a lane are its operand of the matrix instructions as they are, in an order of K in which it
+reads x too, side by side (docs/packed-format.md). Each book has products of its own, so that no sum of entries is
+rounded to their type; they are added in f32 in the order of the books. With a scale for each book it has accumulators
+of its own too.
 
 A *segment* is weights of a row that share scale and books. At its end what was summed is scaled and added, so
 for one weight of one book the result is what `QuantizedTensor.dequantize` computes. x is seen as a tensor of segments,
 whose ends bound it: a unit with parts of several serves each of them. Bias, epilogue and residual follow
 (`parts.finished`).
+
+With `stages` x goes through shared memory, once for all warps: a unit's weights of each row are a stage, and all stages
+but one are loaded ahead. So it is where units and segments are whole in each other, and books of all of K.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import Final
+from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
@@ -41,14 +45,17 @@ class _Plan:
     segment        weights of a row that share scale and books
     block_rows, block_k  that share books
     sums           accumulators beside the result
+    stages         of x in shared memory; 0: none
     """
 
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         vectors = spec.vectors
         assert vectors is not None
         self.spec, self.schedule, self.vectors = spec, schedule, vectors
-        self.rows = schedule.warps * spec.rows_of_unit
-        self.row_tiles, self.column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
+        self.stages = schedule.stages
+        self.row_tiles = schedule.row_tiles if schedule.stages else spec.rows_of_unit // 16
+        self.column_tiles = schedule.columns // 8
+        self.rows = 16 * schedule.warps * self.row_tiles
         step_k = _LANES * vectors.vector
         self.chunk_k = max(STEP_K, step_k)
         self.chunks, self.steps = spec.unit_k // self.chunk_k, self.chunk_k // step_k
@@ -59,16 +66,22 @@ class _Plan:
         self.row = self.accumulators.reduce([1], keep_dims=True)
 
     @property
-    def codes(self) -> Layout:
-        """How threads hold the codes of a unit of each warp, [rows, codes]."""
-        of_unit = local(self.row_tiles, self.chunks * self.steps) * local(2, 1) * spatial(8, _LANES)
+    def has_segments_of_chunks(self) -> bool:
+        """Whether a unit has several whole segments, and these whole chunks."""
+        unit_k = self.spec.unit_k
+        ends_units = self.block_k >= self.spec.k or self.block_k % unit_k == 0
+        return self.segment % self.chunk_k == 0 and unit_k % self.segment == 0 and ends_units
+
+    def codes(self, books: int) -> Layout:
+        """How threads hold the codes of so many books for a unit of each warp, [rows, codes]."""
+        of_unit = local(self.row_tiles, self.chunks * self.steps) * local(2, 1) * spatial(8, _LANES) * local(1, books)
         return spatial(self.schedule.warps, 1) * of_unit
 
-    @property
-    def chunks_of_codes(self) -> Layout:
-        """The same registers as [chunk, rows, codes of it]."""
-        warps = spatial(1, self.schedule.warps, 1) * local(1, self.row_tiles, 1)
-        return warps * local(self.chunks, 1, self.steps) * local(1, 2, 1) * spatial(1, 8, _LANES)
+    def chunks_of_codes(self, books: int) -> Layout:
+        """The same registers as [chunk, book, rows, codes]."""
+        warps = spatial(1, 1, self.schedule.warps, 1) * local(1, 1, self.row_tiles, 1)
+        rows = local(self.chunks, 1, 1, self.steps) * local(1, 1, 2, 1) * spatial(1, 1, 8, _LANES)
+        return warps * rows * local(1, books, 1, 1)
 
     @property
     def x(self) -> Layout:
@@ -90,6 +103,11 @@ class _Block:
         self.column = block % blocks_of_columns * plan.schedule.columns
         x_shape = [spec.k // plan.segment, m, plan.segment]
         self.x_view = ll.view_global(operands.x, shape=x_shape, strides=[plan.segment, operands.x_stride, 1])
+        if plan.stages:
+            of_unit, columns = [plan.chunks, m, plan.chunk_k], plan.schedule.columns
+            strides = [spec.unit_k, plan.chunk_k, operands.x_stride, 1]
+            self.x_view = ll.view_global(operands.x, shape=[spec.k // spec.unit_k, *of_unit], strides=strides)
+            self.x_shared = ll.alloc_shared(spec.activation, [plan.stages, plan.chunks, columns, plan.chunk_k])
         self.w_view = packed_view(spec, operands.weights)
         self.s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n, 1], strides=[spec.n, 1, 1])
         shape = list(spec.shape_of_books)
@@ -104,26 +122,74 @@ class _Block:
         plan = self.plan
         return 0 if plan.block_rows >= plan.spec.n else (self.row + plan.spec.first_rows[product]) // plan.block_rows
 
-    def codes_of(self, product: int, unit) -> list[ll.Tile]:  # type: ignore[no-untyped-def]
-        """The codes of each book, by chunk."""
+    def load_codes(self, product: int, unit) -> list[ll.Tile]:  # type: ignore[no-untyped-def]
+        """The codes of a unit: of all books, or of each, where these have codes of several widths."""
         plan, spec = self.plan, self.plan.spec
         at = [self.row + product * spec.packed_rows_of_product, unit * spec.unit_k]
+        apart = bytes_of_books(plan.vectors)
+        if not apart:
+            return [ll.load_packed(self.w_view, offsets=at, layout=plan.codes(plan.vectors.books))]
         found = []
-        for parts in bytes_of_books(plan.vectors) or [[book] for book in range(plan.vectors.books)]:
-            codes = ll.load_packed(self.w_view, offsets=at, layout=plan.codes, book=parts[0])
+        for parts in apart:
+            codes = ll.load_packed(self.w_view, offsets=at, layout=plan.codes(1), book=parts[0])
             for high in parts[1:]:
-                upper = ll.load_packed(self.w_view, offsets=at, layout=plan.codes, book=high)
+                upper = ll.load_packed(self.w_view, offsets=at, layout=plan.codes(1), book=high)
                 codes = ll.cast(codes, "uint32") | ll.cast(upper, "uint32") << 8
-            found.append(ll.view(codes, dtype=codes.dtype, layout=plan.chunks_of_codes))
+            found.append(codes)
         return found
 
+    def by_chunk(self, loaded: list[ll.Tile]) -> list[ll.Tile]:
+        """The same as tiles of [chunk, book, rows, codes]."""
+        form = self.plan.chunks_of_codes(self.plan.vectors.books // len(loaded))
+        return [ll.view(codes, dtype=codes.dtype, layout=form) for codes in loaded]
+
     @ll.inline
-    def multiply(self, codes, books, chunk: int, segment, in_segment, sums):  # type: ignore[no-untyped-def]
+    def copy_x(self, stage, unit) -> None:  # type: ignore[no-untyped-def]
+        """Begins to copy x of a unit, zeros where there is none, into a stage."""
+        plan = self.plan
+        ll.copy_async(
+            self.x_view,
+            self.x_shared,
+            view_offsets=[unit, 0, self.column, 0],
+            offsets=[stage, 0, 0, 0],
+            shape=[plan.chunks, plan.schedule.columns, plan.chunk_k],
+        )
+        ll.copy_async_commit()
+
+    @ll.inline
+    def begin_x(self, unit) -> None:  # type: ignore[no-untyped-def]
+        """Begins to copy the first units into all stages but the last."""
+        if self.plan.stages:
+            # What was copied for another product is not needed, or was read.
+            ll.copy_async_wait(0)
+            ll.synchronize()
+            for stage in range(self.plan.stages - 1):
+                self.copy_x(stage, unit + stage)
+
+    @ll.inline
+    def take_x(self, free, unit) -> None:  # type: ignore[no-untyped-def]
+        """Waits for x of a unit, and begins to copy another into the stage that nobody reads any more."""
+        if self.plan.stages:
+            ll.copy_async_wait(self.plan.stages - 2)
+            ll.synchronize()
+            self.copy_x(free, unit + self.plan.stages - 1)
+
+    def next_stage(self, stage: Any) -> Any:
+        """The stage after one."""
+        return (stage + 1) % self.plan.stages if self.plan.stages else stage
+
+    @ll.inline
+    def multiply(self, codes, books, chunk: int, stage, segment, in_segment, sums):  # type: ignore[no-untyped-def]
         """The sums with the products of a chunk, which begins `in_segment` weights after the segment does."""
         plan = self.plan
-        x_tile = ll.transpose(ll.load_global(self.x_view, offsets=[segment, self.column, in_segment], layout=plan.x))
+        if plan.stages:
+            x_rows = ll.load_shared(self.x_shared, offsets=[stage, chunk, 0, 0], layout=plan.x, in_bounds=True)
+        else:
+            x_rows = ll.load_global(self.x_view, offsets=[segment, self.column, in_segment], layout=plan.x)
+        x_tile = ll.transpose(x_rows)
         for book in range(plan.vectors.books):
-            w = ll.lookup_vectors(codes[book], books, book=book, part=[chunk], dtype=plan.spec.activation)
+            tile, part = (codes[0], [chunk, book]) if len(codes) == 1 else (codes[book], [chunk, 0])
+            w = ll.lookup_vectors(tile, books, book=book, part=part, dtype=plan.spec.activation)
             number = min(book, plan.sums - 1)
             sums = (*sums[:number], ll.dot(w, x_tile, sums[number]), *sums[number + 1 :])
         return sums
@@ -158,13 +224,21 @@ class _Block:
         """The result with segments that are whole units, from `first` on up to `stop`."""
         plan = self.plan
         units = plan.segment // plan.spec.unit_k
+        # The codes of a unit are loaded while those before are multiplied.
+        loaded = self.load_codes(product, first * units)
+        self.begin_x(first * units)
+        stage, free = 0, plan.stages - 1
         for segment in ll.range(first, stop):
             sums = self.zeros()
             for unit in ll.range(units):
-                codes = self.codes_of(product, segment * units + unit)
+                number = segment * units + unit
+                self.take_x(free, number)
+                codes = self.by_chunk(loaded)
+                loaded = self.load_codes(product, ll.minimum(number + 1, stop * units - 1))
                 for chunk in range(plan.chunks):
                     at = unit * plan.spec.unit_k + chunk * plan.chunk_k
-                    sums = self.multiply(codes, books, chunk, segment, at, sums)
+                    sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
+                stage, free = self.next_stage(stage), self.next_stage(free)
             acc = self.with_segment(product, acc, segment, sums)
         return acc
 
@@ -173,14 +247,20 @@ class _Block:
         """The same with segments of whole chunks, of which a unit has several."""
         plan = self.plan
         segments, chunks = plan.spec.unit_k // plan.segment, plan.segment // plan.chunk_k
+        loaded = self.load_codes(product, first // segments)
+        self.begin_x(first // segments)
+        stage, free = 0, plan.stages - 1
         for unit in ll.range(first // segments, ll.ceildiv(stop, segments)):
-            codes = self.codes_of(product, unit)
+            self.take_x(free, unit)
+            codes = self.by_chunk(loaded)
+            loaded = self.load_codes(product, ll.minimum(unit + 1, ll.ceildiv(stop, segments) - 1))
             for part in range(segments):
                 sums = self.zeros()
                 for chunk in range(chunks):
                     number, at = part * chunks + chunk, chunk * plan.chunk_k
-                    sums = self.multiply(codes, books, number, unit * segments + part, at, sums)
+                    sums = self.multiply(codes, books, number, stage, unit * segments + part, at, sums)
                 acc = self.with_segment(product, acc, unit * segments + part, sums)
+            stage, free = self.next_stage(stage), self.next_stage(free)
         return acc
 
     @ll.inline
@@ -191,10 +271,10 @@ class _Block:
             sums = self.zeros()
             start = segment * plan.segment
             for unit in ll.range(start // unit_k, (start + plan.segment - 1) // unit_k + 1):
-                codes = self.codes_of(product, unit)
+                codes = self.by_chunk(self.load_codes(product, unit))
                 for chunk in range(plan.chunks):
                     at = unit * unit_k + chunk * plan.chunk_k - start
-                    sums = self.multiply(codes, books, chunk, segment, at, sums)
+                    sums = self.multiply(codes, books, chunk, 0, segment, at, sums)
             acc = self.with_segment(product, acc, segment, sums)
         return acc
 
@@ -206,7 +286,7 @@ class _Block:
         make = self.of_shared_units
         if plan.segment % unit_k == 0:
             make = self.of_whole_units
-        elif plan.segment % plan.chunk_k == 0 and unit_k % plan.segment == 0 and plan.block_k % unit_k == 0:
+        elif plan.has_segments_of_chunks:
             make = self.of_whole_chunks
         acc, rows = self.zero(), self.block_of_rows(product)
         books = ll.load_codebook(self.books_view, offsets=[rows, 0])
@@ -240,16 +320,30 @@ def bytes_of_books(vectors: Vectors) -> list[list[int]]:
     return [list(range(first, end)) for first, end in zip([0, *ends], ends, strict=False)]
 
 
-def has_books_of_tile(spec: LinearSpec, warps: int) -> bool:
-    """Whether the rows that a block of so many warps takes share their books."""
-    rows = warps * spec.rows_of_unit
+def has_books_of_tile(spec: LinearSpec, rows: int) -> bool:
+    """Whether so many rows, which a block takes, share their books."""
     return not spec.book_rows or spec.book_rows >= spec.n or not (spec.book_rows % rows or spec.first_rows[-1] % rows)
 
 
+def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether there is a kernel for `spec`, of vectors, whose work is divided so."""
+    plan = _Plan(spec, schedule)
+    if not has_books_of_tile(spec, plan.rows):
+        return False
+    if not schedule.stages:
+        return True
+    are_whole = plan.segment % spec.unit_k == 0 or (
+        plan.segment % plan.chunk_k == 0 and spec.unit_k % plan.segment == 0
+    )
+    are_units = spec.k % spec.unit_k == 0 and plan.row_tiles % (spec.rows_of_unit // 16) == 0
+    is_plain = schedule.slices == 1 and not schedule.warpgroups
+    return is_plain and spec.aligned and are_whole and are_units and plan.block_k >= spec.k
+
+
 def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
-    """The block program for `spec`, of vectors, whose work is divided as `schedule`, without stages, says. Raises
-    LowlpValueError for one with stages, or whose tiles have rows of several blocks of books."""
-    if schedule.stages or not has_books_of_tile(spec, schedule.warps):
+    """The block program for `spec`, of vectors, whose work is divided as `schedule` says. Raises LowlpValueError for a
+    schedule that no kernel has."""
+    if not has_codebook_program(spec, schedule):
         raise LowlpValueError(f"schedule: no kernel takes {spec} as {schedule} divides it")
     plan = _Plan(spec, schedule)
     blocks_of_rows = -(-spec.columns_of_y // plan.rows)

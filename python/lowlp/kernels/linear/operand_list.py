@@ -43,7 +43,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         operands=tuple(_operands(spec, schedule)),
         rows=rows,
         epilogue=spec.epilogue,
-        tiles=tiling(spec, schedule) if schedule.stages else None,
+        tiles=tiling(spec, schedule) if _has_tiles(spec, schedule) else None,
         super_group_size=spec.super_group_size if spec.super_scale else None,
     )
 
@@ -52,6 +52,11 @@ def operands_of_weights(spec: LinearSpec, schedule: Schedule | None = None) -> t
     """What kernels for `spec` take of the weights. Of the schedule it matters alone whether weights are scaled, and so
     fitted (`fit_of`); None: they are not."""
     return tuple(operand for operand in _operands(spec, schedule) if operand.source == "weights")
+
+
+def _has_tiles(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether blocks share the work as `tiling` says; else each has a tile of the grid."""
+    return schedule.stages > 0 and not spec.vectors
 
 
 def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
@@ -90,7 +95,7 @@ def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
     yield Operand("x_stride", "x_stride", "i64")
     if spec.residual:
         yield Operand("residual_stride", "residual_stride", "i64")
-    if schedule and schedule.stages:
+    if schedule and _has_tiles(spec, schedule):
         yield Operand("blocks", "blocks", "i32")
 
 

@@ -184,6 +184,23 @@ def test_schedules() -> None:
         compile_for_cpu(of_blocks, Schedule(8, 8))
 
 
+def test_the_inner_loop() -> None:
+    """One PRMT and one load of 16 bytes for a code of 2x8, and beside these x, codes and copies."""
+    kernel = lowlp.compile_linear(
+        n=512,
+        k=2048,
+        weight=lowlp.vq(vector=8, bits=8, books=2),
+        m=(1, 8),
+        group_size=None,
+        schedule=Schedule(8, 4, stages=4, row_tiles=2),
+    )
+    loop = kernel.ptx.split("mma.sync", 1)[1].rsplit("mma.sync", 1)[0]
+    # Of a unit of 128 weights: two tiles, four chunks, two books, two rows; and x of each chunk.
+    assert kernel.ptx.count("prmt.b32") == 32 and kernel.ptx.count("ld.shared.v4") == 32 + 4
+    assert "shfl" not in kernel.ptx and ".local" not in kernel.ptx and "ld.shared.b" not in kernel.ptx
+    assert not {"and.b32", "shr.u32", "bfe.u32", "shf.r"} & set(loop.split())
+
+
 def test_kernels_ahead_of_time(tmp_path: Path) -> None:
     """A kernel of `compile_linear`, saved and loaded, names the operands that books are."""
     vectors = lowlp.vq(vector=8, bits=8, books=2)

@@ -74,6 +74,7 @@ class NumpyVectorOps(NumpyOps):
     """
 
     products_at_once = 1 << 18
+    columns_at_once = 1 << 12
     vectors_at_once = 1 << 14
 
     def doubles(self, array: AnyArray) -> NDArray[np.float64]:
@@ -95,14 +96,19 @@ class NumpyVectorOps(NumpyOps):
         return np.where(condition, yes, no)
 
     def highest(self, points: AnyArray, table: AnyArray, count: int) -> NDArray[np.int64]:
-        problems, vectors, _ = points.shape
-        rows = max(1, self.products_at_once // table[0].size)
+        problems, vectors, depth = points.shape
+        entries = table.shape[2]
+        columns = min(entries, self.columns_at_once)
+        rows = max(1, self.products_at_once // (depth * columns))
         found = np.empty((problems, vectors, count), np.int64)
-        scores = np.empty((min(rows, vectors), table.shape[2]))
+        scores = np.empty((min(rows, vectors), entries))
         for problem in range(problems):
             for start in range(0, vectors, rows):
                 part = points[problem, start : start + rows]
-                held = np.matmul(part, table[problem], out=scores[: len(part)])
+                held = scores[: len(part)]
+                for first in range(0, entries, columns):
+                    some = slice(first, first + columns)
+                    np.matmul(part, table[problem, :, some], out=held[:, some])
                 self._best_first(held, found[problem, start : start + rows])
         return found
 

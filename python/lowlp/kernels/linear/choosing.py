@@ -131,7 +131,7 @@ def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, device: Device)
     It adds in the same order: of the schedule only the stages differ.
     """
     rows = next((rows for rows in ORDERED_ROWS if rows and m <= rows), 0)
-    within = dataclasses.replace(spec, ordered_rows=rows)
+    within, schedule = dataclasses.replace(spec, ordered_rows=rows), dataclasses.replace(schedule, kept_rows=0)
     if not rows or not schedule.stages or schedule.warpgroups or not can_stream(within, schedule):
         return None
     fit = fitted(within, schedule, device)

@@ -47,6 +47,7 @@ _GIVING_US: Final = 0.4
 # Of few rows of x that are put in order, as an H200 took it (docs/adr/0044): for each element of a row, to gather it or
 # with that of a second row, within the kernel, which then has no x in its stages; and of a kernel before it.
 _KEPT_US: Final = -1.6
+_KEEP_ROW_US: Final = 1.0e-4
 _GATHER_ROW_US: Final = 1.4e-4
 _GATHER_PAIR_US: Final = 2.1e-4
 _KERNEL_BEFORE_US: Final = 0.95
@@ -135,6 +136,11 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if are_shared:
         ending += form.sharing_us + form.part_us * max(0, blocks / tiles - 1) * schedule.warps * sums / 256
     return beginning + both + ending
+
+
+def keeping_us(spec: LinearSpec, rows: int) -> float:
+    """What it takes longer where blocks keep so many rows of x, which then do not come with each stage."""
+    return _KEPT_US + spec.k * _KEEP_ROW_US * rows
 
 
 def ordering_within_us(spec: LinearSpec, rows: int) -> float:

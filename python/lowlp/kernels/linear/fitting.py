@@ -11,7 +11,7 @@ from lowlp.schedules.device import H200, Device
 from lowlp_runtime.stored_weights import STORED_TYPES
 
 from .operands import NUMPY_TYPES
-from .ordering import ordered_bytes
+from .ordering import kept_bytes, rows_kept
 from .scaled_weights import can_scale_weights
 from .schedule import Schedule
 from .segments import has_small_groups
@@ -67,7 +67,7 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if not schedule.warpgroups:
         groups, steps = max(1, schedule.step_k // spec.group_size), schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
-    x = 0 if spec.ordered_rows else schedule.columns_of_block * schedule.stage_k * 2
+    x = 0 if rows_kept(spec, schedule) else schedule.columns_of_block * schedule.stage_k * 2
     kinds = [kind for kind in (spec.scale, spec.corrector) if kind]
     taken = stored_taken
     if schedule.warpgroups and not fills_stages(spec, schedule.stage_k):
@@ -125,9 +125,11 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if table and not schedule.warpgroups:
         # A stage more took up to 1 us longer with 8 columns, and saved 0.6 us at most with 16 (H200).
         table = max(table, 48 * 1024)
-    # Rows of x as they come are gone before the end.
-    ordered, before = ordered_bytes(spec, schedule)
-    return max(exchange, before) + table + beside + ordered
+    # Rows of x as they come are gone before the end, and those that a block keeps for its only tile at the end.
+    kept, before = kept_bytes(spec, schedule)
+    if schedule.has_tile_each and not before:
+        return max(exchange, kept) + table + beside
+    return max(exchange, before) + table + beside + kept
 
 
 def table_bytes(spec: LinearSpec, schedule: Schedule) -> int:

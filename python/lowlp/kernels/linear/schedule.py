@@ -17,6 +17,7 @@ UNITS: Final = (1, 2, 3, 5, 7, 9)
 STEPS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
+KEPT_ROWS: Final = (0, 1, 2, 4, 8)
 PARTS_TYPES: Final = ("f32", "f16")
 
 
@@ -43,6 +44,7 @@ class Schedule:
     blocks_per_sm  as which the work is divided: 1 to 8
     parts_type     of accumulators of shared tiles that a block leaves for another: 'f32'; or 'f16', half the bytes,
                    which rounds them, infinite beyond its range; for results of f16 without tables and second scale
+    kept_rows      0: x comes in stages; 1, 2, 4 or 8: a block keeps so many rows of x, and m is no more
 
     With `warpgroups` too, products are made by `wgmma` (`warpgroups`): warps, slices and units do not count, row_tiles
     are of 64 rows and of a warpgroup, and the following count:
@@ -73,6 +75,7 @@ class Schedule:
     products_in_flight: int = 2
     column_tiles: int = 1
     cluster: int = 1
+    kept_rows: int = 0
 
     def __post_init__(self) -> None:
         choices = (
@@ -94,6 +97,7 @@ class Schedule:
             ("products_in_flight", tuple(range(1, 9))),
             ("column_tiles", (1, 2, 4)),
             ("cluster", (1, 2, 4, 8)),
+            ("kept_rows", KEPT_ROWS),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:

@@ -26,7 +26,7 @@ from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
 from lowlp.layouts.register_layout import Layout, column_spatial, from_modes, layout, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES, groups_of_whole_bytes
 
-from .ordering import OrderedX, can_order
+from .ordering import can_keep, kept_x, rows_kept
 from .parts import (
     A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
@@ -213,12 +213,12 @@ class _Block:
         self.decode = decoder(
             spec, operands.table, plan.schedule.threads, are_inside=covers_whole_tables(spec, plan.schedule)
         )
-        self.ordered = OrderedX(spec, plan.schedule, operands) if spec.ordered_rows else None
+        self.kept = kept_x(spec, plan.schedule, operands) if rows_kept(spec, plan.schedule) else None
         if spec.dependent_launch:
             # Tables are there, and weights in flight; what other launches write is read from here on.
             ll.wait_for_dependencies()
-        if self.ordered is not None:
-            self.ordered.bring()
+        if self.kept is not None:
+            self.kept.bring()
 
     def zero(self) -> ll.Tile:
         """Accumulators of a part."""
@@ -313,8 +313,8 @@ class _Block:
         """x^T for what is taken at once."""
         layouts = self.plan.layouts
         first, first_step = place_in_units(self.plan.spec, unit, first_step)
-        if self.ordered is not None:
-            x_units = self.ordered.tile(first, first_step * STEP_K, layouts.x_units)
+        if self.kept is not None:
+            x_units = self.kept.tile(first, first_step * STEP_K, layouts.x_units)
             return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
         x_units = ll.load_global(self.views.x, offsets=[first, column, first_step * STEP_K], layout=layouts.x_units)
         return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
@@ -479,7 +479,7 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and can_leave_parts(spec, schedule)
         and schedule.columns in (8, 16, 32, 64, 128, 256)
         and schedule.column_tiles == schedule.cluster == 1
-        and (not spec.ordered_rows or can_order(spec, schedule))
+        and (not rows_kept(spec, schedule) or can_keep(spec, schedule))
     )
 
 

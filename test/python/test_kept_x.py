@@ -1,0 +1,69 @@
+"""Blocks that keep few rows of x in place of stages of 8: the same bits, in shared memory that is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from linear_matrix import TYPES, Config
+from test_linear_fitting import MUCH_BYTES, SPARE_BYTES, laid_out
+
+from lowlp.compiler.compilation import compile_cpu
+from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.fitting import other_bytes, stage_bytes
+from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.streaming import can_stream
+
+
+@pytest.mark.parametrize(
+    ("rows", "config", "share_tiles"),
+    [
+        (1, Config("int4", 64, "bf16"), False),
+        (2, Config("uint2", 16, "f16", "offsets", "uint4"), True),
+        (4, Config("int6", 128, "f16"), False),
+        (8, Config("f4e2m1", 32, "bf16", "", "e8m0"), True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("aligned", [False, True])
+def test_the_same_bits_as_by_stages(rows: int, config: Config, share_tiles: bool, aligned: bool) -> None:
+    n, k = 80, 640
+    qw, kind = config.weights(n, k), TYPES[config.activation]
+    spec = spec_for(qw, config.activation, config.activation, aligned=aligned)
+    division = Schedule(8, row_tiles=2, slices=2, stages=2, share_tiles=share_tiles)
+    results = []
+    for schedule in (division, replace(division, kept_rows=rows)):
+        assert can_stream(spec, schedule)
+        kernel, product = compile_cpu(linear_kernel(spec, schedule)), product_of(spec, schedule)
+        for m in {1, rows // 2 + 1, rows}:
+            x = np.random.default_rng(m).normal(size=(m, k)).astype(kind)
+            y: Any = np.full((m, n), np.nan, kind)
+            numbers = product.by_name(product.launch_numbers(m, k, None, multiprocessors=2))
+            kernel(x=x, **host_operands(qw, config.activation), y=y, **numbers)
+            results.append(y.tobytes())
+    half = len(results) // 2
+    assert results[:half] == results[half:]
+
+
+def test_rows_are_kept_where_that_takes_least() -> None:
+    def kept(n: int, k: int, m: int) -> int:
+        return schedule_for(LinearSpec(n, k, "int4 g128 f16", aligned=True), m).kept_rows
+
+    assert kept(4096, 4096, 1) == 1
+    assert [kept(4096, 28672, m) for m in (1, 16)] == [0, 0]
+    spec = LinearSpec(4096, 4096, "int4 g128 f16", aligned=True)
+    schedule = schedule_for(spec, 1)
+    counted = schedule.stages * stage_bytes(spec, schedule) + other_bytes(spec, schedule)
+    assert counted - MUCH_BYTES <= laid_out(spec, schedule)[2] <= counted + SPARE_BYTES
+    # For more rows than columns of a tile, or than a thread has registers for, there is no program.
+    assert not can_stream(spec, replace(schedule, columns=16))
+    assert not can_stream(LinearSpec(4096, 65536, "int4 g128 f16"), replace(schedule, kept_rows=8))
+    with pytest.raises(LowlpValueError, match="kept_rows: must be one of 0, 1, 2, 4, 8, got 3"):
+        Schedule(kept_rows=3)

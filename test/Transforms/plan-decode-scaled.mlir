@@ -151,3 +151,64 @@ lowlp.kernel @off_weights() attributes {grid = affine_map<() -> (1)>, num_thread
   %n = lowlp.neg %raw : !sum
   lowlp.return
 }
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!codes = !lowlp.tile<16x64xsi4, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!halves = !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!wide = !lowlp.tile<16x64xf32, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+!half_column = !lowlp.tile<16x1xf16, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!column = !lowlp.tile<16x1xf32, local(2, 1).reduce(spatial(8, 4), dims=[1], keep_dims=True)>
+!x = !lowlp.tile<64x8xf16, local(8, 1).column_spatial(4, 8).local(2, 1)>
+!sum = !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>
+
+// Weights that are scaled in f32 by numbers of f16, times a scalar that the kernel bounds: scales take the powers of two, and the
+// offset of signed codes is taken off the halves. A scalar that may be anything leaves both to the weights.
+// CHECK-LABEL: lowlp.kernel @scaled_in_f32
+// CHECK: %[[BOUND:.*]] = arith.maximumf
+// CHECK: %[[FIT:.*]] = lowlp.splat %[[BOUND]]
+// CHECK: %[[SCALES:.*]] = lowlp.mul %{{.*}}, %[[FIT]]
+// CHECK: %[[A:.*]] = lowlp.decode
+// CHECK: %[[WIDE:.*]] = lowlp.cast %[[A]]
+// CHECK-NOT: lowlp.fma
+// CHECK: %[[POWERS:.*]] = {{lowlp.row_constants|lowlp.splat}} {{.*}} !lowlp.tile<16x1xf32
+// CHECK: %[[TIMES:.*]] = lowlp.mul %[[SCALES]], %[[POWERS]]
+// CHECK: %[[REPEATED:.*]] = lowlp.broadcast %[[TIMES]]
+// CHECK: lowlp.mul %[[WIDE]], %[[REPEATED]]
+// CHECK: lowlp.dot
+// CHECK: lowlp.decode
+// CHECK: lowlp.fma
+// CHECK: lowlp.mul
+lowlp.kernel @scaled_in_f32(%any: f32) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f16
+  %word = arith.constant 77 : i32
+  %low = arith.constant 5.42101086242752217E-20 : f32
+  %high = arith.constant 1.8446744073709551616E+19 : f32
+  %most = arith.minimumf %any, %high : f32
+  %bounded = arith.maximumf %most, %low : f32
+  %zeros = lowlp.splat %zero : f32 -> !sum
+  %x = lowlp.splat %half : f16 -> !x
+  %words = lowlp.splat %word : i32 -> !words
+  %h = lowlp.splat %half : f16 -> !half_column
+  %s = lowlp.cast %h : !half_column -> !column
+  %fit = lowlp.splat %bounded : f32 -> !column
+  %fitted = lowlp.mul %s, %fit : !column
+  %scales = lowlp.broadcast %fitted : !column -> !wide
+  %q = lowlp.unpack %words from "int4.f16" : !words -> !codes
+  %a = lowlp.cast %q : !codes -> !halves
+  %f = lowlp.cast %a : !halves -> !wide
+  %w = lowlp.mul %f, %scales : !wide
+  %b = lowlp.cast %w : !wide -> !halves
+  %d = lowlp.dot %b, %x, %zeros : !halves, !x, !sum
+  %free = lowlp.splat %any : f32 -> !column
+  %unbounded = lowlp.mul %s, %free : !column
+  %others = lowlp.broadcast %unbounded : !column -> !wide
+  %g = lowlp.cast %a : !halves -> !wide
+  %v = lowlp.mul %g, %others : !wide
+  %c = lowlp.cast %v : !wide -> !halves
+  %e = lowlp.dot %c, %x, %d : !halves, !x, !sum
+  %n = lowlp.neg %e : !sum
+  lowlp.return
+}

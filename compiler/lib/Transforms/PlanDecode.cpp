@@ -346,6 +346,17 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
     SmallVector<DecodePlan::Row> rows = getRows(*found, weights);
     if (!areNormal(rows))
       return decline(wide, "f32 does not hold the plan's powers of two");
+    // Where a column of scales takes powers of two, an offset is taken off the
+    // halves, two at a time.
+    if (Result<DecodePlan> moved =
+            setOffset(*found, getPlacement(weights), getShift(weights));
+        moved && !canScaleColumn(wide, rows)) {
+      SmallVector<DecodePlan::Row> other = getRows(*moved, weights);
+      if (areNormal(other) && canScaleColumn(wide, other)) {
+        found = *moved;
+        rows = other;
+      }
+    }
     OpBuilder builder(wide);
     Location loc = wide.getLoc();
     Value fragments = DecodeOp::create(
@@ -354,7 +365,11 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
         weights.codes.getStep());
     TileType type = wide.getType();
     Value widened = CastOp::create(builder, loc, type, fragments);
-    wide.replaceAllUsesWith(undoPlan(builder, loc, widened, rows));
+    if (canScaleColumn(wide, rows))
+      scaleColumn(wide, rows);
+    else
+      widened = undoPlan(builder, loc, widened, rows);
+    wide.replaceAllUsesWith(widened);
     tellPlan(fragments.getDefiningOp(), *found);
   }
 

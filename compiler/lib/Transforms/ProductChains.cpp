@@ -13,8 +13,10 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 #include <cmath>
+#include <optional>
 
 using namespace mlir;
 using namespace lowlp;
@@ -147,15 +149,93 @@ static bool areSmall(Value column) {
   return narrow.isF16() || *getElementBits(narrow) <= 8;
 }
 
+/// Whether a tile is a scalar that lies from 2^-64 to 2^64, as the kernel says:
+/// max(min(scalar, 2^64), 2^-64).
+static bool isBoundedSplat(Value tile) {
+  auto splat = tile.getDefiningOp<SplatOp>();
+  auto least = splat ? splat.getValue().getDefiningOp<arith::MaximumFOp>()
+                     : arith::MaximumFOp();
+  auto most = least ? least.getLhs().getDefiningOp<arith::MinimumFOp>()
+                    : arith::MinimumFOp();
+  llvm::APFloat low(0.0f), high(0.0f);
+  return most && matchPattern(least.getRhs(), m_ConstantFloat(&low)) &&
+         matchPattern(most.getRhs(), m_ConstantFloat(&high)) &&
+         low.convertToDouble() >= 0x1p-64 && high.convertToDouble() <= 0x1p64;
+}
+
+/// Small numbers, or small numbers times a bounded scalar.
+static bool areBounded(Value column) {
+  auto product = column.getDefiningOp<MulOp>();
+  return areSmall(column) || (product && areSmall(product.getLhs()) &&
+                              isBoundedSplat(product.getRhs()));
+}
+
 /// The product of two such columns, an integer of a group and what multiplies
-/// several groups (docs/adr/0043); null for anything else. Integers of 8 bits
-/// take as much off the powers of two that f32 holds.
+/// several groups (docs/adr/0043); null for anything else. Integers of 8 bits,
+/// and bounded scalars, take as much off the powers of two that f32 holds.
 static MulOp getProductOfSmall(Value column, ArrayRef<float> powers) {
   auto product = column.getDefiningOp<MulOp>();
-  bool fits = product && areSmall(product.getLhs()) &&
-              areSmall(product.getRhs()) &&
-              llvm::all_of(powers, [](float power) { return power < 0x1p64f; });
+  if (!product || !areSmall(product.getLhs()) || !areBounded(product.getRhs()))
+    return {};
+  float most = areSmall(product.getRhs()) ? 0x1p64f : 0x1p32f;
+  bool fits = llvm::all_of(powers, [&](float power) {
+    return power < most && (most == 0x1p64f || power > 0x1p-32f);
+  });
   return fits ? product : MulOp();
+}
+
+namespace {
+/// A column of factors by which a tile is multiplied.
+struct ColumnOfFactors {
+  OpOperand *factor; // of the product, the column repeated
+  Value column;
+  Value made;  // what a thread makes of the column, which it gives to others
+  MulOp parts; // that as a product of small numbers, where it is one
+};
+} // namespace
+
+/// The column of factors by which a tile is multiplied and by nothing else, if
+/// f32 holds it times powers of two.
+static std::optional<ColumnOfFactors> findColumn(Value tile,
+                                                 ArrayRef<float> powers) {
+  Operation *product = tile.hasOneUse() ? *tile.user_begin() : nullptr;
+  // The third operand of an fma is added.
+  if (!isa_and_nonnull<MulOp, FmaOp>(product) ||
+      tile.use_begin()->getOperandNumber() > 1)
+    return std::nullopt;
+  OpOperand &factor =
+      product->getOpOperand(1 - tile.use_begin()->getOperandNumber());
+  Value column = getRepeatedColumn(factor.get());
+  if (!column)
+    return std::nullopt;
+  Value made = stripMoves(column);
+  MulOp parts = getProductOfSmall(made, powers);
+  bool areNear = llvm::all_of(
+      powers, [](float power) { return power < 0x1p32f && power > 0x1p-32f; });
+  if (!parts && !areSmall(made) && !(areNear && areBounded(made)))
+    return std::nullopt;
+  return ColumnOfFactors{&factor, column, made, parts};
+}
+
+/// The column takes powers of two, in place of the tile that it multiplies: a
+/// product a row and not one an element.
+static void multiplyColumn(const ColumnOfFactors &found,
+                           ArrayRef<float> powers) {
+  OpBuilder builder(found.factor->getOwner());
+  Location loc = found.factor->getOwner()->getLoc();
+  Value column = found.column;
+  Value rows = moveBack(
+      builder, column,
+      buildRows(builder, loc, cast<TileType>(column.getType()), powers));
+  // The second factor is that of several groups, and once multiplied.
+  MulOp parts = found.parts;
+  Value scaled =
+      MulOp::create(builder, loc, parts ? parts.getRhs() : found.made, rows);
+  if (parts)
+    scaled = MulOp::create(builder, loc, parts.getLhs(), scaled);
+  scaled = moveAgain(builder, column, scaled);
+  found.factor->assign(
+      BroadcastOp::create(builder, loc, found.factor->get().getType(), scaled));
 }
 
 /// Steps of 16 along K.
@@ -353,8 +433,10 @@ private:
     if (sumsOfX && sumsOfX.getDefiningOp() != result.getDefiningOp())
       builder.setInsertionPointAfterValue(sumsOfX);
     Location loc = result.getLoc();
-    if (!sumsOfX && scaleFactor(result))
-      return;
+    // Powers go to what a thread makes of a column, before threads give it to
+    // each other.
+    if (auto column = findColumn(result, scales); column && !sumsOfX)
+      return multiplyColumn(*column, scales);
     SmallPtrSet<Operation *, 4> made;
     Value sum = result;
     auto remember = [&](Value value) {
@@ -378,42 +460,6 @@ private:
     }
     result.replaceUsesWithIf(
         sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });
-  }
-
-  /// Where the accumulators are multiplied by a column of factors and by
-  /// nothing else, the column takes the powers of two: a product a row and not
-  /// one an element.
-  bool scaleFactor(Value result) {
-    Operation *product = result.hasOneUse() ? *result.user_begin() : nullptr;
-    if (!isa_and_nonnull<MulOp, FmaOp>(product))
-      return false;
-    unsigned number = result.use_begin()->getOperandNumber();
-    // The third operand of an fma is added.
-    if (number > 1)
-      return false;
-    OpOperand &factor = product->getOpOperand(1 - number);
-    Value column = getRepeatedColumn(factor.get());
-    if (!column)
-      return false;
-    // Powers go to what a thread makes of the column, before threads give it to
-    // each other.
-    Value made = stripMoves(column);
-    MulOp parts = getProductOfSmall(made, scales);
-    if (!parts && !areSmall(made))
-      return false;
-    OpBuilder builder(product);
-    Location loc = product->getLoc();
-    Value powers = moveBack(
-        builder, column,
-        buildRows(builder, loc, cast<TileType>(column.getType()), scales));
-    // The second factor is that of several groups, and once multiplied.
-    Value scaled =
-        MulOp::create(builder, loc, parts ? parts.getRhs() : made, powers);
-    if (parts)
-      scaled = MulOp::create(builder, loc, parts.getLhs(), scaled);
-    scaled = moveAgain(builder, column, scaled);
-    factor.assign(BroadcastOp::create(builder, loc, type, scaled));
-    return true;
   }
 
   Chain chain;
@@ -441,6 +487,24 @@ Value lowlp::undoPlan(OpBuilder &builder, Location loc, Value tile,
   if (llvm::any_of(factors, [](float factor) { return factor != 1; }))
     return MulOp::create(builder, loc, tile, build(factors));
   return tile;
+}
+
+static SmallVector<float> getPowers(ArrayRef<DecodePlan::Row> rows) {
+  return llvm::map_to_vector(rows, [](const DecodePlan::Row &row) {
+    return static_cast<float>(1 / row.getFactor());
+  });
+}
+
+bool lowlp::canScaleColumn(Value tile, ArrayRef<DecodePlan::Row> rows) {
+  return llvm::all_of(
+             rows,
+             [](const DecodePlan::Row &row) { return row.offset == 0; }) &&
+         findColumn(tile, getPowers(rows));
+}
+
+void lowlp::scaleColumn(Value tile, ArrayRef<DecodePlan::Row> rows) {
+  SmallVector<float> powers = getPowers(rows);
+  multiplyColumn(*findColumn(tile, powers), powers);
 }
 
 bool lowlp::decodeChain(Chain chain, const DecodePlan &plan,

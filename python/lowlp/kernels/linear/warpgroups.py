@@ -67,6 +67,8 @@ _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 _BAND = 2048
+# Bounds, with its inverse, of the power of two that brings weights with scales of f16 into the range of f16.
+_MOST_FIT = 2.0**64
 
 
 class _Layouts:
@@ -182,6 +184,10 @@ class _Block:
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
         if spec.row_scale2:
             self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.n])
+        self.fit = operands.fit if plan.is_fitted else None
+        if plan.is_fitted and plan.in_f32 and not spec.table and (spec.super_scale or spec.scale) == "f16":
+            # So large it may be, which lets scales take the powers of two of `lowlp-plan-decode`.
+            self.fit = ll.maximum(ll.minimum(operands.fit, _MOST_FIT), 1 / _MOST_FIT)
         factor = None
         if plan.is_fitted and spec.table and not plan.in_f32:
             factor = operands.table_unscale * operands.fit
@@ -244,7 +250,7 @@ class _Block:
     def factors_of(self, at: _Place, row: ll.Scalar) -> tuple[ll.Tile, ll.Tile | None, ll.Tile | None]:
         """What goes on the weights of a segment: scales, zero points, and second scales of rows."""
         spec, views = self.plan.spec, self.views
-        fit = self.operands.fit if self.plan.is_fitted else None
+        fit = self.fit
         if spec.super_scale:
             scale = self.in_f32(views.scales, spec.scale, views.super_scales, at, row, fit)
             if not spec.corrector:

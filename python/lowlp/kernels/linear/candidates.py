@@ -69,9 +69,10 @@ def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200
 def _keeping(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> Schedule:
     """The schedule with blocks that keep m rows of x, where that takes less time. The order of sums is the same."""
     rows = next((rows for rows in KEPT_ROWS if rows and m <= rows), 0)
-    if not rows or not schedule.stages or keeping_us(spec, rows) > 0:
+    keeping = dataclasses.replace(schedule, kept_rows=rows)
+    if not rows or not schedule.stages or keeping_us(spec, keeping) >= 0:
         return schedule
-    kept = fitted(spec, dataclasses.replace(schedule, kept_rows=rows), device)
+    kept = fitted(spec, keeping, device)
     is_alike = kept.blocks_per_sm == schedule.blocks_per_sm
     return kept if is_alike and can_stream(spec, kept) and fits(spec, kept, device) else schedule
 

@@ -31,14 +31,18 @@ _STREAMED_LOOK_UP: Final = {1: 2.0, 2: 2.0, 3: 2.0, 4: 2.0, 5: 6.0, 6: 6.0, 7: 6
 _FEW_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 0.7, 4: 0.7, 5: 2.4, 6: 2.4, 7: 3.0, 8: 2.2}
 _MANY_LOOK_UP: Final = {1: 0.7, 2: 0.7, 3: 2.5, 4: 3.5, 5: 11.0, 6: 11.0, 7: 11.0, 8: 10.0}
 
-# Instructions more for two weights that are scaled in f32, for few rows and for many.
+# Instructions more for two weights that are scaled in f32, for few rows and for many; and where scales of f16 take the
+# powers of two of a decode plan.
 _SCALE_IN_F32: Final = (5.0, 12.8)
+_SCALE_BY_F16: Final = (3.0, 10.0)
 
 # Cycles for an accumulator that is scaled, and to load the scales of 16 rows, where groups are no whole units; and to
 # do so where threads of a warp share what they make of them (docs/adr/0050).
 _SCALE_SUM: Final = 0.7
 _LOAD_SCALES: Final = 25.0
 _SHARE_SCALES: Final = 18.0
+# For each stage with more than 16 columns.
+_SHARE_STAGE: Final = 150.0
 # Instructions more for two weights of groups of 16 that kernels by warpgroups scale, for few rows and for many.
 _SCALE_SMALL_GROUPS: Final = (0.5, 5.4)
 
@@ -47,7 +51,11 @@ _GIVING_US: Final = 0.4
 # Of few rows of x that are put in order, as an H200 took it (docs/adr/0044): for each element of a row, to gather it or
 # with that of a second row, within the kernel, which then has no x in its stages; and of a kernel before it.
 _KEPT_US: Final = -1.6
-_KEEP_ROW_US: Final = 1.0e-4
+# Of one row of x that blocks keep, for each element (docs/adr/0050): where a tile has few rows, of whose bytes x is a
+# large part. More rows, and longer ones, took as long either way.
+_KEEP_US: Final = -7.0e-5
+_MOST_TILE_ROWS: Final = 64
+_MOST_KEPT_K: Final = 16384
 _GATHER_ROW_US: Final = 1.4e-4
 _GATHER_PAIR_US: Final = 2.1e-4
 _KERNEL_BEFORE_US: Final = 0.95
@@ -104,10 +112,12 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     memory = weight_bytes(spec) / device.bytes_per_us * (1 + 1.74 * (-(-m // schedule.columns) - 1))
 
     # Cycles that a warp keeps its quarter of an SM busy in a stage: with fragments of 16 x 16 weights, with sums.
-    is_shared = shares_scales(spec, schedule)
+    is_shared, has_many_columns = shares_scales(spec, schedule), schedule.columns > 16
     sums_of_x = (1.0 if is_shared else 0.5) / schedule.row_tiles if _has_offset(spec) else 0
+    if is_shared and has_many_columns and not spec.corrector:
+        # Offsets of codes are taken off weights.
+        sums_of_x = 0
     decode = 4 * (_DECODE[spec.bits] + _lookup(spec, _STREAMED_LOOK_UP))
-    has_many_columns = schedule.columns > 16
     form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
     fragment = form.product * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
@@ -120,7 +130,9 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
         scaled = groups * (sums * _SCALE_SUM * (1 + bool(spec.corrector)) + schedule.row_tiles * load)
     cycles = schedule.row_tiles * 4 * schedule.units * schedule.steps * fragment + scaled
     warps_of_quarter = math.ceil(schedule.warps * schedule.slices * at_once / 4)
-    compute = stages * max(warps_of_quarter * cycles, form.stage + form.warp * cycles) / device.cycles_per_us
+    cycles_of_stage = max(warps_of_quarter * cycles, form.stage + form.warp * cycles)
+    cycles_of_stage += _SHARE_STAGE if is_shared and has_many_columns else 0
+    compute = stages * cycles_of_stage / device.cycles_per_us
 
     are_shared = schedule.share_tiles and (tiles * stages_of_tile % blocks != 0 or tiles % blocks != 0)
     # They overlap the better, the more one of them outweighs the other.
@@ -135,12 +147,13 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
         ending += _EXCHANGED_US * schedule.slices * schedule.row_tiles * schedule.columns * tiles_of_block
     if are_shared:
         ending += form.sharing_us + form.part_us * max(0, blocks / tiles - 1) * schedule.warps * sums / 256
-    return beginning + both + ending
+    return beginning + both + ending + (keeping_us(spec, schedule) if schedule.kept_rows else 0.0)
 
 
-def keeping_us(spec: LinearSpec, rows: int) -> float:
-    """What it takes longer where blocks keep so many rows of x, which then do not come with each stage."""
-    return _KEPT_US + spec.k * _KEEP_ROW_US * rows
+def keeping_us(spec: LinearSpec, schedule: Schedule) -> float:
+    """What it takes longer where blocks keep rows of x, which then do not come with each stage."""
+    gains = schedule.kept_rows == 1 and schedule.rows <= _MOST_TILE_ROWS and spec.k <= _MOST_KEPT_K
+    return _KEEP_US * spec.k if gains else 0.0
 
 
 def ordering_within_us(spec: LinearSpec, rows: int) -> float:
@@ -169,7 +182,8 @@ def _lookup(spec: LinearSpec, instructions: Mapping[int, float]) -> float:
 def _beside_plan(spec: LinearSpec, schedule: Schedule, many: bool) -> float:
     """Instructions for two weights beside those of a decode plan: to scale them in f32, and for the scales of groups
     that are no whole units."""
-    more = _SCALE_IN_F32[many] if scales_in_f32(spec, schedule) else 0.0
+    is_f16 = (spec.super_scale or spec.scale) == "f16" and not spec.table and not spec.zeros
+    more = (_SCALE_BY_F16 if is_f16 else _SCALE_IN_F32)[many] if scales_in_f32(spec, schedule) else 0.0
     if has_small_groups(spec):
         conversions = spec.scale in ("e8m0", "e4m3") or bool(spec.super_scale)
         more += _SCALE_SMALL_GROUPS[many] * 16 / spec.group_size * (1 + 1.5 * bool(spec.corrector) + conversions)

@@ -91,7 +91,7 @@ def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile) -> 
 
 
 def first_scores(spec: AttentionSpec, layouts: KeyLayouts, held: Layout, queries: ll.Tile) -> ll.Tile:
-    """What sums of scores begin with, [chains x tokens, columns]: for integers what takes off their offset."""
+    """What scores begin with, [tokens, columns]: for integers what takes off their offset."""
     kind, nothing = spec.kind, ll.full(0.0, "f32", layout=held)
     if not kind.has_offset:
         return nothing

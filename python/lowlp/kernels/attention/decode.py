@@ -212,23 +212,23 @@ class _Block:
         top = ll.full(LOWEST, "f32", layout=held.column)
         total = ll.full(0.0, "f32", layout=held.lane_column)
         accumulators = ll.full(0.0, "f32", layout=self.results.by_warp)
-        first = first_scores(spec, self.keys, held.chains, queries)
-        # Where a tile lies is looked up ahead, and keys may be loaded ahead; values, while scores are made.
-        rows, ahead, step = self.groups(self.split), self.schedule.keys_ahead, self.operands["splits"]
-        loaded: Any = self.load_keys(rows) if ahead else ()
+        first = first_scores(spec, self.keys, held.scores, queries)
+        # Where a tile lies is looked up ahead; keys or values may be loaded ahead, the others as the tile begins.
+        rows, step = self.groups(self.split), self.operands["splits"]
+        keys_ahead, values_ahead = "keys" in self.schedule.ahead, "values" in self.schedule.ahead
+        next_keys: Any = self.load_keys(rows) if keys_ahead else ()
+        next_values: Any = self.load_values(rows) if values_ahead else ()
         next_rows = self.groups(self.split + step)
         for tile in ll.range(self.split, self.tiles, step):
             start = tile * self.schedule.tile + self.first
-            keys, key_scales = loaded if ahead else self.load_keys(rows)
+            further_rows = self.groups(tile + step * 2)
+            keys, key_scales = next_keys if keys_ahead else self.load_keys(rows)
             value_scales: Any
-            values, value_scales = self.load_values(rows)
-            chains = ll.dot(keys_as_operand(spec, self.keys, keys), queries, first)
-            scores = ll.sum(ll.view(chains, dtype="f32", layout=held.by_chain), 0)
+            values, value_scales = next_values if values_ahead else self.load_values(rows)
+            scores = ll.dot(keys_as_operand(spec, self.keys, keys), queries, first)
             scores = self.scaled(scores, key_scales, factor)
-            if ahead and tile + step < self.tiles:
-                loaded = self.load_keys(next_rows)
-            rows = next_rows
-            next_rows = self.groups(tile + step * 2)
+            if keys_ahead and tile + step < self.tiles:
+                next_keys = self.load_keys(next_rows)
             is_whole = start + (self.schedule.tile + spec.queries - 1) <= self.length
             if spec.window:
                 is_whole = is_whole & (self.length - self.operands["window"] <= start)
@@ -255,6 +255,9 @@ class _Block:
             total = total * ll.view(mend, dtype="f32", layout=held.lane_column.reduce([2], keep_dims=True)) + counted
             accumulators = self.with_values(accumulators * mend, values, weights)
             top = grown
+            if values_ahead and tile + step < self.tiles:
+                next_values = self.load_values(next_rows)
+            rows, next_rows = next_rows, further_rows
         finish(self, Part(top, ll.sum(total, 2, keep_dims=True), accumulators))
 
 

@@ -94,9 +94,7 @@ class ValueLayouts:
 class ScoreLayouts:
     """How scores and what is made of them are held.
 
-    chains     [chains x tokens, columns] of the accumulators of the first product, each of some of the channels, and
-    by_chain   as [chains, tokens, columns]
-    scores     [tokens, columns], their sum, and
+    scores     [tokens, columns] of the accumulators of the first product, and
     grouped    as [groups of 16 tokens, 16, columns],
     by_warp    as [warps, tokens, columns],
     by_lane    as [warps, tokens / 8, 8, columns]
@@ -110,8 +108,6 @@ class ScoreLayouts:
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
         warps, eights, tiles = schedule.warps, schedule.tokens // 8, spec.columns // 8
         self.scores = spatial(warps, 1) * local(eights, tiles) * spatial(8, 4) * local(1, 2)
-        self.chains = local(schedule.chains, 1) * self.scores
-        self.by_chain = local(schedule.chains, 1, 1) * self.scores.unsqueeze(0)
         in_groups = local(eights // 2, 2, tiles)
         self.grouped = spatial(warps, 1, 1) * in_groups * spatial(1, 8, 4) * local(1, 1, 2)
         self.by_warp = spatial(warps, 1, 1) * local(1, eights, tiles) * spatial(1, 8, 4) * local(1, 1, 2)

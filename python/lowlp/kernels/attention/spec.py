@@ -113,16 +113,14 @@ class AttentionSchedule:
 
     warps          of a block, each with tokens of its own
     tokens         that a warp takes at once, a multiple of 16
-    chains         into how many sums scores are divided, so that fewer products wait for each other: 1 or 2
-    keys_ahead     keys are loaded a tile ahead, not with values
+    ahead          what is loaded a tile ahead: 'keys', 'values', 'keys and values' or ''
     blocks_per_sm  for how many blocks at once a multiprocessor has registers, and gets parts
     """
 
     warps: int = 4
     tokens: int = 16
-    keys_ahead: bool = True
+    ahead: str = "keys"
     blocks_per_sm: int = 2
-    chains: int = 1
 
     @property
     def tile(self) -> int:
@@ -134,9 +132,9 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     """What was fastest on an H200, for few columns of heads of up to 128 channels; for more, what two blocks have
     registers for."""
     if spec.columns > 8 or spec.head_dim > 128:
-        return AttentionSchedule(warps=4, tokens=GROUP, keys_ahead=False, blocks_per_sm=2)
+        return AttentionSchedule(warps=4, tokens=GROUP, ahead="", blocks_per_sm=2)
     if not spec.kind.is_coded:
-        return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, blocks_per_sm=1)
+        return AttentionSchedule(warps=8, tokens=GROUP, ahead="keys", blocks_per_sm=1)
     if spec.kind.bits == 8:
-        return AttentionSchedule(warps=4, tokens=2 * GROUP, keys_ahead=not spec.kind.has_offset, blocks_per_sm=3)
-    return AttentionSchedule(warps=8, tokens=2 * GROUP, keys_ahead=False, blocks_per_sm=2)
+        return AttentionSchedule(warps=4, tokens=2 * GROUP, ahead="" if spec.kind.has_offset else "keys", blocks_per_sm=3)
+    return AttentionSchedule(warps=8, tokens=2 * GROUP, ahead="", blocks_per_sm=2)

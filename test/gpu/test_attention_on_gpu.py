@@ -1,0 +1,111 @@
+"""`lowlp.attention_decode` and `lowlp.kv_append` on a GPU: right, repeated to the bit, and in CUDA graphs whose lengths
+change."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device", allow_module_level=True)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from attention_reference import reference  # noqa: E402
+
+LENGTHS = [1500, 0, 1, 333, 64]
+# head_dim, page, kv_heads, group, tokens that ask, options.
+SHAPES: list[tuple[int, int, int, int, int, dict[str, Any]]] = [
+    (128, 16, 2, 4, 1, {}),
+    (96, 48, 1, 1, 4, {"window": 300}),
+    (256, 64, 1, 8, 4, {"sinks": True}),
+    (64, 32, 2, 8, 1, {"softcap": 1.5, "sinks": True}),
+    (192, 128, 1, 4, 2, {}),
+]
+KINDS = ("f16", "bf16", "f8e4m3", "int8", "int4")
+
+
+def filled(kind: str, lengths: list[int], dim: int, page: int, kv_heads: int) -> tuple[lowlp.KVCache, Any]:
+    """A cache on the GPU with sequences of these lengths, and their block table."""
+    torch.manual_seed(dim)
+    width = -(-max(lengths) // page)
+    cache = lowlp.KVCache(
+        pages=len(lengths) * width + 1, page=page, kv_heads=kv_heads, head_dim=dim, dtype=kind, device="cuda"
+    )
+    table = torch.randperm(len(lengths) * width, device="cuda").reshape(len(lengths), width).int()
+    for pages, length in zip(table, lengths, strict=True):
+        tokens = torch.arange(length, device="cuda")
+        k, v = torch.randn((2, length, kv_heads, dim), device="cuda", dtype=torch.float16)
+        lowlp.kv_append(cache, k, v, pages[tokens // page] * page + tokens % page)
+    return cache, table
+
+
+def as_numpy(tensor: Any) -> np.ndarray:
+    found: np.ndarray = tensor.float().cpu().numpy()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"d{shape[0]}-page{shape[1]}")
+def test_equals_float64_and_itself(kind: str, shape: Any) -> None:
+    dim, page, kv_heads, group, queries, options = shape
+    cache, table = filled(kind, LENGTHS, dim, page, kv_heads)
+    element = torch.bfloat16 if kind == "bf16" else torch.float16
+    q = torch.randn(len(LENGTHS), queries, kv_heads * group, dim, device="cuda", dtype=element)
+    given, of_host = dict(options), dict(options)
+    if "sinks" in options:
+        given["sinks"] = torch.randn(kv_heads * group, device="cuda")
+        of_host["sinks"] = as_numpy(given["sinks"])
+    lengths = torch.tensor(LENGTHS, dtype=torch.int32, device="cuda")
+    o, lse = lowlp.attention_decode(q, cache, table, lengths, return_lse=True, **given)
+    wanted, wanted_lse = reference(as_numpy(q), cache, table.cpu().numpy(), LENGTHS, **of_host)
+    assert np.linalg.norm(as_numpy(o) - wanted) <= 2e-3 * np.linalg.norm(wanted)
+    known = np.isfinite(wanted_lse)
+    assert np.abs(as_numpy(lse)[known] - wanted_lse[known]).max() < 1e-4
+    for _ in range(20):
+        assert torch.equal(lowlp.attention_decode(q, cache, table, lengths, **given), o)
+
+
+@pytest.mark.parametrize("kind", ["f8e4m3", "int8", "int4"])
+def test_codes_are_those_of_the_cpu_target(kind: str) -> None:
+    k, v = np.random.default_rng(0).standard_normal((2, 48, 2, 96)).astype(np.float32)
+    host, there = (lowlp.KVCache(pages=3, page=16, kv_heads=2, head_dim=96, dtype=kind) for _ in range(2))
+    lowlp.kv_append(host, k, v, np.arange(48))
+    lowlp.kv_append(there, torch.from_numpy(k).cuda(), torch.from_numpy(v).cuda(), torch.arange(48, device="cuda"))
+    for name, array in host.arrays().items():
+        assert (there.arrays()[name].cpu().numpy().view(np.uint8) == array.view(np.uint8)).all()
+
+
+def test_a_graph_appends_and_attends_with_lengths_that_change() -> None:
+    cache, table = filled("int4", [900, 700], 128, 64, 2)
+    lengths = torch.tensor([900, 700], dtype=torch.int32, device="cuda")
+    slots = torch.full((2,), -1, dtype=torch.int32, device="cuda")
+    q = torch.randn(2, 8, 128, device="cuda", dtype=torch.float16)
+    k, v = torch.randn((2, 2, 2, 128), device="cuda", dtype=torch.float16)
+
+    def step() -> Any:
+        lowlp.kv_append(cache, k, v, slots)
+        return lowlp.attention_decode(q, cache, table, lengths)
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            o = step()
+    for now in ([900, 700], [1, 0], [64, 65], [899, 3], [512, 511]):
+        at = torch.tensor([max(0, length - 1) for length in now], device="cuda")
+        slots.copy_(table[[0, 1], at // 64] * 64 + at % 64)
+        lengths.copy_(torch.tensor(now))
+        graph.replay()
+        torch.cuda.synchronize()
+        wanted, _ = reference(as_numpy(q[:, None]), cache, table.cpu().numpy(), now)
+        assert np.linalg.norm(as_numpy(o) - wanted[:, 0]) <= 2e-3 * np.linalg.norm(wanted)
+        assert torch.equal(lowlp.attention_decode(q, cache, table, lengths), o)

@@ -136,5 +136,6 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     if not spec.kind.is_coded:
         return AttentionSchedule(warps=8, tokens=GROUP, ahead="keys", blocks_per_sm=1)
     if spec.kind.bits == 8:
-        return AttentionSchedule(warps=4, tokens=2 * GROUP, ahead="" if spec.kind.has_offset else "keys", blocks_per_sm=3)
+        ahead = "" if spec.kind.has_offset else "keys"
+        return AttentionSchedule(warps=4, tokens=2 * GROUP, ahead=ahead, blocks_per_sm=3)
     return AttentionSchedule(warps=8, tokens=2 * GROUP, ahead="", blocks_per_sm=2)

@@ -36,6 +36,7 @@ def reference(
     window: int | None = None,
     sinks: np.ndarray | None = None,
     softcap: float | None = None,
+    recent_table: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The result and the logarithm of the denominator, in float64; q [B, T, heads, head_dim]."""
     _, queries, heads, dim = q.shape
@@ -45,6 +46,14 @@ def reference(
     keys, values = cache.dequantize()
     for b, length in enumerate(lengths):
         of_heads = [np.concatenate([*part[table[b]].swapaxes(1, 2)])[:length] for part in (keys, values)]
+        if cache.recent:
+            # The newest tokens are those in f16, in pages of `recent_table`.
+            arrays, old = cache.arrays(), max(0, length - cache.recent)
+            pages = (table if recent_table is None else recent_table)[b]
+            newest = [
+                np.concatenate([*arrays[name][pages].swapaxes(1, 2)]) for name in ("recent_keys", "recent_values")
+            ]
+            of_heads = [np.concatenate([a[:old], b[old:length]]) for a, b in zip(of_heads, newest, strict=True)]
         k, v = (part.astype(np.float64).repeat(group, axis=1) for part in of_heads)
         scores = np.einsum("thd,nhd->thn", q[b].astype(np.float64), k) / np.sqrt(dim)
         if softcap is not None:

@@ -79,6 +79,36 @@ def test_a_sequence_has_the_same_bits_alone_on_other_pages_and_beside_others() -
     assert (both[0] == alone[0]).all()
 
 
+@pytest.mark.parametrize(
+    ("kind", "recent", "queries", "window"), [("int4", 40, 3, None), ("f8e4m3", 128, 1, 90), ("int8", 16, 1, None)]
+)
+def test_the_newest_tokens_are_taken_in_f16(kind: str, recent: int, queries: int, window: int | None) -> None:
+    rng = np.random.default_rng(4)
+    lengths = [150, 3, 0, 65]
+    options = {"dtype": kind, "head_dim": 64, "page": 32, "kv_heads": 2, "recent": recent}
+    cache, table = filled_cache(rng, lengths, **options)
+    q = (3 * rng.standard_normal((4, queries, 4, 64))).astype(np.float16)
+    o = lowlp.attention_decode(q, cache, table, np.array(lengths, np.int32), window=window, splits=2)
+    wanted, _ = reference(q, cache, table, lengths, window)
+    assert np.linalg.norm(o - wanted) <= 2e-3 * np.linalg.norm(wanted)
+
+
+def test_tokens_in_f16_may_have_pages_of_their_own() -> None:
+    rng = np.random.default_rng(5)
+    cache = lowlp.KVCache(pages=4, page=16, kv_heads=1, head_dim=64, dtype="int4", recent=10, recent_pages=2)
+    k, v = rng.standard_normal((2, 60, 1, 64)).astype(np.float16)
+    slots = np.arange(60, dtype=np.int32)
+    # The newest tokens, 50 to 59, lie in pages 3 and 4 of the sequence, which are pages 1 and 0 in f16.
+    kept = np.where(slots < 44, -1, np.where(slots < 48, 16 + slots % 16, slots % 16)).astype(np.int32)
+    lowlp.kv_append(cache, k, v, slots, recent_slots=kept)
+    table = np.arange(4, dtype=np.int32)[None]
+    recent_table = np.array([[-1, -1, 1, 0]], np.int32)
+    q = (3 * rng.standard_normal((1, 1, 2, 64))).astype(np.float16)
+    o = lowlp.attention_decode(q, cache, table, np.array([60], np.int32), recent_table=recent_table)
+    wanted, _ = reference(q, cache, table, [60], recent_table=recent_table)
+    assert np.linalg.norm(o - wanted) <= 2e-3 * np.linalg.norm(wanted)
+
+
 def test_small_values_keep_their_precision() -> None:
     rng = np.random.default_rng(2)
     cache = lowlp.KVCache(pages=4, page=16, kv_heads=1, head_dim=64, dtype="int4")
@@ -125,6 +155,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"return_lse": 1}, LowlpTypeError, "return_lse: expected a bool, got 1"),
     ({"splits": 65}, LowlpValueError, r"splits: must be in 1\.\.64, got 65"),
     ({"stream": 1}, LowlpValueError, "stream: allowed for CUDA tensors only"),
+    ({"recent_table": np.zeros((1, 2), np.int32)}, LowlpValueError, "recent_table: goes with recent_pages"),
 ]
 
 

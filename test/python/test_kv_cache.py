@@ -64,7 +64,8 @@ def test_token_by_token_gives_the_bits_of_a_prompt(source: Any) -> None:
 
 def test_bytes_are_what_the_arrays_take() -> None:
     for kind in CACHE_TYPES:
-        cache = lowlp.KVCache(pages=3, page=48, kv_heads=2, head_dim=96, dtype=kind, device="cpu")
+        recent = {"recent": 64, "recent_pages": 2} if kind.startswith("int") else {}
+        cache = lowlp.KVCache(pages=3, page=48, kv_heads=2, head_dim=96, dtype=kind, device="cpu", **recent)
         assert cache.nbytes == sum(array.nbytes for array in cache.arrays().values())
 
 
@@ -82,7 +83,10 @@ def make(**change: Any) -> lowlp.KVCache:
         ({"head_dim": 80}, LowlpValueError, "head_dim: must be 64 or 96 or 128 or 192 or 256, got 80"),
         ({"dtype": "int3"}, LowlpValueError, "dtype: must be one of f16, bf16, f8e4m3, int8, int4, got 'int3'"),
         ({"codebooks": np.zeros(1)}, LowlpValueError, "codebooks: a cache of int8 has none, got ndarray"),
-        ({"recent": 32}, LowlpValueError, "recent: must be 0, got 32"),
+        ({"recent": 129}, LowlpValueError, r"recent: must be in 0\.\.128 for a cache of int8, got 129"),
+        ({"recent": 16, "dtype": "f16"}, LowlpValueError, r"recent: must be in 0\.\.0 for a cache of f16, got 16"),
+        ({"recent": 1.0}, LowlpTypeError, "recent: expected an int, got 1.0"),
+        ({"recent_pages": 2}, LowlpValueError, "recent_pages: goes with recent, which is 0; got 2"),
         ({"device": "tpu"}, LowlpValueError, "device: must be 'cpu', or a CUDA device"),
     ],
     ids=lambda value: str(value)[:20],
@@ -108,6 +112,13 @@ ROWS = np.zeros((3, 2, 64), np.float16)
         ({"slots": np.array([0, 1, 32])}, LowlpValueError, "slots: must be less than pages [*] page = 32, got 32"),
         ({"slots": np.array([0, 1, 1])}, LowlpValueError, "slots: must be all different"),
         ({"stream": 1}, LowlpValueError, "stream: allowed for CUDA tensors only, and k is on the CPU"),
+        ({"recent_slots": np.arange(3)}, LowlpValueError, "recent_slots: goes with recent_pages, got ndarray"),
+        ({"cache": make(recent=8, recent_pages=1)}, LowlpValueError, "recent_slots: expected, as the cache has"),
+        (
+            {"cache": make(recent=8, recent_pages=1), "recent_slots": np.array([0, 1, 16])},
+            LowlpValueError,
+            "recent_slots: must be less than recent_pages [*] page = 16, got 16",
+        ),
     ],
     ids=lambda value: str(value)[:20],
 )

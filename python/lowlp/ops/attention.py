@@ -23,11 +23,10 @@ from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .graph_breaks import outside_of_graphs
-from .kv_cache import KVCache, extent
+from .kv_cache import STORED, KVCache, extent
 from .linear import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64
-_KERNEL_ARRAYS: Final = ("keys", "values", "key_scales", "value_scales")
 _UNSIGNED: Final = {"uint16": np.dtype(np.uint16), "uint32": np.dtype(np.uint32)}
 
 _kernels = Once()
@@ -62,6 +61,7 @@ def attention_decode(
     softcap: float | None = None,
     return_lse: bool = False,
     *,
+    recent_table: Any = None,
     splits: int | None = None,
     stream: object = None,
 ) -> Any:
@@ -79,6 +79,8 @@ def attention_decode(
                  has; or None
     softcap      scores s become softcap * tanh(s / softcap), before sinks; or None
     return_lse   return the logarithm of the denominator too, float32 [B, heads] or [B, T, heads]
+    recent_table for a cache with `recent_pages`: as block_table, the pages of its tokens in f16; only entries of the
+                 newest tokens count
     splits       into how many parts a sequence is cut at most, 1 to 64; None: by the GPU and the shapes
     stream       as for `lowlp.linear`
 
@@ -98,7 +100,7 @@ def attention_decode(
         raise LowlpTypeError(f"cache: expected a KVCache, got {type(cache).__name__}")
     on_gpu = is_torch_tensor(q) and q.is_cuda
     from_torch = is_torch_tensor(q)
-    given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks}
+    given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks, "recent_table": recent_table}
     if on_gpu:
         for name, tensor in given.items():
             if tensor is not None and (not is_torch_tensor(tensor) or tensor.device != q.device):
@@ -108,7 +110,17 @@ def attention_decode(
             # Also the result, and copies of arguments if there are any, are made in the order of that stream.
             with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=q.device)):
                 return attention_decode(
-                    q, cache, block_table, lengths, scale, window, sinks, softcap, return_lse, splits=splits
+                    q,
+                    cache,
+                    block_table,
+                    lengths,
+                    scale,
+                    window,
+                    sinks,
+                    softcap,
+                    return_lse,
+                    recent_table=recent_table,
+                    splits=splits,
                 )
     else:
         if stream is not None:
@@ -164,7 +176,14 @@ def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softca
         raise LowlpValueError(f"q: heads must be a multiple of the cache's {cache.kv_heads}, got {heads}")
     if not queries:
         raise LowlpValueError(f"q: must have at least one token a sequence, got shape {shape}")
-    for name, array, wanted in (("block_table", table, (shape[0], "width")), ("lengths", lengths, (shape[0],))):
+    recent_table = given["recent_table"]
+    if (recent_table is None) == cache.has_own_recent:
+        expected = "expected, as the cache has recent_pages" if cache.has_own_recent else "goes with recent_pages"
+        raise LowlpValueError(f"recent_table: {expected}, got {type(recent_table).__name__}")
+    tables = [("block_table", table, (shape[0], "width")), ("lengths", lengths, (shape[0],))]
+    if recent_table is not None:
+        tables.append(("recent_table", recent_table, (shape[0], "width")))
+    for name, array, wanted in tables:
         if str(array.dtype).removeprefix("torch.") != "int32":
             raise LowlpTypeError(f"{name}: expected int32, got {array.dtype}")
         if len(array.shape) != len(wanted) or array.shape[0] != shape[0]:
@@ -186,6 +205,7 @@ def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softca
         softcap=softcap is not None,
         sinks="" if sinks is None else _type_of(sinks, "sinks", tuple(FLOAT_DTYPES)),
         lse=return_lse,
+        recent=cache.recent > 0,
     )
     numbers: dict[str, int | float] = {"batch": shape[0], "pages": cache.pages, "table_width": table.shape[1]}
     numbers["pairs"] = shape[0] * cache.kv_heads * spec.column_blocks
@@ -197,6 +217,13 @@ def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softca
     arrays = {"q": q.reshape(shape[0] * queries, heads, cache.head_dim), "block_table": table, "lengths": lengths}
     if sinks is not None:
         arrays["sinks"] = sinks
+    if cache.recent:
+        if recent_table is not None and recent_table.shape[1] != table.shape[1]:
+            raise LowlpValueError(
+                f"recent_table: must be as wide as block_table, {table.shape[1]}, got {recent_table.shape[1]}"
+            )
+        arrays["recent_block_table"] = table if recent_table is None else recent_table
+        numbers |= {"recent": cache.recent, "recent_pages": cache.recent_pages}
     return _strided(_Call(spec, numbers, arrays, shape))
 
 
@@ -211,21 +238,27 @@ def _strided(call: _Call) -> _Call:
     def contiguous(array: Any) -> Any:
         return array.contiguous() if is_torch_tensor(array) else np.ascontiguousarray(array)
 
-    q, table = arrays["q"], arrays["block_table"]
+    q = arrays["q"]
     token, head, channel = _steps(q)
     if channel != 1 or head != dim or token % dim or token < q.shape[1] * dim or _address(q) % 16:
         q = contiguous(q)
         if _address(q) % 16:
             q = q.clone() if is_torch_tensor(q) else q.copy()
         token = q.shape[1] * dim
-    row, entry = _steps(table)
-    if entry != 1 or row < table.shape[1]:
-        table = contiguous(table)
-        row = table.shape[1]
-    arrays |= {"q": q, "block_table": table, "lengths": contiguous(arrays["lengths"])}
+    numbers = call.numbers | {"q_rows": token // dim}
+    for name in ("block_table", "recent_block_table"):
+        if name not in arrays:
+            continue
+        table = arrays[name]
+        row, entry = _steps(table)
+        if entry != 1 or row < table.shape[1]:
+            table = contiguous(table)
+            row = table.shape[1]
+        arrays[name] = table
+        numbers[name.replace("block_table", "table_stride")] = row
+    arrays |= {"q": q, "lengths": contiguous(arrays["lengths"])}
     if "sinks" in arrays:
         arrays["sinks"] = contiguous(arrays["sinks"])
-    numbers = call.numbers | {"q_rows": token // dim, "table_stride": row}
     return call._replace(arrays=arrays, numbers=numbers)
 
 
@@ -247,17 +280,20 @@ def _splits_of(call: _Call, splits: Any, schedule: AttentionSchedule, blocks: in
 def _check_lengths(cache: KVCache, call: _Call) -> None:
     """Raises `LowlpValueError` for lengths that the table has no pages for, and for pages that the cache has not, of
     those that are read."""
-    table, lengths, window = call.arrays["block_table"], call.arrays["lengths"], call.numbers.get("window")
-    room = table.shape[1] * cache.page
+    tables = [("block_table", call.arrays["block_table"], cache.pages, 0)]
+    if cache.has_own_recent:
+        tables.append(("recent_table", call.arrays["recent_block_table"], cache.recent_pages, cache.recent))
+    lengths, window = call.arrays["lengths"], call.numbers.get("window")
+    room = tables[0][1].shape[1] * cache.page
     for row, length in enumerate(map(int, lengths)):
         if not 0 <= length <= room:
             raise LowlpValueError(f"lengths[{row}]: must be in 0..{room} (width * page), got {length}")
-        unseen = 0 if window is None else max(0, length - int(window) - (call.spec.queries - 1)) // cache.page
-        for at in range(unseen, -(-length // cache.page)):
-            if not 0 <= table[row, at] < cache.pages:
-                raise LowlpValueError(
-                    f"block_table[{row}, {at}]: must be in 0..{cache.pages - 1}, got {table[row, at]}"
-                )
+        unseen = 0 if window is None else max(0, length - int(window) - (call.spec.queries - 1))
+        for name, table, pages, newest in tables:
+            first = max(unseen, length - newest) if newest else unseen
+            for at in range(first // cache.page, -(-length // cache.page)):
+                if not 0 <= table[row, at] < pages:
+                    raise LowlpValueError(f"{name}[{row}, {at}]: must be in 0..{pages - 1}, got {table[row, at]}")
 
 
 def _spanned(array: AnyArray) -> AnyArray:
@@ -306,7 +342,7 @@ def _on_gpu(call: _Call, stored: dict[str, Any], splits: Any) -> tuple[Any, Any]
         results["lse"] = torch.empty(call.shape[:-1], dtype=torch.float32, device=device)
     if not call.shape[0]:
         return out, results.get("lse")
-    names = [*arrays, *(name for name in _KERNEL_ARRAYS if name in stored), *results]
+    names = [*arrays, *(name for name in STORED if name in stored), *results]
     key = (spec, ordinal, splits, *call.numbers.values())
     launch = _launches.get(key)
     if launch is None:

@@ -24,8 +24,9 @@ from lowlp_runtime.stream import current_torch_stream, stream_handle
 from .graph_breaks import outside_of_graphs
 
 _INT32_MAX: Final = 2**31 - 1
+MOST_RECENT: Final = 128
 PAGES: Final = tuple(range(16, 129, 16))
-_STORED: Final = ("keys", "values", "key_scales", "value_scales")
+STORED: Final = ("keys", "values", "key_scales", "value_scales", "recent_keys", "recent_values")
 _WIDE_BYTES: Final = 16
 
 
@@ -48,7 +49,9 @@ class KVCache:
     dtype     'f16' or 'bf16'; or codes, each token of each head with a scale of f16 for its key and one for its value:
               'f8e4m3', 'int8', 'int4'
     codebooks None: none of these types has any
-    recent    0: no token is kept in f16 beside its codes
+    recent    how many of a sequence's newest tokens attention takes in f16, 0 to 128, of a cache of codes
+    recent_pages  pages for tokens in f16, of which the caller then says too whose they are, by `recent_slots` and
+              `recent_table`; None: each page has room for its tokens in f16 too, which is simple and takes much memory
     device    where it lies: 'cpu', or a CUDA device as PyTorch names it; None: where the first keys appended to it do
 
     A code times its scale is the value: scale = max |x| / 448 (f8e4m3), / 127 (int8) or / 7 (int4), rounded to f16, and
@@ -60,6 +63,7 @@ class KVCache:
     values                    then uint8 [pages, kv_heads, page / 2, head_dim * bits / 4]: two bytes of each of two
                               neighbouring tokens in turn
     key_scales, value_scales  [pages, kv_heads, page], float16; None where values are stored as they are
+    recent_keys, recent_values   of `arrays()`, with recent: [recent_pages, kv_heads, page, head_dim] of float16
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument and what is allowed.
     """
@@ -74,6 +78,7 @@ class KVCache:
         dtype: Any,
         codebooks: Any = None,
         recent: int = 0,
+        recent_pages: int | None = None,
         device: Any = None,
     ) -> None:
         self.pages, self.kv_heads = extent(pages, "pages"), extent(kv_heads, "kv_heads")
@@ -81,7 +86,11 @@ class KVCache:
         self.dtype = dtype_among(dtype, "dtype", tuple(CACHE_TYPES))
         if codebooks is not None:
             raise LowlpValueError(f"codebooks: a cache of {self.dtype} has none, got {type(codebooks).__name__}")
-        self.recent = _one_of(recent, "recent", (0,))
+        self.recent = self._checked_recent(recent)
+        if recent_pages is not None and not self.recent:
+            raise LowlpValueError(f"recent_pages: goes with recent, which is 0; got {recent_pages!r:.40}")
+        self.has_own_recent = recent_pages is not None
+        self.recent_pages = self.pages if recent_pages is None else extent(recent_pages, "recent_pages")
         tokens = self.pages * self.page
         if tokens * self.kv_heads > _INT32_MAX:
             raise LowlpValueError(
@@ -92,6 +101,14 @@ class KVCache:
         self._device = "cpu" if device == "cpu" else device
         if device is not None:
             self._allocate("cpu" if device == "cpu" else _cuda_device(device))
+
+    def _checked_recent(self, recent: Any) -> int:
+        if isinstance(recent, bool) or not isinstance(recent, int | np.integer):
+            raise LowlpTypeError(f"recent: expected an int, got {recent!r:.40}")
+        most = MOST_RECENT if self.kind.is_coded else 0
+        if not 0 <= recent <= most:
+            raise LowlpValueError(f"recent: must be in 0..{most} for a cache of {self.dtype}, got {recent}")
+        return int(recent)
 
     def __repr__(self) -> str:
         place = "not placed yet" if self._arrays is None else f"on {self.device}"
@@ -118,8 +135,9 @@ class KVCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all pages."""
-        return self.pages * self.page * self.bytes_per_token
+        """Bytes of all arrays."""
+        recent = 4 * self.recent_pages * self.page * self.kv_heads * self.head_dim if self.recent else 0
+        return self.pages * self.page * self.bytes_per_token + recent
 
     @property
     def keys(self) -> Any:
@@ -170,6 +188,9 @@ class KVCache:
                 "key_scales": (shape, "f16"),
                 "value_scales": (shape, "f16"),
             }
+        if self.recent:
+            of_recent = (self.recent_pages, self.kv_heads, self.page, self.head_dim)
+            shapes |= dict.fromkeys(("recent_keys", "recent_values"), (of_recent, "f16"))
         self._device = device
         if device == "cpu":
             types = {**FLOAT_DTYPES, "uint8": np.dtype(np.uint8)}
@@ -234,7 +255,7 @@ _MAX_LAUNCHES = 1024
 
 
 @outside_of_graphs
-def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, stream: object = None) -> None:
+def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any = None, stream: object = None) -> None:
     """Quantises new keys and values and puts them into the cache, where they are.
 
     cache   a `KVCache`
@@ -243,6 +264,8 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, stream: object = No
             of `stream` or PyTorch's current one, so that it can be captured in a CUDA graph
     slots   [T], int32 or int64: page number * page + place in the page, of each token, all different; negative ones
             leave a token out. Beyond the cache: refused on the CPU, left out on a GPU
+    recent_slots  for a cache with `recent_pages`: as slots, where tokens go in f16, negative for those that will not be
+            among the newest
     stream  as for `lowlp.linear`
 
     What a token's codes are depends on its own row alone, so one token at a time gives the bits that all at once do.
@@ -256,28 +279,44 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, stream: object = No
             raise LowlpValueError("stream: allowed for CUDA tensors only, and k is on the CPU")
         k, v, slots = as_host_array(k, "k"), as_host_array(v, "v"), as_host_array(slots, "slots")
     else:
-        for name, tensor in (("v", v), ("slots", slots)):
+        for name, tensor in (("v", v), ("slots", slots), ("recent_slots", recent_slots)):
+            if name == "recent_slots" and tensor is None:
+                continue
             if not is_torch_tensor(tensor) or tensor.device != k.device:
                 raise LowlpTypeError(f"{name}: expected a tensor on {k.device}, got {tensor!r:.60}")
         if stream is not None and stream_handle(stream) != current_torch_stream(k.get_device()):
             torch: Any = sys.modules["torch"]
             # Also copies of arguments, if there are any, are made in the order of that stream.
             with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=k.device)):
-                kv_append(cache, k, v, slots)
+                kv_append(cache, k, v, slots, recent_slots=recent_slots)
                 return
+    if (recent_slots is None) == cache.has_own_recent:
+        wanted = "expected, as the cache has recent_pages" if cache.has_own_recent else "goes with recent_pages"
+        raise LowlpValueError(f"recent_slots: {wanted}, got {type(recent_slots).__name__}")
     source = _check_rows(cache, k, v, slots)
+    if recent_slots is not None:
+        recent_slots = recent_slots if on_gpu else as_host_array(recent_slots, "recent_slots")
+        if recent_slots.dtype != slots.dtype:
+            raise LowlpTypeError(f"recent_slots: must be of the type of slots, {slots.dtype}, got {recent_slots.dtype}")
+        _check_slots(recent_slots, "recent_slots", k.shape[0], cache.recent_pages * cache.page, "recent_pages * page")
     k, v = _dense_rows(k), _dense_rows(v)
-    slots = slots if _is_contiguous(slots) else (slots.contiguous() if on_gpu else np.ascontiguousarray(slots))
+    slots = _contiguous(slots)
+    given = {"k": k, "v": v, "slots": slots}
+    if cache.recent:
+        given["recent_slots"] = slots if recent_slots is None else _contiguous(recent_slots)
     arrays = cache.on(k.device if on_gpu else "cpu", "k")
     strides = [_stride_of(rows) for rows in (k, v)]
     aligned = all(_address(rows) % _WIDE_BYTES == 0 for rows in (k, v)) and not any(step % 8 for step in strides)
     wide = _item_bytes(slots) == 8
-    spec = AppendSpec(source, cache.dtype, cache.head_dim, cache.kv_heads, cache.page, wide, aligned)
+    recent = cache.recent > 0
+    spec = AppendSpec(source, cache.dtype, cache.head_dim, cache.kv_heads, cache.page, wide, aligned, recent)
     numbers = {"tokens": k.shape[0], "pages": cache.pages, "k_stride": strides[0], "v_stride": strides[1]}
+    if recent:
+        numbers["recent_pages"] = cache.recent_pages
     if on_gpu:
-        _append_on_gpu(spec, arrays, (k, v, slots), numbers)
+        _append_on_gpu(spec, arrays, given, numbers)
     elif k.shape[0]:
-        _append_on_cpu(cache, spec, arrays, (k, v, slots), numbers)
+        _append_on_cpu(spec, arrays, given, numbers)
 
 
 def _check_rows(cache: KVCache, k: Any, v: Any, slots: Any) -> str:
@@ -296,15 +335,19 @@ def _check_rows(cache: KVCache, k: Any, v: Any, slots: Any) -> str:
         raise LowlpValueError(f"v: must have as many tokens as k, {k.shape[0]}, got {v.shape[0]}")
     if str(slots.dtype).removeprefix("torch.") not in ("int32", "int64"):
         raise LowlpTypeError(f"slots: expected int32 or int64, got {slots.dtype}")
-    if tuple(slots.shape) != (k.shape[0],):
-        raise LowlpValueError(f"slots: must have shape ({k.shape[0]},), got {tuple(slots.shape)}")
+    _check_slots(slots, "slots", k.shape[0], cache.pages * cache.page, "pages * page")
+    return source
+
+
+def _check_slots(slots: Any, argument: str, count: int, room: int, text: str) -> None:
+    if tuple(slots.shape) != (count,):
+        raise LowlpValueError(f"{argument}: must have shape ({count},), got {tuple(slots.shape)}")
     if isinstance(slots, np.ndarray) and slots.size:
-        if (most := int(slots.max())) >= cache.pages * cache.page:
-            raise LowlpValueError(f"slots: must be less than pages * page = {cache.pages * cache.page}, got {most}")
+        if (most := int(slots.max())) >= room:
+            raise LowlpValueError(f"{argument}: must be less than {text} = {room}, got {most}")
         used = slots[slots >= 0]
         if len(np.unique(used)) != len(used):
-            raise LowlpValueError("slots: must be all different, but for negative ones, got one twice")
-    return source
+            raise LowlpValueError(f"{argument}: must be all different, but for negative ones, got one twice")
 
 
 def _dense_rows(rows: Any) -> Any:
@@ -321,8 +364,8 @@ def _stride_of(rows: Any) -> int:
     return int(rows.stride(0)) if is_torch_tensor(rows) else rows.strides[0] // rows.itemsize
 
 
-def _is_contiguous(array: Any) -> bool:
-    return bool(array.is_contiguous() if is_torch_tensor(array) else array.flags.c_contiguous)
+def _contiguous(array: Any) -> Any:
+    return array.contiguous() if is_torch_tensor(array) else np.ascontiguousarray(array)
 
 
 def _address(array: Any) -> int:
@@ -333,40 +376,31 @@ def _item_bytes(array: Any) -> int:
     return int(array.element_size() if is_torch_tensor(array) else array.itemsize)
 
 
-def _append_on_cpu(
-    cache: KVCache, spec: AppendSpec, arrays: dict[str, Any], rows: tuple[Any, Any, Any], numbers: dict[str, int]
-) -> None:
+def _append_on_cpu(spec: AppendSpec, arrays: dict[str, Any], given: dict[str, Any], numbers: dict[str, int]) -> None:
     kernel = _kernels.get((spec, "cpu"), lambda: compile_cpu(append_kernel(spec)))
-    width = cache.kv_heads * cache.head_dim
+    width = spec.kv_heads * spec.head_dim
 
     def memory(array: AnyArray, stride: int) -> AnyArray:
         """What the rows span, as one dimension."""
         spanned = (array.shape[0] - 1) * stride + width
         return np.lib.stride_tricks.as_strided(array, (spanned,), (array.itemsize,))
 
-    k, v, slots = rows
     stored = {name: array.view(np.uint16) if array.dtype == np.uint8 else array for name, array in arrays.items()}
-    kernel(
-        k=memory(k, numbers["k_stride"]),
-        v=memory(v, numbers["v_stride"]),
-        slots=slots.view(np.int32),
-        **stored,
-        **numbers,
-    )
+    slots = {name: array.view(np.int32) for name, array in given.items() if name not in ("k", "v")}
+    rows = {name: memory(given[name], numbers[f"{name}_stride"]) for name in ("k", "v")}
+    kernel(**rows, **slots, **stored, **numbers)
 
 
-def _append_on_gpu(
-    spec: AppendSpec, arrays: dict[str, Any], rows: tuple[Any, Any, Any], numbers: dict[str, int]
-) -> None:
-    ordinal = rows[0].get_device()
+def _append_on_gpu(spec: AppendSpec, arrays: dict[str, Any], given: dict[str, Any], numbers: dict[str, int]) -> None:
+    ordinal = given["k"].get_device()
     key = (spec, ordinal, *numbers.values())
     launch = _launches.get(key)
-    stored = [name for name in _STORED if name in arrays]
+    stored = [name for name in STORED if name in arrays]
     if launch is None:
         arch = device_of(ordinal).arch
         kernel = _kernels.get((spec, arch), functools.partial(compile, append_kernel(spec), arch))
         if len(_launches) >= _MAX_LAUNCHES:
             _launches.clear()
-        launch = _launches[key] = kernel.launcher.bind(numbers, ["k", "v", "slots", *stored])
-    addresses = [array.data_ptr() for array in (*rows, *(arrays[name] for name in stored))]
+        launch = _launches[key] = kernel.launcher.bind(numbers, [*given, *stored])
+    addresses = [array.data_ptr() for array in (*given.values(), *(arrays[name] for name in stored))]
     launch.run(addresses, ordinal, current_torch_stream(ordinal))

@@ -29,6 +29,7 @@ class AppendSpec:
     head_dim, kv_heads, page   of the cache
     wide_slots  slots are int64, not int32
     aligned     rows of the new keys and values are 16-byte aligned
+    recent      tokens are kept in f16 too, where other slots say
     """
 
     source: str
@@ -38,6 +39,7 @@ class AppendSpec:
     page: int
     wide_slots: bool = False
     aligned: bool = True
+    recent: bool = False
 
     @property
     def kind(self) -> CacheType:
@@ -68,7 +70,8 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
 
     Parameters: k, v [tokens, kv_heads, head_dim], tokens `k_stride` and `v_stride` elements apart; slots [tokens], each
     page * number of the page + place in it, negative ones for tokens to leave out; keys, values, key_scales and
-    value_scales of the cache as for `attention_kernel`, by 16 bits where it is coded; numbers tokens, pages.
+    value_scales of the cache as for `attention_kernel`, by 16 bits where it is coded; numbers tokens, pages. With
+    tokens in f16 also recent_slots [tokens], recent_keys and recent_values [recent_pages, kv_heads, page, head_dim].
     """
     kind, dim, heads = spec.kind, spec.head_dim, spec.kv_heads
     # Of codes a lane has whole units of 16 bits.
@@ -76,29 +79,48 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     held = spatial(_HEADS, lanes) * local(1, dim // lanes)
     row = held.reduce([1], keep_dims=True)
 
+    def slot_of(operands: dict[str, Any], name: str, token: Any) -> Any:
+        view = ll.view_global(operands[name], shape=[operands["tokens"]], strides=[2 if spec.wide_slots else 1])
+        return ll.load_scalar(view, offsets=[token])
+
+    def places(slot: Any, first: Any) -> tuple[ll.Tile, Any]:
+        """Rows of the cache for the heads of the block, and whether the token is an odd one of its page."""
+        number = ll.assume_range(slot, 0, 1 << 31)
+        start = number // spec.page * (heads * spec.page) + number % spec.page
+        head = ll.iota(0, layout=row, dtype="int32") + ll.full(first, "int32", layout=row)
+        place = head * spec.page + ll.full(start, "int32", layout=row)
+        return ll.where(head < heads, place, ll.full(_NO_ROW, "int32", layout=row)), number % 2
+
+    def load_rows(operands: dict[str, Any], source: str, token: Any, first: Any) -> ll.Tile:
+        shape, strides = [operands["tokens"], heads, dim], [operands[f"{source}_stride"], dim, 1]
+        view = ll.view_global(operands[source], shape=shape, strides=strides)
+        return ll.load_global(view, offsets=[token, first, 0], layout=held)
+
     def trace(**operands: Any) -> None:
         token, heads_before = ll.block_indices()
-        first = heads_before * _HEADS
-        tokens, pages = operands["tokens"], operands["pages"]
-        stride = 2 if spec.wide_slots else 1
-        slot = ll.load_scalar(ll.view_global(operands["slots"], shape=[tokens], strides=[stride]), offsets=[token])
-        ll.assume(slot < pages * spec.page, "a slot must be less than pages * page")
-        store(operands, token, first, slot)
+        slot = slot_of(operands, "slots", token)
+        ll.assume(slot < operands["pages"] * spec.page, "a slot must be less than pages * page")
+        store(operands, token, heads_before * _HEADS, slot)
 
     @ll.inline
     def store(operands, token, first, slot):  # type: ignore[no-untyped-def]
         if slot >= 0:
-            number = ll.assume_range(slot, 0, 1 << 31)
-            start = number // spec.page * (heads * spec.page) + number % spec.page
-            head = ll.iota(0, layout=row, dtype="int32") + ll.full(first, "int32", layout=row)
-            place = head * spec.page + ll.full(start, "int32", layout=row)
-            place = ll.where(head < heads, place, ll.full(_NO_ROW, "int32", layout=row))
-            for source, name in (("k", "keys"), ("v", "values")):
-                odd = number % 2 if name == "values" else None
-                strides = [operands[f"{source}_stride"], dim, 1]
-                view = ll.view_global(operands[source], shape=[operands["tokens"], heads, dim], strides=strides)
-                rows = ll.load_global(view, offsets=[token, first, 0], layout=held)
-                store_rows(operands, name, rows, place, odd)
+            rows = {name: load_rows(operands, name, token, first) for name in ("k", "v")}
+            place, odd = places(slot, first)
+            store_rows(operands, "keys", rows["k"], place, None)
+            store_rows(operands, "values", rows["v"], place, odd)
+            if spec.recent:
+                store_recent(operands, rows, first, slot_of(operands, "recent_slots", token))
+
+    @ll.inline
+    def store_recent(operands, rows, first, slot):  # type: ignore[no-untyped-def]
+        ll.assume(slot < operands["recent_pages"] * spec.page, "a recent slot must be less than recent_pages * page")
+        if slot >= 0:
+            place, _ = places(slot, first)
+            shape = [operands["recent_pages"] * (heads * spec.page), dim]
+            for source, name in (("k", "recent_keys"), ("v", "recent_values")):
+                view = ll.view_global(operands[name], shape=shape)
+                ll.scatter_global(ll.cast(rows[source], "f16"), view, place, dim=0, offsets=[0, 0])
 
     def store_rows(operands: dict[str, Any], name: str, rows: ll.Tile, place: ll.Tile, odd: Any) -> None:
         count = operands["pages"] * (heads * spec.page)
@@ -125,6 +147,10 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     parameters |= {name: ll.pointer(stored_element(kind), align=16) for name in ("keys", "values")}
     if kind.is_coded:
         parameters |= {name: ll.pointer("f16", align=16) for name in ("key_scales", "value_scales")}
+    if spec.recent:
+        parameters["recent_slots"] = ll.pointer("int32")
+        parameters |= {name: ll.pointer("f16", align=16) for name in ("recent_keys", "recent_values")}
+        parameters["recent_pages"] = ll.i32
     strides = dict.fromkeys(("k_stride", "v_stride"), ll.integer(64, divisible_by=8 if spec.aligned else None))
     return ll.make_kernel(
         trace,

@@ -135,14 +135,14 @@ class CacheViews:
     key_scales, value_scales  [rows, 16]; None where values are stored as they are
     """
 
-    def __init__(self, spec: AttentionSpec, operands: Any) -> None:
+    def __init__(self, spec: AttentionSpec, operands: Any, prefix: str = "") -> None:
         kind, dim = spec.kind, spec.head_dim
-        rows = operands["pages"] * (spec.kv_heads * spec.page // 16)
+        rows = operands[f"{prefix}pages"] * (spec.kv_heads * spec.page // 16)
         of_keys, of_values = ([16, dim], [16, dim])
         if kind.is_coded:
             of_keys, of_values = [16, dim * kind.bits // 32], [8, dim * kind.bits // 16]
-        self.keys = ll.view_global(operands["keys"], shape=[rows, *of_keys])
-        self.values = ll.view_global(operands["values"], shape=[rows, *of_values])
+        self.keys = ll.view_global(operands[f"{prefix}keys"], shape=[rows, *of_keys])
+        self.values = ll.view_global(operands[f"{prefix}values"], shape=[rows, *of_values])
         self.key_scales = self.value_scales = None
         if kind.is_coded:
             self.key_scales = ll.view_global(operands["key_scales"], shape=[rows, 16])

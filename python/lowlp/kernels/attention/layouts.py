@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import math
 
+from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, column_local, column_spatial, local, reduce, spatial
 
-from .spec import GROUP, AttentionSchedule, AttentionSpec
+from .spec import GROUP, AttentionSchedule, AttentionSpec, CacheType
 
 
 def lane_elements(head_dim: int, lanes: int, bits: int) -> int:
@@ -67,7 +68,8 @@ class KeyLayouts:
 
 
 class ValueLayouts:
-    """How values are held. Dimensions as for `KeyLayouts`.
+    """How values are held, such that results have the channels that they have for a cache of type `of_results`.
+    Dimensions as for `KeyLayouts`.
 
     loaded    values of 16 bits, [groups, 16, channels], and
     paired    with those of two tokens side by side; or codes as they are stored: words of 16 bits of each of two
@@ -77,9 +79,9 @@ class ValueLayouts:
     tokens    numbers of tokens, [groups, 16, 1], for values of 16 bits
     """
 
-    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
+    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule, of_results: CacheType) -> None:
         warps, bits = schedule.warps, spec.kind.bits
-        elements = lane_elements(spec.head_dim, 8, bits)
+        elements = lane_elements(spec.head_dim, 8, of_results.bits)
         parts, words, codes = spec.head_dim // (8 * elements), elements * bits // 16, 16 // bits
         in_warp = local(schedule.tokens // GROUP, 2, parts) * column_spatial(1, 4, 8)
         of_warps = spatial(warps, 1, 1) * in_warp
@@ -121,6 +123,13 @@ class ScoreLayouts:
         self.weights = spatial(warps, 1) * local(eights, tiles) * column_spatial(4, 8) * local(2, 1)
         self.column = self.by_warp.reduce([1], keep_dims=True)
         self.lane_column = self.by_lane.reduce([1], keep_dims=True)
+
+    def as_operand(self, weights: ll.Tile) -> ll.Tile:
+        """Weights [tokens, columns] of 16 bits, held as scores are, as operand B of O^T = V^T P."""
+        element = weights.dtype.name
+        pairs = ll.convert_layout(ll.view(weights, dtype=element, layout=self.split), self.together)
+        moved = ll.convert_layout(ll.view(pairs, dtype="uint32", layout=self.pairs), self.moved)
+        return ll.view(moved, dtype=element, layout=self.weights)
 
 
 class ResultLayouts:

@@ -64,6 +64,7 @@ class AttentionSpec:
     queries     tokens of a sequence that ask, the newest ones
     window, softcap, lse       whether there is one
     sinks       type of the sinks, or ''
+    recent      whether the newest tokens of a coded cache are kept in f16
     """
 
     activation: str
@@ -77,6 +78,7 @@ class AttentionSpec:
     softcap: bool = False
     sinks: str = ""
     lse: bool = False
+    recent: bool = False
 
     @property
     def kind(self) -> CacheType:

@@ -1,0 +1,181 @@
+"""Where attention takes keys and values from: the codes of a cache, or its newest tokens, which may be kept in f16.
+
+A source has some tokens of a sequence, taken by tiles; what a tile gives is put together by `decode`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lowlp import language as ll
+from lowlp.kernels.stream_k import small
+
+from .codes import CacheViews, first_scores, key_unit, keys_as_operand, paired_queries, value_unit, values_as_operand
+from .layouts import KeyLayouts, ValueLayouts
+from .spec import GROUP, AttentionSpec
+
+_LOG2_E = math.log2(math.e)
+_LEAST_SCALE = 2.0**-24
+
+
+class Source:
+    """Tokens of a sequence in one kind of memory.
+
+    block     the `_Block` that takes them
+    spec      of the kernel, with the type of this memory as its cache
+    recent    whether it has the newest tokens, of a cache whose others are codes
+    low, high the tokens that it has, from `low` up to `high`; None: from the first that counts
+    """
+
+    def __init__(self, block: Any, spec: AttentionSpec, recent: bool, low: Any, high: Any) -> None:
+        self.block, self.spec, self.recent, self.low, self.high = block, spec, recent, low, high
+        operands, schedule = block.operands, block.schedule
+        self.keys, self.values = KeyLayouts(spec, schedule), ValueLayouts(spec, schedule, block.spec.kind)
+        prefix = "recent_" if recent else ""
+        self.views = CacheViews(spec, operands, prefix)
+        shape = [operands["batch"], operands["table_width"]]
+        strides = [operands[f"{prefix}table_stride"], 1]
+        self.table = ll.view_global(operands[f"{prefix}block_table"], shape=shape, strides=strides)
+        least = low
+        if spec.window:
+            of_window = block.length - operands["window"] - (spec.queries - 1)
+            least = of_window if low is None else ll.maximum(low, of_window)
+        self.least = least
+        self.first: Any = 0 if least is None else small(ll.maximum(least, 0)) // GROUP * GROUP
+        self.tiles = ll.ceildiv(small(ll.maximum(high - self.first, 0)), schedule.tile)
+
+    def load_queries(self) -> tuple[ll.Tile, ll.Tile | None]:
+        """Queries as operand B; and what scores are multiplied by for it, a number for each column."""
+        block, spec, held, of_token = self.block, self.spec, self.keys.queries, self.block.operands["q_rows"]
+        rows = block.operands["batch"] * spec.queries * of_token
+        view = ll.view_global(block.operands["q"], shape=[rows, spec.head_dim])
+        numbers = block.row_of(ll.iota(0, layout=held.reduce([1], keep_dims=True), dtype="int32"), of_token)
+        queries = ll.gather_global(view, numbers, dim=0, offsets=[block.first_row(of_token), 0], layout=held)
+        factor = None
+        if spec.activation != spec.kind.compute or spec.kind.bits == 4:
+            # Of each row the power of two below its largest number is taken out, so that f16 holds the others too.
+            exact = ll.cast(queries, "f32")
+            largest = ll.max(ll.abs(exact), 1, keep_dims=True)
+            exponent = ll.view(largest, dtype="uint32", layout=largest.layout) & 0x7F800000
+            inverse = ll.full(254 << 23, "uint32", layout=largest.layout) - exponent
+            queries = ll.cast(exact * ll.view(inverse, dtype="f32", layout=largest.layout), "f16")
+            power = ll.transpose(ll.view(exponent, dtype="f32", layout=largest.layout))
+            factor = ll.convert_layout(power, block.scores.scores.reduce([0], keep_dims=True))
+        return paired_queries(spec, self.keys, queries), factor
+
+    def groups(self, tile: Any) -> ll.Tile:
+        """Where the groups of 16 tokens of a tile lie, as rows of the cache; 0 for those without a token."""
+        block, spec, held = self.block, self.spec, self.keys.groups
+        groups_of_page = spec.page // GROUP
+        first = tile * (block.schedule.tile // GROUP) + self.first // GROUP
+        number = ll.iota(0, layout=held, dtype="int32") + ll.full(first, "int32", layout=held)
+        page = ll.gather_global(self.table, number // groups_of_page, dim=0, offsets=[block.sequence, 0], layout=held)
+        within = number % groups_of_page + ll.full(block.head * groups_of_page, "int32", layout=held)
+        row = page * (spec.kv_heads * groups_of_page) + within
+        has_tokens = number < ll.full(ll.ceildiv(self.high, GROUP), "int32", layout=held)
+        return ll.where(has_tokens, row, ll.full(0, "int32", layout=held))
+
+    def load(self, view: Any, rows: ll.Tile, held: Any) -> ll.Tile:
+        """Keys, values or scales of the groups that `rows` names."""
+        dims = list(range(1, held.rank))
+        rows = ll.view(rows, dtype="int32", layout=held.reduce(dims, keep_dims=True))
+        return ll.gather_global(view, rows, dim=0, offsets=[0] * held.rank, layout=held, in_bounds=True)
+
+    def load_keys(self, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile | None]:
+        """Keys of the groups that `rows` names, and their scales."""
+        return self.load(self.views.keys, rows, self.keys.loaded), self.load_scales(self.views.key_scales, rows)
+
+    def load_values(self, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile | None]:
+        """Values of the groups that `rows` names, and their scales."""
+        return self.load(self.views.values, rows, self.values.loaded), self.load_scales(self.views.value_scales, rows)
+
+    def load_scales(self, view: Any, rows: ll.Tile) -> ll.Tile | None:
+        """Scales of a tile's tokens as [tokens, 1] of f16; None for a cache without."""
+        if view is None:
+            return None
+        scales = self.load(view, rows, self.block.scores.grouped.reduce([2]))
+        return ll.view(scales, dtype="f16", layout=self.block.scores.scores.reduce([1], keep_dims=True))
+
+    def first_scores(self, queries: ll.Tile) -> ll.Tile:
+        """What scores begin with."""
+        return first_scores(self.spec, self.keys, self.block.scores.scores, queries)
+
+    def scores_of(self, keys: tuple[ll.Tile, ll.Tile | None], queries: ll.Tile, factor: Any, first: ll.Tile) -> ll.Tile:
+        """Scores of a tile's keys as exponents of 2."""
+        operand, (_, scales) = keys_as_operand(self.spec, self.keys, keys[0]), keys
+        scores = ll.dot(operand, queries, first)
+        scale = self.block.operands["scale"] * key_unit(self.spec.kind)
+        cap = self.block.operands.get("softcap")
+        scale = scale * _LOG2_E if cap is None else scale / cap
+        if factor is not None:
+            scores = scores * factor
+        scores = scores * (scale if scales is None else ll.cast(scales, "f32") * scale)
+        result: ll.Tile = scores if cap is None else ll.tanh(scores) * (cap * _LOG2_E)
+        return result
+
+    def is_whole(self, start: Any) -> Any:
+        """Whether all queries see all tokens of the tile that begins at token `start`."""
+        block, spec = self.block, self.spec
+        whole = start + (block.schedule.tile + spec.queries - 1) <= block.length
+        if self.high is not block.length:
+            whole = whole & (start + block.schedule.tile <= self.high)
+        if self.low is not None:
+            whole = whole & (self.low <= start)
+        if spec.window:
+            whole = whole & (block.length - block.operands["window"] <= start)
+        return whole
+
+    def masked(self, scores: ll.Tile, start: Any) -> ll.Tile:
+        """Minus infinity where a column's query does not see a token, or this source has it not."""
+        block, spec, held = self.block, self.spec, self.block.scores.scores
+        token = ll.iota(0, layout=held, dtype="int32") + ll.full(start, "int32", layout=held)
+        newest = ll.full(block.length - spec.queries, "int32", layout=held)
+        if spec.queries > 1:
+            column = ll.iota(1, layout=held, dtype="int32") + ll.full(block.columns, "int32", layout=held)
+            newest = newest + column // spec.group
+        nothing = ll.full(-math.inf, "f32", layout=held)
+        scores = ll.where(token <= newest, scores, nothing)
+        if spec.window:
+            scores = ll.where(newest - token < ll.full(block.operands["window"], "int32", layout=held), scores, nothing)
+        if self.high is not block.length:
+            scores = ll.where(token < ll.full(self.high, "int32", layout=held), scores, nothing)
+        if self.low is not None:
+            scores = ll.where(token >= ll.full(self.low, "int32", layout=held), scores, nothing)
+        return scores
+
+    def clean(self, values: tuple[ll.Tile, ll.Tile | None], start: Any) -> tuple[ll.Tile, ll.Tile | None]:
+        """Values, or scales of values, without what lies beside the source's tokens: that may be no number."""
+        tile, scales = values
+        if scales is not None:
+            token = ll.iota(0, layout=scales.layout, dtype="int32") + ll.full(start, "int32", layout=scales.layout)
+            return tile, ll.where(token < ll.full(self.high, "int32", layout=scales.layout), scales, 1.0)
+        held = self.values.tokens
+        group = ll.iota(0, layout=held, dtype="int32") * GROUP
+        token = group + ll.iota(1, layout=held, dtype="int32") + ll.full(start, "int32", layout=held)
+        is_token = token < ll.full(self.high, "int32", layout=held)
+        if self.least is not None:
+            is_token = is_token & (token >= ll.full(self.least, "int32", layout=held))
+        return ll.where(is_token, tile, 0.0), None
+
+    def logarithms(self, scales: ll.Tile | None) -> Any:
+        """Of what a weight is multiplied by, to the base of 2: of scales; a number of values in f16 beside codes, whose
+        unit all values have; None for nothing."""
+        if scales is not None:
+            return ll.log2(ll.maximum(ll.cast(scales, "f32"), _LEAST_SCALE))
+        unit = value_unit(self.block.spec.kind)
+        return -math.log2(unit) if self.recent and unit != 1 else None
+
+    def with_values(self, accumulators: ll.Tile, values: ll.Tile, weights: ll.Tile) -> ll.Tile:
+        """The accumulators [warps, channels, columns] with a tile's values added, by their weights in f32."""
+        spec, scores, results = self.spec, self.block.scores, self.block.results
+        operand = values_as_operand(spec, self.values, values)
+        weights = ll.view(weights, dtype="f32", layout=scores.scores)
+        slices = ll.view(accumulators, dtype="f32", layout=results.slices)
+        rounded = ll.cast(weights, spec.kind.compute)
+        slices = ll.dot(operand, scores.as_operand(rounded), slices)
+        if spec.kind.compute == "bf16":
+            # What 8 bits leave of a weight is as large as the error that attention may have.
+            rest = ll.cast(weights - ll.cast(rounded, "f32"), "bf16")
+            slices = ll.dot(operand, scores.as_operand(rest), slices)
+        return ll.view(slices, dtype="f32", layout=results.by_warp)

@@ -31,12 +31,20 @@ SHAPES: list[tuple[int, int, int, int, int, dict[str, Any]]] = [
 KINDS = ("f16", "bf16", "f8e4m3", "int8", "int4")
 
 
-def filled(kind: str, lengths: list[int], dim: int, page: int, kv_heads: int) -> tuple[lowlp.KVCache, Any]:
+def filled(
+    kind: str, lengths: list[int], dim: int, page: int, kv_heads: int, recent: int = 0
+) -> tuple[lowlp.KVCache, Any]:
     """A cache on the GPU with sequences of these lengths, and their block table."""
     torch.manual_seed(dim)
     width = -(-max(lengths) // page)
     cache = lowlp.KVCache(
-        pages=len(lengths) * width + 1, page=page, kv_heads=kv_heads, head_dim=dim, dtype=kind, device="cuda"
+        pages=len(lengths) * width + 1,
+        page=page,
+        kv_heads=kv_heads,
+        head_dim=dim,
+        dtype=kind,
+        recent=recent,
+        device="cuda",
     )
     table = torch.randperm(len(lengths) * width, device="cuda").reshape(len(lengths), width).int()
     for pages, length in zip(table, lengths, strict=True):
@@ -109,3 +117,13 @@ def test_a_graph_appends_and_attends_with_lengths_that_change() -> None:
         wanted, _ = reference(as_numpy(q[:, None]), cache, table.cpu().numpy(), now)
         assert np.linalg.norm(as_numpy(o) - wanted[:, 0]) <= 2e-3 * np.linalg.norm(wanted)
         assert torch.equal(lowlp.attention_decode(q, cache, table, lengths), o)
+
+
+@pytest.mark.parametrize("kind", ["f8e4m3", "int4"])
+def test_the_newest_tokens_are_taken_in_f16(kind: str) -> None:
+    lengths = [300, 7, 0]
+    cache, table = filled(kind, lengths, 128, 32, 2, recent=100)
+    q = 3 * torch.randn(3, 2, 8, 128, device="cuda", dtype=torch.float16)
+    o = lowlp.attention_decode(q, cache, table, torch.tensor(lengths, dtype=torch.int32, device="cuda"))
+    wanted, _ = reference(as_numpy(q), cache, table.cpu().numpy(), lengths)
+    assert np.linalg.norm(as_numpy(o) - wanted) <= 2e-3 * np.linalg.norm(wanted)

@@ -8,6 +8,8 @@ import numpy as np
 
 import lowlp
 
+RECENT = ("recent_keys", "recent_values")
+
 
 def filled_cache(rng: np.random.Generator, lengths: list[int], **options: Any) -> tuple[lowlp.KVCache, np.ndarray]:
     """A cache that holds sequences of these lengths, and their block table of int32; what is in no sequence is no
@@ -50,9 +52,8 @@ def reference(
             # The newest tokens are those in f16, in pages of `recent_table`.
             arrays, old = cache.arrays(), max(0, length - cache.recent)
             pages = (table if recent_table is None else recent_table)[b]
-            newest = [
-                np.concatenate([*arrays[name][pages].swapaxes(1, 2)]) for name in ("recent_keys", "recent_values")
-            ]
+            kept = [np.asarray(arrays[name] if cache.device == "cpu" else arrays[name].cpu()) for name in RECENT]
+            newest = [np.concatenate([*array[pages].swapaxes(1, 2)]) for array in kept]
             of_heads = [np.concatenate([a[:old], b[old:length]]) for a, b in zip(of_heads, newest, strict=True)]
         k, v = (part.astype(np.float64).repeat(group, axis=1) for part in of_heads)
         scores = np.einsum("thd,nhd->thn", q[b].astype(np.float64), k) / np.sqrt(dim)

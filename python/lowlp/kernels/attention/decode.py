@@ -91,23 +91,19 @@ class _Block:
         total = ll.full(0.0, "f32", layout=self.scores.lane_column)
         sums = (top, total, ll.full(0.0, "f32", layout=self.results.by_warp))
         first = source.first_scores(queries)
-        # Where a tile lies is looked up ahead; keys or values may be loaded ahead, the others as the tile begins.
-        rows = source.groups(self.split)
-        keys_ahead, values_ahead = "keys" in self.schedule.ahead, "values" in self.schedule.ahead
+        # Where a tile lies is looked up ahead, and keys may be loaded ahead.
+        rows, keys_ahead = source.groups(self.split), self.schedule.keys_ahead
         next_keys: Any = source.load_keys(rows) if keys_ahead else ()
-        next_values: Any = source.load_values(rows) if values_ahead else ()
         next_rows = source.groups(self.split + step)
         for tile in ll.range(self.split, self.tiles, step):
             start = tile * tile_tokens + source.first
             further_rows = source.groups(tile + step * 2)
             keys = next_keys if keys_ahead else source.load_keys(rows)
-            values = next_values if values_ahead else source.load_values(rows)
+            values = source.load_values(rows)
             scores = source.scores_of(keys, queries, factor, first)
             if keys_ahead and tile + step < self.tiles:
                 next_keys = source.load_keys(next_rows)
             sums = self.with_tile(source, sums, scores, values, start)
-            if values_ahead and tile + step < self.tiles:
-                next_values = source.load_values(next_rows)
             rows, next_rows = next_rows, further_rows
         return sums
 

@@ -115,13 +115,13 @@ class AttentionSchedule:
 
     warps          of a block, each with tokens of its own
     tokens         that a warp takes at once, a multiple of 16
-    ahead          what is loaded a tile ahead: 'keys', 'values', 'keys and values' or ''
+    keys_ahead     keys are loaded a tile ahead, not with values
     blocks_per_sm  for how many blocks at once a multiprocessor has registers, and gets parts
     """
 
     warps: int = 4
     tokens: int = 16
-    ahead: str = "keys"
+    keys_ahead: bool = False
     blocks_per_sm: int = 2
 
     @property
@@ -134,10 +134,9 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     """What was fastest on an H200, for few columns of heads of up to 128 channels; for more, what two blocks have
     registers for."""
     if spec.columns > 8 or spec.head_dim > 128:
-        return AttentionSchedule(warps=4, tokens=GROUP, ahead="", blocks_per_sm=2)
+        return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:
-        return AttentionSchedule(warps=8, tokens=GROUP, ahead="keys", blocks_per_sm=1)
-    if spec.kind.bits == 8:
-        ahead = "" if spec.kind.has_offset else "keys"
-        return AttentionSchedule(warps=4, tokens=2 * GROUP, ahead=ahead, blocks_per_sm=3)
-    return AttentionSchedule(warps=8, tokens=2 * GROUP, ahead="", blocks_per_sm=2)
+        return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, blocks_per_sm=1)
+    if spec.kind.bits == 8 and spec.kind.has_offset:
+        return AttentionSchedule(warps=4, tokens=2 * GROUP, blocks_per_sm=3)
+    return AttentionSchedule(warps=8, tokens=2 * GROUP)

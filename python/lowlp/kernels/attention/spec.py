@@ -137,6 +137,9 @@ def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
         return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:
         return AttentionSchedule(warps=8, tokens=GROUP, keys_ahead=True, blocks_per_sm=1)
+    if spec.recent:
+        # Values of f16 need more registers, too.
+        return AttentionSchedule(warps=8, tokens=GROUP)
     if spec.kind.bits == 8 and spec.kind.has_offset:
         return AttentionSchedule(warps=4, tokens=2 * GROUP, blocks_per_sm=3)
     return AttentionSchedule(warps=8, tokens=2 * GROUP)

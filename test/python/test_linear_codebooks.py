@@ -142,7 +142,15 @@ def run_as(qw: QuantizedTensor, x: Any, schedule: Schedule, epilogue: str = "") 
 @pytest.mark.parametrize(
     ("codec", "n", "k", "group", "m", "schedules"),
     [
-        ("vec4:1x8:int8:64x128", 128, 256, 64, 20, [Schedule(8, 1), Schedule(32, 2)]),
+        (
+            "vec4:1x8:int8:64x128",
+            128,
+            384,
+            64,
+            20,
+            [Schedule(32, 2), Schedule(16, 4, stages=3, row_tiles=1), Schedule(8, 2, stages=4, row_tiles=2)],
+        ),
+        ("vec8:1x8:f16:32x384", 64, 640, 64, 5, [Schedule(8, 1, stages=4, row_tiles=2)]),
         (
             "vec8:2x8:f16",
             80,

@@ -15,7 +15,7 @@ whose ends bound it: a unit with parts of several serves each of them. Bias, epi
 (`parts.finished`).
 
 With `stages` x goes through shared memory, once for all warps: a unit's weights of each row are a stage, and all stages
-but one are loaded ahead. So it is where units and segments are whole in each other, and books of all of K.
+but one are loaded ahead. So it is where units and segments are whole in each other.
 """
 
 from __future__ import annotations
@@ -66,11 +66,12 @@ class _Plan:
         self.row = self.accumulators.reduce([1], keep_dims=True)
 
     @property
-    def has_segments_of_chunks(self) -> bool:
-        """Whether a unit has several whole segments, and these whole chunks."""
+    def has_whole_segments(self) -> bool:
+        """Whether segments are whole units, or whole chunks of which a unit has whole segments."""
         unit_k = self.spec.unit_k
         ends_units = self.block_k >= self.spec.k or self.block_k % unit_k == 0
-        return self.segment % self.chunk_k == 0 and unit_k % self.segment == 0 and ends_units
+        has_several = self.segment % self.chunk_k == 0 and unit_k % self.segment == 0 and ends_units
+        return self.segment % unit_k == 0 or has_several
 
     def codes(self, books: int) -> Layout:
         """How threads hold the codes of so many books for a unit of each warp, [rows, codes]."""
@@ -220,52 +221,54 @@ class _Block:
         return tuple(self.zero() for _ in range(self.plan.sums))
 
     @ll.inline
-    def of_whole_units(self, product: int, books, first, stop, acc):  # type: ignore[no-untyped-def]
-        """The result with segments that are whole units, from `first` on up to `stop`."""
+    def begin(self, product: int):  # type: ignore[no-untyped-def]
+        """What is loaded ahead of the first unit: its codes, the stage that has its x, and the one that is free."""
+        loaded = self.load_codes(product, 0)
+        self.begin_x(0)
+        return loaded, 0, self.plan.stages - 1
+
+    @ll.inline
+    def take(self, product: int, unit, ahead):  # type: ignore[no-untyped-def]
+        """The codes of a unit by chunk, the stage that has its x, and what is loaded ahead of the next unit."""
+        loaded, stage, free = ahead
+        self.take_x(free, unit)
+        codes = self.by_chunk(loaded)
+        loaded = self.load_codes(product, ll.minimum(unit + 1, -(-self.plan.spec.k // self.plan.spec.unit_k) - 1))
+        return codes, stage, (loaded, self.next_stage(stage), self.next_stage(free))
+
+    @ll.inline
+    def of_whole_units(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
+        """The result with segments that are whole units, from `first` on up to `stop`, and what is loaded ahead."""
         plan = self.plan
         units = plan.segment // plan.spec.unit_k
-        # The codes of a unit are loaded while those before are multiplied.
-        loaded = self.load_codes(product, first * units)
-        self.begin_x(first * units)
-        stage, free = 0, plan.stages - 1
         for segment in ll.range(first, stop):
             sums = self.zeros()
             for unit in ll.range(units):
-                number = segment * units + unit
-                self.take_x(free, number)
-                codes = self.by_chunk(loaded)
-                loaded = self.load_codes(product, ll.minimum(number + 1, stop * units - 1))
+                codes, stage, ahead = self.take(product, segment * units + unit, ahead)
                 for chunk in range(plan.chunks):
                     at = unit * plan.spec.unit_k + chunk * plan.chunk_k
                     sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
-                stage, free = self.next_stage(stage), self.next_stage(free)
             acc = self.with_segment(product, acc, segment, sums)
-        return acc
+        return acc, ahead
 
     @ll.inline
-    def of_whole_chunks(self, product: int, books, first, stop, acc):  # type: ignore[no-untyped-def]
+    def of_whole_chunks(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
         """The same with segments of whole chunks, of which a unit has several."""
         plan = self.plan
         segments, chunks = plan.spec.unit_k // plan.segment, plan.segment // plan.chunk_k
-        loaded = self.load_codes(product, first // segments)
-        self.begin_x(first // segments)
-        stage, free = 0, plan.stages - 1
         for unit in ll.range(first // segments, ll.ceildiv(stop, segments)):
-            self.take_x(free, unit)
-            codes = self.by_chunk(loaded)
-            loaded = self.load_codes(product, ll.minimum(unit + 1, ll.ceildiv(stop, segments) - 1))
+            codes, stage, ahead = self.take(product, unit, ahead)
             for part in range(segments):
                 sums = self.zeros()
                 for chunk in range(chunks):
                     number, at = part * chunks + chunk, chunk * plan.chunk_k
                     sums = self.multiply(codes, books, number, stage, unit * segments + part, at, sums)
                 acc = self.with_segment(product, acc, unit * segments + part, sums)
-            stage, free = self.next_stage(stage), self.next_stage(free)
-        return acc
+        return acc, ahead
 
     @ll.inline
-    def of_shared_units(self, product: int, books, first, stop, acc):  # type: ignore[no-untyped-def]
-        """The same with any segments: each takes all units in which it has a part."""
+    def of_shared_units(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
+        """The same with any segments: each takes all units in which it has a part, and nothing is loaded ahead."""
         plan, unit_k = self.plan, self.plan.spec.unit_k
         for segment in ll.range(first, stop):
             sums = self.zeros()
@@ -276,27 +279,27 @@ class _Block:
                     at = unit * unit_k + chunk * plan.chunk_k - start
                     sums = self.multiply(codes, books, chunk, 0, segment, at, sums)
             acc = self.with_segment(product, acc, segment, sums)
-        return acc
+        return acc, ahead
 
     @ll.inline
     def accumulators(self, product: int):  # type: ignore[no-untyped-def]
         """The result of a product."""
         plan = self.plan
-        unit_k, segments = plan.spec.unit_k, plan.spec.k // plan.segment
+        segments, ahead = plan.spec.k // plan.segment, None
         make = self.of_shared_units
-        if plan.segment % unit_k == 0:
-            make = self.of_whole_units
-        elif plan.has_segments_of_chunks:
-            make = self.of_whole_chunks
+        if plan.has_whole_segments:
+            make = self.of_whole_units if plan.segment % plan.spec.unit_k == 0 else self.of_whole_chunks
+            ahead = self.begin(product)
         acc, rows = self.zero(), self.block_of_rows(product)
         books = ll.load_codebook(self.books_view, offsets=[rows, 0])
         if plan.block_k >= plan.spec.k:
-            return make(product, books, 0, segments, acc)
+            acc, ahead = make(product, books, 0, segments, acc, ahead)
+            return acc
         of_block = plan.block_k // plan.segment
         for block in ll.range(-(-plan.spec.k // plan.block_k)):
             books = ll.switch_codebook(books, self.books_view, offsets=[rows, block])
             stop = ll.minimum((block + 1) * of_block, segments)
-            acc = make(product, books, block * of_block, stop, acc)
+            acc, ahead = make(product, books, block * of_block, stop, acc, ahead)
         return acc
 
     def make_tile(self) -> None:
@@ -332,12 +335,9 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if not schedule.stages:
         return True
-    are_whole = plan.segment % spec.unit_k == 0 or (
-        plan.segment % plan.chunk_k == 0 and spec.unit_k % plan.segment == 0
-    )
     are_units = spec.k % spec.unit_k == 0 and plan.row_tiles % (spec.rows_of_unit // 16) == 0
     is_plain = schedule.slices == 1 and not schedule.warpgroups
-    return is_plain and spec.aligned and are_whole and are_units and plan.block_k >= spec.k
+    return is_plain and spec.aligned and plan.has_whole_segments and are_units
 
 
 def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

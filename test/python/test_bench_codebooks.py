@@ -68,6 +68,14 @@ def test_operands_of_other_weights_are_made_from_data_alone(name: str, tmp_path:
         )
 
 
+def test_kernels_have_the_blocks_of_their_shape(tmp_path: Path) -> None:
+    """The sample has one block along K; weights of other shapes have several."""
+    kind = BOOK_KINDS["gptvq-2"]
+    spec = preparing.add_kind(PreparedKernels(tmp_path, "sm_90a", "1", 132), kind, [])
+    assert spec.shape_of_books == (1, 1, 1, 256, 4)
+    assert preparing.spec_in(spec, kind, Shape(512, 1024)).shape_of_books == (2, 4, 1, 256, 4)
+
+
 def test_kernels_are_compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["bench", "--codebooks", "--types", "vec2", "--shapes", "128x256", "--m", "1", "--jobs", "1"]
     assert main([*command, "--prepare", str(tmp_path)]) == 0

@@ -86,7 +86,7 @@ def prepare(
         job
         for kind in kinds
         for shape in shapes
-        for job in _jobs(index, kind, replace(specs[kind.name], n=shape.n, k=shape.k), rows, gpu, batch_invariant)
+        for job in _jobs(index, kind, spec_in(specs[kind.name], kind, shape), rows, gpu, batch_invariant)
     ]
     replaced = {(job.entry.kind, job.entry.n, job.entry.k) for job in wanted}
     index.kernels = [entry for entry in index.kernels if (entry.kind, entry.n, entry.k) not in replaced]
@@ -95,6 +95,12 @@ def prepare(
         yield number, len(wanted), f"{entry.kind} {entry.n}x{entry.k}"
     index.kernels.sort(key=lambda entry: (entry.kind, entry.n, entry.k, entry.rows))
     index.save()
+
+
+def spec_in(spec: LinearSpec, kind: WeightKind, shape: Shape) -> LinearSpec:
+    """The spec of a kind's sample for weights of another shape. The codec is the kind's own: in a spec, a block of books
+    or a group that is as long as a row is one of all of K."""
+    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec)
 
 
 def compiled(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lowlp.benchmarks.cases import Shape, WeightKind
 from lowlp.benchmarks.prepared import KernelEntry, PreparedKernels, file_stem
-from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled
+from lowlp.benchmarks.preparing import MULTIPROCESSORS, Job, add_kind, compiled, spec_in
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.kernels.linear.candidates import candidates, for_rows
 from lowlp.kernels.linear.choosing import rows_of, schedule_for
@@ -133,7 +133,7 @@ def _specs(index: PreparedKernels, cells: Sequence[Cell]) -> dict[tuple[str, Sha
     found: dict[tuple[str, Shape], LinearSpec] = {}
     for kind, of_kind in shapes.items():
         spec = add_kind(index, kind, list(of_kind))
-        found |= {(kind.name, shape): replace(spec, n=shape.n, k=shape.k) for shape in of_kind}
+        found |= {(kind.name, shape): spec_in(spec, kind, shape) for shape in of_kind}
     return found
 
 

@@ -98,8 +98,8 @@ def prepare(
 
 
 def spec_in(spec: LinearSpec, kind: WeightKind, shape: Shape) -> LinearSpec:
-    """The spec of a kind's sample for weights of another shape. The codec is the kind's own: in a spec, a block of books
-    or a group that is as long as a row is one of all of K."""
+    """The spec of a kind's sample for weights of another shape. The codec is the kind's own: that of a spec says of a
+    block of books, or a group, as long as a row, that it is one of all of K."""
     return replace(spec, n=shape.n, k=shape.k, codec=kind.codec)
 
 

@@ -87,7 +87,7 @@ def make(**change: Any) -> lowlp.KVCache:
         ({"recent": 16, "dtype": "f16"}, LowlpValueError, r"recent: must be in 0\.\.0 for a cache of f16, got 16"),
         ({"recent": 1.0}, LowlpTypeError, "recent: expected an int, got 1.0"),
         ({"recent_pages": 2}, LowlpValueError, "recent_pages: goes with recent, which is 0; got 2"),
-        ({"device": "tpu"}, LowlpValueError, "device: must be 'cpu', or a CUDA device"),
+        ({"device": "tpu"}, LowlpValueError, "device: must be 'cpu',? or a CUDA device"),
     ],
     ids=lambda value: str(value)[:20],
 )

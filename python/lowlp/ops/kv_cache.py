@@ -229,6 +229,8 @@ def _cuda_device(device: Any) -> Any:
         raise LowlpValueError(f"device: must be 'cpu' or a CUDA device, got {device!r:.40}") from None
     if found.type != "cuda":
         raise LowlpValueError(f"device: must be 'cpu' or a CUDA device, got {device!r:.40}")
+    if not torch.cuda.is_available():
+        raise LowlpValueError(f"device: PyTorch sees no CUDA device here, got {device!r:.40}")
     return found if found.index is not None else torch.device("cuda", torch.cuda.current_device())
 
 

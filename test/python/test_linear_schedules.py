@@ -21,6 +21,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.streaming import can_stream
 from lowlp.kernels.linear.tiles import blocks_for, tiles_of
 from lowlp.kernels.linear.warpgroups import can_go_wide
+from lowlp.kernels.stream_k import waves_of
 from lowlp.schedules.device import device_like
 
 
@@ -188,6 +189,30 @@ def test_shared_tiles_are_cut_into_equal_parts_where_few_blocks_are_idle_for_tha
         (300 * 128, 132),
     ):
         assert blocks_for(LinearSpec(n, 8192, "int4 g128 f16", aligned=True), schedule, 64, 132) == blocks
+
+
+def test_what_shares_of_tiles_come_to() -> None:
+    """Of equal length with the wave before the last; or aligned, of what the whole waves leave alone."""
+    for tiles, equal, aligned in (
+        (320, (188, 183, 1), (56, 64, 2)),  # 56 of 132: a half each
+        (160, (160, 156, 0), (28, 32, 1)),
+        (80, (80, 78, 0), (80, 86, 0)),  # two thirds, of stages the larger part
+        (264, (0, 0, 2), (0, 0, 2)),
+        (390, (0, 0, 3), (0, 0, 3)),  # few are idle
+    ):
+        assert waves_of(tiles, 132, 128, False) == equal
+        assert waves_of(tiles, 132, 128, True) == aligned
+
+
+def test_long_rows_of_many_are_read_in_step() -> None:
+    """Where the L2 cache does not hold all of x, shares are aligned; where it does, they may be of equal length."""
+    long = schedule_for(LinearSpec(5120, 16384, "int4 g128 f16", aligned=True), 1024, among=())
+    assert long.aligned_shares
+    short = LinearSpec(8704, 5120, "int6 g128 f16", aligned=True)
+    equal, aligned = (
+        estimated_us(short, dataclasses.replace(long, aligned_shares=by_parts), 401) for by_parts in (False, True)
+    )
+    assert equal < aligned
 
 
 def test_a_cluster_has_a_tile() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -287,6 +288,39 @@ def test_order_of_tiles(m: int) -> None:
     """Whole tiles in waves after shared ones, in bands of 2048 columns, of which the last is narrower."""
     y, wanted, _ = run(wide(256, stages=2, steps=1, column_tiles=2), weights(200, 128, "int4"), m)
     assert error_of(y, wanted) < 5e-4
+
+
+def test_aligned_shares() -> None:
+    """Of five tiles, by numbers of blocks that have each fraction of one; the same bits as where blocks are so many
+    that shares of equal length are that fraction."""
+    m, stages, schedule = 16, 7, wide(16, stages=2, steps=1, producer=True)
+    qw = weights(320, 64 * stages, "int4", group_size=64)
+    x = np.random.default_rng(5).normal(size=(m, 64 * stages)).astype(np.float16)
+    spec = spec_for(qw, "f16", "f16", aligned=True)
+
+    def made(kernel: compilation.CpuKernel, blocks: int) -> Any:
+        y = np.full((m, 320), np.nan, np.float16)
+        kernel(x=x, **host_operands(qw, "f16", schedule=schedule), y=y, m=m, x_stride=64 * stages, blocks=blocks)
+        return y
+
+    even, aligned = (
+        compilation.compile_cpu(linear_kernel(spec, replace(schedule, aligned_shares=by_parts)))
+        for by_parts in (False, True)
+    )
+    in_whole = made(even, 5)
+    assert error_of(in_whole, x.astype(np.float64) @ qw.dequantize().astype(np.float64).T) < 5e-4
+    of_a_tile = {20: 20, 19: 15, 15: 15, 14: 10, 9: None, 8: None, 7: None, 6: 5, 5: 5}
+    for blocks, alike in of_a_tile.items():
+        y = made(aligned, blocks)
+        assert error_of(y, in_whole.astype(np.float64)) < 5e-4
+        assert alike is None or np.array_equal(y, made(even, alike)), blocks
+    for blocks in (2, 3, 4):
+        y = made(aligned, blocks)
+        assert error_of(y, in_whole.astype(np.float64)) < 5e-4
+        # Those that are whole come after those that are shared.
+        whole = 64 * (5 % blocks)
+        assert np.array_equal(y[:, whole:], in_whole[:, whole:])
+    assert not can_go_wide(spec, replace(schedule, steps=4, aligned_shares=True))
 
 
 @pytest.mark.parametrize("group_size", [64, 256, 512])

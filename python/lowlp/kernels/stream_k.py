@@ -1,6 +1,10 @@
 """Work that blocks share: all stages of all tiles of y^T, cut into ranges of equal length (Stream-K), or whole tiles in
 waves, after those that are shared.
 
+Ranges of equal length begin anywhere along K, and so all of x is in use at a time. Aligned ones are quarters of a tile,
+or thirds, halves and so on: many blocks then begin at the same stage, and what one brings to the L2 cache others find
+there.
+
 A block takes its range from the end to the begin. A tile whose stages belong to several blocks is summed by the one of
 highest index, which comes to it last, in the order of the blocks. It waits only for blocks of lower index, which came
 to the tile first. So the order of additions follows from shape and schedule alone, and the launch makes progress
@@ -9,14 +13,27 @@ however many blocks are resident.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, local, spatial
 from lowlp_runtime.tiles import FEW_IDLE
+
+CUTS: Final = ((1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (1, 1))
+"""Of a tile, the fractions that are aligned shares, from the least to all of it."""
+LEAST_ALIGNED_STAGES: Final = 4
+"""Of tiles that aligned shares cut, so that no part is empty."""
+
+
+class Cut(NamedTuple):
+    """Tiles are cut into `of` equal parts, and a block has `parts` of them."""
+
+    parts: ll.Scalar
+    of: ll.Scalar
 
 
 class Share(NamedTuple):
@@ -29,6 +46,14 @@ class Share(NamedTuple):
     end: ll.Scalar
     in_waves: bool = False
     """Whether whole tiles follow those that are shared."""
+    cut: Cut | None = None
+    """Of aligned shares; None for those of equal length."""
+
+    def first_block(self, tile: ll.Scalar, first_stage: ll.Scalar) -> ll.Scalar:
+        """The block that has the first stage of a tile."""
+        if self.cut:
+            return small(tile * self.cut.of) // self.cut.parts
+        return small((first_stage + 1) * self.shares - 1) // self.total
 
 
 class TilePart(NamedTuple):
@@ -84,26 +109,65 @@ def _cut(block: ll.Scalar, shares: ll.Scalar, total: ll.Scalar) -> Share:
     return Share(block, total, shares, begin, end)
 
 
-def shared_tiles(tiles: int, blocks: int) -> int:
-    """How many tiles are shared where they are divided by `share_in_waves`."""
+class WavesOfTiles(NamedTuple):
+    """How `share_in_waves` divides tiles: so many are shared, and then blocks take whole ones.
+
+    share_stages  of each block, of those that are shared
+    """
+
+    shared: int
+    share_stages: int
+    whole: int
+
+
+def waves_of(tiles: int, blocks: int, stages_of_tile: int, aligned: bool) -> WavesOfTiles:
+    """What `share_in_waves` comes to; `whole` is that of the block that has most."""
     waves, rest = divmod(tiles, blocks)
     if not rest or FEW_IDLE * (blocks - rest) <= blocks * (waves + 1):
-        return 0
-    return rest + (blocks if waves else 0)
+        return WavesOfTiles(0, 0, -(-tiles // blocks))
+    if aligned:
+        parts, of = next(cut for cut in CUTS if cut[0] * blocks >= cut[1] * rest)
+        return WavesOfTiles(rest, -(-parts * stages_of_tile // of), waves)
+    shared = rest + (blocks if waves else 0)
+    return WavesOfTiles(shared, -(-shared * stages_of_tile // blocks), max(0, waves - 1))
 
 
-def share_in_waves(block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages_of_tile: int) -> Waves:
+def share_in_waves(
+    block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages_of_tile: int, aligned: bool = False
+) -> Waves:
     """The part of a block where tiles are many: blocks take whole tiles, one wave of them after the other. What the
-    last wave lacks, and the one before it, they share; nothing, where the last wave is nearly full."""
+    last wave lacks, and the one before it, they share; nothing, where the last wave is nearly full. Aligned shares are
+    of what the last wave lacks alone.
+
+    Requires: with aligned shares, tiles of `LEAST_ALIGNED_STAGES` and more.
+    """
     blocks, tiles = small(blocks), small(tiles)
     waves, rest = tiles // blocks, tiles % blocks
     # Idle are blocks - rest of the last wave, if there is one.
     is_uneven = ll.minimum(rest, 1) * ll.minimum(ll.maximum(FEW_IDLE * (blocks - rest) - blocks * (waves + 1), 0), 1)
-    shared = is_uneven * (rest + ll.minimum(waves, 1) * blocks)
+    shared = is_uneven * (rest if aligned else rest + ll.minimum(waves, 1) * blocks)
     whole = small(ll.maximum(tiles - shared - block + blocks - 1, 0)) // blocks
     total = small(shared * stages_of_tile)
-    share = _cut(block, ll.maximum(ll.minimum(blocks, total), 1), total)
+    if aligned:
+        share = _aligned(block, blocks, shared, stages_of_tile)
+    else:
+        share = _cut(block, ll.maximum(ll.minimum(blocks, total), 1), total)
     return Waves(share._replace(in_waves=True), blocks, stages_of_tile, whole)
+
+
+def _aligned(block: ll.Scalar, blocks: ll.Scalar, tiles: ll.Scalar, stages_of_tile: int) -> Share:
+    """An aligned share of fewer tiles than blocks, the least of `CUTS` by which blocks have them all."""
+    parts: Any = CUTS[0][0]
+    of: Any = CUTS[0][1]
+    for less, more in itertools.pairwise(CUTS):
+        # 1 where the shares of `less` are too small.
+        step = ll.minimum(ll.maximum(tiles * less[1] - blocks * less[0], 0), 1)
+        parts, of = parts + step * (more[0] - less[0]), of + step * (more[1] - less[1])
+    cut = Cut(small(parts), small(of))
+    units = small(tiles * cut.of)
+    begin, end = (ll.minimum(small(number * cut.parts), units) for number in (block, block + 1))
+    begin, end = (small(unit * stages_of_tile) // cut.of for unit in (begin, end))
+    return Share(block, small(tiles * stages_of_tile), blocks, begin, end, cut=cut)
 
 
 class Grid(NamedTuple):
@@ -208,7 +272,7 @@ class TileEnding:
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
             # The block that has the tile's first stage.
-            begin = small((first + 1) * share.shares - 1) // share.total
+            begin = share.first_block(tile, first)
             ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
             for part in range(len(accumulators) // self.products):
                 complete = []

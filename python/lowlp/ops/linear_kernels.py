@@ -121,6 +121,6 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
     if not schedule.stages:
         fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
     elif not schedule.warpgroups:
-        for name in ("scales_on", "products_in_flight", "column_tiles", "cluster"):
+        for name in ("scales_on", "products_in_flight", "column_tiles", "cluster", "aligned_shares"):
             del fields[name]
     return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

@@ -226,9 +226,12 @@ def wide_drafts(
             if rows < 128 and steps == 8 and not is_small:
                 # The assembler spills registers of so much straight code.
                 continue
-            yield dataclasses.replace(
+            form = dataclasses.replace(
                 draft, columns=columns, column_tiles=column_tiles, share_tiles=share_tiles, cluster=cluster
             )
+            yield form
+            if rows >= 128 and not form.has_tile_each:
+                yield dataclasses.replace(form, aligned_shares=True)
 
 
 def _widths(
@@ -244,8 +247,9 @@ def _widths(
         yield columns, column_tiles, *sharing
     if rows < 128 or (False, 1) not in sharings:
         return
+    each = [sharing for sharing in sharings if sharing[1] == 1]
     if rows_of_tile == 192:
-        yield 96, 2, False, 1
+        yield from ((96, 2, *sharing) for sharing in each)
     tiles_of_rows = -(-spec.n // rows_of_tile)
     for columns, column_tiles in ((128, 1), (128, 2)):
         widest = -(-rows // (columns * column_tiles))
@@ -255,7 +259,8 @@ def _widths(
 
         best = min(range(widest, widest + widest // 2 + 2), key=columns_in_turn)
         if best > widest:
-            yield _columns_of(rows, best, column_tiles), column_tiles, False, 1
+            fewer = _columns_of(rows, best, column_tiles)
+            yield from ((fewer, column_tiles, *sharing) for sharing in each)
 
 
 def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:

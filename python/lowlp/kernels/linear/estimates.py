@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from lowlp.kernels.stream_k import shared_tiles
+from lowlp.kernels.stream_k import waves_of
 from lowlp.numeric.dtypes import dtype
 from lowlp.schedules.device import H200, Device
 from lowlp.weights.packing import UNIT_K
@@ -18,7 +18,7 @@ from .segments import has_small_groups
 from .spec import LinearSpec
 from .streaming import shares_scales
 from .tiles import blocks_for, tiles_of
-from .warpgroups import tiles_of_warp
+from .warpgroups import BAND, tiles_of_warp
 
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
@@ -248,13 +248,33 @@ class _Form(NamedTuple):
     begin_us: float
 
 
-# Fitted to 1300 kernels for 129 to 8192 rows on an H200, 6 % apart (docs/adr/0047).
-_OWN_TILE: Final = _Form(0.914, 106, 0.292, 3070, 0.056, 1.22)
-_CLUSTER: Final = _Form(0.933, 87, 0.307, 3130, 0.131, 1.57)
-_SHARED: Final = _Form(0.965, 143, 0.292, 800, 0.078, -0.18)
-_SHARING_US: Final = 2.4
-_SHARED_NUMBER_US: Final = 3.4e-5
-_BYTES_PER_CYCLE: Final = 63
+# Fitted to 541 kernels for 130 to 8192 rows on an H200, 5 % apart (docs/adr/0049).
+_OWN_TILE: Final = _Form(0.827, 143, 0.363, 3690, 0.075, 1.78)
+_CLUSTER: Final = _Form(0.889, 108, 0.276, 4310, 0.164, 2.34)
+_SHARED: Final = _Form(0.921, 131, 0.339, 1150, 0.059, -0.04)
+# To share tiles: by shares of equal length, by aligned ones, and for each accumulator.
+_SHARING_US: Final = 2.7
+_ALIGNED_US: Final = 1.7
+_SHARED_NUMBER_US: Final = 3.8e-5
+_BYTES_PER_CYCLE: Final = 80
+# Cycles until a copy into a place that has been read arrives.
+_REFILL: Final = 1330
+# Shares of equal length begin anywhere along K: how much longer their stages take, what the L2 cache holds of what they
+# read, and the part of the time of what it does not.
+_SCATTERED_STAGE: Final = 0.07
+_HELD_BYTES: Final = 32e6
+_SCATTERED: Final = 0.45
+
+
+def _scattered_bytes(spec: LinearSpec, schedule: Schedule, m: int, shared: int) -> float:
+    """What comes from memory again where blocks share tiles and each begins elsewhere along K, so that x and the
+    weights of these tiles are in use everywhere at a time: of both, what the L2 cache does not hold."""
+    columns = min(m, BAND)
+    tiles_of_columns = -(-columns // schedule.columns_of_block)
+    x = 2.0 * columns * spec.k
+    weights = weight_bytes(spec) * min(1.0, shared / tiles_of_columns * schedule.rows / spec.n)
+    of_x = max(0.0, 1 - _HELD_BYTES / x) * shared * 2 * schedule.columns_of_block * spec.k
+    return of_x + max(0.0, 1 - _HELD_BYTES / (x + weights)) * (tiles_of_columns - 1) * weights
 
 
 def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
@@ -264,15 +284,19 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     shared = 0
+    scattered, longer = 0.0, 0.0
     if schedule.has_tile_each:
         form = _CLUSTER if schedule.cluster > 1 else _OWN_TILE
         waves = math.ceil(blocks / device.multiprocessors)
         stages = waves * -(-stages_of_tile // schedule.cluster)
     else:
         form = _SHARED
-        shared = shared_tiles(tiles, blocks)
-        waves = math.ceil((tiles - shared) / blocks) + bool(shared)
-        stages = math.ceil(shared * stages_of_tile / blocks) + math.ceil((tiles - shared) / blocks) * stages_of_tile
+        shared, share_stages, whole = waves_of(tiles, blocks, stages_of_tile, schedule.aligned_shares)
+        waves = whole + bool(shared)
+        stages = share_stages + whole * stages_of_tile
+        if shared and not schedule.aligned_shares:
+            scattered = _scattered_bytes(spec, schedule, m, shared) / device.bytes_per_us
+            longer = _SCATTERED_STAGE * share_stages
 
     decode = _DECODE[spec.bits] + _lookup(spec, _MANY_LOOK_UP)
     decode += 7.4 if schedule.scales_on == "weights" else 6.4
@@ -280,11 +304,15 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     products = form.product * rows * columns * stage_k / 2048
     if schedule.scales_on == "accumulators":
         products += rows * columns / 125 * -(-stage_k // spec.group_size)
-    cycles = max(products + form.stage + form.decode * beside, stage_bytes(spec, schedule) / _BYTES_PER_CYCLE)
-    compute = (stages * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
+    # A place is filled again while the others are read.
+    copied = stage_bytes(spec, schedule) / _BYTES_PER_CYCLE
+    cycles = max(products + form.stage + form.decode * beside, copied, (_REFILL + copied) / (schedule.stages - 1))
+    compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
     memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
     ending = _LONGER_EXCHANGE_US.get(schedule.cluster, 0.0)
     if shared:
-        ending = _SHARING_US + _SHARED_NUMBER_US * rows * columns * max(1, blocks / shared)
+        ending = _ALIGNED_US if schedule.aligned_shares else _SHARING_US
+        ending += _SHARED_NUMBER_US * rows * columns * max(1, blocks / shared)
+    ending += _SCATTERED * scattered
     return device.launch_us - form.begin_us + max(compute, memory) + 0.06 * min(compute, memory) + ending

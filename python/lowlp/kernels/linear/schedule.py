@@ -55,6 +55,8 @@ class Schedule:
     cluster             of so many blocks that have a tile together, each an equal part of K: 1, 2, 4 or 8; more than
                         1 share no tiles otherwise, and each finishes 8 columns or more
     products_in_flight  products of a warpgroup, for each of which it holds its weights: 1 to 8
+    aligned_shares      blocks that share tiles have quarters, thirds, halves and so on of one, and begin at the same
+                        stages along K; else all have as many stages
     """
 
     columns: int = 8
@@ -76,6 +78,7 @@ class Schedule:
     column_tiles: int = 1
     cluster: int = 1
     kept_rows: int = 0
+    aligned_shares: bool = False
 
     def __post_init__(self) -> None:
         choices = (
@@ -98,6 +101,7 @@ class Schedule:
             ("column_tiles", (1, 2, 4)),
             ("cluster", (1, 2, 4, 8)),
             ("kept_rows", KEPT_ROWS),
+            ("aligned_shares", (False, True)),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:

@@ -35,7 +35,7 @@ import math
 from typing import Any, NamedTuple
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import Grid, TileEnding, by_parts, share_in_waves, small
+from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, Grid, TileEnding, by_parts, share_in_waves, small
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
@@ -66,7 +66,7 @@ from .two_levels import divides_supers, fills_stages, has_packed_codes, number_o
 _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
-_BAND = 2048
+BAND = 2048
 # Bounds, with its inverse, of the power of two that brings weights with scales of f16 into the range of f16.
 _MOST_FIT = 2.0**64
 
@@ -174,7 +174,7 @@ class _Block:
             ll.launch_dependents()
         (self.block,) = ll.block_indices()
         self.tiles_of_columns = ll.ceildiv(operands.m, schedule.columns_of_block)
-        self.grid = Grid(plan.tiles_of_rows, self.tiles_of_columns, max(1, _BAND // schedule.columns_of_block))
+        self.grid = Grid(plan.tiles_of_rows, self.tiles_of_columns, max(1, BAND // schedule.columns_of_block))
         self.views = streamed_views(spec, operands)
         y_shape = [operands.m, spec.columns_of_y]
         self.y_view = ll.view_global(operands.y, shape=y_shape)
@@ -434,7 +434,7 @@ class _Block:
             schedule.parts_type,
         )
         tiles = self.tiles_of_columns * plan.tiles_of_rows
-        work = share_in_waves(self.block, self.operands.blocks, tiles, plan.stages_of_tile)
+        work = share_in_waves(self.block, self.operands.blocks, tiles, plan.stages_of_tile, schedule.aligned_shares)
         for taken in ll.range(work.count):
             part = work.part(taken)
             row, column = self.place_of(part.tile)
@@ -482,8 +482,11 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     so are super-groups; packed integers of groups fill bytes in a stage; zero points and
     offsets go on weights, as do scales of groups that are no whole units, and other scales only where the activation
     type holds all of it (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is whole
-    8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers."""
+    8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers; and aligned
+    shares are parts of tiles that have so many stages."""
     group, stage_k = spec.group_size, schedule.stage_k
+    if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
+        return False
     if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):

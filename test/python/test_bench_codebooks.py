@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +85,6 @@ def test_kernels_are_compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     taken = {operand.name for operand in product.of_source("weights")}
     made = {operand.name for operand in prepared.weights["vec2"].operands}
     assert {"weights", "scales", "codebooks"} <= taken <= made
-
-
-def test_kernels_have_books_of_each_block(tmp_path: Path) -> None:
-    index = PreparedKernels(tmp_path, "sm_90a", "1", 132)
-    spec = preparing.add_kind(index, BOOK_KINDS["gptvq-2"], [SHAPE])
-    assert dataclasses.replace(spec, n=57344, k=8192).shape_of_books == (224, 32, 1, 256, 4)
-    assert dataclasses.replace(spec, n=57344, k=8192).codec == BOOK_KINDS["gptvq-2"].codec
 
 
 def test_bytes_of_weights() -> None:

@@ -150,10 +150,7 @@ def sample_of(kind: WeightKind) -> QuantizedTensor:
 
 
 def _sample_of_books(kind: WeightKind) -> QuantizedTensor:
-    form = book_form(kind.vectors)
-    # Of several blocks along both axes: a block that is all of an axis is another codec.
-    shape = Shape(max(_SAMPLE.n, 2 * form.rows), max(_SAMPLE.k, 2 * form.columns))
-    drawn = draw_books(np.random.default_rng(kind.bits), form, shape)
+    drawn = draw_books(np.random.default_rng(kind.bits), book_form(kind.vectors), _SAMPLE)
     vectors = kind.codec.vectors
     assert vectors is not None
     return QuantizedTensor(
@@ -208,7 +205,6 @@ def describe(
 ) -> SavedWeights:
     """How weights like the sample become operands, as data."""
     placement = spec.placement
-    own = Shape(spec.n, spec.k)
     for shape in shapes:
         if placement.for_matrix(shape.n, shape.k) != placement:
             raise LowlpValueError(
@@ -227,8 +223,7 @@ def describe(
         steps=placement.steps,
         slots=placement.slots,
         bit_moves=tuple(placement.moves()),
-        shapes=known_shapes
-        | {str(shape): placement.packed_shape(shape.n, shape.k) for shape in (Shape(*sample.shape), *shapes)},
+        shapes=known_shapes | {str(shape): placement.packed_shape(shape.n, shape.k) for shape in (_SAMPLE, *shapes)},
     )
     return SavedWeights(
         kind=kind.name,

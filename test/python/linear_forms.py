@@ -58,7 +58,16 @@ FORMS: dict[str, tuple[Schedule, Schedule]] = {
     ),
     "wgmma, shared tiles": (
         Schedule(64, stages=3, warpgroups=2, row_tiles=1, steps=2),
-        Schedule(128, stages=2, warpgroups=2, row_tiles=1, steps=2, column_tiles=2, scales_on="weights"),
+        Schedule(
+            128,
+            stages=2,
+            warpgroups=2,
+            row_tiles=1,
+            steps=2,
+            column_tiles=2,
+            scales_on="weights",
+            aligned_shares=True,
+        ),
     ),
     "wgmma, a tile each": (
         Schedule(64, stages=3, warpgroups=2, row_tiles=1, steps=4, share_tiles=False),

@@ -23,7 +23,7 @@ from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .graph_breaks import outside_of_graphs
-from .kv_cache import STORED, KVCache, extent
+from .kv_cache import FLOAT_NAMES, STORED, KVCache, extent
 from .linear import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64
@@ -143,8 +143,7 @@ def attention_decode(
 
 def _type_of(array: Any, argument: str, allowed: tuple[str, ...]) -> str:
     """The type of a float array, one of `allowed`."""
-    names = {str(known): name for name, known in FLOAT_DTYPES.items()}
-    found = names.get(str(array.dtype).removeprefix("torch."), "")
+    found = FLOAT_NAMES.get(str(array.dtype).removeprefix("torch."), "")
     if found not in allowed:
         wanted = " or ".join(str(FLOAT_DTYPES[name]) for name in allowed)
         raise LowlpTypeError(f"{argument}: expected {wanted}, got {array.dtype}")

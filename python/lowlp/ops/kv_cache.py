@@ -24,6 +24,8 @@ from lowlp_runtime.stream import current_torch_stream, stream_handle
 from .graph_breaks import outside_of_graphs
 
 _INT32_MAX: Final = 2**31 - 1
+FLOAT_NAMES: Final = {str(known): name for name, known in FLOAT_DTYPES.items()}
+"""Of numpy and PyTorch -> of lowlp."""
 MOST_RECENT: Final = 128
 PAGES: Final = tuple(range(16, 129, 16))
 STORED: Final = ("keys", "values", "key_scales", "value_scales", "recent_keys", "recent_values")
@@ -323,8 +325,7 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
 
 def _check_rows(cache: KVCache, k: Any, v: Any, slots: Any) -> str:
     """The type of the new rows. Raises where they do not fit the cache."""
-    names = {str(known): name for name, known in FLOAT_DTYPES.items()}
-    source = names.get(str(k.dtype).removeprefix("torch."))
+    source = FLOAT_NAMES.get(str(k.dtype).removeprefix("torch."))
     if source is None:
         raise LowlpTypeError(f"k: expected float16, bfloat16 or float32, got {k.dtype}")
     if v.dtype != k.dtype:

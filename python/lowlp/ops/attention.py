@@ -159,6 +159,28 @@ def _number(value: Any, argument: str, least: float = -math.inf) -> float:
     return float(value)
 
 
+def _check_tables(cache: KVCache, batch: int, table: Any, lengths: Any, recent_table: Any) -> None:
+    """Checks types and shapes of block tables and lengths."""
+    if (recent_table is None) == cache.has_own_recent:
+        expected = "expected, as the cache has recent_pages" if cache.has_own_recent else "goes with recent_pages"
+        raise LowlpValueError(f"recent_table: {expected}, got {type(recent_table).__name__}")
+    tables = [("block_table", table, (batch, "width")), ("lengths", lengths, (batch,))]
+    if recent_table is not None:
+        tables.append(("recent_table", recent_table, (batch, "width")))
+    for name, array, wanted in tables:
+        if str(array.dtype).removeprefix("torch.") != "int32":
+            raise LowlpTypeError(f"{name}: expected int32, got {array.dtype}")
+        if len(array.shape) != len(wanted) or array.shape[0] != batch:
+            text = ", ".join(map(str, wanted))
+            raise LowlpValueError(f"{name}: must have shape [{text}], got {tuple(array.shape)}")
+    if not table.shape[1]:
+        raise LowlpValueError("block_table: must have room for at least one page, got width 0")
+    if recent_table is not None and recent_table.shape[1] != table.shape[1]:
+        raise LowlpValueError(
+            f"recent_table: must be as wide as block_table, {table.shape[1]}, got {recent_table.shape[1]}"
+        )
+
+
 def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softcap: Any, return_lse: Any) -> _Call:
     """Checks all but what arrays hold."""
     q, table, lengths, sinks = given["q"], given["block_table"], given["lengths"], given["sinks"]
@@ -176,20 +198,7 @@ def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softca
     if not queries:
         raise LowlpValueError(f"q: must have at least one token a sequence, got shape {shape}")
     recent_table = given["recent_table"]
-    if (recent_table is None) == cache.has_own_recent:
-        expected = "expected, as the cache has recent_pages" if cache.has_own_recent else "goes with recent_pages"
-        raise LowlpValueError(f"recent_table: {expected}, got {type(recent_table).__name__}")
-    tables = [("block_table", table, (shape[0], "width")), ("lengths", lengths, (shape[0],))]
-    if recent_table is not None:
-        tables.append(("recent_table", recent_table, (shape[0], "width")))
-    for name, array, wanted in tables:
-        if str(array.dtype).removeprefix("torch.") != "int32":
-            raise LowlpTypeError(f"{name}: expected int32, got {array.dtype}")
-        if len(array.shape) != len(wanted) or array.shape[0] != shape[0]:
-            text = ", ".join(map(str, wanted))
-            raise LowlpValueError(f"{name}: must have shape [{text}], got {tuple(array.shape)}")
-    if not table.shape[1]:
-        raise LowlpValueError("block_table: must have room for at least one page, got width 0")
+    _check_tables(cache, shape[0], table, lengths, recent_table)
     if sinks is not None and tuple(sinks.shape) != (heads,):
         raise LowlpValueError(f"sinks: must have shape ({heads},), got {tuple(sinks.shape)}")
     spec = AttentionSpec(
@@ -217,10 +226,6 @@ def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softca
     if sinks is not None:
         arrays["sinks"] = sinks
     if cache.recent:
-        if recent_table is not None and recent_table.shape[1] != table.shape[1]:
-            raise LowlpValueError(
-                f"recent_table: must be as wide as block_table, {table.shape[1]}, got {recent_table.shape[1]}"
-            )
         arrays["recent_block_table"] = table if recent_table is None else recent_table
         numbers |= {"recent": cache.recent, "recent_pages": cache.recent_pages}
     return _strided(_Call(spec, numbers, arrays, shape))

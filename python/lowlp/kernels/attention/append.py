@@ -65,6 +65,92 @@ def _quantised(kind: CacheType, rows: ll.Tile) -> tuple[ll.Tile, ll.Tile]:
     return ll.cast(ll.cast(codes, "int32") + (1 << (kind.bits - 1)), f"uint{kind.bits}"), scales
 
 
+class _Block:
+    """What a block does, as it is traced."""
+
+    def __init__(self, spec: AppendSpec, operands: dict[str, Any]) -> None:
+        self.spec, self.operands = spec, operands
+        self.token, heads_before = ll.block_indices()
+        self.first_head = heads_before * _HEADS
+        lanes = _lanes(spec)
+        self.held = spatial(_HEADS, lanes) * local(1, spec.head_dim // lanes)
+        self.row = self.held.reduce([1], keep_dims=True)
+
+    def slot(self, name: str, room: Any) -> Any:
+        """The token's slot, which is less than `room`."""
+        strides = [2 if self.spec.wide_slots else 1]
+        view = ll.view_global(self.operands[name], shape=[self.operands["tokens"]], strides=strides)
+        slot = ll.load_scalar(view, offsets=[self.token])
+        ll.assume(slot < room, f"{name}: must be less than the pages have tokens")
+        return slot
+
+    def places(self, slot: Any) -> tuple[ll.Tile, Any]:
+        """Rows of the cache for the heads of the block, and whether the token is an odd one of its page."""
+        page, heads, row = self.spec.page, self.spec.kv_heads, self.row
+        number = ll.assume_range(slot, 0, 1 << 31)
+        start = number // page * (heads * page) + number % page
+        head = ll.iota(0, layout=row, dtype="int32") + ll.full(self.first_head, "int32", layout=row)
+        place = head * page + ll.full(start, "int32", layout=row)
+        return ll.where(head < heads, place, ll.full(_NO_ROW, "int32", layout=row)), number % 2
+
+    def load_rows(self, source: str) -> ll.Tile:
+        """The token's rows of k or v for the heads of the block."""
+        spec, operands = self.spec, self.operands
+        shape = [operands["tokens"], spec.kv_heads, spec.head_dim]
+        view = ll.view_global(operands[source], shape=shape, strides=[operands[f"{source}_stride"], spec.head_dim, 1])
+        return ll.load_global(view, offsets=[self.token, self.first_head, 0], layout=self.held)
+
+    @ll.inline
+    def run(self):  # type: ignore[no-untyped-def]
+        """Puts the token into the cache, unless its slot is negative."""
+        spec, operands = self.spec, self.operands
+        slot = self.slot("slots", operands["pages"] * spec.page)
+        if slot >= 0:
+            keys, values = self.load_rows("k"), self.load_rows("v")
+            place, odd = self.places(slot)
+            self.store_rows("keys", keys, place, None)
+            self.store_rows("values", values, place, odd)
+            if spec.recent:
+                self.store_recent(keys, values, self.slot("recent_slots", operands["recent_pages"] * spec.page))
+
+    @ll.inline
+    def store_recent(self, keys, values, slot):  # type: ignore[no-untyped-def]
+        """The token's rows in f16, unless that slot is negative."""
+        if slot >= 0:
+            place, _ = self.places(slot)
+            self.store(ll.cast(keys, "f16"), "recent_keys", "recent_pages", place)
+            self.store(ll.cast(values, "f16"), "recent_values", "recent_pages", place)
+
+    def store(self, rows: ll.Tile, name: str, pages: str, place: ll.Tile) -> None:
+        """Rows that lie one after the other."""
+        count = self.operands[pages] * (self.spec.kv_heads * self.spec.page)
+        view = ll.view_global(self.operands[name], shape=[count, rows.shape[1]])
+        ll.scatter_global(rows, view, place, dim=0, offsets=[0, 0])
+
+    def store_rows(self, name: str, rows: ll.Tile, place: ll.Tile, odd: Any) -> None:
+        """Rows as the cache stores them; `odd` is None where tokens lie one after the other."""
+        spec, kind = self.spec, self.spec.kind
+        if not kind.is_coded:
+            self.store(ll.cast(rows, kind.name), name, "pages", place)
+            return
+        codes, scales = _quantised(kind, ll.cast(rows, "f32"))
+        self.store(scales, f"{name[:-1]}_scales", "pages", place)
+        units, lanes = spec.head_dim * kind.bits // 16, _lanes(spec)
+        codes = ll.view(codes, dtype="uint16", layout=spatial(_HEADS, lanes) * local(1, units // lanes))
+        if odd is None:
+            self.store(codes, name, "pages", place)
+            return
+        # Units of two neighbouring tokens take turns.
+        pairs = self.operands["pages"] * (spec.kv_heads * spec.page // 2)
+        view = ll.view_global(self.operands[name], shape=[2, pairs, units], strides=[1, 2 * units, 2])
+        ll.scatter_global(codes, view, place >> 1, dim=0, offsets=[odd, 0, 0])
+
+
+def _lanes(spec: AppendSpec) -> int:
+    """Threads that share a row: of codes each has whole units of 16 bits."""
+    return 8 if spec.head_dim % 64 else 16
+
+
 def append_kernel(spec: AppendSpec) -> ll.Kernel:
     """The block program.
 
@@ -73,75 +159,7 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     value_scales of the cache as for `attention_kernel`, by 16 bits where it is coded; numbers tokens, pages. With
     tokens in f16 also recent_slots [tokens], recent_keys and recent_values [recent_pages, kv_heads, page, head_dim].
     """
-    kind, dim, heads = spec.kind, spec.head_dim, spec.kv_heads
-    # Of codes a lane has whole units of 16 bits.
-    lanes = 8 if dim % 64 else 16
-    held = spatial(_HEADS, lanes) * local(1, dim // lanes)
-    row = held.reduce([1], keep_dims=True)
-
-    def slot_of(operands: dict[str, Any], name: str, token: Any) -> Any:
-        view = ll.view_global(operands[name], shape=[operands["tokens"]], strides=[2 if spec.wide_slots else 1])
-        return ll.load_scalar(view, offsets=[token])
-
-    def places(slot: Any, first: Any) -> tuple[ll.Tile, Any]:
-        """Rows of the cache for the heads of the block, and whether the token is an odd one of its page."""
-        number = ll.assume_range(slot, 0, 1 << 31)
-        start = number // spec.page * (heads * spec.page) + number % spec.page
-        head = ll.iota(0, layout=row, dtype="int32") + ll.full(first, "int32", layout=row)
-        place = head * spec.page + ll.full(start, "int32", layout=row)
-        return ll.where(head < heads, place, ll.full(_NO_ROW, "int32", layout=row)), number % 2
-
-    def load_rows(operands: dict[str, Any], source: str, token: Any, first: Any) -> ll.Tile:
-        shape, strides = [operands["tokens"], heads, dim], [operands[f"{source}_stride"], dim, 1]
-        view = ll.view_global(operands[source], shape=shape, strides=strides)
-        return ll.load_global(view, offsets=[token, first, 0], layout=held)
-
-    def trace(**operands: Any) -> None:
-        token, heads_before = ll.block_indices()
-        slot = slot_of(operands, "slots", token)
-        ll.assume(slot < operands["pages"] * spec.page, "a slot must be less than pages * page")
-        store(operands, token, heads_before * _HEADS, slot)
-
-    @ll.inline
-    def store(operands, token, first, slot):  # type: ignore[no-untyped-def]
-        if slot >= 0:
-            rows = {name: load_rows(operands, name, token, first) for name in ("k", "v")}
-            place, odd = places(slot, first)
-            store_rows(operands, "keys", rows["k"], place, None)
-            store_rows(operands, "values", rows["v"], place, odd)
-            if spec.recent:
-                store_recent(operands, rows, first, slot_of(operands, "recent_slots", token))
-
-    @ll.inline
-    def store_recent(operands, rows, first, slot):  # type: ignore[no-untyped-def]
-        ll.assume(slot < operands["recent_pages"] * spec.page, "a recent slot must be less than recent_pages * page")
-        if slot >= 0:
-            place, _ = places(slot, first)
-            shape = [operands["recent_pages"] * (heads * spec.page), dim]
-            for source, name in (("k", "recent_keys"), ("v", "recent_values")):
-                view = ll.view_global(operands[name], shape=shape)
-                ll.scatter_global(ll.cast(rows[source], "f16"), view, place, dim=0, offsets=[0, 0])
-
-    def store_rows(operands: dict[str, Any], name: str, rows: ll.Tile, place: ll.Tile, odd: Any) -> None:
-        count = operands["pages"] * (heads * spec.page)
-        if not kind.is_coded:
-            view = ll.view_global(operands[name], shape=[count, dim])
-            ll.scatter_global(ll.cast(rows, kind.name), view, place, dim=0, offsets=[0, 0])
-            return
-        codes, scales = _quantised(kind, ll.cast(rows, "f32"))
-        scale_view = ll.view_global(operands[f"{name[:-1]}_scales"], shape=[count, 1])
-        ll.scatter_global(scales, scale_view, place, dim=0, offsets=[0, 0])
-        units = dim * kind.bits // 16
-        codes = ll.view(codes, dtype="uint16", layout=spatial(_HEADS, lanes) * local(1, units // lanes))
-        if odd is None:
-            view = ll.view_global(operands[name], shape=[count, units])
-            ll.scatter_global(codes, view, place, dim=0, offsets=[0, 0])
-        else:
-            # Units of two neighbouring tokens take turns.
-            view = ll.view_global(operands[name], shape=[2, count // 2, units], strides=[1, 2 * units, 2])
-            ll.scatter_global(codes, view, place >> 1, dim=0, offsets=[odd, 0, 0])
-
-    align = 16 if spec.aligned else None
+    kind, align = spec.kind, 16 if spec.aligned else None
     parameters = {name: ll.pointer(spec.source, align=align) for name in ("k", "v")}
     parameters["slots"] = ll.pointer("int32")
     parameters |= {name: ll.pointer(stored_element(kind), align=16) for name in ("keys", "values")}
@@ -152,10 +170,15 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
         parameters |= {name: ll.pointer("f16", align=16) for name in ("recent_keys", "recent_values")}
         parameters["recent_pages"] = ll.i32
     strides = dict.fromkeys(("k_stride", "v_stride"), ll.integer(64, divisible_by=8 if spec.aligned else None))
+    blocks = -(-spec.kv_heads // _HEADS)
+
+    def trace(**operands: Any) -> None:
+        _Block(spec, operands).run()
+
     return ll.make_kernel(
         trace,
         name=f"append_{spec.cache}",
         parameters=parameters | {"tokens": ll.i32, "pages": ll.i32} | strides,
-        grid=lambda tokens: (tokens, -(-heads // _HEADS)),
-        num_threads=_HEADS * lanes,
+        grid=lambda tokens: (tokens, blocks),
+        num_threads=_HEADS * _lanes(spec),
     )

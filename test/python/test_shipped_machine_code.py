@@ -86,7 +86,7 @@ def check_decoding(spec: LinearSpec, schedule: Schedule, registers: int, loop: l
 
 @needs_nvdisasm
 @pytest.mark.parametrize("weight", FEW_ROWS)
-@pytest.mark.parametrize(("n", "k", "m"), [(57344, 8192, 16), (4096, 4096, 1)])
+@pytest.mark.parametrize(("n", "k", "m"), [(57344, 8192, 16), (4096, 4096, 2)])
 def test_few_rows(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None:
     codec = "lut4:f32:tensor g128 f16" if weight == "lut4" else f"{weight} g128 f16"
     spec = LinearSpec(n=n, k=k, codec=codec, aligned=True)

@@ -14,11 +14,15 @@ from .schedule import Schedule
 from .spec import LinearSpec
 
 _COLUMNS: Final = (8, 16, 32, 64)
-_WARPS: Final = (8, 7, 6, 5, 4, 3, 2)
+_WARPS: Final = (8, 7, 6, 5, 4, 3, 2, 16, 14, 12, 10)
+"""The first of those that are as good."""
 _ROW_TILES: Final = (1, 2, 4)
-_STAGES: Final = 4
-_ACCUMULATORS: Final = 96
-"""Of a thread, and what it holds of codes."""
+_STAGES: Final = (4, 3, 2)
+"""As warps: fewer where more blocks of them fit an SM."""
+_REGISTERS: Final = 65536
+"""Of an SM."""
+_OTHER_REGISTERS: Final = 48
+"""Of a thread, beside accumulators, codes and x."""
 _ENOUGH_WARPS: Final = 16
 """Of an SM, to hide what lookups wait for."""
 # A line of shared memory has the copies of all books' entries that lanes read at a time.
@@ -31,36 +35,44 @@ def codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule:
     """The schedule for m rows of x. Rows of x are multiplied in the same order by all of them."""
     columns = next((columns for columns in _COLUMNS if m <= columns), _COLUMNS[-1])
     found: list[tuple[float, int, Schedule]] = []
-    for warps, tiles in itertools.product(_WARPS, _ROW_TILES):
+    for warps, tiles, stages in itertools.product(_WARPS, _ROW_TILES, _STAGES):
         row_tiles = tiles * (spec.rows_of_unit // 16)
         if row_tiles > 16:
             continue
-        schedule = Schedule(columns, warps, stages=_STAGES, row_tiles=row_tiles)
-        if has_codebook_program(spec, schedule) and _registers(spec, schedule) <= _ACCUMULATORS:
+        schedule = Schedule(columns, warps, stages=stages, row_tiles=row_tiles)
+        # The assembler counts four warps at a time.
+        if has_codebook_program(spec, schedule) and _registers(spec, schedule) * -(-warps // 4) * 128 <= _REGISTERS:
             found.append((_cost(spec, schedule, m, device), len(found), schedule))
     return min(found)[2] if found else plain_schedule(spec, m)
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:
-    """Accumulators of a thread, and words of codes, of which there are two units."""
+    """Of a thread: accumulators, words of codes, of which there are two units, x of a chunk, and others."""
     vectors = spec.vectors
     assert vectors is not None
-    sums = 1 + (vectors.books if vectors.has_book_scales else 1)
+    # Where a row is one segment, the result is nothing before its end.
+    is_one = spec.groups == 1 and not spec.book_columns
+    sums = (vectors.books if vectors.has_book_scales else 1) + (not is_one)
     units = schedule.row_tiles // (spec.rows_of_unit // 16)
-    return sums * schedule.row_tiles * schedule.columns // 2 + 2 * units * spec.placement.num_words
+    held = sums * schedule.row_tiles * schedule.columns // 2 + 2 * units * spec.placement.num_words
+    return held + schedule.columns // 8 * max(4, vectors.vector) // 2 + _OTHER_REGISTERS
 
 
 def _cost(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
     """Rows of weights that an SM looks up, one after the other, and more where few warps wait for each other."""
     blocks = -(-spec.columns_of_y // (16 * schedule.warps * schedule.row_tiles)) * -(-m // schedule.columns)
     shared = _book_bytes(spec, device) + schedule.stages * spec.unit_k * schedule.columns * 2 + _BLOCK_BYTES
-    resident = max(1, min(device.shared_bytes // shared, 2 * _ENOUGH_WARPS // schedule.warps))
+    by_registers = _REGISTERS // (32 * schedule.warps * _registers(spec, schedule))
+    resident = max(1, min(device.shared_bytes // shared, by_registers, 2 * _ENOUGH_WARPS // schedule.warps))
     resident = min(resident, -(-blocks // device.multiprocessors))
     waves = -(-blocks // (device.multiprocessors * resident))
     rows = waves * resident * schedule.warps * schedule.row_tiles
     waiting = math.sqrt(max(1.0, _ENOUGH_WARPS / (resident * schedule.warps)))
-    # x is read once for all row tiles of a warp.
-    return rows * (1 + 0.1 * schedule.columns / 8 / schedule.row_tiles) * waiting
+    # For 16 rows of a chunk a lane reads two vectors of each book; and one of 8 rows of x, once for all row tiles.
+    vectors = spec.vectors
+    assert vectors is not None
+    reads_of_x = schedule.columns / 8 / (2 * vectors.books * schedule.row_tiles)
+    return rows * (1 + reads_of_x) * waiting
 
 
 def _book_bytes(spec: LinearSpec, device: Device) -> int:

@@ -8,7 +8,7 @@ give it 8 values of K side by side; where x is held the same way, in `column_spa
 instructions take these registers in another order of K, which is the same for both operands, so that no lane gives
 another a value. Each book has products of its own: both are added in f32, and no weight is rounded.
 
-Each lane loads 8 codes of each book and row at once, 16 bytes, the bytes for the next 256 values of K while these are
+Each lane loads 8 codes of each book and row at once, 16 bytes, two blocks of 256 values of K before these are
 multiplied. So step j of such a block has, in lane t, K = 64 t + 8 j and on; x is staged in shared memory in that order.
 
     python examples/vq_gemv.py [-m M] [-n N] [-k K]     run on the CPU target, compare with float64
@@ -121,7 +121,7 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
 
         for stage in range(STAGES - 1):
             stage_x(stage, stage)
-        held = load_codes(0)
+        held, following = load_codes(0), load_codes(ll.minimum(1, k // BK - 1))
         sums = ll.full(0.0, "f32", layout=held_as.accumulators)
         current, free = 0, STAGES - 1
         for b in ll.range(k // BK):
@@ -129,7 +129,7 @@ def make_gemv(m: int, n: int, k: int, warps: int = 8, tiles: int = 4, codebooks:
             ll.synchronize()
             stage_x(free, b + (STAGES - 1))
             now = ll.view(held, dtype="uint8", layout=held_as.parts)
-            held = load_codes(ll.minimum(b + 1, k // BK - 1))
+            held, following = following, load_codes(ll.minimum(b + 2, k // BK - 1))
             for j in range(STEPS):
                 x_part = ll.load_shared(x_shared, offsets=[current, j, 0, 0, 0], layout=held_as.x_rows, in_bounds=True)
                 x_tile = ll.view(x_part, dtype="f16", layout=held_as.x_operand)

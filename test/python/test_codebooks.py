@@ -375,3 +375,51 @@ def test_every_entry_of_a_byte(dtype: str, result: str) -> None:
     if dtype == "f8e4m3":
         with pytest.raises(CpuTargetError, match="an entry of the codebook is no number"):
             kernel(codes, codebook, y)
+
+
+def matrices(along: int) -> ll.Kernel:
+    """Values held as operand a (along=1) or b (along=0) of a product, of codes of which each lane has one at a time."""
+    codes_held = lowlp.spatial(2, 1).column_spatial(16, 2) if along == 1 else lowlp.spatial(1, 2).spatial(2, 16)
+    if along == 1:
+        held = lowlp.spatial(2, 1).column_local(2, 2).spatial(8, 4).local(1, 2)
+    else:
+        held = lowlp.spatial(1, 2).local(2, 2).column_spatial(4, 8).local(2, 1)
+    shape = [32, 2] if along == 1 else [2, 32]
+    parts = lowlp.local(3, 1, 1) * codes_held
+
+    def body(x, c, y):
+        book = ll.load_codebook(ll.view_global(c, shape=[2, 200, 8]))
+        codes = ll.load_global(ll.view_global(x, shape=[3, *shape]), offsets=[0, 0, 0], layout=parts)
+        extents = [32, 16] if along == 1 else [16, 32]
+        view = ll.view_global(y, shape=[3, *extents])
+        for i in range(3):
+            values = ll.lookup_vectors(codes, book, book=1, along=along, part=[i])
+            ll.store_global(ll.convert_layout(values, layout=held), view, offsets=[i, 0, 0])
+
+    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer("bf16", align=16), "y": ll.pointer("bf16")}
+    return ll.make_kernel(body, name="kernel", parameters=parameters, grid=(1,), num_threads=THREADS)
+
+
+@pytest.mark.parametrize("along", [0, 1])
+@pytest.mark.parametrize("level", [0, 1])
+def test_matrices_of_entries(along: int, level: int) -> None:
+    codes = random.integers(0, 200, (3, 32, 2) if along == 1 else (3, 2, 32)).astype(np.uint8)
+    codebook = values_of((2, 200, 8), "bf16")
+    y = np.zeros((3, 32, 16) if along == 1 else (3, 16, 32), codebook.dtype)
+    kernel = compilation.compile_cpu(matrices(along), opt_level=level)
+    counters: dict[str, Any] = kernel(codes, codebook, y, sites=True)
+    wanted = codebook[1][codes] if along == 1 else codebook[1][codes].transpose(0, 1, 3, 2)
+    np.testing.assert_array_equal(y, wanted.reshape(y.shape))
+    exchanges = str(kernel.description.notes["exchanges"])
+    assert ("looked up as matrices" in exchanges) == (level == 1)
+    if level == 1:
+        assert passes_of_lookups(counters) == 0
+    codes[1, 0, 1] = 200
+    with pytest.raises(CpuTargetError, match="a code names no entry of the codebook"):
+        kernel(codes, codebook, y)
+
+
+def test_matrices_take_one_load_for_32_codes() -> None:
+    ptx = lowlp.compile(matrices(1), "sm_90a").ptx
+    assert ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16") == ptx.count("prmt.b32") == 3
+    assert "shfl" not in ptx

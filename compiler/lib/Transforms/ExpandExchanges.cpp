@@ -218,12 +218,31 @@ struct ExpandExchanges : lowlp::impl::ExpandExchangesBase<ExpandExchanges> {
     setReport(kernel, "exchanges", decisions);
   }
 
+  /// Makes a lookup of vectors and the conversion one lookup, where matrices of
+  /// entries are what is wanted.
+  bool gathersMatrices(ConvertLayoutOp op) {
+    auto lookup = op.getSource().getDefiningOp<LookupVectorsOp>();
+    if (!lookup || !lookup.findMatrices(op.getType().getLayout()))
+      return false;
+    OpBuilder builder(op);
+    auto gathered = cast<LookupVectorsOp>(builder.clone(*lookup));
+    gathered.getResult().setType(op.getType());
+    op.replaceAllUsesWith(gathered.getResult());
+    op.erase();
+    if (lookup->use_empty())
+      lookup.erase();
+    ++numInRegisters;
+    return true;
+  }
+
   /// Expands the conversion if that is the cheapest way; says which is.
   std::string decide(ConvertLayoutOp op) {
     const Layout &source = op.getSource().getType().getLayout();
     const Layout &result = op.getType().getLayout();
     int64_t bits = *getElementBits(op.getType().getElementType());
     std::string text = describePlace(op.getLoc(), "conversion") + ": ";
+    if (gathersMatrices(op))
+      return text + "looked up as matrices";
     std::optional<WarpConversion> plan =
         planWarpConversion(source, result, bits);
     if (plan && plan->cost() == 0) {

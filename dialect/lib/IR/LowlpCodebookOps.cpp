@@ -248,6 +248,69 @@ static LogicalResult verifyBooks(LookupVectorsOp op,
   return success();
 }
 
+namespace {
+
+/// A tile of values as matrices of 8 rows of an entry each, and who finds
+/// these.
+struct MatricesOfEntries {
+  /// Of (warp, register) the place of the matrix; of (thread, local) the code.
+  Layout matrices, codes;
+  /// The dimension of the codes along which a matrix has 8 of them.
+  int64_t dim;
+
+  /// Whether lanes 8 m to 8 m + 7 of every warp have the codes of matrix m from
+  /// register `first` on in local `local`.
+  bool areFoundBy(int64_t local, int64_t first, int64_t count) const {
+    constexpr int64_t lanesPerWarp = 32, rows = 8;
+    for (int64_t w = 0; w < matrices.numThreads(); ++w)
+      for (int64_t lane = 0; lane < rows * count; ++lane) {
+        std::vector<int64_t> code = matrices.evaluate(w, first + lane / rows);
+        code[dim] = rows * code[dim] + lane % rows;
+        if (codes.evaluate(w * lanesPerWarp + lane, local) != code)
+          return false;
+      }
+    return true;
+  }
+};
+
+} // namespace
+
+std::optional<SmallVector<int64_t>>
+LookupVectorsOp::findMatrices(const Layout &result) {
+  constexpr int64_t entryBytes = 16;
+  CodebookType codebook = getCodebook().getType();
+  Layout part = getPartLayout();
+  auto along = static_cast<int64_t>(getAlong());
+  bool isWhole = codebook.getRegisterEntries() == 0 &&
+                 codebook.getSharedEntries() == codebook.getNumEntries();
+  if (codebook.getEntryBytes() != entryBytes || getVectorLength() != 8 ||
+      !isWhole || part.rank() != 2 || along > 1 ||
+      getVectors(part, getVectorLength(), along).shape() != result.shape() ||
+      part.numThreads() != result.numThreads())
+    return std::nullopt;
+  Layout unit = along == 1
+                    ? Layout::spatial({8, 4}) * Layout::local({1, 2})
+                    : Layout::columnSpatial({4, 8}) * Layout::local({2, 1});
+  Result<Layout> matrices = divideRight(result, unit);
+  if (!matrices)
+    return std::nullopt;
+  MatricesOfEntries entries{*matrices, part, 1 - along};
+  for (int64_t count : {4, 2, 1}) {
+    SmallVector<int64_t> found;
+    if (matrices->numLocals() % count != 0)
+      continue;
+    for (int64_t i = 0; i < matrices->numLocals(); i += count)
+      for (int64_t local = 0; local < part.numLocals(); ++local)
+        if (entries.areFoundBy(local, i, count)) {
+          found.push_back(local);
+          break;
+        }
+    if (static_cast<int64_t>(found.size()) * count == matrices->numLocals())
+      return found;
+  }
+  return std::nullopt;
+}
+
 LogicalResult LookupVectorsOp::verify() {
   TileType codes = getCodes().getType();
   CodebookType codebook = getCodebook().getType();
@@ -265,7 +328,7 @@ LogicalResult LookupVectorsOp::verify() {
     return emitOpError("values must have the type of the entries, ")
            << entry << ", but are " << getType().getElementType();
   Layout expected = getVectors(*part, getVectorLength(), along);
-  if (getType().getLayout() != expected)
+  if (getType().getLayout() != expected && !findMatrices(getType().getLayout()))
     return emitOpError("the layout of the result must be '")
            << str(expected) << "', but is '" << str(getType().getLayout())
            << "'";

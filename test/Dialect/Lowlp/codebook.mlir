@@ -54,3 +54,20 @@ lowlp.kernel @columns(%p: !lowlp.ptr<si8>, %q: !lowlp.ptr<ui16>) attributes {gri
     : !lowlp.tile<16x4xui16, local(2, 1).spatial(8, 4)>, !lowlp.codebook<4x3x2xsi8> -> !lowlp.tile<16x8xsi8, local(2, 1).spatial(8, 4).local(1, 2)>
   lowlp.return
 }
+
+// All entries in shared memory: 8 of them are a matrix, which one lane each finds and four lanes get.
+!all = !lowlp.codebook<256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 128>>
+!lanes = !lowlp.tile<16x2xui8, column_spatial(16, 2)>
+!fragment = !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: lowlp.kernel @matrices
+lowlp.kernel @matrices(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [256, 8] : !lowlp.ptr<f16> -> !lowlp.global<256x8xf16>
+  %w = lowlp.view_global %q shape [16, 2] : !lowlp.ptr<ui8> -> !lowlp.global<16x2xui8>
+  %codes = lowlp.load_global %w[%c0, %c0] : !lowlp.global<16x2xui8> -> !lanes
+  %tile = lowlp.alloc_shared : !lowlp.shared<32768xui8>
+  %book = lowlp.load_codebook %v[] placed %tile : !lowlp.shared<32768xui8> : !lowlp.global<256x8xf16> -> !all
+  // CHECK: lowlp.lookup_vectors {{.*}} -> !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
+  %t = lowlp.lookup_vectors %codes in %book[0] along 1 : !lanes, !all -> !fragment
+  lowlp.return
+}

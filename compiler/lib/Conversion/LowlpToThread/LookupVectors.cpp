@@ -17,6 +17,9 @@
 //   prmt(word, slot, 0x7704 | byte << 4)    bytes of the address: slot, code,
 //   0, 0
 //
+// Matrices of 8 entries are gathered likewise by `ldmatrix`: each lane gives the
+// address of an entry, which goes to four lanes.
+//
 //===----------------------------------------------------------------------===//
 #include "ByteWords.h"
 #include "CodebookEntry.h"
@@ -48,6 +51,9 @@ public:
 
   /// The entries that the codes name, in the order of the part's local index.
   SmallVector<Value> emit();
+  /// The words of a tile that is gathered as matrices, by a load for each of
+  /// the part's `locals`.
+  SmallVector<Value> emitMatrices(ArrayRef<int64_t> locals);
 
 private:
   Value i32(int64_t value) {
@@ -74,7 +80,18 @@ private:
   /// The code in the register `local` of the tile, as an i32.
   Value getCode(int64_t local);
 
+  /// Whether a code may be the number of no entry.
+  bool mayMiss() const {
+    return (int64_t(1) << codeBits) > codebook.getNumEntries();
+  }
+  void checkCode(Value code) {
+    simt::AssertOp::create(builder, loc,
+                           isBelow(code, codebook.getNumEntries()), kNoEntry);
+  }
+
   Value emitEntry(int64_t local, int64_t book);
+  /// Where the entry is in shared memory: a begin, and bytes from there on.
+  std::pair<Value, Value> getSharedPlace(int64_t local, int64_t book);
   Value loadShared(int64_t local, int64_t book);
   Value loadGlobal(Value code, int64_t book);
   Value selectRegister(Value code, int64_t book);
@@ -196,7 +213,8 @@ Value VectorLookup::getCode(int64_t local) {
   return code;
 }
 
-Value VectorLookup::loadShared(int64_t local, int64_t book) {
+std::pair<Value, Value> VectorLookup::getSharedPlace(int64_t local,
+                                                     int64_t book) {
   int64_t bytes = codebook.getEntryBytes();
   int64_t line = codebook.getCache().getLineBytes();
   Value address;
@@ -215,7 +233,13 @@ Value VectorLookup::loadShared(int64_t local, int64_t book) {
   if (int64_t common = book * codebook.getCache().getBookBytes())
     begin = simt::OffsetOp::create(builder, loc, shared.getType(), shared,
                                    i64(common));
-  return loadEntry(builder, loc, codebook, begin, toI64(address), bytes);
+  return {begin, toI64(address)};
+}
+
+Value VectorLookup::loadShared(int64_t local, int64_t book) {
+  auto [begin, offset] = getSharedPlace(local, book);
+  return loadEntry(builder, loc, codebook, begin, offset,
+                   codebook.getEntryBytes());
 }
 
 Value VectorLookup::loadGlobal(Value code, int64_t book) {
@@ -276,13 +300,11 @@ Value VectorLookup::emitEntry(int64_t local, int64_t book) {
   int64_t inRegisters = codebook.getRegisterEntries();
   int64_t inShared = std::max(inRegisters, codebook.getSharedEntries());
   bool isWhole = shared && inRegisters == 0 && inShared >= reach;
-  bool mayMiss = (int64_t(1) << codeBits) > codebook.getNumEntries();
-  if (isWhole && !mayMiss)
+  if (isWhole && !mayMiss())
     return loadShared(local, book);
   Value code = getCode(local);
-  if (mayMiss)
-    simt::AssertOp::create(builder, loc,
-                           isBelow(code, codebook.getNumEntries()), kNoEntry);
+  if (mayMiss())
+    checkCode(code);
   if (isWhole)
     return loadShared(local, book);
   auto fromGlobal = [&] { return loadGlobal(code, book); };
@@ -309,6 +331,25 @@ SmallVector<Value> VectorLookup::emit() {
   return entries;
 }
 
+SmallVector<Value> VectorLookup::emitMatrices(ArrayRef<int64_t> locals) {
+  SmallVector<int64_t> registersOfCodes = op.getPartLocals();
+  int64_t numWords = op.getType().getBitsPerThread() / 32;
+  auto type = VectorType::get({numWords / static_cast<int64_t>(locals.size())},
+                              builder.getI32Type());
+  SmallVector<Value> words;
+  for (int64_t i : locals) {
+    if (mayMiss())
+      checkCode(getCode(registersOfCodes[i]));
+    auto [begin, offset] =
+        getSharedPlace(registersOfCodes[i], getCommonBook(i));
+    Value loaded = simt::LdMatrixOp::create(builder, loc, type, begin, offset,
+                                            /*trans=*/false);
+    for (int64_t m = 0; m < type.getNumElements(); ++m)
+      words.push_back(vector::ExtractOp::create(builder, loc, loaded, m));
+  }
+  return words;
+}
+
 namespace {
 
 struct LookupVectorsPattern : OpConversionPattern<LookupVectorsOp> {
@@ -322,6 +363,17 @@ struct LookupVectorsPattern : OpConversionPattern<LookupVectorsOp> {
     VectorLookup lookup(rewriter, op, adaptor.getCodes().front(),
                         adaptor.getCodebook(),
                         alignments.lookup(op.getCodebook().getType()));
+    if (std::optional<SmallVector<int64_t>> locals =
+            op.findMatrices(op.getType().getLayout())) {
+      SmallVector<Value> words = lookup.emitMatrices(*locals);
+      auto type = VectorType::get({static_cast<int64_t>(words.size())},
+                                  rewriter.getI32Type());
+      Value all = vector::FromElementsOp::create(rewriter, getNamedLoc(op),
+                                                 type, words);
+      rewriter.replaceOp(
+          op, fromWords(rewriter, getNamedLoc(op), op.getType(), all));
+      return success();
+    }
     SmallVector<Value> entries = lookup.emit();
     rewriter.replaceOp(
         op, joinEntries(rewriter, getNamedLoc(op), op.getType(), entries));

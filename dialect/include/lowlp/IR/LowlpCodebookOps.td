@@ -75,6 +75,11 @@ def Lowlp_LookupVectorsOp : Lowlp_Op<"lookup_vectors", [MemoryEffects<[MemRead]>
     values [K, columns] with `along 0`. Nothing moves between threads: the layout of the result is that of the codes, times
     `local(1, v)` or `local(v, 1)`.
 
+    **Matrices.** Entries of 16 bytes that are all in shared memory, of `f16` or `bf16`, may also come as matrices of 8 entries, each of
+    which one lane finds and four lanes get (PTX ISA, `ldmatrix`): of codes held as `column_spatial(16, 2)` the values are
+    then held as `column_local(2, 2).spatial(8, 4).local(1, 2)`, an operand of `lowlp.dot` in the usual order of K.
+    `lowlp-expand-exchanges` makes such lookups of a lookup and a `lowlp.convert_layout`.
+
     `book` is the number of the book. With `book_along d` each index along dimension `d` of the codes has a book of its own:
     code c at index j is looked up in book `book` + j.
 
@@ -113,6 +118,9 @@ def Lowlp_LookupVectorsOp : Lowlp_Op<"lookup_vectors", [MemoryEffects<[MemRead]>
     Layout getPartLayout();
     /// The registers of the codes that are looked up, in the order of the part's local index. Requires: the op is valid.
     ::llvm::SmallVector<int64_t> getPartLocals();
+    /// For each `ldmatrix` of 4, 2 or 1 registers of a tile held as `result` the local index in the part of the codes whose entries
+    /// it gathers; nothing where matrices do not make such a tile. Requires: the op is valid but for its result.
+    ::std::optional<::llvm::SmallVector<int64_t>> findMatrices(const Layout &result);
   }];
 }
 

@@ -79,10 +79,10 @@ lowlp.kernel @reduction(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() ->
 }
 
 // What is looked up and then held as fragments is gathered as matrices, where all entries are in shared memory.
-!book = !lowlp.codebook<256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 128>>
-!found = !lowlp.tile<16x2xui8, column_spatial(16, 2)>
-!wide = !lowlp.tile<16x16xf16, column_spatial(16, 2).local(1, 8)>
-!fragments = !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
+!placed = !lowlp.codebook<256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 128>>
+!lanes_of_codes = !lowlp.tile<16x2xui8, column_spatial(16, 2)>
+!looked_up = !lowlp.tile<16x16xf16, column_spatial(16, 2).local(1, 8)>
+!fragments_of_a = !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
 // CHECK-LABEL: lowlp.kernel @matrices
 // CHECK-SAME: looked up as matrices
 // CHECK: lowlp.lookup_vectors {{.*}} -> !lowlp.tile<16x16xf16, column_local(2, 2).spatial(8, 4).local(1, 2)>
@@ -93,11 +93,11 @@ lowlp.kernel @matrices(%p: !lowlp.ptr<f16>, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<
   %v = lowlp.view_global %p shape [256, 8] : !lowlp.ptr<f16> -> !lowlp.global<256x8xf16>
   %w = lowlp.view_global %q shape [16, 2] : !lowlp.ptr<ui8> -> !lowlp.global<16x2xui8>
   %z = lowlp.view_global %y shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
-  %codes = lowlp.load_global %w[%c0, %c0] : !lowlp.global<16x2xui8> -> !found
+  %codes = lowlp.load_global %w[%c0, %c0] : !lowlp.global<16x2xui8> -> !lanes_of_codes
   %tile = lowlp.alloc_shared : !lowlp.shared<32768xui8>
-  %book = lowlp.load_codebook %v[] placed %tile : !lowlp.shared<32768xui8> : !lowlp.global<256x8xf16> -> !book
-  %t = lowlp.lookup_vectors %codes in %book[0] along 1 : !found, !book -> !wide
-  %f = lowlp.convert_layout %t : !wide -> !fragments
-  lowlp.store_global %f, %z[%c0, %c0] : !fragments, !lowlp.global<16x16xf16>
+  %book = lowlp.load_codebook %v[] placed %tile : !lowlp.shared<32768xui8> : !lowlp.global<256x8xf16> -> !placed
+  %t = lowlp.lookup_vectors %codes in %book[0] along 1 : !lanes_of_codes, !placed -> !looked_up
+  %f = lowlp.convert_layout %t : !looked_up -> !fragments_of_a
+  lowlp.store_global %f, %z[%c0, %c0] : !fragments_of_a, !lowlp.global<16x16xf16>
   lowlp.return
 }

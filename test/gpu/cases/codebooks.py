@@ -1,0 +1,87 @@
+"""Codebooks: entries at each level, in copies, of a byte, as matrices, and switched; a product with two books."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import lowlp
+from cases.case import EXAMPLES, Case
+from lowlp import language as ll
+
+BLOCKS, ROWS, GROUPS = 3, 64, 32
+CODES = lowlp.spatial(4, 1).local(1, 8).local(2, 1).spatial(8, 4)
+LANES = lowlp.spatial(4, 1).local(1, 16).column_spatial(16, 2)
+FRAGMENTS = lowlp.spatial(4, 1).local(1, 16).column_local(2, 2).spatial(8, 4).local(1, 2)
+CACHES = {
+    "auto": None,
+    "global": ll.CodebookCache(),
+    "shared": ll.CodebookCache(shared=200),
+    "copies": ll.CodebookCache(shared=200, copies=4),
+    "levels": ll.CodebookCache(registers=3, shared=90, copies=2),
+}
+
+
+def make(dtype: str, cache: ll.CodebookCache | None, by_matrices: bool) -> ll.Kernel:
+    """y[i] = the vectors of book 1 of codebook i that x[i] names."""
+    result = dtype if dtype in ("f16", "bf16") else "f16"
+
+    def body(x: Any, c: Any, y: Any) -> None:
+        books = ll.view_global(c, shape=[BLOCKS, 2, 200, 8])
+        codes_view = ll.view_global(x, shape=[BLOCKS, ROWS, GROUPS])
+        y_view = ll.view_global(y, shape=[BLOCKS, ROWS, GROUPS * 8])
+        book = ll.load_codebook(books, offsets=[0], cache=cache)
+        for i in ll.range(BLOCKS):
+            if i > 0:
+                book = ll.switch_codebook(book, books, offsets=[i])
+            codes = ll.load_global(codes_view, offsets=[i, 0, 0], layout=LANES if by_matrices else CODES)
+            values = ll.lookup_vectors(codes, book, book=1, dtype=result)
+            if by_matrices:
+                values = ll.convert_layout(values, layout=FRAGMENTS)
+            ll.store_global(values, y_view, offsets=[i, 0, 0])
+
+    parameters = {"x": ll.pointer("uint8"), "c": ll.pointer(dtype, align=16), "y": ll.pointer(result)}
+    return ll.make_kernel(body, name="lookups", parameters=parameters, grid=(1,), num_threads=128)
+
+
+def lookups(arch: str) -> Iterator[Case]:
+    rng = np.random.default_rng(52)
+    codes = rng.integers(0, 200, (BLOCKS, ROWS, GROUPS)).astype(np.uint8)
+    codes[:, ::2] %= 5
+    of = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "int8": np.int8, "f8e4m3": ml_dtypes.float8_e4m3fn}
+    for dtype in of:
+        books = (rng.standard_normal((BLOCKS, 2, 200, 8)) * (40 if dtype == "int8" else 1)).astype(of[dtype])
+        wanted = np.stack([books[i, 1][codes[i]].reshape(ROWS, -1) for i in range(BLOCKS)])
+        wanted = wanted if dtype in ("f16", "bf16") else wanted.astype(np.float16)
+        given = books.view(np.uint8) if dtype == "f8e4m3" else books
+        arguments = {"x": codes, "c": given, "y": np.zeros(wanted.shape, wanted.dtype)}
+        for name, cache in CACHES.items() if dtype == "f16" else [("auto", None)]:
+            kernel = lowlp.compile(make(dtype, cache, by_matrices=False), arch)
+            yield Case(f"codebook_{dtype}_{name}", kernel, arguments, "y", wanted, 0.0)
+        if dtype in ("f16", "bf16"):
+            kernel = lowlp.compile(make(dtype, None, by_matrices=True), arch)
+            yield Case(f"codebook_{dtype}_matrices", kernel, arguments, "y", wanted, 0.0)
+
+
+def products(arch: str) -> Iterator[Case]:
+    sys.path.insert(0, str(EXAMPLES))
+    example = importlib.import_module("vq_gemv")
+    rng = np.random.default_rng(53)
+    for m, n, k in ((8, 896, 2048), (13, 1000, 768)):
+        x = rng.standard_normal((m, k)).astype(np.float16)
+        codes = rng.integers(0, 256, (n, k // 8, 2)).astype(np.uint8)
+        books = rng.standard_normal((2, 256, 8)).astype(np.float16)
+        wanted = x.astype(np.float64) @ example.values_of(codes, books).T
+        arguments = {"x": x, "codes": codes, "books": books, "y": np.zeros((m, n), np.float32)}
+        kernel = lowlp.compile(example.make_gemv(m, n, k, warps=7), arch)
+        yield Case(f"vq_gemv_{m}", kernel, arguments, "y", wanted, 2e-3, {"shape": [m, n, k]})
+
+
+def cases(arch: str) -> Iterator[Case]:
+    yield from lookups(arch)
+    yield from products(arch)

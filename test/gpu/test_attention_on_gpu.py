@@ -28,7 +28,16 @@ SHAPES: list[tuple[int, int, int, int, int, dict[str, Any]]] = [
     (64, 32, 2, 8, 1, {"softcap": 1.5, "sinks": True}),
     (192, 128, 1, 4, 2, {}),
 ]
-KINDS = ("f16", "bf16", "f8e4m3", "int8", "int4")
+KINDS = ("f16", "bf16", "f8e4m3", "int8", "int4", "cq-4", "cq-2")
+VECTORS = {"cq-4": 2, "cq-2": 4}
+
+
+def books_for(kind: str, kv_heads: int, dim: int) -> Any:
+    """Codebooks, where a cache has such."""
+    if kind not in VECTORS:
+        return None
+    shape = (2, kv_heads, dim // VECTORS[kind], 256, VECTORS[kind])
+    return lowlp.KVCodebooks(np.random.default_rng(dim).standard_normal(shape).astype(np.float16))
 
 
 def filled(
@@ -43,6 +52,7 @@ def filled(
         kv_heads=kv_heads,
         head_dim=dim,
         dtype=kind,
+        codebooks=books_for(kind, kv_heads, dim),
         recent=recent,
         device="cuda",
     )
@@ -59,8 +69,9 @@ def as_numpy(tensor: Any) -> np.ndarray:
     return found
 
 
-# All kinds in the usual shape, and two of them in all shapes: each takes a compilation.
-CASES = [*((kind, SHAPES[0]) for kind in KINDS), *((kind, shape) for kind in ("f16", "int4") for shape in SHAPES[1:])]
+# All kinds in the usual shape, and three of them in all shapes: each takes a compilation.
+IN_ALL_SHAPES = ("f16", "int4", "cq-4")
+CASES = [*((kind, SHAPES[0]) for kind in KINDS), *((kind, shape) for kind in IN_ALL_SHAPES for shape in SHAPES[1:])]
 
 
 @pytest.mark.parametrize(("kind", "shape"), CASES, ids=[f"{kind}-d{shape[0]}" for kind, shape in CASES])
@@ -83,10 +94,11 @@ def test_equals_float64_and_itself(kind: str, shape: Any) -> None:
         assert torch.equal(lowlp.attention_decode(q, cache, table, lengths, return_lse=True, **given)[0], o)
 
 
-@pytest.mark.parametrize("kind", ["f8e4m3", "int8", "int4"])
+@pytest.mark.parametrize("kind", KINDS[2:])
 def test_codes_are_those_of_the_cpu_target(kind: str) -> None:
     k, v = np.random.default_rng(0).standard_normal((2, 48, 2, 96)).astype(np.float32)
-    host, there = (lowlp.KVCache(pages=3, page=16, kv_heads=2, head_dim=96, dtype=kind) for _ in range(2))
+    options: dict[str, Any] = {"head_dim": 96, "dtype": kind, "codebooks": books_for(kind, 2, 96)}
+    host, there = (lowlp.KVCache(pages=3, page=16, kv_heads=2, **options) for _ in range(2))
     lowlp.kv_append(host, k, v, np.arange(48))
     lowlp.kv_append(there, torch.from_numpy(k).cuda(), torch.from_numpy(v).cuda(), torch.arange(48, device="cuda"))
     for name, array in host.arrays().items():
@@ -122,7 +134,7 @@ def test_a_graph_appends_and_attends_with_lengths_that_change() -> None:
         assert torch.equal(lowlp.attention_decode(q, cache, table, lengths), o)
 
 
-@pytest.mark.parametrize("kind", ["f8e4m3", "int4"])
+@pytest.mark.parametrize("kind", ["f8e4m3", "int4", "cq-2"])
 def test_the_newest_tokens_are_taken_in_f16(kind: str) -> None:
     lengths = [300, 7, 0]
     cache, table = filled(kind, lengths, 128, 32, 2, recent=100)

@@ -11,12 +11,14 @@ import numpy as np
 from lowlp.compiler.compilation import compile, compile_cpu
 from lowlp.compiler.kernel_cache import Once
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.attention.append import AppendSpec, append_kernel
-from lowlp.kernels.attention.spec import CACHE_TYPES, HEAD_DIMS, CacheType
+from lowlp.kernels.attention.append import append_kernel
+from lowlp.kernels.attention.append_spec import AppendSpec
+from lowlp.kernels.attention.spec import CACHE_TYPES, ENTRIES, HEAD_DIMS, CacheType
 from lowlp.numeric.dtypes import dtype as dtype_of
 from lowlp.numeric.dtypes import dtype_among
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
 from lowlp.schedules.device import device_of
+from lowlp.weights.quantize.kv_codebooks import KVCodebooks
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.stream import current_torch_stream, stream_handle
@@ -28,7 +30,7 @@ FLOAT_NAMES: Final = {str(known): name for name, known in FLOAT_DTYPES.items()}
 """Of numpy and PyTorch -> of lowlp."""
 MOST_RECENT: Final = 128
 PAGES: Final = tuple(range(16, 129, 16))
-STORED: Final = ("keys", "values", "key_scales", "value_scales", "recent_keys", "recent_values")
+STORED: Final = ("keys", "values", "key_scales", "value_scales", "books", "recent_keys", "recent_values")
 _WIDE_BYTES: Final = 16
 
 
@@ -49,21 +51,27 @@ class KVCache:
     kv_heads  heads of keys and values
     head_dim  channels of a head: 64, 96, 128, 192 or 256
     dtype     'f16' or 'bf16'; or codes, each token of each head with a scale of f16 for its key and one for its value:
-              'f8e4m3', 'int8', 'int4'
-    codebooks None: none of these types has any
+              'f8e4m3', 'int8', 'int4'; or codes of 8 bits of codebooks, for 2 neighbouring channels ('cq-4', 4 bits a
+              channel) or for 4 ('cq-2'), without scales
+    codebooks of 'cq-4' and 'cq-2': a `lowlp.KVCodebooks` of float16 with 256 entries for each 2 or 4 neighbouring
+              channels of each head, as `lowlp.kv_codebooks(keys, values, lowlp.vq(2, 8))` or `vq(4, 8)` learns them,
+              without channel_order; None for the other types
     recent    how many of a sequence's newest tokens attention takes in f16, 0 to 128, of a cache of codes
     recent_pages  pages for tokens in f16, of which the caller then says too whose they are, by `recent_slots` and
               `recent_table`; None: each page has room for its tokens in f16 too, which is simple and takes much memory
     device    where it lies: 'cpu', or a CUDA device as PyTorch names it; None: where the first keys appended to it do
 
     A code times its scale is the value: scale = max |x| / 448 (f8e4m3), / 127 (int8) or / 7 (int4), rounded to f16, and
-    code = x / scale, rounded to nearest, ties to even. It holds zeros at first. The arrays, of numpy or PyTorch:
+    code = x / scale, rounded to nearest, ties to even. With codebooks a code is the number of the nearest entry, of
+    equally near ones the lowest. It holds zeros at first, or codes 0. The arrays, of numpy or PyTorch:
 
     keys, values              [pages, kv_heads, page, head_dim] of float16 or bfloat16, as it is; or codes as bytes:
                               f8e4m3; int8 code + 128; int4 code + 8, the first of two channels in the low bits
     keys                      then uint8 [pages, kv_heads, page, head_dim * bits / 8]
     values                    then uint8 [pages, kv_heads, page / 2, head_dim * bits / 4]: two bytes of each of two
                               neighbouring tokens in turn
+    keys, values              of codebooks: uint8 [pages, kv_heads, page, head_dim / 2 or 4]
+    books                     of `arrays()`, of codebooks: float16 [kv_heads, 2, head_dim / 2 or 4, 256, 2 or 4]
     key_scales, value_scales  [pages, kv_heads, page], float16; None where values are stored as they are
     recent_keys, recent_values   of `arrays()`, with recent: [recent_pages, kv_heads, page, head_dim] of float16
 
@@ -85,9 +93,9 @@ class KVCache:
     ) -> None:
         self.pages, self.kv_heads = extent(pages, "pages"), extent(kv_heads, "kv_heads")
         self.page, self.head_dim = _one_of(page, "page", PAGES), _one_of(head_dim, "head_dim", HEAD_DIMS)
-        self.dtype = dtype_among(dtype, "dtype", tuple(CACHE_TYPES))
-        if codebooks is not None:
-            raise LowlpValueError(f"codebooks: a cache of {self.dtype} has none, got {type(codebooks).__name__}")
+        is_name = isinstance(dtype, str) and dtype in CACHE_TYPES
+        self.dtype: str = dtype if is_name else dtype_among(dtype, "dtype", tuple(CACHE_TYPES))
+        self.codebooks = self._checked_codebooks(codebooks)
         self.recent = self._checked_recent(recent)
         if recent_pages is not None and not self.recent:
             raise LowlpValueError(f"recent_pages: goes with recent, which is 0; got {recent_pages!r:.40}")
@@ -104,10 +112,31 @@ class KVCache:
         if device is not None:
             self._allocate("cpu" if device == "cpu" else _cuda_device(device))
 
+    def _checked_codebooks(self, codebooks: Any) -> KVCodebooks | None:
+        vector = self.kind.vector
+        if not vector:
+            if codebooks is not None:
+                raise LowlpValueError(f"codebooks: a cache of {self.dtype} has none, got {type(codebooks).__name__}")
+            return None
+        if not isinstance(codebooks, KVCodebooks):
+            wanted = f"a cache of {self.dtype} takes a KVCodebooks, which lowlp.kv_codebooks makes"
+            raise LowlpTypeError(f"codebooks: {wanted}, got {type(codebooks).__name__}")
+        shape = (2, self.kv_heads, self.head_dim // vector, ENTRIES, vector)
+        if codebooks.books.shape != shape:
+            raise LowlpValueError(
+                f"codebooks: books must have shape {list(shape)} for a cache of {self.dtype} with {self.kv_heads} "
+                f"heads of {self.head_dim}, got {list(codebooks.books.shape)}"
+            )
+        if codebooks.books.dtype != FLOAT_DTYPES["f16"]:
+            raise LowlpTypeError(f"codebooks: books must be float16, got {codebooks.books.dtype}")
+        if codebooks.channel_order is not None:
+            raise LowlpValueError("codebooks: must take channels in their own order, got a channel_order")
+        return codebooks
+
     def _checked_recent(self, recent: Any) -> int:
         if isinstance(recent, bool) or not isinstance(recent, int | np.integer):
             raise LowlpTypeError(f"recent: expected an int, got {recent!r:.40}")
-        most = MOST_RECENT if self.kind.is_coded else 0
+        most = MOST_RECENT if self.kind.is_coded or self.kind.vector else 0
         if not 0 <= recent <= most:
             raise LowlpValueError(f"recent: must be in 0..{most} for a cache of {self.dtype}, got {recent}")
         return int(recent)
@@ -139,7 +168,8 @@ class KVCache:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         recent = 4 * self.recent_pages * self.page * self.kv_heads * self.head_dim if self.recent else 0
-        return self.pages * self.page * self.bytes_per_token + recent
+        books = 0 if self.codebooks is None else self.codebooks.books.nbytes
+        return self.pages * self.page * self.bytes_per_token + recent + books
 
     @property
     def keys(self) -> Any:
@@ -170,6 +200,10 @@ class KVCache:
     def dequantize(self) -> tuple[AnyArray, AnyArray]:
         """Keys and values as float32 numpy arrays, [pages, kv_heads, page, head_dim]: what attention works with."""
         arrays = {name: _to_host(array) for name, array in self.arrays().items()}
+        if self.codebooks is not None:
+            rows = [arrays[kind].swapaxes(1, 2) for kind in ("keys", "values")]
+            keys, values = map(self.codebooks.decode, rows, ("keys", "values"))
+            return keys.swapaxes(1, 2), values.swapaxes(1, 2)
         if not self.kind.is_coded:
             return arrays["keys"].astype(np.float32), arrays["values"].astype(np.float32)
         pairs = arrays["values"].reshape(self.pages, self.kv_heads, self.page // 2, -1, 2, 2)
@@ -190,6 +224,8 @@ class KVCache:
                 "key_scales": (shape, "f16"),
                 "value_scales": (shape, "f16"),
             }
+        if self.kind.vector:
+            shapes = dict.fromkeys(("keys", "values"), ((*shape, self.head_dim // self.kind.vector), "uint8"))
         if self.recent:
             of_recent = (self.recent_pages, self.kv_heads, self.page, self.head_dim)
             shapes |= dict.fromkeys(("recent_keys", "recent_values"), (of_recent, "f16"))
@@ -197,12 +233,16 @@ class KVCache:
         if device == "cpu":
             types = {**FLOAT_DTYPES, "uint8": np.dtype(np.uint8)}
             self._arrays = {name: np.zeros(extents, types[kind]) for name, (extents, kind) in shapes.items()}
+            if self.codebooks is not None:
+                self._arrays["books"] = _by_head(self.codebooks)
             return
         torch: Any = sys.modules["torch"]
         kinds = {"f16": torch.float16, "bf16": torch.bfloat16, "uint8": torch.uint8}
         self._arrays = {
             name: torch.zeros(extents, dtype=kinds[kind], device=device) for name, (extents, kind) in shapes.items()
         }
+        if self.codebooks is not None:
+            self._arrays["books"] = torch.from_numpy(_by_head(self.codebooks)).to(device)
 
     def on(self, device: Any, argument: str) -> dict[str, Any]:
         """The arrays, which lie on `device`, or are made there. Raises `LowlpValueError` where they lie elsewhere."""
@@ -219,6 +259,11 @@ def _one_of(value: Any, argument: str, allowed: tuple[int, ...]) -> int:
     if value not in allowed:
         raise LowlpValueError(f"{argument}: must be {' or '.join(map(str, allowed))}, got {value}")
     return int(value)
+
+
+def _by_head(codebooks: KVCodebooks) -> AnyArray:
+    """Books as kernels take them: those of a head's keys and values together."""
+    return np.ascontiguousarray(codebooks.books.swapaxes(0, 1))
 
 
 def _cuda_device(device: Any) -> Any:
@@ -388,7 +433,10 @@ def _append_on_cpu(spec: AppendSpec, arrays: dict[str, Any], given: dict[str, An
         spanned = (array.shape[0] - 1) * stride + width
         return np.lib.stride_tricks.as_strided(array, (spanned,), (array.itemsize,))
 
-    stored = {name: array.view(np.uint16) if array.dtype == np.uint8 else array for name, array in arrays.items()}
+    stored = {
+        name: array.view(np.uint16) if spec.kind.is_coded and array.dtype == np.uint8 else array
+        for name, array in arrays.items()
+    }
     slots = {name: array.view(np.int32) for name, array in given.items() if name not in ("k", "v")}
     rows = {name: memory(given[name], numbers[f"{name}_stride"]) for name in ("k", "v")}
     kernel(**rows, **slots, **stored, **numbers)

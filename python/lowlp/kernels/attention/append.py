@@ -8,47 +8,23 @@ code + 2**(bits - 1). So codes follow from their own row alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lowlp import language as ll
 from lowlp.layouts.register_layout import local, spatial
 
-from .spec import CACHE_TYPES, CacheType
+from .append_spec import AppendSpec, slot_of
+from .append_vectors import VectorBlock, grid_of_vectors, threads_of_vectors
+from .spec import CacheType
 
 _HEADS = 8
 _NO_ROW = -(2**30)
 
 
-@dataclass(frozen=True)
-class AppendSpec:
-    """What a kernel of `kv_append` is specialised for; tokens and pages stay open.
-
-    source      type of the new keys and values
-    cache       name of a cache type
-    head_dim, kv_heads, page   of the cache
-    wide_slots  slots are int64, not int32
-    aligned     rows of the new keys and values are 16-byte aligned
-    recent      tokens are kept in f16 too, where other slots say
-    """
-
-    source: str
-    cache: str
-    head_dim: int
-    kv_heads: int
-    page: int
-    wide_slots: bool = False
-    aligned: bool = True
-    recent: bool = False
-
-    @property
-    def kind(self) -> CacheType:
-        """How the cache is stored."""
-        return CACHE_TYPES[self.cache]
-
-
 def stored_element(kind: CacheType) -> str:
     """What a cache is stored as."""
+    if kind.vector:
+        return "uint8"
     return "uint16" if kind.is_coded else kind.name
 
 
@@ -78,11 +54,7 @@ class _Block:
 
     def slot(self, name: str, room: Any) -> Any:
         """The token's slot, which is less than `room`."""
-        strides = [2 if self.spec.wide_slots else 1]
-        view = ll.view_global(self.operands[name], shape=[self.operands["tokens"]], strides=strides)
-        slot = ll.load_scalar(view, offsets=[self.token])
-        ll.assume(slot < room, f"{name}: must be less than the pages have tokens")
-        return slot
+        return slot_of(self.spec, self.operands, name, self.token, room)
 
     def places(self, slot: Any) -> tuple[ll.Tile, Any]:
         """Rows of the cache for the heads of the block, and whether the token is an odd one of its page."""
@@ -156,13 +128,16 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
 
     Parameters: k, v [tokens, kv_heads, head_dim], tokens `k_stride` and `v_stride` elements apart; slots [tokens], each
     page * number of the page + place in it, negative ones for tokens to leave out; keys, values, key_scales and
-    value_scales of the cache as for `attention_kernel`, by 16 bits where it is coded; numbers tokens, pages. With
+    value_scales of the cache as for `attention_kernel`, by 16 bits where it has scales; numbers tokens, pages. With
+    codebooks books as for `attention_kernel`, and keys and values by bytes, [pages, kv_heads, page, codes]. With
     tokens in f16 also recent_slots [tokens], recent_keys and recent_values [recent_pages, kv_heads, page, head_dim].
     """
     kind, align = spec.kind, 16 if spec.aligned else None
     parameters = {name: ll.pointer(spec.source, align=align) for name in ("k", "v")}
     parameters["slots"] = ll.pointer("int32")
     parameters |= {name: ll.pointer(stored_element(kind), align=16) for name in ("keys", "values")}
+    if kind.vector:
+        parameters["books"] = ll.pointer("f16", align=16)
     if kind.is_coded:
         parameters |= {name: ll.pointer("f16", align=16) for name in ("key_scales", "value_scales")}
     if spec.recent:
@@ -173,12 +148,12 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     blocks = -(-spec.kv_heads // _HEADS)
 
     def trace(**operands: Any) -> None:
-        _Block(spec, operands).run()
+        (VectorBlock if kind.vector else _Block)(spec, operands).run()
 
     return ll.make_kernel(
         trace,
-        name=f"append_{spec.cache}",
+        name=f"append_{spec.cache.replace('-', '')}",
         parameters=parameters | {"tokens": ll.i32, "pages": ll.i32} | strides,
-        grid=lambda tokens: (tokens, blocks),
-        num_threads=_HEADS * _lanes(spec),
+        grid=grid_of_vectors(spec) if kind.vector else lambda tokens: (tokens, blocks),
+        num_threads=threads_of_vectors() if kind.vector else _HEADS * _lanes(spec),
     )

@@ -8,6 +8,8 @@ Codes of b bits become halves of words by a shift and a mask. What those hold is
             (u - 2**(b - 1)) * 2**-9. (Sums over tokens cancel: an offset there would cost bits.)
     f8e4m3  sign, exponent and mantissa in their places in f16, value * 2**-8
 
+Codes of codebooks name entries, which are neighbouring channels in f16: looked up, a tile is that of a cache of f16.
+
 The order in which a word's codes come is that of the shifts: codes i and i + 16 / b of keys together, whose channels
 `paired_queries` puts in the same order; of values, of which a word has a unit of two tokens each, the same code of
 both.
@@ -23,7 +25,7 @@ from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout
 
 from .layouts import KeyLayouts, ValueLayouts
-from .spec import AttentionSpec, CacheType
+from .spec import ENTRIES, AttentionSpec, CacheType
 
 _SUBNORMAL = 2.0**-24
 _VALUE = 2.0**-9
@@ -32,6 +34,8 @@ _VALUE = 2.0**-9
 
 def pointer_types(kind: CacheType) -> tuple[str, str]:
     """What pointers to keys and to values hold."""
+    if kind.vector:
+        return "uint8", "uint8"
     return ("uint32", "uint32") if kind.is_coded else (kind.compute, kind.compute)
 
 
@@ -81,10 +85,19 @@ def _constants(kind: CacheType, expanded: Layout, even: float, odd: float) -> ll
     return same if kind.bits == 8 else same ^ ((_code_numbers(expanded) & 1) * (first ^ second))
 
 
-def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile) -> ll.Tile:
+def load_books(spec: AttentionSpec, operands: Any, head: Any) -> ll.Codebook:
+    """The codebooks of a head, those of its keys and then those of its values. Together, so that neither takes the
+    shared memory that the other needs. All threads of the block do it."""
+    shape = [spec.kv_heads, 2 * (spec.head_dim // spec.kind.vector), ENTRIES, spec.kind.vector]
+    return ll.load_codebook(ll.view_global(operands["books"], shape=shape), offsets=[head])
+
+
+def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile, books: Any) -> ll.Tile:
     """What `layouts.loaded` holds as operand A of S = K Q^T, [tokens, channels]; integers with their offset."""
     kind = spec.kind
-    if kind.is_coded:
+    if kind.vector:
+        keys = ll.lookup_vectors(keys, books, along=2, book_along=2)
+    elif kind.is_coded:
         words = _expanded(keys, layouts.loaded.unsqueeze(3), layouts.expanded)
         keys = (_integers if kind.has_offset else _floats)(kind, words, layouts.expanded)
     return ll.view(keys, dtype=kind.compute, layout=layouts.fragment)
@@ -105,15 +118,17 @@ def paired_queries(spec: AttentionSpec, layouts: KeyLayouts, queries: ll.Tile) -
     kind = spec.kind
     if kind.is_coded:
         queries = ll.convert_layout(ll.view(queries, dtype=kind.compute, layout=layouts.halves), layouts.paired)
-    if kind.bits == 4:
+    if kind.alternates:
         number = ll.iota(3, layout=layouts.paired, dtype="int32") & 1
         queries = ll.where(ll.equal(number, 1), queries * (1 / 16), queries)
     return ll.transpose(ll.view(queries, dtype=kind.compute, layout=layouts.columns))
 
 
-def values_as_operand(spec: AttentionSpec, layouts: ValueLayouts, values: ll.Tile) -> ll.Tile:
+def values_as_operand(spec: AttentionSpec, layouts: ValueLayouts, values: ll.Tile, books: Any) -> ll.Tile:
     """What `layouts.loaded` holds as operand A of O^T = V^T P, [channels, tokens]."""
     kind = spec.kind
+    if kind.vector:
+        values = ll.lookup_vectors(values, books, book=spec.head_dim // kind.vector, along=2, book_along=2)
     if not kind.is_coded:
         values = ll.convert_layout(values, layouts.paired)
         return ll.transpose(ll.view(values, dtype=kind.compute, layout=layouts.fragment))
@@ -130,15 +145,15 @@ def values_as_operand(spec: AttentionSpec, layouts: ValueLayouts, values: ll.Til
 class CacheViews:
     """The memory of a cache, in rows of 16 tokens of a head of a page.
 
-    keys                      [rows, 16, words or channels]
-    values                    [rows, 16, channels], or of codes [rows, 8, words], which have 16 bits of two tokens each
+    keys                      [rows, 16, words, channels or codes]
+    values                    as keys; but of codes with scales [rows, 8, words], which have 16 bits of two tokens each
     key_scales, value_scales  [rows, 16]; None where values are stored as they are
     """
 
     def __init__(self, spec: AttentionSpec, operands: Any, prefix: str = "") -> None:
         kind, dim = spec.kind, spec.head_dim
         rows = operands[f"{prefix}pages"] * (spec.kv_heads * spec.page // 16)
-        of_keys, of_values = ([16, dim], [16, dim])
+        of_keys, of_values = ([16, dim // (kind.vector or 1)],) * 2
         if kind.is_coded:
             of_keys, of_values = [16, dim * kind.bits // 32], [8, dim * kind.bits // 16]
         self.keys = ll.view_global(operands[f"{prefix}keys"], shape=[rows, *of_keys])

@@ -76,6 +76,7 @@ class _Block:
         """The part of this block, if it has one."""
         queries, factor = self.source.load_queries()
         if self.split < self.parts:
+            self.source.load_books()
             sums = self.with_tiles(queries, factor)
             if self.recent is not None:
                 sums = self.with_recent(sums)
@@ -149,9 +150,10 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
     """The block program.
 
     Parameters: q [batch, queries, heads, head_dim], tokens `q_rows` heads apart; keys, values
-    [pages, kv_heads, page, head_dim] as the cache stores them, key_scales and value_scales [pages, kv_heads, page] of
-    f16 of a coded one; block_table int32 [batch, table_width], rows `table_stride` apart; lengths int32 [batch]; sinks
-    [heads]; out [batch, queries, heads, head_dim], lse f32 [batch, queries, heads]; numbers batch, pages,
+    [pages, kv_heads, page, head_dim] as the cache stores them; of one of codebooks books [kv_heads, 2, codes of a row,
+    256, channels of a code] of f16, of keys and then of values; key_scales and value_scales [pages, kv_heads, page] of
+    f16 of one with scales; block_table int32 [batch, table_width], rows `table_stride` apart; lengths int32 [batch];
+    sinks [heads]; out [batch, queries, heads, head_dim], lse f32 [batch, queries, heads]; numbers batch, pages,
     pairs = batch * kv_heads * column_blocks, splits, window, scale, softcap. With the newest tokens in f16 also
     recent_keys and recent_values [recent_pages, kv_heads, page, head_dim], recent_block_table as block_table, recent.
     """
@@ -164,6 +166,8 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
     }
     if spec.kind.is_coded:
         parameters |= {"key_scales": ll.pointer("f16", align=16), "value_scales": ll.pointer("f16", align=16)}
+    if spec.kind.vector:
+        parameters["books"] = ll.pointer("f16", align=16)
     parameters |= {"block_table": ll.pointer("int32"), "lengths": ll.pointer("int32")}
     if spec.sinks:
         parameters["sinks"] = ll.pointer(spec.sinks)
@@ -186,7 +190,7 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
 
     return ll.make_kernel(
         trace,
-        name=f"attention_{spec.cache}",
+        name=f"attention_{spec.cache.replace('-', '')}",
         parameters=parameters,
         grid=lambda pairs, splits: (pairs, splits),
         num_threads=32 * schedule.warps,

@@ -25,17 +25,18 @@ from lowlp.layouts.register_layout import Layout, column_local, column_spatial, 
 from .spec import GROUP, AttentionSchedule, AttentionSpec, CacheType
 
 
-def lane_elements(head_dim: int, lanes: int, bits: int) -> int:
+def lane_elements(head_dim: int, lanes: int, kind: CacheType) -> int:
     """How many neighbouring channels a lane of so many loads at once: up to 16 bytes."""
-    least = 2 if bits == 16 else 32 // bits if lanes == 4 else 16 // bits
-    sizes = [128 // bits >> shift for shift in range(4)]
+    bits = kind.bits
+    least = kind.vector or (2 if bits == 16 else 32 // bits if lanes == 4 else 16 // bits)
+    sizes = [128 // bits >> shift for shift in range(5)]
     return next(size for size in sizes if size >= least and head_dim % (lanes * size) == 0)
 
 
 class KeyLayouts:
     """How keys are held. Dimensions are [groups of 16 tokens, 16, channels] unless said otherwise.
 
-    loaded    words of codes, or keys of 16 bits
+    loaded    words of codes, or keys of 16 bits; of codebooks codes, [.., codes of a row]
     expanded  words by the codes in half of one, [.., words, codes]
     fragment  [tokens, channels] of operand A
     queries   [columns, channels] as they lie in memory, by all warps alike
@@ -46,13 +47,14 @@ class KeyLayouts:
     """
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
-        warps, bits = schedule.warps, spec.kind.bits
-        elements = lane_elements(spec.head_dim, 4, bits)
+        warps, bits = schedule.warps, spec.kind.operand_bits
+        elements = lane_elements(spec.head_dim, 4, spec.kind)
         parts = spec.head_dim // (4 * elements)
         groups, eights, tiles = schedule.tokens // GROUP, schedule.tokens // 8, spec.columns // 8
         words = elements if bits == 16 else elements * bits // 32
         codes = 1 if bits == 16 else 16 // bits
-        self.loaded = spatial(warps, 1, 1) * local(groups, 2, parts) * spatial(1, 8, 4) * local(1, 1, words)
+        loaded = words // (spec.kind.vector or 1)
+        self.loaded = spatial(warps, 1, 1) * local(groups, 2, parts) * spatial(1, 8, 4) * local(1, 1, loaded)
         self.expanded = self.loaded.unsqueeze(3) * local(1, 1, 1, codes)
         pairs = local(1, elements // 2)
         self.fragment = spatial(warps, 1) * local(eights, parts) * pairs * spatial(8, 4) * local(1, 2)
@@ -71,8 +73,8 @@ class ValueLayouts:
     """How values are held, such that results have the channels that they have for a cache of type `of_results`.
     Dimensions as for `KeyLayouts`.
 
-    loaded    values of 16 bits, [groups, 16, channels], and
-    paired    with those of two tokens side by side; or codes as they are stored: words of 16 bits of each of two
+    loaded    values of 16 bits, [groups, 16, channels], or their codes, of codebooks, [groups, 16, codes of a row], and
+    paired    values with those of two tokens side by side; or codes as they are stored: words of 16 bits of each of two
               tokens, [groups, 8, words]
     expanded  words by the codes in half of one
     fragment  [tokens, channels] of operand A, transposed
@@ -80,12 +82,13 @@ class ValueLayouts:
     """
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule, of_results: CacheType) -> None:
-        warps, bits = schedule.warps, spec.kind.bits
-        elements = lane_elements(spec.head_dim, 8, of_results.bits)
+        warps, bits = schedule.warps, spec.kind.operand_bits
+        elements = lane_elements(spec.head_dim, 8, of_results)
         parts, words, codes = spec.head_dim // (8 * elements), elements * bits // 16, 16 // bits
         in_warp = local(schedule.tokens // GROUP, 2, parts) * column_spatial(1, 4, 8)
         of_warps = spatial(warps, 1, 1) * in_warp
-        self.loaded = of_warps * (local(1, 1, words) if spec.kind.is_coded else local(1, 2, words))
+        loaded = words // (spec.kind.vector or 1)
+        self.loaded = of_warps * (local(1, 1, words) if spec.kind.is_coded else local(1, 2, loaded))
         self.paired = of_warps * column_local(1, 2, words)
         self.expanded = self.loaded.unsqueeze(3) * local(1, 1, 1, codes)
         lanes = column_spatial(4, 8) * local(2, 1)
@@ -146,7 +149,7 @@ class ResultLayouts:
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
         warps, tiles, dim = schedule.warps, spec.columns // 8, spec.head_dim
-        elements = lane_elements(dim, 8, spec.kind.bits)
+        elements = lane_elements(dim, 8, spec.kind)
         parts = dim // (8 * elements)
         self.slices = spatial(warps, 1) * local(dim // 8, tiles) * spatial(8, 4) * local(1, 2)
         self.by_warp = spatial(warps, 1, 1) * local(1, dim // 8, tiles) * spatial(1, 8, 4) * local(1, 1, 2)

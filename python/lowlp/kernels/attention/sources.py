@@ -11,7 +11,16 @@ from typing import Any
 from lowlp import language as ll
 from lowlp.kernels.stream_k import small
 
-from .codes import CacheViews, first_scores, key_unit, keys_as_operand, paired_queries, value_unit, values_as_operand
+from .codes import (
+    CacheViews,
+    first_scores,
+    key_unit,
+    keys_as_operand,
+    load_books,
+    paired_queries,
+    value_unit,
+    values_as_operand,
+)
 from .layouts import KeyLayouts, ValueLayouts
 from .spec import GROUP, AttentionSpec
 
@@ -44,6 +53,12 @@ class Source:
         self.least = least
         self.first: Any = 0 if least is None else small(ll.maximum(least, 0)) // GROUP * GROUP
         self.tiles = ll.ceildiv(small(ll.maximum(high - self.first, 0)), schedule.tile)
+        self.books: ll.Codebook | None = None
+
+    def load_books(self) -> None:
+        """Takes the codebooks of the head into their cache, if there are any. All threads of the block do it."""
+        if self.spec.kind.vector:
+            self.books = load_books(self.spec, self.block.operands, self.block.head)
 
     def load_queries(self) -> tuple[ll.Tile, ll.Tile | None]:
         """Queries as operand B; and what scores are multiplied by for it, a number for each column."""
@@ -53,7 +68,7 @@ class Source:
         numbers = block.row_of(ll.iota(0, layout=held.reduce([1], keep_dims=True), dtype="int32"), of_token)
         queries = ll.gather_global(view, numbers, dim=0, offsets=[block.first_row(of_token), 0], layout=held)
         factor = None
-        if spec.activation != spec.kind.compute or spec.kind.bits == 4:
+        if spec.activation != spec.kind.compute or spec.kind.alternates:
             # Of each row the power of two below its largest number is taken out, so that f16 holds the others too.
             exact = ll.cast(queries, "f32")
             largest = ll.max(ll.abs(exact), 1, keep_dims=True)
@@ -103,7 +118,7 @@ class Source:
 
     def scores_of(self, keys: tuple[ll.Tile, ll.Tile | None], queries: ll.Tile, factor: Any, first: ll.Tile) -> ll.Tile:
         """Scores of a tile's keys as exponents of 2."""
-        operand, (_, scales) = keys_as_operand(self.spec, self.keys, keys[0]), keys
+        operand, (_, scales) = keys_as_operand(self.spec, self.keys, keys[0], self.books), keys
         scores = ll.dot(operand, queries, first)
         scale = self.block.operands["scale"] * key_unit(self.spec.kind)
         cap = self.block.operands.get("softcap")
@@ -150,6 +165,8 @@ class Source:
         if scales is not None:
             token = ll.iota(0, layout=scales.layout, dtype="int32") + ll.full(start, "int32", layout=scales.layout)
             return tile, ll.where(token < ll.full(self.high, "int32", layout=scales.layout), scales, 1.0)
+        if self.spec.kind.vector:
+            return values  # entries are finite, and weights 0
         held = self.values.tokens
         group = ll.iota(0, layout=held, dtype="int32") * GROUP
         token = group + ll.iota(1, layout=held, dtype="int32") + ll.full(start, "int32", layout=held)
@@ -169,7 +186,7 @@ class Source:
     def with_values(self, accumulators: ll.Tile, values: ll.Tile, weights: ll.Tile) -> ll.Tile:
         """The accumulators [warps, channels, columns] with a tile's values added, by their weights in f32."""
         spec, scores, results = self.spec, self.block.scores, self.block.results
-        operand = values_as_operand(spec, self.values, values)
+        operand = values_as_operand(spec, self.values, values, self.books)
         weights = ll.view(weights, dtype="f32", layout=scores.scores)
         slices = ll.view(accumulators, dtype="f32", layout=results.slices)
         rounded = ll.cast(weights, spec.kind.compute)

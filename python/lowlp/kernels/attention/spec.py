@@ -18,10 +18,11 @@ class CacheType:
     """How the values of a cache are stored.
 
     name        as users give it
-    bits        of a code
+    bits        of a channel
     compute     type of the operands of products
     exponent    a decoded value times 2**exponent, and times its scale, is the value
-    largest     code, to which a row's largest magnitude is scaled; 0: values are stored as they are
+    largest     code, to which a row's largest magnitude is scaled; 0: there are no scales
+    vector      neighbouring channels that a code of 8 bits stands for, by a codebook of their own; 0: none
     """
 
     name: str
@@ -29,6 +30,7 @@ class CacheType:
     compute: str
     exponent: int = 0
     largest: float = 0.0
+    vector: int = 0
 
     @property
     def has_offset(self) -> bool:
@@ -40,6 +42,19 @@ class CacheType:
         """Whether each token of each head has scales."""
         return self.largest != 0.0
 
+    @property
+    def operand_bits(self) -> int:
+        """Bits of a channel as `codes` decodes it: entries of codebooks are operands as they are."""
+        return 16 if self.vector else self.bits
+
+    @property
+    def alternates(self) -> bool:
+        """Whether every other code is decoded to 16 times its value."""
+        return self.has_offset and self.bits == 4
+
+
+ENTRIES: Final = 256
+"""Of a codebook."""
 
 CACHE_TYPES: Final = {
     kind.name: kind
@@ -49,6 +64,8 @@ CACHE_TYPES: Final = {
         CacheType("f8e4m3", 8, "f16", exponent=8, largest=448.0),
         CacheType("int8", 8, "f16", largest=127.0),
         CacheType("int4", 4, "f16", largest=7.0),
+        CacheType("cq-4", 4, "f16", vector=2),
+        CacheType("cq-2", 2, "f16", vector=4),
     )
 }
 
@@ -133,6 +150,9 @@ class AttentionSchedule:
 def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     """What was fastest on an H200, for few columns of heads of up to 128 channels; for more, what two blocks have
     registers for."""
+    if spec.kind.vector:
+        # One block has the shared memory: books take 128 KiB of a head of 128 channels.
+        return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
     if spec.columns > 8 or spec.head_dim > 128:
         return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:

@@ -1,0 +1,45 @@
+"""What a kernel of `kv_append` is specialised for, and how it finds where a token goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lowlp import language as ll
+
+from .spec import CACHE_TYPES, CacheType
+
+
+@dataclass(frozen=True)
+class AppendSpec:
+    """What a kernel of `kv_append` is specialised for; tokens and pages stay open.
+
+    source      type of the new keys and values
+    cache       name of a cache type
+    head_dim, kv_heads, page   of the cache
+    wide_slots  slots are int64, not int32
+    aligned     rows of the new keys and values are 16-byte aligned
+    recent      tokens are kept in f16 too, where other slots say
+    """
+
+    source: str
+    cache: str
+    head_dim: int
+    kv_heads: int
+    page: int
+    wide_slots: bool = False
+    aligned: bool = True
+    recent: bool = False
+
+    @property
+    def kind(self) -> CacheType:
+        """How the cache is stored."""
+        return CACHE_TYPES[self.cache]
+
+
+def slot_of(spec: AppendSpec, operands: dict[str, Any], name: str, token: Any, room: Any) -> Any:
+    """The slot of a token, which is less than `room`."""
+    view = ll.view_global(operands[name], shape=[operands["tokens"]], strides=[2 if spec.wide_slots else 1])
+    slot = ll.load_scalar(view, offsets=[token])
+    ll.assume(slot < room, f"{name}: must be less than the pages have tokens")
+    return slot

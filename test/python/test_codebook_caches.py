@@ -1,0 +1,128 @@
+"""Caches of codes of codebooks: what is appended, and attention over them, on the CPU target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from attention_reference import reference
+
+import lowlp
+from lowlp.errors import LowlpTypeError, LowlpValueError
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+VECTORS = {"cq-4": 2, "cq-2": 4}
+
+
+def books_for(rng: np.random.Generator, kind: str, kv_heads: int, dim: int) -> lowlp.KVCodebooks:
+    vector = VECTORS[kind]
+    return lowlp.KVCodebooks(rng.standard_normal((2, kv_heads, dim // vector, 256, vector)).astype(np.float16))
+
+
+def cache_of(kind: str, kv_heads: int, dim: int, seed: int = 0, **options: Any) -> lowlp.KVCache:
+    books = books_for(np.random.default_rng(seed), kind, kv_heads, dim)
+    given = {"pages": 8, "page": 16, "kv_heads": kv_heads, "head_dim": dim, "dtype": kind, "codebooks": books}
+    return lowlp.KVCache(**(given | options))
+
+
+@pytest.mark.parametrize(("kind", "dim", "source"), [("cq-4", 64, np.float16), ("cq-2", 96, np.float32)])
+def test_codes_are_those_of_the_nearest_entries(kind: str, dim: int, source: Any) -> None:
+    rng = np.random.default_rng(1)
+    cache = cache_of(kind, 2, dim, pages=2)
+    assert cache.codebooks is not None
+    fused = rng.standard_normal((5, 4, dim)).astype(source)
+    k, v = fused[:, :2], fused[:, 2:]
+    slots = np.array([20, 3, -1, 17, 0])
+    lowlp.kv_append(cache, k, v, slots)
+    for name, rows in (("keys", k), ("values", v)):
+        stored, wanted = cache.arrays()[name], cache.codebooks.encode(rows, name)
+        assert stored.shape == (2, 2, 16, dim // VECTORS[kind])
+        for token in (0, 1, 3, 4):
+            assert (stored[slots[token] // 16, :, slots[token] % 16] == wanted[token]).all()
+        assert np.count_nonzero(stored.any(axis=(1, 3))) == 4
+
+
+def test_the_lowest_of_equally_near_entries() -> None:
+    books = np.full((2, 1, 32, 256, 2), 8, np.float16)
+    books[..., 9, :], books[..., 70, :], books[..., 200, :] = (0, 1), (1, 0), (0, 1)
+    cache = lowlp.KVCache(pages=1, page=16, kv_heads=1, head_dim=64, dtype="cq-4", codebooks=lowlp.KVCodebooks(books))
+    lowlp.kv_append(cache, *np.full((2, 1, 1, 64), 0.5, np.float16), np.array([7]))
+    assert (cache.keys[0, 0, 7] == 9).all() and (cache.values[0, 0, 7] == 9).all()
+
+
+# Cache, head_dim, page, kv_heads, group, tokens that ask, type of queries, options.
+CASES: list[tuple[str, int, int, int, int, int, Any, dict[str, Any]]] = [
+    ("cq-4", 128, 16, 1, 4, 1, np.float16, {}),
+    ("cq-2", 128, 64, 1, 1, 3, BF16, {"window": 40}),
+    ("cq-4", 64, 48, 1, 4, 1, BF16, {"recent": 20}),
+    ("cq-2", 96, 32, 2, 1, 1, np.float16, {"sinks": True}),
+    ("cq-2", 256, 16, 1, 4, 1, np.float16, {"softcap": 1.5}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-d{case[1]}-page{case[2]}-{'-'.join(case[7])}")
+def test_equals_float64_on_the_dequantised_cache(case: Any) -> None:
+    kind, dim, page, kv_heads, group, queries, activation, options = case
+    rng = np.random.default_rng(dim + page)
+    lengths, width = [130, 0, 1, 77], -(-130 // page)
+    given = dict(options)
+    recent = given.pop("recent", 0)
+    cache = cache_of(kind, kv_heads, dim, pages=4 * width + 1, page=page, recent=recent, device="cpu")
+    for name in ("keys", "values"):
+        cache.arrays()[name][:] = rng.integers(0, 256, cache.arrays()[name].shape)
+        if recent:
+            kept = cache.arrays()[f"recent_{name}"]
+            kept[:] = rng.standard_normal(kept.shape)
+    table = rng.permutation(cache.pages)[: 4 * width].reshape(4, width).astype(np.int32)
+    q = (3 * rng.standard_normal((4, queries, kv_heads * group, dim))).astype(activation)
+    if options.get("sinks"):
+        given["sinks"] = rng.standard_normal(kv_heads * group).astype(np.float32)
+    o, lse = lowlp.attention_decode(q, cache, table, np.array(lengths, np.int32), return_lse=True, splits=2, **given)
+    wanted, wanted_lse = reference(q, cache, table, lengths, **given)
+    assert np.linalg.norm(o.astype(np.float64) - wanted) <= 2e-3 * np.linalg.norm(wanted)
+    known = np.isfinite(wanted_lse)
+    assert (np.isfinite(lse) == known).all() and np.abs(lse[known] - wanted_lse[known]).max() < 1e-4
+
+
+def test_tokens_are_appended_in_f16_too() -> None:
+    rng = np.random.default_rng(2)
+    cache = cache_of("cq-2", 1, 64, recent=4, recent_pages=1)
+    k, v = rng.standard_normal((2, 3, 1, 64)).astype(np.float32)
+    lowlp.kv_append(cache, k, v, np.arange(3) + 40, recent_slots=np.array([5, -1, 2]))
+    kept = cache.arrays()["recent_values"][0, 0]
+    assert (kept[[5, 2]] == v[[0, 2], 0].astype(np.float16)).all() and np.count_nonzero(kept.any(axis=1)) == 2
+    assert cache.values[2, 0, 8:11].any(axis=1).all()
+    assert cache.nbytes == sum(array.nbytes for array in cache.arrays().values())
+
+
+OTHER = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("codebooks", "kind", "message"),
+    [
+        (None, LowlpTypeError, "codebooks: a cache of cq-4 takes a KVCodebooks, .* got NoneType"),
+        (
+            books_for(OTHER, "cq-2", 2, 64),
+            LowlpValueError,
+            r"codebooks: .*\[2, 2, 32, 256, 2\].*got \[2, 2, 16, 256, 4\]",
+        ),
+        (books_for(OTHER, "cq-4", 1, 64), LowlpValueError, r"codebooks: .*got \[2, 1, 32, 256, 2\]"),
+        (
+            lowlp.KVCodebooks(np.zeros((2, 2, 32, 256, 2), BF16)),
+            LowlpTypeError,
+            "codebooks: books must be float16, got bfloat16",
+        ),
+        (
+            lowlp.KVCodebooks(np.zeros((2, 2, 32, 256, 2), np.float16), np.arange(64)[::-1]),
+            LowlpValueError,
+            "codebooks: must take channels in their own order, got a channel_order",
+        ),
+    ],
+    ids=["missing", "vectors", "heads", "type", "order"],
+)
+def test_errors_of_codebooks(codebooks: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        cache_of("cq-4", 2, 64, codebooks=codebooks)

@@ -121,6 +121,9 @@ def _made(operand: Operand, stored: Mapping[str, Any], entries: str) -> NDArray[
         array = np.broadcast_to(array, (int(rows), int(groups))).T
     elif operand.transform == "by_row" and array.size == 1:
         array = np.broadcast_to(array.reshape(1), (int(operand.shape[0]),))
+    if operand.role in ("codebooks", "book_scales") and array.shape == (1, 1, *operand.shape):
+        # Books of one block are those of all weights.
+        array = array[0, 0]
     if array.shape != operand.shape:
         raise LowlpValueError(f"qw: {name} must have shape {list(operand.shape)}, got {list(array.shape)}")
     if operand.role == "permutation":

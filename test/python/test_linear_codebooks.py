@@ -12,8 +12,11 @@ from lowlp import QuantizedTensor
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.numeric.codec import Codec
 from lowlp.numeric.vectors import Vectors
 from lowlp.ops.linear_kernels import compile_for_cpu
+from lowlp.schedules.device import device_like
 from lowlp_runtime import LowlpValueError
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.stored_weights import StoredWeights
@@ -190,6 +193,22 @@ def test_schedules() -> None:
     assert schedule_for(of_blocks, 1) == Schedule(8, 1)
     with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes .* as Schedule\(columns=8, warps=8,"):
         compile_for_cpu(of_blocks, Schedule(8, 8))
+
+
+def test_stages_of_x_fit_shared_memory() -> None:
+    """Short codes make units long: four stages of 64 rows of x would take more than a block has."""
+    spec = LinearSpec(256, 1024, Codec(lowlp.vq(8, 2), "tensor", "f32"), aligned=True)
+    for m in (1, 33, 64, 100):
+        schedule = schedule_for(spec, m)
+        assert schedule.stages * spec.unit_k * schedule.columns * 2 < device_like("sm_90a").shared_bytes
+
+
+def test_books_of_one_block_are_those_of_all_weights() -> None:
+    random = np.random.default_rng(7)
+    books = random.integers(-8, 8, (1, 1, 1, 16, 4)).astype(np.float16)
+    codes = random.integers(0, 16, (16, 32, 1)).astype(np.uint8)
+    qw = QuantizedTensor(codes, codebooks=books, book_per=(None, 128))
+    assert np.array_equal(lowlp.linear(np.eye(128, dtype=np.float16), qw).T, qw.dequantize())
 
 
 def test_the_inner_loop() -> None:

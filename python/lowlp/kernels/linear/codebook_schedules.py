@@ -41,7 +41,10 @@ def codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule:
             continue
         schedule = Schedule(columns, warps, stages=stages, row_tiles=row_tiles)
         # The assembler counts four warps at a time.
-        if has_codebook_program(spec, schedule) and _registers(spec, schedule) * -(-warps // 4) * 128 <= _REGISTERS:
+        fits = _registers(spec, schedule) * -(-warps // 4) * 128 <= _REGISTERS
+        # Books go where there is room, x does not.
+        fits = fits and _x_bytes(spec, schedule) + _BLOCK_BYTES <= device.shared_bytes
+        if fits and has_codebook_program(spec, schedule):
             found.append((_cost(spec, schedule, m, device), len(found), schedule))
     return min(found)[2] if found else plain_schedule(spec, m)
 
@@ -58,10 +61,15 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     return held + schedule.columns // 8 * max(4, vectors.vector) // 2 + _OTHER_REGISTERS
 
 
+def _x_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Shared memory that the stages of x take."""
+    return schedule.stages * spec.unit_k * schedule.columns * 2
+
+
 def _cost(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
     """Rows of weights that an SM looks up, one after the other, and more where few warps wait for each other."""
     blocks = -(-spec.columns_of_y // (16 * schedule.warps * schedule.row_tiles)) * -(-m // schedule.columns)
-    shared = _book_bytes(spec, device) + schedule.stages * spec.unit_k * schedule.columns * 2 + _BLOCK_BYTES
+    shared = _book_bytes(spec, device) + _x_bytes(spec, schedule) + _BLOCK_BYTES
     by_registers = _REGISTERS // (32 * schedule.warps * _registers(spec, schedule))
     resident = max(1, min(device.shared_bytes // shared, by_registers, 2 * _ENOUGH_WARPS // schedule.warps))
     resident = min(resident, -(-blocks // device.multiprocessors))

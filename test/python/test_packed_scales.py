@@ -76,3 +76,6 @@ def test_every_number_of_rows_has_a_kernel_with_stages(kind: str, group: int) ->
     # Bytes of fields that rows end within are for the kernel without stages.
     short = LinearSpec(4096, 6144 + 2 * group, f"uint4 g{group} int6 super:f16:channel", aligned=True)
     assert not can_stream(short, Schedule(8, stages=2))
+    # So is one group, whose field of 6 bits is less than the bytes that four fill.
+    one = LinearSpec(256, 96, "int5 g96 int6 super:f16:channel", aligned=True)
+    assert not any(can_stream(one, Schedule(8, stages=2, row_tiles=tiles)) for tiles in (1, 2, 4))

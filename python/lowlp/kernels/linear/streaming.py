@@ -488,7 +488,8 @@ def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
     if spec.k % UNIT_K:
         # The last step may end after the row does, where a row is one group, or one slice takes all of a step.
         is_one_slice = schedule.slices == 1 and schedule.units == units_of_period(spec) and not has_packed_codes(spec)
-        return takes_narrow_units(spec) and step_k <= spec.k and (spec.groups == 1 or is_one_slice)
+        is_one_group = spec.groups == 1 and has_whole_fields(spec, 1)
+        return takes_narrow_units(spec) and step_k <= spec.k and (is_one_group or is_one_slice)
     if has_small_groups(spec):
         # Slices take units side by side; of several units each, only one slice does.
         return (

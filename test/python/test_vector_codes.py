@@ -283,6 +283,10 @@ BOOKS = np.zeros((2, 256, 8), np.float16)
             {"codebooks": BOOKS.astype(np.int8), "book_scales": CODES},
             "book_scales: expected floats, got elements",
         ),
+        (
+            {"codebooks": BOOKS.astype(np.int8), "book_scales": ["a", 1]},
+            r"book_scales: expected floats, got \['a', 1\]",
+        ),
         ({"book_per": (8, 8)}, "book_per: must be 'tensor' for codebooks of all weights, got"),
         (
             {"codebooks": np.stack([[BOOKS]] * 3)},

@@ -228,6 +228,13 @@ def _times(counts: tuple[int, ...]) -> str:
     return " x ".join(map(str, counts))
 
 
+def _of_numbers(value: list[object] | tuple[object, ...]) -> AnyArray:
+    try:
+        return np.asarray(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise LowlpTypeError(f"book_scales: expected floats, got {value!r:.40}") from None
+
+
 def _scales(value: object, vectors: Vectors, counts: tuple[int, ...]) -> AnyArray | None:
     shape = (*counts, vectors.books)
     if value is None:
@@ -236,7 +243,7 @@ def _scales(value: object, vectors: Vectors, counts: tuple[int, ...]) -> AnyArra
         return np.ones(shape, np.float32) if vectors.has_book_scales else None
     if not vectors.has_book_scales:
         raise LowlpValueError(f"book_scales: go with entries of int8 and f8e4m3 and with computed books, not {vectors}")
-    array = np.asarray(value, np.float64) if isinstance(value, list | tuple) else as_host_array(value, "book_scales")
+    array = _of_numbers(value) if isinstance(value, list | tuple) else as_host_array(value, "book_scales")
     if array.dtype.kind not in "f" and array.dtype not in FLOAT_DTYPES.values():
         raise LowlpTypeError(f"book_scales: expected floats, got elements of {array.dtype}")
     if array.shape != shape:

@@ -291,7 +291,8 @@ def vector_meaning_of(shape: tuple[int, ...], books: Books, *, scales: object, g
 
 def _scales_of_vectors(scales: object) -> AnyArray:
     if isinstance(scales, float | int) and not isinstance(scales, bool):
-        return np.asarray(scales, np.float32)
+        with np.errstate(over="ignore"):
+            return np.asarray(scales, np.float32)
     return as_host_array(scales, "scales")
 
 

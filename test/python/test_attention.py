@@ -132,6 +132,11 @@ def test_queries_and_tables_may_have_strides() -> None:
     assert (lowlp.attention_decode(fused[:, :, :4], cache, wide[:, : table.shape[1]], lengths) == plain).all()
     odd = fused.transpose(0, 2, 1, 3).copy().transpose(0, 2, 1, 3)[:, :, :4]
     assert (lowlp.attention_decode(odd, cache, table, lengths) == plain).all()
+    # Fields of records lie no whole number of elements apart.
+    records = np.zeros(2, [("q", "f2", (4, 64)), ("byte", "u1")])
+    records["q"] = fused[:, 0, :4]
+    plain = lowlp.attention_decode(records["q"].copy(), cache, table, lengths)
+    assert (lowlp.attention_decode(records["q"], cache, table, lengths) == plain).all()
 
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -146,8 +151,12 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"block_table": np.full((1, 2), 9, np.int32)}, LowlpValueError, r"block_table\[0, 0\]: must be in 0..3.*got 9"),
     ({"lengths": np.array([33], np.int32)}, LowlpValueError, r"lengths\[0\]: must be in 0..32 .*got 33"),
     ({"lengths": np.array([-1], np.int32)}, LowlpValueError, r"lengths\[0\]: must be in 0..32 .*got -1"),
-    ({"scale": float("nan")}, LowlpValueError, "scale: must be finite, got nan"),
-    ({"softcap": 0.0}, LowlpValueError, "softcap: must be finite and more than 0, got 0"),
+    ({"q": None}, LowlpTypeError, "q: expected a numpy array .* got NoneType"),
+    ({"lengths": None}, LowlpTypeError, "lengths: expected a numpy array .* got NoneType"),
+    ({"scale": float("nan")}, LowlpValueError, "scale: must be finite in float32, got nan"),
+    ({"scale": 10**400}, LowlpValueError, "scale: must be finite in float32, got 1000"),
+    ({"softcap": 0.0}, LowlpValueError, "softcap: must be finite in float32 and more than 0, got 0"),
+    ({"softcap": 1e300}, LowlpValueError, "softcap: must be finite in float32 .*got 1e[+]300"),
     ({"window": 0}, LowlpValueError, r"window: must be in 1\.\."),
     ({"window": 1.5}, LowlpTypeError, "window: expected an int, got 1.5"),
     ({"sinks": np.zeros(3, np.float32)}, LowlpValueError, r"sinks: must have shape \(4,\), got \(3,\)"),

@@ -23,10 +23,12 @@ from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .graph_breaks import outside_of_graphs
-from .kv_cache import FLOAT_NAMES, STORED, KVCache, extent
+from .kv_cache import FLOAT_NAMES, STORED, KVCache, extent, with_whole_steps
 from .linear import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64
+_F32_MAX: Final = float(np.finfo(np.float32).max)
+_OPTIONAL: Final = ("sinks", "recent_table")
 _UNSIGNED: Final = {"uint16": np.dtype(np.uint16), "uint32": np.dtype(np.uint32)}
 
 _kernels = Once()
@@ -103,7 +105,9 @@ def attention_decode(
     given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks, "recent_table": recent_table}
     if on_gpu:
         for name, tensor in given.items():
-            if tensor is not None and (not is_torch_tensor(tensor) or tensor.device != q.device):
+            if tensor is None and name in _OPTIONAL:
+                continue
+            if not is_torch_tensor(tensor) or tensor.device != q.device:
                 raise LowlpTypeError(f"{name}: expected a tensor on {q.device}, got {tensor!r:.60}")
         if stream is not None and stream_handle(stream) != current_torch_stream(q.get_device()):
             torch: Any = sys.modules["torch"]
@@ -125,7 +129,7 @@ def attention_decode(
     else:
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and q is on the CPU")
-        given = {name: None if array is None else as_host_array(array, name) for name, array in given.items()}
+        given = {name: _on_host(array, name) for name, array in given.items()}
     call = _read(cache, given, scale, window, softcap, return_lse)
     stored = cache.on(q.device if on_gpu else "cpu", "q")
     if on_gpu:
@@ -141,6 +145,13 @@ def attention_decode(
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
+def _on_host(array: Any, argument: str) -> AnyArray | None:
+    if array is None and argument in _OPTIONAL:
+        return None
+    found: AnyArray = with_whole_steps(as_host_array(array, argument))
+    return found
+
+
 def _type_of(array: Any, argument: str, allowed: tuple[str, ...]) -> str:
     """The type of a float array, one of `allowed`."""
     found = FLOAT_NAMES.get(str(array.dtype).removeprefix("torch."), "")
@@ -153,9 +164,9 @@ def _type_of(array: Any, argument: str, allowed: tuple[str, ...]) -> str:
 def _number(value: Any, argument: str, least: float = -math.inf) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise LowlpTypeError(f"{argument}: expected a number or None, got {value!r:.40}")
-    if not math.isfinite(value) or value <= least:
-        bound = "finite" if least == -math.inf else "finite and more than 0"
-        raise LowlpValueError(f"{argument}: must be {bound}, got {value}")
+    if not (-_F32_MAX <= value <= _F32_MAX and value > least):
+        bound = "finite in float32" if least == -math.inf else "finite in float32 and more than 0"
+        raise LowlpValueError(f"{argument}: must be {bound}, got {value!r:.40}")
     return float(value)
 
 

@@ -62,8 +62,9 @@ class KVCache:
     device    where it lies: 'cpu', or a CUDA device as PyTorch names it; None: where the first keys appended to it do
 
     A code times its scale is the value: scale = max |x| / 448 (f8e4m3), / 127 (int8) or / 7 (int4), rounded to f16, and
-    code = x / scale, rounded to nearest, ties to even. With codebooks a code is the number of the nearest entry, of
-    equally near ones the lowest. It holds zeros at first, or codes 0. The arrays, of numpy or PyTorch:
+    code = x / scale, rounded to nearest, ties to even. Rows of bfloat16 or float32 whose scale is out of the range of
+    f16 become NaN. With codebooks a code is the number of the nearest entry, of equally near ones the lowest. It holds
+    zeros at first, or codes 0. The arrays, of numpy or PyTorch:
 
     keys, values              [pages, kv_heads, page, head_dim] of float16 or bfloat16, as it is; or codes as bytes:
                               f8e4m3; int8 code + 128; int4 code + 8, the first of two channels in the low bits
@@ -108,9 +109,10 @@ class KVCache:
                 f"{self.kv_heads}"
             )
         self._arrays: dict[str, Any] | None = None
-        self._device = "cpu" if device == "cpu" else device
+        self._device: Any = None
         if device is not None:
-            self._allocate("cpu" if device == "cpu" else _cuda_device(device))
+            # Also PyTorch's `device('cpu')`, which is printed so.
+            self._allocate("cpu" if str(device) == "cpu" else _cuda_device(device))
 
     def _checked_codebooks(self, codebooks: Any) -> KVCodebooks | None:
         vector = self.kind.vector
@@ -136,9 +138,10 @@ class KVCache:
     def _checked_recent(self, recent: Any) -> int:
         if isinstance(recent, bool) or not isinstance(recent, int | np.integer):
             raise LowlpTypeError(f"recent: expected an int, got {recent!r:.40}")
-        most = MOST_RECENT if self.kind.is_coded or self.kind.vector else 0
-        if not 0 <= recent <= most:
-            raise LowlpValueError(f"recent: must be in 0..{most} for a cache of {self.dtype}, got {recent}")
+        if recent and not (self.kind.is_coded or self.kind.vector):
+            raise LowlpValueError(f"recent: must be 0 for a cache of {self.dtype}, which has no codes, got {recent}")
+        if not 0 <= recent <= MOST_RECENT:
+            raise LowlpValueError(f"recent: must be in 0..{MOST_RECENT}, got {recent}")
         return int(recent)
 
     def __repr__(self) -> str:
@@ -398,8 +401,16 @@ def _check_slots(slots: Any, argument: str, count: int, room: int, text: str) ->
             raise LowlpValueError(f"{argument}: must be all different, but for negative ones, got one twice")
 
 
+def with_whole_steps(array: Any) -> Any:
+    """The array; a copy where elements of numpy's are not whole elements apart, as those of a field of records."""
+    if is_torch_tensor(array) or not any(step % array.itemsize for step in array.strides):
+        return array
+    return np.ascontiguousarray(array)
+
+
 def _dense_rows(rows: Any) -> Any:
     """Rows [T, heads, channels] whose heads lie side by side; a copy where they do not."""
+    rows = with_whole_steps(rows)
     step = rows.stride() if is_torch_tensor(rows) else [each // rows.itemsize for each in rows.strides]
     if step[2] == 1 and step[1] == rows.shape[2] and step[0] >= 0:
         return rows

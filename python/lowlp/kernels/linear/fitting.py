@@ -31,6 +31,10 @@ _NARROW_MARGIN: Final = 8
 """Registers to spare of three and four warpgroups, whose need `_registers` puts too low by less than a step."""
 _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
+_FEW_ACCUMULATORS: Final = 104
+"""Of a thread times warpgroups: of more, `ptxas` spills where two groups of a stage are scaled after their products."""
+_REGISTERS_OF_3_BITS: Final = 6
+"""Of the two slices of 3 bits, by warpgroups."""
 _REGISTERS_OF_GATHERS: Final = 24
 """Addresses and entries of tables of rows and groups in flight."""
 _MOST_OF_PARTS: Final = 144
@@ -178,9 +182,11 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
         on_accumulators = schedule.scales_on == "accumulators"
         accumulators = schedule.row_tiles * schedule.columns_of_block // 2
         if on_accumulators:
-            # Of three and more groups of a stage the assembler has the products of all before it scales them.
+            # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
+            # two, where they are many.
             groups = max(1, schedule.stage_k // spec.group_size)
-            accumulators += 3 * accumulators // 2 if groups == 2 else groups * accumulators
+            few = groups == 2 and accumulators * schedule.warpgroups <= _FEW_ACCUMULATORS
+            accumulators += 3 * accumulators // 2 if few else groups * accumulators
         if spec.table:
             # Entries in flight beside products: of large units and short products, or two live tiles of accumulators.
             large = spec.rows_of_unit > 16 and schedule.columns <= 64
@@ -197,7 +203,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             28
             + accumulators
             + 8 * schedule.products_in_flight
-            + spec.bits
+            + (_REGISTERS_OF_3_BITS if spec.bits == 3 else spec.bits)
             + schedule.columns // 2 * ending_numbers(spec)
         )
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)
@@ -208,7 +214,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
         # fields cross bytes.
         early = 512 // spec.group_size
         if is_shared and schedule.columns <= _MOST_COLUMNS_OF_PARTS:
-            early = 9 * schedule.row_tiles if spec.scale == "int6" else 0
+            early = 9 * schedule.row_tiles if spec.scale == "int6" else 8 if spec.scale in ("e4m3", "e8m0") else 0
         small_groups = schedule.columns + early + (_REGISTERS_OF_F32 if parts > 1 else 0)
     supers = 0
     if spec.super_scale:

@@ -63,8 +63,8 @@ class KVCache:
 
     A code times its scale is the value: scale = max |x| / 448 (f8e4m3), / 127 (int8) or / 7 (int4), rounded to f16, and
     code = x / scale, rounded to nearest, ties to even. Rows of bfloat16 or float32 whose scale is out of the range of
-    f16 become NaN. With codebooks a code is the number of the nearest entry, of equally near ones the lowest. It holds
-    zeros at first, or codes 0. The arrays, of numpy or PyTorch:
+    f16 become NaN. With codebooks a code is the number of the nearest entry, of equally near ones the lowest, and of
+    some entry where a number is not finite. It holds zeros at first, or codes 0. The arrays, of numpy or PyTorch:
 
     keys, values              [pages, kv_heads, page, head_dim] of float16 or bfloat16, as it is; or codes as bytes:
                               f8e4m3; int8 code + 128; int4 code + 8, the first of two channels in the low bits

@@ -17,8 +17,8 @@
 //   prmt(word, slot, 0x7704 | byte << 4)    bytes of the address: slot, code,
 //   0, 0
 //
-// Matrices of 8 entries are gathered likewise by `ldmatrix`: each lane gives the
-// address of an entry, which goes to four lanes.
+// Matrices of 8 entries are gathered likewise by `ldmatrix`: each lane gives
+// the address of an entry, which goes to four lanes.
 //
 //===----------------------------------------------------------------------===//
 #include "ByteWords.h"

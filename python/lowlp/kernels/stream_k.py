@@ -199,9 +199,10 @@ def by_parts(accumulators: tuple[ll.Tile, ...], products: int) -> list[tuple[int
     ]
 
 
-# Of how many blocks a thread loads accumulators before it adds the first, and how many numbers it loads so at most.
+# Of how many blocks a thread loads accumulators before it adds the first, and how many numbers it would load so at most
+# of all accumulators that it holds.
 _PARTS_AT_ONCE: Final = 4
-_NUMBERS_AT_ONCE: Final = 128
+_NUMBERS_AT_ONCE: Final = 96
 
 
 def _load_part(parts: ll.GlobalView, index: int, layout: Layout, block: ll.Scalar, number: int) -> ll.Tile:
@@ -263,7 +264,8 @@ class TileEnding:
             flat = local(accumulators_of_thread // 2) * spatial(self.threads) * local(2)
         parts = ll.alloc_global(self.parts_type, lambda blocks: (blocks, 2, len(accumulators), *flat.shape))
         arrived = ll.alloc_global("int32", self.tiles, zeroed=True)
-        at_once = max(1, min(_PARTS_AT_ONCE, _NUMBERS_AT_ONCE // accumulators_of_thread))
+        held = accumulators_of_thread * len(accumulators)
+        at_once = max(1, min(_PARTS_AT_ONCE, _NUMBERS_AT_ONCE // held))
         if share.end < end:
             is_last = ll.minimum(number - first, 1)
             for index in range(len(accumulators)):

@@ -27,14 +27,12 @@ _MOST_COLUMNS_OF_PARTS: Final = 16
 """The assembler spills x of more columns where a step takes rows in parts."""
 _STREAMED_STAGES: Final = 3
 """Without warpgroups: memory answers no sooner where more is asked for at once (docs/adr/0021)."""
-_NARROW_MARGIN: Final = 8
+_NARROW_MARGIN: Final = 12
 """Registers to spare of three and four warpgroups, whose need `_registers` puts too low by less than a step."""
 _REGISTERS_OF_F32: Final = 32
 """What weights take that are scaled in f32."""
 _FEW_ACCUMULATORS: Final = 104
 """Of a thread times warpgroups: of more, `ptxas` spills where two groups of a stage are scaled after their products."""
-_REGISTERS_OF_3_BITS: Final = 6
-"""Of the two slices of 3 bits, by warpgroups."""
 _REGISTERS_OF_GATHERS: Final = 24
 """Addresses and entries of tables of rows and groups in flight."""
 _MOST_OF_PARTS: Final = 144
@@ -203,7 +201,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
             28
             + accumulators
             + 8 * schedule.products_in_flight
-            + (_REGISTERS_OF_3_BITS if spec.bits == 3 else spec.bits)
+            + spec.bits
             + schedule.columns // 2 * ending_numbers(spec)
         )
     accumulators, parts = schedule.row_tiles * schedule.columns // 2, row_parts(spec, schedule)

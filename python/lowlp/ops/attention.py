@@ -23,7 +23,7 @@ from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .graph_breaks import outside_of_graphs
-from .kv_cache import FLOAT_NAMES, STORED, KVCache, extent, with_whole_steps
+from .kv_cache import FLOAT_NAMES, STORED, KVCache, check_on_device, extent, with_whole_steps
 from .linear import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64
@@ -104,11 +104,7 @@ def attention_decode(
     from_torch = is_torch_tensor(q)
     given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks, "recent_table": recent_table}
     if on_gpu:
-        for name, tensor in given.items():
-            if tensor is None and name in _OPTIONAL:
-                continue
-            if not is_torch_tensor(tensor) or tensor.device != q.device:
-                raise LowlpTypeError(f"{name}: expected a tensor on {q.device}, got {tensor!r:.60}")
+        check_on_device(given, _OPTIONAL, q.device)
         if stream is not None and stream_handle(stream) != current_torch_stream(q.get_device()):
             torch: Any = sys.modules["torch"]
             # Also the result, and copies of arguments if there are any, are made in the order of that stream.

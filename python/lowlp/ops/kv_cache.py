@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -331,11 +332,7 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
             raise LowlpValueError("stream: allowed for CUDA tensors only, and k is on the CPU")
         k, v, slots = as_host_array(k, "k"), as_host_array(v, "v"), as_host_array(slots, "slots")
     else:
-        for name, tensor in (("v", v), ("slots", slots), ("recent_slots", recent_slots)):
-            if name == "recent_slots" and tensor is None:
-                continue
-            if not is_torch_tensor(tensor) or tensor.device != k.device:
-                raise LowlpTypeError(f"{name}: expected a tensor on {k.device}, got {tensor!r:.60}")
+        check_on_device({"v": v, "slots": slots, "recent_slots": recent_slots}, ("recent_slots",), k.device)
         if stream is not None and stream_handle(stream) != current_torch_stream(k.get_device()):
             torch: Any = sys.modules["torch"]
             # Also copies of arguments, if there are any, are made in the order of that stream.
@@ -369,6 +366,15 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
         _append_on_gpu(spec, arrays, given, numbers)
     elif k.shape[0]:
         _append_on_cpu(spec, arrays, given, numbers)
+
+
+def check_on_device(given: Mapping[str, Any], optional: Collection[str], device: Any) -> None:
+    """Raises `LowlpTypeError` for an argument that is no tensor on the device; those that are optional may be None."""
+    for name, tensor in given.items():
+        if tensor is None and name in optional:
+            continue
+        if not is_torch_tensor(tensor) or tensor.device != device:
+            raise LowlpTypeError(f"{name}: expected a tensor on {device}, got {tensor!r:.60}")
 
 
 def _check_rows(cache: KVCache, k: Any, v: Any, slots: Any) -> str:

@@ -28,7 +28,7 @@ from lowlp_runtime.product import Product
 from lowlp_runtime.product_arguments import check_part, check_rows, check_weights, check_x, rows_of
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stored_weights import StoredWeights
-from lowlp_runtime.stream import current_torch_stream, stream_handle
+from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
 _OF_CALL = ("x", "bias", "residual", "y")
@@ -130,11 +130,10 @@ def _checked_launch(
     product = kernel.description.require_product()
     check_x(kernel, product, x)
     ordinal = x.get_device()
-    current = current_torch_stream(ordinal)
-    if stream is not None and stream_handle(stream) != current:
-        # Also the result, and copies if there are any, are made in the order of that stream.
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
+    if other := other_torch_stream(stream, x.device):
+        with other:
             return launch_product(kernel, x, qw, bias=bias, residual=residual)
+    current = current_torch_stream(ordinal)
     m = math.prod(x.shape[:-1])
     check_rows(kernel, product, m)
     result = product.required("y")

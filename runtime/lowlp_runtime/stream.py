@@ -57,6 +57,21 @@ def current_torch_stream(ordinal: int) -> int:
     return handle
 
 
+def other_torch_stream(stream: object, device: Any) -> Any:
+    """What to enter with `with` so that the caller's stream is PyTorch's current one on a CUDA device: results, and
+    copies of arguments if there are any, are then made in its order too. None where `stream` is None or current.
+
+    stream  as for `stream_handle`, or None; device is a `torch.device`
+    """
+    if stream is None:
+        return None
+    handle = stream_handle(stream)
+    if handle == current_torch_stream(device.index):
+        return None
+    torch: Any = sys.modules["torch"]
+    return torch.cuda.stream(torch.cuda.ExternalStream(handle, device=device))
+
+
 def current_stream(arguments: Iterable[object]) -> int:
     """The caller's stream: PyTorch's current one on the device of the first CUDA tensor among the arguments; without
     one the legacy default stream."""

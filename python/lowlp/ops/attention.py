@@ -20,7 +20,7 @@ from lowlp.schedules.device import device_of
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.device import multiprocessors
-from lowlp_runtime.stream import current_torch_stream, stream_handle
+from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
 from .graph_breaks import outside_of_graphs
 from .kv_cache import FLOAT_NAMES, STORED, KVCache, check_on_device, extent, with_whole_steps
@@ -105,10 +105,8 @@ def attention_decode(
     given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks, "recent_table": recent_table}
     if on_gpu:
         check_on_device(given, _OPTIONAL, q.device)
-        if stream is not None and stream_handle(stream) != current_torch_stream(q.get_device()):
-            torch: Any = sys.modules["torch"]
-            # Also the result, and copies of arguments if there are any, are made in the order of that stream.
-            with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=q.device)):
+        if other := other_torch_stream(stream, q.device):
+            with other:
                 return attention_decode(
                     q,
                     cache,

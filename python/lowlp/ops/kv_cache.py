@@ -22,7 +22,7 @@ from lowlp.schedules.device import device_of
 from lowlp.weights.quantize.kv_codebooks import KVCodebooks
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
-from lowlp_runtime.stream import current_torch_stream, stream_handle
+from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
 from .graph_breaks import outside_of_graphs
 
@@ -333,10 +333,8 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
         k, v, slots = as_host_array(k, "k"), as_host_array(v, "v"), as_host_array(slots, "slots")
     else:
         check_on_device({"v": v, "slots": slots, "recent_slots": recent_slots}, ("recent_slots",), k.device)
-        if stream is not None and stream_handle(stream) != current_torch_stream(k.get_device()):
-            torch: Any = sys.modules["torch"]
-            # Also copies of arguments, if there are any, are made in the order of that stream.
-            with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=k.device)):
+        if other := other_torch_stream(stream, k.device):
+            with other:
                 kv_append(cache, k, v, slots, recent_slots=recent_slots)
                 return
     if (recent_slots is None) == cache.has_own_recent:

@@ -33,7 +33,7 @@ from lowlp_runtime.operand_tensors import upload
 from lowlp_runtime.operands import Operand
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
-from lowlp_runtime.stream import current_torch_stream, stream_handle
+from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
 from .linear_kernels import gpu_kernel, gpu_permuting_kernel
 
@@ -91,12 +91,10 @@ def linear_on_gpu(
 ) -> Any:
     """`lowlp.linear` for a CUDA tensor x; `out_dtype` is a name or None, `epilogue` a name or ''."""
     ordinal = x.get_device()
-    current = current_torch_stream(ordinal)
-    if stream is not None and stream_handle(stream) != current:
-        torch: Any = sys.modules["torch"]
-        # Also the result, and a copy of x if there is one, are made in the order of that stream.
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream_handle(stream), device=x.device)):
+    if stream is not None and (other := other_torch_stream(stream, x.device)):
+        with other:
             return linear_on_gpu(x, qw, bias, epilogue, residual, out_dtype, None, batch_invariant)
+    current = current_torch_stream(ordinal)
     # Rows that are copies live until the launch.
     rows, stride = (x, None) if x.is_contiguous() else _rows_of(x)
     address = places = rows.data_ptr()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,17 +14,8 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from linear_forms import (  # noqa: E402
-    FORMS,
-    GIVING,
-    GROUPS,
-    KINDS,
-    Product,
-    form_of,
-    forms_of,
-    products_by_form,
-    what_differs,
-)
+from chosen_products import EVERY_KIND  # noqa: E402
+from linear_forms import Product, form_of, products_by_form, what_differs  # noqa: E402
 from linear_launches import ARCH, exact_product, multiply, random_x, relative_error  # noqa: E402
 
 from lowlp.ops.linear_kernels import gpu_kernel  # noqa: E402
@@ -36,9 +25,6 @@ pytestmark = pytest.mark.usefixtures("compiled_ahead")
 
 LIMIT = 2e-3
 BY_FORM = products_by_form(1000, 1152, ARCH)
-CHOSEN = [Product(kind, 1000, 1152, group) for kind in KINDS for group in GROUPS]
-CHOSEN += [Product(kind, 2056, 2304) for kind in KINDS]
-CHOSEN += [replace(product, rows=(1, 16)) for product in GIVING]
 
 
 def check_rows(product: Product) -> None:
@@ -59,19 +45,9 @@ def test_every_form_of_every_kind(product: Product) -> None:
     check_rows(product)
 
 
-@pytest.mark.parametrize("product", CHOSEN, ids=str)
+@pytest.mark.parametrize("product", EVERY_KIND, ids=str)
 def test_what_linear_chooses(product: Product) -> None:
     check_rows(product)
     x = random_x(product.k, max(product.rows))
     for m in product.rows:
         assert torch.equal(lowlp.linear(x[:m], product.weights), multiply(product, x[:m])), f"M = {m}"
-
-
-def test_every_form_occurs() -> None:
-    """With every kind of weights and both groups, and among what `linear` chooses."""
-    counts = Counter(product.form for product in BY_FORM)
-    chosen = Counter(form_of(product.schedule(m, ARCH)) for product in CHOSEN for m in product.rows)
-    assert set(counts) == set(forms_of(ARCH))
-    if ARCH == "sm_90a":
-        assert counts == {form: len(KINDS) * len(GROUPS) for form in FORMS}
-        assert set(chosen) == set(FORMS), chosen

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,37 +16,17 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from linear_forms import GIVING, Product, form_of, forms_of  # noqa: E402
+from chosen_products import INVARIANT, REPEATED, shared_tiles  # noqa: E402
+from linear_forms import Product  # noqa: E402
 from linear_launches import ARCH, launch_of, multiply, poisoned, random_x  # noqa: E402
-
-from lowlp_runtime.device import multiprocessors  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiled_ahead")
 
-KINDS = ("int1", "int2", "int3", "int4", "int6", "int8", "uint4z", "f6e3m2", "nf4", "lut3")
-FEW, MANY = (1, 7, 16), (64, 300)
-K = 1152
-# Tiles that blocks share, by streaming for few rows and by warpgroups for many; and what `linear` chooses, among which
-# there are blocks and clusters with a tile each.
-SHARED = [Product(kind, 1000, K, form="streaming, shared tiles", follows=True, rows=FEW) for kind in KINDS]
-SHARED += [
-    Product(kind, 1000, K, form=form, rows=MANY)
-    for kind in KINDS
-    for form in forms_of(ARCH)
-    if form == "wgmma, shared tiles"
-]
-CHOSEN = [Product(kind, 3000, K, rows=(*FEW, *MANY)) for kind in KINDS]
-CHOSEN += [replace(product, rows=FEW) for product in GIVING]
-FEW_ROWS = [product for product in SHARED + CHOSEN if product.rows[0] == 1]
-INVARIANT_ROWS = (1, 5, 16, 17, 64, 200, 1024)
-# The last shape is one where `linear` shares tiles of few rows, if it may.
-INVARIANT = [
-    Product(kind, n, k, batch_invariant=True, rows=INVARIANT_ROWS)
-    for kind, n, k in [*((kind, n, K) for kind in KINDS for n in (1000, 3000)), ("int1", 3584, 7168)]
-]
+SHARED = shared_tiles(ARCH)
+FEW_ROWS = [product for product in SHARED + REPEATED if product.rows[0] == 1]
 
 RUNS, REPLAYS = 100, 20
-every_product = pytest.mark.parametrize("product", SHARED + CHOSEN, ids=str)
+every_product = pytest.mark.parametrize("product", SHARED + REPEATED, ids=str)
 
 
 def wait_first(*streams: torch.cuda.Stream) -> None:
@@ -139,18 +118,3 @@ def test_batch_invariant(product: Product) -> None:
     for row in (0, 3, 700, 1023):
         alone = lowlp.linear(x[row : row + 1], product.weights, batch_invariant=True)
         assert torch.equal(alone, results[1024][row : row + 1]), f"row {row}"
-
-
-def test_forms_that_occur() -> None:
-    """Tiles are shared where that is claimed, and are not elsewhere."""
-    count = multiprocessors(torch.cuda.current_device())
-    assert {form_of(product.schedule(m, ARCH)) for product in SHARED for m in product.rows} == {
-        form for form in forms_of(ARCH) if form.endswith("shared tiles")
-    }
-    assert all(product.shares_sums(product.rows[0], ARCH, count) for product in SHARED)
-    assert all(product.schedule(m, ARCH).has_tile_each for product in INVARIANT for m in product.rows)
-    if ARCH == "sm_90a":
-        chosen = {form_of(product.schedule(m, ARCH)) for product in CHOSEN for m in product.rows}
-        assert chosen == {"streaming, a tile each", "wgmma, clusters", "wgmma, a tile each"}
-        like_last = Product("int1", 3584, 7168)
-        assert form_of(like_last.schedule(16, ARCH)) == "streaming, shared tiles"

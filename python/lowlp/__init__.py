@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lowlp_runtime import no_dependent_launch as no_dependent_launch
 
+    from .activations.quantized import QuantizedActivations as QuantizedActivations
     from .compiler.compilation import compile as compile
     from .compiler.compilation import compile_cpu as compile_cpu
     from .compiler.compilation_times import compile_times as compile_times
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from .numeric.dtypes import dtype as dtype
     from .numeric.lookup_tables import nf as nf
     from .numeric.vectors import vq as vq
+    from .ops.activations import hadamard as hadamard
+    from .ops.activations import quantize_activations as quantize_activations
     from .ops.attention import attention_decode as attention_decode
     from .ops.kv_cache import KVCache as KVCache
     from .ops.kv_cache import kv_append as kv_append
@@ -69,6 +72,8 @@ _MODULES = {
         ("Layout", "layout", "local", "spatial", "column_local", "column_spatial", "reduce"), "layouts.register_layout"
     ),
     **dict.fromkeys(("SharedLayout", "swizzle"), "layouts.shared_layout"),
+    "QuantizedActivations": "activations.quantized",
+    **dict.fromkeys(("hadamard", "quantize_activations"), "ops.activations"),
     "quantize": "weights.quantize.quantization",
     "QuantizedTensor": "weights.quantized_tensor",
     "concat": "weights.concatenation",

@@ -22,6 +22,7 @@ FLOAT_DTYPES: dict[str, np.dtype[Any]] = {
 _TORCH_FLOATS = (
     ("bfloat16", "int16", ml_dtypes.bfloat16),
     ("float8_e4m3fn", "uint8", ml_dtypes.float8_e4m3fn),
+    ("float8_e5m2", "uint8", ml_dtypes.float8_e5m2),
     ("float8_e8m0fnu", "uint8", ml_dtypes.float8_e8m0fnu),
 )
 
@@ -29,8 +30,8 @@ _TORCH_FLOATS = (
 def as_host_array(value: object, name: str) -> AnyArray:
     """The values as a numpy array, without a copy.
 
-    value  a numpy array or scalar, a `torch.Tensor` on the CPU (bfloat16, float8_e4m3fn and float8_e8m0fnu become the
-           types of `ml_dtypes`)
+    value  a numpy array or scalar, a `torch.Tensor` on the CPU (bfloat16 and floats of 8 bits become the types of
+           `ml_dtypes`)
     name   what errors call it
 
     Raises `LowlpTypeError` for anything else and `LowlpValueError` for a tensor on another device. PyTorch is not
@@ -68,8 +69,9 @@ def memory_of_rows(rows: AnyArray) -> AnyArray:
 
 
 def as_torch_tensor(array: AnyArray) -> Any:
-    """The array as a `torch.Tensor` on the CPU that shares its memory; `ml_dtypes.bfloat16` becomes bfloat16."""
+    """The array as a `torch.Tensor` on the CPU that shares its memory; types of `ml_dtypes` become PyTorch's."""
     torch = sys.modules["torch"]
-    if array.dtype == FLOAT_DTYPES["bf16"]:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    for torch_name, bits_name, found in _TORCH_FLOATS:
+        if array.dtype == found:
+            return torch.from_numpy(array.view(bits_name)).view(getattr(torch, torch_name))
     return torch.from_numpy(array)

@@ -1,0 +1,1 @@
+"""Quantised activations: what they are, and what quantising means, in numpy."""

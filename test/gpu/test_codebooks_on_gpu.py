@@ -37,6 +37,7 @@ def weights(vector: int, bits: int, books: int, entries: str, n: int, k: int, bl
         (8, 12, 2, "int8", 520, 768, None),
         (2, 8, 1, "f8e4m3", 300, 520, None),  # rows that are no whole units: without stages
         (8, 16, 1, "f16", 256, 512, None),
+        (8, 8, 2, "f16", 512, 4096, None),  # K is divided among blocks
     ],
 )
 def test_products(vector: int, bits: int, books: int, entries: str, n: int, k: int, block: Any) -> None:

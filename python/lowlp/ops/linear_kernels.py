@@ -119,8 +119,11 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
     warpgroups not theirs."""
     fields = asdict(schedule)
     if not schedule.stages:
-        fields = {name: fields[name] for name in ("columns", "warps", "table_form", "table_copies")}
+        kept = ("columns", "warps", "table_form", "table_copies", "splits", "codebooks")
+        fields = {name: fields[name] for name in kept}
     elif not schedule.warpgroups:
         for name in ("scales_on", "products_in_flight", "column_tiles", "cluster", "aligned_shares"):
             del fields[name]
+    if schedule.splits == 1:
+        del fields["splits"]
     return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

@@ -16,6 +16,9 @@ whose ends bound it: a unit with parts of several serves each of them. Bias, epi
 
 With `stages` x goes through shared memory, once for all warps: a unit's weights of each row are a stage, and all stages
 but one are loaded ahead. So it is where units and segments are whole in each other.
+
+With `splits` K is divided among blocks (`codebook_splits`), each of which scales and adds what it has of each segment;
+the results of all are added in the order of K.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, local, reduce, spatial
 from lowlp.numeric.vectors import Vectors
 
+from .codebook_splits import Part, SplitEnding, part_of
 from .parts import ACCUMULATOR_FRAGMENT, STEP_K, Arguments, as_f32, finished, make_linear, packed_view, view_of_result
 from .schedule import Schedule
 from .spec import LinearSpec
@@ -44,6 +48,7 @@ class _Plan:
     chunks         of a unit, `chunk_k` weights of a row each
     segment        weights of a row that share scale and books
     block_rows, block_k  that share books
+    granule        weights of a row that are one block's, where K is divided
     sums           accumulators beside the result
     stages         of x in shared memory; 0: none
     """
@@ -61,6 +66,7 @@ class _Plan:
         self.chunks, self.steps = spec.unit_k // self.chunk_k, self.chunk_k // step_k
         self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
         self.segment = math.gcd(spec.group_size, self.block_k)
+        self.granule = self._granule()
         self.sums = vectors.books if vectors.has_book_scales else 1
         self.accumulators = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * ACCUMULATOR_FRAGMENT
         self.row = self.accumulators.reduce([1], keep_dims=True)
@@ -72,6 +78,20 @@ class _Plan:
         ends_units = self.block_k >= self.spec.k or self.block_k % unit_k == 0
         has_several = self.segment % self.chunk_k == 0 and unit_k % self.segment == 0 and ends_units
         return self.segment % unit_k == 0 or has_several
+
+    @property
+    def granules(self) -> int:
+        """Of a row."""
+        return -(-self.spec.k // self.granule)
+
+    def _granule(self) -> int:
+        if self.block_k < self.spec.k:
+            return self.block_k
+        return self.spec.unit_k if self.has_whole_segments else self.segment
+
+    def tiles(self, m: Any) -> tuple[Any]:
+        """Of y^T, for m rows of x."""
+        return (ll.ceildiv(m, self.schedule.columns) * -(-self.spec.columns_of_y // self.rows),)
 
     def codes(self, books: int) -> Layout:
         """How threads hold the codes of so many books for a unit of each warp, [rows, codes]."""
@@ -99,6 +119,15 @@ class _Block:
         self.plan, self.operands = plan, operands
         spec, m = plan.spec, operands.m
         (block,) = ll.block_indices()
+        self.part: Part | None = None
+        if plan.schedule.splits > 1:
+            self.part = part_of(block, plan.schedule.splits, plan.granules)
+            block = self.part.tile
+        self.last_unit: ll.Scalar | int = -(-spec.k // spec.unit_k) - 1
+        if self.part:
+            # Of what is loaded ahead.
+            end = ll.minimum(self.part.stop * plan.granule, spec.k)
+            self.last_unit = (end - 1) // spec.unit_k
         blocks_of_columns = ll.ceildiv(m, plan.schedule.columns)
         self.row = block // blocks_of_columns * plan.rows
         self.column = block % blocks_of_columns * plan.schedule.columns
@@ -221,10 +250,10 @@ class _Block:
         return tuple(self.zero() for _ in range(self.plan.sums))
 
     @ll.inline
-    def begin(self, product: int):  # type: ignore[no-untyped-def]
+    def begin(self, product: int, unit):  # type: ignore[no-untyped-def]
         """What is loaded ahead of the first unit: its codes, the stage that has its x, and the one that is free."""
-        loaded = self.load_codes(product, 0)
-        self.begin_x(0)
+        loaded = self.load_codes(product, unit)
+        self.begin_x(unit)
         return loaded, 0, self.plan.stages - 1
 
     @ll.inline
@@ -233,7 +262,7 @@ class _Block:
         loaded, stage, free = ahead
         self.take_x(free, unit)
         codes = self.by_chunk(loaded)
-        loaded = self.load_codes(product, ll.minimum(unit + 1, -(-self.plan.spec.k // self.plan.spec.unit_k) - 1))
+        loaded = self.load_codes(product, ll.minimum(unit + 1, self.last_unit))
         return codes, stage, (loaded, self.next_stage(stage), self.next_stage(free))
 
     @ll.inline
@@ -249,6 +278,27 @@ class _Block:
                     at = unit * plan.spec.unit_k + chunk * plan.chunk_k
                     sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
             acc = self.with_segment(product, acc, segment, sums)
+        return acc, ahead
+
+    @ll.inline
+    def of_units_of_segment(self, product: int, books, segment, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
+        """The result with the units of a segment from `first` on up to `stop`, and what is loaded ahead."""
+        plan = self.plan
+        sums = self.zeros()
+        for unit in ll.range(first, stop):
+            codes, stage, ahead = self.take(product, unit, ahead)
+            for chunk in range(plan.chunks):
+                at = unit * plan.spec.unit_k - segment * plan.segment + chunk * plan.chunk_k
+                sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
+        return self.with_segment(product, acc, segment, sums), ahead
+
+    @ll.inline
+    def of_some_units(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
+        """The same with units of several segments, some of which may have others too."""
+        units = self.plan.segment // self.plan.spec.unit_k
+        for segment in ll.range(first // units, ll.ceildiv(stop, units)):
+            begin, end = ll.maximum(first, segment * units), ll.minimum(stop, (segment + 1) * units)
+            acc, ahead = self.of_units_of_segment(product, books, segment, begin, end, acc, ahead)
         return acc, ahead
 
     @ll.inline
@@ -283,35 +333,56 @@ class _Block:
 
     @ll.inline
     def accumulators(self, product: int):  # type: ignore[no-untyped-def]
-        """The result of a product."""
-        plan = self.plan
-        segments, ahead = plan.spec.k // plan.segment, None
+        """The result of a product, or the block's part of it."""
+        plan, spec = self.plan, self.plan.spec
+        segments, ahead = spec.k // plan.segment, None
+        first, stop = (self.part.first, self.part.stop) if self.part else (0, plan.granules)
         make = self.of_shared_units
         if plan.has_whole_segments:
-            make = self.of_whole_units if plan.segment % plan.spec.unit_k == 0 else self.of_whole_chunks
-            ahead = self.begin(product)
+            make = self.of_whole_units if plan.segment % spec.unit_k == 0 else self.of_whole_chunks
+            ahead = self.begin(product, first * (plan.granule // spec.unit_k) if self.part else 0)
         acc, rows = self.zero(), self.block_of_rows(product)
-        books = ll.load_codebook(self.books_view, offsets=[rows, 0])
-        if plan.block_k >= plan.spec.k:
-            acc, ahead = make(product, books, 0, segments, acc, ahead)
+        if plan.block_k < spec.k:
+            books = ll.load_codebook(self.books_view, offsets=[rows, first])
+            of_block = plan.block_k // plan.segment
+            for block in ll.range(first, stop):
+                if block > first:
+                    books = ll.switch_codebook(books, self.books_view, offsets=[rows, block])
+                end = ll.minimum((block + 1) * of_block, segments)
+                acc, ahead = make(product, books, block * of_block, end, acc, ahead)
             return acc
-        of_block = plan.block_k // plan.segment
-        for block in ll.range(-(-plan.spec.k // plan.block_k)):
-            books = ll.switch_codebook(books, self.books_view, offsets=[rows, block])
-            stop = ll.minimum((block + 1) * of_block, segments)
-            acc, ahead = make(product, books, block * of_block, stop, acc, ahead)
+        books = ll.load_codebook(self.books_view, offsets=[rows, 0])
+        if not self.part:
+            acc, ahead = make(product, books, 0, segments, acc, ahead)
+        elif plan.has_whole_segments and segments == 1:
+            # The result is nothing until its end.
+            acc, ahead = self.of_units_of_segment(product, books, 0, first, stop, acc, ahead)
+        elif plan.has_whole_segments and plan.segment > spec.unit_k:
+            acc, ahead = self.of_some_units(product, books, first, stop, acc, ahead)
+        else:
+            of_granule = plan.granule // plan.segment
+            acc, ahead = make(product, books, first * of_granule, stop * of_granule, acc, ahead)
         return acc
 
-    def make_tile(self) -> None:
-        """Multiplies and stores."""
+    def store(self, accumulators: tuple[ll.Tile, ...]) -> None:
+        """Finishes the tile."""
         spec, operands = self.plan.spec, self.operands
-        accumulators = tuple(self.accumulators(product) for product in range(spec.products))
         r_view = None
         if spec.residual:
             r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
         result = finished(spec, accumulators, operands, r_view, self.row, self.column)
         y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
         ll.store_global(result, y_view, offsets=[self.row, self.column])
+
+    def make_tile(self) -> None:
+        """Multiplies and stores."""
+        schedule = self.plan.schedule
+        accumulators = tuple(self.accumulators(product) for product in range(self.plan.spec.products))
+        if self.part:
+            plan = self.plan
+            SplitEnding(schedule.splits, plan.tiles, 32 * schedule.warps, self.store).end(self.part, accumulators)
+        else:
+            self.store(accumulators)
 
 
 def bytes_of_books(vectors: Vectors) -> list[list[int]]:
@@ -331,7 +402,7 @@ def has_books_of_tile(spec: LinearSpec, rows: int) -> bool:
 def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec`, of vectors, whose work is divided so."""
     plan = _Plan(spec, schedule)
-    if not has_books_of_tile(spec, plan.rows):
+    if not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
         return False
     if not schedule.stages:
         return True
@@ -346,11 +417,11 @@ def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     if not has_codebook_program(spec, schedule):
         raise LowlpValueError(f"schedule: no kernel takes {spec} as {schedule} divides it")
     plan = _Plan(spec, schedule)
-    blocks_of_rows = -(-spec.columns_of_y // plan.rows)
     return make_linear(
         spec,
         schedule,
         lambda operands: _Block(plan, operands).make_tile(),
-        lambda m: (ll.ceildiv(m, schedule.columns) * blocks_of_rows,),
+        lambda m: (plan.tiles(m)[0] * schedule.splits,),
         32 * schedule.warps,
+        codebooks=schedule.codebooks,
     )

@@ -7,10 +7,11 @@ from typing import Final
 
 from lowlp.errors import LowlpValueError
 from lowlp.language.control_flow import MAX_STAGES
-from lowlp.language.kernel_schedule import TABLE_COPIES, TABLE_FORMS
+from lowlp.language.kernel_schedule import CODEBOOKS, TABLE_COPIES, TABLE_FORMS
 
 COLUMNS: Final = tuple(range(8, 257, 8))
 WARPS: Final = tuple(range(1, 17))
+_LISTED: Final = {"columns": "a multiple of 8 up to 256", "splits": "1 to 64"}
 _MANY_ACCUMULATORS: Final = 48
 """Of a thread, of one tile."""
 UNITS: Final = (1, 2, 3, 5, 7, 9)
@@ -19,6 +20,7 @@ ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
 KEPT_ROWS: Final = (0, 1, 2, 4, 8)
 PARTS_TYPES: Final = ("f32", "f16")
+SPLITS: Final = tuple(range(1, 65))
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class Schedule:
     cluster: int = 1
     kept_rows: int = 0
     aligned_shares: bool = False
+    splits: int = 1
+    codebooks: str = "auto"
 
     def __post_init__(self) -> None:
         choices = (
@@ -102,11 +106,13 @@ class Schedule:
             ("cluster", (1, 2, 4, 8)),
             ("kept_rows", KEPT_ROWS),
             ("aligned_shares", (False, True)),
+            ("splits", SPLITS),
+            ("codebooks", CODEBOOKS),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:
                 found = getattr(self, name)
-                listed = "a multiple of 8 up to 256" if name == "columns" else "one of " + ", ".join(map(str, allowed))
+                listed = _LISTED.get(name, "one of " + ", ".join(map(str, allowed)))
                 raise LowlpValueError(f"{name}: must be {listed}, got {found!r}")
         if self.warps * self.slices > MAX_WARPS:
             raise LowlpValueError(

@@ -256,5 +256,7 @@ def test_refusals() -> None:
         lowlp.compile_linear(n=64, k=256, weight=Vectors.lattice("e8p"))
     with pytest.raises(LowlpValueError, match=r"^table: must be None for vectors, got 'tensor'"):
         lowlp.compile_linear(n=64, k=256, weight=lowlp.vq(8, 8), table="tensor")
-    with pytest.raises(LowlpValueError, match=r"^group: must be a multiple of the 8 weights of a code, got 4"):
+    with pytest.raises(LowlpValueError, match=r"^group_size: must be a multiple of the 8 weights of a code, got 4"):
         lowlp.compile_linear(n=64, k=256, weight=lowlp.vq(8, 8), group_size=4)
+    with pytest.raises(LowlpValueError, match=r"^permutation: must be False, since columns of vectors have one order"):
+        lowlp.compile_linear(n=64, k=256, weight=lowlp.vq(8, 8), permutation=True)

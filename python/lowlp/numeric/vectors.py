@@ -182,6 +182,7 @@ def _int(value: object, argument: str) -> int:
         except TypeError:
             pass
         else:
-            # The C++ library has 64 bits.
-            return max(-(2**62), min(number, 2**62))
+            if number.bit_length() > 63:
+                raise LowlpValueError(f"{argument}: must be a number of 64 bits, got {number:.3e}")
+            return number
     raise LowlpTypeError(f"{argument}: expected an int, got {value!r:.40}")

@@ -26,7 +26,7 @@ from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, m
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.vectors import Vectors
 from lowlp.schedules.device import H200, device_like
-from lowlp.weights.meaning import group_size_of
+from lowlp.weights.meaning import check_whole_codes, group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.super_scales import checked_super_group_size
 from lowlp_runtime.array import is_torch_tensor
@@ -209,7 +209,12 @@ def compile_linear(
         raise LowlpTypeError(f"scale2: expected a bool or 'row', got {scale2!r:.40}")
     _check_bool(permutation, "permutation")
     _check_bool(dependent_launch, "dependent_launch")
-    size, of_zeros = group_size_of(columns, group_size), _type_of_part(zeros, "zeros", ZERO_TYPES) or None
+    size = group_size_of(columns, group_size)
+    if isinstance(code, Vectors):
+        check_whole_codes(size, code)
+        if permutation:
+            raise LowlpValueError(f"permutation: must be False, since columns of vectors have one order, with {code}")
+    of_zeros = _type_of_part(zeros, "zeros", ZERO_TYPES) or None
     levels = _types_of_levels(scale_dtype, offsets, super_scale_dtype, super_group_size, size)
     scale, of_offsets, super_scale, super_group = levels
     spec = LinearSpec(

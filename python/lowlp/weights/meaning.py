@@ -60,6 +60,14 @@ def group_size_of(k: int, group_size: int | None) -> int:
     return int(group_size)
 
 
+def check_whole_codes(group_size: int, vectors: Vectors) -> None:
+    """Raises `LowlpValueError` where groups of so many weights end within a code."""
+    if group_size % vectors.vector:
+        raise LowlpValueError(
+            f"group_size: must be a multiple of the {vectors.vector} weights of a code, got {group_size}"
+        )
+
+
 def group_of(k: int, group_size: int | str | None) -> tuple[int, Group]:
     """The weights of a row that share a scale, and the group as a `Codec` names it. Raises as `group_size_of`."""
     if isinstance(group_size, str):
@@ -272,9 +280,10 @@ def vector_meaning_of(shape: tuple[int, ...], books: Books, *, scales: object, g
         group = size = k // array.shape[-1]
     else:
         size, group = group_of(k, group_size)
+    check_whole_codes(size, books.vectors)
     text = "[N, K / group_size]" if len(outer) == 1 else "[E, N, K / group_size]"
     expected = Expected((1, 1), "[1, 1]") if group == "tensor" else Expected((*outer, k // size), text)
-    found = Meaning(
+    return Meaning(
         named_dtype(books.vectors.code_dtype.name, "codes"),
         size,
         group,
@@ -285,8 +294,6 @@ def vector_meaning_of(shape: tuple[int, ...], books: Books, *, scales: object, g
         book_rows=books.rows,
         book_columns=books.columns,
     )
-    found.codec  # noqa: B018  refuses groups that are no whole codes
-    return found
 
 
 def _scales_of_vectors(scales: object) -> AnyArray:

@@ -6,7 +6,7 @@ from lowlp.numeric.host_array import AnyArray, as_host_array
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.vector_ops import library_of
 from lowlp.numeric.vectors import BookPer, Vectors
-from lowlp.weights.meaning import group_of
+from lowlp.weights.meaning import check_whole_codes, group_of
 from lowlp.weights.quantize.k_means import shares_of
 from lowlp.weights.quantize.learnt_codebooks import learn_codebooks
 from lowlp.weights.quantize.weight_arrays import checked_seed, checked_shape
@@ -40,8 +40,7 @@ def quantize_by_books(
     if group_size == "tensor":
         raise LowlpValueError("group_size: scales of books are by row or group, got 'tensor'")
     size, _ = group_of(shape[-1], group_size)
-    if size % vq.vector:
-        raise LowlpValueError(f"group_size: must be a multiple of the {vq.vector} weights of a code, got {size}")
+    check_whole_codes(size, vq)
     scale = scale_type(scale_dtype)
     if scale not in _SCALES:
         raise LowlpValueError(f"scale_dtype: must be one of {', '.join(_SCALES)} with vq, got {scale}")

@@ -230,25 +230,29 @@ def test_each_reason_to_fail_is_said(
 
 
 def test_all_that_is_shipped_is_prepared() -> None:
-    """By what `.ci/run` gives to `lowlp bench --prepare`: every shipped entry, and what most rows take."""
+    """By what `.ci/run` gives to `lowlp bench --prepare`: every shipped entry, and what most rows take. A fifth of the
+    kinds, since each takes 2 s."""
     command = re.search(r"bench --prepare \S+ --m (\S+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
     assert command
     rows = parse_rows(command[1])
     (shipped,) = measured.measured_schedules()
     index = PreparedKernels(Path(), "sm_90a", "", 132)
-    prepared: dict[tuple[str, int, int], set[Schedule]] = {}
-    for kind in KINDS.values():
+    keys = set()
+    for number, kind in enumerate(KINDS.values()):
         sample = spec_for(sample_of(kind), ACTIVATION, ACTIVATION, aligned=True)
+        keys |= {(kind_of(sample), shape.n, shape.k) for shape in SHAPES}
+        if number % 5:
+            continue
         for shape in SHAPES:
             spec = dataclasses.replace(sample, n=shape.n, k=shape.k)
             jobs = list(_jobs(index, kind, spec, rows, gpu="", batch_invariant=False))
-            found = prepared.setdefault((kind_of(spec), shape.n, shape.k), {job.schedule for job in jobs})
+            found = {job.schedule for job in jobs}
             for m in (1, 16, 1000, 4096, 8192):
                 assert schedule_for(spec, m) in found, f"{spec}, M = {m}"
             for entry in shipped.entries:
                 if (entry.kind, entry.n, entry.k) == (kind_of(spec), shape.n, shape.k):
                     assert for_rows(spec, entry.schedule, entry.m) in found, entry
-    assert set(prepared) == {(entry.kind, entry.n, entry.k) for entry in shipped.entries}
+    assert keys == {(entry.kind, entry.n, entry.k) for entry in shipped.entries}
 
 
 def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:

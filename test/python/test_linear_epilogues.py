@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -245,8 +246,9 @@ def test_gate_and_up_are_the_products_of_their_rows(name: str, half: int) -> Non
     np.testing.assert_allclose(found, silu(parts[0]) * parts[1] + residual, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("epilogue", EPILOGUES)
-@pytest.mark.parametrize("config", WEIGHTS[:2], ids=IDS[:2])
+@pytest.mark.parametrize(
+    ("config", "epilogue"), list(zip(itertools.cycle(WEIGHTS[:2]), EPILOGUES, strict=False)), ids=str
+)
 def test_a_row_alone_and_in_a_batch_has_the_same_bits(config: Config, epilogue: str) -> None:
     qw = small_weights(config, 200, 512)
     rng = np.random.default_rng(8)

@@ -45,19 +45,18 @@ def laid_out(spec: LinearSpec, schedule: Schedule) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.codec.text)
 def test_shared_memory_is_what_the_compiler_lays_out(spec: LinearSpec) -> None:
-    draw = random.Random(SEED)
-    for rows in (16, 64, 256):
-        schedule = draw.choice(list(candidates(spec, rows)))
-        stages, bytes_of_stage, total = laid_out(spec, schedule)
-        assert (stages, bytes_of_stage) == (schedule.stages, stage_bytes(spec, schedule)), schedule
-        beside, counted = total - stages * bytes_of_stage, other_bytes(spec, schedule)
-        assert beside <= counted + SPARE_BYTES, schedule
-        assert counted <= beside + MUCH_BYTES + (TABLE_BYTES if spec.table else 0), schedule
+    number = SPECS.index(spec)
+    schedule = random.Random(SEED + number).choice(list(candidates(spec, (16, 64, 256)[number % 3])))
+    stages, bytes_of_stage, total = laid_out(spec, schedule)
+    assert (stages, bytes_of_stage) == (schedule.stages, stage_bytes(spec, schedule)), schedule
+    beside, counted = total - stages * bytes_of_stage, other_bytes(spec, schedule)
+    assert beside <= counted + SPARE_BYTES, schedule
+    assert counted <= beside + MUCH_BYTES + (TABLE_BYTES if spec.table else 0), schedule
 
 
 @pytest.mark.parametrize(
     ("spec", "rows", "wide"),
-    [(SPECS[0], 16, False), (SPECS[3], 32, False), (SPECS[3], 64, True), (SPECS[7], 48, True), (SPECS[7], 64, True)],
+    [(SPECS[0], 16, False), (SPECS[3], 32, False), (SPECS[3], 64, True), (SPECS[7], 48, True)],
     ids=lambda value: value.codec.text if isinstance(value, LinearSpec) else str(value),
 )
 def test_registers_that_are_counted_suffice(spec: LinearSpec, rows: int, wide: bool) -> None:

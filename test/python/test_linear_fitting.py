@@ -7,6 +7,7 @@ import pytest
 
 from lowlp.compiler import compilation
 from lowlp.kernels.linear.candidates import candidates
+from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.fitting import other_bytes, registers, stage_bytes
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
@@ -67,3 +68,10 @@ def test_registers_that_are_counted_suffice(spec: LinearSpec, rows: int, wide: b
     assert found and found.spilled_bytes == 0, most
     # Where a producer gives registers away, the assembler tells of the launch.
     assert most.exchanges_registers or found.registers <= registers(spec, most), most
+
+
+def test_few_columns_of_small_groups_fit_too() -> None:
+    """Rows that are taken in parts of 16 columns are one part of 8, in blocks whose producer gives nothing away."""
+    spec = LinearSpec(n=21504, k=5376, codec="int4 g16 bf16", activation="bf16", out="bf16", aligned=True)
+    found = compile_for_gpu(spec, schedule_for(spec, 8), ARCH).resources
+    assert found and found.spilled_bytes == 0

@@ -259,21 +259,27 @@ def fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
         and schedule.row_tiles * schedule.columns_of_block // 2 > _MOST_OF_PARTS
     ):
         return False
-    if exchanges_registers(schedule, device):
-        most = device.worker_registers(schedule.threads) - (_NARROW_MARGIN if schedule.warpgroups > 2 else 0)
-    else:
-        # Registers are given to four warps at a time.
-        threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
-        if shares_scales(spec, schedule):
-            # What a quarter of an SM has of the warps of all blocks.
-            warps = (schedule.threads // 32 + schedule.producer) * schedule.blocks_per_sm
-            threads = -(-warps // 4) * 128
-        most = min(232, 64 * 1024 // threads)
     least = 2 if schedule.stage_k >= (128 if schedule.columns_of_block >= 128 else 256) else 3
     stages = _stages_that_fit(spec, schedule, device)
     if row_parts(spec, schedule) > 1:
         if schedule.columns > _MOST_COLUMNS_OF_PARTS:
             return False
         # Of fewer columns rows are taken in fewer parts, which need more room to exchange the accumulators of slices.
-        stages = min(stages, _stages_that_fit(spec, dataclasses.replace(schedule, columns=8), device))
-    return registers(spec, schedule) <= most and stages >= least
+        narrow = dataclasses.replace(schedule, columns=8)
+        stages = min(stages, _stages_that_fit(spec, narrow, device))
+        if registers(spec, narrow) > _most_registers(spec, narrow, device):
+            return False
+    return registers(spec, schedule) <= _most_registers(spec, schedule, device) and stages >= least
+
+
+def _most_registers(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
+    """How many registers a thread that multiplies may have."""
+    if exchanges_registers(schedule, device):
+        return device.worker_registers(schedule.threads) - (_NARROW_MARGIN if schedule.warpgroups > 2 else 0)
+    # Registers are given to four warps at a time.
+    threads = -(-(schedule.threads + (32 if schedule.producer else 0)) // 128) * 128 * schedule.blocks_per_sm
+    if shares_scales(spec, schedule):
+        # What a quarter of an SM has of the warps of all blocks.
+        warps = (schedule.threads // 32 + schedule.producer) * schedule.blocks_per_sm
+        threads = -(-warps // 4) * 128
+    return min(232, 64 * 1024 // threads)

@@ -252,7 +252,7 @@ def test_refusals() -> None:
     qw = weights(random, vectors_of("vec8:2x8:f16:32x256"), 48, 256, 256)
     with pytest.raises(LowlpValueError, match=r"^epilogue: silu_mul with books of blocks needs a multiple of 16 rows"):
         lowlp.linear(x, qw, epilogue="silu_mul")
-    with pytest.raises(LowlpValueError, match=r"^weight: kernels take computed books as entries"):
+    with pytest.raises(LowlpValueError, match=r"^weight: kernels compute e8p from tables that saved weights lack"):
         lowlp.compile_linear(n=64, k=256, weight=Vectors.lattice("e8p"))
     with pytest.raises(LowlpValueError, match=r"^table: must be None for vectors, got 'tensor'"):
         lowlp.compile_linear(n=64, k=256, weight=lowlp.vq(8, 8), table="tensor")

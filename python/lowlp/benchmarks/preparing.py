@@ -21,12 +21,13 @@ from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.lattice_tables import lattice_tables
 from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.dtypes import dtype
-from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray
+from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.vectors import lattice_vectors
 from lowlp.ops.linear_kernels import compile_for_gpu
 from lowlp.schedules.device import device_ahead
@@ -180,9 +181,11 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
         arrays["scale2"] = sample.scale2
     vectors = sample.codec.vectors
     if vectors is not None:
-        computed = [lattice_vectors(name) for name in vectors.lattices]
-        # Those that are computed are multiples of 1/4, which kernels take in the type of the activations.
-        arrays["codebooks"] = np.stack(computed).astype(FLOAT_DTYPES[kind.activation]) if computed else sample.codebooks
+        if vectors.lattices:
+            arrays["codebooks"] = lattice_tables(vectors)
+            arrays["vectors"] = np.stack([lattice_vectors(name) for name in vectors.lattices])
+        else:
+            arrays["codebooks"] = sample.codebooks
         if sample.book_scales is not None:
             arrays["book_scales"] = sample.book_scales
     for name, operand in host_operands(sample, kind.activation, schedule=TAKES_ALL).items():

@@ -110,7 +110,7 @@ def random_books(saved: SavedWeights, sample: dict[str, AnyArray], shape: Shape,
         books["book_scales"] = book_scales
     elif "book_scales" in sample:
         books["book_scales"] = sample["book_scales"]
-    values = books["codebooks"].astype(np.float64)
+    values = (sample["vectors"] if entries is None else entries).astype(np.float64)
     if "book_scales" in books:
         values *= books["book_scales"][..., None, None]
     generator = torch.Generator(device=device).manual_seed(_SEED)

@@ -258,7 +258,7 @@ def _code_of(weight: object, table: object, activation: str) -> DType | Table | 
             raise LowlpValueError(
                 f"table: must be None for vectors, got {table!r:.40}"
                 if table is not None
-                else f"weight: kernels take computed books as entries, which saved ones lack; got {weight}; use linear"
+                else f"weight: kernels compute {weight} from tables that saved weights lack; use linear"
             )
         return weight
     is_table = isinstance(weight, str) and weight.startswith("lut")

@@ -16,6 +16,7 @@ from lowlp.schedules.device import Device
 
 from .candidates import plain_schedule
 from .codebooks import has_codebook_program
+from .lattice_tables import WORD_BYTES
 from .schedule import Schedule
 from .spec import LinearSpec
 
@@ -49,6 +50,8 @@ _ADD_CYCLES: Final = 12
 # Passes of a phase where entries have one copy, and cycles for 32 entries of global memory.
 _CONFLICT_PASSES: Final = 2.6
 _GLOBAL_CYCLES: Final = 42
+# Cycles in which 32 vectors of a lattice are computed: instructions for integers, of which an SM begins two a cycle.
+_COMPUTED_CYCLES: Final = {"e8p": 5, "e81b": 4}
 
 
 def codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule:
@@ -100,7 +103,8 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.
         held = max(held, (1 + spec.products) * accumulators)
-    return held + _OTHER_REGISTERS
+    # Vectors that are computed are so for several products at once.
+    return held + _OTHER_REGISTERS + (16 if vectors.lattices else 0)
 
 
 def _x_bytes(spec: LinearSpec, schedule: Schedule) -> int:
@@ -165,12 +169,16 @@ def _bytes_of_entries(spec: LinearSpec) -> int:
     """Of all books of a block, once."""
     vectors = spec.vectors
     assert vectors is not None
+    if vectors.lattices:
+        return math.prod(spec.shape_of_books)
     return (vectors.books << vectors.bits) * _entry_bytes(spec)
 
 
 def _entry_bytes(spec: LinearSpec) -> int:
     vectors = spec.vectors
     assert vectors is not None
+    if vectors.lattices:
+        return WORD_BYTES
     return vectors.vector * (1 if vectors.entries in ("int8", "f8e4m3") else 2)
 
 
@@ -178,7 +186,7 @@ def _has_copies(spec: LinearSpec, device: Device) -> bool:
     """Whether there is room for as many copies of each entry as avoid bank conflicts."""
     vectors = spec.vectors
     assert vectors is not None
-    return _LINE_BYTES * vectors.books << vectors.bits <= device.shared_bytes // 2
+    return bool(vectors.lattices) or _LINE_BYTES * vectors.books << vectors.bits <= device.shared_bytes // 2
 
 
 def _fill_cycles(spec: LinearSpec, device: Device) -> float:
@@ -194,6 +202,8 @@ def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
     """Cycles of shared memory, or of L2, for the lookups of 16 rows."""
     vectors = spec.vectors
     assert vectors is not None
+    if vectors.lattices:
+        return 16 * spec.k / vectors.vector / 32 * sum(_COMPUTED_CYCLES[name] for name in vectors.lattices)
     entry_bytes = _entry_bytes(spec)
     lookups = 16 * spec.k / vectors.vector * vectors.books / 32
     if _bytes_of_entries(spec) > device.shared_bytes:
@@ -206,6 +216,8 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     """Shared memory that the books of a block take, as `lowlp-place-codebooks` places them."""
     vectors = spec.vectors
     assert vectors is not None
+    if vectors.lattices:
+        return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
     entries = vectors.books << vectors.bits
     for size in (2 * _LINE_BYTES if vectors.books < 3 else _LINE_BYTES * vectors.books, 2 * vectors.vector):
         if (size << vectors.bits) <= device.shared_bytes // 2:

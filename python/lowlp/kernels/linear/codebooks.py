@@ -23,16 +23,16 @@ the results of all are added in the order of K.
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, local, reduce, spatial
-from lowlp.numeric.vectors import Vectors
 
 from .codebook_splits import Part, SplitEnding, part_of
+from .lattice_books import LatticeBooks
+from .lattice_tables import bytes_of_codes
 from .parts import ACCUMULATOR_FRAGMENT, STEP_K, Arguments, as_f32, finished, make_linear, packed_view, view_of_result
 from .schedule import Schedule
 from .spec import LinearSpec
@@ -78,6 +78,12 @@ class _Plan:
         ends_units = self.block_k >= self.spec.k or self.block_k % unit_k == 0
         has_several = self.segment % self.chunk_k == 0 and unit_k % self.segment == 0 and ends_units
         return self.segment % unit_k == 0 or has_several
+
+    @property
+    def stored_codes(self) -> int:
+        """Of a vector, as they are packed: one of each book, or the bytes of all where these have several widths."""
+        has_widths = len(set(self.vectors.bits_of_books)) > 1
+        return bytes_of_codes(self.vectors) if has_widths else self.vectors.books
 
     @property
     def granules(self) -> int:
@@ -143,35 +149,28 @@ class _Block:
         shape = list(spec.shape_of_books)
         # Books of all weights are those of one block.
         blocks = shape[:-3] or [1, 1]
-        self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
+        if not plan.vectors.lattices:
+            self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
         if operands.book_scales is not None:
-            self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, shape[-3]])
+            self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, plan.vectors.books])
 
     def block_of_rows(self, product: int) -> ll.Scalar | int:
         """Which block that shares books the rows are in."""
         plan = self.plan
         return 0 if plan.block_rows >= plan.spec.n else (self.row + plan.spec.first_rows[product]) // plan.block_rows
 
-    def load_codes(self, product: int, unit) -> list[ll.Tile]:  # type: ignore[no-untyped-def]
-        """The codes of a unit: of all books, or of each, where these have codes of several widths."""
+    def load_codes(self, product: int, unit) -> ll.Tile:  # type: ignore[no-untyped-def]
+        """The codes of a unit, of all books."""
         plan, spec = self.plan, self.plan.spec
         at = [self.row + product * spec.packed_rows_of_product, unit * spec.unit_k]
-        apart = bytes_of_books(plan.vectors)
-        if not apart:
-            return [ll.load_packed(self.w_view, offsets=at, layout=plan.codes(plan.vectors.books))]
-        found = []
-        for parts in apart:
-            codes = ll.load_packed(self.w_view, offsets=at, layout=plan.codes(1), book=parts[0])
-            for high in parts[1:]:
-                upper = ll.load_packed(self.w_view, offsets=at, layout=plan.codes(1), book=high)
-                codes = ll.cast(codes, "uint32") | ll.cast(upper, "uint32") << 8
-            found.append(codes)
-        return found
+        return ll.load_packed(self.w_view, offsets=at, layout=plan.codes(plan.stored_codes))
 
-    def by_chunk(self, loaded: list[ll.Tile]) -> list[ll.Tile]:
-        """The same as tiles of [chunk, book, rows, codes]."""
-        form = self.plan.chunks_of_codes(self.plan.vectors.books // len(loaded))
-        return [ll.view(codes, dtype=codes.dtype, layout=form) for codes in loaded]
+    def by_chunk(self, codes: ll.Tile) -> ll.Tile:
+        """The same as a tile of [chunk, book, rows, codes]; of computed books with bytes of codes in place of books."""
+        vectors = self.plan.vectors
+        if vectors.lattices:
+            return ll.view(codes, dtype="uint8", layout=self.plan.chunks_of_codes(bytes_of_codes(vectors)))
+        return ll.view(codes, dtype=codes.dtype, layout=self.plan.chunks_of_codes(vectors.books))
 
     @ll.inline
     def copy_x(self, stage, unit) -> None:  # type: ignore[no-untyped-def]
@@ -208,6 +207,20 @@ class _Block:
         """The stage after one."""
         return (stage + 1) % self.plan.stages if self.plan.stages else stage
 
+    def load_books(self, rows: ll.Scalar | int) -> ll.Codebook | LatticeBooks:
+        """The books of these rows, in their cache, where they are of all K."""
+        spec = self.plan.spec
+        if self.plan.vectors.lattices:
+            codes = self.plan.chunks_of_codes(1).reduce([0, 1])
+            return LatticeBooks(self.plan.vectors, spec.activation, self.operands.codebooks, codes)
+        return ll.load_codebook(self.books_view, offsets=[rows, 0])
+
+    def look_up(self, codes: ll.Tile, books: ll.Codebook | LatticeBooks, book: int, chunk: int) -> ll.Tile:
+        """The vectors of a book and a chunk."""
+        if isinstance(books, LatticeBooks):
+            return books.lookup(codes, book, chunk)
+        return ll.lookup_vectors(codes, books, book=book, part=[chunk, book], dtype=self.plan.spec.activation)
+
     @ll.inline
     def multiply(self, codes, books, chunk: int, stage, segment, in_segment, sums):  # type: ignore[no-untyped-def]
         """The sums with the products of a chunk, which begins `in_segment` weights after the segment does."""
@@ -218,8 +231,7 @@ class _Block:
             x_rows = ll.load_global(self.x_view, offsets=[segment, self.column, in_segment], layout=plan.x)
         x_tile = ll.transpose(x_rows)
         for book in range(plan.vectors.books):
-            tile, part = (codes[0], [chunk, book]) if len(codes) == 1 else (codes[book], [chunk, 0])
-            w = ll.lookup_vectors(tile, books, book=book, part=part, dtype=plan.spec.activation)
+            w = self.look_up(codes, books, book, chunk)
             number = min(book, plan.sums - 1)
             sums = (*sums[:number], ll.dot(w, x_tile, sums[number]), *sums[number + 1 :])
         return sums
@@ -351,17 +363,17 @@ class _Block:
                 end = ll.minimum((block + 1) * of_block, segments)
                 acc, ahead = make(product, books, block * of_block, end, acc, ahead)
             return acc
-        books = ll.load_codebook(self.books_view, offsets=[rows, 0])
+        cached = self.load_books(rows)
         if not self.part:
-            acc, ahead = make(product, books, 0, segments, acc, ahead)
+            acc, ahead = make(product, cached, 0, segments, acc, ahead)
         elif plan.has_whole_segments and segments == 1:
             # The result is nothing until its end.
-            acc, ahead = self.of_units_of_segment(product, books, 0, first, stop, acc, ahead)
+            acc, ahead = self.of_units_of_segment(product, cached, 0, first, stop, acc, ahead)
         elif plan.has_whole_segments and plan.segment > spec.unit_k:
-            acc, ahead = self.of_some_units(product, books, first, stop, acc, ahead)
+            acc, ahead = self.of_some_units(product, cached, first, stop, acc, ahead)
         else:
             of_granule = plan.granule // plan.segment
-            acc, ahead = make(product, books, first * of_granule, stop * of_granule, acc, ahead)
+            acc, ahead = make(product, cached, first * of_granule, stop * of_granule, acc, ahead)
         return acc
 
     def store(self, accumulators: tuple[ll.Tile, ...]) -> None:
@@ -383,15 +395,6 @@ class _Block:
             SplitEnding(schedule.splits, plan.tiles, 32 * schedule.warps, self.store).end(self.part, accumulators)
         else:
             self.store(accumulators)
-
-
-def bytes_of_books(vectors: Vectors) -> list[list[int]]:
-    """The bytes of each book's codes among those of a vector, where codes of several widths are packed byte by byte;
-    else none."""
-    if len(set(vectors.bits_of_books)) == 1:
-        return []
-    ends = list(itertools.accumulate(bits // 8 for bits in vectors.bits_of_books))
-    return [list(range(first, end)) for first, end in zip([0, *ends], ends, strict=False)]
 
 
 def has_books_of_tile(spec: LinearSpec, rows: int) -> bool:

@@ -101,9 +101,13 @@ def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
 
 def _operands_of_books(spec: LinearSpec, vectors: Vectors) -> Iterator[Operand]:
     shape = spec.shape_of_books
+    if vectors.lattices:
+        # What vectors are computed from.
+        yield Operand("codebooks", "codebooks", "int8", shape)
+        yield Operand("book_scales", "book_scales", "f32", (vectors.books,))
+        return
     if vectors.has_book_scales:
-        # Vectors that are computed come as entries.
-        yield Operand("codebooks", "codebooks", vectors.entries or spec.activation, shape)
+        yield Operand("codebooks", "codebooks", str(vectors.entries), shape)
         yield Operand("book_scales", "book_scales", "f32", shape[:-2])
         return
     yield Operand("codebooks", "codebooks", spec.activation, shape, "filled")

@@ -12,10 +12,10 @@ import numpy as np
 
 from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
 from lowlp.numeric.scale_types import SCALE_DTYPES
-from lowlp.numeric.vectors import Vectors, lattice_vectors
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 
+from .lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import fit_of, keeps_values
 from .schedule import Schedule
@@ -101,22 +101,13 @@ def host_operands(
     packed = qw.packed_apart(activation, spec.products) if spec.is_packed_apart else qw.packed_for(activation)
     stored = {"packed": packed, **dict(qw.meaning.arrays())}
     if spec.vectors is not None and spec.vectors.lattices:
-        stored["codebooks"] = _computed_books(spec.vectors).astype(NUMPY_TYPES[activation])
+        stored["codebooks"] = lattice_tables(spec.vectors)
     made: dict[str, Any] = arrays_of_operands(operands_of_weights(spec, schedule), stored)
     for name in ("table", "codebooks"):
         if name in made and made[name].dtype == np.uint16:
             # Bits of bf16, as they come without `ml_dtypes`.
             made[name] = made[name].view(NUMPY_TYPES["bf16"])
     return made
-
-
-def _computed_books(vectors: Vectors) -> np.ndarray:
-    """The vectors of all codes, float32 [books, 2**b, v]: of books with fewer codes than others zeros after these."""
-    books = np.zeros((vectors.books, 1 << vectors.bits, vectors.vector), np.float32)
-    for book, name in enumerate(vectors.lattices):
-        values = lattice_vectors(name)
-        books[book, : len(values)] = values
-    return books
 
 
 def padded_row(spec: LinearSpec) -> int:

@@ -15,6 +15,8 @@ from lowlp.numeric.vectors import Vectors
 from lowlp.weights.packing import find_placement
 from lowlp_runtime.stored_weights import code_of_vectors
 
+from .lattice_tables import shape_of_tables
+
 ACTIVATIONS: Final = ("f16", "bf16")
 OUTPUTS: Final = ("f16", "bf16", "f32")
 ORDERED_ROWS: Final = (0, 1, 2, 4, 8)
@@ -124,8 +126,11 @@ class LinearSpec:
 
     @property
     def shape_of_books(self) -> tuple[int, ...]:
-        """Of the operand: [R, 2**b, v], or [blocks of N, blocks of K, R, 2**b, v]."""
+        """Of the operand: [R, 2**b, v], or [blocks of N, blocks of K, R, 2**b, v]; of computed books that of the tables
+        that they are computed from."""
         assert self.vectors is not None
+        if self.vectors.lattices:
+            return shape_of_tables(self.vectors)
         shape = (self.vectors.books, 1 << self.vectors.bits, self.vectors.vector)
         if not self.vectors.block:
             return shape

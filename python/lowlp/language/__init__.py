@@ -54,6 +54,7 @@ from .elementwise import rsqrt as rsqrt
 from .elementwise import sqrt as sqrt
 from .elementwise import tanh as tanh
 from .elementwise import where as where
+from .encode import encode as encode
 from .gather import gather_global as gather_global
 from .gather import load_scalar as load_scalar
 from .gather import scatter_global as scatter_global
@@ -133,7 +134,7 @@ __all__ = [
     "SharedTile", "Tile", "VerificationError", "abs", "alloc_global", "alloc_mbarriers", "alloc_shared", "assume",
     "assume_divisible", "assume_range", "atomic_rmw", "ballot", "block_indices", "broadcast_to", "cast", "ceildiv",
     "clamp", "convert_layout", "copy_async", "copy_async_commit", "copy_async_wait", "copy_bulk", "copy_bulk_commit",
-    "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "count_leading_zeros", "dot", "equal",
+    "copy_bulk_to_global", "copy_bulk_wait", "copy_tensor", "count_leading_zeros", "dot", "encode", "equal",
     "exchange_in_cluster", "exit", "exp", "exp2", "expand_table", "f32", "fence_async", "fma", "full", "funnel_shift",
     "gather_global", "i32", "i64", "inline", "integer", "iota", "kernel", "launch_dependents", "load_codebook",
     "load_global", "load_packed", "load_scalar", "load_shared", "log2", "lookup", "lookup_pairs", "lookup_vectors",

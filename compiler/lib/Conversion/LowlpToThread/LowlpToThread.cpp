@@ -247,6 +247,7 @@ struct Plans {
     populateDotPatterns(converter, patterns, dots);
     populateWgmmaPatterns(converter, patterns, wgmmas);
     populateElementwisePatterns(converter, patterns);
+    populateEncodePatterns(converter, patterns);
     populateIntegerPatterns(converter, patterns);
     populateIotaPatterns(converter, patterns);
     populateMathPatterns(converter, patterns);

@@ -283,6 +283,8 @@ void populateDotPatterns(const mlir::TypeConverter &converter,
                          const DotPlans &plans);
 void populateElementwisePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
+void populateEncodePatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
 void populateGatherPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const AccessWidths &widths);

@@ -25,6 +25,7 @@ include "lowlp/IR/LowlpGatherOps.td"
 include "lowlp/IR/LowlpLookupOps.td"
 include "lowlp/IR/LowlpCodebookOps.td"
 include "lowlp/IR/LowlpPackedOps.td"
+include "lowlp/IR/LowlpEncodeOps.td"
 include "lowlp/IR/LowlpWarpOps.td"
 include "lowlp/IR/LowlpControlOps.td"
 

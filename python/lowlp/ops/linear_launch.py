@@ -194,8 +194,13 @@ def device_operands(
     with kept.lock:
         held = kept.operands.setdefault(f"{device} {form_of_operands(spec)}", {})
         missing = [operand for operand in operands if operand not in held]
+        resident = qw.words_on(device, activation)
+        for operand in missing:
+            if operand.role == "packed" and not operand.transform and resident is not None:
+                held[operand] = resident
+        missing = [operand for operand in missing if operand not in held]
         if missing:
-            parts = host_operands(qw, activation, epilogue, schedule)
+            parts = host_operands(qw, activation, epilogue, schedule, missing)
             for operand in missing:
                 part = parts[operand.name]
                 held[operand] = upload(part, operand.element, device) if operand.is_array else part

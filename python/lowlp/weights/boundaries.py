@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lowlp.numeric.group_codes import groups_of_whole_bytes
 from lowlp.weights.meaning import Meaning
@@ -43,6 +44,22 @@ def matrices_of(index: object, experts: int) -> tuple[int, int | None]:
     if not -experts <= index < experts:
         raise LowlpValueError(f"index: must be in {-experts}..{experts - 1}, got {index}")
     return int(index) % experts, None
+
+
+def rows_of(rows: object, shape: tuple[int, ...]) -> slice | NDArray[np.intp]:
+    """The rows of weights (N, K) that are asked for: a range or numbers. Raises `LowlpTypeError` and
+    `LowlpValueError`, which name `rows`."""
+    if len(shape) != 2:
+        raise LowlpValueError(f"rows: allowed for weights [N, K], got {list(shape)} of experts; take one with qw[e]")
+    if isinstance(rows, slice):
+        return _range(rows, shape[0], 1, "rows", "rows")
+    found = np.asarray(rows)
+    if found.dtype.kind not in "iu" or found.ndim != 1:
+        raise LowlpTypeError(f"rows: expected a slice or integers of one dimension, got {rows!r:.60}")
+    if found.size and not (found.min() >= 0 and found.max() < shape[0]):
+        wrong = found[(found < 0) | (found >= shape[0])][0]
+        raise LowlpValueError(f"rows: must be in 0..{shape[0] - 1}, got {wrong}")
+    return found.astype(np.intp)
 
 
 def rows_between_cuts(form: WordsForm, meaning: Meaning) -> int:

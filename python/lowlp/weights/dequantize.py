@@ -1,4 +1,4 @@
-"""The exact meaning of packed weights, a band of rows at a time."""
+"""The exact meaning of packed weights: of all rows, of a range of them or of single ones, a band at a time."""
 
 from __future__ import annotations
 
@@ -8,35 +8,69 @@ from numpy.typing import NDArray
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.meaning import Meaning
 from lowlp.weights.second_scales import SecondScale
+from lowlp.weights.vector_values import fill_with_vectors, tables_of_books
 from lowlp.weights.words import Words, WordsForm
 
 # Elements that are worked on at a time: few enough to stay in a core's cache as float32.
 BLOCK_ELEMENTS = 1 << 18
 
 
-def values_of_words(form: WordsForm, words: Words, meaning: Meaning) -> NDArray[np.float32]:
-    """float32 [N, K], or of all rows of [E, N, K], as `QuantizedTensor.dequantize` says."""
-    result = np.empty((form.rows, form.k), np.float32)
-    table = _unscaled(meaning)
-    groups = form.k // meaning.group_size
-    inverse = None if meaning.permutation is None else np.argsort(meaning.permutation)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for rows in form.bands(BLOCK_ELEMENTS):
-            values = result[rows]
-            places = _places(meaning, form.codes(words, rows, num_threads=1), rows)
-            # A code of b bits is within the table; 'clip' spares numpy its own check.
-            np.take(table, places, out=values, mode="clip")
-            grouped = values.reshape(values.shape[0], groups, meaning.group_size)
-            if meaning.zeros is not None:
-                grouped -= meaning.factors("zeros", groups, rows)[:, :, None]
-            grouped *= meaning.factors("scales", groups, rows)[:, :, None]
-            if meaning.scale2 is not None:
-                grouped *= _second_scale(meaning.scale2, rows)
-            if meaning.offsets is not None:
-                grouped += meaning.factors("offsets", groups, rows)[:, :, None]
-            if inverse is not None:
-                result[rows] = values[:, inverse]
+def values_of_rows(form: WordsForm, words: Words, meaning: Meaning, rows: slice) -> NDArray[np.float32]:
+    """float32 [rows, K] of a range of all rows, as `QuantizedTensor.dequantize` says."""
+    result = np.empty((rows.stop - rows.start, form.k), np.float32)
+    tables = _tables_of(meaning)
+    for band in form.bands(BLOCK_ELEMENTS, rows):
+        part = result[band.start - rows.start : band.stop - rows.start]
+        _fill(part, form.codes(words, band, num_threads=1), meaning, tables, band)
     return result
+
+
+def values_at(form: WordsForm, words: Words, meaning: Meaning, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The same of rows by their numbers, in this order; each unit that one of them is in is unpacked once."""
+    result = np.empty((rows.size, form.k), np.float32)
+    units, at = np.unique(rows // form.unit_rows, return_inverse=True)
+    order = np.argsort(at, kind="stable")
+    at_once = max(1, BLOCK_ELEMENTS // (form.k * form.unit_rows))
+    for first in range(0, units.size, at_once):
+        start, stop = np.searchsorted(at[order], (first, first + at_once))
+        taken = order[start:stop]
+        codes = form.codes_of_units(words, units[first : first + at_once])
+        codes = codes[(at[taken] - first) * form.unit_rows + rows[taken] % form.unit_rows]
+        part = np.empty((taken.size, form.k), np.float32)
+        meaning_of_part = meaning.at_rows(rows[taken])
+        _fill(part, codes, meaning_of_part, _tables_of(meaning_of_part), slice(0, taken.size))
+        result[taken] = part
+    return result
+
+
+def _tables_of(meaning: Meaning) -> list[AnyArray]:
+    """The values that codes stand for, unscaled, in float32: a list of one table, or one for each book."""
+    return [_unscaled(meaning)] if meaning.vectors is None else tables_of_books(meaning, meaning.vectors)
+
+
+def _fill(result: NDArray[np.float32], codes: AnyArray, meaning: Meaning, tables: list[AnyArray], rows: slice) -> None:
+    """The values of the codes of these rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if meaning.vectors is None:
+            # A code of b bits is within the table; 'clip' spares numpy its own check.
+            np.take(tables[0], _places(meaning, codes, rows), out=result, mode="clip")
+        else:
+            fill_with_vectors(result, codes, meaning, meaning.vectors, tables, rows)
+        _scale(result, meaning, rows)
+    if meaning.permutation is not None:
+        result[...] = result[:, np.argsort(meaning.permutation)]
+
+
+def _scale(values: NDArray[np.float32], meaning: Meaning, rows: slice) -> None:
+    groups = values.shape[1] // meaning.group_size
+    grouped = values.reshape(values.shape[0], groups, meaning.group_size)
+    if meaning.zeros is not None:
+        grouped -= meaning.factors("zeros", groups, rows)[:, :, None]
+    grouped *= meaning.factors("scales", groups, rows)[:, :, None]
+    if meaning.scale2 is not None:
+        grouped *= _second_scale(meaning.scale2, rows)
+    if meaning.offsets is not None:
+        grouped += meaning.factors("offsets", groups, rows)[:, :, None]
 
 
 def _second_scale(scale: SecondScale, rows: slice) -> SecondScale:

@@ -190,6 +190,17 @@ class Meaning:
                 changed[name] = array[rows.start // self.book_rows : -(-rows.stop // self.book_rows)]
         return replace(self, **cast(Any, changed))
 
+    def at_rows(self, rows: NDArray[np.intp]) -> Meaning:
+        """That of single rows of weights [N, K], in this order."""
+        changed: dict[str, Any] = {}
+        for name, array in self.arrays():
+            if self.is_by_row(name, array):
+                changed[name] = array[rows]
+            elif name in _OF_BOOKS and self.book_rows:
+                # Each row has its own books then.
+                changed |= {name: array[rows // self.book_rows], "book_rows": 1}
+        return replace(self, **cast(Any, changed))
+
     def of_expert(self) -> Meaning:
         """That of weights [N, K], from that of one expert of [1, N, K]."""
         if self.vectors is None or len(self.vectors.block) < len("ENK"):

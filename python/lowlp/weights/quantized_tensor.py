@@ -32,7 +32,7 @@ from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.lookup_tables import table_of
 from lowlp.numeric.vectors import BookPer
-from lowlp.weights.boundaries import cut_of, matrices_of
+from lowlp.weights.boundaries import cut_of, matrices_of, rows_of
 from lowlp.weights.codebooks import (
     GivenBooks,
     books_of,
@@ -42,13 +42,12 @@ from lowlp.weights.codebooks import (
     given_books,
 )
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
-from lowlp.weights.dequantize import values_of_words
+from lowlp.weights.dequantize import values_at, values_of_rows
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
 from lowlp.weights.group_arrays import read_only
 from lowlp.weights.meaning import Meaning, code_type, meaning_of, shape_of_words, vector_meaning_of
 from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.stored_arrays import arguments_of, stored_arrays
-from lowlp.weights.vector_values import values_of_vectors
 from lowlp.weights.words import Words, WordsForm, form_for, repacked_apart
 from lowlp_runtime.errors import LowlpValueError
 
@@ -197,31 +196,10 @@ class QuantizedTensor:
         The other arguments, and errors, are those of `QuantizedTensor`; `activation` is the family for which they are
         packed.
         """
-        extents = shape_of_words(shape)
-        given = _books_alone(locals())
-        if given is not None:
-            books = books_of(given, book_scales, book_per, extents)
-            meaning = vector_meaning_of(extents, books, scales=scales, group_size=group_size)
-            form = form_for(extents, meaning.group_size, meaning.code, activation)
-            return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, has_table=True))
-        meaning = meaning_of(
-            extents,
-            dtype=dtype,
-            scales=scales,
-            zeros=zeros,
-            offsets=offsets,
-            group_size=group_size,
-            scale2=scale2,
-            lut=lut,
-            g_idx=g_idx,
-            permutation=permutation,
-            super_scales=super_scales,
-            super_offsets=super_offsets,
-            super_group_size=super_group_size,
-            scale_dtype=scale_dtype,
-        )
-        form = form_for(extents, meaning.group_size, meaning.code, activation)
-        return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, lut is not None))
+        arguments = {name: value for name, value in locals().items() if name not in ("cls", "packed", "shape")}
+        form, meaning = form_and_meaning(shape, **arguments)
+        has_table = lut is not None or codebooks is not None
+        return cls.of_parts(form, meaning, checked_words(packed, form, meaning.dtype, has_table))
 
     @classmethod
     def of_trusted_words(cls, words: Words, form: WordsForm, **parts: Any) -> QuantizedTensor:
@@ -404,20 +382,25 @@ class QuantizedTensor:
             return self._codec.prescale(compute)
         return prescale_of(self.lut, compute)
 
-    def dequantize(self) -> NDArray[np.float32]:
-        """The exact meaning of the weights, float32 [N, K] or [E, N, K].
+    def dequantize(self, rows: slice | AnyArray | None = None) -> NDArray[np.float32]:
+        """The exact meaning of the weights, float32 [N, K] or [E, N, K]; or of some rows of [N, K], [rows, K].
+
+        rows  a slice without a step, or integers of one dimension in 0..N-1, in any order and as often as they come;
+              None: all. Units that have none of them are not unpacked
 
         Computed in float32, rounding after each step, in this order: `s * (q - z)`, or `(s * q) + b`; with a second
         scale `s2 * (s * (q - z))`. With super-scales, s is the rounded product `super_scale * scale`, and b of integer
         offsets `super_offset * offset`. Of vectors the entries are added in the order of the books, each times its
         book's scale first where there are such, and the sum is multiplied by the scale:
-        `s * ((c_0 * C_0[q_0] + c_1 * C_1[q_1]) + ...)`.
+        `s * ((c_0 * C_0[q_0] + c_1 * C_1[q_1]) + ...)`. Raises `LowlpTypeError` and `LowlpValueError` for `rows`.
         """
-        if self._meaning.vectors is not None:
-            found = values_of_vectors(self._form, self._words, self._meaning, self._meaning.vectors)
-        else:
-            found = values_of_words(self._form, self._words, self._meaning)
-        return found.reshape(self.shape)
+        if rows is None:
+            every = slice(0, self._form.rows)
+            return values_of_rows(self._form, self._words, self._meaning, every).reshape(self.shape)
+        found = rows_of(rows, self.shape)
+        if isinstance(found, slice):
+            return values_of_rows(self._form, self._words, self._meaning, found)
+        return values_at(self._form, self._words, self._meaning, found)
 
     def pack_for(self, activation: object) -> QuantizedTensor:
         """The same weights in the family of an activation type: repacked some rows at a time, with scales and the like
@@ -428,6 +411,10 @@ class QuantizedTensor:
         form = replace(self._form, family=family)
         words = self._others.get(family)
         return self.of_parts(form, self._meaning, self._form.repacked(self._words, family) if words is None else words)
+
+    def words_on(self, device: object, family: str) -> Any | None:
+        """The words of a family where they are on a device already, as a tensor there; None: they are not."""
+        return None
 
     def packed_for(self, family: str) -> Words:
         """The words in a family. Those of another one are made at the first use, with a `lowlp.errors.RepackWarning`
@@ -558,10 +545,26 @@ class QuantizedTensor:
         )
 
 
+def form_and_meaning(shape: object, *, activation: object = None, **arguments: Any) -> tuple[WordsForm, Meaning]:
+    """What words of a tensor of this shape are, and what they mean: the arguments of `QuantizedTensor.from_packed`, all
+    but the words. Raises as that."""
+    extents = shape_of_words(shape)
+    arguments = {**dict.fromkeys(_MEANINGS), **arguments}
+    given = _books_alone(arguments)
+    if given is not None:
+        books = books_of(given, arguments["book_scales"], arguments["book_per"], extents)
+        meaning = vector_meaning_of(extents, books, scales=arguments["scales"], group_size=arguments["group_size"])
+    else:
+        meaning = meaning_of(extents, **{name: arguments[name] for name in _MEANINGS if name not in _BOOKS})
+    return form_for(extents, meaning.group_size, meaning.code, activation), meaning
+
+
+_BOOKS = ("codebooks", "book_scales", "book_per")
 _SCALARS_ALONE = (
     *("dtype", "zeros", "offsets", "scale2", "lut", "g_idx", "permutation"),
     *("super_scales", "super_offsets", "super_group_size", "scale_dtype"),
 )
+_MEANINGS = ("scales", "group_size", *_SCALARS_ALONE, *_BOOKS)
 
 
 def _books_alone(arguments: Mapping[str, object]) -> GivenBooks | None:

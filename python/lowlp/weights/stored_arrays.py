@@ -65,7 +65,6 @@ def stored_arrays(
 ) -> tuple[dict[str, AnyArray], str]:
     """The arrays, contiguous and without copies where possible, and the header."""
     codec = meaning.codec
-    table = codec.table
     types = {
         "scales": codec.scale,
         "zeros": codec.zeros,
@@ -83,25 +82,32 @@ def stored_arrays(
         elif len(shape) == 3 and name in ("codebooks", "book_scales") and meaning.book_rows:
             stored_array = stored_array.reshape(shape[0], -1, *stored_array.shape[1:])
         arrays[name] = stored_array
+    return arrays, header_of(codec, shape, family, meaning.dtype.name, meaning.permutation is not None)
+
+
+def header_of(codec: Codec, shape: tuple[int, ...], family: str, dtype: str, has_permutation: bool) -> str:
+    """The header of weights of this shape; `dtype`: the name of the type of their codes."""
     header: dict[str, object] = {
         "kind": KIND,
         "version": VERSION,
         "packed_format": PACKED_FORMAT_VERSION,
         "shape": list(shape),
         "family": family,
-        "dtype": meaning.dtype.name,
-        "group": meaning.group,
-        **{name: types[name] for name in ("scales", "zeros", "offsets")},
+        "dtype": dtype,
+        "group": codec.group,
+        "scales": codec.scale,
+        "zeros": codec.zeros,
+        "offsets": codec.offsets,
         "scale2": codec.scale2,
-        "lut": None if table is None else table.element,
+        "lut": None if codec.table is None else codec.table.element,
     }
-    if meaning.permutation is not None:
+    if has_permutation:
         header["permutation"] = PERMUTATION_TYPE
     if codec.vectors is not None:
         header["vectors"] = str(codec.vectors)
     if codec.super_scale is not None:
         header["super"] = {"type": codec.super_scale, "group": codec.super_group}
-    return arrays, json.dumps(header)
+    return json.dumps(header)
 
 
 def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
@@ -110,17 +116,7 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
     fields = _fields_of(header)
     if not isinstance(arrays, Mapping):
         raise LowlpTypeError(f"arrays: expected a dict of arrays, got {type(arrays).__name__}")
-    types = {"packed": "uint32", **{name: fields[name] for name in ("scales", "zeros", "offsets", "lut")}}
-    types["scale2"] = "f32" if fields["scale2"] else None
-    types["permutation"] = fields.get("permutation")
-    supers = fields.get("super")
-    if supers:
-        types["super_scales"] = supers["type"]
-        types["super_offsets"] = supers["type"] if fields["offsets"] in GROUP_CODE_TYPES else None
-    vectors = _vectors_of(fields)
-    if vectors is not None:
-        types |= types_of_books(str(vectors))
-    wanted = {name: kind for name, kind in types.items() if kind is not None}
+    wanted, supers, vectors = _types_of(fields), fields.get("super"), _vectors_of(fields)
     if set(wanted) != set(arrays):
         raise LowlpValueError(
             f"arrays: expected {', '.join(sorted(wanted))}, got {', '.join(sorted(map(str, arrays)))}"
@@ -145,6 +141,27 @@ def arguments_of(arrays: Mapping[str, object], header: str) -> dict[str, Any]:
         "group_size": None if group == "channel" else group,
         "activation": fields["family"],
     }
+
+
+def stored_types(header: str) -> dict[str, np.dtype[Any]]:
+    """The arrays that go with a header, 'packed' first, and what numpy stores their elements as. Raises as
+    `arguments_of`."""
+    return {name: np.dtype(STORED_TYPES[kind]) for name, kind in _types_of(_fields_of(header)).items()}
+
+
+def _types_of(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The arrays that the header names, and the types of their elements."""
+    types = {"packed": "uint32", **{name: fields[name] for name in ("scales", "zeros", "offsets", "lut")}}
+    types["scale2"] = "f32" if fields["scale2"] else None
+    types["permutation"] = fields.get("permutation")
+    supers = fields.get("super")
+    if supers:
+        types["super_scales"] = supers["type"]
+        types["super_offsets"] = supers["type"] if fields["offsets"] in GROUP_CODE_TYPES else None
+    vectors = _vectors_of(fields)
+    if vectors is not None:
+        types |= types_of_books(str(vectors))
+    return {name: kind for name, kind in types.items() if kind is not None}
 
 
 def _fields_of(header: str) -> dict[str, Any]:

@@ -95,12 +95,17 @@ class WordsForm:
         """The same for another shape."""
         return replace(self, n=n, k=k or self.k, group_size=group_size or self.group_size)
 
-    def bands(self, elements: int) -> Sequence[slice]:
-        """All rows, in bands of whole units with at most so many weights, or of one unit."""
+    def bands(self, elements: int, within: slice | None = None) -> Sequence[slice]:
+        """All rows, or those of a range, in bands of whole units with at most so many weights, or of one unit; the
+        first and the last band of a range may have parts of units."""
         rows = max(1, elements // (self.k * self.unit_rows)) * self.unit_rows
         starts = range(0, self.n, rows)
         firsts = range(0, self.rows, self.n)
-        return [slice(first + start, first + min(start + rows, self.n)) for first in firsts for start in starts]
+        bands = [slice(first + start, first + min(start + rows, self.n)) for first in firsts for start in starts]
+        if within is None:
+            return bands
+        cut = [slice(max(band.start, within.start), min(band.stop, within.stop)) for band in bands]
+        return [band for band in cut if band.start < band.stop]
 
     def units(self, rows: slice) -> slice:
         """The units along N that hold some rows of one matrix."""
@@ -116,6 +121,13 @@ class WordsForm:
             self.placement, words[self.units(rows)], n, self.k, self._flip, num_threads=num_threads
         )
         return found[before:]
+
+    def codes_of_units(self, words: Words, units: NDArray[np.intp]) -> Codes:
+        """The codes of all rows of some units of one matrix [N, K], with those of padding."""
+        found: Codes = unpack_by(
+            self.placement, words[units], len(units) * self.unit_rows, self.k, self._flip, num_threads=1
+        )
+        return found
 
     def all_codes(self, words: Words) -> Codes:
         """The codes, uint8 [N, K] or [E, N, K]; of vectors their columns."""

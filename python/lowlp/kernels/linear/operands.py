@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
 from lowlp.numeric.scale_types import SCALE_DTYPES
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
+from lowlp_runtime.operands import Operand
 
 from .lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
@@ -89,20 +91,30 @@ def form_of_operands(spec: LinearSpec) -> str:
 
 
 def host_operands(
-    qw: QuantizedTensor, activation: str, epilogue: str = "", schedule: Schedule | None = None
+    qw: QuantizedTensor,
+    activation: str,
+    epilogue: str = "",
+    schedule: Schedule | None = None,
+    wanted: Sequence[Operand] | None = None,
 ) -> dict[str, Any]:
     """What kernels take of the weights, by name, as `operand_list` lists it: arrays and numbers. The packed
     weights are those that `qw` holds where it is of the family of the activations.
 
     schedule  of the kernel; None: of any that does not scale weights
+    wanted    some of its operands, of which alone arrays are given; None: all
     """
     spec = spec_for(qw, activation, activation, epilogue=epilogue)
     _warn_of_padding(spec)
-    packed = qw.packed_apart(activation, spec.products) if spec.is_packed_apart else qw.packed_for(activation)
-    stored = {"packed": packed, **dict(qw.meaning.arrays())}
+    operands = operands_of_weights(spec, schedule)
+    stored = dict(qw.meaning.arrays())
+    if wanted is None or any(operand.role == "packed" for operand in wanted):
+        apart = spec.is_packed_apart
+        stored["packed"] = qw.packed_apart(activation, spec.products) if apart else qw.packed_for(activation)
+    else:
+        operands = tuple(operand for operand in operands if operand.role != "packed")
     if spec.vectors is not None and spec.vectors.lattices:
         stored["codebooks"] = lattice_tables(spec.vectors)
-    made: dict[str, Any] = arrays_of_operands(operands_of_weights(spec, schedule), stored)
+    made: dict[str, Any] = arrays_of_operands(operands, stored)
     for name in ("table", "codebooks"):
         if name in made and made[name].dtype == np.uint16:
             # Bits of bf16, as they come without `ml_dtypes`.

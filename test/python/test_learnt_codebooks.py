@@ -202,7 +202,7 @@ MISTAKES: list[tuple[type[Exception], str, dict[str, Any]]] = [
     ),
     (LowlpValueError, r"importance: expected shape \[96\] or \[40, 96\], got \[40\]", {"importance": np.ones(40)}),
     (LowlpValueError, "importance: must be finite and at least 0, got nan", {"importance": np.full(96, np.nan)}),
-    (LowlpValueError, "importance: goes with vq, which is not given", {"importance": np.ones(96), "vq": None}),
+    (LowlpValueError, "importance: goes with vq or search, of which", {"importance": np.ones(96), "vq": None}),
     (LowlpValueError, "book_per: goes with vq, which is not given", {"book_per": (16, 32), "vq": None}),
     (LowlpValueError, r"book_per: gptvq-2 has \(256, 256\)", {"dtype": "gptvq-2", "book_per": (1, 2), "vq": None}),
 ]

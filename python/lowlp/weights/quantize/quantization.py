@@ -57,7 +57,7 @@ from lowlp.weights.quantize.group_scales import Extremes, GroupScales, ScaleRule
 from lowlp.weights.quantize.nearest_codes import Encoder, IntegerEncoder, TableEncoder, TypeEncoder
 from lowlp.weights.quantize.progress_bar import shown
 from lowlp.weights.quantize.two_level_scales import TwoLevelRule
-from lowlp.weights.quantize.vector_quantization import quantize_by_books
+from lowlp.weights.quantize.vector_quantization import quantize_by_books, shares_of_importance
 from lowlp.weights.quantize.weight_arrays import checked_shape
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.words import Words, WordsForm, empty_words, form_for
@@ -128,8 +128,8 @@ def quantize(
                  (a row, if it is not given) and scale_dtype ('f16', 'bf16' or 'f32')
     book_per     with vq, which weights share books: 'tensor', or blocks by their rows and columns, (256, 256) for
                  example, of experts (1, 256, 256); None is all of an axis
-    importance   with vq, weights of squared errors: [K], for example the mean squares of calibration inputs, or of w's
-                 shape; None: all alike
+    importance   with vq or search, weights of squared errors: [K], for example the mean squares of calibration inputs,
+                 or of w's shape; None: all alike
     seed         with vq, where books start, and which vectors of large matrices they are learnt from. The same seed
                  gives the same codes on every device, but for entries nearer to a tie than 1e-12
 
@@ -148,17 +148,29 @@ def quantize(
         _refuse_with_books(dtype=dtype, zero_point=zero_point, lut=lut, search=search)
         group = None if group_size is _GROUP_SIZE else group_size
         return quantize_by_books(w, vq, book_per, group, scale_dtype, importance, seed, progress, activation)
-    _refuse_without_books(book_per, importance)
+    _refuse_without_books(book_per, importance, search)
     if isinstance(dtype, Codec):
         if group_size is not _GROUP_SIZE or scale_dtype is not _SCALE or zero_point or lut is not None:
             raise LowlpValueError("dtype: a Codec says group_size, zero_point, scale_dtype and lut; leave them out")
-        return _quantize_by_codec(w, dtype, progress, search, activation)
+        return _quantize_by_codec(w, dtype, progress, search, activation, importance)
     if isinstance(dtype, str) and dtype in NAMED_CODECS:
         dtype, group_size, scale_dtype, lut = _arguments_of(NAMED_CODECS[dtype], group_size, scale_dtype, lut)
     group_size = int(_GROUP_SIZE) if group_size is _GROUP_SIZE else group_size
     scale_dtype = str(_SCALE) if scale_dtype is _SCALE else scale_dtype
     ops, weights = library_of(w, "w")
-    return quantize_with(ops, weights, dtype, group_size, zero_point, scale_dtype, progress, lut, search, activation)
+    return quantize_with(
+        ops,
+        weights,
+        dtype,
+        group_size,
+        zero_point,
+        scale_dtype,
+        progress,
+        lut,
+        search,
+        activation,
+        importance=importance,
+    )
 
 
 def _refuse_with_books(**arguments: object) -> None:
@@ -167,10 +179,11 @@ def _refuse_with_books(**arguments: object) -> None:
             raise LowlpValueError(f"{name}: not allowed with vq, which says what codes mean; got {value!r:.40}")
 
 
-def _refuse_without_books(book_per: object, importance: object) -> None:
-    for name, is_given in (("book_per", book_per != "tensor"), ("importance", importance is not None)):
-        if is_given:
-            raise LowlpValueError(f"{name}: goes with vq, which is not given")
+def _refuse_without_books(book_per: object, importance: object, search: object) -> None:
+    if book_per != "tensor":
+        raise LowlpValueError("book_per: goes with vq, which is not given")
+    if importance is not None and search is False:
+        raise LowlpValueError("importance: goes with vq or search, of which neither is given")
 
 
 def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: object) -> tuple[Any, Any, Any, Any]:
@@ -187,14 +200,19 @@ def _arguments_of(codec: NamedCodec, group_size: Any, scale_dtype: object, lut: 
 
 
 def _quantize_by_codec(
-    w: object, codec: Codec, progress: bool, search: bool | Sequence[float], activation: object
+    w: object,
+    codec: Codec,
+    progress: bool,
+    search: bool | Sequence[float],
+    activation: object,
+    importance: object,
 ) -> QuantizedTensor:
     """Raises `LowlpValueError` for a codec that `quantize` does not make: one with tables that it does not know, or
     with zero points of another type."""
     code = codec.code
     if isinstance(code, Vectors):
         group = None if codec.group == "channel" else codec.group
-        return quantize_by_books(w, code, code.book_per, group, codec.scale, None, 0, progress, activation)
+        return quantize_by_books(w, code, code.book_per, group, codec.scale, importance, 0, progress, activation)
     table = codec.table
     zero_point: bool | Literal["float", "offset"] = codec.zeros is not None
     if codec.offsets is not None or codec.zeros in OFFSET_TYPES:
@@ -212,6 +230,7 @@ def _quantize_by_codec(
         search,
         activation,
         codec if codec.super_scale else None,
+        importance,
     )
     if found.codec != codec:
         raise LowlpValueError(f"dtype: quantize makes {found.codec} of such weights, not {codec}")
@@ -230,6 +249,7 @@ def quantize_with(
     search: bool | Sequence[float],
     activation: object = None,
     levels: Codec | None = None,
+    importance: object = None,
 ) -> QuantizedTensor:
     """`quantize` in the array library of w; `levels`: the codec of scales in two levels."""
     table = None if lut is None else table_of(lut)
@@ -257,7 +277,8 @@ def quantize_with(
     factors = _search_factors(search, scale)
     chosen = rule.choose(extremes, scale2)
     if factors:
-        best = job.best_factors(rule, encoder, extremes, scale2, factors)
+        shares = shares_of_importance(importance, shape)
+        best = job.best_factors(rule, encoder, extremes, scale2, factors, shares)
         chosen = rule.choose(extremes.shrunk(best, method != "offsets"), scale2)
     return QuantizedTensor.of_trusted_words(
         job.words(encoder, chosen),
@@ -378,8 +399,10 @@ class _Job:
         extremes: Extremes,
         scale2: np.float32 | None,
         factors: Sequence[float],
+        shares: AnyArray | None = None,
     ) -> NDArray[np.float32]:
-        """The factor of least squared error, for each scale."""
+        """The factor of least squared error, for each scale; `shares`: weights of the squares, [1 or all rows, K]."""
+        roots = None if shares is None else np.sqrt(shares).astype(np.float32)
         best = np.ones((self._n, self._k // self._size), np.float32)
         least = np.full(best.shape, np.inf, np.float32)
         for factor in factors:
@@ -396,6 +419,9 @@ class _Job:
                     if part.offsets is not None:
                         values += self._spread(part.offsets)
                     values -= self._block(rows)
+                    if roots is not None:
+                        part_of_roots = roots[rows] if len(roots) > 1 else roots
+                        values *= self._ops.put(part_of_roots.reshape(len(part_of_roots), -1, self._size))
                 errors[rows] = self._ops.squares(values, 2)
 
             self._run(work, f"scale x {factor:g}")

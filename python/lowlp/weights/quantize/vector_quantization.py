@@ -52,7 +52,7 @@ def quantize_by_books(
         block=block,
         group_size=size,
         scale=scale,
-        importance=_importance(importance, shape),
+        importance=shares_of_importance(importance, shape),
         seed=checked_seed(seed),
         progress=progress,
     )
@@ -90,8 +90,8 @@ def _block_of(vq: Vectors, book_per: BookPer, shape: tuple[int, ...]) -> tuple[i
     return block[-2], block[-1]
 
 
-def _importance(importance: object, shape: tuple[int, ...]) -> AnyArray | None:
-    """Shares [1 or all rows, K]."""
+def shares_of_importance(importance: object, shape: tuple[int, ...]) -> AnyArray | None:
+    """Shares [1 or all rows, K] of what users give. Raises `LowlpTypeError` and `LowlpValueError`."""
     if importance is None:
         return None
     array = as_host_array(cast(Any, importance).cpu() if is_torch_tensor(importance) else importance, "importance")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .ops.activations import hadamard as hadamard
     from .ops.activations import quantize_activations as quantize_activations
     from .ops.attention import attention_decode as attention_decode
+    from .ops.embedding import embedding as embedding
     from .ops.kv_cache import KVCache as KVCache
     from .ops.kv_cache import kv_append as kv_append
     from .ops.linear import compile_linear as compile_linear
@@ -84,6 +85,7 @@ _MODULES = {
     "vq": "numeric.vectors",
     "linear": "ops.linear",
     "compile_linear": "ops.linear",
+    "embedding": "ops.embedding",
     "attention_decode": "ops.attention",
     **dict.fromkeys(("KVCache", "kv_append"), "ops.kv_cache"),
     "use_tuned": "kernels.linear.measured",
@@ -98,12 +100,14 @@ _MODULES = {
 _OF_RUNTIME = ("no_dependent_launch",)
 # Modules that are public as such.
 _SUBMODULES = ("compiler", "drawing", "errors", "language", "packing", "targets")
+# Needs PyTorch, and is named with its package: `from lowlp import *` leaves the name `torch` alone.
+_OPTIONAL = ("torch",)
 
 __all__ = [*_MODULES, *_OF_RUNTIME, *_SUBMODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
+    if name in (*_SUBMODULES, *_OPTIONAL):
         return importlib.import_module(f".{name}", __name__)
     module = "lowlp_runtime" if name in _OF_RUNTIME else f".{_MODULES.get(name, '')}"
     if module == ".":

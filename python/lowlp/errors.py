@@ -38,6 +38,10 @@ class RepackWarning(UserWarning):
     """Weights are packed for another type of activations than they are used with: repacked, and kept twice."""
 
 
+class CpuProductWarning(UserWarning):
+    """A module of `lowlp.torch` computes on a CPU, by slabs of dequantised weights."""
+
+
 class ProductWarning(UserWarning):
     """Products of warpgroups run one after the other, or wait where the program does not: slow code, but right."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2] / "python" / "lowlp"
 FLOORS = ["errors", "numeric", "layouts", "drawing", "activations", "weights", "compiler", "language", "schedules"]
-FLOORS += ["kernels", "kernels.attention", "kernels.linear", "ops", "tuning", "benchmarks", "cli"]
+FLOORS += ["kernels", "kernels.attention", "kernels.linear", "ops", "torch", "tuning", "benchmarks", "cli"]
 """From below; what a kind of kernels has for itself stands over what all kinds share."""
 EXTENSIONS = (["_layout"], ["_mlir"], ["__version__"])
 

@@ -103,6 +103,8 @@ def page() -> str:
                 lines += [f"## The dialect `{name}`: {title}\n", *table(rows), ""]
     lines += ["## Passes\n", *table(pass_rows()), ""]
     lines += ["## Python: `lowlp`\n", *table(python_rows("lowlp", "lowlp.")), ""]
+    lines += ["## Python: `lowlp.torch`, modules of PyTorch\n"]
+    lines += [*table(python_rows("lowlp.torch", "lowlp.torch.")), ""]
     lines += ["## Python: `lowlp.language`, the language of kernels\n"]
     lines += [*table(python_rows("lowlp.language", "ll.")), ""]
     lines += ["## Python: `lowlp_runtime`, without a compiler\n", *table(python_rows("lowlp_runtime", "")), ""]

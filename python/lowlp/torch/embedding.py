@@ -1,0 +1,104 @@
+"""`lowlp.torch.Embedding`: `torch.nn.Embedding` with quantised weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from lowlp.numeric.codec import Codec
+from lowlp.weights.quantize.quantization import quantize
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+from . import operators
+from .quantized_module import QuantizedModule, family_of
+from .stored_tensors import empty_tensors, tensors_of
+
+_OUTPUTS = (torch.float16, torch.bfloat16, torch.float32)
+
+
+class Embedding(QuantizedModule):
+    """Rows of quantised weights [num_embeddings, embedding_dim], dequantised where they are looked up.
+
+    codec   a `Codec` or its text, 'int8 g64 f16' for example
+    family  for which activations the words are placed, 'f16' or 'bf16', for weights that a product shares
+    device  None: PyTorch's default; 'meta' works
+    dtype   of the result: float16, bfloat16 or float32; None: PyTorch's default. Casts of the module change it
+
+    A row is that of `dequantize()`, rounded once. Rows that there are not raise `LowlpValueError` on a CPU, and are
+    NaN on a GPU. `padding_idx`, `max_norm` and the like, which matter in training alone, are not there, nor are
+    gradients.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        codec: Codec | str,
+        *,
+        family: str | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        kind = dtype or torch.get_default_dtype()
+        found = Codec.parse(codec) if isinstance(codec, str) else codec
+        if not isinstance(found, Codec):
+            raise LowlpTypeError(f"codec: expected a Codec or its text, got {type(codec).__name__}")
+        tensors, header = empty_tensors(found, (num_embeddings, embedding_dim), family or family_of(kind), device)
+        self._hold(tensors, header, kind)
+
+    def _hold(self, tensors: dict[str, torch.Tensor], header: str, dtype: torch.dtype) -> None:
+        if dtype not in _OUTPUTS:
+            raise LowlpValueError(f"dtype: must be float16, bfloat16 or float32, got {dtype}")
+        QuantizedModule.__init__(self, tensors, header)
+        self.num_embeddings, self.embedding_dim = self._shape
+        # A buffer so that casts of the module, which leave the weights alone, say of which type results are.
+        self.register_buffer("_like", torch.empty(0, dtype=dtype, device=tensors["packed"].device), persistent=False)
+
+    @classmethod
+    def from_quantized(cls, qw: QuantizedTensor, *, device: Any = None, dtype: torch.dtype | None = None) -> Embedding:
+        """The module of weights [N, K], in their memory where that is on `device`; do not use `qw` afterwards.
+
+        device  None: the CPU
+        dtype   of the result; None: PyTorch's default
+        """
+        if not isinstance(qw, QuantizedTensor):
+            raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
+        if len(qw.shape) != 2:
+            raise LowlpValueError(f"qw: expected weights [N, K], got {list(qw.shape)} of experts; take one with qw[e]")
+        tensors, header = tensors_of(qw)
+        if device is not None:
+            tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+        found = cls.__new__(cls)
+        found._hold(tensors, header, dtype or torch.get_default_dtype())
+        return found
+
+    @classmethod
+    def from_embedding(cls, module: torch.nn.Embedding, codec: Any = "int8", **options: Any) -> Embedding:
+        """The module quantised, on its device.
+
+        codec    as `lowlp.quantize` takes it as `dtype`
+        options  of `lowlp.quantize`: group_size, zero_point, scale_dtype, ...
+
+        Raises as `lowlp.quantize`, and `LowlpValueError` for a module with `max_norm`, which changes weights.
+        """
+        if module.max_norm is not None:
+            raise LowlpValueError(f"module: max_norm changes weights, and these are fixed; got {module.max_norm}")
+        weight = module.weight.detach()
+        qw = quantize(weight, codec, activation=family_of(weight.dtype), **options)
+        return cls.from_quantized(qw, device=weight.device, dtype=weight.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the result."""
+        found: torch.dtype = self._like.dtype
+        return found
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """[*ids.shape, embedding_dim] of ids in 0..num_embeddings-1."""
+        return operators.embedding(ids, self._tensors(), self._stored_header, self.dtype)
+
+    def extra_repr(self) -> str:
+        extents = f"{self.num_embeddings}, {self.embedding_dim}"
+        return f"{extents}, {super().extra_repr()}, dtype={str(self.dtype).removeprefix('torch.')}"

@@ -1,0 +1,183 @@
+"""`lowlp.torch.Linear`: `torch.nn.Linear` with quantised weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from lowlp.numeric.codec import Codec
+from lowlp.weights.quantize.quantization import quantize
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+
+from . import operators
+from .host_products import EPILOGUES
+from .products import check_options, product
+from .quantized_module import QuantizedModule, activation_type, family_of
+from .stored_tensors import empty_tensors, tensors_of
+
+
+class Linear(QuantizedModule):
+    """y = epilogue(x @ w^T + bias) with quantised weights [out_features, in_features], as buffers.
+
+    in_features, out_features  K and N; with 'silu_mul' y has half of N columns
+    codec       a `Codec` or its text, 'int4 g128 f16' for example
+    bias        with a bias, a parameter without a gradient at first
+    family      for activations of which type the words are placed, 'f16' or 'bf16'; None: that of `dtype`
+    epilogue    as for `lowlp.linear`, or None
+    activation, path  as for `lowlp.linear`, where that takes them, or None
+    device      None: PyTorch's default; 'meta' works
+    dtype       of the bias, and of the x that `warm_up` takes; None: PyTorch's default
+
+    The weights are zeros until a state is loaded; `from_quantized` and `from_linear` make modules of weights there are.
+    x [..., K] is float16 or bfloat16, on a CPU also float32; y is of its type. There is a gradient of x, the exact
+    product with the dequantised weights, and of the bias; with `activation`, x counts as not rounded for it. Under
+    `torch.autocast` x is cast first, as by `torch.nn.Linear`. `torch.compile`, `torch.export` and CUDA graphs take the
+    module as one operator; capture a graph after `lowlp.torch.warm_up`.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        codec: Codec | str,
+        *,
+        bias: bool = True,
+        family: str | None = None,
+        epilogue: str | None = None,
+        activation: str | None = None,
+        path: str | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        kind = dtype or torch.get_default_dtype()
+        found = Codec.parse(codec) if isinstance(codec, str) else codec
+        if not isinstance(found, Codec):
+            raise LowlpTypeError(f"codec: expected a Codec or its text, got {type(codec).__name__}")
+        tensors, header = empty_tensors(found, (out_features, in_features), family or family_of(kind), device)
+        held = torch.zeros(out_features, device=device, dtype=kind) if bias else None
+        self._hold(tensors, header, held, kind, epilogue, activation, path)
+
+    def _hold(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        header: str,
+        bias: torch.Tensor | None,
+        dtype: torch.dtype,
+        epilogue: str | None,
+        activation: str | None,
+        path: str | None,
+    ) -> None:
+        QuantizedModule.__init__(self, tensors, header)
+        self.out_features, self.in_features = self._shape
+        options = check_options(epilogue, activation, path)
+        if epilogue == "silu_mul" and self.out_features % 2:
+            raise LowlpValueError(f"epilogue: silu_mul needs an even N, got weights of N = {self.out_features}")
+        self.epilogue, self.activation, self.path = epilogue, activation, path
+        self._options = tuple(options[name] for name in ("activation", "path"))
+        self.dtype = activation_type(self._fields["family"], dtype)
+        if bias is None:
+            self.register_parameter("bias", None)
+        else:
+            if tuple(bias.shape) != (self.out_features,):
+                raise LowlpValueError(f"bias: must have shape ({self.out_features},), got {tuple(bias.shape)}")
+            self.bias = torch.nn.Parameter(bias.detach(), requires_grad=False)
+
+    @classmethod
+    def from_quantized(
+        cls,
+        qw: QuantizedTensor,
+        bias: torch.Tensor | None = None,
+        *,
+        epilogue: str | None = None,
+        activation: str | None = None,
+        path: str | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> Linear:
+        """The module of weights [N, K], in their memory where that is on `device`; do not use `qw` afterwards.
+
+        bias    [N], of any float type, or None
+        device  None: the CPU
+        dtype   of the bias and of x for `warm_up`; None: of the bias its own, of x the family's
+
+        Raises `LowlpTypeError` and `LowlpValueError`.
+        """
+        if not isinstance(qw, QuantizedTensor):
+            raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
+        if len(qw.shape) != 2:
+            raise LowlpValueError(f"qw: expected weights [N, K], got {list(qw.shape)} of experts; take one with qw[e]")
+        tensors, header = tensors_of(qw)
+        if device is not None:
+            tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+        held = None if bias is None else bias.detach().to(device=tensors["packed"].device, dtype=dtype)
+        found = cls.__new__(cls)
+        found._hold(tensors, header, held, dtype or torch.float32, epilogue, activation, path)
+        return found
+
+    @classmethod
+    def from_linear(
+        cls,
+        module: torch.nn.Linear,
+        codec: Any = "int4",
+        *,
+        epilogue: str | None = None,
+        activation: str | None = None,
+        path: str | None = None,
+        **options: Any,
+    ) -> Linear:
+        """The module quantised, on its device and with its bias.
+
+        codec       as `lowlp.quantize` takes it as `dtype`: 'int4', 'nf4', 'mxfp4', a `Codec`; None with `vq` or `lut`
+        options     of `lowlp.quantize`: group_size, zero_point, scale_dtype, search, vq, ...
+        activation  the type that x is quantised to, as for `lowlp.linear`, or None; the family follows from it, and
+                    from the type of the module's weights
+
+        Raises as `lowlp.quantize`.
+        """
+        weight = module.weight.detach()
+        qw = quantize(weight, codec, activation=activation or family_of(weight.dtype), **options)
+        return cls.from_quantized(
+            qw,
+            module.bias,
+            epilogue=epilogue,
+            activation=activation,
+            path=path,
+            device=weight.device,
+            dtype=weight.dtype,
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """y [..., N], or [..., N / 2] with 'silu_mul', of x [..., K]."""
+        if torch.is_autocast_enabled(x.device.type):
+            x = x.to(torch.get_autocast_dtype(x.device.type))
+        bias, header, epilogue = self.bias, self._stored_header, self.epilogue or ""
+        wants_gradient = torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad))
+        if not wants_gradient:
+            if is_plain_call(x):
+                return product(x, self._tensors(), bias, header, epilogue, "", *self._options)
+            return operators.linear(x, self._tensors(), bias, header, epilogue, "", *self._options)
+        # With a gradient the epilogue is PyTorch's.
+        out = "f32" if epilogue else ""
+        y = operators.linear(x, self._tensors(), bias, header, "", out, *self._options)
+        return EPILOGUES[epilogue](y).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        options = {"epilogue": self.epilogue, "activation": self.activation, "path": self.path}
+        given = "".join(f", {name}={value}" for name, value in options.items() if value)
+        extents = f"in_features={self.in_features}, out_features={self.out_features}"
+        return f"{extents}, {super().extra_repr()}, bias={self.bias is not None}{given}"
+
+
+def is_plain_call(x: torch.Tensor) -> bool:
+    """Whether nothing looks on that has to see an operator: no tracer, no mode, no transform. Asking costs a tenth of
+    what PyTorch's dispatch to a function of Python does."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(x) is torch.Tensor
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._get_tracing_state() is None
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )

@@ -1,0 +1,59 @@
+"""The product of a module, where x is: what its operator and, without gradients, the module itself call."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Final
+
+import torch
+
+from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear.spec import EPILOGUES
+from lowlp.ops.linear import linear
+
+from .host_products import product_with_slabs
+from .stored_tensors import weights_of
+
+TYPES: Final = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+_TAKEN: Final = frozenset(inspect.signature(linear).parameters)
+
+
+def check_options(epilogue: str | None, activation: object, path: str | None) -> dict[str, str]:
+    """The options of a product by their names, '' for None. Raises `LowlpValueError` for what `lowlp.linear` does not
+    take."""
+    if epilogue is not None and epilogue not in EPILOGUES:
+        raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
+    given = {"activation": activation, "path": path}
+    for name, value in given.items():
+        if value is not None and name not in _TAKEN:
+            raise LowlpValueError(f"{name}: must be None, since lowlp.linear takes no {name}, got {value!r:.40}")
+    return {"epilogue": epilogue or "", **{name: "" if value is None else str(value) for name, value in given.items()}}
+
+
+def product(
+    x: torch.Tensor,
+    tensors: list[torch.Tensor],
+    bias: torch.Tensor | None,
+    header: str,
+    epilogue: str,
+    out_dtype: str,
+    activation: str,
+    path: str,
+) -> torch.Tensor:
+    """epilogue(x @ w^T + bias), without a gradient."""
+    qw = weights_of(tensors, header)
+    if not x.is_cuda:
+        return product_with_slabs(x, qw, bias, epilogue, TYPES[out_dtype] if out_dtype else x.dtype)
+    options: dict[str, Any] = {}
+    if activation:
+        options["activation"] = activation
+    if path:
+        options["path"] = path
+    if x.dim() != 2:
+        # So that calls made ready for some rows serve x of every rank.
+        y = linear(
+            x.reshape(-1, x.shape[-1]), qw, bias=bias, epilogue=epilogue or None, out_dtype=out_dtype or None, **options
+        )
+        return y.view(*x.shape[:-1], y.shape[-1])
+    found: torch.Tensor = linear(x, qw, bias=bias, epilogue=epilogue or None, out_dtype=out_dtype or None, **options)
+    return found

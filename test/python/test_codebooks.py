@@ -127,12 +127,13 @@ CACHES = [
 ]
 
 
+@pytest.mark.parametrize("dtype", ["f16", "int8"])
 @pytest.mark.parametrize("cache", CACHES)
-def test_no_cache_changes_a_value(cache: ll.CodebookCache) -> None:
+def test_no_cache_changes_a_value(cache: ll.CodebookCache, dtype: str) -> None:
     shape = (2, 256, 8)
-    codes, codebooks = data(shape, "f16", "uint8")
+    codes, codebooks = data(shape, dtype, "uint8")
     codes[:, :4] %= 12  # some of each level
-    kernel = compilation.compile_cpu(lookups(shape, "f16", "uint8", cache=cache))
+    kernel = compilation.compile_cpu(lookups(shape, dtype, "uint8", cache=cache))
     run(kernel, codes, codebooks)
 
 

@@ -228,6 +228,17 @@ def test_the_inner_loop() -> None:
     assert not {"and.b32", "shr.u32", "bfe.u32", "shf.r"} & set(loop.split())
 
 
+def test_the_inner_loop_of_bytes() -> None:
+    """Of a vector of int8 4 PRMT and 4 subtractions beside its address; 128 is added where the cache is filled."""
+    schedule = Schedule(8, 4, stages=4, row_tiles=2)
+    weight = lowlp.vq(vector=8, bits=8, books=2, entries="int8")
+    ptx = lowlp.compile_linear(n=512, k=2048, weight=weight, m=(1, 8), group_size=None, schedule=schedule).ptx
+    fill, loop = ptx.split("mma.sync", 1)
+    vectors = ptx.count("ld.shared.v2")
+    assert vectors == 32 and ptx.count("add.rn.f16x2") == 4 * vectors and ptx.count("prmt.b32") == (4 + 1) * vectors
+    assert "xor.b32" in fill and "xor.b32" not in loop and ".local" not in ptx
+
+
 def test_kernels_ahead_of_time(tmp_path: Path) -> None:
     """A kernel of `compile_linear`, saved and loaded, names the operands that books are."""
     vectors = lowlp.vq(vector=8, bits=8, books=2)

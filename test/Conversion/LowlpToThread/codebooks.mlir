@@ -117,3 +117,55 @@ lowlp.kernel @switch(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.pt
   }
   lowlp.return
 }
+
+// Entries of si8 that are all cast to f16 are held with 128 added: once in the fill, and nowhere else.
+!bytes = !lowlp.codebook<256x4xsi8, #lowlp.codebook_cache<shared = 256, copies = 1, line_bytes = 4>>
+!raw = !lowlp.tile<16x16xsi8, local(2, 1).spatial(8, 4).local(1, 4)>
+!halves = !lowlp.tile<16x16xf16, local(2, 1).spatial(8, 4).local(1, 4)>
+// CHECK-LABEL: gpu.func @raised
+// CHECK: %[[ENTRY:.*]] = simt.load %{{.*}} : <global> -> vector<1xi32>
+// CHECK: %[[RAISED:.*]] = arith.xori %[[ENTRY]], %cst{{.*}} : vector<1xi32>
+// CHECK: simt.store %[[RAISED]]
+// CHECK: gpu.barrier
+// CHECK-NOT: arith.xori
+// CHECK: simt.prmt %{{.*}} selector 16704
+// CHECK: arith.subf
+// CHECK: gpu.return
+lowlp.kernel @raised(%p: !lowlp.ptr<si8> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [256, 4] : !lowlp.ptr<si8> -> !lowlp.global<256x4xsi8>
+  %w = lowlp.view_global %q shape [16, 4] : !lowlp.ptr<ui8> -> !codes
+  %r = lowlp.view_global %y shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
+  %s = lowlp.alloc_shared : !lowlp.shared<1024xui8>
+  %b = lowlp.load_codebook %v[] placed %s : !lowlp.shared<1024xui8> : !lowlp.global<256x4xsi8> -> !bytes
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !codes -> !part
+  %t = lowlp.lookup_vectors %c in %b[0] along 1 : !part, !bytes -> !raw
+  %h = lowlp.cast %t : !raw -> !halves
+  lowlp.store_global %h, %r[%c0, %c0] in_bounds : !halves, !lowlp.global<16x16xf16>
+  lowlp.return
+}
+
+// Where some are used as they are, they are held so too.
+!others = !lowlp.codebook<256x4xsi8, #lowlp.codebook_cache<shared = 256, copies = 2, line_bytes = 8>>
+// CHECK-LABEL: gpu.func @as_they_are
+// CHECK: simt.store
+// CHECK: gpu.barrier
+// CHECK: arith.xori
+// CHECK: simt.prmt %{{.*}} selector 16704
+lowlp.kernel @as_they_are(%p: !lowlp.ptr<si8> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<ui8>, %y: !lowlp.ptr<f16>, %z: !lowlp.ptr<si8>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [256, 4] : !lowlp.ptr<si8> -> !lowlp.global<256x4xsi8>
+  %w = lowlp.view_global %q shape [16, 4] : !lowlp.ptr<ui8> -> !codes
+  %r = lowlp.view_global %y shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
+  %i = lowlp.view_global %z shape [16, 16] : !lowlp.ptr<si8> -> !lowlp.global<16x16xsi8>
+  %s = lowlp.alloc_shared : !lowlp.shared<2048xui8>
+  %b = lowlp.load_codebook %v[] placed %s : !lowlp.shared<2048xui8> : !lowlp.global<256x4xsi8> -> !others
+  %c = lowlp.load_global %w[%c0, %c0] in_bounds : !codes -> !part
+  %t = lowlp.lookup_vectors %c in %b[0] along 1 : !part, !others -> !raw
+  %h = lowlp.cast %t : !raw -> !halves
+  lowlp.store_global %t, %i[%c0, %c0] in_bounds : !raw, !lowlp.global<16x16xsi8>
+  lowlp.store_global %h, %r[%c0, %c0] in_bounds : !halves, !lowlp.global<16x16xf16>
+  lowlp.return
+}

@@ -88,6 +88,18 @@ Value lowlp::loadEntry(OpBuilder &builder, Location loc, CodebookType codebook,
       builder, loc, type, vector::ExtractOp::create(builder, loc, words, 0));
 }
 
+Value lowlp::raiseEntry(OpBuilder &builder, Location loc, Value entry) {
+  Type type = entry.getType();
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  auto bits = builder.getIntegerAttr(getElementTypeOrSelf(type),
+                                     llvm::APInt::getSplat(width, {8, 0x80}));
+  TypedAttr constant = bits;
+  if (auto vector = dyn_cast<VectorType>(type))
+    constant = DenseElementsAttr::get(vector, Attribute(bits));
+  return arith::XOrIOp::create(
+      builder, loc, entry, arith::ConstantOp::create(builder, loc, constant));
+}
+
 Value lowlp::joinEntries(OpBuilder &builder, Location loc, TileType tile,
                          ArrayRef<Value> entries) {
   if (!isPacked(tile.getElementType()))

@@ -16,6 +16,10 @@ mlir::Value loadEntry(mlir::OpBuilder &builder, mlir::Location loc,
                       CodebookType codebook, mlir::Value base,
                       mlir::Value offset, int64_t alignBytes);
 
+/// The entry with 128 added to each of its bytes.
+mlir::Value raiseEntry(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value entry);
+
 /// The registers of a tile that has the values of the entries one after the
 /// other.
 mlir::Value joinEntries(mlir::OpBuilder &builder, mlir::Location loc,

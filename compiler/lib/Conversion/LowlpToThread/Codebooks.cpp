@@ -42,12 +42,14 @@ SmallVector<Type> lowlp::getCodebookParts(CodebookType codebook) {
   return parts;
 }
 
-EntryAlignments lowlp::planEntryAlignments(Operation *root) {
-  EntryAlignments alignments;
+EntryPlans lowlp::planEntries(Operation *root) {
+  EntryPlans plans;
   auto add = [&](Value source, OperandRange offsets, CodebookType codebook) {
     int64_t bytes = findEntryAlignBytes(source, offsets, codebook);
-    auto [known, isNew] = alignments.try_emplace(codebook, bytes);
-    known->second = std::min(known->second, bytes);
+    bool isInteger = codebook.getElementType().isSignedInteger(8);
+    auto [known, isNew] =
+        plans.try_emplace(codebook, EntryPlan{bytes, isInteger});
+    known->second.alignBytes = std::min(known->second.alignBytes, bytes);
   };
   root->walk([&](LoadCodebookOp op) {
     add(op.getSource(), op.getOffsets(), op.getType());
@@ -55,7 +57,14 @@ EntryAlignments lowlp::planEntryAlignments(Operation *root) {
   root->walk([&](SwitchCodebookOp op) {
     add(op.getSource(), op.getOffsets(), op.getType());
   });
-  return alignments;
+  root->walk([&](LookupVectorsOp op) {
+    EntryPlan &plan = plans[op.getCodebook().getType()];
+    plan.isRaised &= llvm::all_of(op->getUsers(), [](Operation *user) {
+      auto cast = dyn_cast<CastOp>(user);
+      return cast && cast.getType().getElementType().isF16();
+    });
+  });
+  return plans;
 }
 
 //===----------------------------------------------------------------------===//
@@ -68,9 +77,9 @@ namespace {
 class SharedFill {
 public:
   SharedFill(OpBuilder &builder, Location loc, CodebookType codebook,
-             Value source, int64_t alignBytes, Value shared)
+             Value source, EntryPlan plan, Value shared)
       : builder(builder), loc(loc), codebook(codebook), source(source),
-        alignBytes(alignBytes), shared(shared) {}
+        plan(plan), shared(shared) {}
 
   void emit(int64_t numThreads) {
     int64_t slots = codebook.getNumBooks() * codebook.getSharedEntries() *
@@ -150,7 +159,9 @@ private:
       Value from =
           book ? add(scale(book, codebook.getNumEntries()), entry) : entry;
       Value loaded = loadEntry(builder, loc, codebook, source,
-                               toOffset(scale(from, bytes)), alignBytes);
+                               toOffset(scale(from, bytes)), plan.alignBytes);
+      if (plan.isRaised)
+        loaded = raiseEntry(builder, loc, loaded);
       Value to = add(scale(entry, codebook.getCache().getLineBytes()),
                      scale(remainder(slot, copies), bytes));
       if (book)
@@ -166,7 +177,7 @@ private:
   Location loc;
   CodebookType codebook;
   Value source;
-  int64_t alignBytes;
+  EntryPlan plan;
   Value shared;
 };
 
@@ -200,7 +211,7 @@ static bool isInLoop(Operation *op) {
 /// is filled.
 static SmallVector<Value> takeIn(ConversionPatternRewriter &rewriter,
                                  Operation *op, CodebookType codebook,
-                                 Value source, int64_t alignBytes, Value shared,
+                                 Value source, EntryPlan plan, Value shared,
                                  bool isAgain) {
   Location loc = getNamedLoc(op);
   SmallVector<Value> parts;
@@ -209,7 +220,7 @@ static SmallVector<Value> takeIn(ConversionPatternRewriter &rewriter,
   if (shared) {
     if (isAgain)
       emitBarrier(rewriter, loc);
-    SharedFill(rewriter, loc, codebook, source, alignBytes, shared)
+    SharedFill(rewriter, loc, codebook, source, plan, shared)
         .emit(getNumWorkers(op->getParentOfType<gpu::GPUFuncOp>()));
     emitBarrier(rewriter, loc);
     parts.push_back(shared);
@@ -219,8 +230,9 @@ static SmallVector<Value> takeIn(ConversionPatternRewriter &rewriter,
       int64_t number = book * codebook.getNumEntries() + e;
       Value offset = arith::ConstantIntOp::create(
           rewriter, loc, number * codebook.getEntryBytes(), 64);
-      parts.push_back(
-          loadEntry(rewriter, loc, codebook, source, offset, alignBytes));
+      Value entry =
+          loadEntry(rewriter, loc, codebook, source, offset, plan.alignBytes);
+      parts.push_back(plan.isRaised ? raiseEntry(rewriter, loc, entry) : entry);
     }
   return parts;
 }
@@ -229,8 +241,8 @@ namespace {
 
 struct LoadCodebookPattern : OpConversionPattern<LoadCodebookOp> {
   LoadCodebookPattern(const TypeConverter &converter, MLIRContext *context,
-                      const EntryAlignments &alignments)
-      : OpConversionPattern(converter, context), alignments(alignments) {}
+                      const EntryPlans &plans)
+      : OpConversionPattern(converter, context), plans(plans) {}
 
   LogicalResult
   matchAndRewrite(LoadCodebookOp op, OpAdaptor adaptor,
@@ -238,20 +250,20 @@ struct LoadCodebookPattern : OpConversionPattern<LoadCodebookOp> {
     Location loc = getNamedLoc(op);
     Value source = getSource(rewriter, loc, adaptor.getSource(), op.getSource(),
                              adaptor.getOffsets());
-    rewriter.replaceOpWithMultiple(op,
-                                   {takeIn(rewriter, op, op.getType(), source,
-                                           alignments.lookup(op.getType()),
-                                           adaptor.getTile(), isInLoop(op))});
+    rewriter.replaceOpWithMultiple(
+        op,
+        {takeIn(rewriter, op, op.getType(), source, plans.lookup(op.getType()),
+                adaptor.getTile(), isInLoop(op))});
     return success();
   }
 
-  const EntryAlignments &alignments;
+  const EntryPlans &plans;
 };
 
 struct SwitchCodebookPattern : OpConversionPattern<SwitchCodebookOp> {
   SwitchCodebookPattern(const TypeConverter &converter, MLIRContext *context,
-                        const EntryAlignments &alignments)
-      : OpConversionPattern(converter, context), alignments(alignments) {}
+                        const EntryPlans &plans)
+      : OpConversionPattern(converter, context), plans(plans) {}
 
   LogicalResult
   matchAndRewrite(SwitchCodebookOp op, OneToNOpAdaptor adaptor,
@@ -267,21 +279,21 @@ struct SwitchCodebookPattern : OpConversionPattern<SwitchCodebookOp> {
     if (codebook.getSharedEntries() != 0)
       shared = adaptor.getCodebook()[codebook.hasGlobalEntries() ? 1 : 0];
     rewriter.replaceOpWithMultiple(
-        op, {takeIn(rewriter, op, codebook, source, alignments.lookup(codebook),
+        op, {takeIn(rewriter, op, codebook, source, plans.lookup(codebook),
                     shared, /*isAgain=*/true)});
     return success();
   }
 
-  const EntryAlignments &alignments;
+  const EntryPlans &plans;
 };
 
 } // namespace
 
 void lowlp::populateCodebookPatterns(const TypeConverter &converter,
                                      RewritePatternSet &patterns,
-                                     const EntryAlignments &alignments) {
+                                     const EntryPlans &plans) {
   patterns.add<LoadCodebookPattern, SwitchCodebookPattern>(
-      converter, patterns.getContext(), alignments);
-  populateVectorLookupPattern(converter, patterns, alignments);
-  populateEntryCastPattern(converter, patterns);
+      converter, patterns.getContext(), plans);
+  populateVectorLookupPattern(converter, patterns, plans);
+  populateEntryCastPattern(converter, patterns, plans);
 }

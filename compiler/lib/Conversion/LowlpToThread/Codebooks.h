@@ -22,25 +22,34 @@ llvm::SmallVector<mlir::Type> getCodebookParts(CodebookType codebook);
 int64_t findEntryAlignBytes(mlir::Value source, mlir::OperandRange offsets,
                             CodebookType codebook);
 
-/// For each type of codebooks below `root` the bytes to which entries in global
-/// memory are aligned, wherever they come from.
-using EntryAlignments = llvm::DenseMap<mlir::Type, int64_t>;
-EntryAlignments planEntryAlignments(mlir::Operation *root);
+/// How entries of codebooks of a type are read and held.
+struct EntryPlan {
+  /// To which entries in global memory are aligned, wherever they come from.
+  int64_t alignBytes = 0;
+  /// Bytes q are held as q + 128 in shared memory and registers: of si8, where
+  /// all that is looked up is cast to f16, which takes them so.
+  bool isRaised = false;
+};
+
+/// For each type of codebooks below `root`.
+using EntryPlans = llvm::DenseMap<mlir::Type, EntryPlan>;
+EntryPlans planEntries(mlir::Operation *root);
 
 void populateCodebookPatterns(const mlir::TypeConverter &converter,
                               mlir::RewritePatternSet &patterns,
-                              const EntryAlignments &alignments);
+                              const EntryPlans &plans);
 
 /// The pattern of casts of looked-up entries (EntryCasts.cpp), which is one of
 /// these.
 void populateEntryCastPattern(const mlir::TypeConverter &converter,
-                              mlir::RewritePatternSet &patterns);
+                              mlir::RewritePatternSet &patterns,
+                              const EntryPlans &plans);
 
 /// The pattern of lowlp.lookup_vectors (LookupVectors.cpp), which is one of
 /// these.
 void populateVectorLookupPattern(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns,
-                                 const EntryAlignments &alignments);
+                                 const EntryPlans &plans);
 
 } // namespace lowlp
 

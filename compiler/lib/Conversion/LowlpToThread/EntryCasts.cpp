@@ -5,7 +5,9 @@
 //
 //   si8 to f16        bytes q + 128 become the low bytes of halves 0x64..,
 //   which
-//                     are 1024 + q + 128; 1152 is taken off, exactly
+//                     are 1024 + q + 128; 1152 is taken off, exactly. 128 is
+//                     added as entries are loaded into the cache, where all
+//                     that is looked up is cast so
 //   e4m3 to f16       sign, exponent and mantissa go to where an f16 has them:
 //                     the value times 2^-8, subnormals included, as f16 has
 //                     such
@@ -36,8 +38,8 @@ namespace {
 /// Turns words of four entries into two words of two halves each.
 class EntryCast {
 public:
-  EntryCast(OpBuilder &builder, Location loc, Type from, Type to)
-      : builder(builder), loc(loc), from(from), to(to) {}
+  EntryCast(OpBuilder &builder, Location loc, Type from, Type to, bool isRaised)
+      : builder(builder), loc(loc), from(from), to(to), isRaised(isRaised) {}
 
   /// The result has as many halves as `type`.
   Value emit(Value words, VectorType type) {
@@ -80,7 +82,9 @@ private:
   }
 
   Value placeInteger(Value word, int64_t pair) {
-    Value bytes = arith::XOrIOp::create(builder, loc, word, i32(0x80808080));
+    Value bytes = word;
+    if (!isRaised)
+      bytes = arith::XOrIOp::create(builder, loc, word, i32(0x80808080));
     return prmt(bytes, i32(0x64646464), pair == 0 ? 0x4140 : 0x4342);
   }
 
@@ -109,10 +113,13 @@ private:
   OpBuilder &builder;
   Location loc;
   Type from, to;
+  bool isRaised;
 };
 
 struct EntryCastPattern : OpConversionPattern<CastOp> {
-  using OpConversionPattern::OpConversionPattern;
+  EntryCastPattern(const TypeConverter &converter, MLIRContext *context,
+                   const EntryPlans &plans)
+      : OpConversionPattern(converter, context, /*benefit=*/2), plans(plans) {}
 
   LogicalResult
   matchAndRewrite(CastOp op, OpAdaptor adaptor,
@@ -125,17 +132,20 @@ struct EntryCastPattern : OpConversionPattern<CastOp> {
                                                  (to.isF16() || to.isBF16());
     if (!lookup || !isKnown)
       return rewriter.notifyMatchFailure(op, "not a cast of entries");
-    EntryCast cast(rewriter, getNamedLoc(op), from, to);
+    bool isRaised = plans.lookup(lookup.getCodebook().getType()).isRaised;
+    EntryCast cast(rewriter, getNamedLoc(op), from, to, isRaised);
     rewriter.replaceOp(
         op, cast.emit(adaptor.getSource(), getRegisterType(op.getType())));
     return success();
   }
+
+  const EntryPlans &plans;
 };
 
 } // namespace
 
 void lowlp::populateEntryCastPattern(const TypeConverter &converter,
-                                     RewritePatternSet &patterns) {
-  patterns.add<EntryCastPattern>(converter, patterns.getContext(),
-                                 /*benefit=*/2);
+                                     RewritePatternSet &patterns,
+                                     const EntryPlans &plans) {
+  patterns.add<EntryCastPattern>(converter, patterns.getContext(), plans);
 }

@@ -47,7 +47,7 @@ namespace {
 class VectorLookup {
 public:
   VectorLookup(OpBuilder &builder, LookupVectorsOp op, Value codes,
-               ValueRange parts, int64_t alignBytes);
+               ValueRange parts, EntryPlan plan);
 
   /// The entries that the codes name, in the order of the part's local index.
   SmallVector<Value> emit();
@@ -105,7 +105,8 @@ private:
   Layout layout;
   Value codes, global, shared;
   ValueRange registers;
-  int64_t alignBytes, codeBits;
+  EntryPlan plan;
+  int64_t codeBits;
   /// The most that a code can be, and one.
   int64_t reach;
   Value threadBook, slot;
@@ -114,10 +115,10 @@ private:
 } // namespace
 
 VectorLookup::VectorLookup(OpBuilder &builder, LookupVectorsOp op, Value codes,
-                           ValueRange parts, int64_t alignBytes)
+                           ValueRange parts, EntryPlan plan)
     : builder(builder), loc(getNamedLoc(op)), op(op),
       codebook(op.getCodebook().getType()), layout(op.getPartLayout()),
-      codes(codes), alignBytes(alignBytes),
+      codes(codes), plan(plan),
       codeBits(*getElementBits(op.getCodes().getType().getElementType())),
       reach(std::min(int64_t(1) << codeBits, codebook.getNumEntries())) {
   if (codebook.hasGlobalEntries()) {
@@ -226,12 +227,14 @@ std::pair<Value, Value> VectorLookup::getSharedPlace(int64_t local,
         emitByteAddress(builder, loc, word, local % 4, /*target=*/1, slot);
   } else {
     address = arith::MulIOp::create(builder, loc, getCode(local), i32(line));
-    if (slot)
-      address = arith::AddIOp::create(builder, loc, address, slot);
   }
   Value begin = shared;
-  if (int64_t common = book * codebook.getCache().getBookBytes())
+  // Added to the begin the slot is added once, and what is left one IMAD.
+  if (slot && !isByte)
     begin = simt::OffsetOp::create(builder, loc, shared.getType(), shared,
+                                   toI64(slot));
+  if (int64_t common = book * codebook.getCache().getBookBytes())
+    begin = simt::OffsetOp::create(builder, loc, shared.getType(), begin,
                                    i64(common));
   return {begin, toI64(address)};
 }
@@ -255,7 +258,9 @@ Value VectorLookup::loadGlobal(Value code, int64_t book) {
     offset = arith::AddIOp::create(
         builder, loc, offset,
         i64(book * codebook.getNumEntries() * codebook.getEntryBytes()));
-  return loadEntry(builder, loc, codebook, global, offset, alignBytes);
+  Value entry =
+      loadEntry(builder, loc, codebook, global, offset, plan.alignBytes);
+  return plan.isRaised ? raiseEntry(builder, loc, entry) : entry;
 }
 
 Value VectorLookup::selectRegister(Value code, int64_t book) {
@@ -354,15 +359,15 @@ namespace {
 
 struct LookupVectorsPattern : OpConversionPattern<LookupVectorsOp> {
   LookupVectorsPattern(const TypeConverter &converter, MLIRContext *context,
-                       const EntryAlignments &alignments)
-      : OpConversionPattern(converter, context), alignments(alignments) {}
+                       const EntryPlans &plans)
+      : OpConversionPattern(converter, context), plans(plans) {}
 
   LogicalResult
   matchAndRewrite(LookupVectorsOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     VectorLookup lookup(rewriter, op, adaptor.getCodes().front(),
                         adaptor.getCodebook(),
-                        alignments.lookup(op.getCodebook().getType()));
+                        plans.lookup(op.getCodebook().getType()));
     if (std::optional<SmallVector<int64_t>> locals =
             op.findMatrices(op.getType().getLayout())) {
       SmallVector<Value> words = lookup.emitMatrices(*locals);
@@ -380,14 +385,13 @@ struct LookupVectorsPattern : OpConversionPattern<LookupVectorsOp> {
     return success();
   }
 
-  const EntryAlignments &alignments;
+  const EntryPlans &plans;
 };
 
 } // namespace
 
 void lowlp::populateVectorLookupPattern(const TypeConverter &converter,
                                         RewritePatternSet &patterns,
-                                        const EntryAlignments &alignments) {
-  patterns.add<LookupVectorsPattern>(converter, patterns.getContext(),
-                                     alignments);
+                                        const EntryPlans &plans) {
+  patterns.add<LookupVectorsPattern>(converter, patterns.getContext(), plans);
 }

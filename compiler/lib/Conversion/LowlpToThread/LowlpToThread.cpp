@@ -197,7 +197,7 @@ struct Plans {
   TensorMapPlan tensorMaps;
   ConversionPlans conversions;
   WorkspacePlan workspace;
-  EntryAlignments entries;
+  EntryPlans entries;
 
   /// Fails with a diagnostic where a kernel has no thread program.
   static FailureOr<Plans> make(gpu::GPUModuleOp kernels, bool hasStMatrix) {
@@ -217,15 +217,10 @@ struct Plans {
         failed(verifyReductions(kernels)) ||
         failed(verifyDependencies(kernels)))
       return failure();
-    return Plans{std::move(widths),
-                 std::move(matrices),
-                 std::move(*dots),
-                 std::move(*wgmmas),
-                 std::move(*shared),
-                 std::move(*tensorMaps),
-                 std::move(*conversions),
-                 planWorkspace(kernels),
-                 planEntryAlignments(kernels)};
+    return Plans{
+        std::move(widths),       std::move(matrices),    std::move(*dots),
+        std::move(*wgmmas),      std::move(*shared),     std::move(*tensorMaps),
+        std::move(*conversions), planWorkspace(kernels), planEntries(kernels)};
   }
 
   void populate(ThreadTypeConverter &converter, RewritePatternSet &patterns) {

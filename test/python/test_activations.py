@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import lowlp
 from lowlp.activations.hadamard import odd_signs
+from lowlp.cli import demo_weights
 from lowlp.numeric.bit_planes import BIT_OF_CODE, codes_of_planes
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
@@ -211,3 +215,19 @@ def test_mistakes_of_codes_are_named(arguments: dict[str, object], message: str)
     given = {"codes": np.zeros((2, 4), np.int8), "dtype": "int4", "scales": 1.0, **arguments}
     with pytest.raises((LowlpTypeError, LowlpValueError), match=message):
         lowlp.QuantizedActivations(given.pop("codes"), **given)
+
+
+def test_the_page_has_what_its_script_prints() -> None:
+    root = Path(__file__).resolve().parents[2]
+    spec = importlib.util.spec_from_file_location(
+        "activation_accuracy", root / "tools" / "dev" / "activation_accuracy.py"
+    )
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    page = (root / "docs" / "activations.md").read_text(encoding="utf-8")
+    shown = page.split("<!-- table:")[1].split("\n\n")[1].splitlines()
+    assert [line.split(" |")[0][2:] for line in shown[2:]] == list(script.KINDS)
+    if demo_weights.model_file() is not None:
+        # One of them, since each takes seven products.
+        assert script.table(["int4"]) == [*shown[:2], next(line for line in shown if line.startswith("| int4 |"))]

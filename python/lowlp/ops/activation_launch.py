@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lowlp.activations.kinds import ActivationKind
+from lowlp.activations.kinds import FLOATS, ActivationKind
 from lowlp.activations.quantize import Rule
 from lowlp.activations.quantized import QuantizedActivations
 from lowlp.compiler.compilation import compile, compile_cpu
@@ -103,44 +103,62 @@ class Work:
     planes: bool = False
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and its arguments by name, of which it writes some.
+
+    key      tells the kernel that `make` makes from others
+    """
+
+    key: Any
+    make: Callable[[], Kernel]
+    arrays: dict[str, Any]
+    numbers: dict[str, int]
+
+
 def results_of(x: Matrix, work: Work) -> dict[str, Any]:
     """What the kernels make, by name: codes or y [M, k], scales, zeros and sums [M, groups], planes [M, bits, words],
     residual_out [M, k]."""
+    results, launches = launches_of(x, work)
+    for launch in launches:
+        _run(launch)
+    return results
+
+
+def launches_of(x: Matrix, work: Work) -> tuple[dict[str, Any], list[Launch]]:
+    """The memory of the results, and what is to be launched, in this order, to make them; nothing without rows."""
+    before: list[Launch] = []
     if work.hadamard and not _is_in_one_launch(x, work):
-        x, work = _transformed(x, work)
+        x, work, before = _transformed(x, work)
     m, unit = x.array.shape[0], work.group_size or work.k
     in_rows = unit == work.k
     outer, rows = (1, m) if in_rows else (m, work.k // unit)
-    x_stride, x_outer = (x.stride, 0) if in_rows else (unit, x.stride)
     spec = _spec(x, work, unit)
-    numbers = {"x_stride": x_stride, "x_outer_stride": x_outer}
-    inputs = {"x": x.array}
+    inputs: dict[str, Any] = {"x": x.array}
+    numbers = {"x_stride": x.stride, "x_outer_stride": 0} if in_rows else {"x_stride": unit, "x_outer_stride": x.stride}
+    results = _empty_results(x.array, work, m)
     if work.inverse is not None:
         inputs["smooth"] = work.inverse
         numbers["smooth_stride"] = 0 if in_rows else unit
-    results = _empty_results(x.array, work, m)
     if work.norm:
         inputs["weight"] = work.weight
-        if work.residual is not None:
-            inputs["residual"] = work.residual.array
-            numbers["residual_stride"] = work.residual.stride
-            results["residual_out"] = _empty(x.array, (m, work.k), x.source)
+    if work.residual is not None:
+        inputs["residual"] = work.residual.array
+        numbers["residual_stride"] = work.residual.stride
+        results["residual_out"] = _empty(x.array, (m, work.k), x.source)
     if not m:
-        return results
-    counts = {"rows": rows, "outer": outer}
+        return results, []
+    numbers |= {"rows": rows, "outer": outer}
+    if work.rule is not None and work.rule.scale == "tensor":
+        extremes, finding = _zeros(x.array, 2), replace(spec, planes=False)
+        make = functools.partial(extremes_kernel, finding)
+        before.append(Launch(("extremes", finding), make, inputs | {"extremes": extremes}, dict(numbers)))
+        inputs["extremes"] = extremes
     if work.given is not None:
         inputs["given"] = work.given
-    if work.rule is not None and work.rule.scale == "tensor":
-        extremes = _zeros(x.array, 2)
-        finding = replace(spec, planes=False)
-        _run(
-            ("extremes", finding), lambda: extremes_kernel(finding), {**inputs, "extremes": extremes}, numbers | counts
-        )
-        inputs["extremes"] = extremes
     if spec.planes:
         numbers |= _plane_strides(work, unit)
-    _run(("rows", spec), lambda: rows_kernel(spec), inputs | results, numbers | counts)
-    return results
+    return results, [*before, Launch(("rows", spec), functools.partial(rows_kernel, spec), inputs | results, numbers)]
 
 
 def _spec(x: Matrix, work: Work, unit: int) -> RowsSpec:
@@ -166,15 +184,15 @@ def _is_in_one_launch(x: Matrix, work: Work) -> bool:
     return unit % work.hadamard == 0 and division_of(_spec(x, work, unit)) is not None
 
 
-def _transformed(x: Matrix, work: Work) -> tuple[Matrix, Work]:
-    """The transform by itself, block by block, and what is left to do."""
-    block = work.hadamard
+def _transformed(x: Matrix, work: Work) -> tuple[Matrix, Work, list[Launch]]:
+    """The transform by itself, block by block, what is left to do with it, and what makes it."""
+    before: list[Launch] = []
     if work.silu:
-        x = Matrix(results_of(x, Work(work.k, None, silu=True))["y"], work.k)
+        made, before = launches_of(x, Work(work.k, None, silu=True))
+        x = Matrix(made["y"], work.k)
     # Blocks as groups of a row: each is a row of the kernel.
-    first = Work(work.k, None, work.inverse, hadamard=block, group_size=block)
-    y = results_of(x, first)["y"]
-    return Matrix(y, work.k), replace(work, inverse=None, silu=False, hadamard=0)
+    made, launches = launches_of(x, Work(work.k, None, work.inverse, hadamard=work.hadamard, group_size=work.hadamard))
+    return Matrix(made["y"], work.k), replace(work, inverse=None, silu=False, hadamard=0), before + launches
 
 
 def planes_of_codes(activations: QuantizedActivations) -> Any:
@@ -190,7 +208,7 @@ def planes_of_codes(activations: QuantizedActivations) -> Any:
     if codes.shape[0]:
         counts = {"rows": codes.shape[0], "outer": 1}
         make = functools.partial(planes_kernel, kind, k, aligned)
-        _run(("planes", kind, k, aligned), make, {"codes": codes, "planes": planes}, strides | counts)
+        _run(Launch(("planes", kind, k, aligned), make, {"codes": codes, "planes": planes}, strides | counts))
     return planes.reshape(*activations.shape[:-1], bits, words)
 
 
@@ -232,10 +250,11 @@ def _empty(like: Any, shape: tuple[int, ...], element: str | ActivationKind) -> 
 
 
 def _zeros(like: Any, count: int) -> Any:
+    """int32, which one kernel writes as the bits of floats, and the next reads as floats."""
     if is_torch_tensor(like):
         torch: Any = sys.modules["torch"]
-        return torch.zeros(count, dtype=torch.float32, device=like.device)
-    return np.zeros(count, np.float32)
+        return torch.zeros(count, dtype=torch.int32, device=like.device)
+    return np.zeros(count, np.int32)
 
 
 def _address(array: Any) -> int:
@@ -245,33 +264,29 @@ def _address(array: Any) -> int:
 # --- launches ---------------------------------------------------------------------------------------------------------
 
 
-def _run(key: Any, make: Callable[[], Kernel], arrays: dict[str, Any], numbers: dict[str, int]) -> None:
-    """Launches the kernel that `make` makes, and that the key tells from others."""
-    if is_torch_tensor(arrays["x" if "x" in arrays else "codes"]):
-        _run_on_gpu(key, make, arrays, numbers)
+def _run(launch: Launch) -> None:
+    if is_torch_tensor(next(iter(launch.arrays.values()))):
+        _run_on_gpu(launch)
         return
-    kernel = _kernels.get((key, "cpu"), lambda: compile_cpu(make()))
-    wanted = {parameter.name: parameter.dtype for parameter in make().parameters}
-    kernel(**{name: _as_memory(array, wanted[name]) for name, array in arrays.items()}, **numbers)
+    kernel = _kernels.get((launch.key, "cpu"), lambda: compile_cpu(launch.make()))
+    kernel(**{name: memory_of(array) for name, array in launch.arrays.items()}, **launch.numbers)
 
 
-def _as_memory(array: AnyArray, element: str) -> AnyArray:
+def memory_of(array: AnyArray) -> AnyArray:
     """The memory of an array, as the CPU target takes it."""
     memory = array.reshape(-1) if array.flags.c_contiguous else memory_of_rows(array)
-    if element.startswith("f8"):
-        return memory.view(np.uint8)
-    return memory.view(np.uint32) if element == "uint32" else memory
+    return memory.view(np.uint8) if memory.dtype in FLOATS.values() else memory
 
 
-def _run_on_gpu(key: Any, make: Callable[[], Kernel], arrays: dict[str, Any], numbers: dict[str, int]) -> None:
-    ordinal = next(iter(arrays.values())).get_device()
-    bound = (key, ordinal, tuple(numbers.values()))
-    launch = _launches.get(bound)
-    if launch is None:
+def _run_on_gpu(launch: Launch) -> None:
+    ordinal = next(iter(launch.arrays.values())).get_device()
+    key = (launch.key, ordinal, tuple(launch.numbers.values()))
+    bound = _launches.get(key)
+    if bound is None:
         arch = device_of(ordinal).arch
-        kernel = _kernels.get((key, arch), lambda: compile(make(), arch))
+        kernel = _kernels.get((launch.key, arch), lambda: compile(launch.make(), arch))
         if len(_launches) >= _MAX_LAUNCHES:
             _launches.clear()
-        launch = _launches[bound] = kernel.launcher.bind(numbers, list(arrays))
-    addresses = [array.data_ptr() for array in arrays.values()]
-    launch.run(addresses, ordinal, current_torch_stream(ordinal))
+        bound = _launches[key] = kernel.launcher.bind(launch.numbers, list(launch.arrays))
+    addresses = [array.data_ptr() for array in launch.arrays.values()]
+    bound.run(addresses, ordinal, current_torch_stream(ordinal))

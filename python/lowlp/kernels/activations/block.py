@@ -60,9 +60,9 @@ class Block:
     def of_tensor(self, found: Extremes) -> Extremes:
         """The extremes of all rows, which another launch has found, in place of those of the row."""
         view = self.source.view("extremes", 2, 0, 0)
-        low, high = (
-            ll.load_global(view, offsets=self.source.at(place), layout=found.high.layout) for place in range(2)
-        )
+        held = found.high.layout
+        words = [ll.load_global(view, offsets=self.source.at(place), layout=held) for place in range(2)]
+        low, high = (ll.view(word, dtype="f32", layout=held) for word in words)
         return Extremes(found.is_finite, None if found.low is None else -low, high)
 
     def given_scales(self, found: Extremes) -> ll.Tile:

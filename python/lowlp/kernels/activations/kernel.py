@@ -43,7 +43,7 @@ def rows_kernel(spec: RowsSpec) -> ll.Kernel:
 def extremes_kernel(spec: RowsSpec) -> ll.Kernel:
     """The block program that finds the extremes of all finite rows, for scales of a tensor.
 
-    Parameters: those of `Source`; extremes, f32 as uint32 [2], zeros before: the largest magnitude of a number below 0,
+    Parameters: those of `Source`; extremes, f32 as int32 [2], zeros before: the largest magnitude of a number below 0,
     and the largest number; or the largest magnitude in the second place.
     """
     held, rule = division_of(spec), spec.rule
@@ -63,14 +63,14 @@ def extremes_kernel(spec: RowsSpec) -> ll.Kernel:
             if numbers is not None:
                 # Floats that are not negative are in the order of their bits.
                 most = ll.max(-numbers if place == 0 else numbers, 0, keep_dims=True)
-                words = ll.view(ll.abs(most), dtype="uint32", layout=most.layout)
+                words = ll.view(ll.abs(most), dtype="int32", layout=most.layout)
                 ll.atomic_rmw("max", words, view, offsets=[0, place])
 
     rows_of_block = division.rows
     return ll.make_kernel(
         trace,
         name="find_extremes",
-        parameters=source_parameters(spec) | {"extremes": ll.pointer("uint32"), "rows": ll.i32, "outer": ll.i32},
+        parameters=source_parameters(spec) | {"extremes": ll.pointer("int32"), "rows": ll.i32, "outer": ll.i32},
         grid=lambda rows, outer: (ll.ceildiv(rows, rows_of_block), outer),
         num_threads=division.num_threads,
     )
@@ -86,7 +86,7 @@ def parameters_of(spec: RowsSpec) -> dict[str, ll.Parameter]:
     if rule.scale == "given":
         parameters["given"] = ll.pointer("f32")
     if rule.scale == "tensor":
-        parameters["extremes"] = ll.pointer("f32")
+        parameters["extremes"] = ll.pointer("int32")
     stored = kind.dtype if kind.is_float else "int8" if kind.low else "uint8"
     parameters |= {"codes": ll.pointer(stored, align=16), "scales": ll.pointer("f32")}
     if not kind.is_float:

@@ -5,11 +5,11 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup configure build demo test test-lit test-unit test-python bench sanitize docs format lint wheel test-wheel clean
+.PHONY: help setup configure build demo test test-lit test-unit test-python test-checkpoints bench sanitize docs format lint wheel test-wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
-	  awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	  awk -F'|' '{ printf "  make %-16s %s\n", $$1, $$2 }'
 
 setup: ## install what is missing: Debian packages, .venv, the source of MLIR's Python bindings
 	@tools/dev/setup.sh
@@ -38,6 +38,9 @@ test-unit: build ## run the C++ unit tests
 
 test-python: build ## run the Python tests
 	@tools/dev/run-tests.sh python gpu
+
+test-checkpoints: build ## test the readers of checkpoints against the tools that write them (ARGS="-k gguf")
+	@tools/dev/test-checkpoints.sh $(ARGS)
 
 bench: build ## time the kernels on the GPU, beside other libraries that are installed (ARGS="--quick")
 	@echo "==> lowlp bench"

@@ -102,7 +102,7 @@ _MODULES = {
 # Those of `lowlp_runtime`.
 _OF_RUNTIME = ("no_dependent_launch",)
 # Modules that are public as such.
-_SUBMODULES = ("compiler", "drawing", "errors", "language", "packing", "targets")
+_SUBMODULES = ("checkpoints", "compiler", "drawing", "errors", "language", "packing", "targets")
 # Needs PyTorch, and is named with its package: `from lowlp import *` leaves the name `torch` alone.
 _OPTIONAL = ("torch",)
 

@@ -50,6 +50,11 @@ class SpillWarning(UserWarning):
     """Threads keep what does not fit their registers in memory: slow code, but right."""
 
 
+class CheckpointError(LowlpValueError):
+    """A checkpoint is damaged, contradicts itself, or is of a format that is not read; the message names the file or
+    tensor, and what is allowed."""
+
+
 class CompileError(LowlpValueError):
     """A program that the compiler refuses.
 

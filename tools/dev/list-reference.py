@@ -105,6 +105,8 @@ def page() -> str:
     lines += ["## Python: `lowlp`\n", *table(python_rows("lowlp", "lowlp.")), ""]
     lines += ["## Python: `lowlp.torch`, modules of PyTorch\n"]
     lines += [*table(python_rows("lowlp.torch", "lowlp.torch.")), ""]
+    lines += ["## Python: `lowlp.checkpoints`, models of other tools\n"]
+    lines += [*table(python_rows("lowlp.checkpoints", "lowlp.checkpoints.")), ""]
     lines += ["## Python: `lowlp.language`, the language of kernels\n"]
     lines += [*table(python_rows("lowlp.language", "ll.")), ""]
     lines += ["## Python: `lowlp_runtime`, without a compiler\n", *table(python_rows("lowlp_runtime", "")), ""]

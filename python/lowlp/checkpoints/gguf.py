@@ -1,0 +1,101 @@
+"""GGUF checkpoints: which tensors a file has, as weights that keep its codes, or as arrays.
+
+Names are the file's: 'blk.0.attn_q.weight'. llama.cpp writes the rows of q and k of some architectures in another
+order; here rows are as the file has them.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from lowlp.checkpoints import gguf_blocks, gguf_vectors
+from lowlp.checkpoints.gguf_file import GgufFile, StoredTensor
+from lowlp.checkpoints.layers import Layer, Parts
+from lowlp.errors import CheckpointError
+from lowlp.numeric.host_array import AnyArray
+
+PLAIN: Final[dict[int, np.dtype[Any]]] = {
+    0: np.dtype(np.float32),
+    1: np.dtype(np.float16),
+    24: np.dtype(np.int8),
+    25: np.dtype(np.int16),
+    26: np.dtype(np.int32),
+    27: np.dtype(np.int64),
+    28: np.dtype(np.float64),
+    30: np.dtype(ml_dtypes.bfloat16),
+}
+"""Number of a type without blocks -> numpy's."""
+
+_REFUSED: Final = {4: "Q4_2", 5: "Q4_3", 9: "Q8_1", 15: "Q8_K", 31: "Q4_0_4_4", 32: "Q4_0_4_8", 33: "Q4_0_8_8"}
+
+
+def layers(file: GgufFile) -> list[Layer]:
+    """The quantised weights of a file. Raises `CheckpointError` for types that are not read, by name, and for tensors
+    that reach beyond the file."""
+    found = []
+    for tensor in file.tensors.values():
+        file.octets(tensor, stored_bytes(file, tensor))
+        if tensor.kind in PLAIN:
+            continue
+        kind = block_type(file, tensor)
+        find = partial(_parts, file, tensor, kind)
+        found.append(Layer(tensor.name, tensor.shape, f"GGUF {kind.name}", (tensor.name,), find))
+    return found
+
+
+def block_type(file: GgufFile, tensor: StoredTensor) -> gguf_blocks.BlockType:
+    """The blocks of a quantised tensor. Raises `CheckpointError`."""
+    kind = gguf_blocks.TYPES.get(tensor.kind) or gguf_vectors.TYPES.get(tensor.kind)
+    if kind is None:
+        name = _REFUSED.get(tensor.kind, str(tensor.kind))
+        known = ", ".join(found.name for found in (*gguf_blocks.TYPES.values(), *gguf_vectors.TYPES.values()))
+        raise CheckpointError(f"{file.path}: {tensor.name}: blocks of type {name} are not read; read are {known}")
+    if len(tensor.shape) not in (2, 3):
+        raise CheckpointError(
+            f"{file.path}: {tensor.name}: expected weights [N, K] or [E, N, K], got shape {list(tensor.shape)}"
+        )
+    if tensor.shape[-1] % kind.weights or 0 in tensor.shape:
+        raise CheckpointError(
+            f"{file.path}: {tensor.name}: K must be a multiple of the {kind.weights} weights of a block of "
+            f"{kind.name}, got shape {list(tensor.shape)}"
+        )
+    return kind
+
+
+def stored_bytes(file: GgufFile, tensor: StoredTensor) -> int:
+    """Bytes of a tensor in its file. Raises `CheckpointError` for types that are not read."""
+    count = math.prod(tensor.shape)
+    if tensor.kind in PLAIN:
+        return count * PLAIN[tensor.kind].itemsize
+    kind = block_type(file, tensor)
+    return count // kind.weights * kind.octets
+
+
+def array_of(file: GgufFile, name: str) -> AnyArray:
+    """A tensor without blocks, read-only, where the file is mapped."""
+    tensor = file.tensors[name]
+    dtype = PLAIN[tensor.kind]
+    octets = file.octets(tensor, stored_bytes(file, tensor))
+    return octets.view(dtype).reshape(tensor.shape)
+
+
+def _parts(file: GgufFile, tensor: StoredTensor, kind: gguf_blocks.BlockType) -> Parts:
+    *outer, k = tensor.shape
+    rows_of_all = math.prod(outer)
+    octets = file.octets(tensor, stored_bytes(file, tensor))
+    blocks = octets.reshape(rows_of_all, k // kind.weights, kind.octets)
+    arguments = kind.arguments(blocks)
+    for name, value in arguments.items():
+        if isinstance(value, np.ndarray) and value.ndim and value.shape[0] == rows_of_all and len(outer) > 1:
+            arguments[name] = value.reshape(*outer, -1)
+
+    def read(rows: slice) -> AnyArray:
+        codes = kind.codes(blocks[rows])
+        return codes.reshape(codes.shape[0], k) if codes.ndim == 3 else codes
+
+    return Parts(tensor.shape, read, arguments)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None]]:
+def progress_bar(what: str, unit: str = "row") -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar on stderr; lines now and then where that is no terminal or tqdm is missing."""
     try:
         tqdm = importlib.import_module("tqdm").tqdm
@@ -18,7 +18,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None]]:
     if tqdm is None or not sys.stderr.isatty():
         yield _lines(what)
         return
-    bar = tqdm(desc=what, unit="row", file=sys.stderr)
+    bar = tqdm(desc=what, unit=unit, file=sys.stderr)
 
     def show(done: int, total: int, text: str) -> None:
         bar.total = total

@@ -16,7 +16,7 @@ from lowlp_runtime.grid import GridExpression
 from lowlp_runtime.operands import Operand
 from lowlp_runtime.workspace import WorkspacePart
 
-from . import output
+from . import inspect_model, output
 
 Held = TypeVar("Held", str, bytes)
 
@@ -28,20 +28,28 @@ def add_parser(commands: Any) -> None:
     """Declares the arguments."""
     parser = commands.add_parser(
         "inspect",
-        help="tell what a saved kernel holds",
+        help="tell what a saved kernel or a checkpoint holds",
         description="Tell what a saved kernel holds: code, parameters, grid, and what the compiler decided. With an "
-        "option print that part alone. Needs neither compiler nor GPU.",
+        "option print that part alone. Of a quantised checkpoint tell its format, and of each layer codec, bits, bytes "
+        "and how far rounding may have moved a weight. Needs neither compiler nor GPU.",
         epilog="examples:\n  lowlp inspect out/linear_int6_f16_sm_90a.lowlp\n"
         "  lowlp inspect out/linear_int6_f16_sm_90a.lowlp --ptx | less\n"
-        "  lowlp inspect out/linear_int6_f16_sm_90a.lowlp --cubin -o k.cubin && nvdisasm k.cubin",
+        "  lowlp inspect out/linear_int6_f16_sm_90a.lowlp --cubin -o k.cubin && nvdisasm k.cubin\n"
+        "  lowlp inspect TheModel-GPTQ\n"
+        "  lowlp inspect model.Q4_K_M.gguf --json",
         formatter_class=output.HelpFormatter,
     )
-    parser.add_argument("file", metavar="KERNEL.lowlp", help="written by `lowlp compile --emit lowlp` or `save`")
+    parser.add_argument(
+        "file",
+        metavar="KERNEL|MODEL",
+        help="a kernel, written by `lowlp compile --emit lowlp` or `save`; or a checkpoint: a folder, a .safetensors "
+        "file, its index, or a .gguf file",
+    )
     texts = parser.add_mutually_exclusive_group()
     texts.add_argument("--ir", choices=LEVELS, help="print the program at this level")
     texts.add_argument("--ptx", action="store_true", help="print the PTX")
     texts.add_argument("--cubin", action="store_true", help="write the machine code; with -o, or to a pipe")
-    texts.add_argument("--json", action="store_true", help="print the description as JSON")
+    texts.add_argument("--json", action="store_true", help="print the description, or all of a checkpoint, as JSON")
     parser.add_argument(
         "--arch", metavar="ARCH", help="with --ptx or --cubin: for this architecture, where there are several"
     )
@@ -57,6 +65,12 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the text that was asked for, or the summary."""
+    if inspect_model.is_model(Path(options.file)):
+        for name in ("ir", "ptx", "cubin", "arch"):
+            if getattr(options, name):
+                raise LowlpValueError(f"--{name}: allowed with a saved kernel only, and {options.file} is a checkpoint")
+        output.write(options.output, inspect_model.told(Path(options.file), options.json))
+        return 0
     data = Path(options.file).read_bytes()
     kernel = KernelBinary.from_bytes(data, source=options.file)
     if options.arch and not (options.ptx or options.cubin):

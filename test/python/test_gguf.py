@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import struct
 from pathlib import Path
 
@@ -80,4 +81,13 @@ def test_damaged_files_are_refused(data: bytes, message: str, tmp_path: Path) ->
     path = tmp_path / "m.gguf"
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match=message):
+        dict(lowlp.checkpoints.read(path))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gguf") is not None, reason="has the package gguf")
+def test_grids_need_their_package(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(gguf({"a": ((1, 256), 17, bytes(74))}))
+    assert lowlp.checkpoints.open(path).layers["a"].format == "GGUF IQ2_XS"
+    with pytest.raises(CheckpointError, match="pip install gguf"):
         dict(lowlp.checkpoints.read(path))

@@ -31,6 +31,7 @@ PLAIN: Final[dict[int, np.dtype[Any]]] = {
 }
 """Number of a type without blocks -> numpy's."""
 
+_BY_GROUP: Final = {"scales", "zeros", "offsets", "super_scales", "super_offsets"}
 _REFUSED: Final = {4: "Q4_2", 5: "Q4_3", 9: "Q8_1", 15: "Q8_K", 31: "Q4_0_4_4", 32: "Q4_0_4_8", 33: "Q4_0_8_8"}
 
 
@@ -90,12 +91,11 @@ def _parts(file: GgufFile, tensor: StoredTensor, kind: gguf_blocks.BlockType) ->
     octets = file.octets(tensor, stored_bytes(file, tensor))
     blocks = octets.reshape(rows_of_all, k // kind.weights, kind.octets)
     arguments = kind.arguments(blocks)
-    for name, value in arguments.items():
-        if isinstance(value, np.ndarray) and value.ndim and value.shape[0] == rows_of_all and len(outer) > 1:
-            arguments[name] = value.reshape(*outer, -1)
+    for name in _BY_GROUP & arguments.keys():
+        arguments[name] = arguments[name].reshape(*outer, -1)
 
     def read(rows: slice) -> AnyArray:
         codes = kind.codes(blocks[rows])
-        return codes.reshape(codes.shape[0], k) if codes.ndim == 3 else codes
+        return codes.reshape(codes.shape[0], *((k // kind.vector, 1) if kind.vector > 1 else (k,)))
 
     return Parts(tensor.shape, read, arguments)

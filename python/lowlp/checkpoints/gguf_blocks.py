@@ -21,14 +21,15 @@ from lowlp.numeric.host_array import AnyArray
 
 
 class BlockType(NamedTuple):
-    """A type of blocks: its name, bytes and weights of a block, the codes of blocks [..., bytes] as [..., weights], and
-    the arguments of `QuantizedTensor` for all blocks of weights, [N, blocks, bytes]."""
+    """A type of blocks: its name, bytes and weights of a block, the codes of blocks [..., bytes] as [..., codes], the
+    arguments of `QuantizedTensor` for all blocks of weights, [N, blocks, bytes], and the weights of a code."""
 
     name: str
     octets: int
     weights: int
     codes: Callable[[AnyArray], AnyArray]
     arguments: Callable[[AnyArray], dict[str, Any]]
+    vector: int = 1
 
 
 def _halves(octets: AnyArray) -> AnyArray:

@@ -104,6 +104,19 @@ def codes_of_columns(columns: AnyArray, vectors: Vectors) -> AnyArray:
     return codes
 
 
+def parts_of_books(vectors: Vectors) -> tuple[int, tuple[tuple[tuple[int, int], ...], ...]]:
+    """How many columns of the packed matrix a vector has, and for each book the columns that hold its code, with the
+    lowest bit of each."""
+    if len(set(vectors.bits_of_books)) == 1:
+        return vectors.books, tuple(((book, 0),) for book in range(vectors.books))
+    places = _bytes_of_books(vectors)
+    parts = tuple(
+        tuple((column, shift) for column, (of_book, shift) in enumerate(places) if of_book == book)
+        for book in range(vectors.books)
+    )
+    return len(places), parts
+
+
 def _bytes_of_books(vectors: Vectors) -> list[tuple[int, int]]:
     """The book and the lowest bit of each byte of a vector's codes."""
     return [(book, shift) for book, bits in enumerate(vectors.bits_of_books) for shift in range(0, bits, 8)]

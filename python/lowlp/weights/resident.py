@@ -40,7 +40,7 @@ class ResidentTensor(QuantizedTensor):
         wanted = int(np.prod(form.shape))
         if words.numel() != wanted:
             raise LowlpValueError(f"packed: expected {wanted} words for {header[:80]}, got {words.numel()}")
-        return cls._resident(form, meaning, words.reshape(-1))
+        return cls._resident(form, meaning, words.flatten())
 
     @classmethod
     def _resident(cls, form: WordsForm, meaning: Meaning, words: Any) -> ResidentTensor:

@@ -8,7 +8,9 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 
-def shown(items: Iterable[T], name: str, total: int, is_wanted: bool, unit: str = "block") -> Iterable[T]:
+def shown(
+    items: Iterable[T], name: str, total: int, is_wanted: bool, unit: str = "block", doing: str = "quantize"
+) -> Iterable[T]:
     """The items, with a bar on standard error where one is wanted and tqdm is installed."""
     if not is_wanted:
         return items
@@ -16,4 +18,4 @@ def shown(items: Iterable[T], name: str, total: int, is_wanted: bool, unit: str 
         tqdm = import_module("tqdm.auto").tqdm
     except ImportError:
         return items
-    return cast(Iterable[T], tqdm(items, desc=f"quantize: {name}", unit=unit, total=total, file=sys.stderr))
+    return cast(Iterable[T], tqdm(items, desc=f"{doing}: {name}", unit=unit, total=total, file=sys.stderr))

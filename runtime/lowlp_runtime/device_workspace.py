@@ -58,6 +58,11 @@ def _key_of(stream: int, context: int) -> _Key:
     return _Key(context, stream if capture else _number_of("cuStreamGetId", stream, ctypes.c_uint64()), capture)
 
 
+def is_captured(stream: int) -> bool:
+    """Whether the stream takes part in the capture of a CUDA graph."""
+    return stream not in _LEGACY and _capture_of(stream) != 0
+
+
 def _capture_of(stream: int) -> int:
     """A number of the capture that the stream takes part in; 0 for none."""
     # Asked first because it is cheap, and almost always says no.

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear import measured
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.schedule import Schedule
@@ -25,6 +25,7 @@ from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.ops import linear_launch
 from lowlp.ops.linear_kernels import notes_of
 from lowlp.tuning.measured import MeasuredFile
+from lowlp.weights.resident import ResidentTensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -96,6 +97,50 @@ def test_mistakes_are_found_in_every_call(torch: FakeTorch, qw: lowlp.QuantizedT
             lowlp.linear(x, qw, bias=wrong)
     with pytest.raises(LowlpTypeError, match="batch_invariant: expected a bool, got 1"):
         lowlp.linear(x, qw, batch_invariant=1)  # type: ignore[arg-type]
+
+
+def test_words_that_are_on_the_device_stay_where_they_are(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor
+) -> None:
+    fake_driver.slots = 6
+    arrays, header = qw.to_arrays()
+    words = tensor(torch, arrays.pop("packed").size, dtype=torch.int32)  # type: ignore[attr-defined]
+    resident = ResidentTensor.of_tensor(words, arrays, header)
+    lowlp.linear(tensor(torch, 3, K), resident)
+    assert fake_driver.launches[-1]["values"][1] == words.data_ptr()
+    # On another device they are not; that is the only use that fetches them.
+    assert resident.words_on(SECOND_GPU, "f16") is None and resident.nbytes == qw.nbytes
+
+
+def test_a_first_call_in_a_capture_is_refused(
+    torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor
+) -> None:
+    x, other = tensor(torch, 3, K), tensor(torch, 5, K)
+    torch.streams[0], fake_driver.captures[9] = 9, 1
+    with pytest.raises(LowlpRuntimeError, match=r"x: a first call with 3 rows of .* compiles or uploads, which"):
+        lowlp.linear(x, qw)
+    torch.streams[0] = 5
+    lowlp.linear(x, qw)
+    torch.streams[0] = 9
+    # Other rows of a kernel that is there need nothing more.
+    assert lowlp.linear(x, qw).shape == (3, N) and lowlp.linear(other, qw).shape == (5, N)
+    ids = tensor(torch, 2, 4, dtype=torch.int64)  # type: ignore[attr-defined]
+    with pytest.raises(LowlpRuntimeError, match=r"ids: a first call with 8 of .* compiles or uploads"):
+        lowlp.embedding(ids, qw)
+
+
+def test_rows_are_looked_up_on_the_device(torch: FakeTorch, fake_driver: FakeDriver, qw: lowlp.QuantizedTensor) -> None:
+    fake_driver.slots = 7  # ids, packed, places, table, scales, y, tokens
+    ids = tensor(torch, 2, 4, dtype=torch.int64)  # type: ignore[attr-defined]
+    for out in ("f16", "f32", "f16"):
+        rows = lowlp.embedding(ids, qw, out_dtype=out)
+        assert (rows.shape, rows.dtype.name) == ((2, 4, K), {"f16": "float16", "f32": "float32"}[out])
+        launch = fake_driver.launches[-1]
+        assert launch["grid"] == (8, 1, 1)
+        assert (launch["values"][0], *launch["values"][5:]) == (ids.data_ptr(), rows.data_ptr(), 8)
+    assert len(fake_driver.named("cuModuleLoadDataEx")) == 2
+    with pytest.raises(LowlpTypeError, match=r"ids: expected int32 or int64, got torch.int8"):
+        lowlp.embedding(tensor(torch, 2, dtype=torch.int8), qw)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("calls_before", [0, 1])

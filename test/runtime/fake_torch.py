@@ -95,6 +95,9 @@ class FakeTensor:
             return FakeTensor((count, columns), self.dtype, self.device, (outer[-1], step), self._address)
         return FakeTensor((count, columns), self.dtype, self.device)
 
+    def flatten(self) -> "FakeTensor":
+        return FakeTensor((self.numel(),), self.dtype, self.device, address=self._address)
+
     def __setitem__(self, index: object, value: "FakeTensor") -> None:
         """Nothing has contents."""
 
@@ -118,7 +121,7 @@ class FakeTorch(ModuleType):
 
     def __init__(self) -> None:
         super().__init__("torch")
-        sizes = {"float16": 2, "bfloat16": 2, "float32": 4, "uint8": 1, "int8": 1, "int16": 2, "int32": 4}
+        sizes = {"float16": 2, "bfloat16": 2, "float32": 4, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8}
         for name, size in sizes.items():
             setattr(self, name, FakeType(name, size))
         self.streams: dict[int, int] = {}

@@ -65,6 +65,11 @@ class Once:
                     self._values.popitem(last=False)
         return value
 
+    def has(self, key: object) -> bool:
+        """Whether there is a value for the key."""
+        with self._lock:
+            return key in self._values
+
     def clear(self) -> None:
         """Forgets all values."""
         with self._lock:

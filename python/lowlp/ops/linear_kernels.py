@@ -35,6 +35,11 @@ def gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> CompiledKerne
     return kernel
 
 
+def has_gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> bool:
+    """Whether that is compiled."""
+    return _kernels.has((spec, schedule, arch))
+
+
 def cpu_permuting_kernel(k: int, aligned: bool) -> CpuKernel:
     """What puts the columns of x in the order of packed weights, for the CPU target; see `permuting_kernel`."""
 

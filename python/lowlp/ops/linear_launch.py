@@ -15,19 +15,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
 from lowlp.kernels.linear.operands import for_weights, form_of_operands, host_operands, matrix_shape, spec_for
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import ACTIVATIONS
+from lowlp.kernels.linear.spec import ACTIVATIONS, LinearSpec
 from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import device_name, multiprocessors
+from lowlp_runtime.device_workspace import is_captured
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import upload
 from lowlp_runtime.operands import Operand
@@ -35,7 +36,7 @@ from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
-from .linear_kernels import gpu_kernel, gpu_permuting_kernel
+from .linear_kernels import gpu_kernel, gpu_permuting_kernel, has_gpu_kernel
 
 _ALIGN_ELEMENTS = 8
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
@@ -128,7 +129,9 @@ def linear_on_gpu(
             kept.launch.run((address, *added, y.data_ptr()), ordinal, current)
         return y
     strides = (stride,) if residual is None else (stride, residual_stride)
-    bound = _bind(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early)
+    # What is made at a first call waits for the device, which a capture does not allow.
+    captured = is_captured(current)
+    bound = _bind(qw, x, bias, epilogue, residual, out_dtype, strides, aligned, batch_invariant, early, captured)
     y = bound.allocate()
     if bound.launch is not None:
         # What is in front on the stream may have written the packed weights.
@@ -225,11 +228,13 @@ def _bind(
     aligned: bool,
     batch_invariant: bool,
     early: bool,
+    captured: bool = False,
 ) -> _BoundCall:
     """Checks what the key of a kept call holds, and finds what such calls need.
 
     given_strides  of the rows of x, and of the residual, as `_rows_of` says them
     aligned        whether both begin where wide loads may
+    captured       the call takes part in the capture of a CUDA graph: nothing is compiled and uploaded
     """
     torch: Any = sys.modules["torch"]
     ordinal = x.get_device()
@@ -265,6 +270,11 @@ def _bind(
         (spec, schedule), x_stride = within, strides[0]
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and schedule.stages > 0)
+    if captured and not _is_ready(qw, spec, schedule, device.arch, x.device):
+        raise LowlpRuntimeError(
+            f"x: a first call with {m} rows of {x.dtype} compiles or uploads, which the capture of a CUDA graph does "
+            "not allow; make one such call before, or use lowlp.torch.warm_up"
+        )
     launcher = gpu_kernel(spec, schedule, device.arch).launcher
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue, schedule)
@@ -285,6 +295,15 @@ def _bind(
         rows = _allocator((m, x_stride), x.dtype, x.device)
         ordered = OrderedRows(permuting, permutation, qw.shape[1], m, strides[0], multiprocessors(ordinal), rows)
     return _BoundCall(launcher.bind(kept, order), allocate, ordered, tensors)
+
+
+def _is_ready(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, arch: str, device: Any) -> bool:
+    """Whether the kernel is compiled and what it takes of the weights on the device, from calls before."""
+    kept = _kept.of(qw).operands
+    held = kept.get(f"{device} {form_of_operands(spec)}", {})
+    has_order = qw.permutation is None or f"{device} permutation" in kept
+    has_operands = has_order and all(operand in held for operand in operands_of_weights(spec, schedule))
+    return has_operands and has_gpu_kernel(spec, schedule, arch)
 
 
 def _permutation_on(qw: QuantizedTensor, device: Any) -> Any:

@@ -26,6 +26,7 @@ from .linear import Linear as Linear
 from .merged_linear import MergedLinear as MergedLinear
 from .quantized_module import QuantizedModule as QuantizedModule
 from .quantizing import quantize_ as quantize_
+from .warming import warm_up as warm_up
 
-__all__ = ["Config", "Embedding", "Linear", "MergedLinear", "QuantizedModule", "quantize_"]
+__all__ = ["Config", "Embedding", "Linear", "MergedLinear", "QuantizedModule", "quantize_", "warm_up"]
 del _torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -11,9 +12,11 @@ import pytest
 import lowlp
 from lowlp.activations.kinds import activation_kind
 from lowlp.activations.quantize import Rule, quantized_rows
-from lowlp.kernels.activations.spec import RowsSpec, division_of
-from lowlp.ops.activation_launch import Work, matrix_of, planes_of_codes, results_of
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.activations.spec import Norm, RowsSpec, division_of
+from lowlp.ops import activation_calls
+from lowlp.ops.activation_launch import Work, launches_of, matrix_of, planes_of_codes, results_of
+from lowlp.ops.activations import activations_of
+from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
 
@@ -157,6 +160,47 @@ def test_silu_mul_quant_is_the_product_and_then_quantised(k: int, source: str, b
     gate, up = (part.astype(np.float64) for part in (both[:, :k], both[:, k:]))
     exact = gate / (1 + np.exp(-gate)) * up
     assert np.allclose(y.astype(np.float64), exact, rtol=6e-3 if source == "bf16" else 8e-4, atol=1e-6)
+
+
+def test_later_calls_on_a_gpu_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    found: list[Any] = []
+    monkeypatch.setattr(
+        activation_calls, "bound_launch", lambda launch: SimpleNamespace(run=lambda *a: found.append(a))
+    )
+    monkeypatch.setattr(activation_calls, "current_torch_stream", lambda ordinal: 7)
+    x, weight = torch.ones(3, 64).half(), torch.ones(64).half()
+    norm = Norm("f16", 1e-6, residual=True)
+    rule = Rule(activation_kind("uint4"), "token", True, 1.0, 0, None)
+    work = Work(64, rule, norm=norm, weight=weight, residual=matrix_of(x), planes=True)
+    parts, launches = launches_of(matrix_of(x), work)
+    made = activations_of(parts, rule.kind, (3, 64), None)
+    key = activation_calls.call_key((x, weight, x), "norm", "uint4")
+    assert activation_calls.repeated(key, (x, weight, x)) is None
+    activation_calls.remember(key, (x, weight, x), launches, made, parts["residual_out"])
+    again = activation_calls.repeated(key, (x, weight, x))
+    assert again is not None
+    xq, r = again
+    for name in ("codes", "scales", "zeros", "sums", "planes"):
+        assert (
+            getattr(xq, name).shape == getattr(made, name).shape
+            and getattr(xq, name).dtype == getattr(made, name).dtype
+        )
+    results = {"codes": xq.codes, "scales": xq.scales, "sums": xq.sums, "zeros": xq.zeros, "planes": xq.planes}
+    given = {"x": x, "weight": weight, "residual": x, "residual_out": r, **results}
+    assert found[0][0] == [given[name].data_ptr() for name in launches[0].arrays]
+    assert activation_calls.call_key((x,), [1]) is None
+    other = activation_calls.call_key((x[:, ::2], weight, x), "norm", "uint4")
+    assert other != key
+
+
+def test_gradients_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(2, 64, requires_grad=True)
+    with pytest.raises(LowlpRuntimeError, match=r"x: requires a gradient.*pass x.detach\(\)"):
+        lowlp.hadamard(x)
+    with torch.no_grad():
+        assert lowlp.quantize_activations(x).shape == (2, 64)
 
 
 @pytest.mark.parametrize(

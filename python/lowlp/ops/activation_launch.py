@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import numpy as np
 from lowlp.activations.kinds import FLOATS, ActivationKind
 from lowlp.activations.quantize import Rule
 from lowlp.activations.quantized import QuantizedActivations
-from lowlp.compiler.compilation import compile, compile_cpu
+from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.activations.kernel import extremes_kernel, rows_kernel
 from lowlp.kernels.activations.planes import planes_kernel
@@ -120,8 +120,7 @@ def results_of(x: Matrix, work: Work) -> dict[str, Any]:
     """What the kernels make, by name: codes or y [M, k], scales, zeros and sums [M, groups], planes [M, bits, words],
     residual_out [M, k]."""
     results, launches = launches_of(x, work)
-    for launch in launches:
-        _run(launch)
+    run(launches)
     return results
 
 
@@ -208,7 +207,7 @@ def planes_of_codes(activations: QuantizedActivations) -> Any:
     if codes.shape[0]:
         counts = {"rows": codes.shape[0], "outer": 1}
         make = functools.partial(planes_kernel, kind, k, aligned)
-        _run(Launch(("planes", kind, k, aligned), make, {"codes": codes, "planes": planes}, strides | counts))
+        run([Launch(("planes", kind, k, aligned), make, {"codes": codes, "planes": planes}, strides | counts)])
     return planes.reshape(*activations.shape[:-1], bits, words)
 
 
@@ -264,12 +263,21 @@ def _address(array: Any) -> int:
 # --- launches ---------------------------------------------------------------------------------------------------------
 
 
-def _run(launch: Launch) -> None:
-    if is_torch_tensor(next(iter(launch.arrays.values()))):
-        _run_on_gpu(launch)
-        return
-    kernel = _kernels.get((launch.key, "cpu"), lambda: compile_cpu(launch.make()))
-    kernel(**{name: memory_of(array) for name, array in launch.arrays.items()}, **launch.numbers)
+def run(launches: Sequence[Launch]) -> None:
+    """Launches kernels, one after the other."""
+    for launch in launches:
+        arrays = launch.arrays.values()
+        if is_torch_tensor(next(iter(arrays))):
+            ordinal = next(iter(arrays)).get_device()
+            addresses = [array.data_ptr() for array in arrays]
+            bound_launch(launch).run(addresses, ordinal, current_torch_stream(ordinal))
+            continue
+        kernel = _kernels.get((launch.key, "cpu"), functools.partial(_compile_cpu, launch))
+        kernel(**{name: memory_of(array) for name, array in launch.arrays.items()}, **launch.numbers)
+
+
+def _compile_cpu(launch: Launch) -> CpuKernel:
+    return compile_cpu(launch.make())
 
 
 def memory_of(array: AnyArray) -> AnyArray:
@@ -278,7 +286,8 @@ def memory_of(array: AnyArray) -> AnyArray:
     return memory.view(np.uint8) if memory.dtype in FLOATS.values() else memory
 
 
-def _run_on_gpu(launch: Launch) -> None:
+def bound_launch(launch: Launch) -> BoundLaunch:
+    """The launch on a GPU with its numbers, which takes the addresses of its arrays in their order."""
     ordinal = next(iter(launch.arrays.values())).get_device()
     key = (launch.key, ordinal, tuple(launch.numbers.values()))
     bound = _launches.get(key)
@@ -288,5 +297,4 @@ def _run_on_gpu(launch: Launch) -> None:
         if len(_launches) >= _MAX_LAUNCHES:
             _launches.clear()
         bound = _launches[key] = kernel.launcher.bind(launch.numbers, list(launch.arrays))
-    addresses = [array.data_ptr() for array in launch.arrays.values()]
-    bound.run(addresses, ordinal, current_torch_stream(ordinal))
+    return bound

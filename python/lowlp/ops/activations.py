@@ -14,13 +14,14 @@ from lowlp.activations.kinds import ActivationKind, activation_kind
 from lowlp.activations.quantize import LEAST_SCALE, Rule, quantized_rows
 from lowlp.activations.quantized import QuantizedActivations, checked_group_size
 from lowlp.numeric.bit_planes import WORD_CODES
-from lowlp.numeric.dtypes import DType
+from lowlp.numeric.dtypes import DType, library_name
 from lowlp.numeric.host_array import FLOAT_DTYPES, as_host_array, as_torch_tensor
 from lowlp_runtime.array import is_torch_tensor
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp_runtime.stream import other_torch_stream
 
-from .activation_launch import Work, matrix_of, planes_of_codes, results_of
+from .activation_calls import call_key, remember, repeated
+from .activation_launch import Work, launches_of, matrix_of, planes_of_codes, results_of, run
 from .graph_breaks import outside_of_graphs
 
 _SCALES = ("token", "tensor")
@@ -61,9 +62,11 @@ def quantize_activations(
 
     Returns codes, scales, zero points, and on demand sums and planes, in the library of x. A row, or group, with NaN or
     an infinity has the scale NaN, and no other row changes. Each step, in float32, is in
-    `lowlp.activations.quantize`. Raises `LowlpTypeError` and `LowlpValueError`, which name the argument.
+    `lowlp.activations.quantize`. There is no gradient: `LowlpRuntimeError` where PyTorch would record one. Raises
+    `LowlpTypeError` and `LowlpValueError`, which name the argument.
     """
     on_gpu = is_cuda(x, stream)
+    refuse_gradients(x=x)
     if other := other_torch_stream(stream, x.device) if on_gpu else None:
         with other:
             return quantize_activations(
@@ -77,6 +80,11 @@ def quantize_activations(
                 group_size=group_size,
                 planes=planes,
             )
+    key = None
+    if on_gpu and smooth is None:
+        key = call_key((x,), "quantise", name_of(dtype), scale, symmetric, clip, hadamard, group_size, planes)
+        if found := repeated(key, (x,)):
+            return found[0]
     check_rows(x)
     k = x.shape[-1]
     kind = activation_kind(dtype)
@@ -89,7 +97,11 @@ def quantize_activations(
         inverse = None if smooth is None else _inverse_on_gpu(smooth, k, x)
         at_once = planes and (group is None or group % WORD_CODES == 0)
         work = Work(k, rule, inverse, hadamard=rule.hadamard, group_size=group, given=given, planes=at_once)
-        return activations_of(results_of(matrix_of(x), work), kind, tuple(x.shape), group)
+        parts, launches = launches_of(matrix_of(x), work)
+        run(launches)
+        made = activations_of(parts, kind, tuple(x.shape), group)
+        remember(key, (x,), launches, made)
+        return made
     rows = as_host_array(x, "x").reshape(-1, k)
     codes, scales, zeros = quantized_rows(rows, rule, _smooth(smooth, k), given)
     parts = {"codes": codes, "scales": scales} | ({} if zeros is None else {"zeros": zeros})
@@ -112,6 +124,7 @@ def hadamard(x: Any, block: int | None = None, *, stream: object = None) -> Any:
     `LowlpValueError`, which name the argument.
     """
     on_gpu = is_cuda(x, stream)
+    refuse_gradients(x=x)
     if other := other_torch_stream(stream, x.device) if on_gpu else None:
         with other:
             return hadamard(x, block)
@@ -152,12 +165,27 @@ def activations_of(
     )
 
 
+def name_of(dtype: object) -> object:
+    """A type by its name, as keys of calls have it."""
+    return dtype.name if isinstance(dtype, DType) else library_name(dtype) or dtype
+
+
 def is_cuda(x: Any, stream: object) -> bool:
     """Whether x is on a GPU. Raises `LowlpValueError` for a stream where it is not."""
     found = is_torch_tensor(x) and bool(x.is_cuda)
     if stream is not None and not found:
         raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
     return found
+
+
+def refuse_gradients(**tensors: Any) -> None:
+    """Raises `LowlpRuntimeError` where PyTorch would record the call: what comes out would have no gradient."""
+    for name, tensor in tensors.items():
+        if getattr(tensor, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+            raise LowlpRuntimeError(
+                f"{name}: requires a gradient, and there is none; call it under torch.no_grad(), or pass "
+                f"{name}.detach()"
+            )
 
 
 def check_rows(x: Any, argument: str = "x") -> None:

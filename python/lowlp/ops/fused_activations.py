@@ -15,8 +15,18 @@ from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.stream import other_torch_stream
 
-from .activation_launch import Matrix, Work, matrix_of, results_of
-from .activations import activations_of, check_planes, check_rows, given_scales, is_cuda, rule_of
+from .activation_calls import call_key, remember, repeated
+from .activation_launch import Matrix, Work, launches_of, matrix_of, run
+from .activations import (
+    activations_of,
+    check_planes,
+    check_rows,
+    given_scales,
+    is_cuda,
+    name_of,
+    refuse_gradients,
+    rule_of,
+)
 from .graph_breaks import outside_of_graphs
 
 
@@ -53,6 +63,12 @@ def rms_norm_quant(
     if other := other_torch_stream(stream, x.device) if is_cuda(x, stream) else None:
         with other:
             return rms_norm_quant(x, weight, eps, residual, dtype, scale=scale, planes=planes)
+    refuse_gradients(x=x, weight=weight, residual=residual)
+    given = tuple(part for part in (x, weight, residual) if part is not None)
+    on_gpu = all(is_torch_tensor(part) and part.is_cuda for part in given)
+    key = call_key(given, "norm", name_of(dtype), eps, residual is None, scale, planes) if on_gpu else None
+    if found := repeated(key, given):
+        return found
     rows = _rows(x, "x")
     k = rows.array.shape[1]
     _check_length(k, "x")
@@ -73,12 +89,12 @@ def rms_norm_quant(
     kind = activation_kind(dtype)
     norm = Norm(matrix_of(factors[None]).source, float(np.float32(eps)), added is not None)
     work = _work(x, kind, k, scale, planes, norm=norm, weight=factors, residual=added)
-    parts = results_of(rows, work)
+    parts, launches = launches_of(rows, work)
+    run(launches)
     made = _made(parts, kind, tuple(x.shape), x)
-    if residual is None:
-        return made, None
-    r = parts["residual_out"].reshape(x.shape)
-    return made, as_torch_tensor(r) if is_torch_tensor(x) and not x.is_cuda else r
+    r = None if residual is None else parts["residual_out"].reshape(x.shape)
+    remember(key, given, launches, made, r)
+    return made, as_torch_tensor(r) if r is not None and is_torch_tensor(x) and not x.is_cuda else r
 
 
 @outside_of_graphs
@@ -109,6 +125,12 @@ def silu_mul_quant(
     if other := other_torch_stream(stream, gate_up.device) if is_cuda(gate_up, stream) else None:
         with other:
             return silu_mul_quant(gate_up, dtype, scale=scale, hadamard=hadamard, planes=planes)
+    refuse_gradients(gate_up=gate_up)
+    key = None
+    if is_torch_tensor(gate_up) and gate_up.is_cuda:
+        key = call_key((gate_up,), "silu", name_of(dtype), scale, hadamard, planes)
+        if found := repeated(key, (gate_up,)):
+            return found[0]
     rows = _rows(gate_up, "gate_up")
     columns = rows.array.shape[1]
     if columns % 2:
@@ -117,7 +139,11 @@ def silu_mul_quant(
     _check_length(k, "gate_up")
     kind = activation_kind(dtype)
     work = _work(gate_up, kind, k, scale, planes, hadamard=hadamard, silu=True)
-    return _made(results_of(rows, work), kind, (*gate_up.shape[:-1], k), gate_up)
+    parts, launches = launches_of(rows, work)
+    run(launches)
+    made = _made(parts, kind, (*gate_up.shape[:-1], k), gate_up)
+    remember(key, (gate_up,), launches, made)
+    return made
 
 
 def _work(

@@ -79,6 +79,19 @@ def test_kernels_are_numpy_bit_for_bit(case: dict[str, Any]) -> None:
             assert same(made["planes"], xq.planes)
 
 
+@pytest.mark.parametrize("dtype", ["f8e4m3", "f8e5m2"])
+def test_floats_of_8_bits_are_rounded_at_every_midpoint(dtype: str) -> None:
+    kind = activation_kind(dtype)
+    values = kind.dtype.decode(np.arange(256, dtype=np.uint8))
+    values = np.unique(values[np.isfinite(values)])
+    middle = (values[1:] + values[:-1]) / 2
+    beside = [np.nextafter(middle, np.float32(side)) for side in (np.inf, -np.inf)]
+    x = np.concatenate([values, middle, *beside, np.array([1e30, -1e30, 1e-30, -0.0, 3e-39], np.float32)])[None]
+    rule, given = Rule(kind, "given", True, 1.0, 0, None), np.ones((1, 1), np.float32)
+    made = results_of(matrix_of(x), Work(x.shape[1], rule, given=given))
+    assert same(made["codes"], quantized_rows(x, rule, None, given)[0])
+
+
 def test_planes_of_codes_in_memory() -> None:
     codes = np.random.default_rng(1).integers(-8, 8, (3, 4130)).astype(np.int8)
     xq = lowlp.QuantizedActivations(codes, dtype="int4", scales=1.0)

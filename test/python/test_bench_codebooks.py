@@ -10,16 +10,31 @@ import pytest
 
 import lowlp
 from lowlp.benchmarks import preparing
+from lowlp.benchmarks.ablation import ablation_picture, ablation_table
 from lowlp.benchmarks.book_form import BookForm, book_form
 from lowlp.benchmarks.book_targets import ABSENT, MET, MISSED, TARGETS, book_cells, book_table, scaled_us
-from lowlp.benchmarks.cases import ALL_KINDS, BOOK_KINDS, BOOK_ROWS, BOOK_SHAPES, KINDS, Shape
+from lowlp.benchmarks.cases import (
+    ALL_KINDS,
+    BOOK_KINDS,
+    BOOK_ROWS,
+    BOOK_SHAPES,
+    KINDS,
+    VERSION_KINDS,
+    VERSIONS,
+    Shape,
+    version_name,
+)
 from lowlp.benchmarks.floor import weight_bytes
+from lowlp.benchmarks.page import page_text
 from lowlp.benchmarks.peers import NAMES, supports
+from lowlp.benchmarks.plots import plots
 from lowlp.benchmarks.prepared import PreparedKernels
 from lowlp.benchmarks.requirements import LARGEST
 from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.cli import main
+from lowlp.drawing.svg import to_svg
 from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear import codebook_versions
 
 RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=3.5, read_bytes_per_s=4.49e12)
 SHAPE = Shape(320, 512)
@@ -127,17 +142,49 @@ def test_cells_and_their_table() -> None:
     assert "| 1380 (1386) |" in table and book_table(Results([RUN], rows[5:6])) == ""
 
 
+def test_versions_of_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their names are those of schedules, and each has kernels of its own."""
+    assert VERSIONS == codebook_versions.VERSIONS
+    command = ["bench", "--codebooks", "--ablation", "--types", "gptvq-2", "--shapes", "256x512", "--m", "1"]
+    assert main([*command, "--jobs", "1", "--prepare", str(tmp_path)]) == 0
+    assert "7 kernels for sm_90a" in capsys.readouterr().out
+    prepared = PreparedKernels.load_index(tmp_path)
+    found = [prepared.entry(version_name("gptvq-2", version), Shape(256, 512), 1).schedule for version in VERSIONS]
+    assert [schedule["codebooks"] for schedule in found] == list(VERSIONS)
+    assert [schedule["splits"] > 1 for schedule in found] == [False] * 4 + [True] * 2
+    assert not any(supports(name, VERSION_KINDS["aqlm-3-o4"]) for name in NAMES)
+
+
+def test_the_table_and_the_picture_of_versions() -> None:
+    times = {"gc": 200.0, "sc": 150.0, "o1": 150.0, "o2": None, "o3": 120.0, "o4": 90.0, "": 60.0}
+    rows = [row("lowlp", version_name("aqlm-3", name), LARGEST, 1, us) for name, us in times.items()]
+    results = Results([RUN], [*rows, row("lowlp", "gptvq-2", LARGEST, 1, 50.0)])
+    table = ablation_table(results)
+    assert "| AQLM-3 | 57344x8192 | 1 | 200 (1.00) | 150 (0.75) | 150 (0.75) | no time | 120 (0.60) | 90" in table
+    assert "| 90 (0.45) | 60 (0.30) |" in table
+    picture = ablation_picture(results)
+    assert picture is not None and plots(results)["codebook-versions"] is not None
+    drawn = to_svg(picture)
+    assert "AQLM-3, M = 1" in drawn and ">0.45<" in drawn and ">0.30<" in drawn and "GPTVQ" not in drawn
+    page = page_text(results, "r.json", [])
+    assert "## Versions of products with codebooks" in page and "| 90 (0.45) |" in page
+    without = Results([RUN], [row("lowlp", "gptvq-2", LARGEST, 1, 50.0)])
+    assert ablation_table(without) == "" and ablation_picture(without) is None
+
+
 def test_which_peers_have_codebooks() -> None:
     found = {name: [kind for kind in BOOK_KINDS if supports(name, BOOK_KINDS[kind])] for name in NAMES}
     assert {name: kinds for name, kinds in found.items() if kinds} == {
         "aqlm": ["aqlm-2x8", "aqlm-1x8", "aqlm-3", "aqlm-1x16"]
     }
     assert not any(supports("aqlm", kind) for kind in KINDS.values())
-    assert list(ALL_KINDS) == [*KINDS, *BOOK_KINDS]
+    assert list(ALL_KINDS) == [*KINDS, *BOOK_KINDS, *VERSION_KINDS]
 
 
 def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--codebooks", "--types", "int8", "--prepare", "x"]) == 1
     assert "--types: must be among int4, aqlm-2x8" in capsys.readouterr().err
+    assert main(["bench", "--ablation"]) == 1
+    assert "--ablation: is only with --codebooks" in capsys.readouterr().err
     assert main(["bench", "--set", "models", "--codebooks"]) == 1
     assert "--codebooks: is not with --set models" in capsys.readouterr().err

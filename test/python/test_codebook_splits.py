@@ -10,6 +10,7 @@ import lowlp
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebook_schedules import splits_of
+from lowlp.kernels.linear.codebook_versions import VERSIONS, paper_splits, version_schedule
 from lowlp.kernels.linear.codebooks import has_codebook_program
 from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.schedule import Schedule
@@ -44,6 +45,24 @@ def test_parts_add_up(codec: str, n: int, k: int, group: int, m: int, schedule: 
         assert not np.array_equal(found, wanted)
     rows = np.eye(k, dtype=np.float16)[random.choice(k, 40, replace=False)]
     assert np.array_equal(run_as(qw, rows, schedule), (rows.astype(np.float32) @ qw.dequantize().T))
+
+
+@pytest.mark.parametrize(
+    ("codec", "n", "k"), [("vec4:1x8:f16:64x128", 128, 512), ("vec8:2x8:f16", 48, 512), ("e8p", 32, 512)]
+)
+def test_versions_of_the_paper(codec: str, n: int, k: int) -> None:
+    """GC to O4 give what `dequantize` does; only O3 and O4 divide K, and only O4 exchanges nothing."""
+    random = np.random.default_rng(9)
+    qw = weights(random, vectors_of(codec), n, k, k)
+    spec = spec_for(qw, "f16", "f32", aligned=True)
+    rows = np.eye(k, dtype=np.float16)[random.choice(k, 20, replace=False)]
+    found = {version: version_schedule(spec, 20, H200, version) for version in VERSIONS}
+    for version, schedule in found.items():
+        assert np.array_equal(run_as(qw, rows, schedule), rows.astype(np.float32) @ qw.dequantize().T), version
+    assert {version for version, schedule in found.items() if schedule.splits == 1} >= {"gc", "sc", "o1", "o2"}
+    assert paper_splits(LinearSpec(4096, 4096, spec.codec, aligned=True), found["o3"], 1) > 1 or codec == "e8p"
+    with pytest.raises(LowlpValueError, match=r"^version: must be one of gc, sc, o1, o2, o3, o4, got 'o5'"):
+        version_schedule(spec, 1, H200, "o5")
 
 
 def test_all_rows_have_the_same_parts() -> None:

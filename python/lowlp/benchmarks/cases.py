@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from lowlp.numeric.lookup_tables import nf
@@ -31,6 +31,7 @@ class WeightKind:
     scale       type of the scales; those of e4m3 have a second one, of the tensor
     activation  type of the activations that they meet, and of results: 'f16' or 'bf16'
     vectors     what codes of vectors are, as `Codec` writes it, 'vec8:2x8:f16' for example; '' for codes of one weight
+    version     one of `VERSIONS`, as which its kernels are divided; '': as `linear` chooses
     """
 
     name: str
@@ -43,6 +44,7 @@ class WeightKind:
     scale: str = "f16"
     activation: str = ACTIVATION
     vectors: str = ""
+    version: str = ""
 
     @property
     def label(self) -> str:
@@ -140,7 +142,27 @@ BOOK_KINDS: Final = {
 }
 """Codebooks with scales of rows, by name: those of VQ-LLM's paper and of checkpoints."""
 
-ALL_KINDS: Final = {**KINDS, **BOOK_KINDS}
+VERSIONS: Final = ("gc", "sc", "o1", "o2", "o3", "o4")
+"""Of products with codebooks, by VQ-LLM's table IV."""
+ABLATED: Final = ("quip-4", "aqlm-3", "gptvq-2")
+"""The paper's configurations of weights."""
+
+
+def version_name(kind: str, version: str) -> str:
+    """The name of a version of a kind; '': the kind's own."""
+    return f"{kind}-{version}" if version else kind
+
+
+def _versions(kind: WeightKind) -> list[WeightKind]:
+    return [
+        replace(kind, name=version_name(kind.name, version), title=f"{kind.label} {version.upper()}", version=version)
+        for version in VERSIONS
+    ]
+
+
+VERSION_KINDS: Final = {kind.name: kind for name in ABLATED for kind in _versions(BOOK_KINDS[name])}
+
+ALL_KINDS: Final = {**KINDS, **BOOK_KINDS, **VERSION_KINDS}
 
 SHAPES: Final = tuple(
     Shape(n, k) for n, k in ((57344, 8192), (8192, 8192), (8192, 28672), (10240, 8192), (4096, 4096), (28672, 4096))
@@ -148,6 +170,9 @@ SHAPES: Final = tuple(
 ROWS: Final = (1, 8, 16, 32, 64, 128, 256, 1024, 4096)
 BOOK_SHAPES: Final = tuple(Shape(n, k) for n, k in ((57344, 8192), (8192, 8192), (4096, 4096), (8192, 28672)))
 BOOK_ROWS: Final = (1, 8, 16, 32, 64, 1024, 4096)
+
+ABLATION_SHAPES: Final = (BOOK_SHAPES[0], BOOK_SHAPES[2])
+ABLATION_ROWS: Final = (1, 16)
 
 QUICK_SHAPES: Final = SHAPES[:2]
 QUICK_ROWS: Final = (1, 16, 64, 256)

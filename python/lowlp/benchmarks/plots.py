@@ -8,6 +8,7 @@ from typing import Final
 
 from lowlp.drawing.picture import Picture
 
+from .ablation import ablation_picture
 from .acceptance import fraction, speedup
 from .cases import KINDS, ROWS, WeightKind
 from .charts import COLORS, Series, bars, curves
@@ -43,6 +44,7 @@ def plots(results: Results) -> dict[str, Picture]:
         f"Fraction of the read-bandwidth floor, N x K = {LARGEST}", kinds, series, rule=1.0, step=0.2
     )
     found["time-over-m"] = _times(results)
+    found["codebook-versions"] = ablation_picture(results)
     return {name: picture for name, picture in found.items() if picture is not None}
 
 

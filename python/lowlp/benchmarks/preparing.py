@@ -21,6 +21,7 @@ from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebook_versions import version_schedule
 from lowlp.kernels.linear.lattice_tables import lattice_tables
 from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
@@ -266,7 +267,10 @@ def _jobs(
     by_schedule: dict[Schedule, list[int]] = {}
     device = device_ahead(index.arch, index.multiprocessors, gpu)
     for m in rows:
-        schedule = schedule_for(spec, m, device, batch_invariant, gpu)
+        if kind.version:
+            schedule = version_schedule(spec, m, device, kind.version)
+        else:
+            schedule = schedule_for(spec, m, device, batch_invariant, gpu)
         by_schedule.setdefault(schedule, []).append(m)
     for schedule, shared in by_schedule.items():
         file = f"{kind.name}-{shape}-m{shared[0]}.lowlp"

@@ -38,6 +38,7 @@ examples:
   lowlp bench --quick --types int4,nf4 --shapes 8192x8192 --m 1,16
   lowlp bench --peers humming,torch --peers-only --out peers.json
   lowlp bench --codebooks --peers torch,aqlm
+  lowlp bench --codebooks --ablation --m 1,16
   lowlp bench --report ours.json peers.json
 
 """
@@ -63,6 +64,10 @@ def add_parser(commands: Any) -> None:
     what.add_argument(
         "--codebooks", action="store_true", help="weights of codebooks, held to targets of their own, beside our int4: "
         "four shapes, M of 1,8,16,32,64,1024,4096",
+    )  # fmt: skip
+    what.add_argument(
+        "--ablation", action="store_true", help="with --codebooks: GC, SC, O1 to O4 of VQ-LLM's table IV, of "
+        "quip-4, aqlm-3 and gptvq-2, beside ours: two shapes, M of 1,16",
     )  # fmt: skip
     what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
     what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
@@ -110,6 +115,8 @@ def run(options: argparse.Namespace) -> int:
     if options.set == "models" and not options.report:
         return bench_models.run(options)
     bench_models.refuse(options)
+    if options.ablation and not options.codebooks:
+        raise LowlpValueError("--ablation: is only with --codebooks")
     if options.peers_only and not options.peers:
         raise LowlpValueError("--peers-only: needs --peers")
     if options.report:
@@ -129,6 +136,8 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     if options.codebooks:
         # Targets for many rows are factors over int4.
         kinds, shapes, rows = {"int4": kinds["int4"], **cases.BOOK_KINDS}, cases.BOOK_SHAPES, cases.BOOK_ROWS
+    if options.ablation:
+        return _versions(options)
     if options.quick:
         shapes, rows = cases.QUICK_SHAPES, cases.QUICK_ROWS
     return (
@@ -136,6 +145,18 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
         cases.parse_shapes(options.shapes) if options.shapes else shapes,
         cases.parse_rows(options.m) if options.m else rows,
     )
+
+
+def _versions(options: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """The same of versions: each kind, and after it its versions."""
+    from lowlp.benchmarks import cases
+
+    among = {name: cases.BOOK_KINDS[name] for name in cases.ABLATED}
+    bases = cases.parse_kinds(options.types, among) if options.types else tuple(among.values())
+    names = [cases.version_name(base.name, version) for base in bases for version in ("", *cases.VERSIONS)]
+    shapes = cases.parse_shapes(options.shapes) if options.shapes else cases.ABLATION_SHAPES
+    rows = cases.parse_rows(options.m) if options.m else cases.ABLATION_ROWS
+    return tuple(cases.ALL_KINDS[name] for name in names), shapes, rows
 
 
 def _prepare_here(options: argparse.Namespace, folder: Path) -> None:
@@ -208,7 +229,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _print_summary(results: Results) -> None:
-    from lowlp.benchmarks import book_targets, report
+    from lowlp.benchmarks import ablation, book_targets, report
 
     for run in results.runs:
         print(f"\n{run.gpu}, driver {run.driver}, {run.date}")
@@ -221,6 +242,8 @@ def _print_summary(results: Results) -> None:
     print("cells: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
     if table := book_targets.book_table(results):
         print(f"\ncodebooks, microseconds (allowed, at best; AQLM)\n{table}")
+    if table := ablation.ablation_table(results):
+        print(f"\nversions of VQ-LLM's table IV, microseconds (part of GC's)\n{table}")
     for line in report.problems(results):
         print(f"no time: {line}")
 

@@ -20,7 +20,7 @@ _CELLS = 250
 _KERNELS = "out/bench/models"
 _ARCH = "sm_90a"
 _OF_DRAW = ("seed", "cells", "candidates", "by_estimate")
-_OF_GRID = ("codebooks", "types", "shapes", "m", "quick", "peers_only", "measure_read")
+_OF_GRID = ("codebooks", "ablation", "types", "shapes", "m", "quick", "peers_only", "measure_read")
 
 EPILOG = """random problems (--set models):
   Weights of the products in the layers of ten models, whole and cut for 2, 4 and 8 GPUs; M from 1 to 8192; type,

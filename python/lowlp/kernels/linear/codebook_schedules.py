@@ -59,6 +59,11 @@ def codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule:
     return _with_splits(spec, m, device, splits_of(spec, device)) or plain_schedule(spec, m)
 
 
+def columns_for(m: int) -> int:
+    """Of a block, for m rows of x."""
+    return next((columns for columns in _COLUMNS if m <= columns), _COLUMNS[-1])
+
+
 @functools.lru_cache(maxsize=4096)
 def splits_of(spec: LinearSpec, device: Device) -> int:
     """In how many parts K is divided."""
@@ -73,7 +78,7 @@ def splits_of(spec: LinearSpec, device: Device) -> int:
 @functools.lru_cache(maxsize=4096)
 def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int) -> Schedule | None:
     """The best schedule with so many parts of K; None where there is none."""
-    columns = next((columns for columns in _COLUMNS if m <= columns), _COLUMNS[-1])
+    columns = columns_for(m)
     found: list[tuple[float, int, Schedule]] = []
     for warps, tiles, stages in itertools.product(_WARPS, _ROW_TILES, _STAGES):
         row_tiles = tiles * (spec.rows_of_unit // 16)

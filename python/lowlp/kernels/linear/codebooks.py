@@ -17,6 +17,9 @@ whose ends bound it: a unit with parts of several serves each of them. Bias, epi
 With `stages` x goes through shared memory, once for all warps: a unit's weights of each row are a stage, and all stages
 but one are loaded ahead. So it is where units and segments are whole in each other.
 
+Of the versions of VQ-LLM's table IV (`codebook_versions`), 'gc' to 'o3' exchange vectors through shared memory: all
+warps have put those of a unit there before they read fragments in the usual order of K.
+
 With `splits` K is divided among blocks (`codebook_splits`), each of which scales and adds what it has of each segment;
 the results of all are added in the order of K.
 """
@@ -28,13 +31,24 @@ from typing import Any, Final
 
 from lowlp import language as ll
 from lowlp.errors import LowlpValueError
-from lowlp.layouts.register_layout import Layout, local, reduce, spatial
+from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 
 from .codebook_splits import Part, SplitEnding, part_of
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes
-from .parts import ACCUMULATOR_FRAGMENT, STEP_K, Arguments, as_f32, finished, make_linear, packed_view, view_of_result
-from .schedule import Schedule
+from .parts import (
+    A_FRAGMENT,
+    ACCUMULATOR_FRAGMENT,
+    STEP_K,
+    X_FRAGMENT,
+    Arguments,
+    as_f32,
+    finished,
+    make_linear,
+    packed_view,
+    view_of_result,
+)
+from .schedule import THROUGH_SHARED, Schedule
 from .spec import LinearSpec
 
 # Vectors that lanes of a row hold side by side.
@@ -49,6 +63,7 @@ class _Plan:
     segment        weights of a row that share scale and books
     block_rows, block_k  that share books
     granule        weights of a row that are one block's, where K is divided
+    exchanges      whether vectors go through shared memory
     sums           accumulators beside the result
     stages         of x in shared memory; 0: none
     """
@@ -67,6 +82,7 @@ class _Plan:
         self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
         self.segment = math.gcd(spec.group_size, self.block_k)
         self.granule = self._granule()
+        self.exchanges = schedule.codebooks in THROUGH_SHARED
         self.sums = vectors.books if vectors.has_book_scales else 1
         self.accumulators = spatial(schedule.warps, 1) * local(self.row_tiles, self.column_tiles) * ACCUMULATOR_FRAGMENT
         self.row = self.accumulators.reduce([1], keep_dims=True)
@@ -111,9 +127,16 @@ class _Plan:
         return warps * rows * local(1, books, 1, 1)
 
     @property
+    def w(self) -> Layout:
+        """How threads hold a chunk of weights that were exchanged."""
+        return spatial(self.schedule.warps, 1) * local(self.row_tiles, self.chunk_k // STEP_K) * A_FRAGMENT
+
+    @property
     def x(self) -> Layout:
         """How threads hold x of a chunk, [rows of x, weights], of which all warps hold the same."""
         replicas = reduce(spatial(1, 1, self.schedule.warps), dims=[2])
+        if self.exchanges:
+            return replicas * column_local(self.column_tiles, self.chunk_k // STEP_K) * X_FRAGMENT
         fragments = local(self.column_tiles, self.steps) * spatial(8, _LANES) * local(1, self.vectors.vector)
         return replicas * fragments
 
@@ -144,6 +167,8 @@ class _Block:
             strides = [spec.unit_k, plan.chunk_k, operands.x_stride, 1]
             self.x_view = ll.view_global(operands.x, shape=[spec.k // spec.unit_k, *of_unit], strides=strides)
             self.x_shared = ll.alloc_shared(spec.activation, [plan.stages, plan.chunks, columns, plan.chunk_k])
+        if plan.exchanges:
+            self.w_shared = ll.alloc_shared(spec.activation, [plan.vectors.books, plan.rows, spec.unit_k])
         self.w_view = packed_view(spec, operands.weights)
         self.s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n, 1], strides=[spec.n, 1, 1])
         shape = list(spec.shape_of_books)
@@ -215,6 +240,25 @@ class _Block:
             return LatticeBooks(self.plan.vectors, spec.activation, self.operands.codebooks, codes)
         return ll.load_codebook(self.books_view, offsets=[rows, 0])
 
+    @ll.inline
+    def exchange(self, codes, books) -> None:  # type: ignore[no-untyped-def]
+        """Puts the vectors of a unit into shared memory, after all warps have read those before (`take_x`)."""
+        plan = self.plan
+        if plan.exchanges:
+            for book in range(plan.vectors.books):
+                for chunk in range(plan.chunks):
+                    values = self.look_up(codes, books, book, chunk)
+                    ll.store_shared(values, self.w_shared, offsets=[book, 0, chunk * plan.chunk_k])
+            ll.synchronize()
+
+    def weights(self, codes: ll.Tile, books: ll.Codebook | LatticeBooks, book: int, chunk: int) -> ll.Tile:
+        """The weights of a book and a chunk as an operand of products."""
+        plan = self.plan
+        if plan.exchanges:
+            at = [book, 0, chunk * plan.chunk_k]
+            return ll.load_shared(self.w_shared, offsets=at, layout=plan.w, in_bounds=True)
+        return self.look_up(codes, books, book, chunk)
+
     def look_up(self, codes: ll.Tile, books: ll.Codebook | LatticeBooks, book: int, chunk: int) -> ll.Tile:
         """The vectors of a book and a chunk."""
         if isinstance(books, LatticeBooks):
@@ -231,7 +275,7 @@ class _Block:
             x_rows = ll.load_global(self.x_view, offsets=[segment, self.column, in_segment], layout=plan.x)
         x_tile = ll.transpose(x_rows)
         for book in range(plan.vectors.books):
-            w = self.look_up(codes, books, book, chunk)
+            w = self.weights(codes, books, book, chunk)
             number = min(book, plan.sums - 1)
             sums = (*sums[:number], ll.dot(w, x_tile, sums[number]), *sums[number + 1 :])
         return sums
@@ -269,11 +313,12 @@ class _Block:
         return loaded, 0, self.plan.stages - 1
 
     @ll.inline
-    def take(self, product: int, unit, ahead):  # type: ignore[no-untyped-def]
+    def take(self, product: int, books, unit, ahead):  # type: ignore[no-untyped-def]
         """The codes of a unit by chunk, the stage that has its x, and what is loaded ahead of the next unit."""
         loaded, stage, free = ahead
         self.take_x(free, unit)
         codes = self.by_chunk(loaded)
+        self.exchange(codes, books)
         loaded = self.load_codes(product, ll.minimum(unit + 1, self.last_unit))
         return codes, stage, (loaded, self.next_stage(stage), self.next_stage(free))
 
@@ -285,7 +330,7 @@ class _Block:
         for segment in ll.range(first, stop):
             sums = self.zeros()
             for unit in ll.range(units):
-                codes, stage, ahead = self.take(product, segment * units + unit, ahead)
+                codes, stage, ahead = self.take(product, books, segment * units + unit, ahead)
                 for chunk in range(plan.chunks):
                     at = unit * plan.spec.unit_k + chunk * plan.chunk_k
                     sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
@@ -298,7 +343,7 @@ class _Block:
         plan = self.plan
         sums = self.zeros()
         for unit in ll.range(first, stop):
-            codes, stage, ahead = self.take(product, unit, ahead)
+            codes, stage, ahead = self.take(product, books, unit, ahead)
             for chunk in range(plan.chunks):
                 at = unit * plan.spec.unit_k - segment * plan.segment + chunk * plan.chunk_k
                 sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
@@ -319,7 +364,7 @@ class _Block:
         plan = self.plan
         segments, chunks = plan.spec.unit_k // plan.segment, plan.segment // plan.chunk_k
         for unit in ll.range(first // segments, ll.ceildiv(stop, segments)):
-            codes, stage, ahead = self.take(product, unit, ahead)
+            codes, stage, ahead = self.take(product, books, unit, ahead)
             for part in range(segments):
                 sums = self.zeros()
                 for chunk in range(chunks):
@@ -402,13 +447,18 @@ def has_books_of_tile(spec: LinearSpec, rows: int) -> bool:
     return not spec.book_rows or spec.book_rows >= spec.n or not (spec.book_rows % rows or spec.first_rows[-1] % rows)
 
 
+def granules_of(spec: LinearSpec, schedule: Schedule) -> int:
+    """In how many parts K may be divided."""
+    return _Plan(spec, schedule).granules
+
+
 def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether there is a kernel for `spec`, of vectors, whose work is divided so."""
     plan = _Plan(spec, schedule)
     if not has_books_of_tile(spec, plan.rows) or schedule.splits > plan.granules:
         return False
     if not schedule.stages:
-        return True
+        return not plan.exchanges
     are_units = spec.k % spec.unit_k == 0 and plan.row_tiles % (spec.rows_of_unit // 16) == 0
     is_plain = schedule.slices == 1 and not schedule.warpgroups
     return is_plain and spec.aligned and plan.has_whole_segments and are_units

@@ -20,6 +20,8 @@ ROW_TILES: Final = tuple(range(1, 17))
 MAX_WARPS: Final = 32
 KEPT_ROWS: Final = (0, 1, 2, 4, 8)
 PARTS_TYPES: Final = ("f32", "f16")
+THROUGH_SHARED: Final = ("gc", "sc", "o1", "o2", "o3")
+"""Versions whose vectors go through shared memory."""
 SPLITS: Final = tuple(range(1, 65))
 
 
@@ -59,6 +61,12 @@ class Schedule:
     products_in_flight  products of a warpgroup, for each of which it holds its weights: 1 to 8
     aligned_shares      blocks that share tiles have quarters, thirds, halves and so on of one, and begin at the same
                         stages along K; else all have as many stages
+
+    Of kernels for codebooks without warpgroups columns, warps, stages and row_tiles count, and the following:
+
+    splits     equal parts of K, each a block's, which the last block of a tile adds in their order: 1 to 64
+    codebooks  'auto', or a version of VQ-LLM's table IV: where entries are kept, and whether vectors become operands
+               through shared memory, 'gc', 'sc', 'o1', 'o2' and 'o3', or as they are, 'o4' (`codebook_versions`)
     """
 
     columns: int = 8

@@ -33,9 +33,12 @@ void Product::setAddend(Value value) const {
 std::optional<double> lowlp::getSplat(Value tile) {
   auto splat = tile.getDefiningOp<SplatOp>();
   FloatAttr value;
-  if (!splat || !matchPattern(splat.getValue(), m_Constant(&value)))
-    return std::nullopt;
-  return value.getValue().convertToDouble();
+  if (splat && matchPattern(splat.getValue(), m_Constant(&value)))
+    return value.getValue().convertToDouble();
+  APInt integer;
+  if (splat && matchPattern(splat.getValue(), m_ConstantInt(&integer)))
+    return static_cast<double>(integer.getSExtValue());
+  return std::nullopt;
 }
 
 Value lowlp::getRepeatedColumn(Value tile) {
@@ -83,6 +86,9 @@ CodedWeights lowlp::getWeights(Product product) {
 CodedWeights lowlp::getWeights(Value a) {
   if (auto scaled = a.getDefiningOp<MulOp>())
     return getScaled(scaled);
+  // Codes of 8 bits may be operands as they are.
+  if (auto codes = a.getDefiningOp<UnpackOp>())
+    return {codes};
   auto cast = a.getDefiningOp<CastOp>();
   if (!cast)
     return {};
@@ -116,6 +122,12 @@ double lowlp::getShift(const CodedWeights &weights) {
 }
 
 bool lowlp::isHeld(Type type, double number) {
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    double count = std::ldexp(1.0, static_cast<int>(integer.getWidth()));
+    double least = integer.isSigned() ? -count / 2 : 0;
+    return std::trunc(number) == number && number >= least &&
+           number < least + count;
+  }
   bool isRounded = false;
   APFloat value(number);
   value.convert(cast<FloatType>(type).getFloatSemantics(),

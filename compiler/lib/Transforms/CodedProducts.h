@@ -39,7 +39,7 @@ private:
 
 /// What operand a of a product is made of:
 ///
-///   cast(codes)
+///   codes, cast(codes)
 ///   cast(cast(codes) * 2^exponent)
 ///   cast(codes) * scales, (cast(codes) - zeros) * scales
 ///
@@ -67,7 +67,7 @@ double getShift(const CodedWeights &weights);
 /// Whether the casts of the program round no weight, as no plan does.
 bool areExact(const CodedWeights &weights, mlir::Type operand);
 
-/// Whether a type of floats holds a number.
+/// Whether a type of floats or integers holds a number.
 bool isHeld(mlir::Type type, double number);
 
 /// The number that a tile holds everywhere, if it is known.

@@ -50,6 +50,24 @@ static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
   return rows;
 }
 
+/// Whether operands of type `element` are what plans for a compute type make:
+/// bytes of integers those without sign, whose plans leave no offsets.
+static bool isMadeFor(ComputeType compute, Type element) {
+  switch (compute) {
+  case ComputeType::F16:
+    return element.isF16();
+  case ComputeType::BF16:
+    return element.isBF16();
+  case ComputeType::S8:
+    return element.isUnsignedInteger(8);
+  case ComputeType::E4M3:
+    return isa<Float8E4M3FNType>(element);
+  case ComputeType::B1:
+    return false;
+  }
+  return false;
+}
+
 static const Placement &getPlacement(CodedWeights weights) {
   return *weights.codes.getPlacement();
 }
@@ -273,7 +291,11 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       if (Result<DecodePlan> other = complement(plan, getPlacement(weights));
           other && !hasOffset(*other))
         plan = *other;
-    if (hasOffset(plan) && takesOffsetsOff(first)) {
+    bool isOfHalves = getPlacement(weights).getFamily().isOfHalves();
+    if (hasOffset(plan) && !isOfHalves && !first.asDot())
+      return declineAll("bytes of products by warpgroups have no sums of x, "
+                        "which their offset takes");
+    if (hasOffset(plan) && isOfHalves && takesOffsetsOff(first)) {
       Result<DecodePlan> moved =
           setOffset(plan, getPlacement(weights), getShift(weights));
       assert((moved || first.asDot()) &&
@@ -378,9 +400,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
                               DecodeEnding ending, const DecodeRates &rates) {
     const Placement &placement = getPlacement(weights);
     ComputeType compute = placement.getCompute();
-    bool isMeantFor = (element.isF16() && compute == ComputeType::F16) ||
-                      (element.isBF16() && compute == ComputeType::BF16);
-    if (!isMeantFor)
+    if (!isMadeFor(compute, element))
       return Error{"placement " + placement.name() +
                    " is not made for operands of " + print(element)};
     if (placement.getFormat().kind == CodeFormat::Kind::Table ||
@@ -388,8 +408,10 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       return Error{"codes of a table are looked up"};
     if (!areExact(weights, element))
       return Error{"the program's casts round weights, and a plan rounds none"};
+    if (compute == ComputeType::S8 && ending == DecodeEnding::Accumulators)
+      ending = DecodeEnding::Unsigned;
     bool isOfTile = takesTile(weights.codes, placement);
-    auto &known = ending == DecodeEnding::Accumulators ? plans : scaledPlans;
+    auto &known = ending == DecodeEnding::Weights ? scaledPlans : plans;
     std::pair key(&placement, isOfTile);
     auto found = known.find(key);
     if (found == known.end())

@@ -85,12 +85,30 @@ Chain lowlp::getChain(Product first) {
 
 Value lowlp::buildSplat(OpBuilder &builder, Location loc, TileType type,
                         double number) {
-  Value scalar = arith::ConstantOp::create(
-      builder, loc, builder.getFloatAttr(type.getElementType(), number));
+  TypedAttr attribute;
+  if (type.getElementType().isInteger())
+    attribute = builder.getI32IntegerAttr(static_cast<int32_t>(number));
+  else
+    attribute = builder.getFloatAttr(type.getElementType(), number);
+  Value scalar = arith::ConstantOp::create(builder, loc, attribute);
   return SplatOp::create(builder, loc, type, scalar);
 }
 
-/// A tile of f32 with a value for each 8 rows.
+/// A tile with 1 everywhere; of floats of 8 bits as words of four.
+static Value buildOnes(OpBuilder &builder, Location loc, TileType type) {
+  if (!isa<Float8E4M3FNType>(type.getElementType()))
+    return buildSplat(builder, loc, type, 1);
+  constexpr int32_t kFourOnes = 0x38383838;
+  Layout layout = Layout::local({type.getNumLocals() / 4}) *
+                  Layout::spatial({type.getNumThreads()});
+  auto words = TileType::get(
+      builder.getContext(), builder.getIntegerType(32, /*isSigned=*/false),
+      LayoutAttr::get(builder.getContext(), layout));
+  return ViewOp::create(builder, loc, type,
+                        buildSplat(builder, loc, words, kFourOnes));
+}
+
+/// A tile of f32 or si32 with a value for each 8 rows.
 static Value buildRows(OpBuilder &builder, Location loc, TileType type,
                        ArrayRef<float> values) {
   if (llvm::all_equal(values))
@@ -250,7 +268,9 @@ public:
                 ArrayRef<DecodePlan::Row> rows)
       : chain(std::move(chain)), plan(plan),
         type(cast<TileType>(this->chain.sum.getType())) {
+    isInteger = type.getElementType().isInteger();
     for (const DecodePlan::Row &row : rows) {
+      exponents.push_back(static_cast<float>(row.exponent));
       scales.push_back(static_cast<float>(1 / row.getFactor()));
       inverses.push_back(static_cast<float>(row.getFactor()));
       offsets.push_back(static_cast<float>(row.offset));
@@ -305,6 +325,11 @@ private:
   Value toPlan(OpBuilder &builder, Location loc, Value value) {
     if (isSplatOf(value, 0))
       return value;
+    if (isInteger)
+      return isScaled() ? ShlOp::create(builder, loc, value,
+                                        buildRows(builder, loc, type, exponents))
+                              .getResult()
+                        : value;
     return MulOp::create(builder, loc, value,
                          buildRows(builder, loc, type, inverses));
   }
@@ -324,7 +349,7 @@ private:
 
   /// Adds the x of a product to `sum`, by a product with ones.
   static Value addX(OpBuilder &builder, DotOp dot, Value sum) {
-    Value ones = buildSplat(builder, dot.getLoc(), dot.getA().getType(), 1);
+    Value ones = buildOnes(builder, dot.getLoc(), dot.getA().getType());
     return DotOp::create(builder, dot.getLoc(), ones, dot.getB(), sum);
   }
 
@@ -433,6 +458,8 @@ private:
     if (sumsOfX && sumsOfX.getDefiningOp() != result.getDefiningOp())
       builder.setInsertionPointAfterValue(sumsOfX);
     Location loc = result.getLoc();
+    if (isInteger)
+      return undoShifts(builder, loc, result);
     // Powers go to what a thread makes of a column, before threads give it to
     // each other.
     if (auto column = findColumn(result, scales); column && !sumsOfX)
@@ -444,8 +471,6 @@ private:
       return value;
     };
     Value factors = buildRows(builder, loc, type, scales);
-    bool isScaled =
-        llvm::any_of(scales, [](float scale) { return scale != 1; });
     if (sumsOfX) {
       // The product with a power of two is exact, so one rounding is left, as
       // for a difference.
@@ -453,19 +478,34 @@ private:
           llvm::map_to_vector(offsets, [](float offset) { return -offset; });
       Value rows = buildRows(builder, loc, type, negative);
       Value part = remember(MulOp::create(builder, loc, rows, sumsOfX));
-      sum = isScaled ? remember(FmaOp::create(builder, loc, sum, factors, part))
+      sum = isScaled() ? remember(FmaOp::create(builder, loc, sum, factors, part))
                      : remember(AddOp::create(builder, loc, sum, part));
-    } else if (isScaled) {
+    } else if (isScaled()) {
       sum = remember(MulOp::create(builder, loc, sum, factors));
     }
     result.replaceUsesWithIf(
         sum, [&](OpOperand &use) { return !made.contains(use.getOwner()); });
   }
 
+  bool isScaled() const {
+    return llvm::any_of(exponents, [](float exponent) { return exponent; });
+  }
+
+  /// Integers without the powers of two that bytes were multiplied by: sums of
+  /// multiples of these, so that nothing is lost.
+  void undoShifts(OpBuilder &builder, Location loc, Value result) {
+    if (!isScaled())
+      return;
+    auto sum = ShrOp::create(builder, loc, result,
+                             buildRows(builder, loc, type, exponents));
+    result.replaceAllUsesExcept(sum, sum);
+  }
+
   Chain chain;
   const DecodePlan &plan;
   TileType type;
-  SmallVector<float> scales, inverses, offsets;
+  bool isInteger = false;
+  SmallVector<float> exponents, scales, inverses, offsets;
   bool hasOffset = false;
   bool added = false;
 };

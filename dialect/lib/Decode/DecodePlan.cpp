@@ -175,7 +175,7 @@ struct Parameters {
 
 static std::vector<Parameters> getTrials(const DecodePlan &plan,
                                          const CodeFormat &format) {
-  if (plan.ending == DecodeEnding::Accumulators)
+  if (plan.ending != DecodeEnding::Weights)
     return {{1, 0}};
   if (format.kind == CodeFormat::Kind::Float)
     return {{1, 0}, {0.01318359375, 0}};
@@ -294,7 +294,7 @@ private:
 
   double getExpected(int slot, double value) const {
     const DecodePlan::Row &row = plan.rows[from.getRowOfSlot(slot)];
-    if (plan.ending == DecodeEnding::Accumulators)
+    if (plan.ending != DecodeEnding::Weights)
       return (value + row.offset) * row.getFactor();
     double scaled = decodeNumber(compute, scale) * (value - zero);
     return decodeNumber(compute, encodeNumber(compute, scaled));
@@ -302,8 +302,9 @@ private:
 
   double getPart(uint32_t reg, int part) const {
     int width = 32 / from.getNumParts();
-    return decodeNumber(compute,
-                        reg >> (width * part) & (width == 16 ? 0xffff : 0xff));
+    uint32_t bits = reg >> (width * part) & (width == 16 ? 0xffff : 0xff);
+    return plan.ending == DecodeEnding::Unsigned ? bits
+                                                 : decodeNumber(compute, bits);
   }
 
   const DecodePlan &plan;

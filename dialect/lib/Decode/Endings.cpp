@@ -113,7 +113,7 @@ int lowlp::finish(Sequence &sequence, const Homes &homes, DecodeEnding ending,
       });
   if (natural != groups.end())
     std::iter_swap(groups.begin(), natural);
-  if (ending == DecodeEnding::Accumulators) {
+  if (ending != DecodeEnding::Weights) {
     if (form.isMagic)
       return sumMagic(sequence, form, groups);
     int lift = isLifted(homes) ? getLift(homes.compute) : 0;

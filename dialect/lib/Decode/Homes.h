@@ -43,6 +43,8 @@ public:
   int unitExponent = 0;
   /// For ByF32: the numbers are what the codes mean times 2^roundedExponent.
   int roundedExponent = 0;
+  /// Bytes are numbers without sign.
+  bool isUnsigned = false;
 
   int getPartBits() const { return 32 / FragmentFamily{compute}.getParts(); }
   /// Whether products and sums by powers of two are at hand.

@@ -329,7 +329,7 @@ int MaskPlan::emit(Sequence &sequence, int block, int index, int scale) const {
           DecodeOperand::imm(factor), DecodeOperand::imm(0)}}));
   int reg = sequence.add({DecodeStep::Kind::Round,
                           {numbers[1], numbers[0], DecodeOperand::imm(0)}});
-  if (ending == DecodeEnding::Accumulators)
+  if (ending != DecodeEnding::Weights)
     return reg;
   // The codes' values are out of range, the weights need not be.
   int scaled = sequence.scale(scale, -homes.roundedExponent);

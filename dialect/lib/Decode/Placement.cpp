@@ -158,7 +158,7 @@ static const Placement *findOfVectors(std::string_view name) {
   Result<CodeFormat> format = CodeFormat::parse(name.substr(0, dot));
   Result<FragmentFamily> family = FragmentFamily::parse(name.substr(dot + 1));
   if (!format || !family || format->kind != CodeFormat::Kind::Vectors ||
-      !family->isDecoded())
+      !family->isOfHalves())
     return nullptr;
   Placement widest = Placement::ofVectors(*format, family->compute);
   for (int unitK : widest.getUnitKs()) {

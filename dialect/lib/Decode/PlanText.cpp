@@ -44,10 +44,33 @@ static std::string printHex(uint32_t value) {
   return text;
 }
 
+static const char *nameEnding(DecodeEnding ending) {
+  switch (ending) {
+  case DecodeEnding::Accumulators:
+    return "accumulators";
+  case DecodeEnding::Weights:
+    return "weights";
+  case DecodeEnding::Unsigned:
+    return "unsigned";
+  }
+  return "";
+}
+
+static bool parseEnding(const std::string &name, DecodeEnding &ending) {
+  for (DecodeEnding known : {DecodeEnding::Accumulators, DecodeEnding::Weights,
+                             DecodeEnding::Unsigned}) {
+    if (name != nameEnding(known))
+      continue;
+    ending = known;
+    return true;
+  }
+  return false;
+}
+
 std::string DecodePlan::print() const {
   std::ostringstream out;
   out << "decode " << placement << " "
-      << (ending == DecodeEnding::Accumulators ? "accumulators" : "weights")
+      << nameEnding(ending)
       << " words " << numWords << "\n";
   out.precision(17);
   for (size_t row = 0; row < rows.size(); ++row) {
@@ -150,9 +173,7 @@ static bool parseHeader(LineReader &line, DecodePlan &plan) {
   if (!line.name(plan.placement) || !line.name(ending) || !line.word("words") ||
       !line.number(plan.numWords))
     return false;
-  plan.ending = ending == "accumulators" ? DecodeEnding::Accumulators
-                                         : DecodeEnding::Weights;
-  return plan.numWords > 0 && (ending == "accumulators" || ending == "weights");
+  return plan.numWords > 0 && parseEnding(ending, plan.ending);
 }
 
 static bool parseRow(LineReader &line, DecodePlan &plan) {
@@ -228,7 +249,7 @@ Result<DecodePlan> DecodePlan::parse(std::string_view text) {
   }
   if (plan.placement.empty())
     return Error{
-        "decode plan: expected 'decode NAME accumulators|weights words W' in "
-        "the first line"};
+        "decode plan: expected 'decode NAME accumulators|weights|unsigned "
+        "words W' in the first line"};
   return plan;
 }

@@ -32,9 +32,9 @@ static DecodePlan makePlan(const Placement &placement, const Period &period,
       int slot = getSlotsOfTile(placement, tile)[half];
       const RowForm &form =
           search.getRows()[period.placement.getRowOfSlot(slot)];
-      plan.rows.push_back(ending == DecodeEnding::Accumulators
-                              ? getRow(homes, form)
-                              : DecodePlan::Row{});
+      plan.rows.push_back(ending == DecodeEnding::Weights
+                              ? DecodePlan::Row{}
+                              : getRow(homes, form));
     }
   Sequence sequence(placement.getCompute(), plan.getFirstResult());
   std::map<int, int> registers;
@@ -118,6 +118,10 @@ Result<DecodePlan> lowlp::planDecode(const Placement &placement,
       Homes::get(placement.getFormat(), placement.getCompute());
   if (!homes)
     return Error{homes.error()};
+  homes->isUnsigned = ending == DecodeEnding::Unsigned;
+  if (homes->isUnsigned && placement.getCompute() != ComputeType::S8)
+    return Error{"decode plan: numbers of " + getName(placement.getCompute()) +
+                 " are no bytes without sign; allowed: int8"};
   if (ending == DecodeEnding::Weights && !homes->hasFma())
     return Error{"decode plan: scales go on accumulators with " +
                  getName(placement.getCompute()) +

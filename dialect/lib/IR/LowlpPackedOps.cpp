@@ -7,6 +7,8 @@
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace lowlp;
 
@@ -176,21 +178,36 @@ static bool haveTilesSameRows(const DecodePlan &plan) {
   return true;
 }
 
+/// Whether `element` is the type of what a plan makes.
+static bool holdsNumbers(Type element, const DecodePlan &plan,
+                         ComputeType compute) {
+  switch (compute) {
+  case ComputeType::F16:
+    return element.isF16();
+  case ComputeType::BF16:
+    return element.isBF16();
+  case ComputeType::S8:
+    return plan.ending == DecodeEnding::Unsigned ? element.isUnsignedInteger(8)
+                                                 : element.isSignedInteger(8);
+  case ComputeType::E4M3:
+    return isa<Float8E4M3FNType>(element);
+  case ComputeType::B1:
+    return false;
+  }
+  return false;
+}
+
 LogicalResult DecodeOp::verify() {
   const DecodePlan *plan = &getPlan().getPlan();
   // The attribute has checked that there is one.
   const Placement *const placement = *Placement::find(plan->placement);
   Type element = getFragments().getType().getElementType();
   ComputeType compute = placement->getCompute();
-  if (!placement->getFamily().isDecoded())
-    return emitOpError("plans for ")
-           << getName(compute)
-           << " are reserved: fragments are f16 or bf16; lowlp.unpack takes "
-              "such words";
-  if (!(element.isF16() && compute == ComputeType::F16) &&
-      !(element.isBF16() && compute == ComputeType::BF16))
+  if (!holdsNumbers(element, *plan, compute))
     return emitOpError("the plan's numbers are ")
-           << getName(compute) << ", but the result holds " << element;
+           << (plan->ending == DecodeEnding::Unsigned ? "unsigned bytes"
+                                                      : getName(compute))
+           << ", but the result holds " << element;
   if (failed(verifyWords(*this, getWords().getType(), getFragments().getType(),
                          *placement, getStep())))
     return failure();
@@ -226,9 +243,15 @@ LogicalResult DecodeOp::verify() {
 
 LogicalResult RowConstantsOp::verify() {
   TileType tile = getTile().getType();
-  if (!tile.getElementType().isF32())
-    return emitOpError("the tile must hold f32, but holds ")
+  bool isInteger = tile.getElementType().isSignedInteger(32);
+  if (!tile.getElementType().isF32() && !isInteger)
+    return emitOpError("the tile must hold f32 or si32, but holds ")
            << tile.getElementType();
+  for (float value : getValues())
+    if (isInteger && (std::trunc(value) != value || std::abs(value) > 0x1p24f))
+      return emitOpError("the values of a tile of si32 must be whole numbers "
+                         "up to 2^24, but one is ")
+             << value;
   if (getValues().empty())
     return emitOpError("expected at least 1 value");
   return success();

@@ -397,7 +397,7 @@ private:
                                const PackedTile &tile, int slotOffset) {
     Words parameters(tile.getNumUnits(),
                      SmallVector<Value>(plan.getNumParameters()));
-    if (plan.ending == DecodeEnding::Accumulators)
+    if (plan.ending != DecodeEnding::Weights)
       return parameters;
     Location loc = getNamedLoc(op);
     const Layout &fragments = op.getFragments().getType().getLayout();

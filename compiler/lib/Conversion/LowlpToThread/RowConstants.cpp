@@ -24,9 +24,9 @@ struct RowConstantsPattern : OpConversionPattern<RowConstantsOp> {
     const Layout &layout = op.getTile().getType().getLayout();
     ArrayRef<float> values = op.getValues();
     auto count = static_cast<int64_t>(values.size());
-    auto constant = [&](float value) -> Value {
-      return arith::ConstantOp::create(rewriter, loc,
-                                       rewriter.getF32FloatAttr(value));
+    bool isInteger = op.getTile().getType().getElementType().isInteger();
+    auto constant = [&](float value) {
+      return getConstant(rewriter, loc, value, isInteger);
     };
     Value threadRow;
     SmallVector<Value> elements;
@@ -44,7 +44,8 @@ struct RowConstantsPattern : OpConversionPattern<RowConstantsOp> {
       if (!threadRow)
         threadRow = buildThreadPart(rewriter, loc, layout, 0);
       elements.push_back(select(rewriter, loc, threadRow,
-                                layout.evaluate(0, local)[0], values));
+                                layout.evaluate(0, local)[0], values,
+                                isInteger));
     }
     rewriter.replaceOp(
         op,
@@ -56,9 +57,18 @@ struct RowConstantsPattern : OpConversionPattern<RowConstantsOp> {
 private:
   static constexpr int64_t kRows = 8;
 
+  static Value getConstant(OpBuilder &builder, Location loc, float value,
+                           bool isInteger) {
+    TypedAttr attribute = builder.getF32FloatAttr(value);
+    if (isInteger)
+      attribute = builder.getI32IntegerAttr(static_cast<int32_t>(value));
+    return arith::ConstantOp::create(builder, loc, attribute);
+  }
+
   /// The value for the row `threadRow + localRow`.
   static Value select(OpBuilder &builder, Location loc, Value threadRow,
-                      int64_t localRow, ArrayRef<float> values) {
+                      int64_t localRow, ArrayRef<float> values,
+                      bool isInteger) {
     auto integer = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(builder, loc,
                                        builder.getI32IntegerAttr(value));
@@ -70,8 +80,7 @@ private:
         builder, loc, part, integer(static_cast<int64_t>(values.size())));
     Value result;
     for (auto [number, value] : llvm::enumerate(values)) {
-      Value one = arith::ConstantOp::create(builder, loc,
-                                            builder.getF32FloatAttr(value));
+      Value one = getConstant(builder, loc, value, isInteger);
       if (!result) {
         result = one;
         continue;

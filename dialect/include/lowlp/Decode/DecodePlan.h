@@ -78,7 +78,11 @@ enum class DecodeEnding {
   /// For each row of slots (2 t + r) there are two parameters, two halves
   /// alike:
   /// the scale, and minus the zero.
-  Weights
+  Weights,
+  /// On accumulators, of integers in bytes without sign: registers hold
+  /// `value * 2^exponent` of their row, from 0 to 255. No offset is left,
+  /// whatever bits of its byte a code takes.
+  Unsigned
 };
 
 /// What a plan costs for all that it decodes, in instructions of a warp.
@@ -93,7 +97,8 @@ struct DecodeCost {
 
 class DecodePlan {
 public:
-  /// What was done to the values of a row of slots, for `Accumulators`.
+  /// What was done to the values of a row of slots, for `Accumulators` and
+  /// `Unsigned`.
   struct Row {
     int exponent = 0;
     double offset = 0;
@@ -123,9 +128,8 @@ public:
 
   /// The parameters' count: 0, or two for each row of slots.
   int getNumParameters() const {
-    return ending == DecodeEnding::Accumulators
-               ? 0
-               : 2 * static_cast<int>(rows.size());
+    return ending == DecodeEnding::Weights ? 2 * static_cast<int>(rows.size())
+                                           : 0;
   }
   /// The register of the first step.
   int getFirstResult() const { return numWords + getNumParameters(); }

@@ -63,9 +63,11 @@ struct FragmentFamily {
     return getStepK() > unitK ? getStepK() : unitK;
   }
   constexpr int getNumSteps() const { return getUnitK() / getStepK(); }
-  /// Whether `lowlp.decode` makes fragments of it. Words of the others are
-  /// reserved: they are packed and unpacked, and no plan is taken.
-  constexpr bool isDecoded() const {
+  /// Whether `lowlp.decode` makes fragments of it; bits are multiplied as they
+  /// lie.
+  constexpr bool isDecoded() const { return compute != ComputeType::B1; }
+  /// Whether it has registers of two halves: those of f16 and bf16.
+  constexpr bool isOfHalves() const {
     return compute == ComputeType::F16 || compute == ComputeType::BF16;
   }
   /// f16, f16.k32, f16.k128: the compute type, and the weights of a row in a

@@ -108,7 +108,7 @@ def Lowlp_UnpackOp : Lowlp_PackedWordsOp<"unpack"> {
 def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
   let summary = "fragments out of words of the packed format, by a plan";
   let description = [{
-    Carries out a decode plan (docs/decode-plans.md) for the families f16 and bf16; plans of others are reserved. With the ending `accumulators` the numbers are not yet the weights: a row
+    Carries out a decode plan (docs/decode-plans.md). With the ending `accumulators` the numbers are not yet the weights: a row
     holds `(value of the stored code + offset) * 2^exponent`, with the offset and exponent that the plan gives to the row.
 
     ```mlir
@@ -116,6 +116,8 @@ def Lowlp_DecodeOp : Lowlp_PackedWordsOp<"decode", [AttrSizedOperandSegments]> {
       : !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
       -> !lowlp.tile<16x64xf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
     ```
+
+    With the ending `unsigned`, of placements for `int8`, the result is `ui8`, and no row has an offset.
 
     With the ending `weights` they are `scale * (value of the stored code - zero)`, where the difference and the product
     are rounded. `scales` and `zeros` are of the type of the result, hold one number for each row, and are repeated along it
@@ -144,7 +146,7 @@ def Lowlp_RowConstantsOp : Lowlp_Op<"row_constants", [Pure]> {
   let summary = "a tile whose rows hold constants that repeat";
   let description = [{
     Element (i, j) is `values[(i / 8) mod n]`, of n values for 8 rows each: what a decode plan leaves to be undone on the
-    accumulators.
+    accumulators. A tile of `si32` takes whole numbers.
 
     ```mlir
     %s = lowlp.row_constants [1.0, 0.0625] : !lowlp.tile<16x8xf32, local(2, 1).spatial(8, 4).local(1, 2)>

@@ -4,7 +4,8 @@
 
 An operand is one parameter of the kernel; its role says what it is, and so where a launch takes it from:
 
-    call     x, bias, residual: arguments of the call
+    call     x, bias, residual: arguments of the call; of quantised x also x_scales, x_sums, x_zeros, and weight_sums,
+             which zero points of x multiply
     weights  packed, scales, zeros, offsets, lut, lut_unscale, codebooks, codebooks_unscale, book_scales, scale2,
              super_scales, super_offsets, permutation, fit, unfit: made of the arrays that quantised weights are stored
              as, by the operand's transform (`lowlp_runtime.operand_arrays`)
@@ -38,6 +39,10 @@ SOURCES: Final = {
     "unfit": "weights",
     "bias": "call",
     "residual": "call",
+    "x_scales": "call",
+    "x_sums": "call",
+    "x_zeros": "call",
+    "weight_sums": "call",
     "y": "result",
     "m": "launch",
     "x_stride": "launch",

@@ -14,6 +14,28 @@ from lowlp_runtime.operand_tensors import torch_type
 from lowlp_runtime.product import Product
 from lowlp_runtime.stored_weights import StoredWeights
 
+_BYTES = ("int8", "uint8", "f8e4m3", "f8e5m2")
+
+
+def check_quantised(kernel: KernelBinary, x: Any) -> tuple[Any, Any, Any]:
+    """The codes, scales and sums of x, each None where the kernel takes none; of a kernel for x that is not quantised x
+    itself. Raises `LowlpTypeError` and `LowlpValueError` for x that is quantised and should not be, and the reverse."""
+    product, name = kernel.description.require_product(), kernel.description.name
+    takes = {role: product.operand(role) for role in ("x_scales", "x_sums")}
+    is_quantised = hasattr(x, "codes") and hasattr(x, "scales") and hasattr(x, "sums")
+    element = product.required("x").element
+    if (element in _BYTES) != is_quantised:
+        wanted = f"quantised activations of {element}" if element in _BYTES else f"activations of {element}"
+        raise LowlpTypeError(f"x: kernel {name!r} takes {wanted}, got {type(x).__name__}")
+    if not is_quantised:
+        return x, None, None
+    if x.zeros is not None or getattr(x, "group_size", None) is not None:
+        raise LowlpValueError(
+            f"x: kernel {name!r} takes a scale for each row, without zero points and groups; use linear"
+        )
+    scales = x.scales.contiguous() if takes["x_scales"] else None
+    return x.codes, scales, x.sums.contiguous() if takes["x_sums"] else None
+
 
 def check_x(kernel: KernelBinary, product: Product, x: Any) -> None:
     name, archs = kernel.description.name, ", ".join(dict.fromkeys([*kernel.cubins, *kernel.ptx]))

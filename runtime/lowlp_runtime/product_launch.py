@@ -25,13 +25,13 @@ from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.permutations import check_permutation
 from lowlp_runtime.product import Product
-from lowlp_runtime.product_arguments import check_part, check_rows, check_weights, check_x, rows_of
+from lowlp_runtime.product_arguments import check_part, check_quantised, check_rows, check_weights, check_x, rows_of
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stored_weights import StoredWeights
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
-_OF_CALL = ("x", "bias", "residual", "y")
+_OF_CALL = ("x", "bias", "residual", "x_scales", "x_sums", "y")
 # The alignment that kernels may ask for.
 _WIDE_BYTES = 16
 # Kinds of calls that are kept for a tensor; they differ by M above all.
@@ -91,7 +91,8 @@ def launch_product(
 
     kernel    of `linear`, with code for the GPU of x
     x         [..., K], a CUDA tensor of the kernel's activation type, any row stride. Rows that the kernel cannot read
-              where they lie, for their alignment, are copied
+              where they lie, for their alignment, are copied. Of a kernel for quantised x what has `codes`, `scales`
+              and `sums`, as `lowlp.QuantizedActivations`, without zero points
     qw        weights [N, K] that the kernel can read: a `QuantizedTensor`, or the pair (arrays, header) of its
               `to_arrays()`. Uploaded at their first use on a device; do not change them afterwards
     bias      [N], exactly where the kernel takes one, of its type and on the device of x
@@ -102,22 +103,24 @@ def launch_product(
     argument and what the kernel takes, and `DeviceError`.
     """
     kept, identity = _kept_of(qw)
-    parts = (x, bias, residual)
+    codes, scales, sums = check_quantised(kernel, x)
+    parts = (codes, bias, residual, scales, sums)
     kind = _kind_of(kernel, parts, identity)
     call = kept.calls.get(kind) if stream is None else None
     torch: Any = sys.modules.get("torch")
     if call is not None:
-        y = torch.empty(call.shape, dtype=call.dtype, device=x.device)
-        ordinal = x.get_device()
+        y = torch.empty(call.shape, dtype=call.dtype, device=codes.device)
+        ordinal = codes.get_device()
         addresses = [part.data_ptr() for part in (*parts, y) if part is not None]
         call.launch.run(addresses, ordinal, current_torch_stream(ordinal))
         return y
-    return _checked_launch(kernel, parts, qw, kept, identity, kind, stream)
+    return _checked_launch(kernel, x, parts, qw, kept, identity, kind, stream)
 
 
 def _checked_launch(
     kernel: KernelBinary,
-    parts: tuple[Any, Any, Any],
+    given_x: Any,
+    parts: tuple[Any, ...],
     qw: object,
     kept: _KeptForWeights,
     identity: object,
@@ -126,13 +129,13 @@ def _checked_launch(
 ) -> Any:
     """As `launch_product`, for a call of a kind that is not kept."""
     torch: Any = sys.modules.get("torch")
-    x, bias, residual = parts
+    x, bias, residual, scales, sums = parts
     product = kernel.description.require_product()
     check_x(kernel, product, x)
     ordinal = x.get_device()
     if other := other_torch_stream(stream, x.device):
         with other:
-            return launch_product(kernel, x, qw, bias=bias, residual=residual)
+            return launch_product(kernel, given_x, qw, bias=bias, residual=residual)
     current = current_torch_stream(ordinal)
     m = math.prod(x.shape[:-1])
     check_rows(kernel, product, m)
@@ -147,7 +150,7 @@ def _checked_launch(
     added, added_stride = (None, None) if residual is None else rows_of(kernel, product, "residual", residual)
     key = (kernel.content_hash, ordinal, m, stride, added_stride, identity)
     bound = kept.launches.get(key)
-    given = {"x": rows, "bias": bias, "residual": added, "y": y}
+    given = {"x": rows, "bias": bias, "residual": added, "x_scales": scales, "x_sums": sums, "y": y}
     addresses = [given[role].data_ptr() for role in _OF_CALL if given[role] is not None]
     if bound is not None:
         bound.run(addresses, ordinal, current)

@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "ProductChains.h"
 
+#include "lowlp/Layout/LayoutAlgebra.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -103,7 +105,7 @@ static Value buildOnes(OpBuilder &builder, Location loc, TileType type) {
                   Layout::spatial({type.getNumThreads()});
   auto words = TileType::get(
       builder.getContext(), builder.getIntegerType(32, /*isSigned=*/false),
-      LayoutAttr::get(builder.getContext(), layout));
+      layout);
   return ViewOp::create(builder, loc, type,
                         buildSplat(builder, loc, words, kFourOnes));
 }

@@ -114,15 +114,16 @@ Result<DecodePlan> lowlp::planDecode(const Placement &placement,
                                      DecodeEnding ending,
                                      const DecodeRates &rates,
                                      std::vector<int> slots) {
-  Result<Homes> homes =
+  Result<Homes> found =
       Homes::get(placement.getFormat(), placement.getCompute());
-  if (!homes)
-    return Error{homes.error()};
-  homes->isUnsigned = ending == DecodeEnding::Unsigned;
-  if (homes->isUnsigned && placement.getCompute() != ComputeType::S8)
+  if (!found)
+    return Error{found.error()};
+  Homes homes = *found;
+  homes.isUnsigned = ending == DecodeEnding::Unsigned;
+  if (homes.isUnsigned && placement.getCompute() != ComputeType::S8)
     return Error{"decode plan: numbers of " + getName(placement.getCompute()) +
                  " are no bytes without sign; allowed: int8"};
-  if (ending == DecodeEnding::Weights && !homes->hasFma())
+  if (ending == DecodeEnding::Weights && !homes.hasFma())
     return Error{"decode plan: scales go on accumulators with " +
                  getName(placement.getCompute()) +
                  ", which has no products of pairs; allowed: f16, bf16"};
@@ -134,7 +135,7 @@ Result<DecodePlan> lowlp::planDecode(const Placement &placement,
       return Error{"decode plan: slot " + std::to_string(slot) + " of " +
                    placement.name() + " is outside of 0.." +
                    std::to_string(numSlots - 1)};
-  DecodePlan plan = findPlan(placement, *homes, ending, rates);
+  DecodePlan plan = findPlan(placement, homes, ending, rates);
   if (!slots.empty())
     plan = prune(plan, std::move(slots));
   if (Result<bool> proof = plan.prove(placement); !proof)

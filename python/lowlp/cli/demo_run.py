@@ -20,8 +20,9 @@ from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.numeric.dtypes import named_dtype
 from lowlp.numeric.host_array import FLOAT_DTYPES
-from lowlp.ops.linear import CPU_MULTIPROCESSORS, compile_linear
+from lowlp.ops.linear import compile_linear
 from lowlp.ops.linear_launch import device_operands
+from lowlp.ops.linear_on_cpu import CPU_MULTIPROCESSORS
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.arguments import bind

@@ -207,7 +207,8 @@ _NUMBERS_AT_ONCE: Final = 96
 
 def _load_part(parts: ll.GlobalView, index: int, layout: Layout, block: ll.Scalar, number: int) -> ll.Tile:
     """Accumulators that a block has left: number 0 where it has the first stage of the tile, else number 1."""
-    return ll.cast(ll.load_global(parts, offsets=[block, number, index, 0], layout=layout, in_bounds=True), "f32")
+    loaded = ll.load_global(parts, offsets=[block, number, index, 0], layout=layout, in_bounds=True)
+    return ll.cast(loaded, "f32") if parts.dtype.is_float else loaded
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ class TileEnding:
     finish      stores a part, which has a number, whose accumulators are complete, of the tile that begins at a row and
                 a column; called where all threads meet
     products    how many a part is made of
-    parts_type  of accumulators that are left for another block: 'f32' or 'f16'
+    parts_type  of accumulators that are left for another block: 'f32' or 'f16', of integers 'int32'
     """
 
     stages_of_tile: int
@@ -258,7 +259,7 @@ class TileEnding:
         tile = number // self.stages_of_tile
         first, end = tile * self.stages_of_tile, (tile + 1) * self.stages_of_tile
         # As all threads hold it; of each block what it has of its last tile, and of its first.
-        accumulators_of_thread = accumulators[0].layout.num_local
+        accumulators_of_thread, kind = accumulators[0].layout.num_local, accumulators[0].dtype
         flat = local(accumulators_of_thread) * spatial(self.threads)
         if self.parts_type == "f16":
             flat = local(accumulators_of_thread // 2) * spatial(self.threads) * local(2)
@@ -269,7 +270,7 @@ class TileEnding:
         if share.end < end:
             is_last = ll.minimum(number - first, 1)
             for index in range(len(accumulators)):
-                left = ll.cast(ll.view(accumulators[index], dtype="f32", layout=flat), self.parts_type)
+                left = ll.cast(ll.view(accumulators[index], dtype=kind, layout=flat), self.parts_type)
                 ll.store_global(left, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
             ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
         else:
@@ -280,7 +281,7 @@ class TileEnding:
                 complete = []
                 for index in range(part * self.products, (part + 1) * self.products):
                     load = partial(_load_part, parts, index, flat)
-                    whole = ll.view(accumulators[index], dtype="f32", layout=flat) + load(begin, 0)
+                    whole = ll.view(accumulators[index], dtype=kind, layout=flat) + load(begin, 0)
                     other = begin + 1
                     while other + (at_once - 1) < share.block:
                         for left in [load(other + ahead, 1) for ahead in range(at_once)]:
@@ -289,6 +290,6 @@ class TileEnding:
                     while other < share.block:
                         whole = whole + load(other, 1)
                         other = other + 1
-                    complete.append(ll.view(whole, dtype="f32", layout=accumulators[index].layout))
+                    complete.append(ll.view(whole, dtype=kind, layout=accumulators[index].layout))
                 self.finish(part, tuple(complete), row, column)
             ll.semaphore_release(arrived, offsets=[tile], value=0)

@@ -24,7 +24,7 @@ from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
 from .graph_breaks import outside_of_graphs
 from .kv_cache import FLOAT_NAMES, STORED, KVCache, check_on_device, extent, with_whole_steps
-from .linear import CPU_MULTIPROCESSORS
+from .linear_on_cpu import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64
 _F32_MAX: Final = float(np.finfo(np.float32).max)

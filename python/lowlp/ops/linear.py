@@ -8,41 +8,39 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lowlp.activations.quantized import QuantizedActivations
 from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, schedule_for
 from lowlp.kernels.linear.measured import measured_gpus
-from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
-from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
-from lowlp.kernels.linear.scaled_weights import fit_of
+from lowlp.kernels.linear.paths import check_path
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, LinearSpec, check_weight
+from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, SUMS, LinearSpec, check_weight
 from lowlp.numeric.codec import OFFSET_TYPES, SCOPES, ZERO_TYPES, Codec, Table
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES
-from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor, memory_of_rows
+from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.numeric.scale_types import scale_type
 from lowlp.numeric.vectors import Vectors
-from lowlp.schedules.device import H200, device_like
+from lowlp.schedules.device import device_like
 from lowlp.weights.meaning import check_whole_codes, group_size_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.super_scales import checked_super_group_size
 from lowlp_runtime.array import is_torch_tensor
-from lowlp_runtime.ordered_rows import launch_numbers as ordering_numbers
-from lowlp_runtime.ordered_rows import row_stride
 from lowlp_runtime.tiles import TooManyRowsError
 
 from .graph_breaks import outside_of_graphs, skip_frames
-from .linear_kernels import compile_for_gpu, cpu_kernel, cpu_permuting_kernel, gpu_permuting_kernel
-from .linear_launch import check_shapes, columns_of_y, linear_on_gpu
+from .linear_kernels import compile_for_gpu, gpu_permuting_kernel
+from .linear_launch import linear_on_gpu
+from .linear_on_cpu import linear_numpy
+from .quantized_linear import activation_of_kernel, check_compiled_path, quantized_linear
+from .quantized_x import result_of
 
 _INT32_MAX = 2**31 - 1
 _BOOLS = (bool, np.bool_)
 _TABLES = {f"lut{bits}": bits for bits in range(1, 9)}
-# Of the GPU that the CPU target stands for: more than one, so that blocks share tiles there too.
-CPU_MULTIPROCESSORS = 5
 
 
 @outside_of_graphs
@@ -55,22 +53,35 @@ def linear(
     residual: Any = None,
     out_dtype: str | DType | None = None,
     batch_invariant: bool = False,
+    activation: str | DType | None = None,
+    path: str | None = None,
     stream: object = None,
 ) -> Any:
     """y = epilogue(x @ w^T + bias) + residual, with w the quantised weights.
 
     x                [..., K], float16 or bfloat16, any row stride; numpy, or a tensor of PyTorch on the CPU: the CPU
-                     target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one
+                     target computes; on a GPU: that GPU does, on `stream` or PyTorch's current one. Or
+                     `QuantizedActivations`, with a scale for each row; with `activation` float32 too
     qw               weights [N, K]; uploaded at their first use on a GPU, and kept there as long as `qw` lives. Of
                      another family than the activations they are repacked once, with a warning
     bias             [N], float16, bfloat16 or float32, or None
     epilogue         None, 'relu', 'gelu' (by erf), 'gelu_tanh', 'silu', or 'silu_mul': silu(gate) * up, where the first
                      N / 2 rows of w are the gate and the others up, as in a merged `gate_up_proj`
     residual         of the shape of the result, float16, bfloat16 or float32, any row stride, where x is; or None
-    out_dtype        'f16', 'bf16' or 'f32'; None: as x
+    out_dtype        'f16', 'bf16' or 'f32'; None: as x, of quantised x 'f16'. Of quantised integers 's32' too: the sums
+                     of the products of the numbers as they are, less zero points, without scales, bias and the like
     batch_invariant  a row's result does not depend on M: all M add its products in one order. Results differ by
                      roundings from those without it, and take a little longer (docs/adr/0046). Without it that holds
                      among M of 1 to 16, and for any M rows do not depend on what the others hold
+
+    activation       a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations`
+                     does without further arguments; None: x is taken as it is
+    path             by which products quantised x is multiplied: 's8', 'fp8', 'planes', or 'f16', which dequantises it;
+                     None: chosen (`kernels.linear.paths`)
+
+    Sums of products of quantised integers are exact, in int32, which wraps around. With a scale for each row of weights
+    y = round((f32(sum) * s_w) * s_x + bias), with a rounding for each step; scales of groups go on sums of groups,
+    which are added in f32. Products of floats of 8 bits are added in f32.
 
     Returns [..., N] of `out_dtype`, or [..., N / 2] with 'silu_mul', in the library of x. Products are added in f32, in
     one fixed order; the second scale of w, bias, epilogue and residual follow in f32, in this order and in the same
@@ -85,6 +96,8 @@ def linear(
     if batch_invariant is not False:
         _check_bool(batch_invariant, "batch_invariant")
         batch_invariant = bool(batch_invariant)
+    if activation is not None or path is not None or isinstance(x, QuantizedActivations):
+        return quantized_linear(x, qw, bias, epilogue, residual, out_dtype, batch_invariant, activation, path, stream)
     out = None if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS)
     ending = "" if epilogue is None else _epilogue_of(epilogue)
     if isinstance(x, np.ma.MaskedArray):
@@ -92,7 +105,7 @@ def linear(
     if isinstance(x, np.ndarray):
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and x is a numpy array")
-        return _linear_numpy(x, qw, bias, ending, residual, out, batch_invariant)
+        return linear_numpy(x, qw, bias, ending, residual, out, batch_invariant)
     if is_torch_tensor(x):
         skip_frames()
         return _linear_torch(x, qw, bias, ending, residual, out, batch_invariant, stream)
@@ -117,7 +130,7 @@ def _linear_torch(
         raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
     host_bias = None if bias is None else as_host_array(bias, "bias")
     host_residual = None if residual is None else as_host_array(residual, "residual")
-    y = _linear_numpy(as_host_array(x, "x"), qw, host_bias, epilogue, host_residual, out_dtype, batch_invariant)
+    y = linear_numpy(as_host_array(x, "x"), qw, host_bias, epilogue, host_residual, out_dtype, batch_invariant)
     return as_torch_tensor(y)
 
 
@@ -139,6 +152,7 @@ def compile_linear(
     m: tuple[int, int] | None = None,
     group_size: int | None = 128,
     activation: str | DType = "f16",
+    path: str | None = None,
     target: str = DEFAULT_ARCH,
     schedule: Schedule | None = None,
     out_dtype: str | DType | None = None,
@@ -164,13 +178,16 @@ def compile_linear(
     m            the least and the largest number of rows it is meant for; the kernel is right for every number. Results
                  of f32 are of weights that are not rounded where the least is up to 64, which is slower for many rows
     group_size   divides K; None or -1: one group a row
-    activation   type of x: 'f16' or 'bf16'
+    activation   type of x: 'f16' or 'bf16'; or of `QuantizedActivations`, 'int2' to 'int8', 'uint1' to 'uint8',
+                 'f8e4m3' or 'f8e5m2', with a scale for each row and no zero points
+    path         by which products, as for `linear`: 's8' or 'fp8'; None: chosen
     target       architecture, 'sm_90a' for example
     schedule     a `lowlp.kernels.linear.spec.Schedule`; None: chosen by m and the shape, by what was measured
                  (`lowlp.use_tuned`) or by estimate. The result does not depend on it
     gpu          the name of a GPU that schedules were measured on, which go first: 'NVIDIA H200', and those of
                  `lowlp.use_tuned` and LOWLP_TUNED; None: all of the architecture count alike
-    out_dtype    'f16', 'bf16' or 'f32'; None: as the activation
+    out_dtype    'f16', 'bf16' or 'f32'; None: as the activation, of quantised ones 'f16'. 's32', of quantised integers:
+                 the exact sums
     scale_dtype  type of the scales: 'f16', 'bf16', 'f32', 'e8m0' or 'e4m3'
     zeros        with zero points [N, K / group_size]: True for f32, or the name of their type, as `Codec` lists them;
                  integers only
@@ -203,7 +220,7 @@ def compile_linear(
         )
     rows, columns = _extent(n, "n"), _extent(k, "k")
     meant_for = _rows_meant(m)
-    x_type = dtype_among(activation, "activation", ACTIVATIONS)
+    x_type, x_bits, bipolar = activation_of_kernel(activation)
     code = _code_of(weight, table, x_type)
     if not isinstance(scale2, _BOOLS) and scale2 != "row":
         raise LowlpTypeError(f"scale2: expected a bool or 'row', got {scale2!r:.40}")
@@ -217,19 +234,26 @@ def compile_linear(
     of_zeros = _type_of_part(zeros, "zeros", ZERO_TYPES) or None
     levels = _types_of_levels(scale_dtype, offsets, super_scale_dtype, super_group_size, size)
     scale, of_offsets, super_scale, super_group = levels
+    wanted, is_quantised = check_path(path), x_type not in ACTIVATIONS
+    out = result_of(out_dtype) if is_quantised else x_type
+    if out_dtype is not None and not is_quantised:
+        out = dtype_among(out_dtype, "out_dtype", OUTPUTS)
     spec = LinearSpec(
         n=rows,
         k=columns,
         codec=Codec(code, size, scale, of_zeros, of_offsets, bool(scale2), super_scale, super_group),
         activation=x_type,
-        out=x_type if out_dtype is None else dtype_among(out_dtype, "out_dtype", OUTPUTS),
+        out=out,
         bias="" if bias is None else dtype_among(bias, "bias", OUTPUTS),
         epilogue=_epilogue_of(epilogue),
         residual="" if residual is None else dtype_among(residual, "residual", OUTPUTS),
         aligned=True,
         row_scale2=scale2 == "row",
         dependent_launch=bool(dependent_launch),
+        x_scale="token" if is_quantised and out != SUMS else "",
+        x_bipolar=bipolar,
     )
+    by_path = check_compiled_path(spec, x_bits, target, wanted, bool(permutation))
     if spec.out == "f32" and (meant_for is None or meant_for[0] <= EXACT_ROWS):
         # So many rows are promised weights that are not rounded.
         spec = replace(spec, scales_weights=False)
@@ -244,7 +268,7 @@ def compile_linear(
         except TooManyRowsError as error:
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
     within = ordered_within(spec, schedule, most_rows, device) if permutation else None
-    kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for)
+    kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for, by_path)
     if within or not permutation:
         return kernel
     before = gpu_permuting_kernel(columns, True, spec.dependent_launch, kernel.arch)
@@ -265,7 +289,7 @@ def _code_of(weight: object, table: object, activation: str) -> DType | Table | 
     if is_table and weight not in _TABLES:
         raise LowlpValueError(f"weight: tables are 'lut1' to 'lut8', got {weight!r}")
     found = None if is_table else named_dtype(weight, "weight")
-    if found is not None:
+    if found is not None and activation in ACTIVATIONS:
         check_weight(found, activation)
     if table is not None and (found is not None or table not in SCOPES):
         raise LowlpValueError(
@@ -337,93 +361,3 @@ def _rows_meant(m: Any) -> tuple[int, int] | None:
     if len(m) != 2 or not 0 <= m[0] <= m[1] <= _INT32_MAX:
         raise LowlpValueError(f"m: expected 0 <= least <= largest <= {_INT32_MAX}, got {m!r:.40}")
     return int(m[0]), int(m[1])
-
-
-def _type_name(wanted: object) -> str:
-    return next(name for name in OUTPUTS if NUMPY_TYPES[name] == wanted)
-
-
-# --- numpy: the CPU target --------------------------------------------------------------------------------------------
-
-
-def _linear_numpy(
-    x: AnyArray,
-    qw: QuantizedTensor,
-    bias: object,
-    epilogue: str,
-    residual: object,
-    out_dtype: str | None,
-    batch_invariant: bool,
-) -> AnyArray:
-    activation = next((name for name in ACTIVATIONS if x.dtype == NUMPY_TYPES[name]), None)
-    if activation is None:
-        raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
-    bias_type, residual_type = _check_part(bias, "bias"), _check_part(residual, "residual")
-    check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
-    out = out_dtype or activation
-    k = qw.shape[1]
-    n = columns_of_y(qw, epilogue)
-    y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
-    rows, stride, aligned = _rows_of(x, k)
-    if rows.shape[0] == 0:
-        return y
-    given: dict[str, Any] = {"y": y.reshape(-1, n)}
-    residual_stride, x_aligned = None, aligned
-    if qw.permutation is not None:
-        aligned = True
-    if bias is not None:
-        given["bias"] = np.require(bias, requirements=["C", "A"])
-    if isinstance(residual, np.ndarray):
-        residual_rows, residual_stride, is_aligned = _rows_of(residual, n)
-        given["residual"] = memory_of_rows(residual_rows)
-        aligned = aligned and is_aligned
-    spec = spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type)
-    spec = for_weights(spec, qw)
-    schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
-    if qw.permutation is not None:
-        within = ordered_within(replace(spec, aligned=x_aligned and aligned), schedule, rows.shape[0], H200)
-        if within:
-            spec, schedule = within
-            given["permutation"] = qw.permutation
-        else:
-            rows, stride = _ordered(rows, stride, x_aligned, qw.permutation)
-    given["x"] = memory_of_rows(rows)
-    kernel = cpu_kernel(spec, schedule)
-    product = product_of(spec, schedule)
-    numbers = product.launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS)
-    key = f"cpu {form_of_operands(spec)} {fit_of(spec, schedule)}"
-    operands = qw.derived(key, lambda: host_operands(qw, activation, epilogue, schedule))
-    kernel(**operands, **product.by_name({**given, **numbers}))
-    return y
-
-
-def _ordered(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:
-    """Rows of x with their columns in the order of packed weights, aligned, and their stride."""
-    m, k = rows.shape
-    made = np.empty((m, row_stride(k)), np.uint16)
-    given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "permutation": permutation, "y": made}
-    given.update(ordering_numbers(k, m, stride, CPU_MULTIPROCESSORS))
-    cpu_permuting_kernel(k, aligned)(**given)
-    return made.view(rows.dtype)[:, :k], row_stride(k)
-
-
-def _check_part(part: object, argument: str) -> str:
-    """The type of a bias or residual, '' without one."""
-    if part is None:
-        return ""
-    if not isinstance(part, np.ndarray) or part.dtype not in [NUMPY_TYPES[name] for name in OUTPUTS]:
-        got = part.dtype if isinstance(part, np.ndarray) else type(part).__name__
-        remedy = f"; pass {argument}.astype(np.float32)" if got == np.float64 else ""
-        raise LowlpTypeError(f"{argument}: expected a numpy array of float16, bfloat16 or float32, got {got}{remedy}")
-    return _type_name(part.dtype)
-
-
-def _rows_of(array: AnyArray, columns: int) -> tuple[AnyArray, int, bool]:
-    """An array [..., columns] as [rows, columns], a copy where no row stride reaches its rows; that stride, in
-    elements; and whether address and stride are aligned for wide loads."""
-    rows = array.reshape(-1, columns)
-    if rows.shape[0] and (rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or not rows.flags.aligned):
-        rows = rows.copy()
-    stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else columns
-    aligned = stride % 8 == 0 and int(rows.__array_interface__["data"][0]) % WIDE_BYTES == 0
-    return rows, stride, aligned

@@ -12,11 +12,12 @@ from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.fitting import scale_bytes
 from lowlp.kernels.linear.operand_list import product_of
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
+from lowlp.kernels.linear.paths import Path
 from lowlp.kernels.linear.permuting import permuting_kernel
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.spec import SUMS, LinearSpec
 
 _kernels = Once()
 
@@ -61,14 +62,17 @@ def gpu_permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: st
 
 
 def compile_for_gpu(
-    spec: LinearSpec, schedule: Schedule, arch: str, rows: tuple[int, int] | None = None
+    spec: LinearSpec, schedule: Schedule, arch: str, rows: tuple[int, int] | None = None, path: Path | None = None
 ) -> CompiledKernel:
-    """Compiles the kernel for an architecture; `rows`: the least and the largest number of rows of x it is meant for,
-    None for any."""
+    """Compiles the kernel for an architecture.
+
+    rows  the least and the largest number of rows of x it is meant for; None: any
+    path  of quantised x: by which products it is multiplied, and why
+    """
     return compile(
         linear_kernel(spec, schedule),
         arch,
-        notes=notes_of(spec, schedule),
+        notes=notes_of(spec, schedule, path),
         product=product_of(spec, schedule, rows),
     )
 
@@ -80,7 +84,7 @@ def compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
     )
 
 
-def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
+def notes_of(spec: LinearSpec, schedule: Schedule, path: Path | None = None) -> dict[str, object]:
     """What is kept with the kernel for its reader: its problem, schedule and plan, and the bytes that it cannot do
     without."""
     weight_bytes, padding = padding_bytes(spec)
@@ -90,23 +94,30 @@ def notes_of(spec: LinearSpec, schedule: Schedule) -> dict[str, object]:
         "linear": _what_is_kept(spec),
         "schedule": _what_counts(schedule),
         "plan": {
+            **({"path": f"{path.name}: {path.reason}"} if path else {}),
             "placement": spec.placement.name,
             "units": f"{units}, rows padded to {padded_row(spec)}",
             "scales": _where_scales_go(spec, schedule),
-            "operands": f"weights as A, x as B of {'wgmma m64nNk16' if schedule.warpgroups else 'mma m16n8k16'}",
+            "operands": f"weights as A, x as B of {_instruction(spec, schedule)}",
         },
         "floor": {
             "weight bytes": weight_bytes,
             "of these padding": padding,
             "scale bytes": scale_bytes(spec),
-            "bytes per row of x": 2 * spec.k + per_column * spec.columns_of_y,
+            "bytes per row of x": spec.x_bytes * spec.k + per_column * spec.columns_of_y,
         },
     }
+
+
+def _instruction(spec: LinearSpec, schedule: Schedule) -> str:
+    return f"{'wgmma m64nN' if schedule.warpgroups else 'mma m16n8'}k{spec.step_k}"
 
 
 def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
     if schedule.warpgroups and schedule.scales_on == "weights":
         return f"on weights, in {spec.activation if can_scale_weights(spec) else 'f32, rounded once'}"
+    if spec.adds_integers:
+        return "none" if spec.out == SUMS else "on sums of int32, of rows"
     return "on the f32 accumulators of a group"
 
 
@@ -114,7 +125,17 @@ def _what_is_kept(spec: LinearSpec) -> dict[str, object]:
     """The fields of the problem that say something, the codec's among them."""
     names = ("n", "k", "weight", "group_size", "activation", "out", "scale", "zeros", "offsets", "table", "scale2")
     supers = ("super_scale", "super_group_size") if spec.super_scale else ()
-    more = (*supers, "row_scale2", "ordered_rows", "bias", "epilogue", "residual", "aligned", "dependent_launch")
+    more = (
+        *supers,
+        "row_scale2",
+        "ordered_rows",
+        "bias",
+        "epilogue",
+        "residual",
+        "aligned",
+        "dependent_launch",
+        "x_scale",
+    )
     fields = {name: getattr(spec, name) for name in (*names, *more)}
     return {name: value for name, value in fields.items() if value not in ("", False)}
 

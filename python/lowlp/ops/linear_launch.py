@@ -19,7 +19,14 @@ from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
-from lowlp.kernels.linear.operands import for_weights, form_of_operands, host_operands, matrix_shape, spec_for
+from lowlp.kernels.linear.operands import (
+    for_weights,
+    form_of_operands,
+    host_operands,
+    matrix_shape,
+    spec_for,
+    spec_of_operands,
+)
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, LinearSpec
 from lowlp.schedules.device import device_of
@@ -192,7 +199,7 @@ def device_operands(
     """As `host_operands`, with tensors of PyTorch on `device` in place of arrays: uploaded at the first use, and kept
     as long as `qw` lives, for all kernels that take them alike."""
     kept = _kept.of(qw)
-    spec = spec_for(qw, activation, activation, epilogue=epilogue)
+    spec = spec_of_operands(qw, activation, epilogue)
     operands = operands_of_weights(spec, schedule)
     with kept.lock:
         held = kept.operands.setdefault(f"{device} {form_of_operands(spec)}", {})
@@ -279,7 +286,7 @@ def _bind(
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue, schedule)
         if within:
-            tensors = {**tensors, "permutation": _permutation_on(qw, x.device)}
+            tensors = {**tensors, "permutation": permutation_on(qw, x.device)}
     if m == 0:
         return _BoundCall(None, allocate, None, tensors)
     product = product_of(spec, schedule)
@@ -291,7 +298,7 @@ def _bind(
     if qw.permutation is not None and not within:
         permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, device.arch).launcher
         with torch.cuda.device(x.device):
-            permutation = _permutation_on(qw, x.device)
+            permutation = permutation_on(qw, x.device)
         rows = _allocator((m, x_stride), x.dtype, x.device)
         ordered = OrderedRows(permuting, permutation, qw.shape[1], m, strides[0], multiprocessors(ordinal), rows)
     return _BoundCall(launcher.bind(kept, order), allocate, ordered, tensors)
@@ -306,7 +313,7 @@ def _is_ready(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, arch: s
     return has_operands and has_gpu_kernel(spec, schedule, arch)
 
 
-def _permutation_on(qw: QuantizedTensor, device: Any) -> Any:
+def permutation_on(qw: QuantizedTensor, device: Any) -> Any:
     """The permutation as a tensor on `device`, uploaded at its first use, and kept as long as `qw` lives."""
     assert qw.permutation is not None
     kept, key = _kept.of(qw), f"{device} permutation"

@@ -277,8 +277,18 @@ func.func @plan_check(%w: !words) {
 !words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
 !bytes = !lowlp.tile<16x64xf16, local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 4)>
 func.func @plan_family(%w: !words) {
-  // expected-error @below {{'lowlp.decode' op plans for int8 are reserved: fragments are f16 or bf16; lowlp.unpack takes such words}}
+  // expected-error @below {{'lowlp.decode' op the plan's numbers are int8, but the result holds 'f16'}}
   %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.int8 accumulators words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !bytes
+  return
+}
+
+// -----
+
+!words = !lowlp.tile<1x1x128xui32, spatial(1, 1, 32).local(1, 1, 4)>
+!halves = !lowlp.tile<16x64xbf16, local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>
+func.func @plan_unsigned(%w: !words) {
+  // expected-error @below {{'lowlp.decode' op the plan's numbers are unsigned bytes, but the result holds 'bf16'}}
+  %a = lowlp.decode %w {plan = #lowlp.plan<["decode int4.int8 unsigned words 4", "row 0 exponent 0", "row 1 exponent 0", "slot 0 = r0"]>} : !words -> !halves
   return
 }
 
@@ -361,8 +371,16 @@ func.func @plan_rows(%w: !words) {
 // -----
 
 func.func @rows_type() {
-  // expected-error @below {{'lowlp.row_constants' op the tile must hold f32, but holds 'f16'}}
+  // expected-error @below {{'lowlp.row_constants' op the tile must hold f32 or si32, but holds 'f16'}}
   %s = lowlp.row_constants [1.0] : !lowlp.tile<16x8xf16, local(2, 1).spatial(8, 4).local(1, 2)>
+  return
+}
+
+// -----
+
+func.func @rows_of_integers() {
+  // expected-error @below {{'lowlp.row_constants' op the values of a tile of si32 must be whole numbers up to 2^24, but one is 5.000000e-01}}
+  %s = lowlp.row_constants [0.5] : !lowlp.tile<16x8xsi32, local(2, 1).spatial(8, 4).local(1, 2)>
   return
 }
 

@@ -12,6 +12,8 @@ from lowlp.schedules.device import H200, Device
 from lowlp.weights.packing import UNIT_K
 
 from .fitting import exchanges_registers, stage_bytes, weight_bytes
+from .integer_sums import is_one_sum
+from .parts import needs_sum_of_x
 from .scaled_weights import can_scale_weights
 from .schedule import Schedule
 from .segments import has_small_groups
@@ -22,6 +24,14 @@ from .warpgroups import BAND, tiles_of_warp
 
 # Instructions of the ALU for two weights (docs/decode-plans.md), by bits; tables take a lookup.
 _DECODE: Final = {1: 1.1, 2: 1.15, 3: 1.35, 4: 1.3, 5: 1.9, 6: 1.9, 7: 2.2, 8: 1.1}
+
+# The same for four weights in bytes, of integers and of floats.
+_DECODE_BYTES: Final = {1: 1.0, 2: 1.0, 3: 1.62, 4: 1.0, 5: 2.0, 6: 2.0, 7: 2.5, 8: 0.1}
+_DECODE_FLOAT_BYTES: Final = {1: 1.2, 2: 1.3, 3: 1.9, 4: 2.5, 5: 2.6, 6: 2.5, 7: 2.7, 8: 1.0}
+# Cycles of a product of 8-bit floats by `mma.sync` over that of halves, where instructions turn them into halves.
+_EMULATED_FLOATS: Final = 2.6
+# Cycles for an accumulator of integers that becomes a float and is scaled.
+_SCALE_INTEGER: Final = 1.9
 
 # The same for two entries of tables of rows and groups, which are loaded one by one.
 _GATHER: Final = 14.0
@@ -117,12 +127,12 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if is_shared and has_many_columns and not spec.corrector:
         # Offsets of codes are taken off weights.
         sums_of_x = 0
-    decode = 4 * (_DECODE[spec.bits] + _lookup(spec, _STREAMED_LOOK_UP))
+    decode = 4 * (_decode(spec) + _lookup(spec, _STREAMED_LOOK_UP))
     form = _MANY_COLUMNS if has_many_columns else _FEW_COLUMNS
-    fragment = form.product * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
+    fragment = form.product * _of_product(spec) * schedule.columns / 8 * (1 + sums_of_x) + 1.5 * decode
     weights_of_slice = UNIT_K * schedule.units * schedule.steps
     sums = schedule.row_tiles * schedule.columns / 2
-    scaled = 0.7 * sums * max(1, weights_of_slice // 128)
+    scaled = _scale_of_sums(spec) * sums * max(1, weights_of_slice // 128)
     if has_small_groups(spec):
         # Each group has scales of its own to load and to convert, and zero points to take off.
         groups = weights_of_slice / spec.group_size
@@ -148,6 +158,27 @@ def estimated_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device = 
     if are_shared:
         ending += form.sharing_us + form.part_us * max(0, blocks / tiles - 1) * schedule.warps * sums / 256
     return beginning + both + ending + (keeping_us(spec, schedule) if schedule.kept_rows else 0.0)
+
+
+def _decode(spec: LinearSpec) -> float:
+    """Instructions of the ALU for two weights."""
+    if not spec.is_of_bytes:
+        return _DECODE[spec.bits]
+    return (_DECODE_BYTES if spec.is_of_integers else _DECODE_FLOAT_BYTES)[spec.bits] / 2
+
+
+def _of_product(spec: LinearSpec) -> float:
+    """Cycles of a product of 16 along K by `mma.sync`, over that of halves."""
+    if not spec.is_of_bytes:
+        return 1.0
+    return 0.5 if spec.is_of_integers else _EMULATED_FLOATS
+
+
+def _scale_of_sums(spec: LinearSpec) -> float:
+    """Cycles for an accumulator of the products of a step or a group; none where a row is one sum."""
+    if not spec.is_of_integers:
+        return 0.7
+    return 0.25 if is_one_sum(spec) else _SCALE_INTEGER
 
 
 def keeping_us(spec: LinearSpec, schedule: Schedule) -> float:
@@ -197,6 +228,8 @@ def has_gathers(spec: LinearSpec) -> bool:
 
 def _has_offset(spec: LinearSpec) -> bool:
     """Whether products with ones correct accumulators: signed integers have a stored offset, but for one bit."""
+    if spec.is_of_integers:
+        return needs_sum_of_x(spec)
     if spec.corrector or spec.is_bipolar:
         return True
     is_signed = not spec.table and dtype(spec.weight).is_integer and not spec.weight.startswith("uint")

@@ -69,7 +69,7 @@ def stage_bytes(spec: LinearSpec, schedule: Schedule) -> int:
     if not schedule.warpgroups:
         groups, steps = max(1, schedule.step_k // spec.group_size), schedule.steps
     weights = schedule.rows * schedule.stage_k * spec.bits // 8
-    x = 0 if rows_kept(spec, schedule) else schedule.columns_of_block * schedule.stage_k * 2
+    x = 0 if rows_kept(spec, schedule) else schedule.columns_of_block * schedule.stage_k * spec.x_bytes
     kinds = [kind for kind in (spec.scale, spec.corrector) if kind]
     taken = stored_taken
     if schedule.warpgroups and not fills_stages(spec, schedule.stage_k):

@@ -14,9 +14,10 @@ from lowlp.numeric.vectors import Vectors
 from lowlp_runtime.operands import ROWS, Operand
 from lowlp_runtime.product import Product
 
+from .integer_sums import takes_sums_of_rows, takes_sums_of_weights
 from .scaled_weights import fit_of
 from .schedule import Schedule
-from .spec import LinearSpec
+from .spec import SUMS, LinearSpec
 from .tiles import tiling
 from .two_levels import stored_groups
 
@@ -39,7 +40,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         k=spec.k,
         code=spec.weight,
         group_size=spec.group_size,
-        family=spec.activation,
+        family=spec.family,
         operands=tuple(_operands(spec, schedule)),
         rows=rows,
         epilogue=spec.epilogue,
@@ -90,13 +91,28 @@ def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
         yield Operand("bias", "bias", spec.bias, (spec.n,))
     if spec.residual:
         yield Operand("residual", "residual", spec.residual, (ROWS, columns))
-    yield Operand("y", "y", spec.out, (ROWS, columns))
+    yield from _operands_of_quantised(spec)
+    yield Operand("y", "y", "int32" if spec.out == SUMS else spec.out, (ROWS, columns))
     yield Operand("m", "m", "i32")
     yield Operand("x_stride", "x_stride", "i64")
     if spec.residual:
         yield Operand("residual_stride", "residual_stride", "i64")
     if schedule and _has_tiles(spec, schedule):
         yield Operand("blocks", "blocks", "i32")
+
+
+def _operands_of_quantised(spec: LinearSpec) -> Iterator[Operand]:
+    """What comes with x that is quantised."""
+    if spec.x_scale:
+        yield Operand("x_scales", "x_scales", "f32", (ROWS if spec.x_scale == "token" else 1,))
+    if not spec.is_of_integers:
+        return
+    if takes_sums_of_rows(spec):
+        yield Operand("x_sums", "x_sums", "int32", (ROWS,))
+    if spec.x_zeros:
+        yield Operand("x_zeros", "x_zeros", "int32", (ROWS,))
+    if takes_sums_of_weights(spec):
+        yield Operand("weight_sums", "weight_sums", "int32" if spec.adds_integers else "f32", (spec.n,))
 
 
 def _operands_of_books(spec: LinearSpec, vectors: Vectors) -> Iterator[Operand]:
@@ -119,9 +135,14 @@ def parameters_of(spec: LinearSpec, schedule: Schedule) -> dict[str, ll.Paramete
     return {operand.name: _parameter(operand, spec, schedule) for operand in _operands(spec, schedule)}
 
 
+def _divisor(operand: Operand, spec: LinearSpec) -> int:
+    """Of a stride in elements, with which rows begin where wide loads may."""
+    return 16 if operand.role == "x_stride" and spec.is_of_bytes else 8
+
+
 def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Parameter:
     if operand.element == "i64":
-        return ll.integer(64, divisible_by=8 if spec.aligned else 1)
+        return ll.integer(64, divisible_by=_divisor(operand, spec) if spec.aligned else 1)
     if not operand.is_array:
         return _NUMBERS[operand.element]
     # Results of warpgroups are stored 16 bytes at a time.

@@ -17,6 +17,7 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.operands import Operand
 
+from .activations import HALVES
 from .lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import fit_of, keeps_values
@@ -25,7 +26,10 @@ from .spec import LinearSpec, check_codec
 
 NUMPY_TYPES: Final[dict[str, np.dtype[Any]]] = {
     **SCALE_DTYPES,
-    **{name: np.dtype(name) for name in ("int8", "uint8", "int16")},
+    **{name: np.dtype(name) for name in ("int8", "uint8", "int16", "int32")},
+    "s32": np.dtype("int32"),
+    "f8e4m3": np.dtype("uint8"),
+    "f8e5m2": np.dtype("uint8"),
 }
 """The types of activations, results, scales, zero points and offsets."""
 
@@ -48,6 +52,10 @@ def spec_for(
     aligned: bool = False,
     epilogue: str = "",
     residual: str = "",
+    *,
+    x_scale: str = "",
+    x_zeros: bool = False,
+    x_bipolar: int = 0,
 ) -> LinearSpec:
     """The spec of the kernel for these weights. Raises `LowlpValueError`, which names `qw`, where there is none."""
     n, k = matrix_shape(qw)
@@ -63,7 +71,17 @@ def spec_for(
         residual=residual,
         aligned=aligned,
         row_scale2=isinstance(qw.scale2, np.ndarray),
+        x_scale=x_scale,
+        x_zeros=x_zeros,
+        x_bipolar=x_bipolar,
     )
+
+
+def spec_of_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -> LinearSpec:
+    """A spec of kernels for these weights, by which what they take of them is known."""
+    is_of_halves = activation in HALVES
+    out, x_scale = (activation, "") if is_of_halves else ("f32", "token")
+    return spec_for(qw, activation, out, epilogue=epilogue, x_scale=x_scale)
 
 
 def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:
@@ -87,7 +105,7 @@ def _least_value(qw: QuantizedTensor) -> float:
 def form_of_operands(spec: LinearSpec) -> str:
     """Operands of weights in one form are alike, those that kernels have: by the activation type, and whether gate and
     up are packed apart."""
-    return spec.activation + (" apart" if spec.is_packed_apart else "")
+    return spec.family + (" apart" if spec.is_packed_apart else "")
 
 
 def host_operands(
@@ -103,13 +121,13 @@ def host_operands(
     schedule  of the kernel; None: of any that does not scale weights
     wanted    some of its operands, of which alone arrays are given; None: all
     """
-    spec = spec_for(qw, activation, activation, epilogue=epilogue)
+    spec = spec_of_operands(qw, activation, epilogue)
     _warn_of_padding(spec)
     operands = operands_of_weights(spec, schedule)
     stored = dict(qw.meaning.arrays())
     if wanted is None or any(operand.role == "packed" for operand in wanted):
         apart = spec.is_packed_apart
-        stored["packed"] = qw.packed_apart(activation, spec.products) if apart else qw.packed_for(activation)
+        stored["packed"] = qw.packed_apart(spec.family, spec.products) if apart else qw.packed_for(spec.family)
     else:
         operands = tuple(operand for operand in operands if operand.role != "packed")
     if spec.vectors is not None and spec.vectors.lattices:

@@ -37,7 +37,12 @@ def can_keep(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether the kernel that streams weights has a program that keeps so many rows."""
     parts, rows = -(-spec.k // (_AT_ONCE * schedule.threads)), rows_kept(spec, schedule)
     registers = parts * ((_AT_ONCE if spec.ordered_rows else 0) + rows * _AT_ONCE // 2)
-    return 0 < rows <= schedule.columns == 8 and spec.k % UNIT_K == 0 and registers <= _MOST_REGISTERS
+    return (
+        not spec.is_of_bytes
+        and 0 < rows <= schedule.columns == 8
+        and spec.k % UNIT_K == 0
+        and registers <= _MOST_REGISTERS
+    )
 
 
 def kept_bytes(spec: LinearSpec, schedule: Schedule) -> tuple[int, int]:

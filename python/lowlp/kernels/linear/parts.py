@@ -5,14 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lowlp import language as ll
 from lowlp.kernels.epilogues import applied
 from lowlp.layouts.register_layout import Layout, layout, local, spatial
+from lowlp.numeric.codec import Codec
+from lowlp.numeric.dtypes import dtype
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 from lowlp.weights.packing import UNIT_K as UNIT_K
 
+from .integer_sums import (
+    has_sums_alone,
+    meaning,
+    numbers_of_group,
+    numbers_of_rows,
+    scale_of_x,
+    sums_by_group,
+    with_integer_group,
+)
 from .operand_list import parameters_of
 from .scaled_weights import E4M3_UNSCALE as E4M3_UNSCALE
 from .scaled_weights import fit_of
@@ -20,12 +31,23 @@ from .scaled_weights import prescale_of_codes as prescale_of_codes
 from .schedule import Schedule
 from .segments import STEP_K as STEP_K
 from .spec import LinearSpec
-from .two_levels import rounds_once, stored_groups, stored_taken
+from .two_levels import number_of_fields, rounds_once, stored_groups, stored_taken
 
-# The fragments of mma.sync m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
-A_FRAGMENT = layout("column_local(2, 2).spatial(8, 4).local(1, 2)")
-X_FRAGMENT = layout("local(1, 2).spatial(8, 4).local(1, 2)")
+# The fragments of mma.sync m16n8k16, and of bytes m16n8k32 (PTX ISA, "Matrix Fragments for mma.m16n8k16", "m16n8k32"),
+# by the bytes of an element.
+_A_FRAGMENTS: Final = {size: layout(f"column_local(2, 2).spatial(8, 4).local(1, {4 // size})") for size in (1, 2)}
+_X_FRAGMENTS: Final = {size: layout(f"local(1, 2).spatial(8, 4).local(1, {4 // size})") for size in (1, 2)}
 ACCUMULATOR_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
+
+
+def a_fragment(spec: LinearSpec) -> Layout:
+    """How a warp holds the weights of a product."""
+    return _A_FRAGMENTS[spec.x_bytes]
+
+
+def x_fragment(spec: LinearSpec) -> Layout:
+    """How a warp holds the rows of x of a product."""
+    return _X_FRAGMENTS[spec.x_bytes]
 
 
 def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
@@ -33,8 +55,9 @@ def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
     return ll.view_packed(
         weights,
         shape=[spec.products * spec.packed_rows_of_product, spec.k],
-        codec=spec.codec,
-        family=spec.activation,
+        # Bytes are of stored codes, whatever numbers these are.
+        codec=Codec.codes_alone(dtype(f"uint{spec.bits}")) if spec.is_of_integers else spec.codec,
+        family=spec.placed_for,
         unit_k=spec.unit_k,
     )
 
@@ -70,6 +93,10 @@ class Arguments:
     residual: Any = None
     residual_stride: Any = None
     blocks: Any = None
+    x_scales: Any = None
+    x_sums: Any = None
+    x_zeros: Any = None
+    weight_sums: Any = None
 
 
 def make_linear(
@@ -152,12 +179,17 @@ def super_views(spec: LinearSpec, operands: Arguments) -> tuple[Any, Any]:
 
 
 def needs_sum_of_x(spec: LinearSpec) -> bool:
-    """Whether what the accumulators hold is put right with the sums of x."""
+    """Whether what the accumulators hold is put right with the sums of x of a group."""
+    if spec.is_of_integers:
+        is_by_group = not spec.adds_integers or sums_by_group(spec)
+        return is_by_group and bool(spec.corrector or meaning(spec).offset)
     return bool(spec.corrector) or spec.is_bipolar
 
 
 def can_leave_parts(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether accumulators of shared tiles are in the range of results, where f16 is to hold them."""
+    if spec.is_of_bytes:
+        return schedule.parts_type == "f32"
     is_plain = not spec.table and not spec.scale2 and spec.scale != "e4m3" and prescale_of_codes(spec) == 1.0
     # Factors that are taken off at the end leave them in another range.
     fits = spec.out == "f16" and is_plain and fit_of(spec, schedule) is None
@@ -175,12 +207,19 @@ def added(
 ) -> ll.Tile:
     """The result `acc` with what a group adds to it: its raw products, its sums of x, and its scales and correctors as
     f32. For one weight it rounds as `dequantize` does."""
+    if spec.adds_integers:
+        return with_integer_group(spec, acc, raw, sum_x, scale, corrector)
+    if spec.is_of_integers:
+        zeros = corrector if spec.zeros in ("int8", "uint8", "int16") else None
+        raw = ll.cast(numbers_of_group(spec, raw, sum_x, zeros), "f32")
+        corrector = None if zeros is not None else corrector
+        sum_x = ll.cast(sum_x, "f32") if corrector is not None else sum_x
     factor = prescale_of_codes(spec)
     if spec.table:
         raw = raw * table_unscale
     elif factor != 1.0:
         raw = raw * (1.0 / factor)
-    if spec.is_bipolar:
+    if spec.is_bipolar and not spec.is_of_integers:
         raw = raw * 2.0 - sum_x * float((1 << spec.bits) - 1)
     if corrector is not None and rounds_once(spec):
         if spec.zeros:
@@ -209,15 +248,21 @@ def finished(
     loaded    how threads hold the residual when they load it, of a view [M, columns of y]; None: as the accumulators
     """
     layout_of_accumulators = accumulators[0].layout
+    if has_sums_alone(spec):
+        return _scaled_numbers(spec, accumulators[0], operands, row, column)
     values = []
     for first_row, acc in zip(spec.first_rows, accumulators, strict=True):
         rows = layout_of_accumulators.reduce([1], keep_dims=True)
+        if spec.is_of_integers:
+            acc = _scaled_numbers(spec, acc, operands, row + first_row, column)
         if spec.row_scale2:
             acc = acc * ll.load_global(
                 ll.view_global(operands.scale2, shape=[spec.n, 1]), offsets=[row + first_row, 0], layout=rows
             )
         elif spec.scale2:
             acc = acc * operands.scale2
+        if spec.x_scale:
+            acc = acc * scale_of_x(spec, operands, column, layout_of_accumulators)
         if operands.bias is not None:
             bias_view = ll.view_global(operands.bias, shape=[spec.n, 1])
             acc = acc + as_f32(ll.load_global(bias_view, offsets=[row + first_row, 0], layout=rows), spec.bias)
@@ -231,6 +276,37 @@ def finished(
             added_tile = ll.convert_layout(ll.transpose(rows_of_y), layout_of_accumulators)
         result = result + ll.cast(added_tile, "f32")
     return ll.cast(result, spec.out)
+
+
+def _scaled_numbers(spec: LinearSpec, acc: ll.Tile, operands: Arguments, row: ll.Scalar, column: ll.Scalar) -> ll.Tile:
+    """Sums of numbers of rows of integers, times the scales of rows of weights; without them where results are sums.
+
+    row, column  of the weights and of x, at which the tile begins
+    """
+    rows = acc.layout.reduce([1], keep_dims=True)
+
+    def of_rows(array: ll.Pointer, kind: str) -> ll.Tile:
+        view = ll.view_global(array, shape=[spec.n, 1])
+        return as_f32(ll.load_global(view, offsets=[row, 0], layout=rows), kind)
+
+    has_zeros = spec.adds_integers and spec.zeros and not sums_by_group(spec)
+    zeros = of_rows(operands.correctors, spec.zeros) if has_zeros else None
+    numbers = numbers_of_rows(spec, acc, operands, zeros, row, column)
+    if not spec.adds_integers or has_sums_alone(spec):
+        return numbers
+    numbers = ll.cast(numbers, "f32")
+    if spec.super_scale and not spec.has_integer_scales:
+        scale = number_of_fields(spec.scale, 0, lambda byte: _bytes_of_rows(spec, operands, row, rows))
+        return numbers * (scale * of_rows(operands.super_scales, spec.super_scale))
+    if spec.super_scale:
+        return numbers * of_rows(operands.super_scales, spec.super_scale)
+    return numbers * of_rows(operands.scales, spec.scale)
+
+
+def _bytes_of_rows(spec: LinearSpec, operands: Arguments, row: ll.Scalar, rows: Layout) -> ll.Tile:
+    """The integers of the one group of each row, as they are stored."""
+    view = ll.view_global(operands.scales, shape=[spec.n, 1])
+    return ll.load_global(view, offsets=[row, 0], layout=rows)
 
 
 def as_f32(tile: ll.Tile, kind: str, factor: ll.Scalar | None = None) -> ll.Tile:
@@ -290,9 +366,11 @@ def decoder(
     factor = prescale_of_codes(spec)
 
     def cast(codes: ll.Tile, group: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        if codes.dtype.name == spec.operand_type:
+            return codes
         if factor == 1.0:
-            return ll.cast(codes, spec.activation)
-        return ll.cast(ll.cast(codes, "f32") * factor, spec.activation)
+            return ll.cast(codes, spec.operand_type)
+        return ll.cast(ll.cast(codes, "f32") * factor, spec.operand_type)
 
     if table is None:
         return cast

@@ -37,13 +37,12 @@ from lowlp.layouts.register_layout import Layout, column_local, local, reduce, s
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .codebooks import codebook_kernel
+from .integer_sums import adds_in_parts, is_one_sum, ones, sum_type, total_type
 from .parts import (
-    A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
-    STEP_K,
     UNIT_K,
-    X_FRAGMENT,
     Arguments,
+    a_fragment,
     added,
     as_f32,
     decoder,
@@ -52,6 +51,7 @@ from .parts import (
     needs_sum_of_x,
     packed_view,
     view_of_result,
+    x_fragment,
 )
 from .schedule import Schedule
 from .spec import LinearSpec
@@ -61,7 +61,6 @@ from .warpgroups import can_go_wide, wide_kernel
 
 # Weights of a row that are taken together: a unit of packed weights, or several narrower ones.
 _SPAN_K: Final = UNIT_K
-_SPAN_STEPS: Final = _SPAN_K // STEP_K
 # Spans that are unrolled so that each group takes its own steps of them.
 _MOST_UNROLLED: Final = 16
 
@@ -81,14 +80,14 @@ class _Segment(NamedTuple):
     in_group: int
 
 
-def _segments(group: int, group_size: int) -> list[_Segment]:
-    """The steps of a group of a row whose first group begins a span."""
-    first, last = group * group_size // STEP_K, ((group + 1) * group_size - 1) // STEP_K
-    found = []
+def _segments(group: int, group_size: int, step_k: int) -> list[_Segment]:
+    """The steps, of `step_k` weights, of a group of a row whose first group begins a span."""
+    first, last = group * group_size // step_k, ((group + 1) * group_size - 1) // step_k
+    found, span_steps = [], _SPAN_K // step_k
     while first <= last:
-        span, step = divmod(first, _SPAN_STEPS)
-        steps = min(_SPAN_STEPS - step, last + 1 - first)
-        found.append(_Segment(span, step, steps, first * STEP_K - group * group_size))
+        span, step = divmod(first, span_steps)
+        steps = min(span_steps - step, last + 1 - first)
+        found.append(_Segment(span, step, steps, first * step_k - group * group_size))
         first += steps
     return found
 
@@ -109,7 +108,9 @@ class _Plan:
     """The numbers and layouts that spec and schedule fix.
 
     rows               of y^T that a block makes
-    unit_steps         of 16 along K that a unit has
+    step_k             weights along K of a product, and
+    unit_steps         so many of these that a unit has, and
+    span_steps         that a span has
     period             so many groups take so many whole spans
     segments           of each group of a period
     are_unrolled       groups take no more than their own steps: where their segments are few
@@ -119,9 +120,10 @@ class _Plan:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         self.spec, self.schedule = spec, schedule
         self.rows = schedule.warps * spec.rows_of_unit
-        self.unit_steps = spec.unit_k // STEP_K
+        self.step_k = spec.step_k
+        self.unit_steps, self.span_steps = spec.unit_k // self.step_k, _SPAN_K // self.step_k
         self.period = _SPAN_K // math.gcd(_SPAN_K, spec.group_size)
-        self.segments = [_segments(part, spec.group_size) for part in range(min(self.period, spec.groups))]
+        self.segments = [_segments(part, spec.group_size, self.step_k) for part in range(min(self.period, spec.groups))]
         number = sum(map(len, self.segments))
         self.are_unrolled = spec.group_size % _SPAN_K > 0 and number <= _MOST_UNROLLED
         self.row_tiles, self.column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
@@ -132,12 +134,12 @@ class _Plan:
         """How threads hold the weights of so many steps, of one unit or of whole units."""
         of_unit = min(steps, self.unit_steps)
         units = local(1, steps // of_unit) * local(self.row_tiles, of_unit)
-        return spatial(self.schedule.warps, 1) * units * A_FRAGMENT
+        return spatial(self.schedule.warps, 1) * units * a_fragment(self.spec)
 
     def x(self, steps: int) -> Layout:
         """The same of x, of which all warps hold the same."""
         replicas = reduce(spatial(1, 1, self.schedule.warps), dims=[2])
-        return replicas * column_local(self.column_tiles, steps) * X_FRAGMENT
+        return replicas * column_local(self.column_tiles, steps) * x_fragment(self.spec)
 
 
 class _Block:
@@ -170,7 +172,11 @@ class _Block:
 
     def zero(self) -> ll.Tile:
         """Accumulators of a product."""
-        return ll.full(0.0, "f32", layout=self.plan.accumulators)
+        return ll.full(0, sum_type(self.plan.spec), layout=self.plan.accumulators)
+
+    def zero_total(self) -> ll.Tile:
+        """Accumulators of a tile."""
+        return ll.full(0, total_type(self.plan.spec), layout=self.plan.accumulators)
 
     @ll.inline
     def multiply(self, product: int, group, span, first_step: int, steps: int, in_group, raw, sum_x):  # type: ignore[no-untyped-def]
@@ -178,25 +184,31 @@ class _Block:
         plan, spec = self.plan, self.plan.spec
         packed_row = self.row + product * spec.packed_rows_of_product
         row_of_scales = self.row + spec.first_rows[product]
+        before = raw
+        if begins_anew(spec):
+            raw = self.zero()
         for first, taken in _loads(plan.unit_steps, first_step, steps):
-            at = [group, self.column, in_group + (first - first_step) * STEP_K]
+            at = [group, self.column, in_group + (first - first_step) * plan.step_k]
             x_tile = ll.transpose(ll.load_global(self.x_view, offsets=at, layout=plan.x(taken)))
             in_unit = first % plan.unit_steps
-            k = span * _SPAN_K + (first - in_unit) * STEP_K
+            k = span * _SPAN_K + (first - in_unit) * plan.step_k
             codes = ll.load_packed(self.w_view, offsets=[packed_row, k], layout=plan.weights(taken), first_step=in_unit)
             raw = ll.dot(self.decode(codes, group, row_of_scales), x_tile, raw)
             if needs_sum_of_x(spec):
-                ones = ll.full(1.0, spec.activation, layout=plan.weights(taken))
-                sum_x = ll.dot(ones, x_tile, sum_x)
+                sum_x = ll.dot(ones(spec, plan.weights(taken)), x_tile, sum_x)
+        if begins_anew(spec):
+            raw = before + raw
         return raw, sum_x
 
     @ll.inline
     def with_group(self, product: int, acc, group, raw, sum_x):  # type: ignore[no-untyped-def]
         """The result with what a group adds to it."""
         spec = self.plan.spec
+        if is_one_sum(spec):
+            return acc + raw
         row = self.row + spec.first_rows[product]
         scale = self.of_group(self.s_view, spec.scale, group, row)
-        if spec.super_scale:
+        if spec.super_scale and not spec.has_integer_scales:
             scale = scale * self.of_super(self.super_scales, group, row)
         corrector = None
         if spec.corrector:
@@ -222,20 +234,21 @@ class _Block:
     @ll.inline
     def accumulators_of_whole_spans(self, product: int):  # type: ignore[no-untyped-def]
         """The result where each group takes whole spans."""
-        acc, spans = self.zero(), self.plan.spec.group_size // _SPAN_K
+        acc, spans = self.zero_total(), self.plan.spec.group_size // _SPAN_K
         for group in ll.range(self.plan.spec.groups):
             raw = self.zero()
             sum_x = self.zero()
             for span in ll.range(spans):
                 number = group * spans + span
-                raw, sum_x = self.multiply(product, group, number, 0, _SPAN_STEPS, span * _SPAN_K, raw, sum_x)
+                steps = self.plan.span_steps
+                raw, sum_x = self.multiply(product, group, number, 0, steps, span * _SPAN_K, raw, sum_x)
             acc = self.with_group(product, acc, group, raw, sum_x)
         return acc
 
     @ll.inline
     def accumulators_of_segments(self, product: int):  # type: ignore[no-untyped-def]
         """The result where each group takes its own steps of the spans of a period."""
-        plan, acc = self.plan, self.zero()
+        plan, acc = self.plan, self.zero_total()
         spans = plan.period * plan.spec.group_size // _SPAN_K
         for turn in ll.range(-(-plan.spec.groups // plan.period)):
             for part in range(len(plan.segments)):
@@ -250,14 +263,14 @@ class _Block:
     @ll.inline
     def accumulators_of_shared_spans(self, product: int):  # type: ignore[no-untyped-def]
         """The result where each group takes all spans that it has a part in."""
-        spec, acc = self.plan.spec, self.zero()
+        spec, acc = self.plan.spec, self.zero_total()
         for group in ll.range(spec.groups):
             raw = self.zero()
             sum_x = self.zero()
             start = group * spec.group_size
             for span in ll.range(start // _SPAN_K, (start + spec.group_size - 1) // _SPAN_K + 1):
                 in_group = span * _SPAN_K - start
-                raw, sum_x = self.multiply(product, group, span, 0, _SPAN_STEPS, in_group, raw, sum_x)
+                raw, sum_x = self.multiply(product, group, span, 0, self.plan.span_steps, in_group, raw, sum_x)
             acc = self.with_group(product, acc, group, raw, sum_x)
         return acc
 
@@ -274,6 +287,12 @@ class _Block:
         result = finished(spec, accumulators, operands, r_view, self.row, self.column)
         y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
         ll.store_global(result, y_view, offsets=[self.row, self.column])
+
+
+def begins_anew(spec: LinearSpec) -> bool:
+    """Whether the products of a span are summed by themselves: of 8-bit floats, whose sums some tensor cores cut off,
+    and of integers where sums might leave int32."""
+    return adds_in_parts(spec) or (spec.is_of_bytes and not spec.is_of_integers)
 
 
 def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

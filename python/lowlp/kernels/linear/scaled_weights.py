@@ -34,14 +34,19 @@ _LEAST_SUBNORMAL: Final = 2.0**-24
 
 def prescale_of_codes(spec: LinearSpec) -> float:
     """The power of two by which codes are multiplied, so that the activation type holds them."""
-    return 1.0 if spec.table or spec.vectors else prescale(dtype(spec.weight), spec.activation)
+    return 1.0 if spec.table or spec.vectors or spec.is_of_integers else prescale(dtype(spec.weight), spec.activation)
 
 
 @functools.lru_cache(maxsize=4096)
 def can_scale_weights(spec: LinearSpec) -> bool:
     """Whether (q - z) * s in the activation type is `dequantize()` rounded once: the type holds s and every q - z; and
     where a number multiplies the product later, a second scale or what e4m3 leaves, every product."""
-    if spec.vectors or not _holds_scales(spec.activation, spec.scale) or prescale_of_codes(spec) != 1.0:
+    if (
+        spec.is_of_bytes
+        or spec.vectors
+        or not _holds_scales(spec.activation, spec.scale)
+        or prescale_of_codes(spec) != 1.0
+    ):
         return False
     if spec.offsets or spec.zeros not in ("", "int8", "uint8") or (spec.table and spec.scale2):
         return False

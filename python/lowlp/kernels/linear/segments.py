@@ -16,7 +16,7 @@ from lowlp.weights.packing import UNIT_K as UNIT_K
 from .spec import LinearSpec
 
 STEP_K = 16
-"""Weights along K of a product of `mma.sync` or `wgmma` in f16 and bf16."""
+"""Weights along K of a product of `mma.sync` or `wgmma` in f16 and bf16; of bytes twice as many."""
 
 
 class Granule(NamedTuple):
@@ -51,20 +51,23 @@ def units_of_period(spec: LinearSpec) -> int:
 def takes_narrow_units(spec: LinearSpec) -> bool:
     """Whether rows are whole units of the packed format that are narrower than 64 weights, of one group or of groups
     that kernels with stages take by granules."""
-    return bool(spec.k % UNIT_K) and spec.k % spec.unit_k == 0 and (spec.groups == 1 or spec.group_size % STEP_K == 0)
+    takes_groups = spec.groups == 1 or spec.group_size % spec.step_k == 0
+    return bool(spec.k % UNIT_K) and spec.k % spec.unit_k == 0 and takes_groups
 
 
 def place_in_units(spec: LinearSpec, unit: Any, first_step: int) -> tuple[Any, int]:
     """Where a step of a unit of 64 weights lies in units of the packed format, which may be narrower: unit and step."""
-    narrow, steps = UNIT_K // spec.unit_k, spec.unit_k // STEP_K
+    narrow, steps = UNIT_K // spec.unit_k, spec.unit_k // spec.step_k
     if narrow == 1:
         return unit, first_step
     first, step = divmod(first_step, steps)
     return unit * narrow + first, step
 
 
-def segments(stretch_k: int, group_size: int, piece_k: int) -> tuple[Segment, ...]:
+def segments(stretch_k: int, group_size: int, piece_k: int, step_k: int) -> tuple[Segment, ...]:
     """The segments of `stretch_k` weights along K, units that begin with a group, in granules of `piece_k` weights.
+
+    step_k  weights along K of a matrix instruction
 
     Requires that stretch or group are a multiple of the other, and both of a granule.
     """
@@ -72,6 +75,6 @@ def segments(stretch_k: int, group_size: int, piece_k: int) -> tuple[Segment, ..
     length = min(stretch_k, group_size)
     for begin in range(0, stretch_k, length):
         starts = range(begin, begin + length, piece_k)
-        granules = tuple(Granule(start // UNIT_K, start % UNIT_K // STEP_K) for start in starts)
+        granules = tuple(Granule(start // UNIT_K, start % UNIT_K // step_k) for start in starts)
         found.append(Segment(begin // length, granules))
     return tuple(found)

@@ -9,16 +9,21 @@ from typing import Final
 from lowlp._layout import Placement
 from lowlp.errors import LowlpValueError
 from lowlp.numeric.codec import Codec
-from lowlp.numeric.dtypes import DType
+from lowlp.numeric.dtypes import DType, named_dtype
 from lowlp.numeric.group_codes import GROUP_CODE_TYPES
 from lowlp.numeric.vectors import Vectors
 from lowlp.weights.packing import find_placement
 from lowlp_runtime.stored_weights import code_of_vectors
 
+from .activations import BYTES, DECODED_TO, FAMILIES, HALVES, INTEGERS, PLACED_FOR, check_bytes, meaning_of
 from .lattice_tables import shape_of_tables
 
-ACTIVATIONS: Final = ("f16", "bf16")
+ACTIVATIONS: Final = HALVES
+"""Of x that is not quantised."""
 OUTPUTS: Final = ("f16", "bf16", "f32")
+SUMS: Final = "s32"
+"""Results that are sums of products of integers, without scales."""
+X_SCALES: Final = ("", "token", "tensor")
 ORDERED_ROWS: Final = (0, 1, 2, 4, 8)
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
 
@@ -30,8 +35,8 @@ class LinearSpec:
     n, k          the weights' shape [N, K]
     codec         what codes mean, a `Codec` or its text, 'int4 g128 f16'. Kept in the form that all codecs share whose
                   kernel is the same: a table's entries are an operand, and scales come for each group of each row
-    activation    'f16' or 'bf16'
-    out           type of the result
+    activation    'f16' or 'bf16'; of quantised x 'int8', 'uint8', 'f8e4m3' or 'f8e5m2'
+    out           type of the result; 's32': sums of integers, without any scale
     bias          type of a bias [N], or ''
     epilogue      what is done with the accumulators and the bias, one of `EPILOGUES`, or ''. With 'silu_mul' the first
                   N / 2 rows are the gate and the others what it is multiplied with; y then has N / 2 columns
@@ -42,6 +47,9 @@ class LinearSpec:
                   is no more; 0: x comes in the order of the weights
     dependent_launch  the kernel may begin while the launch before it runs (with stages): no launch that may still run
                   then writes weights, scales, zero points, offsets and tables
+    x_scale       of quantised x: 'token', a scale for each row, or 'tensor', one; '' without
+    x_zeros       rows of quantised integers have zero points
+    x_bipolar     bits of codes u of x that stand for 2 u - (2^b - 1); 0: others
     scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
     """
 
@@ -58,6 +66,9 @@ class LinearSpec:
     ordered_rows: int = 0
     dependent_launch: bool = False
     scales_weights: bool = True
+    x_scale: str = ""
+    x_zeros: bool = False
+    x_bipolar: int = 0
 
     def __post_init__(self) -> None:
         for name in ("n", "k"):
@@ -71,8 +82,9 @@ class LinearSpec:
             raise LowlpValueError(f"group_size: must divide k = {self.k}, got {codec.group}")
         object.__setattr__(self, "codec", codec.for_kernel(self.k))
         for name, allowed in (
-            ("activation", ACTIVATIONS),
-            ("out", OUTPUTS),
+            ("activation", (*ACTIVATIONS, *BYTES)),
+            ("out", (*OUTPUTS, SUMS)),
+            ("x_scale", X_SCALES),
             ("bias", ("", *OUTPUTS)),
             ("epilogue", ("", *EPILOGUES)),
             ("residual", ("", *OUTPUTS)),
@@ -88,11 +100,68 @@ class LinearSpec:
             raise LowlpValueError(f"epilogue: silu_mul needs an even n, rows of gate and up, got n = {self.n}")
         check_codec(codec, self.activation)
         _check_blocks(self)
+        _check_quantised(self)
 
     @property
     def placement(self) -> Placement:
         """Where the bits of packed weights are, in the units of a matrix of this shape."""
         return _placement_of(self.codec, self.activation, self.n, self.k)
+
+    @property
+    def is_of_bytes(self) -> bool:
+        """Whether x is quantised: a byte for each element."""
+        return self.activation in BYTES
+
+    @property
+    def is_of_integers(self) -> bool:
+        """Whether products are of integers, and their sums of int32."""
+        return self.activation in INTEGERS
+
+    @property
+    def placed_for(self) -> str:
+        """The compute type for which the weights are packed."""
+        return PLACED_FOR[self.activation]
+
+    @property
+    def family(self) -> str:
+        """The family of packed weights."""
+        return FAMILIES[self.activation]
+
+    @property
+    def operand_type(self) -> str:
+        """The type to which weights are decoded."""
+        return DECODED_TO[self.activation]
+
+    @property
+    def x_bytes(self) -> int:
+        """Of an element of x."""
+        return 1 if self.is_of_bytes else 2
+
+    @property
+    def step_k(self) -> int:
+        """Weights along K of a matrix instruction."""
+        return 32 // self.x_bytes
+
+    @functools.cached_property
+    def adds_integers(self) -> bool:
+        """Whether a row is one sum of integers, which is exact: where it has one scale, and none with 's32'; integer
+        scales of groups go on sums in int32 too, if these stay within it."""
+        if not self.is_of_integers or self.offsets or self.zeros in ("f16", "bf16", "f32"):
+            return False
+        return self.groups == 1 or self.out == SUMS or self.has_integer_scales
+
+    @functools.cached_property
+    def has_integer_scales(self) -> bool:
+        """Whether integer scales of groups multiply sums of integers: of scales in two levels, the second one for a
+        whole row, with which no sum leaves int32."""
+        if not self.is_of_integers or not self.super_scale or self.supers > 1 or self.corrector or self.out == SUMS:
+            return False
+        code, scale = self.codec.code, named_dtype(self.scale, "scale")
+        assert isinstance(code, DType)
+        meaning = meaning_of(code)
+        largest = max(abs(meaning.offset), abs(meaning.factor * ((1 << code.bits) - 1) + meaning.offset))
+        x = 128 if self.activation == "int8" else 255
+        return largest * x * max(abs(int(scale.min)), int(scale.max)) * self.k < 1 << 31
 
     @functools.cached_property
     def weight(self) -> str:
@@ -255,7 +324,28 @@ class LinearSpec:
 
 @functools.cache
 def _placement_of(codec: Codec, activation: str, n: int, k: int) -> Placement:
-    return find_placement(codec, activation).for_matrix(n, k)
+    return find_placement(codec, PLACED_FOR[activation]).for_matrix(n, k)
+
+
+def _check_quantised(spec: LinearSpec) -> None:
+    """Raises `LowlpValueError` for what products of bytes do not have, and others of their fields."""
+    if not spec.is_of_integers and (spec.out == SUMS or spec.x_zeros or spec.x_bipolar):
+        raise LowlpValueError(
+            f"out: sums of int32, zero points and bipolar codes of x are of integer activations, got {spec.activation}"
+        )
+    if spec.is_of_bytes == (spec.x_scale == "" and spec.out != SUMS):
+        raise LowlpValueError(
+            f"x_scale: {spec.activation} activations {'need one' if spec.is_of_bytes else 'have none'}, got "
+            f"{spec.x_scale!r}"
+        )
+    if spec.out == SUMS and (spec.bias or spec.epilogue or spec.residual or spec.x_scale):
+        raise LowlpValueError("out: s32 is of sums as they are, without scale of x, bias, epilogue and residual")
+    if spec.out == SUMS and not spec.adds_integers:
+        raise LowlpValueError(
+            "out: s32 needs weights that are integers, with integer zero points and no offsets, got " + str(spec.codec)
+        )
+    if spec.ordered_rows and spec.is_of_bytes:
+        raise LowlpValueError(f"ordered_rows: {spec.activation} activations come in the order of the weights")
 
 
 def _check_blocks(spec: LinearSpec) -> None:
@@ -276,6 +366,9 @@ def _check_blocks(spec: LinearSpec) -> None:
 
 def check_codec(codec: Codec, activation: str, argument: str = "weight") -> None:
     """Raises `LowlpValueError`, which names `argument`, unless products of these types are exact."""
+    if activation in BYTES:
+        check_bytes(codec, activation, argument)
+        return
     if codec.vectors is not None:
         return
     if codec.bits > 8:
@@ -297,6 +390,6 @@ def check_weight(weight: DType, activation: str, argument: str = "weight") -> No
 @functools.cache
 def prescale(weight: DType, activation: str) -> float:
     """The power of two by which weights are multiplied so that the activation type holds all of them exactly."""
-    factor = Codec(weight, "channel").prescale(activation)
+    factor = Codec(weight, "channel").prescale(PLACED_FOR[activation])
     assert factor is not None, "check_weight refuses other types"
     return factor

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import Any
 
 from lowlp import language as ll
@@ -26,15 +27,14 @@ from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
 from lowlp.layouts.register_layout import Layout, column_spatial, from_modes, layout, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES, groups_of_whole_bytes
 
+from .integer_sums import adds_in_parts, is_one_sum, ones, sum_type, total_type
 from .ordering import can_keep, kept_x, rows_kept
 from .parts import (
-    A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
     E4M3_UNSCALE,
-    STEP_K,
     UNIT_K,
-    X_FRAGMENT,
     Arguments,
+    a_fragment,
     added,
     as_f32,
     as_small_f16,
@@ -46,6 +46,7 @@ from .parts import (
     needs_sum_of_x,
     streamed_views,
     view_of_result,
+    x_fragment,
 )
 from .schedule import Schedule
 from .segments import (
@@ -69,7 +70,8 @@ from .two_levels import (
     supers_taken,
 )
 
-_X_FRAGMENT_OF_UNITS = layout("local(1, 1, 2).spatial(1, 8, 4).local(1, 1, 2)")
+_X_FRAGMENTS_OF_UNITS = {size: layout(f"local(1, 1, 2).spatial(1, 8, 4).local(1, 1, {4 // size})") for size in (1, 2)}
+"""By the bytes of an element."""
 _MOST_ACCUMULATORS = 128
 """Registers of a thread with the accumulators of a tile and the products of a step."""
 
@@ -107,14 +109,14 @@ class _Layouts:
         else:
             # Narrower units of the packed format lie side by side in place of one.
             units *= UNIT_K // spec.unit_k
-        steps = min(granule_k(spec), spec.unit_k) // STEP_K
+        steps = min(granule_k(spec), spec.unit_k) // spec.step_k
         tiles_of_unit, column_tiles = spec.rows_of_unit // 16, schedule.columns // 8
         row_tiles = schedule.row_tiles // (spec.products * row_parts(spec, schedule))
-        in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, steps) * A_FRAGMENT
+        in_warp = local(row_tiles // tiles_of_unit, units) * local(tiles_of_unit, steps) * a_fragment(spec)
         self.weights = column_spatial(warps, slices) * in_warp
-        in_warp = local(units, column_tiles, steps) * _X_FRAGMENT_OF_UNITS
+        in_warp = local(units, column_tiles, steps) * _X_FRAGMENTS_OF_UNITS[spec.x_bytes]
         self.x_units = spatial(slices, 1, 1) * reduce(spatial(1, 1, 1, warps), dims=[3]) * in_warp
-        in_warp = local(1, units) * local(column_tiles, steps) * X_FRAGMENT
+        in_warp = local(1, units) * local(column_tiles, steps) * x_fragment(spec)
         self.x = spatial(1, slices) * reduce(spatial(1, 1, warps), dims=[2]) * in_warp
         accumulators = local(row_tiles, column_tiles) * ACCUMULATOR_FRAGMENT
         self.accumulators = spatial(slices * warps, 1) * accumulators
@@ -188,10 +190,10 @@ class _Plan:
         self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
         self.segments: tuple[Segment, ...] = (Segment(0, (Granule(0, 0),)),)
         # What is added to scaled products must be of their size.
-        self.has_small_scales = spec.scale == "e4m3" and not spec.offsets
+        self.has_small_scales = spec.scale == "e4m3" and not spec.offsets and not spec.adds_integers
         self.units_one_by_one = 1
         if has_small_groups(spec):
-            self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec))
+            self.segments = segments(UNIT_K * schedule.units, spec.group_size, granule_k(spec), spec.step_k)
             self.units_one_by_one = schedule.units
 
 
@@ -221,12 +223,13 @@ class _Block:
             self.kept.bring()
 
     def zero(self) -> ll.Tile:
-        """Accumulators of a part."""
-        return ll.full(0.0, "f32", layout=self.plan.layouts.accumulators)
+        """Accumulators of products of a part."""
+        return ll.full(0, sum_type(self.plan.spec), layout=self.plan.layouts.accumulators)
 
     def zeros(self) -> tuple[ll.Tile, ...]:
         """Accumulators of all parts and products."""
-        return tuple(self.zero() for _ in range(self.plan.parts * self.plan.spec.products))
+        zero = partial(ll.full, 0, total_type(self.plan.spec), layout=self.plan.layouts.accumulators)
+        return tuple(zero() for _ in range(self.plan.parts * self.plan.spec.products))
 
     def of_rows(self, view: Any, kind: str, group: list[Any], row: ll.Scalar, loaded: dict[Any, ll.Tile]) -> ll.Tile:
         """Scales and the like of a step, a number for each row of its accumulators.
@@ -314,9 +317,10 @@ class _Block:
         layouts = self.plan.layouts
         first, first_step = place_in_units(self.plan.spec, unit, first_step)
         if self.kept is not None:
-            x_units = self.kept.tile(first, first_step * STEP_K, layouts.x_units)
+            x_units = self.kept.tile(first, first_step * self.plan.spec.step_k, layouts.x_units)
             return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
-        x_units = ll.load_global(self.views.x, offsets=[first, column, first_step * STEP_K], layout=layouts.x_units)
+        k = first_step * self.plan.spec.step_k
+        x_units = ll.load_global(self.views.x, offsets=[first, column, k], layout=layouts.x_units)
         return ll.transpose(ll.view(x_units, dtype=self.plan.spec.activation, layout=layouts.x))
 
     @ll.inline
@@ -351,13 +355,14 @@ class _Block:
         sum_x = self.zero()
         if needs_sum_of_x(spec):
             for x_tile in x_tiles:
-                sum_x = ll.dot(ll.full(1.0, spec.activation, layout=layouts.weights), x_tile, sum_x)
+                sum_x = ll.dot(ones(spec, layouts.weights), x_tile, sum_x)
         results: list[ll.Tile] = []
         of_table = group[0]
         if len(group) > 1 and spec.table == "group":
             of_table = group[0] * len(self.plan.segments) + group[1]
         for previous, (packed_row, row_of_scales), of_supers in zip(acc, rows, supers, strict=True):
-            raw = self.zero()
+            adds_to_total = is_one_sum(spec) and not adds_in_parts(spec)
+            raw = previous if adds_to_total else self.zero()
             for at, x_tile in zip(segment.granules, x_tiles, strict=True):
                 in_unit, first_step = place_in_units(spec, 0, at.first_step)
                 k = k_of_units[at.unit] + in_unit * spec.unit_k if in_unit else k_of_units[at.unit]
@@ -365,8 +370,11 @@ class _Block:
                     views.weights, offsets=[packed_row, k], layout=layouts.weights, first_step=first_step
                 )
                 raw = ll.dot(self.decode(codes, of_table, row_of_scales), x_tile, raw)
+            if is_one_sum(spec):
+                results.append(raw if adds_to_total else previous + raw)
+                continue
             scale = self.of_rows(views.scales, spec.scale, group, row_of_scales, loaded)
-            if spec.super_scale:
+            if spec.super_scale and not spec.has_integer_scales:
                 scale = scale * of_supers[0]
             scale, corrector = self.for_rows(scale), None
             if spec.corrector:
@@ -391,7 +399,7 @@ class _Block:
         layouts = self.plan.layouts
         if self.plan.schedule.slices == 1:
             return acc
-        sliced = [ll.view(tile, dtype="f32", layout=layouts.sliced_accumulators) for tile in acc]
+        sliced = [ll.view(tile, dtype=tile.dtype, layout=layouts.sliced_accumulators) for tile in acc]
         return tuple(ll.sum(ll.convert_layout(tile, layouts.gathered), 0) for tile in sliced)
 
     @ll.inline
@@ -419,7 +427,7 @@ class _Block:
             schedule.threads,
             self.finish,
             plan.spec.products,
-            schedule.parts_type,
+            total_type(plan.spec) if plan.spec.adds_integers else schedule.parts_type,
         )
         tiles_of_columns = ll.ceildiv(self.operands.m, schedule.columns)
         stages = tiles_of_columns * (plan.tiles_of_rows * plan.stages_of_tile)
@@ -493,7 +501,7 @@ def _has_whole_groups(spec: LinearSpec, schedule: Schedule) -> bool:
     if has_small_groups(spec):
         # Slices take units side by side; of several units each, only one slice does.
         return (
-            group % STEP_K == 0
+            group % spec.step_k == 0
             and schedule.units == units_of_period(spec)
             and (schedule.units == 1 or schedule.slices == 1)
             and fill_bytes(spec, UNIT_K * schedule.units // group)

@@ -40,13 +40,11 @@ from lowlp.layouts.register_layout import column_local, column_spatial, local, r
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .parts import (
-    A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
     E4M3_UNSCALE,
-    STEP_K,
     UNIT_K,
-    X_FRAGMENT,
     Arguments,
+    a_fragment,
     as_activation,
     as_f32,
     can_leave_parts,
@@ -56,6 +54,7 @@ from .parts import (
     make_linear,
     prescale_of_codes,
     streamed_views,
+    x_fragment,
 )
 from .scaled_weights import can_scale_weights, fit_of
 from .schedule import Schedule
@@ -88,9 +87,9 @@ class _Layouts:
     def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
         warps = 4 * schedule.warpgroups
         tiles, columns = tiles_of_warp(spec, schedule), schedule.columns // 8
-        steps = piece_k(spec, schedule) // STEP_K
-        self.weights = spatial(warps, 1) * local(tiles, steps) * A_FRAGMENT
-        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, steps) * X_FRAGMENT
+        steps = piece_k(spec, schedule) // spec.step_k
+        self.weights = spatial(warps, 1) * local(tiles, steps) * a_fragment(spec)
+        self.x = reduce(spatial(1, 1, warps), dims=[2]) * column_local(columns, steps) * x_fragment(spec)
         self.accumulators = spatial(warps, 1) * local(tiles, columns) * ACCUMULATOR_FRAGMENT
         self.rows = self.accumulators.reduce([1])
         self.column = self.accumulators.reduce([1], keep_dims=True)
@@ -140,7 +139,7 @@ class _Plan:
         self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
         self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
-        self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule))
+        self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
         self.ended_spec = spec.without_second_scale() if self.in_f32 else spec
@@ -235,7 +234,7 @@ class _Block:
         in_stage = 0
         if spec.supers > 1 and stage_k >= size:
             begin = at.segment.granules[0]
-            in_stage = (begin.unit * UNIT_K + begin.first_step * STEP_K) // size
+            in_stage = (begin.unit * UNIT_K + begin.first_step * spec.step_k) // size
             number = at.stage * (stage_k // size) + in_stage
         elif spec.supers > 1:
             number = at.stage // (size // stage_k)
@@ -307,7 +306,7 @@ class _Block:
         x_tiles = [
             ll.load_global(
                 self.views.x,
-                offsets=[unit, column + tile * columns, first_step * STEP_K],
+                offsets=[unit, column + tile * columns, first_step * plan.spec.step_k],
                 layout=plan.layouts.x,
             )
             for tile in range(plan.schedule.column_tiles)
@@ -491,7 +490,7 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
-    if group % STEP_K:
+    if spec.is_of_bytes or group % spec.step_k:
         return False
     # The last stage may end after the row does. Narrow units of few bits have more rows than a warpgroup.
     takes_narrow = takes_narrow_units(spec) and stage_k <= spec.k and not has_packed_codes(spec)

@@ -1,0 +1,137 @@
+"""`lowlp.linear` of arrays of numpy: on the CPU target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from lowlp.errors import LowlpTypeError
+from lowlp.kernels.linear.activations import FLOATS
+from lowlp.kernels.linear.choosing import ordered_within, schedule_for
+from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
+from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
+from lowlp.kernels.linear.scaled_weights import fit_of
+from lowlp.kernels.linear.spec import ACTIVATIONS, OUTPUTS
+from lowlp.numeric.host_array import AnyArray, memory_of_rows
+from lowlp.schedules.device import H200
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.ordered_rows import launch_numbers as ordering_numbers
+from lowlp_runtime.ordered_rows import row_stride
+
+from .linear_kernels import cpu_kernel, cpu_permuting_kernel
+from .linear_launch import check_shapes, columns_of_y
+from .quantized_x import QuantizedX
+
+CPU_MULTIPROCESSORS: Final = 5
+"""Of the GPU that the CPU target stands for: more than one, so that blocks share tiles there too."""
+
+
+def linear_numpy(
+    x: AnyArray,
+    qw: QuantizedTensor,
+    bias: object,
+    epilogue: str,
+    residual: object,
+    out_dtype: str | None,
+    batch_invariant: bool,
+    quantized: QuantizedX | None = None,
+) -> AnyArray:
+    """`lowlp.linear` of arrays of numpy; with `quantized`, whose codes x are."""
+    activation = quantized.activation if quantized else _activation_of(x)
+    bias_type, residual_type = _check_part(bias, "bias"), _check_part(residual, "residual")
+    if activation in FLOATS:
+        # As bytes.
+        x = x.view(np.uint8)
+    check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
+    out = out_dtype or activation
+    k = qw.shape[1]
+    n = columns_of_y(qw, epilogue)
+    y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
+    rows, stride, aligned = _rows_of(x, k)
+    if rows.shape[0] == 0:
+        return y
+    given: dict[str, Any] = {"y": y.reshape(-1, n)}
+    residual_stride, x_aligned = None, aligned
+    if qw.permutation is not None:
+        aligned = True
+    if bias is not None:
+        given["bias"] = np.require(bias, requirements=["C", "A"])
+    if isinstance(residual, np.ndarray):
+        residual_rows, residual_stride, is_aligned = _rows_of(residual, n)
+        given["residual"] = memory_of_rows(residual_rows)
+        aligned = aligned and is_aligned
+    if quantized:
+        spec = quantized.spec(qw, out, bias_type, aligned, epilogue, residual_type)
+        given.update({role: np.ascontiguousarray(part) for role, part in quantized.operands(spec, qw).items()})
+    else:
+        spec = for_weights(spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type), qw)
+    schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
+    if qw.permutation is not None and quantized:
+        rows = np.ascontiguousarray(rows[:, qw.permutation])
+        stride = k
+        spec = replace(spec, aligned=_is_aligned(rows, k) and aligned)
+    elif qw.permutation is not None:
+        within = ordered_within(replace(spec, aligned=x_aligned and aligned), schedule, rows.shape[0], H200)
+        if within:
+            spec, schedule = within
+            given["permutation"] = qw.permutation
+        else:
+            rows, stride = _ordered(rows, stride, x_aligned, qw.permutation)
+    given["x"] = memory_of_rows(rows)
+    kernel = cpu_kernel(spec, schedule)
+    product = product_of(spec, schedule)
+    numbers = product.launch_numbers(rows.shape[0], stride, residual_stride, CPU_MULTIPROCESSORS)
+    key = f"cpu {form_of_operands(spec)} {fit_of(spec, schedule)}"
+    operands = qw.derived(key, lambda: host_operands(qw, activation, epilogue, schedule))
+    kernel(**operands, **product.by_name({**given, **numbers}))
+    return y
+
+
+def _ordered(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:
+    """Rows of x with their columns in the order of packed weights, aligned, and their stride."""
+    m, k = rows.shape
+    made = np.empty((m, row_stride(k)), np.uint16)
+    given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "permutation": permutation, "y": made}
+    given.update(ordering_numbers(k, m, stride, CPU_MULTIPROCESSORS))
+    cpu_permuting_kernel(k, aligned)(**given)
+    return made.view(rows.dtype)[:, :k], row_stride(k)
+
+
+def _check_part(part: object, argument: str) -> str:
+    """The type of a bias or residual, '' without one."""
+    if part is None:
+        return ""
+    if not isinstance(part, np.ndarray) or part.dtype not in [NUMPY_TYPES[name] for name in OUTPUTS]:
+        got = part.dtype if isinstance(part, np.ndarray) else type(part).__name__
+        remedy = f"; pass {argument}.astype(np.float32)" if got == np.float64 else ""
+        raise LowlpTypeError(f"{argument}: expected a numpy array of float16, bfloat16 or float32, got {got}{remedy}")
+    return _type_name(part.dtype)
+
+
+def _rows_of(array: AnyArray, columns: int) -> tuple[AnyArray, int, bool]:
+    """An array [..., columns] as [rows, columns], a copy where no row stride reaches its rows; that stride, in
+    elements; and whether address and stride are aligned for wide loads."""
+    rows = array.reshape(-1, columns)
+    if rows.shape[0] and (rows.strides[1] != rows.itemsize or rows.strides[0] < 0 or not rows.flags.aligned):
+        rows = rows.copy()
+    stride = rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else columns
+    return rows, stride, _is_aligned(rows, stride)
+
+
+def _is_aligned(rows: AnyArray, stride: int) -> bool:
+    """Whether rows begin where wide loads may; of halves and wider elements, as those of f16 would."""
+    multiple = WIDE_BYTES if rows.itemsize == 1 else 8
+    return stride % multiple == 0 and int(rows.__array_interface__["data"][0]) % WIDE_BYTES == 0
+
+
+def _activation_of(x: AnyArray) -> str:
+    found = next((name for name in ACTIVATIONS if x.dtype == NUMPY_TYPES[name]), None)
+    if found is None:
+        raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")
+    return found
+
+
+def _type_name(wanted: object) -> str:
+    return next(name for name in OUTPUTS if NUMPY_TYPES[name] == wanted)

@@ -1,0 +1,173 @@
+"""`lowlp.linear` of quantised activations: by which products, and on which device."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from lowlp.activations.kinds import activation_kind
+from lowlp.activations.quantized import QuantizedActivations
+from lowlp.compiler.architectures import DEFAULT_ARCH
+from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.linear.activations import BYTES
+from lowlp.kernels.linear.paths import Path, check_path, choose_path
+from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, SUMS, LinearSpec
+from lowlp.numeric.dtypes import DType, dtype_among
+from lowlp.numeric.host_array import as_host_array, as_torch_tensor
+from lowlp.schedules.device import device_of
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.array import is_torch_tensor
+
+from .activations import quantize_activations
+from .linear_on_cpu import linear_numpy
+from .quantized_launch import quantized_on_gpu
+from .quantized_x import QuantizedX, result_of
+
+_HALVES = {"float16": "f16", "bfloat16": "bf16"}
+
+
+def quantized_linear(
+    x: Any,
+    qw: QuantizedTensor,
+    bias: Any,
+    epilogue: str | None,
+    residual: Any,
+    out_dtype: str | DType | None,
+    batch_invariant: object,
+    activation: str | DType | None,
+    path: str | None,
+    stream: object,
+) -> Any:
+    """`lowlp.linear` where x is quantised, or `activation` or `path` is given; arguments as there, and not checked."""
+    out, wanted = result_of(out_dtype, _default_result(x)), check_path(path)
+    if epilogue not in (None, *EPILOGUES):
+        raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
+    if batch_invariant not in (True, False):
+        raise LowlpTypeError(f"batch_invariant: expected a bool, got {batch_invariant!r:.40}")
+    quantized = QuantizedX.of(_quantised(x, activation))
+    is_torch = is_torch_tensor(quantized.codes)
+    is_on_gpu = is_torch and quantized.codes.is_cuda
+    if stream is not None and not is_on_gpu:
+        raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
+    arch = device_of(quantized.codes.get_device()).arch if is_on_gpu else DEFAULT_ARCH
+    chosen = quantized.path(qw, arch, wanted)
+    parts = (bias, epilogue or "", residual, out, bool(batch_invariant))
+    if chosen.name == "f16":
+        return _by_halves(quantized, qw, *parts, stream)
+    if chosen.name == "planes":
+        raise LowlpValueError("path: there are no kernels of planes yet")
+    if out == SUMS:
+        _check_sums_alone(bias, epilogue, residual)
+    if is_on_gpu:
+        return quantized_on_gpu(quantized, qw, *parts, stream)
+    if not is_torch:
+        return linear_numpy(quantized.codes, qw, *parts, quantized)
+    host = QuantizedX.of(_on_host(quantized.given))
+    host_bias = None if bias is None else as_host_array(bias, "bias")
+    host_residual = None if residual is None else as_host_array(residual, "residual")
+    y = linear_numpy(host.codes, qw, host_bias, epilogue or "", host_residual, out, bool(batch_invariant), host)
+    return as_torch_tensor(y)
+
+
+def activation_of_kernel(activation: object) -> tuple[str, int, int]:
+    """Of a type of activations: the type of elements of x, bits of a code, and the same of bipolar ones, else 0. Raises
+    `LowlpTypeError` and `LowlpValueError` for other types."""
+    name = activation if isinstance(activation, str) else getattr(activation, "name", activation)
+    if name in ACTIVATIONS:
+        return str(name), 16, 0
+    try:
+        kind = activation_kind(activation)
+    except LowlpValueError:
+        dtype_among(activation, "activation", (*ACTIVATIONS, *BYTES))
+        raise
+    bits = kind.dtype.bits
+    if kind.is_float:
+        return kind.name, bits, 0
+    return "int8" if kind.stored == np.int8 else "uint8", bits, bits if kind.is_bipolar else 0
+
+
+def check_compiled_path(spec: LinearSpec, x_bits: int, arch: str, wanted: str | None, permutation: bool) -> Path | None:
+    """The path of a kernel of `compile_linear`; None for x that is not quantised. Raises `LowlpValueError` where there
+    are no kernels of the one that is wanted."""
+    if not spec.is_of_bytes:
+        if wanted not in (None, "f16"):
+            raise LowlpValueError(f"path: {wanted!r} is of quantised activations, got {spec.activation}")
+        return None
+    if spec.x_bipolar:
+        raise LowlpValueError("activation: bipolar activations are multiplied by sums of weights too; use linear")
+    if permutation:
+        raise LowlpValueError(
+            f"permutation: {spec.activation} activations come in the order of the weights; use linear"
+        )
+    if wanted in ("f16", "planes"):
+        raise LowlpValueError(f"path: kernels for {spec.activation} are 's8' and 'fp8', got {wanted!r}")
+    return choose_path(spec.codec, spec.k, spec.activation, x_bits, arch, wanted)
+
+
+def _default_result(x: Any) -> str:
+    """The type of results without `out_dtype`: that of x, where it is one of halves; else f16."""
+    return _HALVES.get(str(getattr(x, "dtype", "")).removeprefix("torch."), "f16")
+
+
+def _quantised(x: Any, activation: str | DType | None) -> QuantizedActivations:
+    if isinstance(x, QuantizedActivations):
+        if activation is not None:
+            raise LowlpValueError(f"activation: x is quantised already, to {x.dtype}; got {activation!r:.40}")
+        return x
+    if activation is None:
+        raise LowlpValueError("path: goes with quantised x, or with activation='int8' and the like")
+    if not isinstance(x, np.ndarray) and not is_torch_tensor(x):
+        raise LowlpTypeError(
+            f"x: expected QuantizedActivations, a numpy array or a tensor of PyTorch, got {type(x).__name__}"
+        )
+    return quantize_activations(x, activation)
+
+
+def _on_host(x: QuantizedActivations) -> QuantizedActivations:
+    """Of tensors on the CPU, as arrays of numpy."""
+    zeros = None if x.zeros is None else as_host_array(x.zeros, "x")
+    codes, scales = as_host_array(x.codes, "x"), as_host_array(x.scales, "x")
+    kind = "ternary" if x.is_ternary else x.dtype
+    return QuantizedActivations(codes, dtype=kind, scales=scales, zeros=zeros)
+
+
+def _check_sums_alone(*parts: Any) -> None:
+    for name, part in zip(("bias", "epilogue", "residual"), parts, strict=True):
+        if part is not None:
+            raise LowlpValueError(f"{name}: must be None with out_dtype='s32', sums as they are; got {part!r:.40}")
+
+
+def _by_halves(
+    quantized: QuantizedX,
+    qw: QuantizedTensor,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out: str,
+    batch_invariant: bool,
+    stream: object,
+) -> Any:
+    """By x dequantised to bf16 where the weights are packed for it, else to f16."""
+    if out == SUMS:
+        raise LowlpValueError("out_dtype: s32 is of products of integers, not of path='f16'")
+    from .linear import linear
+
+    kind = "bfloat16" if qw.family == "bf16" else "float16"
+    if is_torch_tensor(quantized.codes):
+        x = quantized.dequantized(getattr(sys.modules["torch"], kind))
+    else:
+        import ml_dtypes
+
+        x = quantized.dequantized(ml_dtypes.bfloat16 if kind == "bfloat16" else np.float16)
+    return linear(
+        x,
+        qw,
+        bias=bias,
+        epilogue=epilogue or None,
+        residual=residual,
+        out_dtype=out,
+        batch_invariant=batch_invariant,
+        stream=stream,
+    )

@@ -1,0 +1,171 @@
+"""`lowlp.linear` of quantised activations: sums of integers are numpy's, those of floats within a bound."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from quantized_products import (
+    FILLS,
+    INTEGERS,
+    OTHERS,
+    WEIGHTS,
+    activations,
+    check_pair,
+    error_of,
+    scaled,
+    sums_of,
+    weights,
+)
+
+import lowlp
+from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear.paths import choose_path
+
+pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
+
+_SAMPLE = random.Random(20)
+
+
+@pytest.mark.parametrize("weight", [f"int{bits}" for bits in range(1, 9)])
+def test_sums_with_all_widths_of_signed_activations_are_exact(weight: str) -> None:
+    for number, x in enumerate(INTEGERS):
+        check_pair(weight, x, 5, 70, 200, FILLS[number % 3])
+
+
+@pytest.mark.parametrize(("weight", "x"), [(_SAMPLE.choice(WEIGHTS), _SAMPLE.choice(OTHERS)) for _ in range(5)])
+def test_sums_of_other_types_on_either_side_are_exact(weight: str, x: str) -> None:
+    check_pair(weight, x, 19, 48, 160, "largest")
+    check_pair(weight, x, 19, 48, 160)
+
+
+def test_sums_of_long_rows_stay_exact() -> None:
+    """Beyond 65793 weights sums of bytes times powers of two leave int32, though those of the numbers do not."""
+    for weight in ("int3", "int8"):
+        check_pair(weight, "int8", 1, 16, 67584, "alternating")
+
+
+@pytest.mark.parametrize(
+    ("weight", "m", "n", "k"), [("int4", 3, 512, 1024), ("uint2", 16, 130, 512), ("bipolar1", 40, 64, 320)]
+)
+def test_one_scale_a_row_rounds_as_numpy_does(weight: str, m: int, n: int, k: int) -> None:
+    xq, qw = activations("int8", m, k), weights(weight, n, k)
+    bias = np.random.default_rng(3).standard_normal(n).astype(np.float32)
+    np.testing.assert_array_equal(lowlp.linear(xq, qw, bias=bias, out_dtype="f32"), scaled(xq, qw, bias))
+    halves = scaled(xq, qw).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(lowlp.linear(xq, qw, out_dtype="bf16"), halves)
+
+
+@pytest.mark.parametrize(
+    ("weight", "x", "group_size", "parts"),
+    [
+        ("int4", "int8", 128, {}),
+        ("uint4", "uint4", 32, {}),
+        ("int2", "int8", 16, {"zeros": None}),
+        ("uint3", "bipolar2", 64, {"zeros": np.linspace(0, 7, 96 * 4, dtype=np.float16).reshape(96, 4)}),
+        ("int8", "int4", 64, {"offsets": np.linspace(-1, 1, 96 * 4, dtype=np.float32).reshape(96, 4)}),
+    ],
+)
+def test_scales_of_groups_go_on_sums_in_f32(weight: str, x: str, group_size: int, parts: dict[str, Any]) -> None:
+    xq, qw = activations(x, 9, 256), weights(weight, 96, 256, group_size, **parts)
+    assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
+
+
+def test_integer_scales_of_groups_are_exact() -> None:
+    """Sums of int32 are multiplied by them, and floats only at the end."""
+    random_numbers = np.random.default_rng(4)
+    scales = random_numbers.integers(1, 16, (48, 8)).astype(np.uint8)
+    supers = random_numbers.uniform(0.5, 2, (48, 1)).astype(np.float32)
+    qw = weights("int4", 48, 256, 32, scales=scales, super_scales=supers, super_group_size=None, scale_dtype="uint4")
+    xq = activations("int8", 6, 256)
+    numbers = qw.codec.values().astype(np.int64)[qw.codes] * np.repeat(scales.astype(np.int64), 32, 1)
+    expected = (np.asarray(xq.codes).astype(np.int64) @ numbers.T).astype(np.float32) * supers.T * np.asarray(xq.scales)
+    np.testing.assert_array_equal(lowlp.linear(xq, qw, out_dtype="f32"), expected)
+
+
+def test_x_is_quantised_within_the_call() -> None:
+    x = np.random.default_rng(5).standard_normal((2, 3, 192)).astype(np.float32)
+    qw = weights("int4", 64, 192)
+    xq = lowlp.quantize_activations(x, "int6")
+    y = lowlp.linear(x, qw, activation="int6", epilogue="relu")
+    assert y.dtype == np.float16 and y.shape == (2, 3, 64)
+    np.testing.assert_array_equal(y, lowlp.linear(xq, qw, epilogue="relu"))
+
+
+def test_rows_of_unit_matrices_give_the_codes() -> None:
+    x = lowlp.QuantizedActivations(np.eye(64, dtype=np.int8), dtype="int8", scales=1.0)
+    qw = weights("int7", 40, 64)
+    np.testing.assert_array_equal(lowlp.linear(x, qw, out_dtype="s32").T, qw.codec.values()[qw.codes])
+
+
+@pytest.mark.parametrize(
+    ("weight", "x", "group_size"),
+    [("int4", "f8e4m3", 128), ("f4e2m1", "f8e5m2", 32), ("bipolar2", "f8e4m3", -1), ("f8e4m3", "f8e4m3", -1)],
+)
+def test_products_of_8_bit_floats_are_within_the_bound(weight: str, x: str, group_size: int) -> None:
+    random_numbers = np.random.default_rng(6)
+    qw = lowlp.quantize(
+        random_numbers.standard_normal((48, 256)).astype(np.float32), weight, group_size=group_size, activation="f8e4m3"
+    )
+    xq = lowlp.quantize_activations(random_numbers.standard_normal((7, 256)).astype(np.float32), x)
+    assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
+
+
+def test_nan_rows_stay_apart() -> None:
+    x = np.ones((3, 64), np.float32)
+    x[1, 5] = np.inf
+    y = lowlp.linear(x, weights("int4", 32, 64), activation="int8", out_dtype="f32")
+    assert np.isnan(y[1]).all() and np.isfinite(y[[0, 2]]).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "x", "parts", "message"),
+    [
+        ("f6e3m2", "int8", {}, "qw: int8 activations take integer and bipolar weights"),
+        ("int6", "f8e4m3", {}, "qw: f8e4m3 does not hold the values of int6"),
+        (
+            "int4",
+            "int8",
+            {"path": "fp8"},
+            "path: 'fp8' does not serve: fp8 takes activations that are floats, got int8",
+        ),
+        ("int4", "int8", {"path": "s9"}, "path: must be None or one of planes, s8, fp8, f16"),
+        ("int4", "f8e4m3", {"out_dtype": "s32"}, "out: sums of int32"),
+        (
+            "int4",
+            "int8",
+            {"out_dtype": "s32", "bias": np.zeros(16, np.float32)},
+            "bias: must be None with out_dtype='s32'",
+        ),
+        ("int4", "int8", {"activation": "int8"}, "activation: x is quantised already, to int8"),
+    ],
+)
+def test_refusals_name_what_is_wrong(weight: str, x: str, parts: dict[str, Any], message: str) -> None:
+    w = np.random.default_rng(7).standard_normal((16, 64)).astype(np.float32)
+    xq = lowlp.quantize_activations(np.ones((2, 64), np.float16), x)
+    with pytest.raises(LowlpValueError, match=message):
+        lowlp.linear(xq, lowlp.quantize(w, weight, group_size=-1), **parts)
+
+
+def test_the_path_of_halves_dequantises() -> None:
+    xq, qw = activations("int8", 4, 128), weights("int4", 32, 128).pack_for("f16")
+    y = lowlp.linear(xq, qw, path="f16", out_dtype="f32")
+    assert error_of(y, xq, qw) < 1e-3
+
+
+@pytest.mark.parametrize(("bits", "name"), [(4, "s8"), (1, "s8")])
+def test_a_path_comes_with_its_reason(bits: int, name: str) -> None:
+    path = choose_path(lowlp.Codec(lowlp.dtype(f"int{bits}"), "channel"), 4096, "int8", 2, "sm_90a")
+    assert path.name == name and "times as fast as bytes" in path.reason
+
+
+def test_compiled_kernels_are_of_bytes() -> None:
+    kernel = lowlp.compile_linear(n=256, k=512, weight="int4", group_size=None, activation="int8", m=(1, 16))
+    assert "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32" in kernel.ptx
+    assert kernel.description.product is not None and kernel.description.product.family == "s8"
+    assert "s8: 4 x 8 planes" in str(kernel.report())
+    sums = sums_of(activations("int8", 1, 64), weights("int4", 16, 64))
+    assert sums.dtype == np.int32

@@ -111,7 +111,7 @@ def test_refuses_types(changes: dict[str, Any], message: str) -> None:
         ({"weight": "f8e7m0"}, "weight: f8e7m0 has 7 exponent bits and f16 has 5; use bf16"),
         ({"weight": "f4e2m1", "zeros": True}, "zeros: allowed for integer types only, got dtype f4e2m1"),
         ({"zeros": True, "offsets": True}, "zeros, offsets: at most one of them may be given"),
-        ({"activation": "f32"}, "activation: must be one of f16, bf16, got 'f32'"),
+        ({"activation": "f32"}, "activation: must be one of f16, bf16, int8, uint8, f8e4m3, f8e5m2, got 'f32'"),
         ({"out_dtype": "int8"}, "out_dtype: must be one of f16, bf16, f32, got 'int8'"),
         ({"scale_dtype": "int8"}, "scale_dtype: must be one of f16, bf16, f32, e8m0, e4m3, got 'int8'"),
         ({"bias": "int8"}, "bias: must be one of f16, bf16, f32, got 'int8'"),

@@ -14,7 +14,7 @@ from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.activations import BYTES
 from lowlp.kernels.linear.paths import Path, check_path, choose_path
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, SUMS, LinearSpec
-from lowlp.numeric.dtypes import DType, dtype_among
+from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -74,11 +74,11 @@ def quantized_linear(
 def activation_of_kernel(activation: object) -> tuple[str, int, int]:
     """Of a type of activations: the type of elements of x, bits of a code, and the same of bipolar ones, else 0. Raises
     `LowlpTypeError` and `LowlpValueError` for other types."""
-    name = activation if isinstance(activation, str) else getattr(activation, "name", activation)
-    if name in ACTIVATIONS:
-        return str(name), 16, 0
+    found = None if activation == "ternary" else named_dtype(activation, "activation")
+    if found is not None and found.name in ACTIVATIONS:
+        return found.name, 16, 0
     try:
-        kind = activation_kind(activation)
+        kind = activation_kind(found or activation)
     except LowlpValueError:
         dtype_among(activation, "activation", (*ACTIVATIONS, *BYTES))
         raise

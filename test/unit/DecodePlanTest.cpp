@@ -130,6 +130,23 @@ TEST(DecodePlanTest, TextAndBack) {
   EXPECT_EQ(*DecodePlan::parse(weights.print()), weights);
 }
 
+TEST(DecodePlanTest, BytesWithoutSignLeaveNoOffsets) {
+  for (int bits = 1; bits <= 8; ++bits) {
+    DecodePlan plan = makePlan("int" + std::to_string(bits) + ".int8",
+                               DecodeEnding::Unsigned);
+    for (const DecodePlan::Row &row : plan.rows) {
+      EXPECT_EQ(row.offset, 0) << plan.print();
+      EXPECT_LE(row.exponent, 8 - bits) << plan.print();
+    }
+    EXPECT_EQ(*DecodePlan::parse(plan.print()), plan);
+  }
+  Result<DecodePlan> none =
+      planDecode(find("int4.f16"), DecodeEnding::Unsigned, DecodeRates());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error(), "decode plan: numbers of f16 are no bytes without "
+                          "sign; allowed: int8");
+}
+
 TEST(DecodePlanTest, TextThatIsNone) {
   std::string header =
       "decode int4.f16 accumulators words 4\nrow 0 exponent -24\n"
@@ -147,10 +164,11 @@ TEST(DecodePlanTest, TextThatIsNone) {
                            "row 0 exponent 0", "decode int4.f16 accumulators"})
     EXPECT_EQ(DecodePlan::parse(line + "\n").error(),
               "decode plan: line 1 is not understood: '" + line + "'");
-  EXPECT_EQ(
-      DecodePlan::parse("").error(),
-      "decode plan: expected 'decode NAME accumulators|weights words W' in the "
-      "first line");
+  EXPECT_EQ(DecodePlan::parse("").error(),
+            "decode plan: expected 'decode NAME accumulators|weights|unsigned "
+            "words W' in "
+            "the "
+            "first line");
 }
 
 //===----------------------------------------------------------------------===//

@@ -103,9 +103,9 @@ static Value buildOnes(OpBuilder &builder, Location loc, TileType type) {
   constexpr int32_t kFourOnes = 0x38383838;
   Layout layout = Layout::local({type.getNumLocals() / 4}) *
                   Layout::spatial({type.getNumThreads()});
-  auto words = TileType::get(
-      builder.getContext(), builder.getIntegerType(32, /*isSigned=*/false),
-      layout);
+  auto words =
+      TileType::get(builder.getContext(),
+                    builder.getIntegerType(32, /*isSigned=*/false), layout);
   return ViewOp::create(builder, loc, type,
                         buildSplat(builder, loc, words, kFourOnes));
 }
@@ -328,10 +328,11 @@ private:
     if (isSplatOf(value, 0))
       return value;
     if (isInteger)
-      return isScaled() ? ShlOp::create(builder, loc, value,
-                                        buildRows(builder, loc, type, exponents))
-                              .getResult()
-                        : value;
+      return isScaled()
+                 ? ShlOp::create(builder, loc, value,
+                                 buildRows(builder, loc, type, exponents))
+                       .getResult()
+                 : value;
     return MulOp::create(builder, loc, value,
                          buildRows(builder, loc, type, inverses));
   }
@@ -480,8 +481,9 @@ private:
           llvm::map_to_vector(offsets, [](float offset) { return -offset; });
       Value rows = buildRows(builder, loc, type, negative);
       Value part = remember(MulOp::create(builder, loc, rows, sumsOfX));
-      sum = isScaled() ? remember(FmaOp::create(builder, loc, sum, factors, part))
-                     : remember(AddOp::create(builder, loc, sum, part));
+      sum = isScaled()
+                ? remember(FmaOp::create(builder, loc, sum, factors, part))
+                : remember(AddOp::create(builder, loc, sum, part));
     } else if (isScaled()) {
       sum = remember(MulOp::create(builder, loc, sum, factors));
     }

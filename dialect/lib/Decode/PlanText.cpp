@@ -69,9 +69,8 @@ static bool parseEnding(const std::string &name, DecodeEnding &ending) {
 
 std::string DecodePlan::print() const {
   std::ostringstream out;
-  out << "decode " << placement << " "
-      << nameEnding(ending)
-      << " words " << numWords << "\n";
+  out << "decode " << placement << " " << nameEnding(ending) << " words "
+      << numWords << "\n";
   out.precision(17);
   for (size_t row = 0; row < rows.size(); ++row) {
     out << "row " << row << " exponent " << rows[row].exponent;

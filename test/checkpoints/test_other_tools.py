@@ -170,6 +170,27 @@ def test_mlx(bits: int, tmp_path: Path) -> None:
     assert same_bits(dequantized(tmp_path), _affine_dequantize_tensor(packed, scales, biases, 64, bits))
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_gemma(bits: int, tmp_path: Path) -> None:
+    from transformers.integrations.gemma_quant import QuantizedEmbedding, QuantizedLinear
+
+    torch.manual_seed(0)
+    linear = QuantizedLinear(96, 40, num_bits=bits)
+    table = QuantizedEmbedding(50, 64, torch.float32, num_bits=bits)
+    for stored, scale in ((linear.weight, linear.weight_scale), (table.embedding_quantized, table.embedding_scale)):
+        low = 0 if stored.dtype == torch.uint8 else -128
+        stored.data = torch.randint(low, low + 256, stored.shape, dtype=stored.dtype)
+        scale.data = torch.rand(scale.shape)
+    linear.input_activation_scale.data = torch.tensor(0.25)
+    tensors = {f"layer.{k}": v for k, v in linear.state_dict().items()}
+    tensors |= {f"table.{k}": v for k, v in table.state_dict().items()}
+    write(tmp_path, tensors, {"quant_method": "gemma", "num_bits": bits, "quantize_embeddings": True})
+    assert same_bits(dequantized(tmp_path), linear._dequantize_weights())
+    assert same_bits(dequantized(tmp_path, "table.weight"), table.weight)
+    inputs = lowlp.checkpoints.open(tmp_path).layers["layer.weight"].inputs
+    assert inputs == lowlp.checkpoints.InputQuantization("int8", "tensor", dynamic=False, scale=0.25)
+
+
 @pytest.mark.parametrize("bits", [2, 3, 4, 8])
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_autoround(bits: int, symmetric: bool, tmp_path: Path) -> None:

@@ -201,14 +201,16 @@ def test_arrays_come_along_and_what_is_saved_is_read_back(tmp_path: Path) -> Non
     tensors = {
         "a.weight": lowlp.quantize(w, "int4", group_size=32),
         "b.weight": lowlp.quantize(w, "nvfp4"),
+        "experts": lowlp.quantize(np.stack([w, -w]), "int8", group_size=64, scale_dtype="bf16"),
         "norm": np.arange(8, dtype=ml_dtypes.bfloat16),
     }
     written = lowlp.checkpoints.save(tmp_path / "m", tensors, config={"hidden_size": 128}, shard_bytes=1500)
-    assert [path.name for path in written][-2:] == ["model.safetensors.index.json", "config.json"] and len(written) == 5
+    assert [path.name for path in written][-2:] == ["model.safetensors.index.json", "config.json"] and len(written) == 6
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config["hidden_size"] == 128 and config["quantization_config"]["quant_method"] == "lowlp"
     found = dict(lowlp.checkpoints.read(tmp_path / "m"))
     assert found["a.weight"] == tensors["a.weight"] and found["b.weight"] == tensors["b.weight"]
+    assert found["experts"] == tensors["experts"]
     assert found["norm"].dtype == ml_dtypes.bfloat16 and np.array_equal(found["norm"], tensors["norm"])
     assert lowlp.checkpoints.open(tmp_path / "m", activation="bf16")["a.weight"].family == "bf16"
     with pytest.raises(lowlp.errors.LowlpValueError, match="has a checkpoint already"):

@@ -17,9 +17,9 @@ def text(value: str) -> bytes:
     return struct.pack("<Q", len(value)) + value.encode()
 
 
-def gguf(tensors: dict[str, tuple[tuple[int, ...], int, bytes]], version: int = 3) -> bytes:
-    """A file with these tensors: shape, type and data of each."""
-    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), 2)
+def gguf(tensors: dict[str, tuple[tuple[int, ...], int, bytes]], more: tuple[bytes, ...] = ()) -> bytes:
+    """A file with these tensors: shape, type and data of each; and more metadata."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 2 + len(more)) + b"".join(more)
     head += text("general.architecture") + struct.pack("<I", 8) + text("llama")
     head += text("numbers") + struct.pack("<IIQ3H", 9, 2, 3, 7, 8, 9)
     at, body = 0, b""
@@ -57,6 +57,16 @@ def test_codes_scales_and_arrays(tmp_path: Path) -> None:
     assert np.array_equal(opened["k"].dequantize()[0], wanted)
     assert str(opened["k"].codec) == "uint4 g32 uint8 offsets:uint8 super:f16:g256"
     assert opened["n"].tolist() == [1, 2, 3]
+
+
+def test_a_model_in_two_files(tmp_path: Path) -> None:
+    count = text("split.count") + struct.pack("<IH", 2, 2)
+    data = bytes(68)
+    for number, name in ((1, "a"), (2, "b")):
+        (tmp_path / f"m-0000{number}-of-00002.gguf").write_bytes(gguf({name: ((2, 32), 8, data)}, more=(count,)))
+    assert lowlp.checkpoints.open(tmp_path).names == ["a", "b"]
+    with pytest.raises(CheckpointError, match=r"name the first, '\.\.\.-00001-of-00002\.gguf'"):
+        lowlp.checkpoints.open(tmp_path / "m-00002-of-00002.gguf")
 
 
 GOOD = gguf({"a": ((2, 32), 8, bytes(68))})

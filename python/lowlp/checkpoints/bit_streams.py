@@ -36,9 +36,7 @@ def stream(words: AnyArray, bits: int, count: int) -> Codes:
     if bits == 8:
         return octets[..., :count]
     if 8 % bits == 0:
-        shifts = np.arange(0, 8, bits, dtype=np.uint8)
-        codes = (octets[..., None] >> shifts) & np.uint8((1 << bits) - 1)
-        return codes.reshape(*octets.shape[:-1], -1)[..., :count]
+        return _apart(octets, bits)[..., :count]
     # Eight codes lie in b bytes.
     eights = -(-count // 8)
     missing = eights * bits - octets.shape[-1]
@@ -53,6 +51,24 @@ def stream(words: AnyArray, bits: int, count: int) -> Codes:
             codes = codes | (parts[..., first + 1] << np.uint8(8 - shift))
         found[..., i] = codes & np.uint8((1 << bits) - 1)
     return found.reshape(*octets.shape[:-1], -1)[..., :count]
+
+
+def _apart(octets: AnyArray, bits: int) -> Codes:
+    """The codes of 1, 2 or 4 bits of bytes [..., W]. A byte becomes a word of as many bytes as it has codes, whose bits
+    are moved apart: numpy does that many bytes at a time."""
+    if bits == 1:
+        return np.unpackbits(octets, axis=-1, bitorder="little")
+    if bits == 4:
+        pairs = octets.astype("<u2")
+        pairs |= pairs << 4
+        pairs &= 0x0F0F
+        return pairs.view(np.uint8)
+    fours = octets.astype("<u4")
+    fours |= fours << 12
+    fours &= 0x000F000F
+    fours |= fours << 6
+    fours &= 0x03030303
+    return fours.view(np.uint8)
 
 
 def padded(words: AnyArray, bits: int, count: int) -> Codes:
@@ -77,10 +93,9 @@ def planar(words: AnyArray, bits: int, count: int) -> Codes:
 
 def nibbles(octets: AnyArray, high_first: bool = False) -> Codes:
     """Codes [..., 2 W] of bytes [..., W] of two codes each."""
-    found = np.empty((*octets.shape, 2), np.uint8)
-    found[..., int(high_first)] = octets & 15
-    found[..., 1 - int(high_first)] = octets >> 4
-    return found.reshape(*octets.shape[:-1], -1)
+    if high_first:
+        octets = octets >> 4 | octets << 4
+    return _apart(np.ascontiguousarray(octets), 4)
 
 
 def centred(codes: Codes, bits: int) -> Codes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -169,7 +169,7 @@ def _of_folder(
         files = _of_index(indices[0])
     else:
         paths = sorted(folder.glob("*.safetensors"))
-        ggufs = sorted(folder.glob("*.gguf"))
+        ggufs = [found for found in sorted(folder.glob("*.gguf")) if not gguf.is_later_part(found)]
         if not paths and len(ggufs) == 1:
             return _of_gguf(ggufs[0], activation)
         if not paths:
@@ -196,9 +196,9 @@ def _of_files(
     named, settings = settings_of(folder)
     found = known_method(method, "method") if method is not None else named
     if found is None:
-        found = own.METHOD if own.KEY in files.metadata else method_by_tensors(files)
+        found = own.METHOD if own.is_own(files) else method_by_tensors(files)
     if found == own.METHOD:
-        layers = list(own.layers(files))
+        layers = list(own.layers(files, settings))
     elif found is None:
         layers, settings = [], Settings({})
     else:
@@ -211,25 +211,29 @@ def _of_files(
 
 
 class _GgufArrays:
-    """The arrays of a GGUF file."""
+    """The tensors of GGUF files by name."""
 
-    def __init__(self, file: GgufFile) -> None:
-        self._file = file
+    def __init__(self, files: Sequence[GgufFile]) -> None:
+        self._files = {name: file for file in files for name in file.tensors}
 
     def array(self, name: str) -> AnyArray:
-        return gguf.array_of(self._file, name)
+        return gguf.array_of(self._files[name], name)
 
     def release(self, names: tuple[str, ...]) -> None:
         for name in names:
-            self._file.release(self._file.tensors[name], self.nbytes(name))
+            self._files[name].release(self._files[name].tensors[name], self.nbytes(name))
 
     def nbytes(self, name: str) -> int:
-        return gguf.stored_bytes(self._file, self._file.tensors[name])
+        return gguf.stored_bytes(self._files[name], self._files[name].tensors[name])
 
 
 def _of_gguf(path: Path, activation: object) -> Checkpoint:
-    file = GgufFile(path)
-    layers = gguf.layers(file)
+    files = gguf.parts_of(GgufFile(path))
+    layers = [layer for file in files for layer in gguf.layers(file)]
     quantised = {layer.name for layer in layers}
-    arrays = tuple(name for name in file.tensors if name not in quantised)
-    return Checkpoint(path, "gguf", file.metadata, layers, arrays, _GgufArrays(file), activation)
+    names = [name for file in files for name in file.tensors]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CheckpointError(f"{path}: two of its files have the tensor {twice!r:.80}")
+    arrays = tuple(name for name in names if name not in quantised)
+    return Checkpoint(path, "gguf", files[0].metadata, layers, arrays, _GgufArrays(files), activation)

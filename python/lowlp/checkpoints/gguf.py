@@ -7,7 +7,9 @@ order; here rows are as the file has them.
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import ml_dtypes
@@ -31,8 +33,30 @@ PLAIN: Final[dict[int, np.dtype[Any]]] = {
 }
 """Number of a type without blocks -> numpy's."""
 
+_PART: Final = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 _BY_GROUP: Final = {"scales", "zeros", "offsets", "super_scales", "super_offsets"}
 _REFUSED: Final = {4: "Q4_2", 5: "Q4_3", 9: "Q8_1", 15: "Q8_K", 31: "Q4_0_4_4", 32: "Q4_0_4_8", 33: "Q4_0_8_8"}
+
+
+def is_later_part(path: Path) -> bool:
+    """Whether a file is the second or a later one of a model that several hold, 'x-00002-of-00003.gguf'."""
+    found = _PART.search(path.name)
+    return found is not None and int(found[1]) > 1
+
+
+def parts_of(file: GgufFile) -> list[GgufFile]:
+    """The files of a model, of which `file` may be the first. Raises `CheckpointError` and `LowlpOSError`."""
+    count = file.metadata.get("split.count", 1)
+    if not isinstance(count, int) or count <= 1:
+        return [file]
+    name = _PART.search(file.path.name)
+    if name is None or int(name[1]) != 1 or int(name[2]) != count:
+        raise CheckpointError(
+            f"{file.path}: is one of {count} files of a model; name the first, '...-00001-of-{count:05d}.gguf'"
+        )
+    stem = file.path.name[: name.start()]
+    others = [file.path.with_name(f"{stem}-{number:05d}-of-{count:05d}.gguf") for number in range(2, count + 1)]
+    return [file, *map(GgufFile, others)]
 
 
 def layers(file: GgufFile) -> list[Layer]:

@@ -1,11 +1,14 @@
 """lowlp's own checkpoints: safetensors files, and a config.json whose quantization_config has the method 'lowlp'.
 
-    <name>.packed, <name>.scales, ...   the arrays of `QuantizedTensor.to_arrays` of the weights <name>
-    <name>                              arrays, as they are
+    <module>.packed, <module>.scales, ...  the arrays of `QuantizedTensor.to_arrays` of the weights <module>.weight
+    <module>.header                        uint8, their header
+    <name>                                 arrays, as they are
 
-The metadata of each file has the version of this format under 'lowlp', and the header of the weights <name> under
-'lowlp:<name>'. Version 1 is read by all later versions of lowlp; packed words have a version of their own, which the
-header says (docs/packed-format.md).
+These are the buffers of `lowlp.torch.Linear`, so a model's state dict is such a checkpoint. PyTorch has int32 for the
+words and bfloat16 for its bits, which are read as well. Weights of another name have that name in place of <module>,
+and in the file's metadata under 'lowlp:<name>'. The metadata of files that lowlp writes have the version of this format
+under 'lowlp', as config.json has it: version 1 is read by all later versions of lowlp. Packed words have a version of
+their own, which the header says (docs/packed-format.md).
 """
 
 from __future__ import annotations
@@ -13,20 +16,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from lowlp.checkpoints.layers import Layer
+from lowlp.checkpoints.settings import Settings
 from lowlp.checkpoints.tensor_files import TensorFiles
 from lowlp.errors import CheckpointError
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.meaning import Meaning
 from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp.weights.stored_arrays import stored_types
+from lowlp_runtime.errors import LowlpError
 
 METHOD: Final = "lowlp"
 KEY: Final = "lowlp"
 VERSION: Final = 1
+
+
+HEADER: Final = "header"
 
 
 class PackedParts:
@@ -40,42 +49,61 @@ class PackedParts:
     @property
     def meaning(self) -> Meaning:
         """What the codes mean."""
-        return self._made({part: self._files.array(name) for part, name in self._tensors.items()}).meaning
+        return self._made(copies=False).meaning
 
     def pack(self, activation: object = None) -> QuantizedTensor:
         """The weights; packed anew where they are for another family than `activation` says."""
-        found = self._made({part: np.array(self._files.array(name)) for part, name in self._tensors.items()})
+        found = self._made(copies=True)
         return found if activation is None else found.pack_for(activation)
 
-    def _made(self, arrays: Mapping[str, AnyArray]) -> QuantizedTensor:
+    def _made(self, copies: bool) -> QuantizedTensor:
+        arrays = {}
+        for part, kind in stored_types(self._header).items():
+            if part in self._tensors:
+                array = self._files.array(self._tensors[part])
+                arrays[part] = _of_stored_type(np.array(array) if copies else array, kind)
         return QuantizedTensor.from_arrays(arrays, self._header)
 
 
-def layers(files: TensorFiles) -> Iterator[Layer]:
+def _of_stored_type(array: AnyArray, kind: np.dtype[Any]) -> AnyArray:
+    """PyTorch's types for words and bfloat16 as those that are stored."""
+    same = {("int32", "uint32"), ("bfloat16", "uint16")}
+    return array.view(kind) if (array.dtype.name, kind.name) in same else array
+
+
+def is_own(files: TensorFiles) -> bool:
+    """Whether tensors or metadata are those of a checkpoint of lowlp."""
+    return KEY in files.metadata or any(f"{base}.packed" in files for base in files.ending(f".{HEADER}"))
+
+
+def base_of(name: str) -> str:
+    """What the names of the arrays of weights begin with."""
+    return name.removesuffix(".weight")
+
+
+def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
     """The quantised weights of a checkpoint of lowlp. Raises `CheckpointError` for another version."""
-    version = files.metadata.get(KEY)
-    if version != str(VERSION):
-        raise CheckpointError(
-            f"{files.paths[0]}: a checkpoint of lowlp of format version {version!r:.20} is not read; this lowlp reads "
-            f"{VERSION}"
-        )
-    for key, header in files.metadata.items():
-        name = key.removeprefix(f"{KEY}:")
-        if name != key:
-            yield _layer(files, name, header)
+    said = settings.integer("version", default=VERSION)
+    for version in (files.metadata.get(KEY, str(VERSION)), str(said)):
+        if version != str(VERSION):
+            raise CheckpointError(
+                f"{files.paths[0]}: a checkpoint of lowlp of format version {version!r:.20} is not read; this lowlp "
+                f"reads {VERSION}"
+            )
+    for base in files.ending(f".{HEADER}"):
+        if f"{base}.packed" in files:
+            yield _layer(files, base, files.metadata.get(f"{KEY}:{base}", f"{base}.weight"))
 
 
-def _layer(files: TensorFiles, name: str, header: str) -> Layer:
+def _layer(files: TensorFiles, base: str, name: str) -> Layer:
+    text = files.array(f"{base}.{HEADER}", (None,), ("uint8",)).tobytes().decode("utf-8", "replace")
     try:
-        fields = json.loads(header)
+        parts = tuple(stored_types(text))
+        fields = json.loads(text)
         shape = tuple(int(extent) for extent in fields["shape"])
         code = str(fields.get("vectors") or fields["dtype"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{name}: its header is not as lowlp writes it: {error!r:.80}") from None
-    prefix = f"{name}."
-    tensors = {
-        found.removeprefix(prefix): found
-        for found in files.names
-        if found.startswith(prefix) and "." not in found.removeprefix(prefix)
-    }
-    return Layer(name, shape, f"lowlp, {code}", tuple(tensors.values()), partial(PackedParts, files, tensors, header))
+    except LowlpError as error:
+        raise CheckpointError(f"{base}.{error}") from None
+    tensors = {part: f"{base}.{part}" for part in parts if f"{base}.{part}" in files}
+    used = (*tensors.values(), f"{base}.{HEADER}")
+    return Layer(name, shape, f"lowlp, {code}", used, partial(PackedParts, files, tensors, text))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lowlp.checkpoints.own import KEY, METHOD, VERSION
+from lowlp.checkpoints.own import HEADER, KEY, METHOD, VERSION, base_of
 from lowlp.checkpoints.tensor_files import TYPES
 from lowlp.numeric.host_array import AnyArray, as_host_array
 from lowlp.weights.packing import PACKED_FORMAT_VERSION
@@ -90,7 +90,7 @@ class _Files:
         self._folder = folder
         self._shard_bytes = shard_bytes
         self._arrays: dict[str, AnyArray] = {}
-        self._headers: dict[str, str] = {}
+        self._others: list[str] = []
         self._held_bytes = 0
         self._temporary: list[Path] = []
         self._names: list[list[str]] = []
@@ -101,10 +101,12 @@ class _Files:
         """Takes a tensor. Raises `LowlpTypeError` and `LowlpValueError`, which name it."""
         if not isinstance(name, str):
             raise LowlpTypeError(f"tensors: expected pairs of a name and a tensor, got {name!r:.40} for a name")
-        header = None
+        base = ""
         if isinstance(value, QuantizedTensor):
             arrays, header = value.to_arrays()
-            arrays = {f"{name}.{part}": array for part, array in arrays.items()}
+            base = base_of(name)
+            arrays = {f"{base}.{part}": array for part, array in arrays.items()}
+            arrays[f"{base}.{HEADER}"] = np.frombuffer(header.encode(), np.uint8)
         else:
             array = as_host_array(value, name)
             if array.dtype not in TYPES.values():
@@ -118,8 +120,8 @@ class _Files:
         if self._arrays and self._held_bytes + size > self._shard_bytes:
             self._write()
         self._arrays |= arrays
-        if header is not None:
-            self._headers[name] = header
+        if base == name:
+            self._others.append(name)
         self._held_bytes += size
 
     def finish(self) -> list[Path]:
@@ -159,11 +161,15 @@ class _Files:
             )
             for name, array in self._arrays.items()
         }
-        metadata = {KEY: str(VERSION), **{f"{KEY}:{name}": header for name, header in self._headers.items()}}
+        metadata = {KEY: str(VERSION), **{f"{KEY}:{name}": name for name in self._others}}
+        # The library makes files that nobody else may read, whatever the process allows.
+        temporary.touch()
+        mode = temporary.stat().st_mode
         serialize_file(specs, temporary, metadata=metadata)
+        temporary.chmod(mode)
         self._names.append(list(self._arrays))
         self._bytes += self._held_bytes
-        self._arrays, self._headers, self._held_bytes = {}, {}, 0
+        self._arrays, self._others, self._held_bytes = {}, [], 0
 
 
 def _write_json(path: Path, fields: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         written = save(target, _tensors(opened, show), config=config)
     if is_gguf:
         metadata = target / "gguf-metadata.json"
-        metadata.write_text(json.dumps(opened.settings, indent=1) + "\n", encoding="utf-8")
+        metadata.write_text(json.dumps(opened.settings) + "\n", encoding="utf-8")
         others = [metadata.name]
     else:
         others = copy_beside(folder, target) if source.is_dir() or source.name.endswith(".index.json") else []

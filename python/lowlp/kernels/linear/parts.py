@@ -37,6 +37,7 @@ from .two_levels import number_of_fields, rounds_once, stored_groups, stored_tak
 # by the bytes of an element.
 _A_FRAGMENTS: Final = {size: layout(f"column_local(2, 2).spatial(8, 4).local(1, {4 // size})") for size in (1, 2)}
 _X_FRAGMENTS: Final = {size: layout(f"local(1, 2).spatial(8, 4).local(1, {4 // size})") for size in (1, 2)}
+A_FRAGMENT, X_FRAGMENT = _A_FRAGMENTS[2], _X_FRAGMENTS[2]
 ACCUMULATOR_FRAGMENT = layout("local(2, 1).spatial(8, 4).local(1, 2)")
 
 

@@ -10,6 +10,7 @@ from lowlp.activations.kinds import ActivationKind
 from lowlp.activations.quantized import QuantizedActivations
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import is_allowed
+from lowlp_runtime.device_workspace import is_captured
 from lowlp_runtime.stream import current_torch_stream
 
 from .activation_launch import Launch, bound_launch, planes_of_codes
@@ -89,7 +90,7 @@ def remember(
         return
     others = list(launch.arrays.items())[len(given) :]
     kept = [array for name, array in others if name not in shapes]
-    if kept and sys.modules["torch"].cuda.is_current_stream_capturing():
+    if kept and is_captured(current_torch_stream(given[0].get_device())):
         return  # what they hold is written when the graph runs
     results = [(name, tuple(shapes[name].shape), array.dtype) for name, array in others if name in shapes]
     if len(_calls) >= _MAX_CALLS:

@@ -29,6 +29,8 @@ from lowlp.schedules.device import device_of
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import is_allowed
+from lowlp_runtime.device_workspace import is_captured
+from lowlp_runtime.errors import LowlpRuntimeError
 from lowlp_runtime.stream import current_torch_stream
 
 _TORCH_TYPES: Final = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
@@ -293,6 +295,11 @@ def bound_launch(launch: Launch) -> BoundLaunch:
     bound = _launches.get(key)
     if bound is None:
         arch = device_of(ordinal).arch
+        if is_captured(current_torch_stream(ordinal)) and not _kernels.has((launch.key, arch)):
+            raise LowlpRuntimeError(
+                "x: a first call of a kind compiles, which the capture of a CUDA graph does not allow; call it once, "
+                "with an x of this shape and type, before the capture"
+            )
         kernel = _kernels.get((launch.key, arch), lambda: compile(launch.make(), arch))
         if len(_launches) >= _MAX_LAUNCHES:
             _launches.clear()

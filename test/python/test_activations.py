@@ -140,6 +140,14 @@ def test_odd_parts_are_hadamard_matrices() -> None:
         assert np.array_equal(signs @ signs.T, order * np.eye(order)) and np.array_equal(signs, signs.T)
 
 
+@pytest.mark.parametrize("arguments", [{"scale": "tensor"}, {"group_size": 32}, {"hadamard": 32}, {"symmetric": False}])
+def test_no_rows_are_no_mistake(arguments: dict[str, object]) -> None:
+    xq = lowlp.quantize_activations(np.zeros((2, 0, 64), np.float16), **arguments)
+    groups = 2 if "group_size" in arguments else 1
+    assert xq.dequantize().shape == (2, 0, 64) and xq.scales.shape == (2, 0, groups)
+    assert xq.planes.shape == (2, 0, 8, 2) and xq.sums.shape == ((2, 0, 2) if groups == 2 else (2, 0))
+
+
 def test_torch_tensors_give_tensors() -> None:
     torch = pytest.importorskip("torch")
     x = torch.from_numpy(rows(2 * 3, 40, np.float32)).reshape(2, 3, 40).to(torch.bfloat16)

@@ -77,7 +77,9 @@ def quantized_rows(
             values *= _ONE / smooth
         if rule.hadamard:
             values = transformed(values, rule.hadamard).astype(x.dtype).astype(np.float32)
-        grouped = values.reshape(values.shape[0], -1, rule.group_size or values.shape[1])
+        m, k = values.shape
+        size = rule.group_size or k
+        grouped = values.reshape(m, k // size, size)
         magnitudes = np.abs(grouped).max(axis=2)
         bad = ~(magnitudes < np.inf)
         grouped = np.where(bad[..., None], np.float32(0), grouped)

@@ -119,7 +119,7 @@ class QuantizedActivations:
     def sums(self) -> Any:
         """int32 [...], with groups [..., K / group_size]: the sums of `codes` as integers. None for floats."""
         if self._sums is None and not self._kind.is_float:
-            grouped = self._codes.reshape(*self.shape[:-1], -1, self._group_size or self.shape[-1])
+            grouped = self._codes.reshape(self._shape_of_groups())
             torch: Any = sys.modules.get("torch")
             kind = torch.int32 if is_torch_tensor(grouped) else np.int32
             self._sums = grouped.sum(-1, dtype=kind).reshape(self._shape_of_sums())
@@ -146,7 +146,7 @@ class QuantizedActivations:
         values = self._codes.to(kind) if is_torch else self._codes.astype(kind)
         if self._kind.is_bipolar:
             values = values * 2 - self._kind.high
-        grouped = values.reshape(*self.shape[:-1], -1, self._group_size or self.shape[-1])
+        grouped = values.reshape(self._shape_of_groups())
         if self._zeros is not None:
             zeros = self._zeros[..., None]
             grouped = grouped - (zeros.to(kind) if is_torch else zeros.astype(kind))
@@ -156,6 +156,10 @@ class QuantizedActivations:
     def __repr__(self) -> str:
         grouped = "" if self._group_size is None else f", group_size={self._group_size}"
         return f"QuantizedActivations({list(self.shape)}, {self._kind.name}{grouped})"
+
+    def _shape_of_groups(self) -> tuple[int, ...]:
+        scales = self._shape_of_scales()
+        return (*scales, self.shape[-1] // scales[-1])
 
     def _shape_of_scales(self) -> tuple[int, ...]:
         return (*self.shape[:-1], 1 if self._group_size is None else self.shape[-1] // self._group_size)

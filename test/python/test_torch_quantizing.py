@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -143,3 +144,42 @@ def test_what_calibration_gains_on_a_real_layer() -> None:
     feedback = error(**int3, calibration=seen, error_feedback=True)
     # 0.145, 0.134, 0.120
     assert weighted < 0.95 * plain and feedback < 0.92 * weighted
+
+
+def test_learnt_scales_are_better_than_those_that_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(2)
+    model = torch.nn.Sequential(torch.nn.Linear(K, K), torch.nn.ReLU(), torch.nn.Linear(K, 16))
+    inputs = torch.randn(5, 256, K) @ torch.randn(K, K) * torch.logspace(0, -1, K)
+    exact = copy.deepcopy(model)
+
+    def loss(model: Any, x: Any) -> Any:
+        return (model(x) - exact(x).detach()).square().mean()
+
+    def error(model: Any) -> float:
+        with torch.no_grad():
+            return float(loss(model, inputs[-1]))
+
+    plain = error(lt.quantize_(copy.deepcopy(model), "nf3", group_size=32, progress=False))
+    learnt = lt.learn_scales(model, list(inputs[:4]), "nf3", group_size=32, loss=loss, epochs=6, learning_rate=1e-2)
+    assert learnt is model and "learn scales: steps: 100%" in capsys.readouterr().err
+    assert error(learnt) < 0.8 * plain
+    assert learnt[0].codec == lt.Linear.from_linear(exact[0], "nf3", group_size=32).codec
+    # Nothing to learn from a loss that does not depend on the scales: they stay, bit for bit.
+    other = lt.learn_scales(copy.deepcopy(exact), inputs[0], "int4", group_size=32, loss=lambda m, x: (m(x) * 0).sum())
+    assert other[2].quantized == lt.Linear.from_linear(exact[2], "int4", group_size=32).quantized
+    with pytest.raises(LowlpValueError, match="0: config: scales are learnt of codes with one table and scales of f16"):
+        lt.learn_scales(copy.deepcopy(exact), inputs[0], "nvfp4", loss=loss)
+    with pytest.raises(LowlpTypeError, match="loss: must be given for a model whose result has no "):
+        lt.learn_scales(exact, inputs[0], "nf4", group_size=32)
+    # The model is as it was.
+    assert type(exact[0]) is torch.nn.Linear and exact[0].weight.requires_grad and exact.training
+
+
+def test_torchao_quantises_with_our_codecs() -> None:
+    quantization = pytest.importorskip("torchao.quantization")
+    from lowlp.torch.torchao import LowlpConfig
+
+    model = torch.nn.Sequential(torch.nn.Linear(K, K), torch.nn.Linear(K, 8))
+    chosen = quantization.FqnToConfig({"0": LowlpConfig("int6", group_size=32), "1": None})
+    quantization.quantize_(model, chosen, filter_fn=None)
+    assert codecs_of(model) == {"0": "int6 g32 f16"}

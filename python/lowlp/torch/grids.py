@@ -34,8 +34,7 @@ class Grid:
         self._scales, self._zeros, self._offsets = scales, factors("zeros"), factors("offsets")
         scale2 = meaning.scale2
         self._scale2 = None if scale2 is None else torch.as_tensor(np.asarray(scale2, np.float32)).to(device)
-        self._tables = torch.from_numpy(_tables(qw)).to(device)
-        self._sorted, self._order = self._tables.sort(dim=-1)
+        self._sorted, self._order = sorted_values(qw, device)
         self._middles = (self._sorted[..., 1:].double() * 0.5 + self._sorted[..., :-1].double() * 0.5).float()
 
     def nearest(self, column: torch.Tensor, number: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -69,6 +68,13 @@ class Grid:
     def _table(part: torch.Tensor, group: int) -> torch.Tensor:
         """[2**b] for all rows, or [N, 2**b]."""
         return part[:, group] if part.ndim == 3 else part
+
+
+def sorted_values(qw: QuantizedTensor, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The unscaled values of a table, or of each, ascending, float32 [2**b], [N, 2**b] or [N, groups, 2**b]; and their
+    codes."""
+    values, codes = torch.from_numpy(_tables(qw)).to(device).sort(dim=-1)
+    return values, codes
 
 
 def _tables(qw: QuantizedTensor) -> AnyArray:

@@ -137,8 +137,9 @@ class Linear(QuantizedModule):
 
         Raises as `lowlp.quantize`.
         """
+        check_options(epilogue, activation, path)
         weight = module.weight.detach()
-        qw = quantize(weight, codec, activation=activation or family_of(weight.dtype), **options)
+        qw = quantize(weight, codec, activation=family_of(weight.dtype, activation), **options)
         return cls.from_quantized(
             qw,
             module.bias,

@@ -9,6 +9,7 @@ import torch
 
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.spec import EPILOGUES
+from lowlp.ops.activations import quantize_activations
 from lowlp.ops.linear import linear
 
 from .host_products import product_with_slabs
@@ -43,7 +44,10 @@ def product(
     """epilogue(x @ w^T + bias), without a gradient."""
     qw = weights_of(tensors, header)
     if not x.is_cuda:
-        return product_with_slabs(x, qw, bias, epilogue, TYPES[out_dtype] if out_dtype else x.dtype)
+        out = TYPES[out_dtype] if out_dtype else x.dtype
+        # What their codes mean: the sums of products are exact in integers, and here in float32 but for roundings.
+        meant = quantize_activations(x.detach(), activation).dequantize() if activation else x
+        return product_with_slabs(meant, qw, bias, epilogue, out)
     options: dict[str, Any] = {}
     if activation:
         options["activation"] = activation

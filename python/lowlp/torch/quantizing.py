@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -20,6 +21,7 @@ from .config import Config
 from .embedding import Embedding
 from .error_feedback import quantize_with_feedback
 from .linear import Linear
+from .products import check_options
 from .quantized_module import family_of
 
 FilterFn = Callable[[torch.nn.Module, str], bool]
@@ -62,7 +64,7 @@ def quantize_(
     `lowlp.quantize` raises. Modules that were quantised before an error stay so.
     """
     base = Config.of(config, **options)
-    chosen = dict(_chosen(model, base, filter_fn, rules or {}))
+    chosen = chosen_modules(model, base, filter_fn, rules or {})
     if error_feedback and calibration is None:
         raise LowlpValueError("error_feedback: takes calibration, which is not given")
     if calibration is not None and importance is not None:
@@ -79,15 +81,18 @@ def quantize_(
             moments = dict(second_moments(model, linears, batches, whole=error_feedback, run=run))
         for name, (module, found) in part.items():
             next(bar)
-            _replace(model, module, _named(name, module, found, moments.get(name)))
+            with named_errors(name):
+                replaced = quantized_module(module, found, moments.get(name))
+            replace_module(model, module, replaced)
     next(bar, None)
     return model
 
 
-def _named(name: str, module: torch.nn.Module, config: Config, moments: Any) -> torch.nn.Module:
-    """The quantised module; what is wrong with it comes with its name."""
+@contextmanager
+def named_errors(name: str) -> Iterator[None]:
+    """What is wrong with a module comes with its name."""
     try:
-        return quantized_module(module, config, moments)
+        yield
     except (LowlpValueError, LowlpTypeError) as error:
         raise type(error)(f"{name}: {error}") from error
 
@@ -103,7 +108,8 @@ def quantized_module(module: torch.nn.Module, config: Config, moments: Any = Non
         raise LowlpTypeError(f"expected a torch.nn.Linear or torch.nn.Embedding, got {type(module).__name__}")
     weight = module.weight.detach()
     options = dict(config.options)
-    family = config.activation or family_of(weight.dtype)
+    check_options(None, config.activation, config.path)
+    family = family_of(weight.dtype, config.activation)
     if moments is not None and getattr(moments, "ndim", 1) == 2:
         qw = quantize_with_feedback(weight, moments, config.dtype, activation=family, **options)
     else:
@@ -126,6 +132,13 @@ def _is_scalar(config: Config) -> bool:
     if isinstance(config.dtype, Codec):
         return config.dtype.vectors is None
     return config.options.get("vq") is None and config.dtype not in NAMED_BOOKS
+
+
+def chosen_modules(
+    model: torch.nn.Module, base: Config, filter_fn: FilterFn | None, rules: Mapping[str, object]
+) -> dict[str, tuple[torch.nn.Module, Config]]:
+    """Modules by name, with their configs. Raises `LowlpValueError` as `quantize_`."""
+    return dict(_chosen(model, base, filter_fn, rules))
 
 
 def _chosen(
@@ -202,7 +215,7 @@ def _parts(
         yield part
 
 
-def _replace(model: torch.nn.Module, module: torch.nn.Module, by: torch.nn.Module) -> None:
+def replace_module(model: torch.nn.Module, module: torch.nn.Module, by: torch.nn.Module) -> None:
     """Puts a module in the place of another one, wherever the model has that."""
     for parent in list(model.modules()):
         for child, found in list(parent._modules.items()):

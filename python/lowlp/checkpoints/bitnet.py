@@ -15,7 +15,7 @@ import numpy as np
 
 from lowlp.checkpoints.layers import InputQuantization, Layer, Parts
 from lowlp.checkpoints.settings import Settings
-from lowlp.checkpoints.tensor_files import FLOATS, TensorFiles
+from lowlp.checkpoints.tensor_files import TensorFiles
 from lowlp.errors import CheckpointError
 from lowlp.numeric.host_array import AnyArray
 
@@ -37,7 +37,7 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
 def _parts(files: TensorFiles, weight: str, scale: str) -> Parts:
     packed = files.array(weight)
     quarter, k = packed.shape
-    divisor = np.float32(files.array(scale, kinds=FLOATS).astype(np.float32).reshape(-1)[0])
+    divisor = np.float32(files.number(scale))
     if not np.isfinite(divisor) or divisor == 0:
         raise CheckpointError(f"{scale}: divides, and must be finite and not 0, got {divisor}")
 
@@ -45,9 +45,11 @@ def _parts(files: TensorFiles, weight: str, scale: str) -> Parts:
         part, row = np.divmod(np.arange(rows.start, rows.stop), quarter)
         return (packed[row] >> (2 * part).astype(np.uint8)[:, None]) & np.uint8(3)
 
+    with np.errstate(over="ignore"):  # scales that are not finite are refused
+        factor = np.float32(1) / divisor
     arguments = {
         "dtype": "uint2",
-        "scales": np.full((1, 1), np.float32(1) / divisor),
+        "scales": np.full((1, 1), factor),
         "zeros": np.ones((1, 1), np.uint8),
         "group_size": "tensor",
     }

@@ -113,13 +113,14 @@ def _absmax(files: TensorFiles, name: str, state: dict[str, Any], blocks: int) -
         raise CheckpointError(f"{name}: nested_blocksize must be a positive integer, got {size!r:.20}")
     factors = files.array(f"{name}.nested_absmax", (-(-blocks // size),), ("float32",))
     values = files.array(f"{name}.nested_quant_map", (256,), ("float32",))[stored]
-    found: AnyArray = values * np.repeat(factors, size)[:blocks] + np.float32(state.get("nested_offset", 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):  # scales that are not finite are refused
+        found: AnyArray = values * np.repeat(factors, size)[:blocks] + np.float32(state.get("nested_offset", 0.0))
     return found
 
 
 def _rows(files: TensorFiles, name: str, factors: str) -> Parts:
     weights = files.array(name, (None, None), ("int8",))
-    if f"{name}_format" in files and int(files.array(f"{name}_format").reshape(-1)[0]) != 0:
+    if f"{name}_format" in files and files.number(f"{name}_format", ()) != 0:
         raise CheckpointError(f"{name}_format: only rows, 0, are read, got a layout of a GPU's tiles")
     scales = files.array(factors, (weights.shape[0],), ("float32",))
     arguments = {"dtype": "int8", "scales": np.array(scales)[:, None], "scale2": _PER_127}

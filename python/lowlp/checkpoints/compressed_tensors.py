@@ -123,7 +123,7 @@ def _inputs(files: TensorFiles, name: str, activations: Settings) -> InputQuanti
     )
     scale = None
     if f"{name}.input_scale" in files:
-        scale = float(files.array(f"{name}.input_scale").astype(np.float32).reshape(-1)[0])
+        scale = files.number(f"{name}.input_scale")
     return InputQuantization(kind, per, dynamic=scale is None, scale=scale)
 
 
@@ -210,6 +210,8 @@ def _spread(
     if grouping is None:
         given = spread_scales(scales, shape, name)
         if zeros is not None:
+            if zeros.size != given["scales"].size:
+                raise CheckpointError(f"{name}: has {given['scales'].size} numbers, and zero points are {zeros.size}")
             given["zeros"] = zeros.reshape(given["scales"].shape)
         return given
     if scales.ndim != 2 or scales.shape[0] != n:

@@ -36,7 +36,7 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
         base = name.removesuffix(".weight")
         inputs = InputQuantization("f8e4m3")
         if static and f"{base}.input_scale" in files:
-            scale = float(files.array(f"{base}.input_scale").reshape(-1)[0])
+            scale = files.number(f"{base}.input_scale")
             inputs = InputQuantization("f8e4m3", "tensor", dynamic=False, scale=scale)
         if f"{name}_scale_inv" in files:
             yield layer_of(files, name, f"{name}_scale_inv", block, inputs)

@@ -46,7 +46,7 @@ def _layer(files: TensorFiles, name: str, weight: str, scale: str, bits: int) ->
     inputs = None
     others = tuple(f"{name}.{part}" for part in ("input_activation_scale", "output_activation_scale"))
     if others[0] in files:
-        number = float(files.array(others[0]).astype(np.float32).reshape(-1)[0])
+        number = files.number(others[0])
         inputs = InputQuantization("int8", "tensor", dynamic=False, scale=number) if number else None
     tensors = (weight, scale, *(other for other in others if other in files))
     shape = (rows, columns * 8 // bits)

@@ -48,10 +48,7 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
 def _number(files: TensorFiles, name: str, part: str, default: float | None = None) -> float:
     if default is not None and f"{name}.{part}" not in files:
         return default
-    array = files.array(f"{name}.{part}")
-    if array.size != 1:
-        raise CheckpointError(f"{name}.{part}: expected one number, got shape {list(array.shape)}")
-    return float(array.reshape(-1)[0])
+    return files.number(f"{name}.{part}", ())
 
 
 def _text(files: TensorFiles, name: str, part: str) -> str:

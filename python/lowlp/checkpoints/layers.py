@@ -96,6 +96,10 @@ class Layer:
     transforms: tuple[Transform, ...] = ()
     inputs: InputQuantization | None = None
 
+    def __post_init__(self) -> None:
+        if min(self.shape, default=0) < 1:
+            raise CheckpointError(f"{self.name} ({self.format}): is empty, of shape {list(self.shape)}")
+
     def parts(self) -> Pieces:
         """What the weights are made of. Raises `CheckpointError`, which names the layer."""
         try:

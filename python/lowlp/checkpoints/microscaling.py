@@ -75,10 +75,11 @@ def nvfp4(files: TensorFiles, packed: str, scales: str, second: AnyArray, divide
     if divides:
         if not np.isfinite(number) or number == 0:
             raise CheckpointError(f"{packed}: the second scale divides, and must be finite and not 0, got {number}")
-        arguments["scale2"] = np.float32(1) / number
-        if exact and np.frexp(number)[0] != 0.5:
-            arguments["scales"] = first.astype(np.float32) / number
-            del arguments["scale2"]
+        with np.errstate(over="ignore"):  # scales that are not finite are refused
+            arguments["scale2"] = np.float32(1) / number
+            if exact and np.frexp(number)[0] != 0.5:
+                arguments["scales"] = first.astype(np.float32) / number
+                del arguments["scale2"]
     return Parts((n, k), lambda rows: nibbles(octets[rows]), arguments)
 
 

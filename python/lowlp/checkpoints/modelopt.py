@@ -44,7 +44,7 @@ def layers(files: TensorFiles, settings: Settings, exact: bool) -> Iterator[Laye
 def _layer(files: TensorFiles, name: str) -> Layer:
     weight, scale, second = f"{name}.weight", f"{name}.weight_scale", f"{name}.weight_scale_2"
     given = f"{name}.input_scale"
-    number = float(files.array(given).astype(np.float32).reshape(-1)[0]) if given in files else None
+    number = files.number(given) if given in files else None
     if files.type_name(weight) in fp8.TYPES:
         inputs = None if number is None else InputQuantization("f8e4m3", "tensor", dynamic=False, scale=number)
         return fp8.layer_of(files, weight, scale, None, inputs, (given,) if given in files else ())

@@ -60,17 +60,14 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
 
 def _parts(files: TensorFiles, name: str, n: int, k: int) -> Parts:
     words = files.array(f"{name}.Qidxs").reshape(n // 16, k // 64, 8, 4)
-    scale = files.array(f"{name}.Wscale", kinds=FLOATS)
-    if scale.size != 1:
-        raise CheckpointError(f"{name}.Wscale: expected one number, got shape {list(scale.shape)}")
+    scale = files.number(f"{name}.Wscale")
 
     def read(rows: slice) -> AnyArray:
         first, stop = rows.start // 16, -(-rows.stop // 16)
         codes = codes_of_words(words[first:stop])
         return codes[rows.start - 16 * first : rows.stop - 16 * first]
 
-    number = float(scale.astype(np.float32).reshape(-1)[0])
-    return Parts((n, k), read, {"codebooks": "e8p", "scales": number})
+    return Parts((n, k), read, {"codebooks": "e8p", "scales": scale})
 
 
 def codes_of_words(words: AnyArray) -> AnyArray:

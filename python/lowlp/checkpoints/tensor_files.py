@@ -138,6 +138,13 @@ class TensorFiles:
             return raw.copy().view(dtype).reshape(place.shape)
         return np.frombuffer(mapped, dtype, count, place.start).reshape(place.shape)
 
+    def number(self, name: str, kinds: Iterable[str] = FLOATS) -> float:
+        """The one number of a tensor. Raises `CheckpointError` for more or none."""
+        array = self.array(name, kinds=kinds)
+        if array.size != 1:
+            raise CheckpointError(f"{name}: expected one number, got shape {list(array.shape)}")
+        return float(array.reshape(-1)[0])
+
     def release(self, names: Iterable[str]) -> None:
         """Lets the operating system take back the memory of these tensors; they are read anew where they are used
         again."""

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import lowlp
+from lowlp.kernels.linear.operands import spec_for
+from lowlp.weights.codebook_order import ordered_by_frequency
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -51,6 +53,17 @@ def test_computed_books(name: str) -> None:
     codes = np.stack([random.integers(0, 1 << width, (520, 128)) for width in bits], axis=-1).astype(np.uint16)
     scales = random.uniform(0.01, 0.02, (520, 1)).astype(np.float32)
     check(lowlp.QuantizedTensor(codes, codebooks=name, scales=scales), name == "e8p")
+
+
+def test_frequent_entries() -> None:
+    """Those kept in shared memory and those in global memory, by a kernel that takes both."""
+    random = np.random.default_rng(6)
+    codes = (np.minimum(random.zipf(1.2, (512, 128, 1)), 1 << 16) - 1).astype(np.uint16)
+    books = random.normal(0, 1, (1, 1 << 16, 8)).astype(np.float16)
+    scales = random.uniform(0.01, 0.02, (512, 1)).astype(np.float16)
+    ordered = ordered_by_frequency(lowlp.QuantizedTensor(codes, codebooks=books, scales=scales))
+    assert spec_for(ordered, "f16", "f16").hot_entries == 8192
+    check(ordered, True)
 
 
 def check(qw: lowlp.QuantizedTensor, is_exact: bool) -> None:

@@ -12,13 +12,14 @@ import lowlp
 from lowlp.benchmarks import preparing
 from lowlp.benchmarks.ablation import ablation_picture, ablation_table
 from lowlp.benchmarks.book_form import BookForm, book_form
-from lowlp.benchmarks.book_targets import ABSENT, MET, MISSED, TARGETS, book_cells, book_table, scaled_us
+from lowlp.benchmarks.book_targets import ABSENT, MET, MISSED, TARGETS, book_cells, book_table, scaled_us, skewed_table
 from lowlp.benchmarks.cases import (
     ALL_KINDS,
     BOOK_KINDS,
     BOOK_ROWS,
     BOOK_SHAPES,
     KINDS,
+    SKEWED_KINDS,
     VERSION_KINDS,
     VERSIONS,
     Shape,
@@ -142,6 +143,26 @@ def test_cells_and_their_table() -> None:
     assert "| 1380 (1386) |" in table and book_table(Results([RUN], rows[5:6])) == ""
 
 
+def test_skewed_codes(tmp_path: Path) -> None:
+    """Of both kinds the same codes; kernels of one keep 8192 entries, and their times are held to 0.6 and 0.85."""
+    torch = pytest.importorskip("torch")
+    from lowlp.benchmarks.random_books import random_books
+
+    index = PreparedKernels(tmp_path, "sm_90a", "1", 132)
+    drawn = []
+    for name, kind in SKEWED_KINDS.items():
+        spec = preparing.add_kind(index, kind, [SHAPE])
+        assert preparing.spec_in(spec, kind, SHAPE).hot_entries == (8192 if kind.frequent else 0)
+        index.save()
+        prepared = PreparedKernels.load_index(tmp_path)
+        drawn.append(random_books(prepared.weights[name], prepared.sample(name), SHAPE, torch.device("cpu")).codes)
+    assert torch.equal(*drawn) and 0.02 < (drawn[0] == 0).float().mean() < 0.2 and drawn[0].max() > 30000
+    times = [("aqlm-1x16", 370.0), ("aqlm-1x16-zipf", 200.0), ("aqlm-1x16-zipf-frequent", 190.0)]
+    table = skewed_table(Results([RUN], [row("lowlp", kind, LARGEST, 8, us) for kind, us in times]))
+    assert "| 57344x8192 | 8 | 370 | 200 (0.54 of 0.6) | **190 (0.95 of 0.85) missed** |" in table
+    assert skewed_table(Results([RUN], [row("lowlp", "aqlm-1x16", LARGEST, 8, 370.0)])) == ""
+
+
 def test_versions_of_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Their names are those of schedules, and each has kernels of its own."""
     assert VERSIONS == codebook_versions.VERSIONS
@@ -178,7 +199,7 @@ def test_which_peers_have_codebooks() -> None:
         "aqlm": ["aqlm-2x8", "aqlm-1x8", "aqlm-3", "aqlm-1x16"]
     }
     assert not any(supports("aqlm", kind) for kind in KINDS.values())
-    assert list(ALL_KINDS) == [*KINDS, *BOOK_KINDS, *VERSION_KINDS]
+    assert list(ALL_KINDS) == [*KINDS, *BOOK_KINDS, *SKEWED_KINDS, *VERSION_KINDS]
 
 
 def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:

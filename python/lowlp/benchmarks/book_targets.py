@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from .cases import BOOK_KINDS, BOOK_ROWS, BOOK_SHAPES, Shape
+from .cases import BOOK_KINDS, BOOK_ROWS, BOOK_SHAPES, FREQUENT, UNIFORM, ZIPF, Shape
 from .report import markdown
 from .requirements import LARGEST
 from .results import Results
@@ -21,6 +21,8 @@ _EMPTY_US: Final = 3.7
 _AROUND_US: Final = 12.0
 _LEAST_AROUND_US: Final = 6.0
 _INT4: Final = "int4"
+SKEWED_OVER: Final = (0.6, 0.85)
+"""What may be taken with skewed codes over codes all alike, and with frequent entries in shared memory over that."""
 MET, MISSED, ABSENT = "met", "missed", "not measured"
 
 
@@ -117,6 +119,32 @@ def book_table(results: Results) -> str:
         for (kind, shape), found in by_row.items()
     ]
     return markdown(["what:", "N x K:", *(f"M = {m}" for m in BOOK_ROWS)], rows) if rows else ""
+
+
+def skewed_table(results: Results) -> str:
+    """Times of AQLM 1x16 with codes by Zipf's law, over those with all entries alike, and with the frequent entries in
+    shared memory over those without; '' where none was measured."""
+    rows = []
+    for shape in BOOK_SHAPES:
+        for m in BOOK_ROWS:
+            times = [results.time("lowlp", kind, shape, m) for kind in (UNIFORM, ZIPF, FREQUENT)]
+            if times[1] is None and times[2] is None:
+                continue
+            limits = (None, *SKEWED_OVER)
+            cells = [
+                _over(us, before, limit) for us, before, limit in zip(times, (None, *times[:2]), limits, strict=True)
+            ]
+            rows.append([str(shape), str(m), *cells])
+    return markdown(["N x K:", "M", "alike:", "Zipf (over alike):", "by frequency (over Zipf):"], rows) if rows else ""
+
+
+def _over(us: float | None, before: float | None, limit: float | None) -> str:
+    if us is None:
+        return ABSENT
+    if before is None or limit is None:
+        return _microseconds(us)
+    told = f"{_microseconds(us)} ({us / before:.2f} of {limit})"
+    return told if us <= limit * before else f"**{told} missed**"
 
 
 def _text(cell: BookCell) -> str:

@@ -31,6 +31,8 @@ class WeightKind:
     scale       type of the scales; those of e4m3 have a second one, of the tensor
     activation  type of the activations that they meet, and of results: 'f16' or 'bf16'
     vectors     what codes of vectors are, as `Codec` writes it, 'vec8:2x8:f16' for example; '' for codes of one weight
+    skewed      codes are drawn by Zipf's law, entry i in proportion to 1 / (i + 1); else all alike
+    frequent    kernels keep the entries in shared memory that are accessed most
     version     one of `VERSIONS`, as which its kernels are divided; '': as `linear` chooses
     """
 
@@ -45,6 +47,8 @@ class WeightKind:
     activation: str = ACTIVATION
     vectors: str = ""
     version: str = ""
+    skewed: bool = False
+    frequent: bool = False
 
     @property
     def label(self) -> str:
@@ -142,6 +146,15 @@ BOOK_KINDS: Final = {
 }
 """Codebooks with scales of rows, by name: those of VQ-LLM's paper and of checkpoints."""
 
+UNIFORM, ZIPF, FREQUENT = "aqlm-1x16", "aqlm-1x16-zipf", "aqlm-1x16-zipf-frequent"
+SKEWED_KINDS: Final = {
+    ZIPF: replace(BOOK_KINDS[UNIFORM], name=ZIPF, title="AQLM 1x16, Zipf", skewed=True),
+    FREQUENT: replace(
+        BOOK_KINDS[UNIFORM], name=FREQUENT, title="AQLM 1x16, Zipf, by frequency", skewed=True, frequent=True
+    ),
+}
+"""Codes of which some are frequent."""
+
 VERSIONS: Final = ("gc", "sc", "o1", "o2", "o3", "o4")
 """Of products with codebooks, by VQ-LLM's table IV."""
 ABLATED: Final = ("quip-4", "aqlm-3", "gptvq-2")
@@ -162,7 +175,7 @@ def _versions(kind: WeightKind) -> list[WeightKind]:
 
 VERSION_KINDS: Final = {kind.name: kind for name in ABLATED for kind in _versions(BOOK_KINDS[name])}
 
-ALL_KINDS: Final = {**KINDS, **BOOK_KINDS, **VERSION_KINDS}
+ALL_KINDS: Final = {**KINDS, **BOOK_KINDS, **SKEWED_KINDS, **VERSION_KINDS}
 
 SHAPES: Final = tuple(
     Shape(n, k) for n, k in ((57344, 8192), (8192, 8192), (8192, 28672), (10240, 8192), (4096, 4096), (28672, 4096))

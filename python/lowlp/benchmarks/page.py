@@ -141,6 +141,9 @@ def _parts(
         yield "## Codebooks"
         yield _BOOKS
         yield books
+        if skewed := book_targets.skewed_table(results):
+            yield "AQLM 1x16 with codes by Zipf's law, of whose times the parts in brackets are asked:"
+            yield skewed
     if versions := ablation.ablation_table(results):
         yield "## Versions of products with codebooks"
         yield _VERSIONS

@@ -22,6 +22,7 @@ from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
 from lowlp.kernels.linear.codebook_versions import version_schedule
+from lowlp.kernels.linear.frequent_entries import hot_entries
 from lowlp.kernels.linear.lattice_tables import lattice_tables
 from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
@@ -41,7 +42,7 @@ from lowlp_runtime.errors import LowlpError
 from .book_form import book_form
 from .cases import Shape, WeightKind
 from .prepared import EMPTY, KernelEntry, PreparedKernels, file_stem
-from .random_books import draw_books
+from .random_books import draw_books, zipf_shares
 from .saved_weights import SavedPlacement, SavedWeights
 
 _SAMPLE = Shape(128, 256)
@@ -102,7 +103,14 @@ def prepare(
 def spec_in(spec: LinearSpec, kind: WeightKind, shape: Shape) -> LinearSpec:
     """The spec of a kind's sample for weights of another shape. The codec is the kind's own: that of a spec says of a
     block of books, or a group, as long as a row, that it is one of all of K."""
-    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec)
+    return replace(spec, n=shape.n, k=shape.k, codec=kind.codec, hot_entries=_hot_entries(kind))
+
+
+def _hot_entries(kind: WeightKind) -> int:
+    vectors = kind.codec.vectors
+    if not kind.frequent or vectors is None:
+        return 0
+    return hot_entries(vectors, (1e6 * zipf_shares(1 << vectors.bits)).astype(np.int64).tolist())
 
 
 def compiled(
@@ -242,6 +250,7 @@ def describe(
         scale=kind.scale,
         activation=kind.activation,
         vectors=kind.vectors,
+        skewed=kind.skewed,
     )
 
 

@@ -42,6 +42,13 @@ def draw_books(generator: np.random.Generator, form: BookForm, shape: Shape) -> 
     return DrawnBooks(codes.astype(np.uint8 if form.bits <= 8 else np.uint16), entries, book_scales, scales)
 
 
+def zipf_shares(entries: int) -> NDArray[np.float64]:
+    """What part of the accesses each entry gets by Zipf's law, the first one most."""
+    shares: NDArray[np.float64] = 1 / np.arange(1, entries + 1)
+    shares /= shares.sum()
+    return shares
+
+
 def draw_entries(
     generator: np.random.Generator, form: BookForm, shape: Shape
 ) -> tuple[AnyArray | None, NDArray[np.float32] | None]:
@@ -115,7 +122,12 @@ def random_books(saved: SavedWeights, sample: dict[str, AnyArray], shape: Shape,
         values *= books["book_scales"][..., None, None]
     generator = torch.Generator(device=device).manual_seed(_SEED)
     extents = (shape.n, shape.k // form.vector, form.count)
-    codes = torch.randint(0, 1 << form.bits, extents, dtype=torch.int32, device=device, generator=generator)
+    if saved.skewed:
+        ends = torch.from_numpy(np.cumsum(zipf_shares(1 << form.bits))).to(device)
+        drawn = torch.rand(extents, dtype=torch.float32, device=device, generator=generator)
+        codes = torch.searchsorted(ends.float(), drawn).clamp(max=(1 << form.bits) - 1).to(torch.int32)
+    else:
+        codes = torch.randint(0, 1 << form.bits, extents, dtype=torch.int32, device=device, generator=generator)
     codes = codes.to(torch.uint8 if form.bits <= 8 else torch.uint16)
     wanted = 0.75 + 0.5 * torch.rand((shape.n, 1), device=device, generator=generator)
     largest = float(np.sqrt(form.count * np.mean(values**2)))

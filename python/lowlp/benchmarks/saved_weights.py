@@ -66,6 +66,7 @@ class SavedWeights:
     scale       type of the scales
     activation  type of the activations that they meet, and of results
     vectors     what codes of vectors are, as `WeightKind` has it; such have no values, codes or lut
+    skewed      as `WeightKind` has it
     """
 
     kind: str
@@ -80,6 +81,7 @@ class SavedWeights:
     scale: str = "f16"
     activation: str = ACTIVATION
     vectors: str = ""
+    skewed: bool = False
 
     @property
     def second_scale(self) -> bool:

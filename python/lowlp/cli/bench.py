@@ -25,7 +25,8 @@ _ARCH = "sm_90a"
 
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a lookup table
-with --codebooks: aqlm-2x8 aqlm-1x8 gptvq-2 vec2 aqlm-3 aqlm-3-int8 quip-4 e8p aqlm-1x16
+with --codebooks: aqlm-2x8 aqlm-1x8 gptvq-2 vec2 aqlm-3 aqlm-3-int8 quip-4 e8p aqlm-1x16; and,
+  with codes by Zipf's law, aqlm-1x16-zipf, and with frequent entries in shared memory aqlm-1x16-zipf-frequent
 
 A machine with a GPU and no compiler measures kernels that another one compiled:
   lowlp bench --prepare out/bench/kernels        # no GPU
@@ -135,7 +136,8 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     rows: tuple[int, ...] = cases.ROWS
     if options.codebooks:
         # Targets for many rows are factors over int4.
-        kinds, shapes, rows = {"int4": kinds["int4"], **cases.BOOK_KINDS}, cases.BOOK_SHAPES, cases.BOOK_ROWS
+        kinds = {"int4": kinds["int4"], **cases.BOOK_KINDS, **cases.SKEWED_KINDS}
+        shapes, rows = cases.BOOK_SHAPES, cases.BOOK_ROWS
     if options.ablation:
         return _versions(options)
     if options.quick:
@@ -242,6 +244,8 @@ def _print_summary(results: Results) -> None:
     print("cells: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
     if table := book_targets.book_table(results):
         print(f"\ncodebooks, microseconds (allowed, at best; AQLM)\n{table}")
+    if table := book_targets.skewed_table(results):
+        print(f"\nAQLM 1x16, skewed codes, microseconds\n{table}")
     if table := ablation.ablation_table(results):
         print(f"\nversions of VQ-LLM's table IV, microseconds (part of GC's)\n{table}")
     for line in report.problems(results):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, schedule_for
+from lowlp.kernels.linear.frequent_entries import checked_frequencies, hot_entries
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.paths import check_path
 from lowlp.kernels.linear.schedule import Schedule
@@ -169,6 +171,7 @@ def compile_linear(
     super_group_size: int | None = None,
     dependent_launch: bool = False,
     gpu: str | None = None,
+    frequencies: Sequence[int] | None = None,
 ) -> CompiledKernel:
     """Compiles the kernel of `linear` ahead of time.
 
@@ -205,6 +208,10 @@ def compile_linear(
     dependent_launch  a promise that no launch that may still run when the kernel begins writes weights, scales, zero
                  points, offsets and tables. A kernel with stages then begins while the one before it on the stream
                  runs, and fetches of them what comes first; `lowlp.no_dependent_launch` switches it off for launches
+
+    frequencies  with books whose entries come in the order of their accesses how often these are
+                 (`lowlp.weights.codebook_order`): of books that do not fit in shared memory the first entries are kept
+                 there, where these get half as many accesses again as others. The result does not depend on it
 
     `y = kernel(x, qw)` launches it, also when it was saved and loaded (docs/saved-kernel.md). Its parameters are listed
     with their roles in `kernel.description.product.operands`.
@@ -252,6 +259,7 @@ def compile_linear(
         dependent_launch=bool(dependent_launch),
         x_scale="token" if is_quantised and out != SUMS else "",
         x_bipolar=bipolar,
+        hot_entries=_hot_entries(code, frequencies),
     )
     by_path = check_compiled_path(spec, x_bits, target, wanted, bool(permutation))
     if spec.out == "f32" and (meant_for is None or meant_for[0] <= EXACT_ROWS):
@@ -273,6 +281,14 @@ def compile_linear(
         return kernel
     before = gpu_permuting_kernel(columns, True, spec.dependent_launch, kernel.arch)
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))
+
+
+def _hot_entries(code: DType | Table | Vectors, frequencies: object) -> int:
+    if frequencies is None:
+        return 0
+    if not isinstance(code, Vectors):
+        raise LowlpValueError(f"frequencies: go with codes of vectors, not with {code}")
+    return hot_entries(code, checked_frequencies(code, frequencies))
 
 
 def _code_of(weight: object, table: object, activation: str) -> DType | Table | Vectors:

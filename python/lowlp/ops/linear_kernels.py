@@ -129,6 +129,7 @@ def _what_is_kept(spec: LinearSpec) -> dict[str, object]:
         *supers,
         "row_scale2",
         "ordered_rows",
+        "hot_entries",
         "bias",
         "epilogue",
         "residual",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from lowlp.errors import LowlpValueError
+
+from .quantized_tensor import QuantizedTensor
+
+# Of what `ordered_by_frequency` leaves at the weights.
+_KEY: Final = "frequencies"
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -41,3 +46,35 @@ def order_by_frequency(codes: Codes, codebooks: npt.NDArray[Any]) -> tuple[Codes
         books[number] = codebooks[number][order]
         frequencies += counts[order]
     return ordered, books, [int(count) for count in frequencies]
+
+
+def ordered_by_frequency(qw: QuantizedTensor) -> QuantizedTensor:
+    """The same weights [N, K] with the entries of their books in the order of their accesses, most first. They know how
+    often that is, as long as they live and not in copies, files and pickles: of books that do not fit in shared memory
+    `linear` then keeps the first entries there, where these get many accesses.
+
+    Raises LowlpValueError for weights that have no books of entries for all of them.
+    """
+    vectors = qw.codec.vectors
+    if vectors is None or vectors.lattices or vectors.block or len(qw.shape) != 2:
+        raise LowlpValueError(
+            f"qw: expected weights [N, K] with books of entries for all of them, got {list(qw.shape)} of {qw.codec}"
+        )
+    assert qw.codebooks is not None
+    codes, books, frequencies = order_by_frequency(qw.codes, qw.codebooks)
+    ordered = QuantizedTensor(
+        codes,
+        codebooks=books,
+        book_scales=qw.book_scales,
+        scales=qw.scales,
+        group_size=None if qw.codec.group == "channel" else qw.codec.group,
+        activation=qw.family,
+    )
+    ordered.derived(_KEY, lambda: {_KEY: np.asarray(frequencies, np.int64)})
+    return ordered
+
+
+def frequencies_of(qw: QuantizedTensor) -> npt.NDArray[np.int64] | None:
+    """How often entries are accessed, of what `ordered_by_frequency` made; of other weights None."""
+    found: npt.NDArray[np.int64] | None = qw.derived(_KEY, dict).get(_KEY)
+    return found

@@ -72,7 +72,7 @@ def peer(name: str) -> Peer:
 
 def supports(name: str, kind: WeightKind) -> bool:
     """Whether the peer has such weights; codebooks only those that know them."""
-    return not kind.version and (not kind.vectors or name in _OF_BOOKS) and peer(name).supports(kind)
+    return not (kind.version or kind.skewed) and (not kind.vectors or name in _OF_BOOKS) and peer(name).supports(kind)
 
 
 def version(name: str) -> str:

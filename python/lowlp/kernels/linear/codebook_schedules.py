@@ -223,6 +223,8 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     assert vectors is not None
     if vectors.lattices:
         return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
+    if spec.hot_entries:
+        return spec.hot_entries * vectors.books * _entry_bytes(spec)
     entries = vectors.books << vectors.bits
     for size in (2 * _LINE_BYTES if vectors.books < 3 else _LINE_BYTES * vectors.books, 2 * vectors.vector):
         if (size << vectors.bits) <= device.shared_bytes // 2:

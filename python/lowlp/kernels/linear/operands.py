@@ -13,11 +13,13 @@ import numpy as np
 
 from lowlp.errors import LowlpValueError, PaddingWarning, frames_to_user
 from lowlp.numeric.scale_types import SCALE_DTYPES
+from lowlp.weights.codebook_order import frequencies_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.operands import Operand
 
 from .activations import HALVES
+from .frequent_entries import hot_entries
 from .lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import fit_of, keeps_values
@@ -74,6 +76,7 @@ def spec_for(
         x_scale=x_scale,
         x_zeros=x_zeros,
         x_bipolar=x_bipolar,
+        hot_entries=_hot_entries(qw),
     )
 
 
@@ -82,6 +85,18 @@ def spec_of_operands(qw: QuantizedTensor, activation: str, epilogue: str = "") -
     is_of_halves = activation in HALVES
     out, x_scale = (activation, "") if is_of_halves else ("f32", "token")
     return spec_for(qw, activation, out, epilogue=epilogue, x_scale=x_scale)
+
+
+def _hot_entries(qw: QuantizedTensor) -> int:
+    vectors = qw.codec.vectors
+    if vectors is None:
+        return 0
+
+    def count() -> dict[str, int]:
+        frequencies = frequencies_of(qw)
+        return {"count": 0 if frequencies is None else hot_entries(vectors, frequencies.tolist())}
+
+    return int(qw.derived("hot entries", count)["count"])
 
 
 def for_weights(spec: LinearSpec, qw: QuantizedTensor) -> LinearSpec:

@@ -50,6 +50,8 @@ class LinearSpec:
     x_scale       of quantised x: 'token', a scale for each row, or 'tensor', one; '' without
     x_zeros       rows of quantised integers have zero points
     x_bipolar     bits of codes u of x that stand for 2 u - (2^b - 1); 0: others
+    hot_entries   of books that do not fit in shared memory, so many, the first ones, are kept there: they get many of
+                  the accesses; 0: none
     scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
     """
 
@@ -69,6 +71,7 @@ class LinearSpec:
     x_scale: str = ""
     x_zeros: bool = False
     x_bipolar: int = 0
+    hot_entries: int = 0
 
     def __post_init__(self) -> None:
         for name in ("n", "k"):

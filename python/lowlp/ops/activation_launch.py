@@ -130,7 +130,10 @@ def launches_of(x: Matrix, work: Work) -> tuple[dict[str, Any], list[Launch]]:
     """The memory of the results, and what is to be launched, in this order, to make them; nothing without rows."""
     before: list[Launch] = []
     if work.hadamard and not _is_in_one_launch(x, work):
-        x, work, before = _transformed(x, work)
+        # Blocks as groups of a row: each is a row of the kernel.
+        alone = Work(work.k, None, work.inverse, silu=work.silu, hadamard=work.hadamard, group_size=work.hadamard)
+        made, before = launches_of(x, alone)
+        x, work = Matrix(made["y"], work.k), replace(work, inverse=None, silu=False, hadamard=0)
     m, unit = x.array.shape[0], work.group_size or work.k
     in_rows = unit == work.k
     outer, rows = (1, m) if in_rows else (m, work.k // unit)
@@ -141,6 +144,8 @@ def launches_of(x: Matrix, work: Work) -> tuple[dict[str, Any], list[Launch]]:
     if work.inverse is not None:
         inputs["smooth"] = work.inverse
         numbers["smooth_stride"] = 0 if in_rows else unit
+    if work.silu:
+        numbers["ups"] = work.k
     if work.norm:
         inputs["weight"] = work.weight
     if work.residual is not None:
@@ -163,7 +168,7 @@ def launches_of(x: Matrix, work: Work) -> tuple[dict[str, Any], list[Launch]]:
 
 
 def _spec(x: Matrix, work: Work, unit: int) -> RowsSpec:
-    aligned = x.is_aligned(unit) and (work.residual is None or work.residual.is_aligned())
+    aligned = x.is_aligned(unit, work.k) and (work.residual is None or work.residual.is_aligned())
     aligned = aligned and (work.weight is None or _address(work.weight) % WIDE_BYTES == 0)
     return RowsSpec(
         x.source,
@@ -183,17 +188,6 @@ def _is_in_one_launch(x: Matrix, work: Work) -> bool:
     """Whether a kernel transforms rows, or groups, and quantises them too."""
     unit = work.group_size or work.k
     return unit % work.hadamard == 0 and division_of(_spec(x, work, unit)) is not None
-
-
-def _transformed(x: Matrix, work: Work) -> tuple[Matrix, Work, list[Launch]]:
-    """The transform by itself, block by block, what is left to do with it, and what makes it."""
-    before: list[Launch] = []
-    if work.silu:
-        made, before = launches_of(x, Work(work.k, None, silu=True))
-        x = Matrix(made["y"], work.k)
-    # Blocks as groups of a row: each is a row of the kernel.
-    made, launches = launches_of(x, Work(work.k, None, work.inverse, hadamard=work.hadamard, group_size=work.hadamard))
-    return Matrix(made["y"], work.k), replace(work, inverse=None, silu=False, hadamard=0), before + launches
 
 
 def planes_of_codes(activations: QuantizedActivations) -> Any:

@@ -44,8 +44,8 @@ def quantize_activations(
     """Quantises activations, each row by itself.
 
     x           [..., K], K >= 1, float16, bfloat16 or float32, any strides; numpy, or a tensor of PyTorch on the CPU:
-                numpy computes; on a GPU: one launch there, on `stream` or PyTorch's current one (two with
-                scale='tensor', or a transform that is not a power of two, or of more than 32768 numbers)
+                numpy computes; on a GPU: one launch there, on `stream` or PyTorch's current one (more
+                with scale='tensor' and some transforms, see docs/activations.md)
     dtype       'int2' to 'int8', 'uint1' to 'uint8', 'bipolar1' to 'bipolar8', 'ternary' (-1, 0, 1), 'f8e4m3', 'f8e5m2'
     scale       'token': one a row, max|x| * clip / (largest number of the type); 'tensor': one for all rows; or scales
                 that were found before (static ones): a number, or float32 of shape [..., 1], [...], or with groups

@@ -8,7 +8,7 @@ import numpy as np
 
 from lowlp.activations.kinds import ActivationKind, activation_kind
 from lowlp.activations.quantized import QuantizedActivations
-from lowlp.kernels.activations.spec import LONGEST_HELD, Norm
+from lowlp.kernels.activations.spec import LONGEST_HELD, LONGEST_NORMED, Norm
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray, as_host_array, as_torch_tensor
 from lowlp_runtime.array import is_torch_tensor
@@ -46,7 +46,7 @@ def rms_norm_quant(
 
         r = round(x + residual);  y = round((r * (1 / sqrt(mean(r * r) + eps))) * weight)
 
-    x         [..., K], K up to 32768, float16, bfloat16 or float32, any row stride; numpy, or a tensor of PyTorch on
+    x         [..., K], K up to 20480, float16, bfloat16 or float32, any row stride; numpy, or a tensor of PyTorch on
               the CPU: the CPU target computes; on a GPU: that GPU does
     weight    [K], float16, bfloat16 or float32
     eps       a number from 0 on
@@ -71,7 +71,7 @@ def rms_norm_quant(
         return found
     rows = _rows(x, "x")
     k = rows.array.shape[1]
-    _check_length(k, "x")
+    _check_length(k, "x", LONGEST_NORMED)
     if isinstance(eps, bool) or not isinstance(eps, int | float | np.floating):
         raise LowlpTypeError(f"eps: expected a number, got {eps!r:.40}")
     if not 0 <= eps < np.inf:
@@ -113,7 +113,7 @@ def silu_mul_quant(
               float32, any row stride; numpy, or a tensor of PyTorch on the CPU: the CPU target computes; on a GPU: that
               GPU does
     hadamard  numbers of a block of `lowlp.hadamard`, which transforms the product before; in the same launch for powers
-              of two
+              of two and K up to 16384
     dtype, scale, planes, stream  as for `lowlp.quantize_activations`; scale is 'token' or given scales
 
     Both factors are float32, silu within a relative error of 1e-6; the product is rounded once to the type of gate_up,
@@ -136,7 +136,7 @@ def silu_mul_quant(
     if columns % 2:
         raise LowlpValueError(f"gate_up: must have an even last dimension, gates and ups, got {columns}")
     k = columns // 2
-    _check_length(k, "gate_up")
+    _check_length(k, "gate_up", LONGEST_HELD)
     kind = activation_kind(dtype)
     work = _work(gate_up, kind, k, scale, planes, hadamard=hadamard, silu=True)
     parts, launches = launches_of(rows, work)
@@ -183,6 +183,6 @@ def _beside(part: Any, argument: str, x: Any) -> Any:
     return host if host.ndim > 1 else np.ascontiguousarray(host)
 
 
-def _check_length(k: int, argument: str) -> None:
-    if k > LONGEST_HELD:
-        raise LowlpValueError(f"{argument}: rows are normed or gated up to K = {LONGEST_HELD}, got {k}")
+def _check_length(k: int, argument: str, most: int) -> None:
+    if k > most:
+        raise LowlpValueError(f"{argument}: rows may have up to K = {most} numbers here, got {k}")

@@ -14,8 +14,9 @@ from .transform import transformed
 class Source:
     """Rows of x, as they are traced.
 
-    Parameters: x, rows `x_stride` elements apart, of groups `x_outer_stride` the rows of x; with `smooth` f32, of which
-    rows take parts `smooth_stride` apart; of a norm weight [k], residual as x and the stored sums `residual_out`;
+    Parameters: x, rows `x_stride` elements apart, of groups `x_outer_stride` the rows of x; with silu the place `ups`
+    of the first up after that of the first gate; with `smooth` f32, of which rows take parts `smooth_stride` apart; of
+    a norm weight [k], residual as x and the stored sums `residual_out`;
     numbers rows and outer.
     """
 
@@ -24,7 +25,7 @@ class Source:
         place, self.outer = ll.block_indices()
         self.first = place * division.rows
 
-    def view(self, name: str, columns: int, stride: Any, outer_stride: Any) -> ll.GlobalView:
+    def view(self, name: str, columns: Any, stride: Any, outer_stride: Any) -> ll.GlobalView:
         """Rows of `columns` numbers, of all outer indices."""
         operands = self.operands
         shape = [operands["outer"], operands["rows"], columns]
@@ -43,16 +44,16 @@ class Source:
         """To the type of x, as f32."""
         return x if self.spec.source == "f32" else ll.cast(ll.cast(x, self.spec.source), "f32")
 
-    def rows_of(self, name: str, columns: int, column: Any = 0) -> ll.Tile:
+    def rows_of(self, name: str, column: Any = 0) -> ll.Tile:
         """The block's rows of x or the residual as f32, from a column on."""
         operands = self.operands
-        view = self.view(name, columns, operands[f"{name}_stride"], operands["x_outer_stride"])
+        view = self.view(name, self.spec.k, operands[f"{name}_stride"], operands["x_outer_stride"])
         return ll.cast(ll.load_global(view, offsets=self.at(column), layout=self.division.layout), "f32")
 
     def load(self, column: Any = 0) -> ll.Tile:
         """The block's rows as f32, from a column on; 0 beyond their end."""
         spec, operands = self.spec, self.operands
-        x = self.rows_of("x", spec.k, column)
+        x = self.rows_of("x", column)
         if spec.silu:
             x = self.gated(x)
         if spec.norm:
@@ -67,7 +68,9 @@ class Source:
 
     def gated(self, gates: ll.Tile) -> ll.Tile:
         """silu(gate) * up, rounded to the type of x."""
-        ups = self.rows_of("x", 2 * self.spec.k, self.spec.k)
+        operands, start = self.operands, self.operands["ups"]
+        view = self.view("x", start + self.spec.k, operands["x_stride"], operands["x_outer_stride"])
+        ups = ll.cast(ll.load_global(view, offsets=self.at(start), layout=self.division.layout), "f32")
         return self.rounded(silu(gates) * ups)
 
     def normed(self, x: ll.Tile) -> ll.Tile:
@@ -75,7 +78,7 @@ class Source:
         norm, k = self.spec.norm, self.spec.k
         assert norm is not None
         if norm.residual:
-            x = self.rounded(x + self.rows_of("residual", k))
+            x = self.rounded(x + self.rows_of("residual"))
             stored = ll.cast(x, self.spec.source)
             ll.store_global(stored, self.dense("residual_out", k), offsets=self.at())
         mean = ll.sum(x * x, 1, keep_dims=True) / float(k)
@@ -89,6 +92,8 @@ def source_parameters(spec: RowsSpec) -> dict[str, ll.Parameter]:
     align, whole = (16, spec.whole) if spec.aligned else (None, None)
     parameters = {"x": ll.pointer(spec.source, align=align), "x_stride": ll.integer(64, divisible_by=whole)}
     parameters["x_outer_stride"] = ll.integer(64, divisible_by=whole)
+    if spec.silu:
+        parameters["ups"] = ll.integer(64, divisible_by=whole)
     if spec.smooth:
         parameters |= {"smooth": ll.pointer("f32", align=16), "smooth_stride": ll.integer(64, divisible_by=whole)}
     if spec.norm:

@@ -22,7 +22,9 @@ _HELD: Final = 32
 _HELD_BY_SIGNS: Final = 64
 """The same, where a matrix of 12, 20 or 28 needs that many in one thread."""
 LONGEST_HELD: Final = _HELD * _MOST_THREADS
-"""Numbers of the longest rows that a block holds in its registers."""
+"""Numbers of the longest rows that a block holds in its registers, which are 64 for each of 1024 threads."""
+LONGEST_NORMED: Final = 20480
+"""The same of those that are normed, with a residual and weights beside."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class RowsSpec:
         return -(-self.k // WORD_CODES)
 
     @property
+    def needs_more_registers(self) -> bool:
+        """Whether a thread of a long row would spill, where reading the row twice is the other way."""
+        if self.silu or self.norm or self.rule is None:
+            return False
+        return self.smooth or not self.rule.symmetric or self.source == "f32"
+
+    @property
     def whole(self) -> int:
         """Numbers of 16 bytes."""
         return WIDE_BYTES // ITEM_BYTES[self.source]
@@ -116,7 +125,7 @@ def division_of(spec: RowsSpec) -> Division | None:
         return _for_transform(spec)
     # What the order of sums depends on must not depend on where x lies.
     vector = spec.whole if spec.aligned or spec.norm else 1
-    if spec.k > LONGEST_HELD:
+    if spec.k > LONGEST_HELD // (2 if spec.needs_more_registers else 1):
         return None
     threads = -(-spec.k // _HELD)
     if not spec.planes and threads < _LANES:
@@ -144,7 +153,7 @@ def _for_transform(spec: RowsSpec) -> Division | None:
         return Division(max(1, _THREADS // threads), odd, threads, vector) if threads <= _MOST_THREADS else None
     vector = spec.whole
     threads = max(_power_from(-(-spec.k // _HELD)), min(_LANES, _power_from(-(-spec.k // vector))))
-    if threads > _MOST_THREADS:
+    if threads > _MOST_THREADS // (1 if spec.rule is None else 2):
         return None
     together = max(1, power // (threads * vector), WORD_CODES // vector if spec.planes else 1)
     chunks = -(-spec.k // (threads * vector * together)) * together

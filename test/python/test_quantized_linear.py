@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import ml_dtypes
@@ -24,6 +25,7 @@ from quantized_products import (
 import lowlp
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.paths import choose_path
+from lowlp.kernels.linear.schedule import Schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
@@ -169,3 +171,31 @@ def test_compiled_kernels_are_of_bytes() -> None:
     assert "s8: 4 x 8 planes" in str(kernel.report())
     sums = sums_of(activations("int8", 1, 64), weights("int4", 16, 64))
     assert sums.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("weight", "m", "division"),
+    [
+        ("int4", 40, {"warpgroups": 2, "columns": 48, "steps": 2}),
+        ("uint3", 40, {"warpgroups": 1, "columns": 32, "cluster": 2, "share_tiles": False}),
+        ("bipolar1", 24, {"warpgroups": 1, "columns": 24, "row_tiles": 4, "steps": 2}),
+        ("int8", 130, {"warpgroups": 2, "columns": 64, "column_tiles": 2}),
+        ("int6", 17, {"columns": 32, "warps": 2, "row_tiles": 2, "slices": 2, "units": 2}),
+    ],
+)
+def test_every_division_of_the_work_adds_the_same_sums(
+    weight: str, m: int, division: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = Schedule(**{"stages": 3, "row_tiles": 1, **division})
+    monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
+    xq, qw = activations("int8", m, 512), weights(weight, 200, 512)
+    np.testing.assert_array_equal(lowlp.linear(xq, qw, out_dtype="f32"), scaled(xq, qw))
+
+
+@pytest.mark.parametrize(("weight", "m"), [("int4", 256), ("int1", 1024)])
+def test_many_rows_take_products_of_warpgroups_without_spills(weight: str, m: int) -> None:
+    kernel = lowlp.compile_linear(n=8192, k=8192, weight=weight, group_size=None, activation="int8", m=(m, m))
+    assert re.search(r"wgmma.mma_async.sync.aligned.m64n\d+k32.s32.u8.s8", kernel.ptx)
+    assert "without warpgroups" not in str(kernel.report())
+    assert kernel.spilled_bytes == 0
+    assert kernel.resources is None or not kernel.resources.product_remarks

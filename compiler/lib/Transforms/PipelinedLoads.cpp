@@ -48,18 +48,18 @@ int64_t PipelinedLoads::getStageBytes() const {
   return bytes;
 }
 
-/// Whether a warp holds the tile in matrices of 8 x 8 elements of 16 bits, with
-/// two neighbours along dimension `inRegister`, the last one or that before it,
-/// in a register.
-static bool holdsMatrices(TileType tile, int64_t inRegister) {
+/// Whether a warp holds the tile in matrices of 8 rows of 16 bytes, of elements
+/// of `bits`, with those of a register side by side along dimension
+/// `inRegister`, the last one or that before it.
+static bool holdsMatrices(TileType tile, int64_t inRegister, int64_t bits) {
   int64_t rank = tile.getRank();
-  if (rank < 2 || *getElementBits(tile.getElementType()) != 16)
+  if (rank < 2 || *getElementBits(tile.getElementType()) != bits)
     return false;
   int64_t across = 2 * rank - 3 - inRegister;
   std::vector<int64_t> lanes(rank, 1), elements(rank, 1);
   lanes[across] = 8;
   lanes[inRegister] = 4;
-  elements[inRegister] = 2;
+  elements[inRegister] = 32 / bits;
   Layout threads = across < inRegister ? Layout::spatial(lanes)
                                        : Layout::columnSpatial(lanes);
   return bool(divideRight(tile.getLayout(), threads * Layout::local(elements)));
@@ -67,12 +67,16 @@ static bool holdsMatrices(TileType tile, int64_t inRegister) {
 
 /// Whether `ldmatrix` reads rows of the tile along its last dimension.
 static bool readsRows(TileType tile) {
-  return holdsMatrices(tile, tile.getRank() - 1);
+  // Words are those of planes.
+  return holdsMatrices(tile, tile.getRank() - 1, /*bits=*/16) ||
+         holdsMatrices(tile, tile.getRank() - 1, /*bits=*/8) ||
+         (tile.getElementType().isUnsignedInteger(32) &&
+          holdsMatrices(tile, tile.getRank() - 1, /*bits=*/32));
 }
 
 /// Whether `ldmatrix.trans` does.
 static bool readsRowsAcross(TileType tile) {
-  return holdsMatrices(tile, tile.getRank() - 2);
+  return holdsMatrices(tile, tile.getRank() - 2, /*bits=*/16);
 }
 
 SharedType StagedLoad::getRingType(int64_t numStages) const {

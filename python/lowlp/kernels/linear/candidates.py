@@ -25,7 +25,7 @@ from .segments import has_small_groups, units_of_period
 from .spec import LinearSpec
 from .streaming import can_stream
 from .tiles import tiles_of
-from .warpgroups import can_go_wide
+from .warpgroups import can_go_wide, has_columns
 
 CLASSES: Final = (16, 32, 64, 128, 256, 1024)
 """The largest M of each class of M for which tables have a division of the work; more rows take several tiles."""
@@ -57,6 +57,8 @@ def for_rows(spec: LinearSpec, division: Schedule, m: int, device: Device = H200
         if m == ANY_ROWS:
             return fitted(spec, division, device)
         columns = _columns(m, division.columns, division.column_tiles, division.cluster)
+        if not has_columns(spec, columns):
+            columns += 8
         return fitted(spec, dataclasses.replace(division, columns=columns), device)
     columns = next((columns for columns in _STREAMED_COLUMNS if m <= columns), _STREAMED_COLUMNS[-1])
     if columns < FEW_ROWS:
@@ -214,6 +216,7 @@ def wide_drafts(
         for columns, column_tiles, share_tiles, cluster in _widths(spec, rows, draft.rows, device, sharings):
             # Of a cluster each block ends whole 8 columns, which may be more than rows are.
             columns = _columns(rows, -(-columns // (8 * cluster)) * 8 * cluster, column_tiles, cluster)
+            columns += 0 if has_columns(spec, columns) else 8
             if columns > _MOST_COLUMNS:
                 continue
             if share_tiles and cluster == 1 and not producer:

@@ -243,13 +243,13 @@ def _estimated_wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Dev
     tiles = -(-spec.n // schedule.rows) * tiles_of_columns
     memory = (weight_bytes(spec) * tiles_of_columns + 4 * m * spec.n) / device.bytes_per_us
 
-    decode = _DECODE[spec.bits] + _lookup(spec, _FEW_LOOK_UP)
+    decode = _decode(spec) + _lookup(spec, _FEW_LOOK_UP)
     if 16 * tiles_of_warp(spec, schedule) < spec.rows_of_unit:
         # A word that warps share is rotated, for four registers of one tile.
         decode += 0.25
     extra = (4 if schedule.scales_on == "weights" else 0) + (0 if schedule.producer else 4)
     decode += _beside_plan(spec, schedule, many=False)
-    cycles = 0.36 * schedule.columns + 8.8 * decode + 5.7 + extra
+    cycles = (0.36 * schedule.columns + 5.7) * spec.x_bytes / 2 + 8.8 * decode + extra
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     stages = tiles * -(-spec.k // schedule.stage_k)
     stages_of_sm = math.ceil(stages / blocks) * math.ceil(blocks / device.multiprocessors)
@@ -304,9 +304,9 @@ def _scattered_bytes(spec: LinearSpec, schedule: Schedule, m: int, shared: int) 
     weights of these tiles are in use everywhere at a time: of both, what the L2 cache does not hold."""
     columns = min(m, BAND)
     tiles_of_columns = -(-columns // schedule.columns_of_block)
-    x = 2.0 * columns * spec.k
+    x = float(spec.x_bytes) * columns * spec.k
     weights = weight_bytes(spec) * min(1.0, shared / tiles_of_columns * schedule.rows / spec.n)
-    of_x = max(0.0, 1 - _HELD_BYTES / x) * shared * 2 * schedule.columns_of_block * spec.k
+    of_x = max(0.0, 1 - _HELD_BYTES / x) * shared * spec.x_bytes * schedule.columns_of_block * spec.k
     return of_x + max(0.0, 1 - _HELD_BYTES / (x + weights)) * (tiles_of_columns - 1) * weights
 
 
@@ -331,18 +331,18 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
             scattered = _scattered_bytes(spec, schedule, m, shared) / device.bytes_per_us
             longer = _SCATTERED_STAGE * share_stages
 
-    decode = _DECODE[spec.bits] + _lookup(spec, _MANY_LOOK_UP)
-    decode += 7.4 if schedule.scales_on == "weights" else 6.4
+    decode = _decode(spec) + _lookup(spec, _MANY_LOOK_UP)
+    decode += (7.4 if schedule.scales_on == "weights" else 6.4) * spec.x_bytes / 2
     beside = rows * stage_k / 200 * (decode + _beside_plan(spec, schedule, many=True))
-    products = form.product * rows * columns * stage_k / 2048
-    if schedule.scales_on == "accumulators":
+    products = form.product * rows * columns * stage_k * spec.x_bytes / 4096
+    if schedule.scales_on == "accumulators" and not is_one_sum(spec):
         products += rows * columns / 125 * -(-stage_k // spec.group_size)
     # A place is filled again while the others are read.
     copied = stage_bytes(spec, schedule) / _BYTES_PER_CYCLE
     cycles = max(products + form.stage + form.decode * beside, copied, (_REFILL + copied) / (schedule.stages - 1))
     compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 
-    memory = (weight_bytes(spec) + 2 * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
+    memory = (weight_bytes(spec) + spec.x_bytes * m * spec.k + 2 * m * spec.n) / device.bytes_per_us
     ending = _LONGER_EXCHANGE_US.get(schedule.cluster, 0.0)
     if shared:
         ending = _ALIGNED_US if schedule.aligned_shares else _SHARING_US

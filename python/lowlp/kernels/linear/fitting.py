@@ -10,6 +10,7 @@ from lowlp.numeric.group_codes import PACKED_CODE_TYPES, code_bits
 from lowlp.schedules.device import H200, Device
 from lowlp_runtime.stored_weights import STORED_TYPES
 
+from .integer_sums import is_one_sum
 from .operands import NUMPY_TYPES
 from .ordering import kept_bytes, rows_kept
 from .scaled_weights import can_scale_weights
@@ -182,7 +183,7 @@ def registers(spec: LinearSpec, schedule: Schedule) -> int:
         if on_accumulators:
             # Of three and more groups of a stage the assembler has the products of all before it scales them, and of
             # two, where they are many.
-            groups = max(1, schedule.stage_k // spec.group_size)
+            groups = max(1, schedule.stage_k // spec.group_size) if not is_one_sum(spec) else 0
             few = groups == 2 and accumulators * schedule.warpgroups <= _FEW_ACCUMULATORS
             accumulators += 3 * accumulators // 2 if few else groups * accumulators
         if spec.table:

@@ -39,6 +39,7 @@ from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, Grid, TileEnding, by_pa
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
+from .integer_sums import adds_in_parts, is_one_sum, sum_type, total_type
 from .parts import (
     ACCUMULATOR_FRAGMENT,
     E4M3_UNSCALE,
@@ -112,7 +113,9 @@ def tiles_of_warp(spec: LinearSpec, schedule: Schedule) -> int:
 
 def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
     """Weights along K of a piece."""
-    return min(UNIT_K // tiles_of_warp(spec, schedule), granule_k(spec), spec.unit_k)
+    # Registers of bytes hold twice as many.
+    of_registers = UNIT_K * 2 // (spec.x_bytes * tiles_of_warp(spec, schedule))
+    return min(of_registers, granule_k(spec), spec.unit_k)
 
 
 class _Plan:
@@ -198,7 +201,8 @@ class _Block:
 
     def zeros(self) -> tuple[ll.Tile, ...]:
         """Accumulators of a tile that has none yet."""
-        return tuple(ll.full(0.0, "f32", layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
+        kind = sum_type(self.plan.spec)
+        return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
     def of_rows(self, view: Any, group: ll.Scalar | int, row: ll.Scalar) -> ll.Tile:
         """Scales or zero points of a group, one for each row."""
@@ -346,10 +350,11 @@ class _Block:
         group = self.group_of(segment, stage)
         first_unit = stage * (plan.schedule.stage_k // UNIT_K)
         factors = [self.factors_of(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
-        raw = acc if plan.on_weights else self.zeros()
+        adds_to_total = plan.on_weights or is_one_sum(spec)
+        raw = acc if adds_to_total else self.zeros()
         for granule in segment.granules:
             raw = self.multiplied(raw, first_unit + granule.unit, granule.first_step, group, row, column, factors)
-        if plan.on_weights:
+        if adds_to_total:
             return raw
         views = self.views
         scales = [self.in_f32(views.scales, spec.scale, views.super_scales, at, part_row) for part_row in rows_of_parts]
@@ -370,11 +375,13 @@ class _Block:
     def sum_of_cluster(self, acc: ll.Tile) -> ll.Tile:
         """Of the columns that this block finishes, the accumulators of all blocks of the cluster."""
         layouts = self.plan.layouts
-        taken = ll.exchange_in_cluster(ll.view(acc, dtype="f32", layout=layouts.given))
-        return ll.view(ll.sum(taken, 0), dtype="f32", layout=layouts.ended)
+        taken = ll.exchange_in_cluster(ll.view(acc, dtype=acc.dtype, layout=layouts.given))
+        return ll.view(ll.sum(taken, 0), dtype=acc.dtype, layout=layouts.ended)
 
     def unscaled(self, acc: ll.Tile) -> ll.Tile:
         """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""
+        if self.plan.spec.is_of_integers:
+            return acc
         factor = prescale_of_codes(self.plan.spec)
         if self.plan.is_fitted:
             acc = acc * self.operands.unfit
@@ -430,7 +437,7 @@ class _Block:
             schedule.threads,
             self.finish,
             plan.spec.products,
-            schedule.parts_type,
+            total_type(plan.spec) if plan.spec.adds_integers else schedule.parts_type,
         )
         tiles = self.tiles_of_columns * plan.tiles_of_rows
         work = share_in_waves(self.block, self.operands.blocks, tiles, plan.stages_of_tile, schedule.aligned_shares)
@@ -476,6 +483,25 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     )
 
 
+def has_columns(spec: LinearSpec, columns: int) -> bool:
+    """Whether products of so many columns are instructions (PTX ISA, `wgmma.mma_async`): of integers 8, 24, and
+    multiples of 16."""
+    return not spec.is_of_integers or columns in (8, 24) or columns % 16 == 0
+
+
+def _takes_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether products of bytes have a program: one sum of integers for a row, which nothing scales before its end; and
+    units of few bits, whose tiles do not lie alike, that warps have whole."""
+    return (
+        is_one_sum(spec)
+        and not adds_in_parts(spec)
+        and spec.groups == 1
+        and schedule.scales_on == "accumulators"
+        and has_columns(spec, schedule.columns)
+        and 16 * tiles_of_warp(spec, schedule) == spec.rows_of_unit
+    )
+
+
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
     so are super-groups; packed integers of groups fill bytes in a stage; zero points and
@@ -490,7 +516,9 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False
-    if spec.is_of_bytes or group % spec.step_k:
+    if spec.is_of_bytes and not _takes_bytes(spec, schedule):
+        return False
+    if group % spec.step_k:
         return False
     # The last stage may end after the row does. Narrow units of few bits have more rows than a warpgroup.
     takes_narrow = takes_narrow_units(spec) and stage_k <= spec.k and not has_packed_codes(spec)
@@ -502,6 +530,8 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if not divides_supers(spec, stage_k, group):
         return False
+    if spec.is_of_bytes:
+        return True
     if schedule.scales_on == "accumulators":
         # The few products of a small group leave no time to scale accumulators beside them.
         return not spec.corrector and not spec.is_bipolar and not has_small_groups(spec)

@@ -115,6 +115,17 @@ def test_fp8_in_blocks(rows: int, tmp_path: Path) -> None:
         assert same_bits(found, tool._dequantize_one(w, scales))
 
 
+def test_experts_of_four_bits_among_fp8(tmp_path: Path) -> None:
+    from transformers.integrations.finegrained_fp8 import Fp8Dequantize
+
+    torch.manual_seed(0)
+    w = torch.randint(-128, 128, (48, 64), dtype=torch.int8)
+    scales = torch.randint(110, 140, (48, 4), dtype=torch.uint8).view(torch.float8_e8m0fnu)
+    write(tmp_path, {"e.weight": w, "e.scale": scales}, {"quant_method": "fp8", "expert_dtype": "fp4"})
+    tool = Fp8Dequantize.__new__(Fp8Dequantize)
+    assert same_bits(dequantized(tmp_path, "e.weight"), tool._dequantize_one(w, scales, torch.float32))
+
+
 def test_mxfp4_of_gpt_oss(tmp_path: Path) -> None:
     from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 

@@ -75,10 +75,11 @@ def _state(files: TensorFiles, name: str) -> dict[str, Any]:
         shape, size = state["shape"], state["blocksize"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name}: no quantisation state in JSON: {error!r:.60}") from None
-    numbers = (*shape, size) if isinstance(shape, list) and len(shape) == 2 else (0,)
+    numbers = (*shape, size) if isinstance(shape, list) and len(shape) in (2, 3) else (0,)
     if not all(type(number) is int and number > 0 for number in numbers):
         raise CheckpointError(
-            f"{name}: expected a shape [N, K] and a blocksize of positive integers, got {shape!r:.40} and {size!r:.20}"
+            f"{name}: expected a shape [N, K] or [E, N, K] and a blocksize of positive integers, got {shape!r:.40} and "
+            f"{size!r:.20}"
         )
     if type(state.get("nested_offset", 0.0)) not in (int, float):
         raise CheckpointError(f"{name}: nested_offset must be a number, got {state['nested_offset']!r:.40}")
@@ -86,8 +87,8 @@ def _state(files: TensorFiles, name: str) -> dict[str, Any]:
 
 
 def _parts(files: TensorFiles, name: str, state: dict[str, Any]) -> Parts:
-    n, k = state["shape"]
-    size = state["blocksize"]
+    *outer, k = state["shape"]
+    n, size = math.prod(outer), state["blocksize"]
     if k % 2:
         raise CheckpointError(f"{name}: rows of {k} weights begin within a byte, which is not read")
     # Blocks go on from row to row: where K is no multiple of them, the parts that they have in common.
@@ -100,8 +101,8 @@ def _parts(files: TensorFiles, name: str, state: dict[str, Any]) -> Parts:
         absmax = np.repeat(absmax, size // common)[: n * k // common]
     table = files.array(f"{name}.quant_map", (16,), ("float32",))
     rows_of_bytes = packed.reshape(n, k // 2)
-    arguments = {"lut": np.array(table), "scales": absmax.reshape(n, k // common), "group_size": common}
-    return Parts((n, k), lambda rows: nibbles(rows_of_bytes[rows], high_first=True), arguments)
+    arguments = {"lut": np.array(table), "scales": absmax.reshape(*outer, k // common), "group_size": common}
+    return Parts((*outer, k), lambda rows: nibbles(rows_of_bytes[rows], high_first=True), arguments)
 
 
 def _absmax(files: TensorFiles, name: str, state: dict[str, Any], blocks: int) -> AnyArray:

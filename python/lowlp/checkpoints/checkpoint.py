@@ -168,7 +168,9 @@ def _of_folder(
     if indices:
         files = _of_index(indices[0])
     else:
-        paths = sorted(folder.glob("*.safetensors"))
+        # Other files beside this one, adapters for example, are no part of the model for Hugging Face either.
+        whole = folder / "model.safetensors"
+        paths = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
         ggufs = [found for found in sorted(folder.glob("*.gguf")) if not gguf.is_later_part(found)]
         if not paths and len(ggufs) == 1:
             return _of_gguf(ggufs[0], activation)

@@ -2,6 +2,7 @@
 
     <name>            float8 [N, K] or [E, N, K]
     <name>_scale_inv  float32 [ceil(N / 128), ceil(K / 128)], a factor in spite of its name (DeepSeek, transformers)
+    <base>.weight     int8 [N, K / 2], two e2m1 in a byte, with exponents <base>.scale [N, K / 32] (experts)
     <name>_scale      one number, [N] or [N, 1], or exponents of powers of two [N, K / 32] (MXFP8)
 
 Sources: transformers (integrations/finegrained_fp8.py, quantizers/quantizer_finegrained_fp8.py).
@@ -15,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from lowlp.checkpoints import microscaling
 from lowlp.checkpoints.layers import InputQuantization, Layer, Parts
 from lowlp.checkpoints.scale_shapes import as_powers, spread_scales
 from lowlp.checkpoints.settings import Settings
@@ -31,9 +33,11 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
     block = block_of(settings.value("weight_block_size", default=list(_BLOCK)), settings)
     static = settings.text("activation_scheme", allowed=("dynamic", "static"), default="dynamic") == "static"
     for name in files.names:
+        base = name.removesuffix(".weight")
+        if files.type_name(name) == "int8" and _has_powers(files, base):
+            yield _of_experts(files, name, base)
         if files.type_name(name) not in TYPES:
             continue
-        base = name.removesuffix(".weight")
         inputs = InputQuantization("f8e4m3")
         if static and f"{base}.input_scale" in files:
             scale = files.number(f"{base}.input_scale")
@@ -46,6 +50,18 @@ def layers(files: TensorFiles, settings: Settings) -> Iterator[Layer]:
             yield layer_of(files, name, f"{base}.scale", block, inputs)
         else:
             raise CheckpointError(f"{name}: has neither {name}_scale_inv nor {name}_scale")
+
+
+def _has_powers(files: TensorFiles, base: str) -> bool:
+    return f"{base}.scale" in files and files.type_name(f"{base}.scale") in ("uint8", "float8_e8m0fnu")
+
+
+def _of_experts(files: TensorFiles, name: str, base: str) -> Layer:
+    """Weights of 4 bits among those of 8 (`expert_dtype` 'fp4'): two e2m1 in a byte, exponents of groups of 32."""
+    n, packed = files.array(name, (None, None)).shape
+    scales = f"{base}.scale"
+    find = partial(microscaling.packed_floats, files, name, scales, 4)
+    return Layer(name, (n, 2 * packed), "MXFP4", (name, scales), find)
 
 
 def block_of(value: object, settings: Settings) -> tuple[int, int]:

@@ -50,7 +50,7 @@ def packed_floats(files: TensorFiles, packed: str, scales: str, bits: int) -> Pa
     """Weights [N, K] of e2m1 (4 bits) or e2m3 (6) whose groups of 32 have exponents."""
     n, groups = _matrix(files, scales)
     k = 32 * groups
-    octets = files.array(packed, (n, k * bits // 8), ("uint8",))
+    octets = files.array(packed, (n, k * bits // 8), ("uint8", "int8")).view(np.uint8)
     found = as_powers(files.array(scales, kinds=("uint8", "float8_e8m0fnu")))
     arguments = {"dtype": "f4e2m1" if bits == 4 else "f6e2m3", "scales": as_stored(found), "group_size": 32}
     return Parts((n, k), lambda rows: stream(octets[rows], bits, k), arguments)

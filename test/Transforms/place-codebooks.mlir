@@ -63,6 +63,22 @@ lowlp.kernel @columns(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {
   lowlp.return
 }
 
+// Books exchanged by the row: the 4 lanes of each of 4 rows read 16 books, which need no copies.
+// CHECK-LABEL: lowlp.kernel @staggered
+// CHECK-SAME: 16 lanes of a phase read 16 books, so that 1 copy has no bank conflicts
+// CHECK: #lowlp.codebook_cache<shared = 256, line_bytes = 256, book_bytes = 8>
+!columns = !lowlp.tile<16x16xui8, local(2, 1).spatial(8, 4).local(1, 4)>
+lowlp.kernel @staggered(%p: !lowlp.ptr<f16>, %codes: !lowlp.ptr<ui8>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = lowlp.view_global %p shape [16, 256, 4] : !lowlp.ptr<f16> -> !lowlp.global<16x256x4xf16>
+  %b = lowlp.load_codebook %v[] : !lowlp.global<16x256x4xf16> -> !lowlp.codebook<16x256x4xf16>
+  %w = lowlp.view_global %codes shape [16, 16] : !lowlp.ptr<ui8> -> !lowlp.global<16x16xui8>
+  %q = lowlp.load_global %w[%c0, %c0] : !lowlp.global<16x16xui8> -> !columns
+  %t = lowlp.lookup_vectors %q in %b[0] along 1 book_along 1 staggered [0, 5, 2] : !columns, !lowlp.codebook<16x256x4xf16>
+    -> !lowlp.tile<16x64xf16, local(2, 1).spatial(8, 4).local(1, 16)>
+  lowlp.return
+}
+
 // What does not fit: the most frequent entries, or none where all are alike.
 // CHECK-LABEL: lowlp.kernel @large
 // CHECK-SAME: 1048576 bytes do not fit into 132448, and no frequencies are known: L1 is as fast

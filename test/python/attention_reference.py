@@ -18,7 +18,10 @@ def filled_cache(rng: np.random.Generator, lengths: list[int], **options: Any) -
     width = max(-(-length // page) for length in [*lengths, 1])
     cache = lowlp.KVCache(pages=len(lengths) * width + 2, device="cpu", **options)
     table = rng.permutation(cache.pages)[: len(lengths) * width].reshape(len(lengths), width).astype(np.int32)
-    if not cache.kind.is_coded:
+    if cache.kind.vector:
+        for array in (cache.keys, cache.values):
+            array[:] = rng.integers(0, 256, array.shape)
+    elif not cache.kind.is_coded:
         cache.keys[:], cache.values[:] = np.nan, np.nan
     else:
         cache.key_scales[:], cache.value_scales[:] = np.nan, np.nan

@@ -121,6 +121,17 @@ def test_small_values_keep_their_precision() -> None:
     assert np.linalg.norm(o.astype(float) - wanted[:, 0]) <= 2e-3 * np.linalg.norm(wanted)
 
 
+def test_sinks_of_infinity_leave_nothing_or_all() -> None:
+    rng = np.random.default_rng(6)
+    cache, table = filled_cache(rng, [40], dtype="f16", head_dim=64, page=16, kv_heads=1)
+    q, lengths = rng.standard_normal((1, 4, 64)).astype(np.float16), np.array([40], np.int32)
+    plain, plain_lse = lowlp.attention_decode(q, cache, table, lengths, return_lse=True)
+    sinks = np.array([np.inf, -np.inf, np.inf, -np.inf], np.float32)
+    o, lse = lowlp.attention_decode(q, cache, table, lengths, sinks=sinks, return_lse=True)
+    assert (o[0, ::2] == 0).all() and np.isposinf(lse[0, ::2]).all()
+    assert (o[0, 1::2] == plain[0, 1::2]).all() and (lse[0, 1::2] == plain_lse[0, 1::2]).all()
+
+
 def test_queries_and_tables_may_have_strides() -> None:
     rng = np.random.default_rng(3)
     cache, table = filled_cache(rng, [40, 20], dtype="f16", head_dim=64, page=16, kv_heads=2)

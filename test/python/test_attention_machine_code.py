@@ -1,4 +1,5 @@
-"""What the assembler makes of attention: nothing spilled, and an inner loop without barriers and shared memory."""
+"""What the assembler makes of attention: nothing spilled, and an inner loop without barriers, and without shared memory
+but for lookups."""
 
 from __future__ import annotations
 
@@ -7,8 +8,15 @@ import re
 import pytest
 
 import lowlp
+from lowlp.kernels.attention.append import append_kernel
+from lowlp.kernels.attention.append_spec import AppendSpec
 from lowlp.kernels.attention.decode import attention_kernel
 from lowlp.kernels.attention.spec import AttentionSpec, default_schedule
+
+
+def blocks_of_loop(ptx: str) -> list[str]:
+    """The basic blocks of the loop with products; all else, between them, masks the end of a sequence."""
+    return [block for block in re.split(r"\n\$L__BB", ptx) if "mma.sync" in block and "ex2.approx" in block]
 
 
 @pytest.mark.parametrize("kind", ["f16", "int4"])
@@ -17,9 +25,36 @@ def test_a_tile_goes_from_wide_loads_to_products(kind: str) -> None:
     schedule = default_schedule(spec)
     kernel = lowlp.compile(attention_kernel(spec, schedule), "sm_90a")
     assert kernel.spilled_bytes == 0
-    # The basic blocks of the loop are those with products; all else, between them, masks the end of a sequence.
-    blocks = [block for block in re.split(r"\n\$L__BB", kernel.ptx) if "mma.sync" in block and "ex2.approx" in block]
+    blocks = blocks_of_loop(kernel.ptx)
     assert blocks
     assert not [block for block in blocks if re.search(r"bar\.sync|\.shared|\.local", block)]
     loads_of_tile = 2 * schedule.tokens * 128 * spec.kind.bits // 8 // 512
     assert kernel.ptx.count("ld.global.v4.b32") >= loads_of_tile
+
+
+@pytest.mark.parametrize(("kind", "group"), [("cq-4", 1), ("cq-2", 4)])
+def test_a_lookup_is_one_prmt_and_one_load(kind: str, group: int) -> None:
+    spec = AttentionSpec("f16", kind, 128, 32 // group, 64, group)
+    schedule = default_schedule(spec)
+    kernel = lowlp.compile(attention_kernel(spec, schedule), "sm_90a")
+    assert kernel.spilled_bytes == 0
+    blocks = blocks_of_loop(kernel.ptx)
+    assert blocks
+    assert not [block for block in blocks if re.search(r"bar\.sync|st\.shared|\.local", block)]
+    lookups = 2 * schedule.tokens * 128 // spec.kind.vector // 32
+    load = "ld.shared.b32" if spec.kind.vector == 2 else "ld.shared.v2.b32"
+    of_values = sum(block.count(load) for block in blocks)
+    assert of_values == lookups // 2
+    # Those of keys are in front of what masks; each has the code as byte 1 of its address.
+    addresses = re.findall(r"prmt\.b32 .*, 30(?:468|484|500|516);", kernel.ptx)
+    assert len(addresses) == lookups
+    passes = [float(found) for found in re.findall(r"([\d.]+) passes a phase", kernel.report())]
+    assert passes == ([2.0, 1.0] if kind == "cq-4" else [1.0, 1.0])
+
+
+@pytest.mark.parametrize("kind", ["cq-4", "cq-2"])
+def test_books_of_appended_tokens_are_read_once(kind: str) -> None:
+    kernel = lowlp.compile(append_kernel(AppendSpec("f16", kind, 128, 8, 64)), "sm_90a")
+    assert kernel.spilled_bytes == 0
+    loops = re.findall(r"\n(\$L__BB\d+_\d+):(.*?)bra[.\w]* *\t?\1;", kernel.ptx, re.S)
+    assert loops and not [loop for _, loop in loops if "ld.global.v4.b32" in loop]

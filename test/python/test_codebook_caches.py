@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +13,9 @@ from attention_reference import reference
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
+from lowlp.kernels.attention.layouts import KeyLayouts, ValueLayouts
+from lowlp.kernels.attention.spec import AttentionSchedule, AttentionSpec
+from lowlp.kernels.attention.stagger import masks
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 VECTORS = {"cq-4": 2, "cq-2": 4}
@@ -37,11 +42,28 @@ def test_codes_are_those_of_the_nearest_entries(kind: str, dim: int, source: Any
     slots = np.array([20, 3, -1, 17, 0])
     lowlp.kv_append(cache, k, v, slots)
     for name, rows in (("keys", k), ("values", v)):
-        stored, wanted = cache.arrays()[name], cache.codebooks.encode(rows, name)
+        stored, wanted = cache.codes()[name == "values"], cache.codebooks.encode(rows, name)
         assert stored.shape == (2, 2, 16, dim // VECTORS[kind])
         for token in (0, 1, 3, 4):
             assert (stored[slots[token] // 16, :, slots[token] % 16] == wanted[token]).all()
         assert np.count_nonzero(stored.any(axis=(1, 3))) == 4
+
+
+@pytest.mark.parametrize(("kind", "dim"), [("cq-4", 128), ("cq-2", 96)])
+def test_token_by_token_gives_the_bits_of_a_prompt(kind: str, dim: int) -> None:
+    rng = np.random.default_rng(3)
+    # More tokens than blocks, which then take several each.
+    count = 40
+    k, v = rng.standard_normal((2, count, 2, dim)).astype(np.float16)
+    slots = rng.permutation(48)[:count]
+    prompt, tokens = (cache_of(kind, 2, dim, pages=3, recent=8) for _ in range(2))
+    lowlp.kv_append(prompt, k, v, slots)
+    for token in range(count):
+        lowlp.kv_append(tokens, k[token : token + 1], v[token : token + 1], slots[token : token + 1])
+    for name, array in prompt.arrays().items():
+        assert (array == tokens.arrays()[name]).all() and array.any()
+    one = prompt.codes()[0][slots[5] // 16, :, slots[5] % 16]
+    assert prompt.codebooks is not None and (one == prompt.codebooks.encode(k[5:6], "keys")[0]).all()
 
 
 def test_the_lowest_of_equally_near_entries() -> None:
@@ -84,6 +106,39 @@ def test_equals_float64_on_the_dequantised_cache(case: Any) -> None:
     assert np.linalg.norm(o.astype(np.float64) - wanted) <= 2e-3 * np.linalg.norm(wanted)
     known = np.isfinite(wanted_lse)
     assert (np.isfinite(lse) == known).all() and np.abs(lse[known] - wanted_lse[known]).max() < 1e-4
+
+
+@pytest.mark.parametrize(("kind", "passes"), [("cq-4", (2, 1)), ("cq-2", (1, 1))])
+def test_lanes_of_a_phase_read_different_banks(kind: str, passes: tuple[int, int]) -> None:
+    spec = AttentionSpec("f16", kind, 128, 1, 16, 1)
+    schedule, entry_bytes = AttentionSchedule(warps=1), 2 * VECTORS[kind]
+    held = KeyLayouts(spec, schedule, 8).slots, ValueLayouts(spec, schedule, spec.kind).loaded
+    lanes = 128 // entry_bytes
+    for layout, is_value, wanted in zip(held, (False, True), passes, strict=True):
+        exchanged = masks(spec.kind, 128, 8 if is_value else 4)
+        for local, first in itertools.product(range(layout.num_local), range(0, 32, lanes)):
+            used: Counter[int] = Counter()
+            for lane in range(first, first + lanes):
+                _, token, group = layout(lane, local)
+                x = sum((token & mask).bit_count() % 2 << bit for bit, mask in enumerate(exchanged))
+                used[(group ^ x) % lanes] += 1
+            assert max(used.values()) == wanted
+
+
+def test_blocks_keep_their_books_for_several_sequences() -> None:
+    """More sequences than blocks run at once, also some that are empty or shorter than all parts."""
+    rng = np.random.default_rng(5)
+    lengths = [33, 0, 200, 1, 64, 17, 150]
+    cache = cache_of("cq-4", 1, 64, pages=7 * 13, device="cpu")
+    for name in ("keys", "values"):
+        cache.arrays()[name][:] = rng.integers(0, 256, cache.arrays()[name].shape)
+    table = rng.permutation(7 * 13).reshape(7, 13).astype(np.int32)
+    q = (3 * rng.standard_normal((7, 1, 5, 64))).astype(np.float16)
+    o = lowlp.attention_decode(q, cache, table, np.array(lengths, np.int32), splits=3)
+    wanted, _ = reference(q, cache, table, lengths)
+    assert np.linalg.norm(o - wanted) <= 2e-3 * np.linalg.norm(wanted)
+    alone = lowlp.attention_decode(q[2:3], cache, table[2:3], np.array([200], np.int32), splits=3)
+    assert (alone[0] == o[2]).all()
 
 
 def test_tokens_are_appended_in_f16_too() -> None:

@@ -63,6 +63,14 @@ def test_token_by_token_gives_the_bits_of_a_prompt(source: Any) -> None:
         assert array.any()
 
 
+@pytest.mark.parametrize(("kind", "largest"), [("f8e4m3", 1.33e-5), ("int8", 3.78e-6), ("int4", 2.08e-7)])
+def test_rows_too_small_for_a_scale_are_zeros(kind: str, largest: float) -> None:
+    rows = np.full((2, 1, 64), largest, np.float32) * np.array([0.99, 1.02], np.float32)[:, None, None]
+    cache = lowlp.KVCache(pages=1, page=16, kv_heads=1, head_dim=64, dtype=kind)
+    lowlp.kv_append(cache, rows, rows, np.arange(2))
+    assert all((stored[0, 0, 0] == 0).all() and (stored[0, 0, 1] > 0).all() for stored in cache.dequantize())
+
+
 def test_bytes_are_what_the_arrays_take() -> None:
     for kind in SCALARS:
         recent = {"recent": 64, "recent_pages": 2} if kind.startswith("int") else {}

@@ -65,6 +65,9 @@ class FakeTensor:
     def stride(self) -> tuple[int, ...]:
         return self._strides
 
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
     def data_ptr(self) -> int:
         return self._address
 
@@ -85,8 +88,11 @@ class FakeTensor:
     def contiguous(self) -> "FakeTensor":
         return self if self.is_contiguous() else FakeTensor(self.shape, self.dtype, self.device)
 
-    def reshape(self, rows: int, columns: int) -> "FakeTensor":
-        assert rows == -1
+    def reshape(self, *shape: int) -> "FakeTensor":
+        if shape[0] != -1:
+            assert self.is_contiguous() and math.prod(shape) == self.numel()
+            return FakeTensor(shape, self.dtype, self.device, address=self._address)
+        _, columns = shape
         count = self.numel() // columns
         if self.is_contiguous():
             return FakeTensor((count, columns), self.dtype, self.device, address=self._address)
@@ -132,6 +138,8 @@ class FakeTorch(ModuleType):
     def empty(self, shape: tuple[int, ...], dtype: FakeType, device: FakeDevice) -> FakeTensor:
         self.empty_on.append(self.streams.get(device.index, 0))
         return FakeTensor(tuple(shape), dtype, device)
+
+    zeros = empty
 
     def from_numpy(self, array: Any) -> FakeTensor:
         return FakeTensor(array.shape, getattr(self, np.dtype(array.dtype).name), FakeDevice(-1))

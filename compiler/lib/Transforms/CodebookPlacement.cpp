@@ -194,6 +194,17 @@ Result<CodebookChoice> lowlp::chooseCache(const CodebookDemand &demand,
   return CodebookChoice{makeCache(demand, registers, fitting), name};
 }
 
+/// Passes of a phase with this cache. Where lines have an entry of all books,
+/// lanes that read one book meet unless they read different copies.
+static int64_t getPasses(const CodebookDemand &demand,
+                         CodebookCacheAttr cache) {
+  int64_t wanted = getWantedCopies(demand), copies = cache.getCopies();
+  if (demand.codebook.getNumBooks() > 1 && cache.areBooksInLines() &&
+      demand.booksPerPhase > 1 && copies < wanted)
+    return 100 * wanted / copies;
+  return getPasses(demand, copies);
+}
+
 CacheEstimateAttr lowlp::estimateCache(const CodebookDemand &demand,
                                        const CodebookChoice &choice) {
   CodebookType codebook = demand.codebook.cloneWith(choice.cache);
@@ -202,8 +213,7 @@ CacheEstimateAttr lowlp::estimateCache(const CodebookDemand &demand,
   int64_t inRegisters = getHits(demand, registers);
   int64_t inShared = getHits(demand, std::max(registers, shared)) - inRegisters;
   int64_t inGlobal = 1000 - inRegisters - inShared;
-  int64_t passes =
-      shared == 0 ? 100 : getPasses(demand, choice.cache.getCopies());
+  int64_t passes = shared == 0 ? 100 : getPasses(demand, choice.cache);
   int64_t entryBytes = codebook.getEntryBytes();
   MLIRContext *context = codebook.getContext();
   return CacheEstimateAttr::get(

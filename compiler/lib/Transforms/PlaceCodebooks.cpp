@@ -132,7 +132,7 @@ static int64_t countBooksOfPhase(LookupVectorsOp lookup) {
       getLanesPerPhase(lookup.getCodebook().getType().getEntryBytes());
   std::set<int64_t> books;
   for (int64_t lane = 0; lane < std::min(lanes, layout.numThreads()); ++lane)
-    books.insert(layout.evaluate(lane, 0)[*dim]);
+    books.insert(lookup.getBookOf(layout.evaluate(lane, 0)));
   auto count = static_cast<int64_t>(books.size());
   std::set<int64_t> places;
   for (int64_t book : books)

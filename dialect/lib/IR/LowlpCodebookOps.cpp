@@ -17,6 +17,9 @@
 using namespace mlir;
 using namespace lowlp;
 
+/// Of the bits of an index that books are exchanged by.
+static constexpr int64_t kMaxStaggerMask = 255;
+
 //===----------------------------------------------------------------------===//
 // Loading and switching
 //===----------------------------------------------------------------------===//
@@ -192,6 +195,20 @@ static std::optional<Layout> findPart(const Layout &codes, int64_t numFixed) {
   return fixed.empty() ? codes : *reduce(codes, fixed);
 }
 
+int64_t LookupVectorsOp::getBookOf(ArrayRef<int64_t> index) {
+  auto book = static_cast<int64_t>(getBook());
+  std::optional<uint64_t> dim = getBookAlong();
+  if (!dim)
+    return book;
+  int64_t exchanged = 0;
+  if (std::optional<ArrayRef<int64_t>> staggered = getStaggered())
+    for (auto [bit, mask] : llvm::enumerate(staggered->drop_front())) {
+      auto chosen = static_cast<uint64_t>(index[staggered->front()] & mask);
+      exchanged |= static_cast<int64_t>(llvm::popcount(chosen) % 2) << bit;
+    }
+  return book + (index[*dim] ^ exchanged);
+}
+
 Layout LookupVectorsOp::getPartLayout() {
   return *findPart(getCodes().getType().getLayout(),
                    getPart() ? getPart()->size() : 0);
@@ -231,6 +248,37 @@ static FailureOr<Layout> verifyPart(LookupVectorsOp op) {
   return *layout;
 }
 
+/// Checks by what the books of codes of the shape are exchanged.
+static LogicalResult verifyStagger(LookupVectorsOp op,
+                                   const std::vector<int64_t> &shape) {
+  std::optional<ArrayRef<int64_t>> staggered = op.getStaggered();
+  if (!staggered)
+    return success();
+  std::optional<uint64_t> along = op.getBookAlong();
+  if (!along)
+    return op.emitOpError("staggered goes with book_along");
+  if (staggered->size() < 2)
+    return op.emitOpError("staggered must name a dimension and at least one "
+                          "mask, but has ")
+           << staggered->size() << " numbers";
+  int64_t dim = staggered->front();
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) ||
+      dim == static_cast<int64_t>(*along))
+    return op.emitOpError("staggered must name another dimension than "
+                          "book_along, at least 0 and less than ")
+           << shape.size() << ", but names " << dim;
+  for (int64_t mask : staggered->drop_front())
+    if (mask < 1 || mask > kMaxStaggerMask)
+      return op.emitOpError("masks of staggered must be 1 to ")
+             << kMaxStaggerMask << ", but one is " << mask;
+  int64_t exchanged = int64_t(1) << (staggered->size() - 1);
+  if (shape[*along] % exchanged != 0)
+    return op.emitOpError("staggered exchanges the books of ")
+           << exchanged << " neighbours, which do not divide the "
+           << shape[*along] << " along book_along";
+  return success();
+}
+
 /// Checks which books codes of the shape are looked up in.
 static LogicalResult verifyBooks(LookupVectorsOp op,
                                  const std::vector<int64_t> &shape) {
@@ -242,6 +290,8 @@ static LogicalResult verifyBooks(LookupVectorsOp op,
              << shape.size() << ", but is " << static_cast<int64_t>(*dim);
     last += shape[*dim] - 1;
   }
+  if (failed(verifyStagger(op, shape)))
+    return failure();
   if (first < 0 || last >= books)
     return op.emitOpError("looks up in books ")
            << first << " to " << last << ", but there are " << books;

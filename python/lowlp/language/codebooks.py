@@ -198,6 +198,7 @@ def lookup_vectors(
     book: int = 0,
     along: int = -1,
     book_along: int | None = None,
+    staggered: Sequence[int] | None = None,
     part: Sequence[int] | None = None,
     dtype: str | DType | None = None,
 ) -> Tile:
@@ -208,6 +209,9 @@ def lookup_vectors(
     along       the dimension that is v times as long in the result, v being the values of an entry: codes [rows, K / v]
                 become values [rows, K]
     book_along  a dimension of the codes whose indices have a book each: index j has book `book` + j
+    staggered   (r, m0, m1, ...): books are exchanged by the index i along dimension r, which makes lanes that read the
+                same columns of different rows read different books: index j has book `book` + (j ^ x), of which bit b
+                of x is the parity of i & mb
     part        leading indices of a larger tile of codes, whose rest is looked up: of codes [4, 2, 16, 4], `[3, 0]`
                 takes 16 x 4. Every thread must hold these dimensions whole
     dtype       'f16' or 'bf16', to which entries of int8 and f8e4m3 are converted exactly; the type of the entries if
@@ -228,6 +232,8 @@ def lookup_vectors(
     attributes["along"] = ir.IntegerAttr.get(i64, dim)
     if book_along is not None:
         attributes["book_along"] = ir.IntegerAttr.get(i64, _as_number("book_along", book_along, held.rank))
+    if staggered is not None:
+        attributes["staggered"] = ir.DenseI64ArrayAttr.get([int(number) for number in staggered])
     vector = local(*(source.vector if number == dim else 1 for number in range(held.rank)))
     values = emit_tile("lowlp.lookup_vectors", source.dtype, held * vector, [tile, source], attributes)
     if dtype is None or as_dtype("dtype", dtype) == source.dtype:

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from lowlp.compiler.compilation import compile, compile_cpu
+from lowlp.compiler.compilation import compile_cpu
 from lowlp.compiler.kernel_cache import Once
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.attention.codes import pointer_types
 from lowlp.kernels.attention.decode import attention_kernel
 from lowlp.kernels.attention.spec import AttentionSchedule, AttentionSpec, CacheType, default_schedule
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array, as_torch_tensor
-from lowlp.schedules.device import device_of
 from lowlp_runtime.array import is_torch_tensor
-from lowlp_runtime.bound_launch import BoundLaunch
-from lowlp_runtime.device import multiprocessors
-from lowlp_runtime.stream import current_torch_stream, other_torch_stream
+from lowlp_runtime.stream import other_torch_stream
 
+from .attention_launch import AttentionCall, bind_call, calls, division
 from .graph_breaks import outside_of_graphs
-from .kv_cache import FLOAT_NAMES, STORED, KVCache, check_on_device, extent, with_whole_steps
+from .kept_calls import kind_of
+from .kv_cache import FLOAT_NAMES, KVCache, check_on_device, extent, with_whole_steps
 from .linear_on_cpu import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64
@@ -32,23 +30,6 @@ _OPTIONAL: Final = ("sinks", "recent_table")
 _UNSIGNED: Final = {"uint16": np.dtype(np.uint16), "uint32": np.dtype(np.uint32)}
 
 _kernels = Once()
-_launches: dict[Any, BoundLaunch] = {}
-_MAX_LAUNCHES = 1024
-
-
-class _Call(NamedTuple):
-    """What arguments come to.
-
-    spec      of the kernel
-    numbers   parameters that are numbers, by name
-    arrays    the others that the caller gave, by name; queries with all of their tokens
-    shape     of the result
-    """
-
-    spec: AttentionSpec
-    numbers: dict[str, int | float]
-    arrays: dict[str, Any]
-    shape: tuple[int, ...]
 
 
 @outside_of_graphs
@@ -78,7 +59,7 @@ def attention_decode(
     scale        what products are multiplied by; None: 1 / sqrt(head_dim)
     window       how many tokens a query sees at most, itself included; None: all. Pages before are not read
     sinks        [heads], float16, bfloat16 or float32: a logit of each head that adds to the denominator, as gpt-oss
-                 has; or None
+                 has; or None. Of +inf the result is 0 and the logarithm +inf; -inf is as none
     softcap      scores s become softcap * tanh(s / softcap), before sinks; or None
     return_lse   return the logarithm of the denominator too, float32 [B, heads] or [B, T, heads]
     recent_table for a cache with `recent_pages`: as block_table, the pages of its tokens in f16; only entries of the
@@ -98,13 +79,16 @@ def attention_decode(
     Flash-Decoding).
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
     """
-    if not isinstance(cache, KVCache):
-        raise LowlpTypeError(f"cache: expected a KVCache, got {type(cache).__name__}")
     on_gpu = is_torch_tensor(q) and q.is_cuda
-    from_torch = is_torch_tensor(q)
-    given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks, "recent_table": recent_table}
     if on_gpu:
-        check_on_device(given, _OPTIONAL, q.device)
+
+        def kind() -> Any:
+            return (
+                *(id(cache), kind_of(q), q.data_ptr() % 16, kind_of(block_table), kind_of(lengths), kind_of(sinks)),
+                *(kind_of(recent_table), scale, type(scale), window, type(window), softcap, type(softcap)),
+                *(return_lse, type(return_lse), splits, type(splits)),
+            )
+
         if other := other_torch_stream(stream, q.device):
             with other:
                 return attention_decode(
@@ -120,6 +104,17 @@ def attention_decode(
                     recent_table=recent_table,
                     splits=splits,
                 )
+        kept = calls.find(kind)
+        if kept is not None:
+            tensors = (q, block_table, lengths, *(() if sinks is None else (sinks,)))
+            if cache.recent:
+                tensors = (*tensors, block_table if recent_table is None else recent_table)
+            return kept.run(tensors)
+    if not isinstance(cache, KVCache):
+        raise LowlpTypeError(f"cache: expected a KVCache, got {type(cache).__name__}")
+    given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": sinks, "recent_table": recent_table}
+    if on_gpu:
+        check_on_device(given, _OPTIONAL, q.device)
     else:
         if stream is not None:
             raise LowlpValueError("stream: allowed for CUDA tensors only, and q is on the CPU")
@@ -127,12 +122,16 @@ def attention_decode(
     call = _read(cache, given, scale, window, softcap, return_lse)
     stored = cache.on(q.device if on_gpu else "cpu", "q")
     if on_gpu:
-        o, lse = _on_gpu(call, stored, splits)
-    else:
-        _check_lengths(cache, call)
-        o, lse = _on_cpu(call, stored, splits)
-        if from_torch:
-            o, lse = as_torch_tensor(o), None if lse is None else as_torch_tensor(lse)
+        bound = bind_call(call, stored, functools.partial(_splits_of, call, splits))
+        result = bound.run(call.arrays.values())
+        taken = given | {"recent_block_table": block_table if recent_table is None else recent_table}
+        if all(array.data_ptr() == taken[name].data_ptr() for name, array in call.arrays.items()):
+            calls.keep(cache, kind(), bound)
+        return result
+    _check_lengths(cache, call)
+    o, lse = _on_cpu(call, stored, splits)
+    if is_torch_tensor(q):
+        o, lse = as_torch_tensor(o), None if lse is None else as_torch_tensor(lse)
     return (o, lse) if return_lse else o
 
 
@@ -186,7 +185,9 @@ def _check_tables(cache: KVCache, batch: int, table: Any, lengths: Any, recent_t
         )
 
 
-def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softcap: Any, return_lse: Any) -> _Call:
+def _read(
+    cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softcap: Any, return_lse: Any
+) -> AttentionCall:
     """Checks all but what arrays hold."""
     q, table, lengths, sinks = given["q"], given["block_table"], given["lengths"], given["sinks"]
     if not isinstance(return_lse, bool):
@@ -233,14 +234,14 @@ def _read(cache: KVCache, given: dict[str, Any], scale: Any, window: Any, softca
     if cache.recent:
         arrays["recent_block_table"] = table if recent_table is None else recent_table
         numbers |= {"recent": cache.recent, "recent_pages": cache.recent_pages}
-    return _strided(_Call(spec, numbers, arrays, shape))
+    return _strided(AttentionCall(spec, numbers, arrays, shape))
 
 
 def _steps(array: Any) -> list[int]:
     return list(array.stride()) if is_torch_tensor(array) else [step // array.itemsize for step in array.strides]
 
 
-def _strided(call: _Call) -> _Call:
+def _strided(call: AttentionCall) -> AttentionCall:
     """The call with the strides of its arrays among the numbers; copies of those that kernels cannot read."""
     arrays, dim = dict(call.arrays), call.spec.head_dim
 
@@ -275,7 +276,7 @@ def _address(array: Any) -> int:
     return int(array.data_ptr() if is_torch_tensor(array) else array.__array_interface__["data"][0])
 
 
-def _splits_of(call: _Call, splits: Any, schedule: AttentionSchedule, blocks: int) -> int:
+def _splits_of(call: AttentionCall, splits: Any, schedule: AttentionSchedule, blocks: int) -> int:
     """Into how many parts each sequence is cut at most: as many as give each of so many blocks one, but whole tiles."""
     if splits is not None:
         return extent(splits, "splits", _MOST_SPLITS)
@@ -286,7 +287,7 @@ def _splits_of(call: _Call, splits: Any, schedule: AttentionSchedule, blocks: in
 # --- the CPU target ---------------------------------------------------------------------------------------------------
 
 
-def _check_lengths(cache: KVCache, call: _Call) -> None:
+def _check_lengths(cache: KVCache, call: AttentionCall) -> None:
     """Raises `LowlpValueError` for lengths that the table has no pages for, and for pages that the cache has not, of
     those that are read."""
     tables = [("block_table", call.arrays["block_table"], cache.pages, 0)]
@@ -322,47 +323,17 @@ def _as_words(kind: CacheType, stored: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _on_cpu(call: _Call, stored: dict[str, Any], splits: Any) -> tuple[AnyArray, AnyArray | None]:
+def _on_cpu(call: AttentionCall, stored: dict[str, Any], splits: Any) -> tuple[AnyArray, AnyArray | None]:
     spec, arrays = call.spec, call.arrays
     out = np.zeros(call.shape, FLOAT_DTYPES[spec.activation])
     results: dict[str, Any] = {"out": out}
     if spec.lse:
         results["lse"] = np.zeros(call.shape[:-1], np.float32)
     schedule = default_schedule(spec)
-    parts = _splits_of(call, splits, schedule, schedule.blocks_per_sm * CPU_MULTIPROCESSORS)
+    blocks = schedule.blocks_per_sm * CPU_MULTIPROCESSORS
+    divided = division(call, _splits_of(call, splits, schedule, blocks), blocks)
     if out.size:
         kernel = _kernels.get((spec, schedule, "cpu"), lambda: compile_cpu(attention_kernel(spec, schedule)))
         spanned = {name: _spanned(array) for name, array in arrays.items()}
-        kernel(**spanned, **_as_words(spec.kind, stored), **results, **call.numbers, splits=parts)
-    return out, results.get("lse")
-
-
-# --- the GPU ----------------------------------------------------------------------------------------------------------
-
-
-def _on_gpu(call: _Call, stored: dict[str, Any], splits: Any) -> tuple[Any, Any]:
-    torch: Any = sys.modules["torch"]
-    spec, arrays = call.spec, call.arrays
-    device = arrays["q"].device
-    ordinal = arrays["q"].get_device()
-    out = torch.empty(call.shape, dtype=arrays["q"].dtype, device=device)
-    results = {"out": out}
-    if spec.lse:
-        results["lse"] = torch.empty(call.shape[:-1], dtype=torch.float32, device=device)
-    if not call.shape[0]:
-        return out, results.get("lse")
-    names = [*arrays, *(name for name in STORED if name in stored), *results]
-    key = (spec, ordinal, splits, *call.numbers.values())
-    launch = _launches.get(key)
-    if launch is None:
-        schedule = default_schedule(spec)
-        parts = _splits_of(call, splits, schedule, schedule.blocks_per_sm * multiprocessors(ordinal))
-        arch = device_of(ordinal).arch
-        made = functools.partial(compile, attention_kernel(spec, schedule), arch)
-        kernel = _kernels.get((spec, schedule, arch), made)
-        if len(_launches) >= _MAX_LAUNCHES:
-            _launches.clear()
-        launch = _launches[key] = kernel.launcher.bind(call.numbers | {"splits": parts}, names)
-    given = arrays | stored | results
-    launch.run([given[name].data_ptr() for name in names], ordinal, current_torch_stream(ordinal))
+        kernel(**spanned, **_as_words(spec.kind, stored), **results, **call.numbers, **divided)
     return out, results.get("lse")

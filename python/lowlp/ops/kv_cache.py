@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from lowlp.compiler.kernel_cache import Once
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.attention.append import append_kernel
 from lowlp.kernels.attention.append_spec import AppendSpec
+from lowlp.kernels.attention.append_vectors import takers_of_vectors
 from lowlp.kernels.attention.spec import CACHE_TYPES, ENTRIES, HEAD_DIMS, CacheType
+from lowlp.kernels.attention.stagger import slots
 from lowlp.numeric.dtypes import dtype as dtype_of
 from lowlp.numeric.dtypes import dtype_among
 from lowlp.numeric.host_array import FLOAT_DTYPES, AnyArray, as_host_array
@@ -22,9 +24,12 @@ from lowlp.schedules.device import device_of
 from lowlp.weights.quantize.kv_codebooks import KVCodebooks
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
+from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
 
 from .graph_breaks import outside_of_graphs
+from .kept_calls import KeptCalls, kind_of
+from .linear_on_cpu import CPU_MULTIPROCESSORS
 
 _INT32_MAX: Final = 2**31 - 1
 FLOAT_NAMES: Final = {str(known): name for name, known in FLOAT_DTYPES.items()}
@@ -64,15 +69,18 @@ class KVCache:
 
     A code times its scale is the value: scale = max |x| / 448 (f8e4m3), / 127 (int8) or / 7 (int4), rounded to f16, and
     code = x / scale, rounded to nearest, ties to even. Rows of bfloat16 or float32 whose scale is out of the range of
-    f16 become NaN. With codebooks a code is the number of the nearest entry, of equally near ones the lowest, and of
-    some entry where a number is not finite. It holds zeros at first, or codes 0. The arrays, of numpy or PyTorch:
+    f16 become NaN. Scales below the normal numbers of f16 are coarser; of rows whose largest magnitude is below 1.33e-5
+    (f8e4m3), 3.78e-6 (int8) or 2.08e-7 (int4) they are 0, and the values too. With codebooks a code is the number of
+    the nearest entry, of equally near ones the lowest, and of some entry where a number is not finite. It holds zeros
+    at first, or codes 0. The arrays, of numpy or PyTorch:
 
     keys, values              [pages, kv_heads, page, head_dim] of float16 or bfloat16, as it is; or codes as bytes:
                               f8e4m3; int8 code + 128; int4 code + 8, the first of two channels in the low bits
     keys                      then uint8 [pages, kv_heads, page, head_dim * bits / 8]
     values                    then uint8 [pages, kv_heads, page / 2, head_dim * bits / 4]: two bytes of each of two
                               neighbouring tokens in turn
-    keys, values              of codebooks: uint8 [pages, kv_heads, page, head_dim / 2 or 4]
+    keys, values              of codebooks: uint8 [pages, kv_heads, page, head_dim / 2 or 4], which `codes()` brings into
+                              the order of channels
     books                     of `arrays()`, of codebooks: float16 [kv_heads, 2, head_dim / 2 or 4, 256, 2 or 4]
     key_scales, value_scales  [pages, kv_heads, page], float16; None where values are stored as they are
     recent_keys, recent_values   of `arrays()`, with recent: [recent_pages, kv_heads, page, head_dim] of float16
@@ -205,9 +213,11 @@ class KVCache:
         """Keys and values as float32 numpy arrays, [pages, kv_heads, page, head_dim]: what attention works with."""
         arrays = {name: _to_host(array) for name, array in self.arrays().items()}
         if self.codebooks is not None:
-            rows = [arrays[kind].swapaxes(1, 2) for kind in ("keys", "values")]
-            keys, values = map(self.codebooks.decode, rows, ("keys", "values"))
-            return keys.swapaxes(1, 2), values.swapaxes(1, 2)
+            keys, values = (
+                self.codebooks.decode(codes.swapaxes(1, 2), name).swapaxes(1, 2)
+                for name, codes in zip(("keys", "values"), self.codes(), strict=True)
+            )
+            return keys, values
         if not self.kind.is_coded:
             return arrays["keys"].astype(np.float32), arrays["values"].astype(np.float32)
         pairs = arrays["values"].reshape(self.pages, self.kv_heads, self.page // 2, -1, 2, 2)
@@ -216,6 +226,22 @@ class KVCache:
             _dequantized(self.kind, arrays["keys"], arrays["key_scales"]),
             _dequantized(self.kind, values, arrays["value_scales"]),
         )
+
+    def codes(self) -> tuple[AnyArray, AnyArray]:
+        """Of a cache of codebooks: codes of keys and values as uint8 numpy arrays, [pages, kv_heads, page, groups of
+        channels], in the order of groups, which they do not have in memory. Raises `LowlpValueError` for others."""
+        if self.codebooks is None:
+            raise LowlpValueError(f"cache: must have codebooks, which one of {self.dtype} has not")
+        token_class = np.arange(self.page) & 7
+        token_class = ((token_class ^ token_class >> 2) & 1) | (token_class & 2)
+
+        def of(name: str) -> AnyArray:
+            stored = _to_host(self.arrays()[name])
+            places = slots(self.kind, self.head_dim, name == "values")[token_class]
+            found: AnyArray = np.take_along_axis(stored, places[None, None], axis=-1)
+            return found
+
+        return of("keys"), of("values")
 
     def _allocate(self, device: Any) -> None:
         shape: tuple[int, ...] = (self.pages, self.kv_heads, self.page)
@@ -324,19 +350,32 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
     What a token's codes are depends on its own row alone, so one token at a time gives the bits that all at once do.
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
     """
-    if not isinstance(cache, KVCache):
-        raise LowlpTypeError(f"cache: expected a KVCache, got {type(cache).__name__}")
     on_gpu = is_torch_tensor(k) and k.is_cuda
-    if not on_gpu:
-        if stream is not None:
-            raise LowlpValueError("stream: allowed for CUDA tensors only, and k is on the CPU")
-        k, v, slots = as_host_array(k, "k"), as_host_array(v, "v"), as_host_array(slots, "slots")
-    else:
-        check_on_device({"v": v, "slots": slots, "recent_slots": recent_slots}, ("recent_slots",), k.device)
+    if on_gpu:
+
+        def kind() -> Any:
+            return (
+                *(id(cache), kind_of(k), kind_of(v), kind_of(slots), kind_of(recent_slots)),
+                *(k.data_ptr() % _WIDE_BYTES, v.data_ptr() % _WIDE_BYTES),
+            )
+
         if other := other_torch_stream(stream, k.device):
             with other:
                 kv_append(cache, k, v, slots, recent_slots=recent_slots)
                 return
+        kept = _calls.find(kind)
+        if kept is not None:
+            more = () if not cache.recent else (slots,) if recent_slots is None else (recent_slots,)
+            kept.run((k, v, slots, *more))
+            return
+    if not isinstance(cache, KVCache):
+        raise LowlpTypeError(f"cache: expected a KVCache, got {type(cache).__name__}")
+    if on_gpu:
+        check_on_device({"v": v, "slots": slots, "recent_slots": recent_slots}, ("recent_slots",), k.device)
+    else:
+        if stream is not None:
+            raise LowlpValueError("stream: allowed for CUDA tensors only, and k is on the CPU")
+        k, v, slots = as_host_array(k, "k"), as_host_array(v, "v"), as_host_array(slots, "slots")
     if (recent_slots is None) == cache.has_own_recent:
         wanted = "expected, as the cache has recent_pages" if cache.has_own_recent else "goes with recent_pages"
         raise LowlpValueError(f"recent_slots: {wanted}, got {type(recent_slots).__name__}")
@@ -346,11 +385,12 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
         if recent_slots.dtype != slots.dtype:
             raise LowlpTypeError(f"recent_slots: must be of the type of slots, {slots.dtype}, got {recent_slots.dtype}")
         _check_slots(recent_slots, "recent_slots", k.shape[0], cache.recent_pages * cache.page, "recent_pages * page")
-    k, v = _dense_rows(k), _dense_rows(v)
-    slots = _contiguous(slots)
-    given = {"k": k, "v": v, "slots": slots}
+    asked = {"k": k, "v": v, "slots": slots}
     if cache.recent:
-        given["recent_slots"] = slots if recent_slots is None else _contiguous(recent_slots)
+        asked["recent_slots"] = slots if recent_slots is None else recent_slots
+    k, v = _dense_rows(k), _dense_rows(v)
+    given = {"k": k, "v": v} | {name: _contiguous(array) for name, array in asked.items() if name not in ("k", "v")}
+    slots = given["slots"]
     arrays = cache.on(k.device if on_gpu else "cpu", "k")
     strides = [_stride_of(rows) for rows in (k, v)]
     aligned = all(_address(rows) % _WIDE_BYTES == 0 for rows in (k, v)) and not any(step % 8 for step in strides)
@@ -360,8 +400,14 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
     numbers = {"tokens": k.shape[0], "pages": cache.pages, "k_stride": strides[0], "v_stride": strides[1]}
     if recent:
         numbers["recent_pages"] = cache.recent_pages
+    if spec.kind.vector:
+        processors = multiprocessors(k.get_device()) if on_gpu else CPU_MULTIPROCESSORS
+        numbers["takers"] = takers_of_vectors(spec, k.shape[0], processors)
     if on_gpu:
-        _append_on_gpu(spec, arrays, given, numbers)
+        bound = _bind_append(spec, arrays, given, numbers)
+        bound.run(given.values())
+        if all(array.data_ptr() == asked[name].data_ptr() for name, array in given.items()):
+            _calls.keep(cache, kind(), bound)
     elif k.shape[0]:
         _append_on_cpu(spec, arrays, given, numbers)
 
@@ -424,7 +470,7 @@ def _dense_rows(rows: Any) -> Any:
 def _stride_of(rows: Any) -> int:
     if rows.shape[0] < 2:
         return int(rows.shape[1] * rows.shape[2])
-    return int(rows.stride(0)) if is_torch_tensor(rows) else rows.strides[0] // rows.itemsize
+    return int(rows.stride()[0]) if is_torch_tensor(rows) else rows.strides[0] // rows.itemsize
 
 
 def _contiguous(array: Any) -> Any:
@@ -457,7 +503,25 @@ def _append_on_cpu(spec: AppendSpec, arrays: dict[str, Any], given: dict[str, An
     kernel(**rows, **slots, **stored, **numbers)
 
 
-def _append_on_gpu(spec: AppendSpec, arrays: dict[str, Any], given: dict[str, Any], numbers: dict[str, int]) -> None:
+class _BoundAppend(NamedTuple):
+    """What a call on CUDA tensors needs beside these: the kernel with its numbers, the number of the device, and
+    addresses of the cache's arrays, which stay."""
+
+    launch: BoundLaunch
+    ordinal: int
+    stored: tuple[int, ...]
+
+    def run(self, tensors: Iterable[Any]) -> None:
+        addresses = [*(tensor.data_ptr() for tensor in tensors), *self.stored]
+        self.launch.run(addresses, self.ordinal, current_torch_stream(self.ordinal))
+
+
+_calls: KeptCalls[_BoundAppend] = KeptCalls()
+
+
+def _bind_append(
+    spec: AppendSpec, arrays: dict[str, Any], given: dict[str, Any], numbers: dict[str, int]
+) -> _BoundAppend:
     ordinal = given["k"].get_device()
     key = (spec, ordinal, *numbers.values())
     launch = _launches.get(key)
@@ -468,5 +532,4 @@ def _append_on_gpu(spec: AppendSpec, arrays: dict[str, Any], given: dict[str, An
         if len(_launches) >= _MAX_LAUNCHES:
             _launches.clear()
         launch = _launches[key] = kernel.launcher.bind(numbers, [*given, *stored])
-    addresses = [array.data_ptr() for array in (*given.values(), *(arrays[name] for name in stored))]
-    launch.run(addresses, ordinal, current_torch_stream(ordinal))
+    return _BoundAppend(launch, ordinal, tuple(arrays[name].data_ptr() for name in stored))

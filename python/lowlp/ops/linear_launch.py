@@ -265,7 +265,7 @@ def _bind(
         # The kernel gets rows that are made for it; whether the residual is aligned only the key says, with x.
         x_stride, aligned = row_stride(qw.shape[1]), aligned or residual is None
     out = out_dtype or activation
-    allocate = _allocator((*x.shape[:-1], columns[1]), types[out], x.device)
+    allocate = allocator((*x.shape[:-1], columns[1]), types[out], x.device)
     spec = spec_for(qw, activation, out, kinds[0], aligned, epilogue, kinds[1])
     device = device_of(ordinal)
     spec = for_weights(spec, qw)
@@ -299,7 +299,7 @@ def _bind(
         permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, device.arch).launcher
         with torch.cuda.device(x.device):
             permutation = permutation_on(qw, x.device)
-        rows = _allocator((m, x_stride), x.dtype, x.device)
+        rows = allocator((m, x_stride), x.dtype, x.device)
         ordered = OrderedRows(permuting, permutation, qw.shape[1], m, strides[0], multiprocessors(ordinal), rows)
     return _BoundCall(launcher.bind(kept, order), allocate, ordered, tensors)
 
@@ -323,7 +323,7 @@ def permutation_on(qw: QuantizedTensor, device: Any) -> Any:
         return kept.operands[key]["permutation"]
 
 
-def _allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], Any]:
+def allocator(shape: tuple[int, ...], dtype: Any, device: Any) -> Callable[[], Any]:
     """What makes an empty tensor."""
     torch: Any = sys.modules["torch"]
     allocate = functools.partial(torch.empty, shape, dtype=dtype, device=device)

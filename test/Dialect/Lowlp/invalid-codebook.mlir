@@ -349,6 +349,61 @@ func.func @book_along(%codes: !part, %b: !books) {
 
 !part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
 !values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!books = !lowlp.codebook<4x256x8xf16>
+func.func @staggered(%codes: !part, %b: !books) {
+  // expected-error @below {{staggered goes with book_along}}
+  %t = lowlp.lookup_vectors %codes in %b[0] along 1 staggered [0, 1] : !part, !books -> !values
+  return
+}
+
+// -----
+
+!part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
+!values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!books = !lowlp.codebook<4x256x8xf16>
+func.func @stagger_masks(%codes: !part, %b: !books) {
+  // expected-error @below {{staggered must name a dimension and at least one mask, but has 1 numbers}}
+  %t = lowlp.lookup_vectors %codes in %b[0] along 1 book_along 1 staggered [0] : !part, !books -> !values
+  return
+}
+
+// -----
+
+!part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
+!values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!books = !lowlp.codebook<4x256x8xf16>
+func.func @stagger_dim(%codes: !part, %b: !books) {
+  // expected-error @below {{staggered must name another dimension than book_along, at least 0 and less than 2, but names 1}}
+  %t = lowlp.lookup_vectors %codes in %b[0] along 1 book_along 1 staggered [1, 1] : !part, !books -> !values
+  return
+}
+
+// -----
+
+!part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
+!values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!books = !lowlp.codebook<4x256x8xf16>
+func.func @stagger_mask(%codes: !part, %b: !books) {
+  // expected-error @below {{masks of staggered must be 1 to 255, but one is 0}}
+  %t = lowlp.lookup_vectors %codes in %b[0] along 1 book_along 1 staggered [0, 0] : !part, !books -> !values
+  return
+}
+
+// -----
+
+!part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
+!values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
+!books = !lowlp.codebook<4x256x8xf16>
+func.func @stagger_extent(%codes: !part, %b: !books) {
+  // expected-error @below {{staggered exchanges the books of 8 neighbours, which do not divide the 4 along book_along}}
+  %t = lowlp.lookup_vectors %codes in %b[0] along 1 book_along 1 staggered [0, 1, 2, 4] : !part, !books -> !values
+  return
+}
+
+// -----
+
+!part = !lowlp.tile<16x4xui8, local(2, 1).spatial(8, 4)>
+!values = !lowlp.tile<16x32xf16, local(2, 1).spatial(8, 4).local(1, 8)>
 !books = !lowlp.codebook<2x256x8xf16>
 !view = !lowlp.global<4x2x256x8xf16>
 func.func @book(%codes: !part, %b: !books) {

@@ -119,8 +119,9 @@ int64_t lowlp::findEntryAlignBytes(Value source, OperandRange offsets,
                                    CodebookType codebook) {
   auto view = source.getDefiningOp<ViewGlobalOp>();
   int64_t elementBytes = *getElementBits(codebook.getElementType()) / 8;
-  int64_t alignBytes =
-      std::min(codebook.getEntryBytes(), getPointerAlignBytes(view));
+  // Neighbouring entries may be read together.
+  int64_t widest = std::max<int64_t>(codebook.getEntryBytes(), 16);
+  int64_t alignBytes = std::min(widest, getPointerAlignBytes(view));
   TrailingZeros zeros;
   SmallVector<unsigned> strides = zeros.ofStrides(view);
   for (auto [offset, stride] : llvm::zip(offsets, strides))

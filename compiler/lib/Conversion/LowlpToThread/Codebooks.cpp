@@ -8,7 +8,9 @@
 //   else         slot = (book * entries + e) * copies + copy
 //
 // So lanes side by side write side by side, and those that write copies of one
-// entry read the same bytes. Where a loop comes back to the op, or another
+// entry read the same bytes. Of small entries without copies in lines of several
+// books, a slot is 16 bytes of a book: two lanes read the 32 bytes of a sector,
+// and the pairs of lanes side by side write to different banks. Where a loop comes back to the op, or another
 // codebook was there, a barrier stands in front: lookups of the codebook before
 // are over then.
 //
@@ -22,6 +24,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -83,7 +86,7 @@ public:
 
   void emit(int64_t numThreads) {
     int64_t slots = codebook.getNumBooks() * codebook.getSharedEntries() *
-                    codebook.getCache().getCopies();
+                    codebook.getCache().getCopies() / getEntriesOfSlot();
     int64_t whole = slots / numThreads;
     Value thread = arith::IndexCastUIOp::create(
         builder, loc, builder.getI32Type(),
@@ -115,6 +118,21 @@ public:
 
 private:
   static constexpr int64_t kRoundsAtOnce = 8;
+  static constexpr int64_t kWideBytes = 16;
+  static constexpr int64_t kLanesOfSector = 2;
+
+  /// How many entries of a book a thread takes at once.
+  int64_t getEntriesOfSlot() const {
+    int64_t count = kWideBytes / codebook.getEntryBytes();
+    CodebookCacheAttr cache = codebook.getCache();
+    bool isWide = count > 1 && plan.alignBytes >= kWideBytes &&
+                  codebook.getNumBooks() > 1 && cache.areBooksInLines() &&
+                  cache.getCopies() == 1 &&
+                  !isPacked(codebook.getElementType()) &&
+                  codebook.getNumEntries() % count == 0 &&
+                  cache.getShared() % (kLanesOfSector * count) == 0;
+    return isWide ? count : 1;
+  }
 
   Value i32(int64_t value) {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
@@ -150,6 +168,8 @@ private:
   /// All entries are loaded before the first is stored, so that they arrive
   /// together.
   void emitRounds(Value first, int64_t numRounds, int64_t numThreads) {
+    if (getEntriesOfSlot() > 1)
+      return emitWideRounds(first, numRounds, numThreads);
     int64_t copies = codebook.getCache().getCopies();
     int64_t bytes = codebook.getEntryBytes();
     SmallVector<std::pair<Value, Value>> stores;
@@ -171,6 +191,38 @@ private:
     for (auto [loaded, to] : stores)
       simt::StoreOp::create(builder, loc, loaded, shared, to,
                             std::min<int64_t>(bytes, 16));
+  }
+
+  /// As `emitRounds`, where a slot is several entries of a book.
+  void emitWideRounds(Value first, int64_t numRounds, int64_t numThreads) {
+    int64_t bytes = codebook.getEntryBytes(), count = getEntriesOfSlot();
+    int64_t books = codebook.getNumBooks();
+    auto type =
+        VectorType::get({kWideBytes / 2}, codebook.getElementType());
+    SmallVector<std::pair<Value, Value>> loads;
+    for (int64_t round = 0; round < numRounds; ++round) {
+      Value slot = add(first, i32(round * numThreads));
+      Value pair = quotient(slot, kLanesOfSector);
+      Value book = remainder(pair, books);
+      Value wide = add(scale(quotient(pair, books), kLanesOfSector),
+                       remainder(slot, kLanesOfSector));
+      Value entry = scale(wide, count);
+      Value from = add(scale(book, codebook.getNumEntries()), entry);
+      Value loaded =
+          simt::LoadOp::create(builder, loc, type, source,
+                               toOffset(scale(from, bytes)), kWideBytes);
+      Value to = add(scale(entry, codebook.getCache().getLineBytes()),
+                     scale(book, codebook.getCache().getBookBytes()));
+      loads.emplace_back(loaded, to);
+    }
+    for (auto [loaded, to] : loads)
+      for (int64_t i = 0; i < count; ++i) {
+        Value at = add(to, i32(i * codebook.getCache().getLineBytes()));
+        Value stored = vector::ExtractStridedSliceOp::create(
+            builder, loc, loaded, i * bytes / 2, bytes / 2, 1);
+        simt::StoreOp::create(builder, loc, stored, shared, toOffset(at),
+                              bytes);
+      }
   }
 
   OpBuilder &builder;

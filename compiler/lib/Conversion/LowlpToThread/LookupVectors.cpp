@@ -11,7 +11,8 @@
 // the thread's number that do not say which book it reads, the lowest first:
 // lanes of one phase that read one book then read different copies. All that
 // depends on the thread is one register, the lane's slot in a line; the rest of
-// b is a number, which the load adds. In lines of 256 bytes a code of 8 bits is
+// b is a number, which the load adds. Of books that are exchanged by another
+// index all of b depends on the thread, and each column has a slot. In lines of 256 bytes a code of 8 bits is
 // byte 1 of the address and the slot byte 0, so that one `prmt` makes it:
 //
 //   prmt(word, slot, 0x7704 | byte << 4)    bytes of the address: slot, code,
@@ -32,6 +33,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace lowlp;
@@ -75,6 +78,10 @@ private:
   int64_t getCommonBook(int64_t i);
   /// What the thread adds to it; null for none.
   Value getThreadBook();
+  /// Of books that are exchanged: what the thread adds for local element `i`.
+  Value getStaggeredBook(int64_t i);
+  /// Makes `threadBook` and `slot` those of local element `i`.
+  void enter(int64_t i);
   /// The lane's slot in a line, in bytes.
   Value getSlot();
   /// The code in the register `local` of the tile, as an i32.
@@ -110,6 +117,9 @@ private:
   /// The most that a code can be, and one.
   int64_t reach;
   Value threadBook, slot;
+  /// Of exchanged books: the thread's book and slot, by what the register adds
+  /// to the two indices.
+  std::map<std::pair<int64_t, int64_t>, std::pair<Value, Value>> staggered;
 };
 
 } // namespace
@@ -130,6 +140,8 @@ VectorLookup::VectorLookup(OpBuilder &builder, LookupVectorsOp op, Value codes,
     parts = parts.drop_front();
   }
   registers = parts;
+  if (op.getStaggered())
+    return;
   threadBook = getThreadBook();
   if (shared)
     slot = getSlot();
@@ -137,7 +149,8 @@ VectorLookup::VectorLookup(OpBuilder &builder, LookupVectorsOp op, Value codes,
 
 int64_t VectorLookup::getCommonBook(int64_t i) {
   auto book = static_cast<int64_t>(op.getBook());
-  if (std::optional<uint64_t> dim = op.getBookAlong())
+  std::optional<uint64_t> dim = op.getBookAlong();
+  if (dim && !op.getStaggered())
     book += layout.evaluate(0, i)[*dim];
   return book;
 }
@@ -147,6 +160,65 @@ Value VectorLookup::getThreadBook() {
   if (!dim)
     return {};
   return buildThreadPart(builder, loc, layout, static_cast<int64_t>(*dim));
+}
+
+/// What books are exchanged by: bit b is the parity of `index & masks[b]`.
+static Value buildExchange(OpBuilder &builder, Location loc, Value index,
+                           ArrayRef<int64_t> masks) {
+  auto i32 = [&](int64_t value) {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  Value all = i32(0);
+  for (auto [target, mask] : llvm::enumerate(masks)) {
+    auto bit = static_cast<int64_t>(target);
+    for (int64_t source = 0; mask >> source != 0; ++source) {
+      if ((mask >> source & 1) == 0)
+        continue;
+      Value moved = index;
+      if (source > bit)
+        moved = arith::ShRUIOp::create(builder, loc, index, i32(source - bit));
+      if (source < bit)
+        moved = arith::ShLIOp::create(builder, loc, index, i32(bit - source));
+      moved = arith::AndIOp::create(builder, loc, moved, i32(int64_t(1) << bit));
+      all = arith::XOrIOp::create(builder, loc, all, moved);
+    }
+  }
+  return all;
+}
+
+Value VectorLookup::getStaggeredBook(int64_t i) {
+  ArrayRef<int64_t> staggered = *op.getStaggered();
+  auto along = static_cast<int64_t>(*op.getBookAlong());
+  std::vector<int64_t> index = layout.evaluate(0, i);
+  auto at = [&](int64_t dim) -> Value {
+    Value thread = buildThreadPart(builder, loc, layout, dim);
+    return thread ? arith::AddIOp::create(builder, loc, thread, i32(index[dim]))
+                        .getResult()
+                  : i32(index[dim]);
+  };
+  Value exchange = buildExchange(builder, loc, at(staggered.front()),
+                                 staggered.drop_front());
+  return arith::XOrIOp::create(builder, loc, at(along), exchange);
+}
+
+void VectorLookup::enter(int64_t i) {
+  if (!op.getStaggered())
+    return;
+  ArrayRef<int64_t> numbers = *op.getStaggered();
+  // Bits above all masks do not count.
+  int64_t period = 1;
+  for (int64_t mask : numbers.drop_front())
+    period = std::max(period, static_cast<int64_t>(llvm::bit_ceil(
+                                  static_cast<uint64_t>(mask) + 1)));
+  std::vector<int64_t> index = layout.evaluate(0, i);
+  auto [known, isNew] = staggered.try_emplace(
+      {index[*op.getBookAlong()], index[numbers.front()] % period});
+  if (isNew) {
+    threadBook = getStaggeredBook(i);
+    slot = shared ? getSlot() : Value();
+    known->second = {threadBook, slot};
+  }
+  std::tie(threadBook, slot) = known->second;
 }
 
 /// The bits of a thread's number within its warp that choose the copy of so
@@ -331,8 +403,10 @@ Value VectorLookup::emitEntry(int64_t local, int64_t book) {
 
 SmallVector<Value> VectorLookup::emit() {
   SmallVector<Value> entries;
-  for (auto [i, local] : llvm::enumerate(op.getPartLocals()))
+  for (auto [i, local] : llvm::enumerate(op.getPartLocals())) {
+    enter(static_cast<int64_t>(i));
     entries.push_back(emitEntry(local, getCommonBook(static_cast<int64_t>(i))));
+  }
   return entries;
 }
 
@@ -343,6 +417,7 @@ SmallVector<Value> VectorLookup::emitMatrices(ArrayRef<int64_t> locals) {
                               builder.getI32Type());
   SmallVector<Value> words;
   for (int64_t i : locals) {
+    enter(i);
     if (mayMiss())
       checkCode(getCode(registersOfCodes[i]));
     auto [begin, offset] =

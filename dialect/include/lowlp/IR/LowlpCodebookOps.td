@@ -81,7 +81,9 @@ def Lowlp_LookupVectorsOp : Lowlp_Op<"lookup_vectors", [MemoryEffects<[MemRead]>
     `lowlp-expand-exchanges` makes such lookups of a lookup and a `lowlp.convert_layout`.
 
     `book` is the number of the book. With `book_along d` each index along dimension `d` of the codes has a book of its own:
-    code c at index j is looked up in book `book` + j.
+    code c at index j is looked up in book `book` + j. `staggered [r, m0, m1, ...]` exchanges the books of neighbours by the index i along
+    dimension `r`: the book is `book` + (j xor x), of which bit b of x is the parity of `i & mb`. So lanes that read the
+    same columns of different rows read different books, which lie in different banks.
 
     `part` names the leading indices of a larger tile of codes: of codes [4, 2, 16, 4], `[3, 0]` takes the 16 x 4 from [3, 0]
     on. Every thread must hold that part; its registers are read where they are. So codes are loaded widely, and looked up step
@@ -104,16 +106,20 @@ def Lowlp_LookupVectorsOp : Lowlp_Op<"lookup_vectors", [MemoryEffects<[MemRead]>
     bits.
   }];
   let arguments = (ins Lowlp_TileType:$codes, Lowlp_CodebookType:$codebook, I64Attr:$book, I64Attr:$along,
-      OptionalAttr<I64Attr>:$book_along, OptionalAttr<DenseI64ArrayAttr>:$part);
+      OptionalAttr<I64Attr>:$book_along, OptionalAttr<DenseI64ArrayAttr>:$staggered,
+      OptionalAttr<DenseI64ArrayAttr>:$part);
   let results = (outs Lowlp_TileType:$result);
   let assemblyFormat = [{
-    $codes (`part` $part^)? `in` $codebook `[` $book `]` `along` $along (`book_along` $book_along^)? attr-dict
+    $codes (`part` $part^)? `in` $codebook `[` $book `]` `along` $along (`book_along` $book_along^)?
+    (`staggered` $staggered^)? attr-dict
     `:` type($codes) `,` type($codebook) `->` type($result)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The values of a code.
     int64_t getVectorLength() { return getCodebook().getType().getVectorLength(); }
+    /// The book of the code at an index of the part. Requires: the op is valid.
+    int64_t getBookOf(::llvm::ArrayRef<int64_t> index);
     /// How the part of the codes is held. Requires: the op is valid.
     Layout getPartLayout();
     /// The registers of the codes that are looked up, in the order of the part's local index. Requires: the op is valid.

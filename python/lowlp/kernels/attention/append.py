@@ -129,7 +129,8 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     Parameters: k, v [tokens, kv_heads, head_dim], tokens `k_stride` and `v_stride` elements apart; slots [tokens], each
     page * number of the page + place in it, negative ones for tokens to leave out; keys, values, key_scales and
     value_scales of the cache as for `attention_kernel`, by 16 bits where it has scales; numbers tokens, pages. With
-    codebooks books as for `attention_kernel`, and keys and values by bytes, [pages, kv_heads, page, codes]. With
+    codebooks books as for `attention_kernel`, keys and values by bytes, [pages, kv_heads, page, codes], and the number
+    `takers` of blocks that take tokens in turn. With
     tokens in f16 also recent_slots [tokens], recent_keys and recent_values [recent_pages, kv_heads, page, head_dim].
     """
     kind, align = spec.kind, 16 if spec.aligned else None
@@ -145,6 +146,8 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
         parameters |= {name: ll.pointer("f16", align=16) for name in ("recent_keys", "recent_values")}
         parameters["recent_pages"] = ll.i32
     strides = dict.fromkeys(("k_stride", "v_stride"), ll.integer(64, divisible_by=8 if spec.aligned else None))
+    if kind.vector:
+        strides["takers"] = ll.i32
     blocks = -(-spec.kv_heads // _HEADS)
 
     def trace(**operands: Any) -> None:

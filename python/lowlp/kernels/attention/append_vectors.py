@@ -1,9 +1,11 @@
 """New keys and values as codes of codebooks, put into a paged cache where slots say.
 
-A block has a token's key or value of one head. A warp takes a few groups of channels at a time, its lanes the entries
-of their books: each has the distances sum (x - c)^2 of its own in f32, and the least of all lanes, of equal ones the
-one of the lowest index, is the code. Differences come before squares, so that roundings are relative to the distance: a
-code is not that of `KVCodebooks.encode`, which computes in float64, only where two distances agree to 1e-6.
+A block has some neighbouring groups of channels of a head's keys or values. It takes their books into registers once,
+and then every so-manieth token. A warp has a few of the groups, its lanes the entries of their books: each has the
+distances sum (x - c)^2 of its own in f32, and the least of all lanes, of equal ones the one of the lowest index, is the
+code. Differences come before squares, so that roundings are relative to the distance: a code is not that of
+`KVCodebooks.encode`, which computes in float64, only where two distances agree to 1e-6. Which block has a token does
+not count, so one token at a time gives the codes that all at once do.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ from lowlp.layouts.register_layout import local, spatial
 
 from .append_spec import AppendSpec, slot_of
 from .spec import ENTRIES
+from .stagger import class_of, places_of
 
 _WARPS = 8
 """Of a block; every number of groups is a multiple of 2 or 3 times as many."""
 _LANES = 32
+_BLOCKS_PER_SM = 2
+"""That run at once: books take 64 registers of a thread, all else about as many."""
 
 
 def threads_of_vectors() -> int:
@@ -27,10 +32,26 @@ def threads_of_vectors() -> int:
     return _WARPS * _LANES
 
 
+def groups_at_once(spec: AppendSpec) -> int:
+    """The groups of channels that a block has."""
+    groups = spec.head_dim // spec.kind.vector
+    return _WARPS * next(count for count in (4, 3, 2) if groups % (_WARPS * count) == 0)
+
+
+def parts_of_vectors(spec: AppendSpec) -> int:
+    """Among how many blocks a token's keys and values are divided."""
+    return 2 * spec.kv_heads * (spec.head_dim // spec.kind.vector // groups_at_once(spec))
+
+
 def grid_of_vectors(spec: AppendSpec) -> Any:
-    """The grid: tokens by keys and values of heads."""
-    parts = 2 * spec.kv_heads
-    return lambda tokens: (tokens, parts)
+    """The grid: blocks that take tokens in turn, by groups of keys and values of heads."""
+    parts = parts_of_vectors(spec)
+    return lambda takers: (takers, parts)
+
+
+def takers_of_vectors(spec: AppendSpec, tokens: int, multiprocessors: int) -> int:
+    """How many blocks take the tokens of a part: as many as run at once, but one for each token at most."""
+    return max(1, min(tokens, -(-_BLOCKS_PER_SM * multiprocessors // parts_of_vectors(spec))))
 
 
 class VectorBlock:
@@ -38,33 +59,47 @@ class VectorBlock:
 
     def __init__(self, spec: AppendSpec, operands: dict[str, Any]) -> None:
         self.spec, self.operands = spec, operands
-        self.token, part = ll.block_indices()
+        self.taker, part = ll.block_indices()
         part = small(part)
-        self.head, self.is_value = part // 2, part % 2
-        self.groups = spec.head_dim // spec.kind.vector
-        of_warp = next(count for count in (4, 3, 2) if self.groups % (_WARPS * count) == 0)
-        self.at_once = _WARPS * of_warp
+        self.groups, at_once = spec.head_dim // spec.kind.vector, groups_at_once(spec)
+        chunks = self.groups // at_once
+        self.head, self.is_value, self.first = part // (2 * chunks), part // chunks % 2, part % chunks * at_once
         of_entries = spatial(1, _LANES, 1) * local(1, ENTRIES // _LANES, spec.kind.vector)
-        self.entries = spatial(_WARPS, 1, 1) * local(of_warp, 1, 1) * of_entries
+        self.entries = spatial(_WARPS, 1, 1) * local(at_once // _WARPS, 1, 1) * of_entries
         # The same registers, as they lie in memory.
         values = ENTRIES // _LANES * spec.kind.vector
-        self.loaded = spatial(_WARPS, 1) * local(of_warp, 1) * spatial(1, _LANES) * local(1, values)
+        self.loaded = spatial(_WARPS, 1) * local(at_once // _WARPS, 1) * spatial(1, _LANES) * local(1, values)
         self.held = self.entries.reduce([1])
         self.distances = self.entries.reduce([2])
 
     @ll.inline
     def run(self):  # type: ignore[no-untyped-def]
-        """Puts the token into the cache, unless its slot is negative."""
+        """Puts the block's tokens into the cache, but for those whose slot is negative."""
+        if self.is_value == 0:
+            self.store_all("k", "keys")
+        else:
+            self.store_all("v", "values")
+
+    @ll.inline
+    def store_all(self, source, name):  # type: ignore[no-untyped-def]
+        """Codes of all tokens' keys or values, and in f16 what of it is kept so."""
         spec, operands = self.spec, self.operands
-        slot = slot_of(spec, operands, "slots", self.token, operands["pages"] * spec.page)
-        recent = slot
-        if spec.recent:
-            recent = slot_of(spec, operands, "recent_slots", self.token, operands["recent_pages"] * spec.page)
-        if slot >= 0:
-            if self.is_value == 0:
-                self.store("k", "keys", slot, recent)
-            else:
-                self.store("v", "values", slot, recent)
+        books = self.books_of(name)
+        for token in ll.range(self.taker, operands["tokens"], operands["takers"]):
+            slot = slot_of(spec, operands, "slots", token, operands["pages"] * spec.page)
+            recent = slot
+            if spec.recent:
+                recent = slot_of(spec, operands, "recent_slots", token, operands["recent_pages"] * spec.page)
+            if slot >= 0:
+                self.store(source, name, token, books, slot, recent)
+
+    def books_of(self, name: str) -> ll.Tile:
+        """The entries of the block's groups in f32, [groups, entries, channels]."""
+        shape = [self.spec.kv_heads, 2, self.groups, ENTRIES * self.spec.kind.vector]
+        books = ll.view_global(self.operands["books"], shape=shape)
+        offsets = [self.head, 0 if name == "keys" else 1, self.first, 0]
+        loaded = ll.load_global(books, offsets=offsets, layout=self.loaded, in_bounds=True)
+        return ll.cast(ll.view(loaded, dtype=loaded.dtype.name, layout=self.entries), "f32")
 
     def row(self, slot: Any) -> Any:
         """The row of the cache that the head has of a slot."""
@@ -78,36 +113,38 @@ class VectorBlock:
         return ll.view_global(self.operands[name], shape=[count, *row])
 
     @ll.inline
-    def store(self, source, name, slot, recent):  # type: ignore[no-untyped-def]
-        """Codes of the token's key or value, and in f16 what of it is kept so."""
+    def store(self, source, name, token, books, slot, recent):  # type: ignore[no-untyped-def]
+        """Codes of a token's key or value, and in f16 what of it is kept so."""
         spec, operands, vector = self.spec, self.operands, self.spec.kind.vector
         strides = [operands[f"{source}_stride"], spec.head_dim, vector, 1]
         shape = [operands["tokens"], spec.kv_heads, self.groups, vector]
         rows = ll.view_global(operands[source], shape=shape, strides=strides)
-        codes, row = self.rows_of(name, "pages", self.groups), self.row(slot)
-        for chunk in ll.range(self.groups // self.at_once):
-            first = chunk * self.at_once
-            x = ll.load_global(rows, offsets=[self.token, self.head, first, 0], layout=self.held, in_bounds=True)
-            ll.store_global(self.nearest(x, name, first), codes, offsets=[row, first])
-            if spec.recent:
-                self.store_recent(x, name, recent, first)
+        x = ll.load_global(rows, offsets=[token, self.head, self.first, 0], layout=self.held, in_bounds=True)
+        codes, kept = self.nearest(x, books), self.rows_of(name, "pages", self.groups)
+        if spec.kind.is_staggered(spec.head_dim):
+            number = ll.iota(0, layout=codes.layout, dtype="int32")
+            group = number + ll.full(self.first, "int32", layout=codes.layout)
+            token_class = class_of(ll.full(small(ll.assume_range(slot, 0, 1 << 31)), "int32", layout=codes.layout))
+            place = places_of(spec.kind, spec.head_dim, name == "values", group, token_class)
+            by_row = ll.view(codes, dtype="uint8", layout=codes.layout.unsqueeze(0))
+            place = ll.view(place, dtype="int32", layout=by_row.layout)
+            ll.scatter_global(by_row, kept, place, dim=1, offsets=[self.row(slot), 0])
+        else:
+            ll.store_global(codes, kept, offsets=[self.row(slot), self.first])
+        if spec.recent:
+            self.store_recent(x, name, recent)
 
     @ll.inline
-    def store_recent(self, x, name, slot, first):  # type: ignore[no-untyped-def]
-        """Vectors in f16, of which the first is of group `first`, unless that slot is negative."""
+    def store_recent(self, x, name, slot):  # type: ignore[no-untyped-def]
+        """Vectors in f16, unless that slot is negative."""
         if slot >= 0:
             kept = self.rows_of(f"recent_{name}", "recent_pages", self.groups, self.spec.kind.vector)
-            ll.store_global(ll.cast(x, "f16"), kept, offsets=[self.row(slot), first, 0])
+            ll.store_global(ll.cast(x, "f16"), kept, offsets=[self.row(slot), self.first, 0])
 
-    def nearest(self, x: ll.Tile, name: str, first: Any) -> ll.Tile:
-        """The codes [groups] of vectors [groups, values], of which the first is of group `first`."""
-        shape = [self.spec.kv_heads, 2, self.groups, ENTRIES * self.spec.kind.vector]
-        books = ll.view_global(self.operands["books"], shape=shape)
-        offsets = [self.head, 0 if name == "keys" else 1, first, 0]
-        loaded = ll.load_global(books, offsets=offsets, layout=self.loaded, in_bounds=True)
-        entries = ll.cast(ll.view(loaded, dtype="f16", layout=self.entries), "f32")
+    def nearest(self, x: ll.Tile, books: ll.Tile) -> ll.Tile:
+        """The codes [groups] of vectors [groups, channels]."""
         exact = ll.view(ll.cast(x, "f32"), dtype="f32", layout=self.entries.reduce([1], keep_dims=True))
-        apart = exact - entries
+        apart = exact - books
         distances = ll.sum(apart * apart, 2)
         is_least = ll.equal(distances, ll.min(distances, 1, keep_dims=True))
         number = ll.iota(1, layout=self.distances, dtype="f32")

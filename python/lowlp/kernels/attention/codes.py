@@ -17,7 +17,7 @@ both.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from lowlp.layouts.register_layout import Layout
 
 from .layouts import KeyLayouts, ValueLayouts
 from .spec import ENTRIES, AttentionSpec, CacheType
+from .stagger import CACHE, KEY_LANES, VALUE_LANES, masks
 
 _SUBNORMAL = 2.0**-24
 _VALUE = 2.0**-9
@@ -85,18 +86,44 @@ def _constants(kind: CacheType, expanded: Layout, even: float, odd: float) -> ll
     return same if kind.bits == 8 else same ^ ((_code_numbers(expanded) & 1) * (first ^ second))
 
 
-def load_books(spec: AttentionSpec, operands: Any, head: Any) -> ll.Codebook:
-    """The codebooks of a head, those of its keys and then those of its values. Together, so that neither takes the
-    shared memory that the other needs. All threads of the block do it."""
-    shape = [spec.kv_heads, 2 * (spec.head_dim // spec.kind.vector), ENTRIES, spec.kind.vector]
-    return ll.load_codebook(ll.view_global(operands["books"], shape=shape), offsets=[head])
+class Books(NamedTuple):
+    """The codebooks of a head.
+
+    keys, values  which may be one
+    first         the number of the first book of values
+    """
+
+    keys: ll.Codebook
+    values: ll.Codebook
+    first: int
+
+
+def load_books(spec: AttentionSpec, operands: Any, head: Any) -> Books:
+    """The codebooks of a head, those of its keys and then those of its values: each in lines of its own, or together,
+    so that neither takes the shared memory that the other needs. All threads of the block do it."""
+    groups, vector = spec.head_dim // spec.kind.vector, spec.kind.vector
+    if not spec.kind.is_staggered(spec.head_dim):
+        view = ll.view_global(operands["books"], shape=[spec.kv_heads, 2 * groups, ENTRIES, vector])
+        both = ll.load_codebook(view, offsets=[head])
+        return Books(both, both, groups)
+    view = ll.view_global(operands["books"], shape=[spec.kv_heads, 2, groups, ENTRIES, vector])
+    keys, values = (ll.load_codebook(view, offsets=[head, part], cache=CACHE) for part in range(2))
+    return Books(keys, values, 0)
+
+
+def _looked_up(spec: AttentionSpec, codes: ll.Tile, books: ll.Codebook, first: int, lanes: int) -> ll.Tile:
+    """Codes [groups of 16 tokens, 16, groups of channels] as channels."""
+    exchanged = masks(spec.kind, spec.head_dim, lanes) if spec.kind.is_staggered(spec.head_dim) else ()
+    staggered = (1, *exchanged) if exchanged else None
+    return ll.lookup_vectors(codes, books, book=first, along=2, book_along=2, staggered=staggered)
 
 
 def keys_as_operand(spec: AttentionSpec, layouts: KeyLayouts, keys: ll.Tile, books: Any) -> ll.Tile:
     """What `layouts.loaded` holds as operand A of S = K Q^T, [tokens, channels]; integers with their offset."""
     kind = spec.kind
     if kind.vector:
-        keys = ll.lookup_vectors(keys, books, along=2, book_along=2)
+        codes = ll.view(keys, dtype="uint8", layout=layouts.slots)
+        keys = _looked_up(spec, codes, books.keys, 0, KEY_LANES)
     elif kind.is_coded:
         words = _expanded(keys, layouts.loaded.unsqueeze(3), layouts.expanded)
         keys = (_integers if kind.has_offset else _floats)(kind, words, layouts.expanded)
@@ -128,7 +155,7 @@ def values_as_operand(spec: AttentionSpec, layouts: ValueLayouts, values: ll.Til
     """What `layouts.loaded` holds as operand A of O^T = V^T P, [channels, tokens]."""
     kind = spec.kind
     if kind.vector:
-        values = ll.lookup_vectors(values, books, book=spec.head_dim // kind.vector, along=2, book_along=2)
+        values = _looked_up(spec, values, books.values, books.first, VALUE_LANES)
     if not kind.is_coded:
         values = ll.convert_layout(values, layouts.paired)
         return ll.transpose(ll.view(values, dtype=kind.compute, layout=layouts.fragment))

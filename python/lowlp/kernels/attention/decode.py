@@ -23,7 +23,7 @@ from typing import Any
 from lowlp import language as ll
 from lowlp.kernels.stream_k import small
 
-from .codes import pointer_types
+from .codes import load_books, pointer_types
 from .layouts import ResultLayouts, ScoreLayouts
 from .merging import NO_ROW, Part, finish
 from .sources import Source
@@ -40,10 +40,16 @@ class _Block:
         self.spec, self.schedule, self.operands = spec, schedule, operands
         self.scores, self.results = ScoreLayouts(spec, schedule), ResultLayouts(spec, schedule)
         pair, self.split = map(small, ll.block_indices())
-        self.pair = pair
-        self.columns = pair % spec.column_blocks * spec.columns if spec.column_blocks > 1 else 0
+        self.first = pair % spec.column_blocks * (spec.columns // spec.classes) if spec.column_blocks > 1 else 0
         self.head = pair // spec.column_blocks % spec.kv_heads
-        self.sequence = pair // (spec.column_blocks * spec.kv_heads)
+        self.of_sequence = spec.column_blocks * spec.kv_heads
+        self.pair, self.sequence = pair, pair // self.of_sequence
+        if not spec.kind.vector:
+            self.begin()
+
+    def begin(self) -> None:
+        """Looks up what the block needs of its sequence."""
+        spec, operands = self.spec, self.operands
         batch, width = operands["batch"], operands["table_width"]
         length = ll.load_scalar(ll.view_global(operands["lengths"], shape=[batch]), offsets=[self.sequence])
         ll.assume((length >= 0) & (length <= width * spec.page), "lengths must be from 0 to table_width * page")
@@ -57,11 +63,22 @@ class _Block:
         self.tiles = self.source.tiles
         self.parts = ll.maximum(ll.minimum(self.tiles, operands["splits"]), 1)
 
+    def query_of(self, column: ll.Tile) -> ll.Tile:
+        """The queries of columns, both counted from the first of the block."""
+        return column if self.spec.classes == 1 else column // self.spec.classes
+
+    def begin_next(self, sequence: Any, within: Any, books: Any) -> None:
+        """As `begin`, of another sequence with the same books."""
+        self.sequence = small(sequence)
+        self.pair = self.sequence * self.of_sequence + within
+        self.begin()
+        self.source.books = books
+
     def row_of(self, column: ll.Tile, rows_of_token: Any) -> ll.Tile:
-        """Rows of tokens of so many rows each, counted from `first_row`; `NO_ROW`, which lies in no view, for columns
-        that are not there."""
+        """Rows of queries, of tokens of so many rows each, counted from `first_row`; `NO_ROW`, which lies in no view,
+        for those that are not there."""
         spec = self.spec
-        column = column + ll.full(self.columns, "int32", layout=column.layout)
+        column = column + ll.full(self.first, "int32", layout=column.layout)
         row = column
         if spec.queries > 1:
             row = column // spec.group * ll.full(rows_of_token, "int32", layout=column.layout) + column % spec.group
@@ -73,10 +90,23 @@ class _Block:
 
     @ll.inline
     def run(self):  # type: ignore[no-untyped-def]
-        """The part of this block, if it has one."""
+        """The block's part of its sequence; with codebooks, which it keeps, of every so-manieth sequence."""
+        if self.spec.kind.vector:
+            first, books = self.sequence, load_books(self.spec, self.operands, self.head)
+            within = self.pair % self.of_sequence
+            for sequence in ll.range(first, self.operands["batch"], self.operands["takers"]):
+                self.begin_next(sequence, within, books)
+                self.run_part()
+                # What the sums of warps went through is written again.
+                ll.synchronize()
+        else:
+            self.run_part()
+
+    @ll.inline
+    def run_part(self):  # type: ignore[no-untyped-def]
+        """The block's part of its sequence, if it has one."""
         queries, factor = self.source.load_queries()
         if self.split < self.parts:
-            self.source.load_books()
             sums = self.with_tiles(queries, factor)
             if self.recent is not None:
                 sums = self.with_recent(sums)
@@ -154,8 +184,9 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
     256, channels of a code] of f16, of keys and then of values; key_scales and value_scales [pages, kv_heads, page] of
     f16 of one with scales; block_table int32 [batch, table_width], rows `table_stride` apart; lengths int32 [batch];
     sinks [heads]; out [batch, queries, heads, head_dim], lse f32 [batch, queries, heads]; numbers batch, pages,
-    pairs = batch * kv_heads * column_blocks, splits, window, scale, softcap. With the newest tokens in f16 also
-    recent_keys and recent_values [recent_pages, kv_heads, page, head_dim], recent_block_table as block_table, recent.
+    pairs = batch * kv_heads * column_blocks, splits, window, scale, softcap. With codebooks also `takers`, how many
+    blocks take the sequences of a head in turn. With the newest tokens in f16 also recent_keys and recent_values
+    [recent_pages, kv_heads, page, head_dim], recent_block_table as block_table, recent.
     """
     activation = spec.activation
     keys, values = pointer_types(spec.kind)
@@ -179,6 +210,8 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
         parameters |= {"recent_keys": ll.pointer("f16", align=16), "recent_values": ll.pointer("f16", align=16)}
         parameters["recent_block_table"] = ll.pointer("int32")
         parameters |= dict.fromkeys(("recent", "recent_pages", "recent_table_stride"), ll.i32)
+    if spec.kind.vector:
+        parameters["takers"] = ll.i32
     if spec.window:
         parameters["window"] = ll.i32
     parameters["scale"] = ll.f32
@@ -188,11 +221,19 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
     def trace(**operands: Any) -> None:
         _Block(spec, schedule, operands).run()
 
+    heads = spec.column_blocks * spec.kv_heads
+
+    def grid(pairs: Any, splits: Any) -> Any:
+        return pairs, splits
+
+    def grid_of_takers(takers: Any, splits: Any) -> Any:
+        return takers * heads, splits
+
     return ll.make_kernel(
         trace,
         name=f"attention_{spec.cache.replace('-', '')}",
         parameters=parameters,
-        grid=lambda pairs, splits: (pairs, splits),
+        grid=grid_of_takers if spec.kind.vector else grid,
         num_threads=32 * schedule.warps,
         schedule=ll.KernelSchedule(blocks_per_sm=schedule.blocks_per_sm),
     )

@@ -23,11 +23,14 @@ from lowlp import language as ll
 from lowlp.layouts.register_layout import Layout, column_local, column_spatial, local, reduce, spatial
 
 from .spec import GROUP, AttentionSchedule, AttentionSpec, CacheType
+from .stagger import KEY_LANES, VALUE_LANES, near
 
 
 def lane_elements(head_dim: int, lanes: int, kind: CacheType) -> int:
     """How many neighbouring channels a lane of so many loads at once: up to 16 bytes."""
     bits = kind.bits
+    if kind.is_staggered(head_dim):
+        return near(kind, head_dim, lanes) * kind.vector
     least = kind.vector or (2 if bits == 16 else 32 // bits if lanes == 4 else 16 // bits)
     sizes = [128 // bits >> shift for shift in range(5)]
     return next(size for size in sizes if size >= least and head_dim % (lanes * size) == 0)
@@ -37,29 +40,37 @@ class KeyLayouts:
     """How keys are held. Dimensions are [groups of 16 tokens, 16, channels] unless said otherwise.
 
     loaded    words of codes, or keys of 16 bits; of codebooks codes, [.., codes of a row]
+    slots     codes of codebooks in the order of channels
     expanded  words by the codes in half of one, [.., words, codes]
     fragment  [tokens, channels] of operand A
-    queries   [columns, channels] as they lie in memory, by all warps alike
+    queries   [columns, channels] as they lie in memory, by all warps alike; and
+    vectors   [columns * groups of channels, channels of a group], the same registers
     halves    the same as [columns, words, 2, codes], and
     paired    with the two halves of a word side by side
     columns   [columns, channels] of operand B, transposed
     groups, rows   numbers of groups of tokens, for each that is loaded
     """
 
-    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule) -> None:
-        warps, bits = schedule.warps, spec.kind.operand_bits
-        elements = lane_elements(spec.head_dim, 4, spec.kind)
-        parts = spec.head_dim // (4 * elements)
-        groups, eights, tiles = schedule.tokens // GROUP, schedule.tokens // 8, spec.columns // 8
+    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule, columns: int) -> None:
+        warps, bits, vector = schedule.warps, spec.kind.operand_bits, spec.kind.vector
+        elements = lane_elements(spec.head_dim, KEY_LANES, spec.kind)
+        parts = spec.head_dim // (KEY_LANES * elements)
+        groups, eights, tiles = schedule.tokens // GROUP, schedule.tokens // 8, columns // 8
         words = elements if bits == 16 else elements * bits // 32
         codes = 1 if bits == 16 else 16 // bits
-        loaded = words // (spec.kind.vector or 1)
-        self.loaded = spatial(warps, 1, 1) * local(groups, 2, parts) * spatial(1, 8, 4) * local(1, 1, loaded)
+        loaded = words // (vector or 1)
+        self.slots = spatial(warps, 1, 1) * local(groups, 2, parts) * spatial(1, 8, 4) * local(1, 1, loaded)
+        self.loaded = self.slots
+        if spec.kind.is_staggered(spec.head_dim):
+            self.loaded = spatial(warps, 1, 1) * local(groups, 2, 1) * spatial(1, 8, 4) * local(1, 1, parts * loaded)
         self.expanded = self.loaded.unsqueeze(3) * local(1, 1, 1, codes)
         pairs = local(1, elements // 2)
         self.fragment = spatial(warps, 1) * local(eights, parts) * pairs * spatial(8, 4) * local(1, 2)
         of_all = reduce(spatial(1, 1, warps), dims=[2])
         self.queries = of_all * local(tiles, parts) * spatial(8, 4) * local(1, elements)
+        if vector:
+            in_vectors = spatial(8, 1) * local(parts, 1) * spatial(4, 1) * local(elements // vector, vector)
+            self.vectors = of_all * local(tiles, 1) * in_vectors
         in_words = reduce(spatial(1, 1, 1, 1, warps), dims=[4]) * local(tiles, parts, 1, 1) * spatial(8, 4, 1, 1)
         in_words = in_words * local(1, words, 1, 1)
         self.halves = in_words * local(1, 1, 2, codes)
@@ -83,8 +94,8 @@ class ValueLayouts:
 
     def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule, of_results: CacheType) -> None:
         warps, bits = schedule.warps, spec.kind.operand_bits
-        elements = lane_elements(spec.head_dim, 8, of_results)
-        parts, words, codes = spec.head_dim // (8 * elements), elements * bits // 16, 16 // bits
+        elements = lane_elements(spec.head_dim, VALUE_LANES, of_results)
+        parts, words, codes = spec.head_dim // (VALUE_LANES * elements), elements * bits // 16, 16 // bits
         in_warp = local(schedule.tokens // GROUP, 2, parts) * column_spatial(1, 4, 8)
         of_warps = spatial(warps, 1, 1) * in_warp
         loaded = words // (spec.kind.vector or 1)
@@ -155,12 +166,51 @@ class ResultLayouts:
         self.by_warp = spatial(warps, 1, 1) * local(1, dim // 8, tiles) * spatial(1, 8, 4) * local(1, 1, 2)
         in_part = spatial(1, 8, 1) * local(1, elements, tiles) * spatial(1, 1, 4) * local(1, 1, 2)
         self.natural = spatial(warps, 1, 1) * local(1, parts, 1) * in_part
-        rows = min(8, 1 << (spec.used - 1).bit_length())
-        self.kept = -(-min(spec.used, spec.columns) // rows) * rows
+        # A query of several classes has one result.
+        queries, together = spec.columns // spec.classes, 1
+        if spec.classes > 1:
+            together = elements
+        rows = min(math.gcd(8, queries), 1 << (spec.used - 1).bit_length())
+        self.kept = -(-min(spec.used, queries) // rows) * rows
         lanes = 32 * warps // rows
-        across = math.gcd(dim, lanes)
+        across = math.gcd(dim // together, lanes)
         of_all = reduce(spatial(rows, across, lanes // across), dims=[2])
         self.result: Layout = local(self.kept // rows, 1) * of_all * local(1, dim // across)
         self.column = self.result.reduce([1], keep_dims=True)
         self.gathered = local(warps, 1, 1) * self.result.unsqueeze(0)
+        self.gathered_column = local(warps, 1, 1) * self.column.unsqueeze(0)
+        if spec.classes > 1:
+            self.by_class = ClassLayouts(spec, schedule, rows, self.kept)
+
+
+class ClassLayouts:
+    """How results are held whose queries have several columns each, one for each class of tokens.
+
+    columns  the registers of `ResultLayouts.natural` as [warps, queries, classes, neighbouring groups, channels of
+             these]
+    numbers  of columns, [warps, queries, classes]
+    piece    channels of every so-manieth group of a result, [queries, channels]; the thread has the others, too
+    joined   all of them, [queries, groups / neighbours, neighbours, channels of a group]
+    gathered, gathered_column   pieces, and a number of each query, of all warps in one thread
+    near, vector, groups        neighbouring groups, channels of one, and groups / neighbours
+    """
+
+    def __init__(self, spec: AttentionSpec, schedule: AttentionSchedule, rows: int, kept: int) -> None:
+        warps, vector, tiles = schedule.warps, spec.kind.vector, spec.columns // 8
+        self.near, self.vector = near(spec.kind, spec.head_dim, VALUE_LANES), vector
+        self.groups = spec.head_dim // (self.near * vector)
+        # Lane 4g + t has columns 2t and 2t + 1 of each tile: of query t / 2, classes 2 (t % 2) and one more.
+        lanes = spatial(1, 2, 2, 1, 1) * local(1, 1, 2, 1, 1)
+        channels = local(1, 1, 1, self.near, 1) * local(1, 1, 1, 1, vector)
+        parts = spatial(warps, 1, 1, 1, 1) * local(1, 1, 1, 1, self.groups // 8) * spatial(1, 1, 1, 1, 8)
+        self.columns = parts * channels * local(1, tiles, 1, 1, 1) * lanes
+        self.numbers = self.columns.reduce([4]).reduce([3])
+        of_block = 32 * warps // rows
+        across = math.gcd(self.groups, of_block)
+        held, of_all = self.groups // across, of_block // across
+        self.piece = reduce(local(kept // rows, 1, 1) * spatial(rows, across, of_all) * local(1, held * vector, 1), [2])
+        joined = local(kept // rows, 1, 1, 1, 1) * spatial(rows, across, 1, 1, of_all)
+        self.joined = reduce(joined * local(1, held, self.near, vector, 1), [4])
+        self.column = self.piece.reduce([1], keep_dims=True)
+        self.gathered = local(warps, 1, 1) * self.piece.unsqueeze(0)
         self.gathered_column = local(warps, 1, 1) * self.column.unsqueeze(0)

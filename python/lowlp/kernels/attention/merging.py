@@ -74,10 +74,54 @@ def _sum_of_warps(block: Any, part: Part) -> _Sum:
     return _sum_of(gathered["tops"], gathered["totals"], gathered["accumulators"])
 
 
+def _sum_of_classes(block: Any, part: Part) -> _Sum:
+    """The sum over the warps and over the classes of tokens, of which a query has a column each, with the channels of
+    each class brought into their own order."""
+    spec, held, warps = block.spec, block.results.by_class, block.schedule.warps
+    shape = [warps, spec.columns // spec.classes, spec.classes]
+    channels = ll.transpose(ll.view(part.accumulators, dtype="f32", layout=block.results.natural), [0, 2, 1])
+    accumulators = ll.alloc_shared("f32", [*shape, held.near, held.groups * held.vector + _PADDING])
+    ll.store_shared(ll.view(channels, dtype="f32", layout=held.columns), accumulators, offsets=[0] * 5, in_bounds=True)
+    numbers = {}
+    for name, tile in (("top", part.top), ("total", part.total)):
+        numbers[name] = ll.alloc_shared("f32", shape)
+        ll.store_shared(
+            ll.view(tile, dtype="f32", layout=held.numbers), numbers[name], offsets=[0, 0, 0], in_bounds=True
+        )
+    ll.synchronize()
+
+    def of_class(name: str, number: int) -> ll.Tile:
+        """A number of each query, of all warps."""
+        return ll.load_shared(numbers[name], offsets=[0, 0, number], layout=held.gathered_column, in_bounds=True)
+
+    tops = [of_class("top", number) for number in range(spec.classes)]
+    top = ll.max(tops[0], 0, keep_dims=True)
+    for other in tops[1:]:
+        top = ll.maximum(top, ll.max(other, 0, keep_dims=True))
+    mends = [ll.exp2(other - top) for other in tops]
+    total = ll.sum(of_class("total", 0) * mends[0], 0)
+    for number in range(1, spec.classes):
+        total = total + ll.sum(of_class("total", number) * mends[number], 0)
+    joined = ll.full(0.0, "f32", layout=held.joined)
+    for place in range(held.near):
+        piece = ll.full(0.0, "f32", layout=held.piece)
+        for number, mend in enumerate(mends):
+            at = [0, 0, number, place ^ (number & (held.near - 1)), 0]
+            found = ll.load_shared(accumulators, offsets=at, layout=held.gathered.unsqueeze(2, 3), in_bounds=True)
+            piece = piece + ll.sum(ll.view(found, dtype="f32", layout=held.gathered) * mend, 0)
+        piece = ll.view(piece, dtype="f32", layout=held.joined.reduce([2], keep_dims=True))
+        chosen = ll.equal(ll.iota(2, layout=held.joined, dtype="int32"), place)
+        joined = ll.where(chosen, ll.broadcast_to(piece, held.joined), joined)
+    whole, column = block.results.result, block.results.column
+    top = ll.view(top, dtype="f32", layout=column)
+    return _Sum(top, ll.view(total, dtype="f32", layout=column), ll.view(joined, dtype="f32", layout=whole))
+
+
 @ll.inline
 def finish(block, part):  # type: ignore[no-untyped-def]
     """Stores the result of a sequence's last part with all others, or leaves that of another part for it."""
-    of_block, kept, dim = _sum_of_warps(block, part), block.results.kept, block.spec.head_dim
+    of_block = (_sum_of_warps if block.spec.classes == 1 else _sum_of_classes)(block, part)
+    kept, dim = block.results.kept, block.spec.head_dim
     left = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, kept, dim))
     tops = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, kept, 1))
     totals = ll.alloc_global("f32", lambda pairs, splits: (pairs, splits, kept, 1))
@@ -139,12 +183,14 @@ def _store(block: Any, top: ll.Tile, total: ll.Tile, result: ll.Tile) -> None:
     first = block.first_row(spec.heads)
     if spec.sinks:
         heads = ll.view_global(operands["sinks"], shape=[spec.heads, 1])
-        head = (ll.iota(0, layout=column, dtype="int32") + ll.full(block.columns, "int32", layout=column)) % spec.group
+        head = (ll.iota(0, layout=column, dtype="int32") + ll.full(block.first, "int32", layout=column)) % spec.group
         sink = ll.gather_global(heads, head, dim=0, offsets=[block.head * spec.group, 0], layout=column)
         sink = ll.cast(sink, "f32") * math.log2(math.e)
         of_all = ll.maximum(top, sink)
         mend = ll.exp2(top - of_all)
-        total, result, top = total * mend + ll.exp2(sink - of_all), result * mend, of_all
+        # The largest weighs 1, a sink of infinity too, beside which nothing counts.
+        weight = ll.where(ll.equal(sink, of_all), 1.0, ll.exp2(sink - of_all))
+        total, result, top = total * mend + weight, result * mend, of_all
     is_empty = ll.equal(total, 0.0)
     inverse = value_unit(spec.kind) / ll.where(is_empty, 1.0, total)
     out = ll.view_global(operands["out"], shape=[rows, spec.head_dim])

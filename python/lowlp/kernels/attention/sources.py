@@ -12,17 +12,19 @@ from lowlp import language as ll
 from lowlp.kernels.stream_k import small
 
 from .codes import (
+    Books,
     CacheViews,
     first_scores,
     key_unit,
     keys_as_operand,
-    load_books,
     paired_queries,
     value_unit,
     values_as_operand,
 )
 from .layouts import KeyLayouts, ValueLayouts
+from .merging import NO_ROW
 from .spec import GROUP, AttentionSpec
+from .stagger import KEY_LANES, class_of, near
 
 _LOG2_E = math.log2(math.e)
 _LEAST_SCALE = 2.0**-24
@@ -40,7 +42,8 @@ class Source:
     def __init__(self, block: Any, spec: AttentionSpec, recent: bool, low: Any, high: Any) -> None:
         self.block, self.spec, self.recent, self.low, self.high = block, spec, recent, low, high
         operands, schedule = block.operands, block.schedule
-        self.keys, self.values = KeyLayouts(spec, schedule), ValueLayouts(spec, schedule, block.spec.kind)
+        self.keys = KeyLayouts(spec, schedule, block.spec.columns)
+        self.values = ValueLayouts(spec, schedule, block.spec.kind)
         prefix = "recent_" if recent else ""
         self.views = CacheViews(spec, operands, prefix)
         shape = [operands["batch"], operands["table_width"]]
@@ -53,20 +56,19 @@ class Source:
         self.least = least
         self.first: Any = 0 if least is None else small(ll.maximum(least, 0)) // GROUP * GROUP
         self.tiles = ll.ceildiv(small(ll.maximum(high - self.first, 0)), schedule.tile)
-        self.books: ll.Codebook | None = None
-
-    def load_books(self) -> None:
-        """Takes the codebooks of the head into their cache, if there are any. All threads of the block do it."""
-        if self.spec.kind.vector:
-            self.books = load_books(self.spec, self.block.operands, self.block.head)
+        self.books: Books | None = None
 
     def load_queries(self) -> tuple[ll.Tile, ll.Tile | None]:
         """Queries as operand B; and what scores are multiplied by for it, a number for each column."""
         block, spec, held, of_token = self.block, self.spec, self.keys.queries, self.block.operands["q_rows"]
         rows = block.operands["batch"] * spec.queries * of_token
-        view = ll.view_global(block.operands["q"], shape=[rows, spec.head_dim])
-        numbers = block.row_of(ll.iota(0, layout=held.reduce([1], keep_dims=True), dtype="int32"), of_token)
-        queries = ll.gather_global(view, numbers, dim=0, offsets=[block.first_row(of_token), 0], layout=held)
+        if block.spec.classes > 1 and not self.recent:
+            queries = self.load_exchanged_queries(rows, of_token)
+        else:
+            view = ll.view_global(block.operands["q"], shape=[rows, spec.head_dim])
+            column = ll.iota(0, layout=held.reduce([1], keep_dims=True), dtype="int32")
+            numbers = block.row_of(block.query_of(column), of_token)
+            queries = ll.gather_global(view, numbers, dim=0, offsets=[block.first_row(of_token), 0], layout=held)
         factor = None
         if spec.activation != spec.kind.compute or spec.kind.alternates:
             # Of each row the power of two below its largest number is taken out, so that f16 holds the others too.
@@ -78,6 +80,21 @@ class Source:
             power = ll.transpose(ll.view(exponent, dtype="f32", layout=largest.layout))
             factor = ll.convert_layout(power, block.scores.scores.reduce([0], keep_dims=True))
         return paired_queries(spec, self.keys, queries), factor
+
+    def load_exchanged_queries(self, rows: Any, of_token: Any) -> ll.Tile:
+        """Queries [columns, channels], each column with its channels in the order of its class."""
+        block, spec, held = self.block, self.spec, self.keys.vectors
+        groups, vector = spec.head_dim // spec.kind.vector, spec.kind.vector
+        number = ll.iota(0, layout=held.reduce([1], keep_dims=True), dtype="int32")
+        column, group = number // groups, number % groups
+        row = block.row_of(block.query_of(column), of_token)
+        exchanged = group ^ (column % block.spec.classes & (near(spec.kind, spec.head_dim, KEY_LANES) - 1))
+        is_there = row >= 0
+        place = ll.where(is_there, row * groups + exchanged, ll.full(NO_ROW, "int32", layout=row.layout))
+        view = ll.view_global(block.operands["q"], shape=[rows * groups, vector])
+        offsets = [block.first_row(of_token) * groups, 0]
+        queries = ll.gather_global(view, place, dim=0, offsets=offsets, layout=held)
+        return ll.view(queries, dtype=queries.dtype.name, layout=self.keys.queries)
 
     def groups(self, tile: Any) -> ll.Tile:
         """Where the groups of 16 tokens of a tile lie, as rows of the cache; 0 for those without a token."""
@@ -127,7 +144,17 @@ class Source:
             scores = scores * factor
         scores = scores * (scale if scales is None else ll.cast(scales, "f32") * scale)
         result: ll.Tile = scores if cap is None else ll.tanh(scores) * (cap * _LOG2_E)
-        return result
+        return result if self.block.spec.classes == 1 else result + self.of_class()
+
+    def of_class(self) -> ll.Tile:
+        """0 for scores in the column of their token's class, minus infinity for others. Tokens in f16 have their
+        channels in the order of class 0."""
+        held = self.block.scores.scores
+        counted = ll.iota(1, layout=held, dtype="int32") % self.block.spec.classes
+        token = ll.iota(0, layout=held, dtype="int32")
+        is_its = ll.equal(counted, 0) if self.recent else ll.equal(counted - class_of(token), 0)
+        nothing = ll.full(-math.inf, "f32", layout=held)
+        return ll.where(is_its, ll.full(0.0, "f32", layout=held), nothing)
 
     def is_whole(self, start: Any) -> Any:
         """Whether all queries see all tokens of the tile that begins at token `start`."""
@@ -147,7 +174,8 @@ class Source:
         token = ll.iota(0, layout=held, dtype="int32") + ll.full(start, "int32", layout=held)
         newest = ll.full(block.length - spec.queries, "int32", layout=held)
         if spec.queries > 1:
-            column = ll.iota(1, layout=held, dtype="int32") + ll.full(block.columns, "int32", layout=held)
+            column = block.query_of(ll.iota(1, layout=held, dtype="int32"))
+            column = column + ll.full(block.first, "int32", layout=held)
             newest = newest + column // spec.group
         nothing = ll.full(-math.inf, "f32", layout=held)
         scores = ll.where(token <= newest, scores, nothing)

@@ -42,6 +42,11 @@ class CacheType:
         """Whether each token of each head has scales."""
         return self.largest != 0.0
 
+    def is_staggered(self, head_dim: int) -> bool:
+        """Whether codes of a token's row are exchanged as `stagger` says: where the books of a head fit shared
+        memory."""
+        return self.vector != 0 and head_dim <= STAGGERED_DIM
+
     @property
     def operand_bits(self) -> int:
         """Bits of a channel as `codes` decodes it: entries of codebooks are operands as they are."""
@@ -55,6 +60,10 @@ class CacheType:
 
 ENTRIES: Final = 256
 """Of a codebook."""
+STAGGERED_DIM: Final = 128
+"""Up to which channels of a head its books take lines of 256 bytes."""
+CLASSES: Final = 4
+"""Orders of channels of such rows."""
 
 CACHE_TYPES: Final = {
     kind.name: kind
@@ -113,17 +122,22 @@ class AttentionSpec:
         return self.group * self.queries
 
     @property
+    def classes(self) -> int:
+        """Columns of each of these, one for each order in which rows of tokens have their channels."""
+        return CLASSES if self.kind.is_staggered(self.head_dim) else 1
+
+    @property
     def columns(self) -> int:
         """Columns that a block takes, a multiple of 8."""
         most = _MOST_COLUMNS_BY_DIM // self.head_dim // 8 * 8
-        needed = -(-self.used // 8) * 8
+        needed = -(-self.used * self.classes // 8) * 8
         blocks = -(-needed // most)
         return -(-needed // (8 * blocks)) * 8
 
     @property
     def column_blocks(self) -> int:
         """Blocks that share a head's columns."""
-        return -(-self.used // self.columns)
+        return -(-self.used * self.classes // self.columns)
 
 
 @dataclass(frozen=True)
@@ -147,12 +161,20 @@ class AttentionSchedule:
         return self.warps * self.tokens
 
 
+def takers_of(spec: AttentionSpec, batch: int, blocks: int) -> int:
+    """How many blocks take the sequences of a head in turn, where so many blocks run at once: a block keeps the
+    codebooks of its head."""
+    heads = spec.column_blocks * spec.kv_heads
+    return batch if batch * heads <= blocks else max(1, blocks // heads)
+
+
 def default_schedule(spec: AttentionSpec) -> AttentionSchedule:
     """What was fastest on an H200, for few columns of heads of up to 128 channels; for more, what two blocks have
     registers for."""
     if spec.kind.vector:
         # One block has the shared memory: books take 128 KiB of a head of 128 channels.
-        return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=GROUP, blocks_per_sm=1)
+        tokens = 2 * GROUP if spec.classes > 1 and spec.columns == 8 and not spec.recent else GROUP
+        return AttentionSchedule(warps=8 if spec.head_dim <= 128 else 4, tokens=tokens, blocks_per_sm=1)
     if spec.columns > 8 or spec.head_dim > 128:
         return AttentionSchedule(warps=4, tokens=GROUP)
     if not spec.kind.is_coded:

@@ -134,6 +134,35 @@ def test_a_graph_appends_and_attends_with_lengths_that_change() -> None:
         assert torch.equal(lowlp.attention_decode(q, cache, table, lengths), o)
 
 
+@pytest.mark.parametrize(("kind", "kv_heads", "group"), [("cq-4", 32, 1), ("cq-2", 32, 1), ("cq-2", 8, 4)])
+def test_blocks_keep_their_books_for_more_sequences_than_run_at_once(kind: str, kv_heads: int, group: int) -> None:
+    """Also with splits, where blocks wait for those in front of them."""
+    lengths = [*(97 * number % 700 for number in range(40)), 2000]
+    cache, table = filled(kind, lengths, 128, 64, kv_heads)
+    q = torch.randn(len(lengths), 1, kv_heads * group, 128, device="cuda", dtype=torch.float16)
+    on_gpu = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+    wanted, _ = reference(as_numpy(q), cache, table.cpu().numpy(), lengths)
+    for splits in (None, 5):
+        o = lowlp.attention_decode(q, cache, table, on_gpu, splits=splits)
+        assert np.linalg.norm(as_numpy(o) - wanted) <= 2e-3 * np.linalg.norm(wanted)
+        for _ in range(20):
+            assert torch.equal(lowlp.attention_decode(q, cache, table, on_gpu, splits=splits), o)
+
+
+@pytest.mark.parametrize("kind", ["cq-4", "cq-2"])
+def test_token_by_token_gives_the_codes_of_a_prompt(kind: str) -> None:
+    k, v = torch.randn((2, 3000, 8, 128), device="cuda", dtype=torch.float16)
+    slots = torch.randperm(3008, device="cuda")[:3000]
+    books = books_for(kind, 8, 128)
+    options: dict[str, Any] = {"page": 64, "kv_heads": 8, "head_dim": 128, "dtype": kind, "codebooks": books}
+    prompt, tokens = (lowlp.KVCache(pages=47, device="cuda", **options) for _ in range(2))
+    lowlp.kv_append(prompt, k, v, slots)
+    for token in range(0, 3000, 7):
+        lowlp.kv_append(tokens, k[token : token + 7], v[token : token + 7], slots[token : token + 7])
+    for name, array in prompt.arrays().items():
+        assert torch.equal(array, tokens.arrays()[name])
+
+
 @pytest.mark.parametrize("kind", ["f8e4m3", "int4", "cq-2"])
 def test_the_newest_tokens_are_taken_in_f16(kind: str) -> None:
     lengths = [300, 7, 0]

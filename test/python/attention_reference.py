@@ -57,6 +57,9 @@ def reference(
             pages = (table if recent_table is None else recent_table)[b]
             kept = [np.asarray(arrays[name] if cache.device == "cpu" else arrays[name].cpu()) for name in RECENT]
             newest = [np.concatenate([*array[pages].swapaxes(1, 2)]) for array in kept]
+            if cache.is_ordered:
+                assert cache.codebooks is not None and cache.codebooks.channel_order is not None
+                newest = [part[..., np.argsort(cache.codebooks.channel_order)] for part in newest]
             of_heads = [np.concatenate([a[:old], b[old:length]]) for a, b in zip(of_heads, newest, strict=True)]
         k, v = (part.astype(np.float64).repeat(group, axis=1) for part in of_heads)
         scores = np.einsum("thd,nhd->thn", q[b].astype(np.float64), k) / np.sqrt(dim)

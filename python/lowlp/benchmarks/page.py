@@ -10,6 +10,8 @@ from lowlp.drawing.svg import to_svg
 
 from . import ablation, book_targets, report
 from .acceptance import ABSENT, INCOMPLETE, MET, MISSED
+from .attention import results as of_attention
+from .attention.cases import HEAD_DIM, HEADS, PAGE
 from .cases import GROUP_SIZE, SHAPES
 from .floor import FLOP_PER_S, OVER_FLOOR
 from .models import report as models_report
@@ -59,6 +61,12 @@ that fit, O2 the most frequent in registers, O3 divides K among blocks by the pa
 operands as they are, where the others exchange them through shared memory. lowlp is what `linear` chooses. The paper's
 own best versions take 0.54 of the time of GC on average, on an RTX 4090."""
 
+_ATTENTION = f"""\
+One new token of each sequence, {HEADS} query heads of {HEAD_DIM}, pages of {PAGE} tokens, by `lowlp bench --attention`:
+microseconds, and in brackets the longest time that is allowed and the best that is hoped for. Bold is what is missed.
+The second table holds times against what reading the cache takes alone, and against a kernel without values; the third
+appends a token of each sequence."""
+
 _PLAIN = """\
 The kernel of `examples/plain_matmul.py --packed`, in which no layout, copy or barrier is named, by
 `benchmarks/plain_matmul.py`: microseconds, and in brackets over the time of `lowlp.linear`, measured in turns."""
@@ -68,10 +76,10 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
     """Writes the plots beside the results' file and the page; returns what was written.
 
     data   the results' file, NAME.json; plots go beside it. From beside it are taken notes in Markdown, NAME.notes.md,
-           and results on drawn problems, NAME.models-*.json
+           and results on drawn problems, NAME.models-*.json, and of attention, NAME.attention-*.json
     page   docs/performance.md
 
-    Raises `LowlpValueError` for results on drawn problems that are none.
+    Raises `LowlpValueError` for results on drawn problems or of attention that are none.
     """
     written = []
     names = []
@@ -81,6 +89,7 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
         written.append(path)
         names.append(path)
     notes = data.with_name(f"{data.stem}.notes.md")
+    attention = sorted(data.parent.glob(f"{data.stem}{of_attention.MARK}*.json"))
     drawn = sorted(data.parent.glob(f"{data.stem}{MODELS_MARK}*.json"))
     text = page_text(
         results,
@@ -88,6 +97,7 @@ def write_report(results: Results, data: Path, page: Path) -> list[Path]:
         [os.path.relpath(path, page.parent) for path in names],
         notes.read_text(encoding="utf-8") if notes.is_file() else "",
         {os.path.relpath(path, page.parent): ModelResults.load(path) for path in drawn},
+        {os.path.relpath(path, page.parent): of_attention.AttentionResults.load(path) for path in attention},
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
@@ -100,14 +110,20 @@ def page_text(
     pictures: list[str],
     notes: str = "",
     drawn: Mapping[str, ModelResults] | None = None,
+    attention: Mapping[str, of_attention.AttentionResults] | None = None,
 ) -> str:
-    """The page; `data`, `pictures` and the keys of `drawn` are links from it."""
-    parts = _parts(results, data, pictures, notes, drawn or {})
+    """The page; `data`, `pictures` and the keys of `drawn` and `attention` are links from it."""
+    parts = _parts(results, data, pictures, notes, drawn or {}, attention or {})
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
 def _parts(
-    results: Results, data: str, pictures: list[str], notes: str, drawn: Mapping[str, ModelResults]
+    results: Results,
+    data: str,
+    pictures: list[str],
+    notes: str,
+    drawn: Mapping[str, ModelResults],
+    attention: Mapping[str, of_attention.AttentionResults],
 ) -> Iterator[str]:
     yield "# Performance"
     yield f"Written by `lowlp bench --report` from [the results]({Path(data).as_posix()}); do not edit."
@@ -148,6 +164,7 @@ def _parts(
         yield "## Versions of products with codebooks"
         yield _VERSIONS
         yield versions
+    yield from _of_attention(attention)
     yield "## Times in microseconds"
     for shape in SHAPES:
         table = report.times_table(results, shape)
@@ -176,6 +193,19 @@ def _drawn(found: Mapping[str, ModelResults]) -> Iterator[str]:
         yield f"### Seed {one.seed}, schedules {by}"
         yield f"{_describe(one.run, 1, 1)}; [results]({Path(link).as_posix()})"
         yield from models_report.section(one)
+
+
+def _of_attention(found: Mapping[str, of_attention.AttentionResults]) -> Iterator[str]:
+    """The section of attention."""
+    if not found:
+        return
+    yield "## Attention"
+    yield _ATTENTION
+    for link, one in found.items():
+        yield f"{_describe(one.run, 1, 1)}; [results]({Path(link).as_posix()})"
+        yield of_attention.decode_table(one)
+        yield of_attention.limits_table(one)
+        yield of_attention.append_table(one)
 
 
 def _counted(counts: Mapping[str, int], statuses: Sequence[str]) -> str:

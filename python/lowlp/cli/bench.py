@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.errors import DeviceError, LowlpValueError
 
-from . import bench_models, output
+from . import bench_attention, bench_models, output
 from .bench_progress import progress_bar
 from .output import number_from
 
@@ -43,7 +43,7 @@ examples:
   lowlp bench --report ours.json peers.json
 
 """
-_EPILOG += bench_models.EPILOG
+_EPILOG += bench_models.EPILOG + bench_attention.EPILOG
 
 
 def add_parser(commands: Any) -> None:
@@ -70,6 +70,9 @@ def add_parser(commands: Any) -> None:
         "--ablation", action="store_true", help="with --codebooks: GC, SC, O1 to O4 of VQ-LLM's table IV, of "
         "quip-4, aqlm-3 and gptvq-2, beside ours: two shapes, M of 1,16",
     )  # fmt: skip
+    what.add_argument(
+        "--attention", action="store_true", help="attention over all kinds of caches in place of linear; listed below"
+    )
     what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
     what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
     what.add_argument("--m", metavar="M,...", help="rows of activations (default: 1,8,16,32,64,128,256,1024,4096)")
@@ -113,6 +116,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prepares, measures or reports; 1 where something has no time, or is prepared as slow code."""
+    if options.attention and not options.report:
+        return bench_attention.run(options)
     if options.set == "models" and not options.report:
         return bench_models.run(options)
     bench_models.refuse(options)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -52,7 +54,7 @@ def attention_decode(
 
     q            [B, heads, head_dim], one token a sequence, or [B, T, heads, head_dim], the newest T: each sees
                  those before it and itself; float16 or bfloat16; heads is a multiple of the cache's kv_heads, and
-                 neighbouring heads share one. With a cache of bf16 it is bfloat16
+                 neighbouring heads share one. With a cache of bf16, or codebooks of bf16, it is bfloat16
     cache        a `KVCache`, which holds the newest tokens already
     block_table  [B, width], int32: the pages of each sequence in order; entries after its last page are not read
     lengths      [B], int32: tokens of each sequence, the newest ones included, 0 to width * page. Read on the device
@@ -72,11 +74,11 @@ def attention_decode(
     contents. Returns what q is: zeros, and -inf as the logarithm, for a token that sees none (the sink, where there is
     one).
 
-    Scores, their exponentials and all sums are f32; weights of values are rounded to f16 (for a cache of bf16 they are
-    two numbers of bf16). The relative error against float64 on `cache.dequantize()` is within 2e-3. The same inputs
-    give the same bits, whatever the other sequences hold; another number of parts gives other roundings. What a cache
-    holds after the end of a sequence does not count, even if it is no number (FlashAttention, arXiv 2205.14135, and
-    Flash-Decoding).
+    Scores, their exponentials and all sums are f32; weights of values are rounded to f16 (for a cache or codebooks of
+    bf16 they are two numbers of bf16). The relative error against float64 on `cache.dequantize()` is within 2e-3. The
+    same inputs give the same bits, whatever the other sequences hold; another number of parts gives other roundings.
+    What a cache holds after the end of a sequence does not count, even if it is no number (FlashAttention,
+    arXiv 2205.14135, and Flash-Decoding).
     Raises `LowlpTypeError` and `LowlpValueError` for arguments that do not fit, `CpuTargetError`, `DeviceError`.
     """
     on_gpu = is_torch_tensor(q) and q.is_cuda
@@ -133,6 +135,17 @@ def attention_decode(
     if is_torch_tensor(q):
         o, lse = as_torch_tensor(o), None if lse is None else as_torch_tensor(lse)
     return (o, lse) if return_lse else o
+
+
+def attention_without_values(q: Any, cache: KVCache, block_table: Any, lengths: Any) -> Callable[[], Any]:
+    """Calls of `attention_decode` on CUDA tensors, without options, whose kernel leaves values out: of use only to find
+    out what limits it."""
+    given = {"q": q, "block_table": block_table, "lengths": lengths, "sinks": None, "recent_table": None}
+    call = _read(cache, given, None, None, None, False)
+    schedule = replace(default_schedule(call.spec), has_values=False)
+    splits_of = functools.partial(_splits_of, call, None)
+    bound = bind_call(call, cache.on(q.device, "q"), splits_of, schedule)
+    return lambda: bound.run(call.arrays.values())
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -192,7 +205,8 @@ def _read(
     q, table, lengths, sinks = given["q"], given["block_table"], given["lengths"], given["sinks"]
     if not isinstance(return_lse, bool):
         raise LowlpTypeError(f"return_lse: expected a bool, got {return_lse!r:.40}")
-    activation = _type_of(q, "q", ("bf16",) if cache.dtype == "bf16" else ("f16", "bf16"))
+    is_bf16 = "bf16" in (cache.dtype, cache.books_type)
+    activation = _type_of(q, "q", ("bf16",) if is_bf16 else ("f16", "bf16"))
     shape = tuple(q.shape)
     if len(shape) not in (3, 4) or shape[-1] != cache.head_dim:
         raise LowlpValueError(
@@ -220,6 +234,8 @@ def _read(
         sinks="" if sinks is None else _type_of(sinks, "sinks", tuple(FLOAT_DTYPES)),
         lse=return_lse,
         recent=cache.recent > 0,
+        books=cache.books_type,
+        ordered=cache.is_ordered,
     )
     numbers: dict[str, int | float] = {"batch": shape[0], "pages": cache.pages, "table_width": table.shape[1]}
     numbers["pairs"] = shape[0] * cache.kv_heads * spec.column_blocks

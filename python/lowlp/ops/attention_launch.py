@@ -83,12 +83,16 @@ def division(call: AttentionCall, splits: int, blocks: int) -> dict[str, int]:
 
 
 def bind_call(
-    call: AttentionCall, stored: dict[str, Any], splits_of: Callable[[AttentionSchedule, int], int]
+    call: AttentionCall,
+    stored: dict[str, Any],
+    splits_of: Callable[[AttentionSchedule, int], int],
+    schedule: AttentionSchedule | None = None,
 ) -> BoundCall:
     """Finds the kernel, and what calls of this kind need.
 
     stored     the cache's arrays
     splits_of  into how many parts sequences are cut by this schedule, where so many blocks run at once
+    schedule   None: what is chosen
     """
     torch: Any = sys.modules["torch"]
     spec, q = call.spec, call.arrays["q"]
@@ -98,7 +102,7 @@ def bind_call(
     kept = [name for name in STORED if name in stored]
     launch = None
     if call.shape[0]:
-        schedule = default_schedule(spec)
+        schedule = schedule or default_schedule(spec)
         blocks = schedule.blocks_per_sm * multiprocessors(ordinal)
         numbers = call.numbers | division(call, splits_of(schedule, blocks), blocks)
         names = [*call.arrays, *kept, "out", *(["lse"] if spec.lse else [])]
@@ -110,7 +114,7 @@ def _launch_for(
     spec: AttentionSpec, schedule: AttentionSchedule, ordinal: int, numbers: dict[str, int | float], names: list[str]
 ) -> BoundLaunch:
     """The launch of a kernel with these numbers; one for all caches that are alike."""
-    key = (spec, ordinal, *numbers.items())
+    key = (spec, schedule, ordinal, *numbers.items())
     found = _launches.get(key)
     if found is None:
         arch = device_of(ordinal).arch

@@ -36,7 +36,7 @@ FLOAT_NAMES: Final = {str(known): name for name, known in FLOAT_DTYPES.items()}
 """Of numpy and PyTorch -> of lowlp."""
 MOST_RECENT: Final = 128
 PAGES: Final = tuple(range(16, 129, 16))
-STORED: Final = ("keys", "values", "key_scales", "value_scales", "books", "recent_keys", "recent_values")
+STORED: Final = ("keys", "values", "key_scales", "value_scales", "books", "order", "recent_keys", "recent_values")
 _WIDE_BYTES: Final = 16
 
 
@@ -59,9 +59,9 @@ class KVCache:
     dtype     'f16' or 'bf16'; or codes, each token of each head with a scale of f16 for its key and one for its value:
               'f8e4m3', 'int8', 'int4'; or codes of 8 bits of codebooks, for 2 neighbouring channels ('cq-4', 4 bits a
               channel) or for 4 ('cq-2'), without scales
-    codebooks of 'cq-4' and 'cq-2': a `lowlp.KVCodebooks` of float16 with 256 entries for each 2 or 4 neighbouring
-              channels of each head, as `lowlp.kv_codebooks(keys, values, lowlp.vq(2, 8))` or `vq(4, 8)` learns them,
-              without channel_order; None for the other types
+    codebooks of 'cq-4' and 'cq-2': a `lowlp.KVCodebooks` of float16 or bfloat16 with 256 entries for each 2 or 4
+              neighbouring channels of each head, in their own order or another, as `lowlp.kv_codebooks(keys, values,
+              lowlp.vq(2, 8))` or `vq(4, 8)` learns them; None for the other types. With bfloat16 queries are bfloat16
     recent    how many of a sequence's newest tokens attention takes in f16, 0 to 128, of a cache of codes
     recent_pages  pages for tokens in f16, of which the caller then says too whose they are, by `recent_slots` and
               `recent_table`; None: each page has room for its tokens in f16 too, which is simple and takes much memory
@@ -79,11 +79,13 @@ class KVCache:
     keys                      then uint8 [pages, kv_heads, page, head_dim * bits / 8]
     values                    then uint8 [pages, kv_heads, page / 2, head_dim * bits / 4]: two bytes of each of two
                               neighbouring tokens in turn
-    keys, values              of codebooks: uint8 [pages, kv_heads, page, head_dim / 2 or 4], which `codes()` brings into
-                              the order of channels
-    books                     of `arrays()`, of codebooks: float16 [kv_heads, 2, head_dim / 2 or 4, 256, 2 or 4]
+    keys, values              of codebooks: uint8 [pages, kv_heads, page, head_dim / 2 or 4], which `codes()` brings
+                              into the order of channels
+    books                     of `arrays()`, of codebooks: [kv_heads, 2, head_dim / 2 or 4, 256, 2 or 4]; with a
+                              channel_order also order, int32 [head_dim]
     key_scales, value_scales  [pages, kv_heads, page], float16; None where values are stored as they are
-    recent_keys, recent_values   of `arrays()`, with recent: [recent_pages, kv_heads, page, head_dim] of float16
+    recent_keys, recent_values   of `arrays()`, with recent: [recent_pages, kv_heads, page, head_dim] of float16, or of
+                              the type of the codebooks and with channels in their order
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name the argument and what is allowed.
     """
@@ -138,10 +140,6 @@ class KVCache:
                 f"codebooks: books must have shape {list(shape)} for a cache of {self.dtype} with {self.kv_heads} "
                 f"heads of {self.head_dim}, got {list(codebooks.books.shape)}"
             )
-        if codebooks.books.dtype != FLOAT_DTYPES["f16"]:
-            raise LowlpTypeError(f"codebooks: books must be float16, got {codebooks.books.dtype}")
-        if codebooks.channel_order is not None:
-            raise LowlpValueError("codebooks: must take channels in their own order, got a channel_order")
         return codebooks
 
     def _checked_recent(self, recent: Any) -> int:
@@ -180,7 +178,7 @@ class KVCache:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         recent = 4 * self.recent_pages * self.page * self.kv_heads * self.head_dim if self.recent else 0
-        books = 0 if self.codebooks is None else self.codebooks.books.nbytes
+        books = sum(array.nbytes for array in self._of_codebooks().values())
         return self.pages * self.page * self.bytes_per_token + recent + books
 
     @property
@@ -209,34 +207,40 @@ class KVCache:
             raise LowlpValueError("cache: has no memory yet; append to it, or make it with device=")
         return self._arrays
 
-    def dequantize(self) -> tuple[AnyArray, AnyArray]:
-        """Keys and values as float32 numpy arrays, [pages, kv_heads, page, head_dim]: what attention works with."""
-        arrays = {name: _to_host(array) for name, array in self.arrays().items()}
+    def dequantize(self, pages: Any = None) -> tuple[AnyArray, AnyArray]:
+        """Keys and values as float32 numpy arrays, [pages, kv_heads, page, head_dim]: what attention works with.
+
+        pages  numbers of those that are wanted, in this order, a list or a numpy array; None: all
+        """
+        chosen = slice(None) if pages is None else np.asarray(pages, np.int64)
+        by_page = ("keys", "values", "key_scales", "value_scales")
+        arrays = {name: _to_host(self.arrays()[name][chosen]) for name in by_page if name in self.arrays()}
         if self.codebooks is not None:
             keys, values = (
                 self.codebooks.decode(codes.swapaxes(1, 2), name).swapaxes(1, 2)
-                for name, codes in zip(("keys", "values"), self.codes(), strict=True)
+                for name, codes in zip(("keys", "values"), self.codes(pages), strict=True)
             )
             return keys, values
         if not self.kind.is_coded:
             return arrays["keys"].astype(np.float32), arrays["values"].astype(np.float32)
-        pairs = arrays["values"].reshape(self.pages, self.kv_heads, self.page // 2, -1, 2, 2)
+        pairs = arrays["values"].reshape(len(arrays["values"]), self.kv_heads, self.page // 2, -1, 2, 2)
         values = np.moveaxis(pairs, 4, 3).reshape(arrays["keys"].shape)
         return (
             _dequantized(self.kind, arrays["keys"], arrays["key_scales"]),
             _dequantized(self.kind, values, arrays["value_scales"]),
         )
 
-    def codes(self) -> tuple[AnyArray, AnyArray]:
+    def codes(self, pages: Any = None) -> tuple[AnyArray, AnyArray]:
         """Of a cache of codebooks: codes of keys and values as uint8 numpy arrays, [pages, kv_heads, page, groups of
-        channels], in the order of groups, which they do not have in memory. Raises `LowlpValueError` for others."""
+        channels], in the order of groups, which they do not have in memory; `pages` as for `dequantize`. Raises
+        `LowlpValueError` for other caches."""
         if self.codebooks is None:
             raise LowlpValueError(f"cache: must have codebooks, which one of {self.dtype} has not")
         token_class = np.arange(self.page) & 7
         token_class = ((token_class ^ token_class >> 2) & 1) | (token_class & 2)
 
         def of(name: str) -> AnyArray:
-            stored = _to_host(self.arrays()[name])
+            stored = _to_host(self.arrays()[name][slice(None) if pages is None else np.asarray(pages, np.int64)])
             places = slots(self.kind, self.head_dim, name == "values")[token_class]
             found: AnyArray = np.take_along_axis(stored, places[None, None], axis=-1)
             return found
@@ -258,21 +262,41 @@ class KVCache:
             shapes = dict.fromkeys(("keys", "values"), ((*shape, self.head_dim // self.kind.vector), "uint8"))
         if self.recent:
             of_recent = (self.recent_pages, self.kv_heads, self.page, self.head_dim)
-            shapes |= dict.fromkeys(("recent_keys", "recent_values"), (of_recent, "f16"))
+            shapes |= dict.fromkeys(("recent_keys", "recent_values"), (of_recent, self.books_type))
         self._device = device
         if device == "cpu":
             types = {**FLOAT_DTYPES, "uint8": np.dtype(np.uint8)}
             self._arrays = {name: np.zeros(extents, types[kind]) for name, (extents, kind) in shapes.items()}
-            if self.codebooks is not None:
-                self._arrays["books"] = _by_head(self.codebooks)
+            self._arrays |= self._of_codebooks()
             return
         torch: Any = sys.modules["torch"]
         kinds = {"f16": torch.float16, "bf16": torch.bfloat16, "uint8": torch.uint8}
         self._arrays = {
             name: torch.zeros(extents, dtype=kinds[kind], device=device) for name, (extents, kind) in shapes.items()
         }
-        if self.codebooks is not None:
-            self._arrays["books"] = torch.from_numpy(_by_head(self.codebooks)).to(device)
+        for name, array in self._of_codebooks().items():
+            kind = kinds.get(self.books_type) if name == "books" else None
+            bits = torch.from_numpy(array if kind is None else array.view(np.int16)).to(device)
+            self._arrays[name] = bits if kind is None else bits.view(kind)
+
+    @property
+    def books_type(self) -> str:
+        """Type of the entries of codebooks, and of tokens that are kept beside codes."""
+        is_bf16 = self.codebooks is not None and self.codebooks.books.dtype == FLOAT_DTYPES["bf16"]
+        return "bf16" if is_bf16 else "f16"
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether groups of channels take these in another order."""
+        return self.codebooks is not None and self.codebooks.channel_order is not None
+
+    def _of_codebooks(self) -> dict[str, AnyArray]:
+        if self.codebooks is None:
+            return {}
+        found = {"books": _by_head(self.codebooks)}
+        if self.codebooks.channel_order is not None:
+            found["order"] = self.codebooks.channel_order.astype(np.int32)
+        return found
 
     def on(self, device: Any, argument: str) -> dict[str, Any]:
         """The arrays, which lie on `device`, or are made there. Raises `LowlpValueError` where they lie elsewhere."""
@@ -396,7 +420,10 @@ def kv_append(cache: KVCache, k: Any, v: Any, slots: Any, *, recent_slots: Any =
     aligned = all(_address(rows) % _WIDE_BYTES == 0 for rows in (k, v)) and not any(step % 8 for step in strides)
     wide = _item_bytes(slots) == 8
     recent = cache.recent > 0
-    spec = AppendSpec(source, cache.dtype, cache.head_dim, cache.kv_heads, cache.page, wide, aligned, recent)
+    spec = AppendSpec(
+        source, cache.dtype, cache.head_dim, cache.kv_heads, cache.page, wide, aligned, recent, cache.books_type,
+        cache.is_ordered,
+    )  # fmt: skip
     numbers = {"tokens": k.shape[0], "pages": cache.pages, "k_stride": strides[0], "v_stride": strides[1]}
     if recent:
         numbers["recent_pages"] = cache.recent_pages

@@ -8,8 +8,14 @@
 //     offered = select((0xAAAAAAAA >> lane) & 1, item 2, item 0)
 //     what comes = gpu.shuffle idx offered, the lane to read
 //
+// Halves of entries of codebooks that a thread puts into other words are one
+// `prmt` a word. Nothing computes with them before, so that there are no shifts
+// and masks that could become one with those of the move.
+//
 //===----------------------------------------------------------------------===//
 #include "LowlpToThread.h"
+
+#include "lowlp/IR/Simt.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -147,6 +153,13 @@ struct ConvertLayoutPattern : OpConversionPattern<ConvertLayoutOp> {
         static_cast<int64_t>(*getElementBits(from.getElementType()));
     PackedBits source(rewriter, loc,
                       toWords(rewriter, loc, from, adaptor.getSource()));
+    if (op.getSource().getDefiningOp<LookupVectorsOp>() &&
+        movesHalves(plan, width)) {
+      Value words = pairHalves(rewriter, loc, plan,
+                               toWords(rewriter, loc, from, adaptor.getSource()));
+      rewriter.replaceOp(op, fromWords(rewriter, loc, to, words));
+      return success();
+    }
     LaneValues values(rewriter, loc);
     auto getItem = [&](int item) {
       return source.extract(item * width, width);
@@ -172,6 +185,32 @@ struct ConvertLayoutPattern : OpConversionPattern<ConvertLayoutOp> {
   }
 
 private:
+  /// Whether all threads alike make each word of two halves of their own.
+  static bool movesHalves(const WarpConversion &plan, int64_t width) {
+    return plan.isWithinThreads() && width == 16 && plan.kept.size() % 2 == 0 &&
+           llvm::all_of(plan.kept, [](const std::vector<int> &item) {
+             return llvm::all_equal(item);
+           });
+  }
+
+  /// Those words.
+  static Value pairHalves(OpBuilder &builder, Location loc,
+                          const WarpConversion &plan, Value source) {
+    SmallVector<Value> words;
+    for (size_t i = 0; i < plan.kept.size(); i += 2) {
+      int64_t low = plan.kept[i].front(), high = plan.kept[i + 1].front();
+      Value a = vector::ExtractOp::create(builder, loc, source, low / 2);
+      Value b = vector::ExtractOp::create(builder, loc, source, high / 2);
+      // Bytes of b are 4 to 7.
+      int64_t selector = (low % 2 ? 0x32 : 0x10) | (high % 2 ? 0x7600 : 0x5400);
+      words.push_back(simt::PrmtOp::create(builder, loc, builder.getI32Type(),
+                                           a, b, selector));
+    }
+    auto type = VectorType::get({static_cast<int64_t>(words.size())},
+                                builder.getI32Type());
+    return vector::FromElementsOp::create(builder, loc, type, words);
+  }
+
   static Value shuffle(OpBuilder &builder, Location loc, LaneValues &values,
                        Value offered, ArrayRef<int> lanes) {
     std::set<int> distances;

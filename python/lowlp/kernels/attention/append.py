@@ -138,12 +138,14 @@ def append_kernel(spec: AppendSpec) -> ll.Kernel:
     parameters["slots"] = ll.pointer("int32")
     parameters |= {name: ll.pointer(stored_element(kind), align=16) for name in ("keys", "values")}
     if kind.vector:
-        parameters["books"] = ll.pointer("f16", align=16)
+        parameters["books"] = ll.pointer(kind.compute, align=16)
+    if spec.ordered:
+        parameters["order"] = ll.pointer("int32", align=16)
     if kind.is_coded:
         parameters |= {name: ll.pointer("f16", align=16) for name in ("key_scales", "value_scales")}
     if spec.recent:
         parameters["recent_slots"] = ll.pointer("int32")
-        parameters |= {name: ll.pointer("f16", align=16) for name in ("recent_keys", "recent_values")}
+        parameters |= {name: ll.pointer(kind.compute, align=16) for name in ("recent_keys", "recent_values")}
         parameters["recent_pages"] = ll.i32
     strides = dict.fromkeys(("k_stride", "v_stride"), ll.integer(64, divisible_by=8 if spec.aligned else None))
     if kind.vector:

@@ -20,6 +20,8 @@ class AppendSpec:
     wide_slots  slots are int64, not int32
     aligned     rows of the new keys and values are 16-byte aligned
     recent      tokens are kept in f16 too, where other slots say
+    books       type of the entries of codebooks, in place of f16 there too
+    ordered     whether groups of channels take these in another order
     """
 
     source: str
@@ -30,11 +32,13 @@ class AppendSpec:
     wide_slots: bool = False
     aligned: bool = True
     recent: bool = False
+    books: str = "f16"
+    ordered: bool = False
 
     @property
     def kind(self) -> CacheType:
         """How the cache is stored."""
-        return CACHE_TYPES[self.cache]
+        return CACHE_TYPES[self.cache].with_books(self.books)
 
 
 def slot_of(spec: AppendSpec, operands: dict[str, Any], name: str, token: Any, room: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import small
-from lowlp.layouts.register_layout import local, spatial
+from lowlp.layouts.register_layout import local, reduce, spatial
 
 from .append_spec import AppendSpec, slot_of
 from .spec import ENTRIES
@@ -70,6 +70,8 @@ class VectorBlock:
         values = ENTRIES // _LANES * spec.kind.vector
         self.loaded = spatial(_WARPS, 1) * local(at_once // _WARPS, 1) * spatial(1, _LANES) * local(1, values)
         self.held = self.entries.reduce([1])
+        of_all = reduce(spatial(_WARPS, 1, _LANES), dims=[2])
+        self.channels = of_all * local(at_once // _WARPS, 1) * local(spec.kind.vector, 1)
         self.distances = self.entries.reduce([2])
 
     @ll.inline
@@ -92,6 +94,21 @@ class VectorBlock:
                 recent = slot_of(spec, operands, "recent_slots", token, operands["recent_pages"] * spec.page)
             if slot >= 0:
                 self.store(source, name, token, books, slot, recent)
+
+    def load_ordered(self, source: str, token: Any) -> ll.Tile:
+        """Vectors [groups, channels] of the block's groups, whose channels `order` names."""
+        spec, operands = self.spec, self.operands
+        order = ll.view_global(operands["order"], shape=[spec.head_dim, 1])
+        first = self.first * spec.kind.vector
+        channels = ll.load_global(order, offsets=[first, 0], layout=self.channels, in_bounds=True)
+        strides = [operands[f"{source}_stride"], spec.head_dim, 1, 1]
+        rows = ll.view_global(
+            operands[source], shape=[operands["tokens"], spec.kv_heads, spec.head_dim, 1], strides=strides
+        )
+        x = ll.gather_global(
+            rows, channels, dim=0, offsets=[token, self.head, 0, 0], layout=self.channels, in_bounds=True
+        )
+        return ll.view(x, dtype=x.dtype.name, layout=self.held)
 
     def books_of(self, name: str) -> ll.Tile:
         """The entries of the block's groups in f32, [groups, entries, channels]."""
@@ -116,10 +133,13 @@ class VectorBlock:
     def store(self, source, name, token, books, slot, recent):  # type: ignore[no-untyped-def]
         """Codes of a token's key or value, and in f16 what of it is kept so."""
         spec, operands, vector = self.spec, self.operands, self.spec.kind.vector
-        strides = [operands[f"{source}_stride"], spec.head_dim, vector, 1]
-        shape = [operands["tokens"], spec.kv_heads, self.groups, vector]
-        rows = ll.view_global(operands[source], shape=shape, strides=strides)
-        x = ll.load_global(rows, offsets=[token, self.head, self.first, 0], layout=self.held, in_bounds=True)
+        if spec.ordered:
+            x = self.load_ordered(source, token)
+        else:
+            strides = [operands[f"{source}_stride"], spec.head_dim, vector, 1]
+            shape = [operands["tokens"], spec.kv_heads, self.groups, vector]
+            rows = ll.view_global(operands[source], shape=shape, strides=strides)
+            x = ll.load_global(rows, offsets=[token, self.head, self.first, 0], layout=self.held, in_bounds=True)
         codes, kept = self.nearest(x, books), self.rows_of(name, "pages", self.groups)
         if spec.kind.is_staggered(spec.head_dim):
             number = ll.iota(0, layout=codes.layout, dtype="int32")
@@ -139,7 +159,7 @@ class VectorBlock:
         """Vectors in f16, unless that slot is negative."""
         if slot >= 0:
             kept = self.rows_of(f"recent_{name}", "recent_pages", self.groups, self.spec.kind.vector)
-            ll.store_global(ll.cast(x, "f16"), kept, offsets=[self.row(slot), self.first, 0])
+            ll.store_global(ll.cast(x, self.spec.kind.compute), kept, offsets=[self.row(slot), self.first, 0])
 
     def nearest(self, x: ll.Tile, books: ll.Tile) -> ll.Tile:
         """The codes [groups] of vectors [groups, channels]."""

@@ -58,7 +58,7 @@ class _Block:
         self.recent: Any = None
         if spec.recent:
             high = small(ll.maximum(self.length - operands["recent"], 0))
-            self.recent = Source(self, replace(spec, cache="f16"), True, high, self.length)
+            self.recent = Source(self, replace(spec, cache=spec.kind.compute), True, high, self.length)
         self.source = Source(self, spec, False, None, high)
         self.tiles = self.source.tiles
         self.parts = ll.maximum(ll.minimum(self.tiles, operands["splits"]), 1)
@@ -83,6 +83,14 @@ class _Block:
         if spec.queries > 1:
             row = column // spec.group * ll.full(rows_of_token, "int32", layout=column.layout) + column % spec.group
         return ll.where(column < spec.used, row, ll.full(NO_ROW, "int32", layout=column.layout))
+
+    def places_in_order(self, row: ll.Tile, channel: ll.Tile) -> ll.Tile:
+        """Where channels of rows lie, in the order of the codebooks, [numbers, 1]; `NO_ROW` for rows that are not
+        there."""
+        dim = self.spec.head_dim
+        order = ll.view_global(self.operands["order"], shape=[dim, 1])
+        place = ll.gather_global(order, channel, dim=0, offsets=[0, 0], layout=channel.layout, in_bounds=True)
+        return ll.where(row >= 0, row * dim + place, ll.full(NO_ROW, "int32", layout=row.layout))
 
     def first_row(self, rows_of_token: Any) -> Any:
         """The row of the sequence's first token and of this head's first query."""
@@ -130,7 +138,7 @@ class _Block:
             start = tile * tile_tokens + source.first
             further_rows = source.groups(tile + step * 2)
             keys = next_keys if keys_ahead else source.load_keys(rows)
-            values = source.load_values(rows)
+            values = source.load_values(rows) if self.schedule.has_values else (None, None)
             scores = source.scores_of(keys, queries, factor, first)
             if keys_ahead and tile + step < self.tiles:
                 next_keys = source.load_keys(next_rows)
@@ -159,7 +167,9 @@ class _Block:
         if source.is_whole(start):
             pass
         else:
-            scores, values = source.masked(scores, start), source.clean(values, start)
+            scores = source.masked(scores, start)
+            if self.schedule.has_values:
+                values = source.clean(values, start)
         tile, scales = values
         logarithms = source.logarithms(scales)
         if logarithms is not None:
@@ -173,7 +183,8 @@ class _Block:
             counted = counted * (2.0**-logarithms if isinstance(logarithms, float) else ll.exp2(-logarithms))
         counted = ll.sum(ll.view(counted, dtype="f32", layout=held.by_lane), 1, keep_dims=True)
         total = total * ll.view(mend, dtype="f32", layout=held.lane_column.reduce([2], keep_dims=True)) + counted
-        return grown, total, source.with_values(accumulators * mend, tile, weights)
+        accumulators = accumulators * mend
+        return grown, total, accumulators if tile is None else source.with_values(accumulators, tile, weights)
 
 
 def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Kernel:
@@ -181,7 +192,8 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
 
     Parameters: q [batch, queries, heads, head_dim], tokens `q_rows` heads apart; keys, values
     [pages, kv_heads, page, head_dim] as the cache stores them; of one of codebooks books [kv_heads, 2, codes of a row,
-    256, channels of a code] of f16, of keys and then of values; key_scales and value_scales [pages, kv_heads, page] of
+    256, channels of a code], of keys and then of values, and `order` int32 [head_dim] where groups take channels in
+    another order; key_scales and value_scales [pages, kv_heads, page] of
     f16 of one with scales; block_table int32 [batch, table_width], rows `table_stride` apart; lengths int32 [batch];
     sinks [heads]; out [batch, queries, heads, head_dim], lse f32 [batch, queries, heads]; numbers batch, pages,
     pairs = batch * kv_heads * column_blocks, splits, window, scale, softcap. With codebooks also `takers`, how many
@@ -198,7 +210,9 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
     if spec.kind.is_coded:
         parameters |= {"key_scales": ll.pointer("f16", align=16), "value_scales": ll.pointer("f16", align=16)}
     if spec.kind.vector:
-        parameters["books"] = ll.pointer("f16", align=16)
+        parameters["books"] = ll.pointer(spec.kind.compute, align=16)
+    if spec.ordered:
+        parameters["order"] = ll.pointer("int32", align=16)
     parameters |= {"block_table": ll.pointer("int32"), "lengths": ll.pointer("int32")}
     if spec.sinks:
         parameters["sinks"] = ll.pointer(spec.sinks)
@@ -207,7 +221,8 @@ def attention_kernel(spec: AttentionSpec, schedule: AttentionSchedule) -> ll.Ker
         parameters["lse"] = ll.pointer("f32")
     parameters |= dict.fromkeys(("batch", "q_rows", "pages", "table_width", "table_stride", "pairs", "splits"), ll.i32)
     if spec.recent:
-        parameters |= {"recent_keys": ll.pointer("f16", align=16), "recent_values": ll.pointer("f16", align=16)}
+        of_recent = ll.pointer(spec.kind.compute, align=16)
+        parameters |= {"recent_keys": of_recent, "recent_values": of_recent}
         parameters["recent_block_table"] = ll.pointer("int32")
         parameters |= dict.fromkeys(("recent", "recent_pages", "recent_table_stride"), ll.i32)
     if spec.kind.vector:

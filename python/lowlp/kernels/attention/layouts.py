@@ -44,7 +44,8 @@ class KeyLayouts:
     expanded  words by the codes in half of one, [.., words, codes]
     fragment  [tokens, channels] of operand A
     queries   [columns, channels] as they lie in memory, by all warps alike; and
-    vectors   [columns * groups of channels, channels of a group], the same registers
+    vectors   [columns * groups of channels, channels of a group], and
+    channels  [columns * channels, 1], the same registers
     halves    the same as [columns, words, 2, codes], and
     paired    with the two halves of a word side by side
     columns   [columns, channels] of operand B, transposed
@@ -68,6 +69,8 @@ class KeyLayouts:
         self.fragment = spatial(warps, 1) * local(eights, parts) * pairs * spatial(8, 4) * local(1, 2)
         of_all = reduce(spatial(1, 1, warps), dims=[2])
         self.queries = of_all * local(tiles, parts) * spatial(8, 4) * local(1, elements)
+        in_channels = spatial(8, 1) * local(parts, 1) * spatial(4, 1) * local(elements, 1)
+        self.channels = of_all * local(tiles, 1) * in_channels
         if vector:
             in_vectors = spatial(8, 1) * local(parts, 1) * spatial(4, 1) * local(elements // vector, vector)
             self.vectors = of_all * local(tiles, 1) * in_vectors
@@ -153,7 +156,8 @@ class ResultLayouts:
     by_warp    as [warps, channels, columns], and
     natural    the same registers with channels in the order of memory
     kept       columns of results, those that are there and few more
-    result     [kept, channels] by all threads
+    result     [kept, channels] by all threads, and
+    channels   [kept * channels, 1], the same registers
     column     [kept, 1], one number for each column of it
     gathered, gathered_column   [warps, ...] of these, with what all warps have of an element in one thread
     """
@@ -176,6 +180,8 @@ class ResultLayouts:
         across = math.gcd(dim // together, lanes)
         of_all = reduce(spatial(rows, across, lanes // across), dims=[2])
         self.result: Layout = local(self.kept // rows, 1) * of_all * local(1, dim // across)
+        of_block = reduce(spatial(rows * across, 1, lanes // across), dims=[2])
+        self.channels = local(self.kept // rows, 1) * of_block * local(dim // across, 1)
         self.column = self.result.reduce([1], keep_dims=True)
         self.gathered = local(warps, 1, 1) * self.result.unsqueeze(0)
         self.gathered_column = local(warps, 1, 1) * self.column.unsqueeze(0)

@@ -193,8 +193,18 @@ def _store(block: Any, top: ll.Tile, total: ll.Tile, result: ll.Tile) -> None:
         total, result, top = total * mend + weight, result * mend, of_all
     is_empty = ll.equal(total, 0.0)
     inverse = value_unit(spec.kind) / ll.where(is_empty, 1.0, total)
-    out = ll.view_global(operands["out"], shape=[rows, spec.head_dim])
-    ll.scatter_global(ll.cast(result * inverse, spec.activation), out, numbers, dim=0, offsets=[first, 0])
+    result = ll.cast(result * inverse, spec.activation)
+    if spec.ordered:
+        held = block.results.channels
+        number = ll.iota(0, layout=held, dtype="int32")
+        row = block.row_of(number // spec.head_dim, spec.heads)
+        out = ll.view_global(operands["out"], shape=[rows * spec.head_dim, 1])
+        place = block.places_in_order(row, number % spec.head_dim)
+        result = ll.view(result, dtype=spec.activation, layout=held)
+        ll.scatter_global(result, out, place, dim=0, offsets=[first * spec.head_dim, 0])
+    else:
+        out = ll.view_global(operands["out"], shape=[rows, spec.head_dim])
+        ll.scatter_global(result, out, numbers, dim=0, offsets=[first, 0])
     if spec.lse:
         lse = (top + ll.log2(total)) * math.log(2)
         lse = ll.where(is_empty, ll.full(-math.inf, "f32", layout=column), lse)

@@ -10,6 +10,7 @@ from typing import Any
 
 from lowlp import language as ll
 from lowlp.kernels.stream_k import small
+from lowlp.layouts.register_layout import local, reduce, spatial
 
 from .codes import (
     Books,
@@ -28,6 +29,7 @@ from .stagger import KEY_LANES, class_of, near
 
 _LOG2_E = math.log2(math.e)
 _LEAST_SCALE = 2.0**-24
+_LANES = 32
 
 
 class Source:
@@ -62,7 +64,9 @@ class Source:
         """Queries as operand B; and what scores are multiplied by for it, a number for each column."""
         block, spec, held, of_token = self.block, self.spec, self.keys.queries, self.block.operands["q_rows"]
         rows = block.operands["batch"] * spec.queries * of_token
-        if block.spec.classes > 1 and not self.recent:
+        if spec.ordered:
+            queries = self.load_ordered_queries(rows, of_token)
+        elif block.spec.classes > 1 and not self.recent:
             queries = self.load_exchanged_queries(rows, of_token)
         else:
             view = ll.view_global(block.operands["q"], shape=[rows, spec.head_dim])
@@ -80,6 +84,22 @@ class Source:
             power = ll.transpose(ll.view(exponent, dtype="f32", layout=largest.layout))
             factor = ll.convert_layout(power, block.scores.scores.reduce([0], keep_dims=True))
         return paired_queries(spec, self.keys, queries), factor
+
+    def load_ordered_queries(self, rows: Any, of_token: Any) -> ll.Tile:
+        """Queries [columns, channels], with channels in the order of the codebooks, and in that of each column's
+        class."""
+        block, spec, held = self.block, self.spec, self.keys.channels
+        number = ll.iota(0, layout=held, dtype="int32")
+        column, channel = number // spec.head_dim, number % spec.head_dim
+        if block.spec.classes > 1 and not self.recent:
+            vector = spec.kind.vector
+            exchanged = column % block.spec.classes & (near(spec.kind, spec.head_dim, KEY_LANES) - 1)
+            channel = (channel // vector ^ exchanged) * vector + channel % vector
+        place = block.places_in_order(block.row_of(block.query_of(column), of_token), channel)
+        view = ll.view_global(block.operands["q"], shape=[rows * spec.head_dim, 1])
+        offsets = [block.first_row(of_token) * spec.head_dim, 0]
+        queries = ll.gather_global(view, place, dim=0, offsets=offsets, layout=held)
+        return ll.view(queries, dtype=queries.dtype.name, layout=self.keys.queries)
 
     def load_exchanged_queries(self, rows: Any, of_token: Any) -> ll.Tile:
         """Queries [columns, channels], each column with its channels in the order of its class."""
@@ -101,12 +121,24 @@ class Source:
         block, spec, held = self.block, self.spec, self.keys.groups
         groups_of_page = spec.page // GROUP
         first = tile * (block.schedule.tile // GROUP) + self.first // GROUP
-        number = ll.iota(0, layout=held, dtype="int32") + ll.full(first, "int32", layout=held)
+        together = block.schedule.tokens // GROUP
+        if together > 1 and self.least is None and groups_of_page % together == 0:
+            # A warp's groups lie in one page, side by side.
+            held = reduce(spatial(block.schedule.warps, _LANES), dims=[1])
+        else:
+            together = 1
+        number = ll.iota(0, layout=held, dtype="int32") * together + ll.full(first, "int32", layout=held)
         page = ll.gather_global(self.table, number // groups_of_page, dim=0, offsets=[block.sequence, 0], layout=held)
         within = number % groups_of_page + ll.full(block.head * groups_of_page, "int32", layout=held)
         row = page * (spec.kv_heads * groups_of_page) + within
         has_tokens = number < ll.full(ll.ceildiv(self.high, GROUP), "int32", layout=held)
-        return ll.where(has_tokens, row, ll.full(0, "int32", layout=held))
+        row = ll.where(has_tokens, row, ll.full(0, "int32", layout=held))
+        if together == 1:
+            return row
+        all_of_warp = held.unsqueeze(1) * local(1, together)
+        row = ll.view(row, dtype="int32", layout=held.unsqueeze(1))
+        row = ll.broadcast_to(row, all_of_warp) + ll.iota(1, layout=all_of_warp, dtype="int32")
+        return ll.view(row, dtype="int32", layout=self.keys.groups)
 
     def load(self, view: Any, rows: ll.Tile, held: Any) -> ll.Tile:
         """Keys, values or scales of the groups that `rows` names."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 HEAD_DIMS: Final = (64, 96, 128, 192, 256)
@@ -41,6 +41,10 @@ class CacheType:
     def is_coded(self) -> bool:
         """Whether each token of each head has scales."""
         return self.largest != 0.0
+
+    def with_books(self, entries: str) -> CacheType:
+        """The type with entries of that type in its codebooks, if it has such."""
+        return replace(self, compute=entries) if self.vector else self
 
     def is_staggered(self, head_dim: int) -> bool:
         """Whether codes of a token's row are exchanged as `stagger` says: where the books of a head fit shared
@@ -91,6 +95,8 @@ class AttentionSpec:
     window, softcap, lse       whether there is one
     sinks       type of the sinks, or ''
     recent      whether the newest tokens of a coded cache are kept in f16
+    books       type of the entries of codebooks, in which products are then computed
+    ordered     whether groups of channels take these in another order
     """
 
     activation: str
@@ -105,11 +111,13 @@ class AttentionSpec:
     sinks: str = ""
     lse: bool = False
     recent: bool = False
+    books: str = "f16"
+    ordered: bool = False
 
     @property
     def kind(self) -> CacheType:
         """How the cache is stored."""
-        return CACHE_TYPES[self.cache]
+        return CACHE_TYPES[self.cache].with_books(self.books)
 
     @property
     def heads(self) -> int:
@@ -148,12 +156,14 @@ class AttentionSchedule:
     tokens         that a warp takes at once, a multiple of 16
     keys_ahead     keys are loaded a tile ahead, not with values
     blocks_per_sm  for how many blocks at once a multiprocessor has registers, and gets parts
+    has_values     False: values are left out, and results are zeros; to find out what limits a kernel
     """
 
     warps: int = 4
     tokens: int = 16
     keys_ahead: bool = False
     blocks_per_sm: int = 2
+    has_values: bool = True
 
     @property
     def tile(self) -> int:

@@ -1,0 +1,81 @@
+"""`lowlp bench --attention`: decode attention over all kinds of caches, and appending, held to targets."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from lowlp_runtime.errors import DeviceError, LowlpValueError
+
+from .bench_progress import progress_bar
+
+_RESULTS = "benchmarks/results"
+_OF_LINEAR = ("codebooks", "ablation", "shapes", "m", "peers_only", "measure_read", "kernels", "prepare", "deadline", "limit")
+
+EPILOG = """
+attention (--attention):
+  One new token over caches of f16 bf16 f8e4m3 int8 int4 cq-4 cq-2, 32 query heads of 128, five cases; the same without
+  values; appending a token of 8 sequences. Beside torch's attention in f16, and FlashInfer where it is installed.
+  lowlp bench --attention --peers torch,flashinfer --out r.attention-1.json
+The page of --report NAME.json shows what is beside it as NAME.attention-*.json.
+"""
+
+
+def refuse_others(options: argparse.Namespace) -> None:
+    """Raises `LowlpValueError` for arguments that say what is measured of `linear`."""
+    for name in _OF_LINEAR:
+        if getattr(options, name):
+            raise LowlpValueError(f"--{name.replace('_', '-')}: is not with --attention")
+    if options.set != "grid":
+        raise LowlpValueError("--set: is not with --attention")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measures; 1 where something has no time."""
+    from lowlp.benchmarks import session as of_linear
+    from lowlp.benchmarks.attention import cases, results, session
+    from lowlp.benchmarks.attention.measuring import Bench
+    from lowlp.benchmarks.timing import QUICK, Effort
+
+    refuse_others(options)
+    kinds = cases.parse_kinds(options.types) if options.types else cases.KINDS
+    peers = _peers(options.peers)
+    if missing := of_linear.why_not():
+        raise DeviceError(f"lowlp bench needs a GPU: {missing}")
+    bench = Bench(QUICK if options.quick else Effort())
+    of_run = replace(of_linear.run_of_this_machine(), empty_us=bench.empty_us())
+    out = Path(options.out or f"{_RESULTS}/attention.json")
+    items = list(session.items_of(kinds, cases.QUICK if options.quick else cases.CASES, peers))
+    with progress_bar("bench") as show:
+        found = session.run(items, of_run, out, bench.measure, show)
+    print(text_of(found))
+    print(f"\nresults in {out}")
+    return 1 if any(row.problem and row.who == results.OURS for row in found.rows) else 0
+
+
+def _peers(text: str | None) -> tuple[str, ...]:
+    from lowlp.benchmarks.attention.session import PEERS
+
+    if text in (None, "all"):
+        return PEERS
+    peers = tuple(str(text).split(","))
+    for peer in peers:
+        if peer not in PEERS:
+            raise LowlpValueError(f"--peers: must be among {', '.join(PEERS)} with --attention, got {peer!r:.40}")
+    return peers
+
+
+def text_of(found: object) -> str:
+    """The tables, and what has no time."""
+    from lowlp.benchmarks.attention import results
+
+    assert isinstance(found, results.AttentionResults)
+    tables = {
+        "one token, microseconds (allowed, at best)": results.decode_table(found),
+        "what limits it": results.limits_table(found),
+        "appending a token of each sequence (allowed)": results.append_table(found),
+    }
+    parts = [f"{title}\n{table}" for title, table in tables.items() if table]
+    parts += [f"no time: {row.who} {row.kind}, {row.case}: {row.problem}" for row in found.rows if row.problem]
+    return "\n\n".join(parts)

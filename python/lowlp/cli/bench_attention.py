@@ -11,7 +11,18 @@ from lowlp_runtime.errors import DeviceError, LowlpValueError
 from .bench_progress import progress_bar
 
 _RESULTS = "benchmarks/results"
-_OF_LINEAR = ("codebooks", "ablation", "shapes", "m", "peers_only", "measure_read", "kernels", "prepare", "deadline", "limit")
+_OF_LINEAR = (
+    "codebooks",
+    "ablation",
+    "shapes",
+    "m",
+    "peers_only",
+    "measure_read",
+    "kernels",
+    "prepare",
+    "deadline",
+    "limit",
+)
 
 EPILOG = """
 attention (--attention):

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lowlp import language as ll
@@ -45,6 +46,7 @@ from .parts import (
     E4M3_UNSCALE,
     UNIT_K,
     Arguments,
+    Views,
     a_fragment,
     as_activation,
     as_f32,
@@ -118,7 +120,7 @@ def piece_k(spec: LinearSpec, schedule: Schedule) -> int:
     return min(of_registers, granule_k(spec), spec.unit_k)
 
 
-class _Plan:
+class Plan:
     """The numbers that spec and schedule fix.
 
     rows           of y^T that a tile has, rows of each product
@@ -166,10 +168,10 @@ class _Place(NamedTuple):
     loaded: dict[Any, ll.Tile]
 
 
-class _Block:
+class Block:
     """What a block does, as it is traced."""
 
-    def __init__(self, plan: _Plan, operands: Arguments) -> None:
+    def __init__(self, plan: Plan, operands: Arguments) -> None:
         self.plan, self.operands = plan, operands
         spec, schedule = plan.spec, plan.schedule
         if spec.dependent_launch:
@@ -177,13 +179,25 @@ class _Block:
         (self.block,) = ll.block_indices()
         self.tiles_of_columns = ll.ceildiv(operands.m, schedule.columns_of_block)
         self.grid = Grid(plan.tiles_of_rows, self.tiles_of_columns, max(1, BAND // schedule.columns_of_block))
-        self.views = streamed_views(spec, operands)
+        self.views = self.views_of_operands()
         y_shape = [operands.m, spec.columns_of_y]
         self.y_view = ll.view_global(operands.y, shape=y_shape)
         self.residual_view = None
         if spec.residual:
             strides = [operands.residual_stride, 1]
             self.residual_view = ll.view_global(operands.residual, shape=y_shape, strides=strides)
+        self.prepare_weights()
+        if spec.dependent_launch:
+            # Tables are there, and weights in flight; what other launches write is read from here on.
+            ll.wait_for_dependencies()
+
+    def views_of_operands(self) -> Views:
+        """Of x, the weights, and what scales them."""
+        return streamed_views(self.plan.spec, self.operands)
+
+    def prepare_weights(self) -> None:
+        """What decoding weights needs, of which no launch before writes anything."""
+        plan, spec, operands, schedule = self.plan, self.plan.spec, self.operands, self.plan.schedule
         if spec.row_scale2:
             self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.n])
         self.fit = operands.fit if plan.is_fitted else None
@@ -195,9 +209,6 @@ class _Block:
             factor = operands.table_unscale * operands.fit
         are_inside = covers_whole_tables(spec, schedule)
         self.decode = decoder(spec, operands.table, schedule.threads, factor, are_inside)
-        if spec.dependent_launch:
-            # Tables are there, and weights in flight; what other launches write is read from here on.
-            ll.wait_for_dependencies()
 
     def zeros(self) -> tuple[ll.Tile, ...]:
         """Accumulators of a tile that has none yet."""
@@ -378,6 +389,10 @@ class _Block:
         taken = ll.exchange_in_cluster(ll.view(acc, dtype=acc.dtype, layout=layouts.given))
         return ll.view(ll.sum(taken, 0), dtype=acc.dtype, layout=layouts.ended)
 
+    def whole(self, accumulators: tuple[ll.Tile, ...], row: ll.Scalar) -> tuple[ll.Tile, ...]:
+        """The accumulators of a part of y that begins at `row`, with what is left to multiply them by."""
+        return tuple(map(self.unscaled, accumulators))
+
     def unscaled(self, acc: ll.Tile) -> ll.Tile:
         """Accumulators without the powers of two that weights were multiplied by, where that was not taken off them."""
         if self.plan.spec.is_of_integers:
@@ -402,7 +417,7 @@ class _Block:
         if schedule.cluster > 1:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
             column = column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
-        accumulators = tuple(map(self.unscaled, accumulators))
+        accumulators = self.whole(accumulators, row)
         stored = plan.layouts.stored
         result = finished(plan.ended_spec, accumulators, operands, self.residual_view, row, column, stored)
         # As rows of y, along which accesses are wide.
@@ -459,10 +474,15 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     Requires `can_go_wide(spec, schedule)`.
     """
-    plan = _Plan(spec, schedule)
+    plan = Plan(spec, schedule)
+    return make_wide(spec, schedule, lambda operands: Block(plan, operands))
+
+
+def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments], Block]) -> ll.Kernel:
+    """The kernel whose blocks are what `begin` traces the beginning of."""
 
     def trace(operands: Arguments) -> None:
-        block = _Block(plan, operands)
+        block = begin(operands)
         if schedule.has_tile_each:
             block.make_own_tile()
         else:

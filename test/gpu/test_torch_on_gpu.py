@@ -109,3 +109,21 @@ def test_a_second_device_state_and_casts() -> None:
     # A state that is loaded counts at once, in calls that were made ready before too.
     other.load_state_dict(state)
     assert torch.allclose(other(ids).float(), 2 * before.float(), rtol=1e-2, atol=1e-2)
+
+
+def test_quantised_activations() -> None:
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(K, N).half().cuda()
+    module = lt.Linear.from_linear(linear, "int4", group_size=64, activation="int8")
+    x = torch.randn(2, 3, K, device="cuda").half()
+    meant = lowlp.quantize_activations(x, "int8").dequantize().double()
+    wanted = meant @ module.dequantize().double().T + module.bias.double()
+    y = module(x)
+    assert y.dtype == torch.float16 and (y.double() - wanted).norm() <= 2e-3 * wanted.norm()
+    lt.warm_up(module, rows=6, progress=False)
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph):
+        captured = module(x)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(captured, y)

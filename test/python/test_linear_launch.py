@@ -125,7 +125,7 @@ def test_a_first_call_in_a_capture_is_refused(
     # Other rows of a kernel that is there need nothing more.
     assert lowlp.linear(x, qw).shape == (3, N) and lowlp.linear(other, qw).shape == (5, N)
     ids = tensor(torch, 2, 4, dtype=torch.int64)  # type: ignore[attr-defined]
-    with pytest.raises(LowlpRuntimeError, match=r"ids: a first call with 8 of .* compiles or uploads"):
+    with pytest.raises(LowlpRuntimeError, match=r"ids: a first call with 8 rows of .* compiles or uploads"):
         lowlp.embedding(ids, qw)
 
 

@@ -129,6 +129,29 @@ def test_states_that_do_not_fit_are_refused(change: Any, message: str) -> None:
         module.load_state_dict(change(module.state_dict()))
 
 
+def test_activations_that_are_quantised() -> None:
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(K, 64)
+    module = lt.Linear.from_linear(linear, "int4", group_size=64, activation="int8")
+    assert module.quantized.family == "s8"
+    for x in (torch.randn(2, 3, K), torch.randn(3, K).half()):
+        meant = lowlp.quantize_activations(x, "int8").dequantize().double()
+        wanted = meant @ module.dequantize().double().T + module.bias
+        assert torch.allclose(module(x).double(), wanted, rtol=1e-3, atol=1e-3) and module(x).dtype == x.dtype
+        assert not torch.allclose(x.double(), meant)
+    # As lowlp.linear has it.
+    with torch.no_grad():
+        by_linear = lowlp.linear(x, module.quantized, bias=module.bias.data, activation="int8")
+    torch.testing.assert_close(module(x), by_linear, rtol=2e-3, atol=2e-3)
+    config = lt.Config("int4", group_size=64, activation="int8")
+    model = lt.quantize_(torch.nn.Sequential(linear), config, progress=False)
+    assert model[0].quantized == module.quantized and "activation=int8" in repr(model)
+    with pytest.raises(lowlp.errors.LowlpValueError, match="path: goes with activation, which is not given; got 's8'"):
+        lt.Linear.from_linear(linear, "int4", group_size=64, path="s8")
+    with pytest.raises(lowlp.errors.LowlpValueError, match="qw: int8 activations take integer and bipolar weights"):
+        lt.Linear.from_linear(linear, "nf4", group_size=64, activation="int8")
+
+
 def test_a_loaded_state_counts_at_once() -> None:
     first, second, x = a_module(), a_module(), torch.randn(2, K)
     state = {name: t.clone() for name, t in second.state_dict().items()}

@@ -12,7 +12,7 @@ import numpy as np
 from lowlp.compiler.compilation import compile
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
-from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
+from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.operands import NUMPY_TYPES
 from lowlp.kernels.rows import RowsSpec, rows_kernel
 from lowlp.numeric.dtypes import DType, dtype_among
@@ -27,6 +27,7 @@ from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import current_torch_stream
 
 from .graph_breaks import outside_of_graphs, skip_frames
+from .linear_launch import first_call_in_capture
 from .row_operands import row_operands, rows_spec
 
 _OUTPUTS: Final = ("f16", "bf16", "f32")
@@ -121,10 +122,7 @@ def _bound(qw: QuantizedTensor, ids: Any, out: str, tokens: int, kept: _KeptForW
     torch: Any = sys.modules["torch"]
     spec, arch = rows_spec(qw, ids.dtype == torch.int64, out), device_of(ids.get_device()).arch
     if captured and not (_kernels.has((spec, arch)) and str(ids.device) in kept.operands):
-        raise LowlpRuntimeError(
-            f"ids: a first call with {tokens} of {ids.dtype} compiles or uploads, which the capture of a CUDA graph "
-            "does not allow; make one such call before, or use lowlp.torch.warm_up"
-        )
+        raise first_call_in_capture("ids", tokens, ids.dtype)
     compiled: CompiledKernel = _kernels.get((spec, arch), functools.partial(compile, rows_kernel(spec), arch))
     with torch.cuda.device(ids.device):
         tensors = _operands_on(qw, spec, ids.device, kept)

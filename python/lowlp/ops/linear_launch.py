@@ -165,6 +165,14 @@ def _rows_of(tensor: Any) -> tuple[Any, int | None]:
     return rows, stride
 
 
+def first_call_in_capture(argument: str, rows: int, dtype: object) -> LowlpRuntimeError:
+    """The error of a call that the capture of a CUDA graph does not allow."""
+    return LowlpRuntimeError(
+        f"{argument}: a first call with {rows} rows of {dtype} compiles or uploads, which the capture of a CUDA graph "
+        "does not allow; make one such call before, or use lowlp.torch.warm_up"
+    )
+
+
 def columns_of_y(qw: QuantizedTensor, epilogue: str) -> int:
     """Columns of the result: N, or half of it with gate and up."""
     return qw.shape[0] // (2 if epilogue == "silu_mul" else 1)
@@ -204,7 +212,7 @@ def device_operands(
     with kept.lock:
         held = kept.operands.setdefault(f"{device} {form_of_operands(spec)}", {})
         missing = [operand for operand in operands if operand not in held]
-        resident = qw.words_on(device, activation)
+        resident = qw.words_on(device, spec.family)
         for operand in missing:
             if operand.role == "packed" and not operand.transform and resident is not None:
                 held[operand] = resident
@@ -278,10 +286,7 @@ def _bind(
     # `upload` returns when its copies are done, and nothing writes to them again: they are constant for every launch.
     spec = replace(spec, dependent_launch=early and schedule.stages > 0)
     if captured and not _is_ready(qw, spec, schedule, device.arch, x.device):
-        raise LowlpRuntimeError(
-            f"x: a first call with {m} rows of {x.dtype} compiles or uploads, which the capture of a CUDA graph does "
-            "not allow; make one such call before, or use lowlp.torch.warm_up"
-        )
+        raise first_call_in_capture("x", m, x.dtype)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher
     with torch.cuda.device(x.device):
         tensors = device_operands(qw, activation, x.device, epilogue, schedule)

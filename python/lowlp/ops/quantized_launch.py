@@ -22,12 +22,13 @@ from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.bound_launch import BoundLaunch
 from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
 from lowlp_runtime.device import device_name, multiprocessors
+from lowlp_runtime.device_workspace import is_captured
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
 from .linear_kernels import gpu_kernel
-from .linear_launch import check_shapes, columns_of_y, device_operands, permutation_on
+from .linear_launch import check_shapes, columns_of_y, device_operands, first_call_in_capture, permutation_on
 from .quantized_x import OF_X, QuantizedX
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
@@ -89,6 +90,8 @@ def quantized_on_gpu(
     of_weights = _kept.of(qw)
     call, is_new = of_weights.calls.get(key), False
     if call is None:
+        if is_captured(current):
+            raise first_call_in_capture("x", math.prod(codes.shape[:-1]), codes.dtype)
         with torch.cuda.device(codes.device):
             call, is_new = _bind(quantized, qw, given, epilogue, out, aligned, batch_invariant, of_weights), True
         if len(of_weights.calls) >= _MAX_CALLS:

@@ -30,7 +30,7 @@ from .calibration import as_batches, run_model
 from .config import Config
 from .grids import sorted_values
 from .linear import Linear
-from .products import check_options
+from .products import check_options, placed_for
 from .quantized_module import family_of
 from .quantizing import FilterFn, chosen_modules, named_errors, replace_module
 
@@ -202,7 +202,7 @@ class _LearningLinear(torch.nn.Module):  # type: ignore[misc]
             activation=start.family,
         )
         return Linear.from_quantized(
-            qw,
+            placed_for(qw, self._config.activation, self._config.path, self.weight.device),
             self.bias,
             activation=self._config.activation,
             path=self._config.path,
@@ -213,7 +213,7 @@ class _LearningLinear(torch.nn.Module):  # type: ignore[misc]
 
 def _start(weight: torch.Tensor, config: Config) -> QuantizedTensor:
     """The weights with scales that are not learnt. Raises `LowlpValueError` for codecs that have more than scales."""
-    qw = quantize(weight, config.dtype, activation=family_of(weight.dtype, config.activation), **config.options)
+    qw = quantize(weight, config.dtype, activation=family_of(weight.dtype), **config.options)
     codec: Codec = qw.codec
     more = codec.vectors or codec.zeros or codec.offsets or codec.scale2 or codec.super_scale
     of_rows = codec.table is not None and codec.table.scope != "tensor"

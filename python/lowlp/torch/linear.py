@@ -14,7 +14,7 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 from . import operators
 from .host_products import EPILOGUES
-from .products import check_options, product
+from .products import check_options, placed_for, product
 from .quantized_module import QuantizedModule, activation_type, family_of
 from .stored_tensors import empty_tensors, tensors_of
 
@@ -139,7 +139,8 @@ class Linear(QuantizedModule):
         """
         check_options(epilogue, activation, path)
         weight = module.weight.detach()
-        qw = quantize(weight, codec, activation=family_of(weight.dtype, activation), **options)
+        qw = quantize(weight, codec, activation=family_of(weight.dtype), **options)
+        qw = placed_for(qw, activation, path, weight.device)
         return cls.from_quantized(
             qw,
             module.bias,

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Final
 
 import torch
 
+from lowlp.activations.kinds import activation_kind
+from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.errors import LowlpValueError
+from lowlp.kernels.linear.paths import FAMILIES_OF_PATHS, check_path, choose_path
 from lowlp.kernels.linear.spec import EPILOGUES
 from lowlp.ops.activations import quantize_activations
 from lowlp.ops.linear import linear
+from lowlp.ops.quantized_linear import activation_of_kernel
+from lowlp.schedules.device import device_of
+from lowlp.weights.quantized_tensor import QuantizedTensor
 
 from .host_products import product_with_slabs
 from .stored_tensors import weights_of
 
 TYPES: Final = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-_TAKEN: Final = frozenset(inspect.signature(linear).parameters)
+_NAMES: Final = {dtype: name for name, dtype in TYPES.items()}
 
 
 def check_options(epilogue: str | None, activation: object, path: str | None) -> dict[str, str]:
-    """The options of a product by their names, '' for None. Raises `LowlpValueError` for what `lowlp.linear` does not
-    take."""
+    """The options of a product by their names, '' for None. Raises `LowlpTypeError` and `LowlpValueError` for what
+    `lowlp.linear` does not take."""
     if epilogue is not None and epilogue not in EPILOGUES:
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
-    given = {"activation": activation, "path": path}
-    for name, value in given.items():
-        if value is not None and name not in _TAKEN:
-            raise LowlpValueError(f"{name}: must be None, since lowlp.linear takes no {name}, got {value!r:.40}")
+    given = {"activation": activation, "path": check_path(path)}
+    if activation is not None:
+        activation_kind(activation)
+    elif path is not None:
+        raise LowlpValueError(f"path: goes with activation, which is not given; got {path!r:.40}")
     return {"epilogue": epilogue or "", **{name: "" if value is None else str(value) for name, value in given.items()}}
+
+
+def placed_for(qw: QuantizedTensor, activation: str | None, path: str | None, device: torch.device) -> QuantizedTensor:
+    """Weights in the family of the products by which activations of a type are multiplied on a device. Raises
+    `LowlpValueError` where none takes them exactly."""
+    if activation is None:
+        return qw
+    kind, bits, _ = activation_of_kernel(activation)
+    arch = device_of(device.index or 0).arch if device.type == "cuda" else DEFAULT_ARCH
+    chosen = choose_path(qw.codec, qw.shape[-1], kind, bits, arch, path).name
+    return qw.pack_for(FAMILIES_OF_PATHS[chosen]) if chosen in FAMILIES_OF_PATHS else qw
 
 
 def product(
@@ -51,6 +68,7 @@ def product(
     options: dict[str, Any] = {}
     if activation:
         options["activation"] = activation
+        out_dtype = out_dtype or _NAMES.get(x.dtype, "")
     if path:
         options["path"] = path
     if x.dim() != 2:

@@ -155,11 +155,8 @@ def activation_type(family: str, dtype: torch.dtype | None) -> torch.dtype:
     return _ACTIVATION_TYPES.get(family, torch.float16)
 
 
-def family_of(dtype: torch.dtype, activation: str | None = None) -> str:
-    """The family of weights that are used with activations of this type, or quantised to another one; of float32, which
-    kernels do not take, f16."""
-    if activation is not None:
-        return {"f8e4m3": "e4m3"}.get(activation, "s8")
+def family_of(dtype: torch.dtype) -> str:
+    """The family of weights that are used with activations of this type; of float32, which kernels do not take, f16."""
     return "bf16" if dtype == torch.bfloat16 else "f16"
 
 

@@ -21,7 +21,7 @@ from .config import Config
 from .embedding import Embedding
 from .error_feedback import quantize_with_feedback
 from .linear import Linear
-from .products import check_options
+from .products import check_options, placed_for
 from .quantized_module import family_of
 
 FilterFn = Callable[[torch.nn.Module, str], bool]
@@ -109,7 +109,7 @@ def quantized_module(module: torch.nn.Module, config: Config, moments: Any = Non
     weight = module.weight.detach()
     options = dict(config.options)
     check_options(None, config.activation, config.path)
-    family = family_of(weight.dtype, config.activation)
+    family = family_of(weight.dtype)
     if moments is not None and getattr(moments, "ndim", 1) == 2:
         qw = quantize_with_feedback(weight, moments, config.dtype, activation=family, **options)
     else:
@@ -119,7 +119,7 @@ def quantized_module(module: torch.nn.Module, config: Config, moments: Any = Non
                 options.setdefault("search", True)
         qw = quantize(weight, config.dtype, activation=family, **options)
     return Linear.from_quantized(
-        qw,
+        placed_for(qw, config.activation, config.path, weight.device),
         module.bias,
         activation=config.activation,
         path=config.path,

@@ -12,11 +12,14 @@ import pytest
 import lowlp
 from lowlp.activations.kinds import activation_kind
 from lowlp.activations.quantize import Rule, quantized_rows
+from lowlp.kernels.activations.kernel import rows_kernel
+from lowlp.kernels.activations.planes import planes_kernel
 from lowlp.kernels.activations.spec import Norm, RowsSpec, division_of
 from lowlp.ops import activation_calls
 from lowlp.ops.activation_launch import Work, launches_of, matrix_of, planes_of_codes, results_of
 from lowlp.ops.activations import activations_of
 from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
+from lowlp_runtime.grid import evaluate_grid
 
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
 
@@ -96,6 +99,20 @@ def test_planes_of_codes_in_memory() -> None:
     codes = np.random.default_rng(1).integers(-8, 8, (3, 4130)).astype(np.int8)
     xq = lowlp.QuantizedActivations(codes, dtype="int4", scales=1.0)
     assert same(planes_of_codes(xq), xq.planes)
+
+
+def test_a_grid_has_room_for_many_rows() -> None:
+    kind = activation_kind("int8")
+    rule = Rule(kind, "token", True, 1.0, 0, None)
+    many = 100_000
+    for kernel, counts in [
+        (rows_kernel(RowsSpec("f16", 2048, rule)), {"rows": many, "outer": 1}),
+        (rows_kernel(RowsSpec("f16", 64, rule, grouped=True)), {"rows": 32, "outer": many}),
+        (planes_kernel(kind, 64, aligned=True), {"rows": many, "outer": 1}),
+    ]:
+        grid = lowlp.compile(kernel, "sm_90a", assemble=False).description.grid
+        x, y, z = evaluate_grid(grid, counts)
+        assert x * y * z >= many // 64
 
 
 def test_rows_are_divided_for_whole_vectors_and_a_power_of_two_of_threads() -> None:

@@ -180,6 +180,7 @@ def _spec(x: Matrix, work: Work, unit: int) -> RowsSpec:
         hadamard=work.hadamard,
         aligned=aligned,
         planes=work.planes,
+        grouped=unit != work.k,
         early=is_torch_tensor(x.array) and is_allowed(),
     )
 

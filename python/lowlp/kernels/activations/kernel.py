@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lowlp import language as ll
@@ -11,7 +12,7 @@ from .long_rows import LongRow, division_of_parts
 from .planes import plane_strides
 from .rounding import extremes_of
 from .source import Source, source_parameters
-from .spec import RowsSpec, division_of
+from .spec import Division, RowsSpec, division_of
 
 
 def rows_kernel(spec: RowsSpec) -> ll.Kernel:
@@ -30,14 +31,21 @@ def rows_kernel(spec: RowsSpec) -> ll.Kernel:
         block = LongRow(spec, operands) if held is None else Block(spec, held, operands)
         block.run()
 
-    rows_of_block = division.rows
     return ll.make_kernel(
         trace,
         name=f"quantize_{spec.rule.kind.name}" if spec.rule else "transform",
         parameters=parameters_of(spec),
-        grid=lambda rows, outer: (ll.ceildiv(rows, rows_of_block), outer),
+        grid=grid_of(spec, division),
         num_threads=division.num_threads,
     )
+
+
+def grid_of(spec: RowsSpec, division: Division) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Blocks of rows by outer indices; first what there may be more than 65535 of (CUDA programming guide, technical
+    specifications)."""
+    if spec.grouped:
+        return lambda rows, outer: (outer, ll.ceildiv(rows, division.rows))
+    return lambda rows, outer: (ll.ceildiv(rows, division.rows), outer)
 
 
 def extremes_kernel(spec: RowsSpec) -> ll.Kernel:
@@ -66,12 +74,11 @@ def extremes_kernel(spec: RowsSpec) -> ll.Kernel:
                 words = ll.view(ll.abs(most), dtype="int32", layout=most.layout)
                 ll.atomic_rmw("max", words, view, offsets=[0, place])
 
-    rows_of_block = division.rows
     return ll.make_kernel(
         trace,
         name="find_extremes",
         parameters=source_parameters(spec) | {"extremes": ll.pointer("int32"), "rows": ll.i32, "outer": ll.i32},
-        grid=lambda rows, outer: (ll.ceildiv(rows, rows_of_block), outer),
+        grid=grid_of(spec, division),
         num_threads=division.num_threads,
     )
 

@@ -78,7 +78,7 @@ def planes_kernel(kind: ActivationKind, k: int, aligned: bool) -> ll.Kernel:
     numbers = _THREADS * WORD_CODES
 
     def trace(**operands: Any) -> None:
-        part, row = ll.block_indices()
+        row, part = ll.block_indices()
         view = ll.view_global(operands["codes"], shape=[operands["rows"], k])
         codes = ll.load_global(view, offsets=[row, part * numbers], layout=by_words)
         planes = planes_view(operands, kind.dtype.bits, -(-k // WORD_CODES), k)
@@ -91,6 +91,6 @@ def planes_kernel(kind: ActivationKind, k: int, aligned: bool) -> ll.Kernel:
         trace,
         name=f"planes_of_{kind.name}",
         parameters=parameters | plane_strides() | {"rows": ll.i32, "outer": ll.i32},
-        grid=lambda rows: (parts, rows),
+        grid=lambda rows: (rows, parts),
         num_threads=_THREADS,
     )

@@ -22,7 +22,8 @@ class Source:
 
     def __init__(self, spec: RowsSpec, division: Division, operands: dict[str, Any]) -> None:
         self.spec, self.division, self.operands = spec, division, operands
-        place, self.outer = ll.block_indices()
+        indices = ll.block_indices()
+        place, self.outer = reversed(indices) if spec.grouped else indices
         self.first = place * division.rows
 
     def view(self, name: str, columns: Any, stride: Any, outer_stride: Any) -> ll.GlobalView:

@@ -54,6 +54,7 @@ class RowsSpec:
     hadamard  numbers of a block of the transform, or 0
     aligned   rows begin where 16 bytes are loaded at once, and are whole such parts
     planes    planes are written too
+    grouped   rows are parts of longer ones, the outer indices, of which there may be more than of them
     early     the launch may begin before the one in front of it ends
     """
 
@@ -66,6 +67,7 @@ class RowsSpec:
     hadamard: int = 0
     aligned: bool = True
     planes: bool = False
+    grouped: bool = False
     early: bool = False
 
     @property

@@ -104,3 +104,17 @@ def test_on_another_stream() -> None:
     found = lowlp.quantize_activations(x, stream=stream)
     stream.synchronize()
     assert np.array_equal(found.codes.cpu().numpy(), lowlp.quantize_activations(x.cpu()).codes.numpy())
+
+
+def test_linear_quantises_on_the_stream_of_the_product() -> None:
+    qw = lowlp.quantize(torch.randn(256, 2048), "int4", group_size=None, activation="s8")
+    x = torch.randn(64, 2048).half().cuda()
+    expected = lowlp.linear(x, qw, activation="int8")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(10_000_000)
+        x.mul_(2)
+    y = lowlp.linear(x, qw, activation="int8", stream=stream)
+    stream.synchronize()
+    assert torch.equal(y, expected * 2)

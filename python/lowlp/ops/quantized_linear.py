@@ -46,7 +46,7 @@ def quantized_linear(
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
     if batch_invariant not in (True, False):
         raise LowlpTypeError(f"batch_invariant: expected a bool, got {batch_invariant!r:.40}")
-    quantized = QuantizedX.of(_quantised(x, activation))
+    quantized = QuantizedX.of(_quantised(x, activation, stream))
     is_torch = is_torch_tensor(quantized.codes)
     is_on_gpu = is_torch and quantized.codes.is_cuda
     if stream is not None and not is_on_gpu:
@@ -111,7 +111,7 @@ def _default_result(x: Any) -> str:
     return _HALVES.get(str(getattr(x, "dtype", "")).removeprefix("torch."), "f16")
 
 
-def _quantised(x: Any, activation: str | DType | None) -> QuantizedActivations:
+def _quantised(x: Any, activation: str | DType | None, stream: object) -> QuantizedActivations:
     if isinstance(x, QuantizedActivations):
         if activation is not None:
             raise LowlpValueError(f"activation: x is quantised already, to {x.dtype}; got {activation!r:.40}")
@@ -122,7 +122,7 @@ def _quantised(x: Any, activation: str | DType | None) -> QuantizedActivations:
         raise LowlpTypeError(
             f"x: expected QuantizedActivations, a numpy array or a tensor of PyTorch, got {type(x).__name__}"
         )
-    return quantize_activations(x, activation)
+    return quantize_activations(x, activation, stream=stream)
 
 
 def _on_host(x: QuantizedActivations) -> QuantizedActivations:

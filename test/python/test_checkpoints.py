@@ -60,6 +60,12 @@ def test_awq(tmp_path: Path) -> None:
     assert found.format == "awq"
     wanted = (codes - zeros.repeat(64, 1)).astype(np.float32) * scales.astype(np.float32).repeat(64, 1)
     assert np.array_equal(found["layer.weight"].dequantize(), wanted)
+    # The state of one module.
+    of_one = {name.removeprefix("layer."): array for name, array in tensors.items()}
+    write_tensors(tmp_path / "one.safetensors", of_one | {"bias": np.ones(n, np.float16)})
+    alone = lowlp.checkpoints.open(tmp_path / "one.safetensors")
+    assert alone.names == ["weight", "bias"] and alone["weight"] == found["layer.weight"]
+    assert repr(alone).endswith("one.safetensors', awq, 1 weights, 1 arrays)")
 
 
 @pytest.mark.parametrize("bits", [3, 4])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,7 +13,7 @@ from lowlp.checkpoints.detection import FORMATS, known_method, method_by_tensors
 from lowlp.checkpoints.gguf_file import MAGIC, GgufFile
 from lowlp.checkpoints.layers import Layer
 from lowlp.checkpoints.settings import Settings
-from lowlp.checkpoints.tensor_files import TensorFiles
+from lowlp.checkpoints.tensor_files import TensorFiles, bare
 from lowlp.errors import CheckpointError
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.quantized_tensor import QuantizedTensor
@@ -58,7 +59,9 @@ class Checkpoint:
         self.format = method
         self.settings = settings
         self.layers: dict[str, Layer] = {}
-        for layer in layers:
+        for found in layers:
+            tensors = tuple(map(bare, found.tensors))
+            layer = replace(found, name=bare(found.name), tensors=tensors)
             if layer.name in self.layers or layer.name in arrays:
                 raise CheckpointError(f"{path}: {layer.name} is there twice: {', '.join(layer.tensors)}")
             self.layers[layer.name] = layer
@@ -71,6 +74,10 @@ class Checkpoint:
 
     def __contains__(self, name: object) -> bool:
         return name in self.layers or name in self.arrays
+
+    def __repr__(self) -> str:
+        kind = self.format or "nothing quantised"
+        return f"Checkpoint({str(self.path)!r}, {kind}, {len(self.layers)} weights, {len(self.arrays)} arrays)"
 
     @property
     def names(self) -> list[str]:
@@ -207,7 +214,7 @@ def _of_files(
         layers = list(FORMATS[found](files, settings, exact))
         if not layers:
             raise CheckpointError(f"{path}: no tensor is of the method {found}, which {settings.where} names")
-    used = {name for layer in layers for name in layer.tensors}
+    used = {bare(name) for layer in layers for name in layer.tensors}
     arrays = tuple(name for name in files.names if name not in used)
     return Checkpoint(path, found or "", settings.fields, layers, arrays, files, activation)
 

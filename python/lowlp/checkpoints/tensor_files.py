@@ -91,11 +91,13 @@ class TensorFiles:
         return tuple(self._places)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return isinstance(name, str) and bare(name) in self._places
 
     def ending(self, suffix: str) -> list[str]:
-        """What comes before `suffix` in the names that end with it."""
-        return [name[: -len(suffix)] for name in self._places if name.endswith(suffix)]
+        """What comes before `suffix` in the names that end with it; '' where the tensors of one layer have no name
+        before theirs, 'qweight' for '.qweight'."""
+        found = [name[: -len(suffix)] for name in self._places if name.endswith(suffix)]
+        return [*found, ""] if suffix.startswith(".") and bare(suffix) in self._places else found
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor."""
@@ -149,16 +151,21 @@ class TensorFiles:
         """Lets the operating system take back the memory of these tensors; they are read anew where they are used
         again."""
         for name in names:
-            place = self._places.get(name)
+            place = self._places.get(bare(name))
             mapped = None if place is None else self._maps[place.file]
             if place is not None and mapped is not None:
                 first = place.start // mmap.PAGESIZE * mmap.PAGESIZE
                 mapped.madvise(mmap.MADV_DONTNEED, first, place.start + self.nbytes(name) - first)
 
     def _place(self, name: str) -> Place:
-        if name not in self._places:
-            raise CheckpointError(f"{name}: is missing")
-        return self._places[name]
+        if name not in self:
+            raise CheckpointError(f"{bare(name)}: is missing")
+        return self._places[bare(name)]
+
+
+def bare(name: str) -> str:
+    """The name of a tensor or layer whose module may have none."""
+    return name.removeprefix(".")
 
 
 def _fits(shape: tuple[int, ...], wanted: Sequence[int | None]) -> bool:

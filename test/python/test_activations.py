@@ -160,6 +160,13 @@ def test_torch_tensors_give_tensors() -> None:
             assert np.array_equal(xq.planes.numpy(), host.planes) and np.array_equal(xq.sums.numpy(), host.sums)
 
 
+@pytest.mark.parametrize("k", [1, 2, 31, 65])
+def test_planes_of_rows_of_any_length(k: int) -> None:
+    codes = np.random.default_rng(k).integers(0, 2, (5, k), np.uint8)
+    planes = lowlp.QuantizedActivations(codes, dtype="bipolar1", scales=1.0).planes
+    assert planes.shape == (5, 1, -(-k // 32)) and np.array_equal(codes_of_planes(planes, k), codes)
+
+
 def test_codes_of_ones_own() -> None:
     codes = np.array([[0, 15], [7, 8]], np.uint8)
     xq = lowlp.QuantizedActivations(codes, dtype="uint4", scales=0.5, zeros=8)

@@ -31,7 +31,8 @@ def planes_of(codes: AnyArray, bits: int) -> NDArray[np.uint32]:
     padded[..., :k] = codes
     in_order = padded.reshape(*rows, 1, words, WORD_CODES)[..., _CODE_OF_BIT]
     shifts = np.arange(bits, dtype=np.uint8)[:, None, None]
-    packed: AnyArray = np.packbits((in_order >> shifts) & 1, axis=-1, bitorder="little")
+    # What indexing makes may have its dimensions in another order in memory, and what is made of it too.
+    packed: AnyArray = np.ascontiguousarray(np.packbits((in_order >> shifts) & 1, axis=-1, bitorder="little"))
     return packed.view("<u4").astype(np.uint32, copy=False)[..., 0]
 
 

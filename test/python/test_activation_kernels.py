@@ -48,6 +48,7 @@ CASES: list[dict[str, Any]] = [
     {"k": 33001, "dtype": "uint5", "symmetric": False, "planes": True, "m": 3},
     {"k": 96, "dtype": "int6", "scale": "tensor", "source": "bf16"},
     {"k": 96, "dtype": "uint8", "scale": "tensor", "symmetric": False},
+    {"k": 33000, "dtype": "uint4", "scale": "tensor", "symmetric": False, "m": 3},
     {"k": 768, "dtype": "int4", "group": 128, "smooth": True, "planes": True},
     {"k": 1536, "dtype": "int4", "source": "bf16", "hadamard": 512, "planes": True},
     {"k": 4096, "dtype": "int3", "hadamard": 4096, "m": 2},

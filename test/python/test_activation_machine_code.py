@@ -21,7 +21,6 @@ def form(dtype: str, most: int, **fields: object) -> tuple[RowsSpec, int]:
 
 
 FORMS = {
-    "int8": form("int8", 15),
     "int8-planes": form("int8", 22, planes=True),
     "f8e4m3": form("f8e4m3", 24),
     "norm": form("int8", 31, norm=Norm("f16", 1e-6, residual=True)),

@@ -10,6 +10,7 @@ from typing import Any
 
 from lowlp import language as ll
 from lowlp.activations.quantize import LEAST_SCALE, Rule
+from lowlp.numeric.bit_planes import WORD_CODES
 
 from .planes import PlanesView, planes_view, store_planes
 from .rounding import Codes, Extremes, codes_of, extremes_of, scales_of, sums_of_row, zeros_of
@@ -86,7 +87,7 @@ class Block:
         self.store("codes", codes, self.spec.k, column)
         if self.spec.planes:
             rows = self.source.at()[:2]
-            store_planes(codes, division.by_words, self.rule.kind, self.planes(), rows, column // 32)
+            store_planes(codes, division.by_words, self.rule.kind, self.planes(), rows, column // WORD_CODES)
 
     def store_sums(self, sums: ll.Tile | None, zeros: ll.Tile | None, numbers: int) -> None:
         """Sums of the codes of rows of so many numbers, with those beyond the end."""

@@ -7,7 +7,6 @@ Those of several warps are brought into one thread before, which gives its neigh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from lowlp import language as ll
@@ -17,14 +16,6 @@ from lowlp.layouts.register_layout import Layout, local, spatial
 from .spec import Division
 
 _LANES: Final = 32
-
-
-@dataclass(frozen=True)
-class Transformed:
-    """A tile that is transformed, held in a layout of its own, and the layout in which its rows were loaded."""
-
-    tile: ll.Tile
-    loaded: Layout
 
 
 def transformed(x: ll.Tile, division: Division, block: int) -> ll.Tile:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from .ops.embedding import embedding as embedding
     from .ops.fused_activations import rms_norm_quant as rms_norm_quant
     from .ops.fused_activations import silu_mul_quant as silu_mul_quant
+    from .ops.kv_append import kv_append as kv_append
     from .ops.kv_cache import KVCache as KVCache
-    from .ops.kv_cache import kv_append as kv_append
     from .ops.linear import compile_linear as compile_linear
     from .ops.linear import linear as linear
     from .weights.concatenation import concat as concat
@@ -90,7 +90,8 @@ _MODULES = {
     "compile_linear": "ops.linear",
     "embedding": "ops.embedding",
     "attention_decode": "ops.attention",
-    **dict.fromkeys(("KVCache", "kv_append"), "ops.kv_cache"),
+    "KVCache": "ops.kv_cache",
+    "kv_append": "ops.kv_append",
     "use_tuned": "kernels.linear.measured",
     "compile": "compiler.compilation",
     "compile_cpu": "compiler.compilation",

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ if not torch.cuda.is_available():
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from attention_reference import reference  # noqa: E402
 
+BF16 = np.dtype(ml_dtypes.bfloat16)
 LENGTHS = [1500, 0, 1, 333, 64]
 # head_dim, page, kv_heads, group, tokens that ask, options.
 SHAPES: list[tuple[int, int, int, int, int, dict[str, Any]]] = [
@@ -32,16 +34,16 @@ KINDS = ("f16", "bf16", "f8e4m3", "int8", "int4", "cq-4", "cq-2")
 VECTORS = {"cq-4": 2, "cq-2": 4}
 
 
-def books_for(kind: str, kv_heads: int, dim: int) -> Any:
+def books_for(kind: str, kv_heads: int, dim: int, entries: Any = np.float16, ordered: bool = False) -> Any:
     """Codebooks, where a cache has such."""
     if kind not in VECTORS:
         return None
-    shape = (2, kv_heads, dim // VECTORS[kind], 256, VECTORS[kind])
-    return lowlp.KVCodebooks(np.random.default_rng(dim).standard_normal(shape).astype(np.float16))
+    shape, rng = (2, kv_heads, dim // VECTORS[kind], 256, VECTORS[kind]), np.random.default_rng(dim)
+    return lowlp.KVCodebooks(rng.standard_normal(shape).astype(entries), rng.permutation(dim) if ordered else None)
 
 
 def filled(
-    kind: str, lengths: list[int], dim: int, page: int, kv_heads: int, recent: int = 0
+    kind: str, lengths: list[int], dim: int, page: int, kv_heads: int, recent: int = 0, **of_books: Any
 ) -> tuple[lowlp.KVCache, Any]:
     """A cache on the GPU with sequences of these lengths, and their block table."""
     torch.manual_seed(dim)
@@ -52,7 +54,7 @@ def filled(
         kv_heads=kv_heads,
         head_dim=dim,
         dtype=kind,
-        codebooks=books_for(kind, kv_heads, dim),
+        codebooks=books_for(kind, kv_heads, dim, **of_books),
         recent=recent,
         device="cuda",
     )
@@ -132,6 +134,29 @@ def test_a_graph_appends_and_attends_with_lengths_that_change() -> None:
         wanted, _ = reference(as_numpy(q[:, None]), cache, table.cpu().numpy(), now)
         assert np.linalg.norm(as_numpy(o) - wanted[:, 0]) <= 2e-3 * np.linalg.norm(wanted)
         assert torch.equal(lowlp.attention_decode(q, cache, table, lengths), o)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dim", "books"),
+    [("cq-4", 128, {"entries": BF16}), ("cq-2", 64, {"ordered": True}), ("cq-2", 256, {"ordered": True})],
+)
+def test_books_of_bf16_and_channels_in_another_order(kind: str, dim: int, books: dict[str, Any]) -> None:
+    lengths = [300, 7, 0]
+    cache, table = filled(kind, lengths, dim, 32, 2, recent=100, **books)
+    element = torch.bfloat16 if "entries" in books else torch.float16
+    q = 3 * torch.randn(3, 2, 8, dim, device="cuda", dtype=element)
+    o = lowlp.attention_decode(q, cache, table, torch.tensor(lengths, dtype=torch.int32, device="cuda"))
+    wanted, _ = reference(as_numpy(q), cache, table.cpu().numpy(), lengths)
+    assert np.linalg.norm(as_numpy(o) - wanted) <= 4e-3 * np.linalg.norm(wanted)
+
+
+def test_sinks_of_infinity_leave_nothing() -> None:
+    cache, table = filled("int4", [300], 128, 32, 2)
+    q = torch.randn(1, 8, 128, device="cuda", dtype=torch.float16)
+    lengths = torch.tensor([300], dtype=torch.int32, device="cuda")
+    sinks = torch.full((8,), torch.inf, device="cuda")
+    o, lse = lowlp.attention_decode(q, cache, table, lengths, sinks=sinks, return_lse=True)
+    assert (o == 0).all() and torch.isposinf(lse).all()
 
 
 @pytest.mark.parametrize(("kind", "kv_heads", "group"), [("cq-4", 32, 1), ("cq-2", 32, 1), ("cq-2", 8, 4)])

@@ -55,7 +55,9 @@ def reference(
             # The newest tokens are those in f16, in pages of `recent_table`.
             arrays, old = cache.arrays(), max(0, length - cache.recent)
             pages = (table if recent_table is None else recent_table)[b]
-            kept = [np.asarray(arrays[name] if cache.device == "cpu" else arrays[name].cpu()) for name in RECENT]
+            kept = [
+                np.asarray(arrays[name] if cache.device == "cpu" else arrays[name].float().cpu()) for name in RECENT
+            ]
             newest = [np.concatenate([*array[pages].swapaxes(1, 2)]) for array in kept]
             if cache.is_ordered:
                 assert cache.codebooks is not None and cache.codebooks.channel_order is not None

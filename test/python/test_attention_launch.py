@@ -13,7 +13,7 @@ import pytest
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.ops import attention, attention_launch, kv_cache
+from lowlp.ops import attention, attention_launch, kv_append
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from fake_driver import FakeDriver, fake_driver
@@ -29,7 +29,7 @@ def torch(fake_torch: FakeTorch, fake_driver: FakeDriver) -> Iterator[Any]:
     fake_driver.contexts = [100]
     yield fake_torch
     attention_launch._launches.clear()
-    kv_cache._launches.clear()
+    kv_append._launches.clear()
 
 
 def cache_on_gpu(**change: Any) -> lowlp.KVCache:
@@ -129,7 +129,7 @@ def test_a_later_append_only_launches(
 
     k, slots = append()
     with monkeypatch.context() as patch:
-        forbid(patch, kv_cache, "_check_rows")
+        forbid(patch, kv_append, "_check_rows")
         append()
     with pytest.raises(LowlpValueError, match="v: must have as many tokens as k, 5, got 4"):
         lowlp.kv_append(cache, k, FakeTensor((4, 2, 64), torch.bfloat16, GPU), slots)

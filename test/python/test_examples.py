@@ -50,10 +50,17 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("fig14.py", "--dtype", "f8e4m3", "-m", "16", "-n", "32", "-k", "512"),
         ("flash_decoding.py", "--length", "70", "-d", "32"),
         ("vq_gemv.py", "-m", "5", "-n", "70", "-k", "256"),
+        ("vq_attention.py", "--heads", "1", "--tokens", "80"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
     assert "counted" in output_of_example(*arguments)
+
+
+def test_a_file_is_what_its_program_prints() -> None:
+    lines = (EXAMPLES / "vq_attention.mlir").read_text().splitlines()
+    program = [line for line in lines if line and not line.startswith("//")]
+    assert program == output_of_example("vq_attention.py", "--mlir").strip().splitlines()
 
 
 def test_a_saved_product_is_loaded_without_the_compiler(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from lowlp_runtime.stream import other_torch_stream
 from .attention_launch import AttentionCall, bind_call, calls, division
 from .graph_breaks import outside_of_graphs
 from .kept_calls import kind_of
-from .kv_cache import FLOAT_NAMES, KVCache, check_on_device, extent, with_whole_steps
+from .kv_append import check_on_device, with_whole_steps
+from .kv_cache import FLOAT_NAMES, KVCache, extent
 from .linear_on_cpu import CPU_MULTIPROCESSORS
 
 _MOST_SPLITS: Final = 64

@@ -8,11 +8,11 @@
 //   else         slot = (book * entries + e) * copies + copy
 //
 // So lanes side by side write side by side, and those that write copies of one
-// entry read the same bytes. Of small entries without copies in lines of several
-// books, a slot is 16 bytes of a book: two lanes read the 32 bytes of a sector,
-// and the pairs of lanes side by side write to different banks. Where a loop comes back to the op, or another
-// codebook was there, a barrier stands in front: lookups of the codebook before
-// are over then.
+// entry read the same bytes. Of small entries without copies in lines of
+// several books, a slot is 16 bytes of a book: two lanes read the 32 bytes of a
+// sector, and the pairs of lanes side by side write to different banks. Where a
+// loop comes back to the op, or another codebook was there, a barrier stands in
+// front: lookups of the codebook before are over then.
 //
 //===----------------------------------------------------------------------===//
 #include "Codebooks.h"
@@ -197,8 +197,7 @@ private:
   void emitWideRounds(Value first, int64_t numRounds, int64_t numThreads) {
     int64_t bytes = codebook.getEntryBytes(), count = getEntriesOfSlot();
     int64_t books = codebook.getNumBooks();
-    auto type =
-        VectorType::get({kWideBytes / 2}, codebook.getElementType());
+    auto type = VectorType::get({kWideBytes / 2}, codebook.getElementType());
     SmallVector<std::pair<Value, Value>> loads;
     for (int64_t round = 0; round < numRounds; ++round) {
       Value slot = add(first, i32(round * numThreads));
@@ -208,9 +207,8 @@ private:
                        remainder(slot, kLanesOfSector));
       Value entry = scale(wide, count);
       Value from = add(scale(book, codebook.getNumEntries()), entry);
-      Value loaded =
-          simt::LoadOp::create(builder, loc, type, source,
-                               toOffset(scale(from, bytes)), kWideBytes);
+      Value loaded = simt::LoadOp::create(
+          builder, loc, type, source, toOffset(scale(from, bytes)), kWideBytes);
       Value to = add(scale(entry, codebook.getCache().getLineBytes()),
                      scale(book, codebook.getCache().getBookBytes()));
       loads.emplace_back(loaded, to);

@@ -17,8 +17,8 @@ namespace lowlp {
 /// What the codebook is in a thread's program.
 llvm::SmallVector<mlir::Type> getCodebookParts(CodebookType codebook);
 
-/// The bytes to which a codebook is aligned that begins at `offsets` of the view
-/// `source`; at most those of an entry, or 16.
+/// The bytes to which a codebook is aligned that begins at `offsets` of the
+/// view `source`; at most those of an entry, or 16.
 int64_t findEntryAlignBytes(mlir::Value source, mlir::OperandRange offsets,
                             CodebookType codebook);
 

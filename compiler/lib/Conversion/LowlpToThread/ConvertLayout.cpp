@@ -155,8 +155,9 @@ struct ConvertLayoutPattern : OpConversionPattern<ConvertLayoutOp> {
                       toWords(rewriter, loc, from, adaptor.getSource()));
     if (op.getSource().getDefiningOp<LookupVectorsOp>() &&
         movesHalves(plan, width)) {
-      Value words = pairHalves(rewriter, loc, plan,
-                               toWords(rewriter, loc, from, adaptor.getSource()));
+      Value words =
+          pairHalves(rewriter, loc, plan,
+                     toWords(rewriter, loc, from, adaptor.getSource()));
       rewriter.replaceOp(op, fromWords(rewriter, loc, to, words));
       return success();
     }

@@ -12,8 +12,9 @@
 // lanes of one phase that read one book then read different copies. All that
 // depends on the thread is one register, the lane's slot in a line; the rest of
 // b is a number, which the load adds. Of books that are exchanged by another
-// index all of b depends on the thread, and each column has a slot. In lines of 256 bytes a code of 8 bits is
-// byte 1 of the address and the slot byte 0, so that one `prmt` makes it:
+// index all of b depends on the thread, and each column has a slot. In lines of
+// 256 bytes a code of 8 bits is byte 1 of the address and the slot byte 0, so
+// that one `prmt` makes it:
 //
 //   prmt(word, slot, 0x7704 | byte << 4)    bytes of the address: slot, code,
 //   0, 0
@@ -179,7 +180,8 @@ static Value buildExchange(OpBuilder &builder, Location loc, Value index,
         moved = arith::ShRUIOp::create(builder, loc, index, i32(source - bit));
       if (source < bit)
         moved = arith::ShLIOp::create(builder, loc, index, i32(bit - source));
-      moved = arith::AndIOp::create(builder, loc, moved, i32(int64_t(1) << bit));
+      moved =
+          arith::AndIOp::create(builder, loc, moved, i32(int64_t(1) << bit));
       all = arith::XOrIOp::create(builder, loc, all, moved);
     }
   }

@@ -78,7 +78,8 @@ class Bench:
             return found
         self._kept = None
         self._torch.cuda.empty_cache()
-        from lowlp.ops.kv_cache import KVCache, kv_append
+        from lowlp.ops.kv_append import kv_append
+        from lowlp.ops.kv_cache import KVCache
         from lowlp.weights.quantize.kv_codebooks import KVCodebooks
 
         torch, width = self._torch, -(-case.tokens // PAGE)
@@ -125,7 +126,7 @@ class Bench:
         return lambda: attention_decode(q, cache, table, lengths), error
 
     def _append(self, item: Item) -> Callable[[], object]:
-        from lowlp.ops.kv_cache import kv_append
+        from lowlp.ops.kv_append import kv_append
 
         case = item.case
         cache, table = self._cache(item.kind.removeprefix(APPEND).strip(), Case(case.kv_heads, case.batch, PAGE))

@@ -54,3 +54,22 @@ lowlp.kernel @by_hand(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) att
   } {lowlp.stages = #lowlp.stages<3>, lowlp.rings = #lowlp.rings<all_threads fills [!lowlp.shared<5x64xf16>]>}
   lowlp.return
 }
+
+// -----
+
+!planes = !lowlp.tile<16x32xui32, local(2, 4).local(1, 2).spatial(8, 4)>
+
+// Words of planes of bits, which ldmatrix reads by rows, have the swizzle of rows of 128 bytes.
+// CHECK-LABEL: lowlp.kernel @planes
+// CHECK: {lowlp.rings = #lowlp.rings<producer_warp fills[!lowlp.shared<3x16x32xui32, local(3, 1, 1).swizzle(local(16, 8), dim=1).local(1, 1, 4)>]>}
+lowlp.kernel @planes(%x: !lowlp.ptr<ui32> {lowlp.align = 16 : i64}, %m: i32) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %m : i32 to index
+  %xs = lowlp.view_global %x shape [%n, 16, 32] : !lowlp.ptr<ui32> -> !lowlp.global<?x16x32xui32>
+  scf.for %i = %c0 to %n step %c1 {
+    %a = lowlp.load_global %xs[%i, %c0, %c0] : !lowlp.global<?x16x32xui32> -> !planes
+    lowlp.print_tile "a", %a : !planes
+  } {lowlp.stages = #lowlp.stages<3, producer = true>}
+  lowlp.return
+}

@@ -256,3 +256,62 @@ lowlp.kernel @ping_pong() attributes {grid = affine_map<() -> (1)>, num_threads 
   }
   lowlp.return
 }
+
+// -----
+
+// Bits in words of 32, seen as bits on the way to operand b.
+!ring = !lowlp.shared<2x16x16xui32, local(2, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 4)>
+!words = !lowlp.tile<4x2x32x4xui32, spatial(4, 1, 1, 1).local(1, 2, 1, 1).spatial(1, 1, 32, 1).local(1, 1, 1, 4)>
+!a = !lowlp.tile<64x512xui1, spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 32)>
+!x = !lowlp.tile<16x16xui32, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 2).local(1, 2).spatial(8, 4)>
+!xb = !lowlp.tile<16x512xui1, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 2).local(1, 2).spatial(8, 4).local(1, 32)>
+!xt = !lowlp.tile<512x16xui1, reduce(spatial(1, 1, 4), dims=[2]).local(2, 2).local(2, 1).column_spatial(4, 8).local(32, 1)>
+!sum = !lowlp.tile<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: lowlp.kernel @bits
+// CHECK-SAME: lowlp.report = {warpgroups = ["1 of 1 products by warpgroups, at most 2 in flight"]
+// CHECK: lowlp.wgmma %{{.*}}, %{{.*}}[%c0, %c0, %c0] : !lowlp.tile<64x512xui1, {{.*}}>, !lowlp.shared<2x16x16xui32, {{.*}}> -> !lowlp.accumulators<64x16xsi32,
+// CHECK-NOT: lowlp.dot
+lowlp.kernel @bits(%p: !lowlp.ptr<ui32>) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %v = lowlp.view_global %p shape [4, 2, 32, 4] : !lowlp.ptr<ui32> -> !lowlp.global<4x2x32x4xui32>
+  %w = lowlp.load_global %v[%c0, %c0, %c0, %c0] : !lowlp.global<4x2x32x4xui32> -> !words
+  %a = lowlp.view %w : !words -> !a
+  %ring = lowlp.alloc_shared : !ring
+  %x = lowlp.load_shared %ring[%c0, %c0, %c0] in_bounds : !ring -> !x
+  %xb = lowlp.view %x : !x -> !xb
+  %xt = lowlp.transpose %xb [1, 0] : !xb -> !xt
+  %zeros = lowlp.splat %zero : i32 -> !sum
+  %d = lowlp.dot %a, %xt, %zeros : !a, !xt, !sum
+  lowlp.print_tile "d", %d : !sum
+  lowlp.return
+}
+
+// -----
+
+// Another order of bits than that of the words is not what the instruction reads.
+!ring = !lowlp.shared<2x16x16xui32, local(2, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 4)>
+!words = !lowlp.tile<4x2x32x4xui32, spatial(4, 1, 1, 1).local(1, 2, 1, 1).spatial(1, 1, 32, 1).local(1, 1, 1, 4)>
+!a = !lowlp.tile<64x512xui1, spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 32)>
+!x = !lowlp.tile<16x16xui32, reduce(spatial(1, 1, 4), dims=[2]).local(2, 1).local(1, 4).spatial(8, 4)>
+!xb = !lowlp.tile<16x512xui1, reduce(spatial(1, 1, 4), dims=[2]).column_local(2, 2).local(1, 2).spatial(8, 4).local(1, 32)>
+!xt = !lowlp.tile<512x16xui1, reduce(spatial(1, 1, 4), dims=[2]).local(2, 2).local(2, 1).column_spatial(4, 8).local(32, 1)>
+!sum = !lowlp.tile<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: lowlp.kernel @other_bits
+// CHECK: lowlp.dot
+// REMARK: Function=other_bits | Op=lowlp.dot, Reason="operand b is not loaded from shared memory in the block of the product"
+lowlp.kernel @other_bits(%p: !lowlp.ptr<ui32>) attributes {grid = affine_map<() -> (1)>, num_threads = 128 : i64, schedule = #lowlp.schedule<matrix_unit = warpgroup>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %v = lowlp.view_global %p shape [4, 2, 32, 4] : !lowlp.ptr<ui32> -> !lowlp.global<4x2x32x4xui32>
+  %w = lowlp.load_global %v[%c0, %c0, %c0, %c0] : !lowlp.global<4x2x32x4xui32> -> !words
+  %a = lowlp.view %w : !words -> !a
+  %ring = lowlp.alloc_shared : !ring
+  %x = lowlp.load_shared %ring[%c0, %c0, %c0] in_bounds : !ring -> !x
+  %xb = lowlp.view %x : !x -> !xb
+  %xt = lowlp.transpose %xb [1, 0] : !xb -> !xt
+  %zeros = lowlp.splat %zero : i32 -> !sum
+  %d = lowlp.dot %a, %xt, %zeros : !a, !xt, !sum
+  lowlp.print_tile "d", %d : !sum
+  lowlp.return
+}

@@ -51,6 +51,7 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("flash_decoding.py", "--length", "70", "-d", "32"),
         ("vq_gemv.py", "-m", "5", "-n", "70", "-k", "256"),
         ("vq_attention.py", "--heads", "1", "--tokens", "80"),
+        ("bit_serial.py", "--weight", "int2", "-m", "9", "-n", "50", "-k", "300"),
     ],
 )
 def test_example_gives_right_numbers(arguments: tuple[str, ...]) -> None:
@@ -83,6 +84,7 @@ def test_a_saved_product_is_loaded_without_the_compiler(tmp_path: Path) -> None:
         ("softmax.py", "softmax"),
         ("rmsnorm.py", "rmsnorm"),
         ("split_k.py", "split_matmul"),
+        ("bit_serial.py", "bit_serial"),
         ("flash_decoding.py", "attention"),
         ("flash_decoding.py", "combine"),
     ],

@@ -28,6 +28,9 @@ PROBES = {
     "mma.sync.m16n8k256 b1 and.popc": """
         mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {c0,c1,c2,c3}, {a0,a1,a2,a3}, {b0,b1}, {c0,c1,c2,c3};
         """,
+    "mma.sync.m16n8k128 b1 and.popc": """
+        mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc {c0,c1,c2,c3}, {a0,a1}, {b0}, {c0,c1,c2,c3};
+        """,
     "mma.sync.m16n8k256 b1 xor.popc": """
         mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc {c0,c1,c2,c3}, {a0,a1,a2,a3}, {b0,b1}, {c0,c1,c2,c3};
         """,
@@ -38,6 +41,8 @@ PROBES = {
             {f0,f1,f2,f3}, {a0,a1,a2,a3}, {b0,b1}, {f0,f1,f2,f3};""",
     "wgmma.mma_async": """
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f0,f1,f2,f3}, wide, wide, 1, 1, 1, 0, 0;""",
+    "wgmma.mma_async.m64nNk256 b1 and.popc": """
+        wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {c0,c1,c2,c3}, {a0,a1,a2,a3}, wide, 1;""",
     "tcgen05.mma": "tcgen05.mma.cta_group::1.kind::f16 [a0], wide, wide, a1, flag;",
     "ldmatrix.m8n8 b16": "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a0,a1,a2,a3}, [shared];",
     "stmatrix.m8n8 b16": "stmatrix.sync.aligned.m8n8.x4.shared.b16 [shared], {a0,a1,a2,a3};",

@@ -17,6 +17,7 @@
 
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/IR/Report.h"
+#include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/Result.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
@@ -41,13 +42,25 @@ using namespace lowlp;
 // Which products
 //===----------------------------------------------------------------------===//
 
+/// What a tile of single bits is a view of where that is words of 32 along its
+/// rows, low bits first; else the tile itself.
+static Value seeWords(Value tile) {
+  auto view = tile.getDefiningOp<ViewOp>();
+  if (!view || !view.getType().getElementType().isUnsignedInteger(1) ||
+      !view.getSource().getType().getElementType().isUnsignedInteger(32) ||
+      view.getType().getRank() != 2)
+    return tile;
+  Layout bits = view.getSource().getType().getLayout() * Layout::local({1, 32});
+  return bits == view.getType().getLayout() ? view.getSource() : tile;
+}
+
 /// The load of shared memory that operand b of a product is, turned; or why it
 /// is none that a descriptor describes.
 static Result<LoadSharedOp> findLoadOfB(DotOp dot) {
   auto turned = dot.getB().getDefiningOp<TransposeOp>();
   if (!turned || turned.getPermutation() != ArrayRef<int64_t>{1, 0})
     return Error{"operand b is not the transpose of a tile"};
-  auto load = turned.getSource().getDefiningOp<LoadSharedOp>();
+  auto load = seeWords(turned.getSource()).getDefiningOp<LoadSharedOp>();
   if (!load || load->getBlock() != dot->getBlock())
     return Error{"operand b is not loaded from shared memory in the block of "
                  "the product"};
@@ -55,7 +68,7 @@ static Result<LoadSharedOp> findLoadOfB(DotOp dot) {
     return Error{"operand b may reach outside of its shared tile"};
   SharedType shared = load.getSource().getType();
   int64_t bits = *getElementBits(shared.getElementType());
-  if (shared.getRank() < 2 || bits % 8 != 0 || bits > 16 ||
+  if (shared.getRank() < 2 || bits % 8 != 0 || (bits > 16 && turned.getSource() == load.getTile()) ||
       !findWgmmaTile(shared.getLayout(), bits / 8))
     return Error{"the shared layout of operand b is none that a matrix "
                  "descriptor describes"};

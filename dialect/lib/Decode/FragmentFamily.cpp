@@ -31,7 +31,9 @@ Result<ComputeType> lowlp::parseComputeType(std::string_view name) {
 
 std::string FragmentFamily::name() const {
   std::string name = getName(compute);
-  return unitK == maxUnitK ? name : name + ".k" + std::to_string(unitK);
+  return getUnitK() == getWidestUnitK()
+             ? name
+             : name + ".k" + std::to_string(unitK);
 }
 
 Result<FragmentFamily> FragmentFamily::parse(std::string_view name) {

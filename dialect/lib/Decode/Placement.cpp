@@ -83,9 +83,31 @@ Placement Placement::ofVectors(CodeFormat format, ComputeType compute) {
                    placeSideBySide(2 * steps * format.codes, format.bits));
 }
 
+Placement Placement::ofBits(CodeFormat format) {
+  FragmentFamily family = {ComputeType::B1};
+  family.unitK = family.getStepK();
+  int parts = family.getParts();
+  std::vector<BitPlace> places;
+  for (int slot = 0; slot < 4; ++slot)
+    for (int part = 0; part < parts; ++part)
+      for (int bit = 0; bit < format.bits; ++bit)
+        places.push_back({4 * bit + slot, getBitOfPart(part)});
+  return Placement(format, family, /*rowTiles=*/1, std::move(places));
+}
+
+const std::vector<Placement> &Placement::planes() {
+  static const std::vector<Placement> placements = [] {
+    std::vector<Placement> made;
+    for (int bits = 1; bits <= ScalarFormat::maxCodeBits; ++bits)
+      made.push_back(ofBits({CodeFormat::Kind::Integer, bits}));
+    return made;
+  }();
+  return placements;
+}
+
 std::vector<int> Placement::getUnitKs() const {
   std::vector<int> widths;
-  int least = family.getStepK(), most = FragmentFamily::maxUnitK;
+  int least = family.getStepK(), most = family.getWidestUnitK();
   if (isOfVectors()) {
     least = std::max(least, FragmentFamily::rowLanes * format.vector);
     most = getUnitK() * rowTiles;
@@ -106,6 +128,8 @@ Placement Placement::withUnitK(int unitK) const {
 std::vector<int> Placement::findSlices() const {
   if (isOfVectors())
     return {format.bits};
+  if (family.compute == ComputeType::B1)
+    return {};
   Placement wide = withUnitK(FragmentFamily::maxUnitK);
   // Within a slice the bits of the first weight follow each other.
   std::vector<int> slices;
@@ -133,7 +157,7 @@ static const std::map<std::string, Placement, std::less<>> &getByName() {
   static const auto placements = [] {
     std::map<std::string, Placement, std::less<>> found;
     for (const std::vector<Placement> *wide :
-         {&Placement::all(), &Placement::general()})
+         {&Placement::all(), &Placement::general(), &Placement::planes()})
       for (const Placement &placement : *wide)
         for (int unitK : placement.getUnitKs()) {
           Placement shaped = placement.withUnitK(unitK);

@@ -202,8 +202,12 @@ static void splitWords(const uint32_t *words, int numWords, Planes &planes) {
 }
 
 template <size_t L> void UnitAccess::takeRows(int unitK) {
-  // A step of four weights to a register is 32 wide.
+  // A step of four weights to a register is 32 wide, of 32 it is 256.
   constexpr size_t least = 8 * L;
+  if constexpr (least > 64) {
+    scatterRow = ::scatterRow<L, least>, gatherRow = ::gatherRow<L, least>;
+    return;
+  }
   switch (unitK) {
   case 64:
     scatterRow = ::scatterRow<L, 64>, gatherRow = ::gatherRow<L, 64>;
@@ -220,6 +224,8 @@ UnitAccess::UnitAccess(const Placement &placement)
     : parts(placement.getNumParts()), codes(placement.getUnitCodes()) {
   if (placement.isOfVectors())
     scatterRow = scatterVectors, gatherRow = gatherVectors;
+  else if (placement.getNumParts() == 32)
+    takeRows<32>(placement.getUnitK());
   else if (placement.getNumParts() == 2)
     takeRows<2>(placement.getUnitK());
   else

@@ -15,6 +15,11 @@ int64_t WgmmaOp::getInstructionK() {
   return kRowBits / *getElementBits(getA().getType().getElementType());
 }
 
+int64_t WgmmaOp::getElementsPerWord() {
+  return *getElementBits(getB().getType().getElementType()) /
+         *getElementBits(getA().getType().getElementType());
+}
+
 static Result<WgmmaTile> describe(SharedType shared) {
   return findWgmmaTile(shared.getLayout(),
                        *getElementBits(shared.getElementType()) / 8);
@@ -25,11 +30,15 @@ WgmmaTile WgmmaOp::getTileOfB() { return *describe(getB().getType()); }
 static LogicalResult verifyElements(WgmmaOp op) {
   Type a = op.getA().getType().getElementType();
   Type b = op.getB().getType().getElementType();
-  // Bits have no such instruction.
-  Type sum = *getElementBits(a) >= 8 ? getAccumulatorType(a, b) : Type();
+  // Shared memory has no elements of one bit, but words of them.
+  bool areBits = a.isUnsignedInteger(1) && b.isUnsignedInteger(32);
+  Type sum;
+  if (areBits || *getElementBits(a) >= 8)
+    sum = getAccumulatorType(a, areBits ? a : b);
   if (!sum)
     return op.emitOpError("a and b must both hold f16, both bf16, 8-bit "
-                          "integers or f8E4M3FN and f8E5M2, but hold ")
+                          "integers or f8E4M3FN and f8E5M2, or ui1 and ui32, "
+                          "but hold ")
            << a << " and " << b;
   if (Type result = op.getType().getElementType(); result != sum)
     return op.emitOpError("the accumulators are ")
@@ -71,9 +80,10 @@ static LogicalResult verifyShapes(WgmmaOp op) {
   if (a[1] % op.getInstructionK() != 0)
     return op.emitOpError("K must be a multiple of ")
            << op.getInstructionK() << ", but is " << a[1];
-  if (accumulators[1] > b[b.size() - 2] || a[1] > b.back())
+  int64_t columns = a[1] / op.getElementsPerWord();
+  if (accumulators[1] > b[b.size() - 2] || columns > b.back())
     return op.emitOpError("b must have ")
-           << accumulators[1] << " rows of " << a[1] << " elements, but has "
+           << accumulators[1] << " rows of " << columns << " elements, but has "
            << b[b.size() - 2] << " of " << b.back();
   return success();
 }
@@ -82,13 +92,13 @@ static LogicalResult verifyShapes(WgmmaOp op) {
 static LogicalResult verifyOffsets(WgmmaOp op) {
   std::pair<Value, int64_t> demands[] = {
       {op.getOffsets().drop_back().back(), kRowsPerGroup},
-      {op.getOffsets().back(), op.getInstructionK()}};
+      {op.getOffsets().back(), op.getStepOfB()}};
   for (auto [offset, multiple] : demands)
     if (std::optional<int64_t> known =
             getConstantIntValue(OpFoldResult(offset));
         known && *known % multiple != 0)
       return op.emitOpError("the part of b must begin at a multiple of ")
-             << kRowsPerGroup << " rows and " << op.getInstructionK()
+             << kRowsPerGroup << " rows and " << op.getStepOfB()
              << " elements of K, but an offset is " << *known;
   return success();
 }

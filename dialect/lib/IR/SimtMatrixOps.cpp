@@ -29,8 +29,10 @@ static bool isByteFloat(Type type) {
 static bool isBit(Type type) { return type.isUnsignedInteger(1); }
 
 int64_t MmaOp::getK() {
-  Type type = getElementTypeOfA();
-  return isBit(type) ? 256 : type.isF16() || type.isBF16() ? 16 : 32;
+  auto fragment = cast<VectorType>(getA().getType());
+  int64_t registers =
+      fragment.getNumElements() * fragment.getElementTypeBitWidth() / 32;
+  return registers * 64 / getElementTypeOfA().getIntOrFloatBitWidth();
 }
 
 /// A vector of floats says what it holds; packed words need to be told.
@@ -53,6 +55,20 @@ static LogicalResult verifyMultiplicand(MmaOp op, StringRef name, Value operand,
          << *packed;
 }
 
+/// Packed registers are those of one K, which is half for bits alone.
+static LogicalResult verifyRegisters(MmaOp op) {
+  auto count = [](Value words) {
+    return cast<VectorType>(words.getType()).getNumElements();
+  };
+  int64_t a = count(op.getA()), b = count(op.getB());
+  bool isHalf = a == 2 && b == 1 && isBit(op.getElementTypeOfA());
+  if (!op.getAType() || isHalf || (a == 4 && b == 2))
+    return success();
+  return op.emitOpError("a and b have 4 and 2 registers, of ui1 also 2 and 1, "
+                        "but have ")
+         << a << " and " << b;
+}
+
 LogicalResult MmaOp::verify() {
   if (failed(verifyMultiplicand(*this, "a", getA(), getAType())) ||
       failed(verifyMultiplicand(*this, "b", getB(), getBType())))
@@ -64,6 +80,8 @@ LogicalResult MmaOp::verify() {
     return emitOpError("a and b must have one element type, or both hold 8-bit "
                        "integers, or both 8-bit floats, but hold ")
            << a << " and " << b;
+  if (failed(verifyRegisters(*this)))
+    return failure();
   Type sum = cast<VectorType>(getC().getType()).getElementType();
   bool areSumsIntegers = areIntegers || isBit(a);
   if (areSumsIntegers != sum.isInteger(32))

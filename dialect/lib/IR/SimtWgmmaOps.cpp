@@ -11,6 +11,8 @@ static bool isByteFloat(Type type) {
   return isa<Float8E4M3FNType, Float8E5M2Type>(type);
 }
 
+static bool isBit(Type type) { return type.isUnsignedInteger(1); }
+
 LogicalResult WgmmaFenceOp::verify() {
   for (Type type : getValues().getTypes()) {
     auto vector = cast<VectorType>(type);
@@ -52,10 +54,11 @@ static LogicalResult verifyElements(WgmmaOp op) {
            << op.getA().getType() << ", so a and b "
            << (isPacked ? "need 'as' with what they hold" : "need no 'as'");
   Type a = op.getElementTypeOfA(), b = op.getElementTypeOfB();
-  bool areIntegers = isByteInteger(a) && isByteInteger(b);
+  bool areIntegers =
+      (isByteInteger(a) && isByteInteger(b)) || (isBit(a) && isBit(b));
   if (isPacked && !areIntegers && !(isByteFloat(a) && isByteFloat(b)))
-    return op.emitOpError("a and b must both hold 8-bit integers, or both "
-                          "8-bit floats, but hold ")
+    return op.emitOpError("a and b must both hold 8-bit integers, both 8-bit "
+                          "floats, or both ui1, but hold ")
            << a << " and " << b;
   Type sum = op.getD().getType().getVector().getElementType();
   if (areIntegers != sum.isInteger(32))
@@ -80,7 +83,7 @@ LogicalResult WgmmaOp::verify() {
            << accumulators;
   if (failed(verifyElements(*this)))
     return failure();
-  if (isByteInteger(getElementTypeOfA()) && getN() % 16 != 0 && getN() != 8 &&
+  if (accumulators.getElementType().isInteger(32) && getN() % 16 != 0 && getN() != 8 &&
       getN() != 24)
     return emitOpError("N of integers must be 8, 24 or a multiple of 16, but "
                        "is ")

@@ -220,7 +220,8 @@ def dot(a: Tile, b: Tile, c: Tile) -> Tile:
     c  [M, N] of f32 for floats, of int32 for integers, whose sums wrap around; the result has its type. With S times
        the rows, [S M, N], K is cut into S equal slices, and rows s M to (s + 1) M get the product of slice s alone
 
-    The layouts must divide by the fragments of mma.sync m16n8k16, of 8-bit types m16n8k32, of uint1 m16n8k256; see
+    The layouts must divide by the fragments of mma.sync m16n8k16, of 8-bit types m16n8k32, of uint1 m16n8k256,
+    or m16n8k128 where K is no multiple of 256; see
     `lowlp.dot` in the reference of the dialect. Tiles whose layout is left to the compiler are held as the others need,
     with the warps in a grid of rows by columns of the accumulators. 8-bit floats need sm_89 or newer.
 

@@ -57,10 +57,12 @@ def wgmma(
 ) -> Accumulators:
     """Begins the product a * b^T + c (PTX ISA, `wgmma.mma_async`; sm_90a).
 
-    a        [M, K] in registers of f16, bf16, f8e4m3, f8e5m2, int8 or uint8; each warpgroup, 128 threads, has 64 rows
+    a        [M, K] in registers of f16, bf16, f8e4m3, f8e5m2, int8, uint8 or uint1; each warpgroup, 128 threads, has 64
+             rows
     b        a shared tile whose last dimensions are [N, K], of the same type or another 8-bit one of the same kind, in
              one of the layouts of the hardware, such as `lowlp.swizzle(lowlp.local(N, 8), dim=1).local(1, 8)` for
-             K = 64 elements of 16 bits; see `lowlp.wgmma` in the reference of the dialect for all
+             K = 64 elements of 16 bits; see `lowlp.wgmma` in the reference of the dialect for all. Where a is of uint1,
+             [N, K / 32] of uint32: 32 bits of K each, low ones first, of which the product is the bitwise and
     c        [M, N] of f32 for floats, of int32 for integers: a tile, or accumulators in flight; zero if left out
     offsets  where the part of b begins, for each of its dimensions: multiples of 8 rows and of 32 bytes of K
     layout   how the accumulators are held, where c is left out
@@ -74,10 +76,11 @@ def wgmma(
     trace = current_trace("ll.wgmma")
     as_named_tile("a", a), as_shared("b", b)
     starts = as_offsets("offsets", offsets, len(b.shape))
-    dtype_of_c = accumulator_dtype(a.dtype, b.dtype)
-    if not dtype_of_c or a.dtype.bits < 8:
+    are_bits = (a.dtype.name, b.dtype.name) == ("uint1", "uint32")
+    dtype_of_c = accumulator_dtype(a.dtype, a.dtype if are_bits else b.dtype)
+    if not dtype_of_c or (a.dtype.bits < 8 and not are_bits):
         raise type_error(
-            "a and b must both hold f16, both bf16, 8-bit integers, or f8e4m3 and f8e5m2, "
+            "a and b must both hold f16, both bf16, 8-bit integers, f8e4m3 and f8e5m2, or uint1 and uint32, "
             f"found {a.dtype} and {b.dtype}"
         )
     if c is not None and not isinstance(c, Tile | Accumulators):

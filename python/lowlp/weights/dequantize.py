@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.meaning import Meaning
+from lowlp.weights.packing import stored_form
 from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.vector_values import fill_with_vectors, tables_of_books
 from lowlp.weights.words import Words, WordsForm
+from lowlp_runtime.errors import LowlpValueError
 
 # Elements that are worked on at a time: few enough to stay in a core's cache as float32.
 BLOCK_ELEMENTS = 1 << 18
@@ -71,6 +73,19 @@ def _scale(values: NDArray[np.float32], meaning: Meaning, rows: slice) -> None:
         grouped *= _second_scale(meaning.scale2, rows)
     if meaning.offsets is not None:
         grouped += meaning.factors("offsets", groups, rows)[:, :, None]
+
+
+def sums_of_codes(form: WordsForm, words: Words, meaning: Meaning) -> NDArray[np.int32]:
+    """int32 [rows, K / group_size], read-only, as `QuantizedTensor.code_sums` says. Raises `LowlpValueError`."""
+    if meaning.vectors is not None or meaning.lut is not None or meaning.dtype.is_float:
+        raise LowlpValueError(f"code_sums: only codes of integers and bipolar types have sums, got {form.code}")
+    groups, flip = form.k // meaning.group_size, np.uint8(stored_form(form.code)[1])
+    result = np.empty((form.rows, groups), np.int32)
+    for rows in form.bands(BLOCK_ELEMENTS):
+        stored = form.codes(words, rows, num_threads=1) ^ flip
+        stored.reshape(len(stored), groups, meaning.group_size).sum(axis=2, dtype=np.int32, out=result[rows])
+    result.setflags(write=False)
+    return result
 
 
 def _second_scale(scale: SecondScale, rows: slice) -> SecondScale:

@@ -14,10 +14,10 @@ import numpy as np
 from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import DType, named_dtype
 from lowlp.numeric.vectors import Vectors
-from lowlp.weights.packing import find_placement
+from lowlp.weights.packing import PLANES, find_placement
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
-FAMILIES: Final = {"f16": "f16", "bf16": "bf16", "s8": "int8", "e4m3": "f8e4m3"}
+FAMILIES: Final = {"f16": "f16", "bf16": "bf16", "s8": "int8", "e4m3": "f8e4m3", "b1": PLANES}
 """Family -> the compute type by which its placements are named."""
 
 _FAMILY_OF: Final = {compute: family for family, compute in FAMILIES.items()}
@@ -29,15 +29,13 @@ _F16_EXPONENT_BITS: Final = 5
 def family_named(value: object, argument: str = "activation") -> str:
     """The family of that name, or of activations of that type: 's8' and 'int8' are the same.
 
-    value  'f16', 'bf16', 's8' or 'e4m3', or a type of activations, by name or as a `DType`
+    value  'f16', 'bf16', 's8', 'e4m3' or 'b1' (planes of single bits), or a type of activations, as a name or `DType`
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name `argument`.
     """
     if isinstance(value, str):
         if value in FAMILIES:
             return value
-        if value == "b1":
-            raise LowlpValueError(f"{argument}: the packed format has no placements of family b1; allowed: {_ALLOWED}")
     elif not isinstance(value, DType):
         raise LowlpTypeError(f"{argument}: expected the name of a family ({_ALLOWED}) or a DType, got {value!r:.40}")
     try:

@@ -5,7 +5,8 @@ fragments, says where in a unit each bit of each weight is:
 
     uint32 [ceil(N / 16 R), ceil(K / U), words / v, 32, v]      v = gcd(words, 4)
 
-U is 64, or 32 or 16 with two or four times as many rows, whichever takes the fewest words (`Placement.for_matrix`).
+U is 64, or 32 or 16 with two or four times as many rows, whichever takes the fewest words (`Placement.for_matrix`);
+of planes it is 256.
 Only the last unit of a row is padded, and the last units of rows; padding holds the code 0. A unit may have weights of
 several groups. Of signed integers the sign bit is stored turned over. Several matrices [..., N, K] are packed one after
 the other.
@@ -35,6 +36,8 @@ from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 PACKED_FORMAT_VERSION: Final = int(Placement.format_version)
+PLANES: Final = "b1"
+"""The compute type of products of single bits, of which there is no `DType`."""
 WARP: Final = 32
 _MAX_THREADS: Final = 1024
 _MOST: Final = (1 << 31) - 1
@@ -53,7 +56,7 @@ def placement_name(code: Code, activation: DType | str) -> str:
 
     code        the type of the codes or their table, as a `DType`, a `Table`, a `Codec`, or a name such as 'uint6' or
                 'lut4'
-    activation  'f16', 'bf16', 'int8' or 'f8e4m3', or the `DType`
+    activation  'f16', 'bf16', 'int8' or 'f8e4m3', or the `DType`; 'b1' for planes of integer codes
 
     Types that differ by a constant share a placement: uint6 and bipolar6 have that of int6.
     """
@@ -61,9 +64,9 @@ def placement_name(code: Code, activation: DType | str) -> str:
 
 
 def find_placement(code: Code, activation: DType | str) -> Placement:
-    """The placement of that name, in units 64 wide; `for_matrix(n, k)` of it is that of a matrix. Raises
+    """The placement of that name, in units 64 wide, of planes 256; `for_matrix(n, k)` of it is that of a matrix. Raises
     `LowlpValueError` where the packed format has none."""
-    compute = dtype_among(activation, "activation", COMPUTE_TYPES)
+    compute = PLANES if activation == PLANES else dtype_among(activation, "activation", (*COMPUTE_TYPES, PLANES))
     return placement_named(f"{stored_form(code)[0]}.{compute}", "code, activation")
 
 

@@ -42,7 +42,7 @@ from lowlp.weights.codebooks import (
     given_books,
 )
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
-from lowlp.weights.dequantize import values_at, values_of_rows
+from lowlp.weights.dequantize import sums_of_codes, values_at, values_of_rows
 from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
 from lowlp.weights.group_arrays import read_only
 from lowlp.weights.meaning import Meaning, code_type, meaning_of, shape_of_words, vector_meaning_of
@@ -90,8 +90,9 @@ class QuantizedTensor:
                 blocks of K, R]; None: 1, and 1 / 2.04 and 1 / 3.45 of the second computed book, as QuIP# has it
     book_per    the weights of a block, (rows, columns), of experts (1, rows, columns), None for all of an axis; the
                 last blocks may be smaller. None: all blocks are alike
-    activation  the family: for activations of which type the codes are packed, 'f16', 'bf16', 's8' or 'e4m3'. None:
-                'f16', or 'bf16' for floats with more exponent bits than f16 has. `lowlp.linear` takes f16 and bf16
+    activation  the family: for activations of which type the codes are packed, 'f16', 'bf16', 's8', 'e4m3', or 'b1' for
+                products of planes of integer codes. None: 'f16', or 'bf16' for floats with more exponent bits than f16
+                has. `lowlp.linear` takes f16 and bf16
 
     Arrays are numpy's or PyTorch's on the CPU. Codes are packed at once, some rows at a time, and not kept; the others
     are kept without a copy where possible, and read-only: do not change them afterwards. Tensors are equal where codec,
@@ -259,7 +260,7 @@ class QuantizedTensor:
 
     @property
     def family(self) -> str:
-        """For activations of which type the words are placed: 'f16', 'bf16', 's8' or 'e4m3'."""
+        """For activations of which type the words are placed: 'f16', 'bf16', 's8', 'e4m3' or 'b1'."""
         return self._form.family
 
     @property
@@ -438,6 +439,17 @@ class QuantizedTensor:
     def packed_apart(self, family: str, parts: int) -> Words:
         """The words of `parts` equal ranges of rows in a family, each padded to whole units; not kept."""
         return repacked_apart(self._form, self._words, family, parts)
+
+    @property
+    def code_sums(self) -> NDArray[np.int32]:
+        """int32 [N, K / group_size], read-only: the sums of each group's stored codes, which count up from 0 (those of
+        `int{b}` with the sign bit turned over). Products of planes take offsets off by them. Made at first use, and
+        kept; of all rows of [E, N, K], [E N, K / group_size]. Raises `LowlpValueError` for floats, tables and vectors.
+        """
+        sums: NDArray[np.int32] = self.derived(
+            "code_sums", lambda: {"sums": sums_of_codes(self._form, self._words, self._meaning)}
+        )["sums"]
+        return sums
 
     def derived(self, key: str, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         """Arrays and numbers of the host, by name, made from these weights by `make` at the first use of `key`, and

@@ -2,8 +2,9 @@
 //
 // PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", and
 // those for k32 and k256: lane l has group g = l / 4 and place t = l % 4. Each
-// register of 32 bits holds E elements, and K is 8 E. Element j of a lane's
-// register r, and its value c[i], are
+// register of 32 bits holds E elements, and K is 8 E, or 4 E with the first two
+// registers of A and the first of B (k128). Element j of a lane's register r,
+// and its value c[i], are
 //
 //   a: row g + (r & 1 ? 8 : 0),  column E (t + (r & 2 ? 4 : 0)) + j
 //   b: row E (t + (r & 1 ? 4 : 0)) + j,  column g
@@ -88,8 +89,10 @@ template <typename T> T fragmentElement(const void *base, int index) {
   return value;
 }
 
-/// The product of elements of types A and B, with values of type C.
-template <typename A, typename B, typename C> class Product {
+/// The product of elements of types A and B, with values of type C, of so many
+/// registers along K.
+template <typename A, typename B, typename C, int registersK = 2>
+class Product {
 public:
   void run(const MmaOperands *lanes) {
     for (int lane = 0; lane < numLanes; ++lane)
@@ -105,17 +108,17 @@ public:
 private:
   static_assert(A::bits == B::bits);
   static constexpr int perRegister = 32 / A::bits;
-  static constexpr int depth = 8 * perRegister;
+  static constexpr int depth = 4 * registersK * perRegister;
 
   void gather(int lane, const MmaOperands &operands) {
     int group = lane / 4, place = lane % 4;
-    for (int r = 0; r < 4; ++r) {
+    for (int r = 0; r < 2 * registersK; ++r) {
       uint32_t word = fragmentElement<uint32_t>(operands.a, r);
       int first = perRegister * (place + (r & 2 ? 4 : 0));
       for (int j = 0; j < perRegister; ++j)
         a[group + (r & 1 ? 8 : 0)][first + j] = A::decode(word >> j * A::bits);
     }
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; r < registersK; ++r) {
       uint32_t word = fragmentElement<uint32_t>(operands.b, r);
       int first = perRegister * (place + (r & 1 ? 4 : 0));
       for (int j = 0; j < perRegister; ++j)
@@ -139,9 +142,9 @@ private:
   typename A::Sum c[numRows][numColumns];
 };
 
-template <typename A, typename B, typename C>
+template <typename A, typename B, typename C, int registersK = 2>
 void multiplyAs(const MmaOperands *lanes) {
-  Product<A, B, C>().run(lanes);
+  Product<A, B, C, registersK>().run(lanes);
 }
 
 /// By `LowlpMmaKind`.
@@ -151,7 +154,8 @@ constexpr void (*products[])(const MmaOperands *) = {
     multiplyAs<U8, S8, uint32_t>,    multiplyAs<U8, U8, uint32_t>,
     multiplyAs<E4M3, E4M3, float>,   multiplyAs<E4M3, E5M2, float>,
     multiplyAs<E5M2, E4M3, float>,   multiplyAs<E5M2, E5M2, float>,
-    multiplyAs<Bits, Bits, uint32_t>};
+    multiplyAs<Bits, Bits, uint32_t>,
+    multiplyAs<Bits, Bits, uint32_t, 1>};
 
 } // namespace
 

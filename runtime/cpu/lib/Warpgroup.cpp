@@ -335,7 +335,7 @@ int64_t lowlpCpuWgmma(LowlpThread *thread, int32_t kind, int32_t n,
                       int64_t swizzleBytes, int64_t leadingBytes,
                       int64_t strideBytes, const void *c, int64_t accumulators,
                       const char *site) {
-  if (!isMmaKind(kind) || kind == LowlpMmaM16N8K256B1And)
+  if (!isMmaKind(kind) || kind == LowlpMmaM16N8K128B1And)
     rejectOp(*thread, site, "there is no wgmma of kind ", kind);
   if (n < 8 || n > 256 || n % 8)
     rejectOp(*thread, site, "there is no wgmma whose N is ", n);

@@ -178,3 +178,34 @@ lowlp.kernel @vectors(%pa: !lowlp.ptr<f16>, %pb: !lowlp.ptr<si8>, %pc: !lowlp.pt
   lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !cv, !lowlp.global<16x8xf32>
   lowlp.return
 }
+
+// Bits: 384 of K are three instructions of 128, two registers of a and one of b each; 512 are two of 256.
+!words_a = !lowlp.tile<3x32x2xui32, local(3, 1, 1).spatial(1, 32, 1).local(1, 1, 2)>
+!bits_a = !lowlp.tile<16x384xui1, local(1, 3).local(2, 1).spatial(8, 4).local(1, 32)>
+!words_b = !lowlp.tile<3x32xui32, local(3, 1).spatial(1, 32)>
+!bits_b = !lowlp.tile<384x8xui1, local(3, 1).column_spatial(4, 8).local(32, 1)>
+!bits_c = !lowlp.tile<16x8xsi32, local(2, 1).spatial(8, 4).local(1, 2)>
+// CHECK-LABEL: gpu.func @half_bits
+// CHECK: %[[A0:.*]] = vector.extract_strided_slice %[[A:.*]] {offsets = [0], sizes = [2], strides = [1]} : vector<6xi32> to vector<2xi32>
+// CHECK: %[[B0:.*]] = vector.extract_strided_slice %[[B:.*]] {offsets = [0], sizes = [1], strides = [1]} : vector<3xi32> to vector<1xi32>
+// CHECK: %[[S0:.*]] = simt.mma %[[A0]] as ui1, %[[B0]] as ui1, %{{.*}} : vector<2xi32>, vector<1xi32>, vector<4xi32>
+// CHECK: %[[A1:.*]] = vector.extract_strided_slice %[[A]] {offsets = [2],
+// CHECK: %[[S1:.*]] = simt.mma %[[A1]] as ui1, %{{.*}} as ui1, %[[S0]]
+// CHECK: simt.mma %{{.*}} as ui1, %{{.*}} as ui1, %[[S1]]
+// CHECK-NOT: simt.mma
+// CHECK: gpu.return
+lowlp.kernel @half_bits(%pa: !lowlp.ptr<ui32>, %pc: !lowlp.ptr<si32>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %va = lowlp.view_global %pa shape [3, 32, 2] : !lowlp.ptr<ui32> -> !lowlp.global<3x32x2xui32>
+  %vb = lowlp.view_global %pa shape [3, 32] : !lowlp.ptr<ui32> -> !lowlp.global<3x32xui32>
+  %vc = lowlp.view_global %pc shape [16, 8] : !lowlp.ptr<si32> -> !lowlp.global<16x8xsi32>
+  %wa = lowlp.load_global %va[%c0, %c0, %c0] in_bounds : !lowlp.global<3x32x2xui32> -> !words_a
+  %wb = lowlp.load_global %vb[%c0, %c0] in_bounds : !lowlp.global<3x32xui32> -> !words_b
+  %a = lowlp.view %wa : !words_a -> !bits_a
+  %b = lowlp.view %wb : !words_b -> !bits_b
+  %c = lowlp.splat %zero : i32 -> !bits_c
+  %d = lowlp.dot %a, %b, %c : !bits_a, !bits_b, !bits_c
+  lowlp.store_global %d, %vc[%c0, %c0] in_bounds : !bits_c, !lowlp.global<16x8xsi32>
+  lowlp.return
+}

@@ -148,3 +148,31 @@ lowlp.kernel @alignment() attributes {grid = affine_map<() -> (1)>, num_threads 
   %s = lowlp.wgmma %t, %b[%c0, %c0] : !a, !b -> !accumulators
   lowlp.return
 }
+
+// -----
+
+// Bits: two steps of 8 words, 32 bytes, of rows of 64.
+!words = !lowlp.tile<4x2x32x4xui32, spatial(4, 1, 1, 1).local(1, 2, 1, 1).spatial(1, 1, 32, 1).local(1, 1, 1, 4)>
+!a = !lowlp.tile<64x512xui1, spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 32)>
+!accumulators = !lowlp.accumulators<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+!b = !lowlp.shared<2x16x16xui32, local(2, 1, 1).swizzle(local(16, 4), dim=1, log_step=1).local(1, 4)>
+// CHECK-LABEL: gpu.func @bits
+lowlp.kernel @bits(%p: !lowlp.ptr<ui32>, %n: i32) attributes {grid = affine_map<(n) -> (n)>, num_threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %stage = arith.index_cast %n : i32 to index
+  %v = lowlp.view_global %p shape [4, 2, 32, 4] : !lowlp.ptr<ui32> -> !lowlp.global<4x2x32x4xui32>
+  %w = lowlp.load_global %v[%c0, %c0, %c0, %c0] : !lowlp.global<4x2x32x4xui32> -> !words
+  %a = lowlp.view %w : !words -> !a
+  %b = lowlp.alloc_shared : !b
+  // CHECK: %[[F:.*]] = simt.wgmma_fence of %{{.*}} : vector<8xi32>
+  // CHECK: %[[POSITION:.*]] = arith.muli %{{.*}}, %c256 : index
+  // CHECK: %[[WIDE:.*]] = arith.index_cast %[[POSITION]]
+  // CHECK: %[[BYTE:.*]] = arith.muli %[[WIDE]], %c4_i64
+  // CHECK: %[[S:.*]] = simt.wgmma %{{.*}} as ui1, %{{.*}}[%[[BYTE]]] as ui1 swizzle 64 leading 16 stride 512 : vector<4xi32>
+  // CHECK: %[[NEXT:.*]] = arith.addi %[[BYTE]], %c32_i64
+  // CHECK: simt.wgmma %{{.*}} as ui1, %{{.*}}[%[[NEXT]]] as ui1 swizzle 64 leading 16 stride 512 plus %[[S]]
+  %s = lowlp.wgmma %a, %b[%stage, %c0, %c0] : !a, !b -> !accumulators
+  lowlp.wgmma_commit
+  %d = lowlp.wgmma_wait 0 takes %s : (!accumulators) -> !lowlp.tile<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+  lowlp.return
+}

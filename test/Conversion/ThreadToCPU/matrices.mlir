@@ -22,7 +22,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
-    // The kinds, by number: s8 u8 is 3, e5m2 e4m3 is 8, bits are 10.
+    // The kinds, by number: s8 u8 is 3, e5m2 e4m3 is 8, bits are 10, and 11 of K = 128.
     // CHECK-LABEL: llvm.func @kinds(
     gpu.func @kinds(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
       %0 = arith.constant 0 : i64
@@ -38,6 +38,11 @@ module attributes {gpu.container_module} {
       // CHECK: %[[BITS:.*]] = llvm.mlir.constant(10 : i32)
       // CHECK: llvm.call @lowlpCpuMma(%{{.*}}, %[[BITS]],
       %e = simt.mma %a as ui1, %b as ui1, %c : vector<4xi32>, vector<2xi32>, vector<4xi32>
+      // CHECK: %[[HALF:.*]] = llvm.mlir.constant(11 : i32)
+      // CHECK: llvm.call @lowlpCpuMma(%{{.*}}, %[[HALF]],
+      %h = simt.load %p[%0] align 4 : !simt.ptr<global> -> vector<1xi32>
+      %k = simt.mma %b as ui1, %h as ui1, %e : vector<2xi32>, vector<1xi32>, vector<4xi32>
+      simt.store %k, %p[%0] align 16 : vector<4xi32>, !simt.ptr<global>
       simt.store %d, %p[%0] align 16 : vector<4xf32>, !simt.ptr<global>
       simt.store %e, %p[%0] align 16 : vector<4xi32>, !simt.ptr<global>
       gpu.return

@@ -20,6 +20,13 @@ module attributes {gpu.container_module} {
       // CHECK-SAME: b1Op = #nvvm.mma_b1op<and_popc>
       // CHECK-SAME: shape = #nvvm.shape<m = 16, n = 8, k = 256>
       %d = simt.mma %a as ui1, %b as ui1, %c : vector<4xi32>, vector<2xi32>, vector<4xi32>
+      // CHECK: nvvm.mma.sync
+      // CHECK-SAME: b1Op = #nvvm.mma_b1op<and_popc>
+      // CHECK-SAME: shape = #nvvm.shape<m = 16, n = 8, k = 128>
+      // CHECK-SAME: (i32, i32, i32) -> !llvm.struct<(i32, i32, i32, i32)>
+      %h = simt.load %p[%0] align 4 : !simt.ptr<global> -> vector<1xi32>
+      %k = simt.mma %b as ui1, %h as ui1, %d : vector<2xi32>, vector<1xi32>, vector<4xi32>
+      simt.store %k, %p[%0] align 16 : vector<4xi32>, !simt.ptr<global>
       // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32"
       // CHECK-SAME: (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
       %e = simt.mma %a as f8E4M3FN, %b as f8E5M2, %f : vector<4xi32>, vector<2xi32>, vector<4xf32>

@@ -57,6 +57,21 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
+    // CHECK-LABEL: llvm.func @bits
+    gpu.func @bits(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      %s = simt.shared_memory 0 : !simt.ptr<shared>
+      %a = simt.load %g[%i] align 16 : !simt.ptr<global> -> vector<4xi32>
+      %f = simt.wgmma_fence of %a : vector<4xi32>
+      // CHECK: wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, accumulate;
+      // CHECK-SAME: "=r,=r,=r,=r,r,r,r,r,l,~{memory}"
+      %t = simt.wgmma %f as ui1, %s[%i] as ui1 swizzle 128 leading 16 stride 1024
+        : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xi32>>
+      simt.wgmma_commit
+      %d = simt.wgmma_wait 0 takes %t : (!simt.accumulators<vector<4xi32>>) -> vector<4xi32>
+      simt.store %d, %g[%i] align 16 : vector<4xi32>, !simt.ptr<global>
+      gpu.return
+    }
+
     // Accumulators that begin with nothing are only written. 64-byte swizzle is 2, 32-byte swizzle 3.
     // CHECK-LABEL: llvm.func @packed
     gpu.func @packed(%g: !simt.ptr<global>, %i: i64) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {

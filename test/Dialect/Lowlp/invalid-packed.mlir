@@ -10,8 +10,8 @@ func.func @extent(%v: !lowlp.packed<0x64, #lowlp.codec<int6>, f16>) { return }
 
 // -----
 
-// expected-error @below {{placement: packed format 4 has none named 'int6.b1'}}
-func.func @family(%v: !lowlp.packed<16x64, #lowlp.codec<int6>, b1>) { return }
+// expected-error @below {{placement: packed format 4 has none named 'e3m2.b1'}}
+func.func @family(%v: !lowlp.packed<16x64, #lowlp.codec<f6e3m2>, b1>) { return }
 
 // -----
 

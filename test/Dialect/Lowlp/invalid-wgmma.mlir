@@ -1,7 +1,7 @@
 // RUN: lowlp-opt %s --split-input-file --verify-diagnostics
 
 func.func @elements(%a: !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, %b: !lowlp.shared<16x64xbf16, swizzle(local(16, 8), dim=1).local(1, 8)>, %o: index) {
-  // expected-error @below {{'lowlp.wgmma' op a and b must both hold f16, both bf16, 8-bit integers or f8E4M3FN and f8E5M2, but hold 'f16' and 'bf16'}}
+  // expected-error @below {{'lowlp.wgmma' op a and b must both hold f16, both bf16, 8-bit integers or f8E4M3FN and f8E5M2, or ui1 and ui32, but hold 'f16' and 'bf16'}}
   %s = lowlp.wgmma %a, %b[%o, %o] : !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_local(2, 2).spatial(8, 4).local(1, 2)>, !lowlp.shared<16x64xbf16, swizzle(local(16, 8), dim=1).local(1, 8)> -> !lowlp.accumulators<64x16xf32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   return
 }
@@ -9,7 +9,7 @@ func.func @elements(%a: !lowlp.tile<64x64xf16, spatial(4, 1).local(1, 4).column_
 // -----
 
 func.func @bits(%a: !lowlp.tile<64x256xui1, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 32)>, %b: !lowlp.shared<16x256xui1>, %o: index) {
-  // expected-error @below {{'lowlp.wgmma' op a and b must both hold f16, both bf16, 8-bit integers or f8E4M3FN and f8E5M2, but hold 'ui1' and 'ui1'}}
+  // expected-error @below {{'lowlp.wgmma' op a and b must both hold f16, both bf16, 8-bit integers or f8E4M3FN and f8E5M2, or ui1 and ui32, but hold 'ui1' and 'ui1'}}
   %s = lowlp.wgmma %a, %b[%o, %o] : !lowlp.tile<64x256xui1, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 32)>, !lowlp.shared<16x256xui1> -> !lowlp.accumulators<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   return
 }
@@ -148,5 +148,23 @@ func.func @wait(%s: !lowlp.accumulators<64x16xf32, spatial(4, 1).local(1, 2).loc
 
 // expected-error @below {{accumulators must be f32 or si32, but are 'f16'}}
 func.func @type(%s: !lowlp.accumulators<64x16xf16, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>) {
+  return
+}
+
+// -----
+
+func.func @words_of_bits(%a: !lowlp.tile<64x512xui1, spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 32)>, %b: !lowlp.shared<16x8xui32, swizzle(local(16, 2), dim=1, log_step=2).local(1, 4)>, %o: index) {
+  // expected-error @below {{'lowlp.wgmma' op b must have 16 rows of 16 elements, but has 16 of 8}}
+  %s = lowlp.wgmma %a, %b[%o, %o] : !lowlp.tile<64x512xui1, spatial(4, 1).local(1, 2).column_local(2, 2).spatial(8, 4).local(1, 32)>, !lowlp.shared<16x8xui32, swizzle(local(16, 2), dim=1, log_step=2).local(1, 4)> -> !lowlp.accumulators<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
+  return
+}
+
+// -----
+
+func.func @place_of_bits(%a: !lowlp.tile<64x256xui1, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 32)>, %b: !lowlp.shared<16x16xui32, swizzle(local(16, 4), dim=1, log_step=1).local(1, 4)>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  // expected-error @below {{'lowlp.wgmma' op the part of b must begin at a multiple of 8 rows and 8 elements of K, but an offset is 4}}
+  %s = lowlp.wgmma %a, %b[%c0, %c4] : !lowlp.tile<64x256xui1, spatial(4, 1).column_local(2, 2).spatial(8, 4).local(1, 32)>, !lowlp.shared<16x16xui32, swizzle(local(16, 4), dim=1, log_step=1).local(1, 4)> -> !lowlp.accumulators<64x16xsi32, spatial(4, 1).local(1, 2).local(2, 1).spatial(8, 4).local(1, 2)>
   return
 }

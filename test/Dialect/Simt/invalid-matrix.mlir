@@ -24,6 +24,22 @@ func.func @mma_size(%a: vector<4xf16>, %b: vector<4xf16>, %c: vector<4xf32>) {
 
 // -----
 
+func.func @mma_registers(%a: vector<2xi32>, %b: vector<2xi32>, %c: vector<4xi32>) {
+  // expected-error @below {{'simt.mma' op a and b have 4 and 2 registers, of ui1 also 2 and 1, but have 2 and 2}}
+  %d = simt.mma %a as ui1, %b as ui1, %c : vector<2xi32>, vector<2xi32>, vector<4xi32>
+  return
+}
+
+// -----
+
+func.func @mma_half_of_bytes(%a: vector<2xi32>, %b: vector<1xi32>, %c: vector<4xi32>) {
+  // expected-error @below {{'simt.mma' op a and b have 4 and 2 registers, of ui1 also 2 and 1, but have 2 and 1}}
+  %d = simt.mma %a as si8, %b as si8, %c : vector<2xi32>, vector<1xi32>, vector<4xi32>
+  return
+}
+
+// -----
+
 func.func @mma_untold(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>) {
   // expected-error @below {{'simt.mma' op b is 'vector<2xi32>' and needs 'as' with what it holds}}
   %d = simt.mma %a as si8, %b, %c : vector<4xi32>, vector<2xi32>, vector<4xi32>

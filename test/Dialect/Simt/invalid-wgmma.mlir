@@ -33,7 +33,7 @@ func.func @told(%a: vector<8xbf16>, %p: !simt.ptr<shared>, %o: i64) {
 // -----
 
 func.func @elements(%a: vector<4xi32>, %p: !simt.ptr<shared>, %o: i64) {
-  // expected-error @below {{'simt.wgmma' op a and b must both hold 8-bit integers, or both 8-bit floats, but hold 'ui8' and 'f8E5M2'}}
+  // expected-error @below {{'simt.wgmma' op a and b must both hold 8-bit integers, both 8-bit floats, or both ui1, but hold 'ui8' and 'f8E5M2'}}
   %s = simt.wgmma %a as ui8, %p[%o] as f8E5M2 swizzle 0 leading 128 stride 256 : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xi32>>
   return
 }
@@ -51,6 +51,14 @@ func.func @accumulators(%a: vector<4xi32>, %p: !simt.ptr<shared>, %o: i64) {
 func.func @columns_of_integers(%a: vector<4xi32>, %p: !simt.ptr<shared>, %o: i64) {
   // expected-error @below {{'simt.wgmma' op N of integers must be 8, 24 or a multiple of 16, but is 40}}
   %s = simt.wgmma %a as ui8, %p[%o] as si8 swizzle 0 leading 128 stride 256 : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<20xi32>>
+  return
+}
+
+// -----
+
+func.func @columns_of_bits(%a: vector<4xi32>, %p: !simt.ptr<shared>, %o: i64) {
+  // expected-error @below {{'simt.wgmma' op N of integers must be 8, 24 or a multiple of 16, but is 40}}
+  %s = simt.wgmma %a as ui1, %p[%o] as ui1 swizzle 0 leading 128 stride 256 : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<20xi32>>
   return
 }
 

@@ -12,12 +12,14 @@ func.func @mma(%a: vector<8xf16>, %b: vector<4xf16>, %abf: vector<8xbf16>, %bbf:
 }
 
 // CHECK-LABEL: func.func @packed_mma
-func.func @packed_mma(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>, %f: vector<4xf32>) {
+func.func @packed_mma(%a: vector<4xi32>, %b: vector<2xi32>, %h: vector<1xi32>, %c: vector<4xi32>, %f: vector<4xf32>) {
   // CHECK: simt.mma %{{.*}} as si8, %{{.*}} as ui8, %{{.*}} : vector<4xi32>, vector<2xi32>, vector<4xi32>
   // GENERIC: "simt.mma"(%{{.*}}, %{{.*}}, %{{.*}}) <{aType = si8, bType = ui8}>
   %0 = simt.mma %a as si8, %b as ui8, %c : vector<4xi32>, vector<2xi32>, vector<4xi32>
   // CHECK: simt.mma %{{.*}} as ui1, %{{.*}} as ui1, %{{.*}} : vector<4xi32>, vector<2xi32>, vector<4xi32>
   %1 = simt.mma %a as ui1, %b as ui1, %0 : vector<4xi32>, vector<2xi32>, vector<4xi32>
+  // CHECK: simt.mma %{{.*}} as ui1, %{{.*}} as ui1, %{{.*}} : vector<2xi32>, vector<1xi32>, vector<4xi32>
+  %3 = simt.mma %b as ui1, %h as ui1, %1 : vector<2xi32>, vector<1xi32>, vector<4xi32>
   // CHECK: simt.mma %{{.*}} as f8E4M3FN, %{{.*}} as f8E5M2, %{{.*}} : vector<4xi32>, vector<2xi32>, vector<4xf32>
   %2 = simt.mma %a as f8E4M3FN, %b as f8E5M2, %f : vector<4xi32>, vector<2xi32>, vector<4xf32>
   return

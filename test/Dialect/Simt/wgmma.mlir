@@ -31,6 +31,9 @@ func.func @packed(%q: vector<4xi32>, %p: !simt.ptr<shared>, %o: i64) {
   // CHECK: simt.wgmma %{{.*}} as si8, %{{.*}}[%{{.*}}] as ui8 swizzle 64 leading 16 stride 512 : vector<4xi32>, <shared> -> <vector<4xi32>>
   %u = simt.wgmma %q as si8, %p[%o] as ui8 swizzle 64 leading 16 stride 512
     : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<4xi32>>
+  // CHECK: simt.wgmma %{{.*}} as ui1, %{{.*}}[%{{.*}}] as ui1 swizzle 128 leading 16 stride 1024 : vector<4xi32>, <shared> -> <vector<32xi32>>
+  %w = simt.wgmma %q as ui1, %p[%o] as ui1 swizzle 128 leading 16 stride 1024
+    : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<32xi32>>
   // CHECK: simt.wgmma %{{.*}} as f8E4M3FN, %{{.*}}[%{{.*}}] as f8E5M2 swizzle 32 leading 16 stride 256
   %v = simt.wgmma %q as f8E4M3FN, %p[%o] as f8E5M2 swizzle 32 leading 16 stride 256
     : vector<4xi32>, !simt.ptr<shared> -> !simt.accumulators<vector<128xf32>>

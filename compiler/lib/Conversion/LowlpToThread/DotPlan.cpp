@@ -2,7 +2,8 @@
 //
 // Each operand's layout is divided by a register of the instruction's fragment:
 // what the 32 lanes of a warp hold in one of their registers (PTX ISA, "Matrix
-// Fragments for mma.m16n8k16", "k32" and "k256"), with e elements in 32 bits:
+// Fragments for mma.m16n8k16", "k32", "k128" and "k256"), with e elements in 32
+// bits:
 //
 //   a = outerA . spatial(8, 4).local(1, e)           8 rows,  4 e columns
 //   b = outerB . column_spatial(4, 8).local(e, 1)    4 e rows, 8 columns
@@ -14,6 +15,9 @@
 //   of c   (2 m, n)  (2 m + 1, n)
 //   of a   (2 m, 2 k)  (2 m + 1, 2 k)  (2 m, 2 k + 1)  (2 m + 1, 2 k + 1)
 //   of b   (2 k, n)  (2 k + 1, n)
+//
+// Of bits whose slices are an odd number of registers, step k takes of column k
+// alone (m16n8k128).
 //
 // Where c has S slices of the rows of a, fragment (m, n) of slice s takes the
 // rows of a from m on, and the k of its slice.
@@ -63,6 +67,8 @@ private:
   Operand a, b, c;
   /// Whether lanes hold more elements of K side by side than a register has.
   bool holdsVectors = false;
+  /// Registers along K that an instruction takes.
+  int64_t perStep = 2;
 };
 
 } // namespace
@@ -78,7 +84,7 @@ LogicalResult Planner::divide(Operand &operand, StringRef name, TileType tile,
     return op.emitOpError("the layout of ")
            << name << ", '" << str(layout)
            << "', is not made of the fragments of mma m16n8k"
-           << 8 * kRegisterBits / bits << ", '" << str(fragment) << "'";
+           << perStep * 4 * kRegisterBits / bits << ", '" << str(fragment) << "'";
   }
   operand = *grid;
   return success();
@@ -123,14 +129,17 @@ LogicalResult Planner::divideOperands() {
   Layout unitA = Layout::spatial({8, 4}) * Layout::local({1, e});
   Layout unitB = Layout::columnSpatial({4, 8}) * Layout::local({e, 1});
   Layout unitC = Layout::spatial({8, 4}) * Layout::local({1, 2});
+  int64_t sliceK = op.getA().getType().getShape()[1] / op.getNumSlices();
+  if (e == kRegisterBits && sliceK % (8 * e) != 0)
+    perStep = 1;
   if (divideVectors(e, unitA, unitB))
     return divide(c, "c", op.getC().getType(), unitC,
                   Layout::local({2, 1}) * unitC);
   // Each operand that does not fit is named.
   LogicalResult fitA =
-      divide(a, "a", typeA, unitA, Layout::columnLocal({2, 2}) * unitA);
+      divide(a, "a", typeA, unitA, Layout::columnLocal({2, perStep}) * unitA);
   LogicalResult fitB =
-      divide(b, "b", typeB, unitB, Layout::local({2, 1}) * unitB);
+      divide(b, "b", typeB, unitB, Layout::local({perStep, 1}) * unitB);
   LogicalResult fitC =
       divide(c, "c", op.getC().getType(), unitC, Layout::local({2, 1}) * unitC);
   return success(succeeded(fitA) && succeeded(fitB) && succeeded(fitC));
@@ -156,7 +165,7 @@ FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
   int64_t sliceColumns = a.outer.shape()[1] / op.getNumSlices();
   auto rowOfA = [&](int64_t w) { return at(w, 0) % sliceRows; };
   auto columnOfA = [&](int64_t w, int64_t r) {
-    return at(w, 0) / sliceRows * sliceColumns + 2 * k + r;
+    return at(w, 0) / sliceRows * sliceColumns + perStep * k + r;
   };
   FailureOr<int64_t> lower =
       require(c, [&](int64_t w) { return Place{at(w, 0) ^ 1, at(w, 1)}; }, sum);
@@ -164,7 +173,7 @@ FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
     return failure();
   DotStep step;
   step.c = {sum, *lower};
-  for (int64_t r = 0; r < 4; ++r) {
+  for (int64_t r = 0; r < 2 * perStep; ++r) {
     FailureOr<int64_t> index = require(
         a,
         [&](int64_t w) {
@@ -175,7 +184,7 @@ FailureOr<DotStep> Planner::planStep(int64_t sum, int64_t k) {
       return failure();
     step.a.push_back(*index);
   }
-  for (int64_t r = 0; r < 2; ++r) {
+  for (int64_t r = 0; r < perStep; ++r) {
     FailureOr<int64_t> index = require(
         b, [&](int64_t w) { return Place{columnOfA(w, r), at(w, 1)}; }, sum);
     if (failed(index))
@@ -212,7 +221,8 @@ FailureOr<SmallVector<DotStep>> Planner::plan() {
     // The upper half of a fragment stands for both.
     if (c.outer.evaluate(0, i)[0] % 2 != 0)
       continue;
-    for (int64_t k = 0; k < a.outer.shape()[1] / 2 / op.getNumSlices(); ++k) {
+    for (int64_t k = 0; k < a.outer.shape()[1] / perStep / op.getNumSlices();
+         ++k) {
       FailureOr<DotStep> step = planStep(i, k);
       if (failed(step))
         return failure();

@@ -41,7 +41,8 @@ public:
         addresses(
             *SharedLayout::plain(op.getB().getType().getLayout().layout())),
         extents(Layout::local({op.getType().getLayout().shape()[1],
-                               op.getA().getType().getShape()[1]})),
+                               op.getA().getType().getShape()[1] /
+                                   op.getElementsPerWord()})),
         positions(rewriter, loc, addresses, offsets, extents) {}
 
   /// What the CPU target checks of offsets.
@@ -53,7 +54,7 @@ public:
                            "a product takes what lies in the shared tile, but "
                            "the part of b reaches beyond");
     emitMultiple(offsets.drop_back().back(), kRowsPerGroup);
-    emitMultiple(offsets.back(), op.getInstructionK());
+    emitMultiple(offsets.back(), op.getStepOfB());
   }
 
   /// The byte at which step `k` begins, as an i64: where the first column is
@@ -65,7 +66,7 @@ public:
       first = getByteOf(k);
     if (!column || k == 0)
       return first;
-    int64_t columns = k * op.getInstructionK();
+    int64_t columns = k * op.getStepOfB();
     int64_t elements = getPosition(*column + columns) - getPosition(*column);
     return arith::AddIOp::create(rewriter, loc, first,
                                  makeConstant(elements * getElementBytes()));
@@ -80,7 +81,7 @@ private:
   }
 
   Value getByteOf(int64_t k) {
-    Value position = positions.getElementPosition(k * op.getInstructionK());
+    Value position = positions.getElementPosition(k * op.getStepOfB());
     return arith::MulIOp::create(rewriter, loc, position,
                                  makeConstant(getElementBytes()));
   }
@@ -166,7 +167,7 @@ struct WgmmaPattern : OpConversionPattern<WgmmaOp> {
         int64_t leading = tile.swizzleBytes ? 16 : tile.leadingBytes;
         sum = simt::WgmmaOp::create(
             rewriter, loc, type, fragment, getPackedType(op.getA().getType()),
-            adaptor.getB().front(), byte, getPackedType(op.getB().getType()),
+            adaptor.getB().front(), byte, getPackedTypeOfB(op),
             tile.swizzleBytes, leading, tile.strideBytes, sum);
       }
     }
@@ -180,6 +181,12 @@ private:
   static TypeAttr getPackedType(TypeWithElements type) {
     Type element = type.getElementType();
     return isPacked(element) ? TypeAttr::get(element) : TypeAttr();
+  }
+
+  /// Words of bits are what `a` is.
+  static TypeAttr getPackedTypeOfB(WgmmaOp op) {
+    return op.getElementsPerWord() > 1 ? getPackedType(op.getA().getType())
+                                       : getPackedType(op.getB().getType());
   }
 
   const WgmmaPlans &plans;

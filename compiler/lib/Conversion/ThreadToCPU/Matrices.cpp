@@ -23,13 +23,13 @@ static LowlpMmaKind getByteFloatKind(bool isE4M3A, bool isE4M3B) {
   return isE4M3B ? LowlpMmaM16N8K32E5M2E4M3 : LowlpMmaM16N8K32E5M2E5M2;
 }
 
-LowlpMmaKind lowlp::getMmaKind(Type a, Type b) {
+LowlpMmaKind lowlp::getMmaKind(Type a, Type b, int64_t k) {
   if (a.isF16())
     return LowlpMmaM16N8K16F16;
   if (a.isBF16())
     return LowlpMmaM16N8K16BF16;
   if (a.isUnsignedInteger(1))
-    return LowlpMmaM16N8K256B1And;
+    return k == 128 ? LowlpMmaM16N8K128B1And : LowlpMmaM16N8K256B1And;
   if (isa<IntegerType>(a))
     return getIntegerKind(a.isSignedInteger(), b.isSignedInteger());
   return getByteFloatKind(isa<Float8E4M3FNType>(a), isa<Float8E4M3FNType>(b));
@@ -45,7 +45,7 @@ struct MmaLowering : ExecutorPattern<simt::MmaOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     LowlpMmaKind kind =
-        getMmaKind(op.getElementTypeOfA(), op.getElementTypeOfB());
+        getMmaKind(op.getElementTypeOfA(), op.getElementTypeOfB(), op.getK());
     SmallVector<Value> operands = {calls.getI32(rewriter, loc, kind)};
     Value fragments[] = {adaptor.getA(), adaptor.getB(), adaptor.getC()};
     for (auto [index, fragment] : llvm::enumerate(fragments)) {

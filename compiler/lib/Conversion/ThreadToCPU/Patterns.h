@@ -73,7 +73,7 @@ void populateMatricesToCPUPatterns(const mlir::LLVMTypeConverter &converter,
                                    ExecutorCalls &calls);
 
 /// The instruction that multiplies elements of these types.
-LowlpMmaKind getMmaKind(mlir::Type a, mlir::Type b);
+LowlpMmaKind getMmaKind(mlir::Type a, mlir::Type b, int64_t k);
 
 /// Adds the lowerings of `simt.wgmma`, `wgmma_fence`, `wgmma_commit` and
 /// `wgmma_wait`.

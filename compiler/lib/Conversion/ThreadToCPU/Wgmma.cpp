@@ -35,7 +35,7 @@ struct WgmmaLowering : ExecutorPattern<simt::WgmmaOp> {
     else if (op.getC())
       c = store(adaptor.getC(), calls.getAccumulatorsScratch(rewriter, op));
     LowlpMmaKind kind =
-        getMmaKind(op.getElementTypeOfA(), op.getElementTypeOfB());
+        getMmaKind(op.getElementTypeOfA(), op.getElementTypeOfB(), op.getK());
     rewriter.replaceOp(
         op, calls.call(rewriter, op, "lowlpCpuWgmma", rewriter.getI64Type(),
                        {calls.getI32(rewriter, loc, kind),

@@ -26,7 +26,7 @@ static Feature getRequiredFeature(simt::MmaOp mma) {
   if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
     return Feature::MmaF8;
   if (element.isUnsignedInteger(1))
-    return Feature::MmaB1And;
+    return mma.getK() == 128 ? Feature::MmaB1AndHalf : Feature::MmaB1And;
   return isa<IntegerType>(element) ? Feature::MmaS8 : Feature::MmaF16;
 }
 
@@ -66,7 +66,12 @@ static Features getRequiredFeatures(Operation *op) {
       .Case<simt::MmaOp>(
           [](simt::MmaOp mma) -> Features { return {getRequiredFeature(mma)}; })
       // Of the same architectures.
-      .Case<simt::WgmmaOp, simt::WgmmaFenceOp, simt::WgmmaCommitOp,
+      .Case<simt::WgmmaOp>([](simt::WgmmaOp wgmma) -> Features {
+        return {wgmma.getElementTypeOfA().isUnsignedInteger(1)
+                    ? Feature::WgmmaB1
+                    : Feature::Wgmma};
+      })
+      .Case<simt::WgmmaFenceOp, simt::WgmmaCommitOp,
             simt::WgmmaWaitOp, simt::SetRegistersOp>(
           [](auto) -> Features { return {Feature::Wgmma}; })
       .Case<simt::LdMatrixOp>(

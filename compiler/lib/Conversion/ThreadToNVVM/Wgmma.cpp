@@ -143,6 +143,8 @@ static StringRef getName(Type element) {
     return "e4m3";
   if (isa<Float8E5M2Type>(element))
     return "e5m2";
+  if (element.isInteger(1))
+    return "b1";
   return element.isSignedInteger() ? "s8" : "u8";
 }
 
@@ -203,12 +205,13 @@ struct WgmmaLowering : ConvertOpToLLVMPattern<simt::WgmmaOp> {
     // Accumulators that do not begin with c are written without being read.
     std::string text = llvm::formatv(
         "{{\n\t.reg .pred accumulate;\n\tsetp.ne.b32 accumulate, {0}, 0;\n\t"
-        "wgmma.mma_async.sync.aligned.m64n{1}k{2}.{3}.{4}.{5} {6}, {7}, ${8}, "
-        "accumulate{9};\n\t}",
+        "wgmma.mma_async.sync.aligned.m64n{1}k{2}.{3}.{4}.{5}{10} {6}, {7}, "
+        "${8}, accumulate{9};\n\t}",
         adaptor.getC() ? 1 : 0, op.getN(), op.getK(),
         accumulators.getElementType().isF32() ? "f32" : "s32", getName(a),
         getName(b), listOperands(0, numAccumulators),
-        listOperands(numAccumulators, 4), numAccumulators + 4, getScales(a));
+        listOperands(numAccumulators, 4), numAccumulators + 4, getScales(a),
+        a.isInteger(1) ? ".and.popc" : "");
     SmallVector<Value> results =
         emit(rewriter, loc, text,
              SmallVector<Type>(numAccumulators, accumulators.getElementType()),

@@ -38,8 +38,8 @@ struct FragmentFamily {
   static constexpr int lanes = 32;
   /// Lanes that hold a row of a fragment.
   static constexpr int rowLanes = 4;
-  /// Weights of a row in the widest unit of codes of one weight; names leave it
-  /// out.
+  /// Weights of a row in the widest unit of codes of one weight, unless a step
+  /// is wider; names leave it out.
   static constexpr int maxUnitK = 64;
 
   /// Weights that share one register of 32 bits: 2, 4 or 32.
@@ -62,6 +62,10 @@ struct FragmentFamily {
   constexpr int getUnitK() const {
     return getStepK() > unitK ? getStepK() : unitK;
   }
+  /// Those of the widest unit of codes of one weight.
+  constexpr int getWidestUnitK() const {
+    return getStepK() > maxUnitK ? getStepK() : maxUnitK;
+  }
   constexpr int getNumSteps() const { return getUnitK() / getStepK(); }
   /// Whether `lowlp.decode` makes fragments of it; bits are multiplied as they
   /// lie.
@@ -71,13 +75,13 @@ struct FragmentFamily {
     return compute == ComputeType::F16 || compute == ComputeType::BF16;
   }
   /// f16, f16.k32, f16.k128: the compute type, and the weights of a row in a
-  /// unit where these are not 64.
+  /// unit where these are not 64. Units of b1 are 256 wide.
   std::string name() const;
   static Result<FragmentFamily> parse(std::string_view name);
 
   constexpr bool operator==(const FragmentFamily &other) const {
     return compute == other.compute && operand == other.operand &&
-           unitK == other.unitK;
+           getUnitK() == other.getUnitK();
   }
 };
 

@@ -28,6 +28,14 @@
 // and frozen. Those of 9 to 16 bits, indices of tables, are `contiguous`, and
 // no plan decodes them: `lowlp.unpack` does.
 //
+// Of b1, products of single bits, a lane's words are the registers of the
+// instruction as they are, bit i of all codes in four words of its own (`ofBits`):
+//
+//   word  4 * i + slot        bit  8 * (part % 4) + part / 4
+//
+// so that four codes in the bytes of a word become planes by shifts of whole
+// words. U is 256, and a unit has 16 rows.
+//
 // Where a code stands for v weights of a row, a step is four codes along K, and
 // lane l holds those at code l % 4 of a step, of two rows:
 //
@@ -82,6 +90,14 @@ public:
   /// a family of weights of 16 bits.
   static Placement ofVectors(CodeFormat format, ComputeType compute);
 
+  /// The planes of stored codes of up to 8 bits, for the family b1.
+  static Placement ofBits(CodeFormat format);
+  /// The bit of a word of a plane that code `part` of 32 has; also in the words
+  /// of activations' planes.
+  static constexpr int getBitOfPart(int part) {
+    return 8 * (part % 4) + part / 4;
+  }
+
   /// The placement of the packed format for a format and a family. Fails where
   /// there is none, naming both.
   static Result<const Placement *> find(CodeFormat format,
@@ -97,12 +113,15 @@ public:
   static const std::vector<Placement> &all();
   /// Those of 9 to 16 bits.
   static const std::vector<Placement> &general();
+  /// Those of planes, of integers of 1 to 8 bits.
+  static const std::vector<Placement> &planes();
 
   /// The same slots at the same places, in units that are `unitK` wide, one of
   /// `getUnitKs`.
   Placement withUnitK(int unitK) const;
   /// The weights of a row in units of each shape, the widest first: 64, 32 and
-  /// 16 where a step is no wider; of vectors other powers of two.
+  /// 16 where a step is no wider, else that of a step; of vectors other powers
+  /// of two.
   std::vector<int> getUnitKs() const;
   /// How a matrix of codes [n, k], n and k at least 1, is packed: of the shapes
   /// of units that this placement can have the one that takes the fewest words,

@@ -74,10 +74,10 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
     | both `f16`, or both `bf16`      | `f32`        | 16  |
     | `si8` or `ui8`, each            | `si32`       | 32  |
     | `f8E4M3FN` or `f8E5M2`, each    | `f32`        | 32  |
-    | both `ui1`                      | `si32`       | 256 |
+    | both `ui1`                      | `si32`       | 256, or 128 where K, or a slice of it, is no multiple of 256 |
 
     Sums of integers wrap around. The layouts must divide by the registers of the instruction's fragments (PTX ISA,
-    "Matrix Fragments for mma.m16n8k16", "k32" and "k256"), which with `e` elements in 32 bits are
+    "Matrix Fragments for mma.m16n8k16", "k32", "k128" and "k256"), which with `e` elements in 32 bits are
 
     ```
     a: spatial(8, 4).local(1, e)           fragment: column_local(2, 2).spatial(8, 4).local(1, e)
@@ -85,7 +85,7 @@ def Lowlp_DotOp : Lowlp_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
     c: spatial(8, 4).local(1, 2)           fragment: local(2, 1).spatial(8, 4).local(1, 2)
     ```
 
-    A warp may hold its registers in any order, but must hold all of those that make the fragments which its part of `c`
+    (for K' = 128 `local(2, 1)` of a, and one register of b). A warp may hold its registers in any order, but must hold all of those that make the fragments which its part of `c`
     needs, each at one place in all warps.
 
     **Vectors.** The sum does not depend on which element of K an instruction takes first, as long as `a` and `b` agree. So a

@@ -16,6 +16,10 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
     | both `f16`, or both `bf16`      | `f32`        | 16  | multiples of 8 to 256              |
     | `f8E4M3FN` or `f8E5M2`, each    | `f32`        | 32  | multiples of 8 to 256              |
     | `si8` or `ui8`, each            | `si32`       | 32  | 8, 24, and multiples of 16 to 256  |
+    | `ui1`, and bits in `ui32`       | `si32`       | 256 | 8, 24, and multiples of 16 to 256  |
+
+    Of single bits, whose product is the bitwise and, `b` is a tile [N, K / 32] of `ui32`, each of which is 32 bits of K,
+    low ones first; its offsets count words.
 
     **Registers.** A warpgroup is four warps, from a multiple of four on, and has 64 rows; K is a multiple of K'. Each
     warp holds all columns of 16 rows, in registers of the fragments that `lowlp.dot` takes too, which with `e` elements
@@ -40,7 +44,7 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
     ```
 
     with stages in front, and rows in groups of 8 that may lie anywhere at equal distances. A tile with a swizzle of S
-    bytes begins at a multiple of 8 S. The part begins at a multiple of 8 rows and of K' columns, and lies in the tile;
+    bytes begins at a multiple of 8 S. The part begins at a multiple of 8 rows and of 32 bytes of K, and lies in the tile;
     the CPU target checks offsets that are not known.
 
     **Order.** `d` cannot be read before `lowlp.wgmma_wait` gives it back as a tile, and has one use. Until the wait for
@@ -71,6 +75,10 @@ def Lowlp_WgmmaOp : Lowlp_Op<"wgmma", [AttrSizedOperandSegments, MemoryEffects<[
   let extraClassDeclaration = [{
     /// The extent K' of the instruction, 32 bytes.
     int64_t getInstructionK();
+    /// Elements of `a` that an element of `b` holds: 1, or 32 of bits.
+    int64_t getElementsPerWord();
+    /// The same extent in elements of `b`.
+    int64_t getStepOfB() { return getInstructionK() / getElementsPerWord(); }
     /// How `b` lies in shared memory. Requires: the op is valid.
     WgmmaTile getTileOfB();
     /// The multiple of bytes at which the shared tile begins.

@@ -9,7 +9,8 @@ def Simt_MmaOp : Simt_Op<"mma", [Pure, AllTypesMatch<["c", "d"]>]> {
   let description = [{
     `d = a * b + c` over the 32 threads of a warp, all of which must arrive here together: `mma.sync.aligned` with a row
     by column product of 16 x K by K x 8. Each thread gives 4 registers of 32 bits of `a`, 2 of `b` and 4 accumulators
-    `c`, in the order of the instruction's fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16", "k32" and "k256"):
+    `c`, in the order of the instruction's fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16", "k32", "k128" and
+    "k256"); of 128 bits it gives half as many of `a` and `b`:
 
     | Elements of a and b                          | Operands                                | K   | Accumulators | Since |
     |----------------------------------------------|-----------------------------------------|-----|--------------|-------|
@@ -17,6 +18,7 @@ def Simt_MmaOp : Simt_Op<"mma", [Pure, AllTypesMatch<["c", "d"]>]> {
     | `si8` or `ui8`, each                         | `vector<4xi32>`, `vector<2xi32>`        | 32  | `i32`        | sm_80 |
     | `f8E4M3FN` or `f8E5M2`, each                 | `vector<4xi32>`, `vector<2xi32>`        | 32  | `f32`        | sm_89 |
     | `ui1`, whose product is the bitwise and      | `vector<4xi32>`, `vector<2xi32>`        | 256 | `i32`        | sm_80 |
+    | `ui1`                                        | `vector<2xi32>`, `vector<1xi32>`        | 128 | `i32`        | sm_80 |
 
     Sums of integers wrap around. What packed registers hold is said after `as`.
 
@@ -25,9 +27,9 @@ def Simt_MmaOp : Simt_Op<"mma", [Pure, AllTypesMatch<["c", "d"]>]> {
     %e = simt.mma %p as si8, %q as ui8, %s : vector<4xi32>, vector<2xi32>, vector<4xi32>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[VectorOfLengthAndType<[8], [F16, BF16]>, VectorOfLengthAndType<[4], [I32]>]>:$a,
+  let arguments = (ins AnyTypeOf<[VectorOfLengthAndType<[8], [F16, BF16]>, VectorOfLengthAndType<[2, 4], [I32]>]>:$a,
       OptionalAttr<TypeAttr>:$aType,
-      AnyTypeOf<[VectorOfLengthAndType<[4], [F16, BF16]>, VectorOfLengthAndType<[2], [I32]>]>:$b,
+      AnyTypeOf<[VectorOfLengthAndType<[4], [F16, BF16]>, VectorOfLengthAndType<[1, 2], [I32]>]>:$b,
       OptionalAttr<TypeAttr>:$bType,
       VectorOfLengthAndType<[4], [F32, I32]>:$c);
   let results = (outs VectorOfLengthAndType<[4], [F32, I32]>:$d);

@@ -43,7 +43,7 @@ def Simt_WgmmaOp : Simt_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
     `d = a * b + c` over the 128 threads of a warpgroup, which are four warps from a multiple of four on and must all
     arrive here: `wgmma.mma_async.sync.aligned` with 64 x K by K x N. Warp w of the four has rows 16 w to 16 w + 15; each
     thread gives 4 registers of `a`, in the order of the fragment of `simt.mma`, and has N / 2 accumulators, 4 for each 8
-    columns in the order of that fragment (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16" and "k32").
+    columns in the order of that fragment (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", "k32" and "k256").
     Without `plus` the accumulators begin at zero.
 
     | Elements of a and b                          | a               | K   | Accumulators | N                                       |
@@ -51,6 +51,7 @@ def Simt_WgmmaOp : Simt_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
     | `f16`, `bf16`                                | `vector<8xf16>` | 16  | `f32`        | multiples of 8 to 256                   |
     | `f8E4M3FN` or `f8E5M2`, each                 | `vector<4xi32>` | 32  | `f32`        | multiples of 8 to 256                   |
     | `si8` or `ui8`, each                         | `vector<4xi32>` | 32  | `i32`        | 8, 24, and multiples of 16 to 256       |
+    | `ui1`, whose product is the bitwise and      | `vector<4xi32>` | 256 | `i32`        | 8, 24, and multiples of 16 to 256       |
 
     `b` lies in shared memory, K innermost: N rows of 32 bytes, of which 8 make a group. With `swizzle` 0, chunk j of 16
     bytes of row r of group g lies at `j * leading + g * stride + 16 r`; with a swizzle of S = 32, 64 or 128 bytes at

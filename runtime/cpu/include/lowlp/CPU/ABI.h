@@ -51,6 +51,7 @@ enum LowlpMmaKind {
   LowlpMmaM16N8K32E5M2E4M3 = 8,
   LowlpMmaM16N8K32E5M2E5M2 = 9,
   LowlpMmaM16N8K256B1And = 10, ///< `.and.popc`
+  LowlpMmaM16N8K128B1And = 11, ///< of 2 registers of A and 1 of B
 };
 
 /// The modes of `lowlpCpuShuffle`.

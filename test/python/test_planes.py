@@ -113,7 +113,7 @@ def test_what_is_refused() -> None:
         LinearCode.of("f8e4m3")
     with pytest.raises(LowlpValueError, match="out: must be one of f16, bf16, f32, int32, got 'f64'"):
         PlanesSpec(16, 256, "int2", "int2", out="f64")
-    with pytest.raises(LowlpValueError, match="out: exact sums, 'int32', have neither scales nor bias"):
+    with pytest.raises(LowlpValueError, match="out: exact sums, 'int32', have no scales, bias, epilogue and residual"):
         PlanesSpec(16, 256, "int2", "int2", scale="f16")
     with pytest.raises(LowlpValueError, match="k: must be at least 1, got 0"):
         PlanesSpec(16, 0, "int2", "int2")

@@ -26,6 +26,8 @@ _STREAM_WARPS: Final = 8
 _PADDING: Final = 8
 """Elements of a row at most that keep exchanges free of bank conflicts."""
 _BARRIER_BYTES: Final = 1024
+_BLOCKS_EACH: Final = 4
+"""Of a multiprocessor at least, so that none waits for the last."""
 _STAGE_BITS: Final = 4
 """Planes times steps of a stage of a slice, so that a lane loads so many times 16 bytes ahead in each."""
 
@@ -93,7 +95,7 @@ def _streamed_rows(spec: PlanesSpec, m: int) -> int:
 def _stream(spec: PlanesSpec, m: int, multiprocessors: int, shared_limit: int) -> StreamSchedule:
     rows = _streamed_rows(spec, m)
     tiles = -(-spec.n // 16) * -(-m // rows)
-    warps = next((warps for warps in (8, 4, 2) if tiles >= 2 * multiprocessors * warps), 1)
+    warps = next((warps for warps in (8, 4, 2) if tiles >= _BLOCKS_EACH * multiprocessors * warps), 1)
     slices = min(_STREAM_WARPS // warps, 1 << (spec.units_k - 1).bit_length())
     most = max(1, min(_STAGE_BITS // spec.w_code.bits, spec.units_k // slices, 4))
     # Two blocks a multiprocessor, so that one loads while the other ends.

@@ -183,9 +183,10 @@ class _Block:
         """All of the block's tile of y."""
         spec, schedule = self.spec, self.schedule
         (block,) = ll.block_indices()
-        tiles_of_rows = -(-spec.n // schedule.rows_of_w)
-        row_tile = block % tiles_of_rows
-        row, column = row_tile * schedule.rows_of_w, block // tiles_of_rows * schedule.rows
+        # Neighbouring blocks have the same weights, which the L2 cache then serves to all but one.
+        columns = ll.ceildiv(self.operands.m, schedule.rows)
+        row_tile = block // columns
+        row, column = row_tile * schedule.rows_of_w, block % columns * schedule.rows
         stage_units = schedule.steps * schedule.slices
         num_stages = -(-spec.units_k // stage_units)
         acc = tuple(ll.full(0, "int32", layout=self.layouts.accumulators) for _ in range(spec.w_code.bits))

@@ -13,7 +13,7 @@ codes on either side; what the constants add is taken off afterwards by sums:
 
 in int32, which wraps: acc is exact wherever it fits, whatever D is on the way. Then, each step rounded to f32 once,
 
-    y = round((f32(acc) * s_w[n]) * s_x[m] + bias[n])
+    y = round(epilogue((f32(acc) * s_w[n]) * s_x[m] + bias[n]) + residual[m, n])
 
 No code is decoded: words of weights in the family b1 of the packed format are registers of operand A as they are.
 Sources: APT-LLM (section III), ABQ-LLM (arXiv 2408.08554). Accumulators by i + j and offsets by sums: ADR 0060.
@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lowlp import language as ll
+from lowlp.kernels.epilogues import applied
 from lowlp.layouts.register_layout import Layout, layout
 from lowlp.numeric.bit_planes import WORD_CODES
 from lowlp.numeric.dtypes import DType, named_dtype
@@ -36,6 +37,7 @@ STEP_K: Final = 256
 """Bits of K of an instruction, and of a unit of packed weights."""
 STEP_WORDS: Final = STEP_K // WORD_CODES
 OUT_TYPES: Final = ("f16", "bf16", "f32", "int32")
+EPILOGUES: Final = ("", "relu", "gelu", "gelu_tanh", "silu")
 
 # The fragments of mma.sync m16n8k256 (PTX ISA, "Matrix Fragments for mma.m16n8k256"), as bits and as words of 32.
 A_BITS: Final = layout("column_local(2, 2).spatial(8, 4).local(1, 32)")
@@ -76,7 +78,9 @@ class PlanesSpec:
     scale       of weights, [N]: 'f16', 'bf16' or 'f32'; '' for none
     x_scale     activations have scales, f32 [M]
     bias        'f16', 'bf16' or 'f32', [N]; '' for none
-    out         'f16', 'bf16', 'f32', or 'int32': the exact sums, with neither scales nor bias
+    epilogue    '', 'relu', 'gelu', 'gelu_tanh' or 'silu'
+    residual    'f16', 'bf16' or 'f32', [M, N]; '' for none
+    out         'f16', 'bf16', 'f32', or 'int32': the exact sums, with none of these
     """
 
     n: int
@@ -88,13 +92,17 @@ class PlanesSpec:
     scale: str = ""
     x_scale: bool = False
     bias: str = ""
+    epilogue: str = ""
+    residual: str = ""
     out: str = "int32"
 
     def __post_init__(self) -> None:
         if self.out not in OUT_TYPES:
             raise LowlpValueError(f"out: must be one of {', '.join(OUT_TYPES)}, got {self.out!r}")
-        if self.out == "int32" and (self.scale or self.x_scale or self.bias):
-            raise LowlpValueError("out: exact sums, 'int32', have neither scales nor bias")
+        if self.epilogue not in EPILOGUES:
+            raise LowlpValueError(f"epilogue: must be one of {', '.join(EPILOGUES)} or '', got {self.epilogue!r}")
+        if self.out == "int32" and (self.scale or self.x_scale or self.bias or self.epilogue or self.residual):
+            raise LowlpValueError("out: exact sums, 'int32', have no scales, bias, epilogue and residual")
         for name in ("n", "k"):
             if getattr(self, name) < 1:
                 raise LowlpValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
@@ -161,6 +169,7 @@ class Operands:
     x_zeros: Any = None
     x_sums: Any = None
     bias: Any = None
+    residual: Any = None
 
 
 def make_planes(
@@ -180,6 +189,7 @@ def make_planes(
             ("x_scales", "f32", spec.x_scale),
             ("x_zeros", "int32", spec.x_zeros),
             ("x_sums", "int32", spec.takes_sums_of_x),
+            ("residual", spec.residual, bool(spec.residual)),
         )
         if is_there
     }
@@ -240,6 +250,10 @@ def finished(spec: PlanesSpec, total: ll.Tile, operands: Operands, row: ll.Scala
         y = y * of_columns(operands.x_scales)
     if spec.bias:
         y = y + ll.cast(of_rows(operands.bias), "f32")
+    y = applied(spec.epilogue, (y,))
+    if spec.residual:
+        view = ll.view_global(operands.residual, shape=[spec.n, operands.m], strides=[1, spec.n])
+        y = y + ll.cast(ll.load_global(view, offsets=[row, column], layout=total.layout), "f32")
     return ll.cast(y, spec.out)
 
 

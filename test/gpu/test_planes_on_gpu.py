@@ -1,0 +1,70 @@
+"""Products of planes on the GPU: exact, by both kernels and every kind of codes; repeatable, and in graphs.
+
+A seeded sample of pairs of widths and kinds; all of them with LOWLP_WHOLE_MATRIX=1."""
+
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device", allow_module_level=True)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from plane_products import Operands, kernel_of, wrapped  # noqa: E402
+from test_planes import ALL, rounded  # noqa: E402
+
+from lowlp.compiler.architectures import current_arch  # noqa: E402
+from lowlp.compiler.targets import target  # noqa: E402
+from lowlp.kernels.linear.plane_shapes import choose_schedule  # noqa: E402
+from lowlp.kernels.linear.planes import PlanesSpec  # noqa: E402
+
+SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else random.Random(60).sample(ALL, 24)
+
+
+def launched(spec: PlanesSpec, operands: Operands, m: int, bias: Any = None) -> Any:
+    """y on the GPU, by the schedule that is chosen for m rows."""
+    found = target(current_arch())
+    has_warpgroups = bool(found.instructions["wgmma.mma_async.m64nNk256 b1 and.popc"])
+    schedule = choose_schedule(
+        spec, m, has_warpgroups=has_warpgroups, shared_limit=found.max_shared_bytes_per_block
+    )
+    kernel = lowlp.compile(kernel_of(spec, schedule), current_arch())
+    arguments = {name: torch.from_numpy(np.array(part)).cuda() for name, part in operands.arguments(spec, bias).items()}
+    out = {"int32": torch.int32, "f16": torch.float16, "f32": torch.float32}[spec.out]
+    y = torch.full((m, spec.n), -77, dtype=out, device="cuda")
+    kernel(**arguments, y=y, m=m)
+    torch.cuda.synchronize()
+    return y.cpu().numpy()
+
+
+@pytest.mark.parametrize(("weight", "activation"), SAMPLE)
+def test_sums_are_exact(weight: str, activation: str) -> None:
+    rng = np.random.default_rng(len(weight) * 100 + len(activation))
+    spec = PlanesSpec(1000, 1160, weight, activation)
+    for m, fills in ((1, ("random", "random")), (17, ("most", "alternating")), (300, ("random", "random"))):
+        operands = Operands.make(rng, spec, m, fills)
+        np.testing.assert_array_equal(launched(spec, operands, m), wrapped(operands.acc))
+
+
+def test_long_rows_wrap_on_the_way() -> None:
+    spec = PlanesSpec(64, 66304, "int8", "int8")
+    operands = Operands.make(np.random.default_rng(4), spec, 3, ("most", "most"))
+    np.testing.assert_array_equal(launched(spec, operands, 3), operands.acc)
+
+
+@pytest.mark.parametrize("m", [1, 16, 64, 256, 1024])
+def test_results_are_numpys_to_the_bit_and_the_same_every_time(m: int) -> None:
+    rng = np.random.default_rng(3)
+    spec = PlanesSpec(4096, 4096, "int2", "uint2", x_zeros=True, scale="f16", x_scale=True, bias="f32", out="f16")
+    operands, bias = Operands.make(rng, spec, m), rng.normal(size=4096).astype(np.float32)
+    found = [launched(spec, operands, m, bias) for _ in range(3)]
+    np.testing.assert_array_equal(found[0], rounded(operands.acc, spec, operands, bias).astype(np.float16))
+    assert (found[0] == found[1]).all() and (found[0] == found[2]).all()

@@ -123,3 +123,54 @@ def test_what_is_refused() -> None:
         StreamSchedule(warps=8, slices=8)
     with pytest.raises(LowlpValueError, match=r"columns: must be one of 8, 16, .* got 40"):
         WarpgroupSchedule(columns=40)
+
+
+def products(weight: str, activation: str, out: str, path: str | None, **parts: object) -> np.ndarray:
+    rng = np.random.default_rng(6)
+    spec = PlanesSpec(40, 300, weight, activation, zeros=weight.startswith("uint"), scale="f16", out="f32")
+    operands = Operands.make(rng, spec, 5)
+    return lowlp.linear(operands.x, operands.weights, out_dtype=out, path=path, **parts)
+
+
+@pytest.mark.filterwarnings("ignore::lowlp.errors.RepackWarning")
+@pytest.mark.parametrize(("weight", "activation"), [("uint2", "bipolar2")])
+def test_linear_gives_the_same_by_planes_and_by_bytes(weight: str, activation: str) -> None:
+    rng = np.random.default_rng(7)
+    parts = {"bias": rng.normal(size=40).astype(np.float16), "residual": rng.normal(size=(5, 40)).astype(np.float32)}
+    for out, more in (("s32", {}), ("f32", {**parts, "epilogue": "relu"})):
+        by_planes, chosen, by_bytes = (
+            products(weight, activation, out, path, **more) for path in ("planes", None, "s8")
+        )
+        np.testing.assert_array_equal(by_planes, by_bytes)
+        np.testing.assert_array_equal(chosen, by_planes)
+
+
+def test_linear_says_why_planes_do_not_serve() -> None:
+    codes = np.zeros((32, 512), np.uint8)
+    xq = lowlp.QuantizedActivations(np.zeros((2, 512), np.int8), dtype="int2", scales=1.0)
+    grouped = lowlp.QuantizedTensor(
+        codes, dtype="int2", scales=np.ones((32, 4), np.float16), group_size=128, activation="b1"
+    )
+    with pytest.raises(LowlpValueError, match="'planes' does not serve: planes take one scale for each row"):
+        lowlp.linear(xq, grouped, path="planes")
+    whole = lowlp.QuantizedTensor(codes, dtype="int2", scales=np.ones((32, 1), np.float16), activation="b1")
+    with pytest.raises(LowlpValueError, match="epilogue: products of planes have none named 'silu_mul'"):
+        lowlp.linear(xq, whole, path="planes", epilogue="silu_mul")
+    with pytest.raises(LowlpValueError, match="bias: expected shape"):
+        lowlp.linear(xq, whole, bias=np.zeros(31, np.float32))
+    with pytest.raises(LowlpValueError, match="x: the last dimension must be K = 512"):
+        lowlp.linear(lowlp.QuantizedActivations(np.zeros((2, 256), np.int8), dtype="int2", scales=1.0), whole)
+    assert lowlp.linear(xq, whole, out_dtype="s32").shape == (2, 32)
+    empty = lowlp.QuantizedActivations(np.zeros((0, 512), np.int8), dtype="int2", scales=1.0)
+    assert lowlp.linear(empty, whole).shape == (0, 32)
+
+
+def test_permuted_columns_come_in_the_order_of_the_words() -> None:
+    rng = np.random.default_rng(8)
+    w, order = rng.integers(0, 4, (16, 96)).astype(np.uint8), rng.permutation(96)
+    qw = lowlp.QuantizedTensor(
+        w, dtype="uint2", scales=np.ones((16, 1), np.float16), permutation=order, activation="b1"
+    )
+    xq = lowlp.QuantizedActivations(rng.integers(-2, 2, (3, 96)).astype(np.int8), dtype="int2", scales=1.0)
+    found = lowlp.linear(xq, qw, out_dtype="s32")
+    np.testing.assert_array_equal(found, xq.codes.astype(np.int64) @ w.T.astype(np.int64))

@@ -158,7 +158,7 @@ def test_the_path_of_halves_dequantises() -> None:
     assert error_of(y, xq, qw) < 1e-3
 
 
-@pytest.mark.parametrize(("bits", "name"), [(4, "s8"), (1, "s8")])
+@pytest.mark.parametrize(("bits", "name"), [(4, "s8"), (1, "planes")])
 def test_a_path_comes_with_its_reason(bits: int, name: str) -> None:
     path = choose_path(lowlp.Codec(lowlp.dtype(f"int{bits}"), "channel"), 4096, "int8", 2, "sm_90a")
     assert path.name == name and "times as fast as bytes" in path.reason

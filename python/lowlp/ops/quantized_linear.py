@@ -13,15 +13,18 @@ from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.activations import BYTES
 from lowlp.kernels.linear.paths import Path, check_path, choose_path
+from lowlp.kernels.linear.planes import EPILOGUES as PLANE_EPILOGUES
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, SUMS, LinearSpec
 from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
 from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.schedules.device import device_of
+from lowlp.weights.packing import PLANES
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
 from .activations import quantize_activations
 from .linear_on_cpu import linear_numpy
+from .planes_linear import planes_linear
 from .quantized_launch import quantized_on_gpu
 from .quantized_x import QuantizedX, result_of
 
@@ -46,20 +49,24 @@ def quantized_linear(
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
     if batch_invariant not in (True, False):
         raise LowlpTypeError(f"batch_invariant: expected a bool, got {batch_invariant!r:.40}")
-    quantized = QuantizedX.of(_quantised(x, activation, stream))
+    quantized = QuantizedX.of(_quantised(x, activation, stream, qw.family == PLANES))
     is_torch = is_torch_tensor(quantized.codes)
     is_on_gpu = is_torch and quantized.codes.is_cuda
     if stream is not None and not is_on_gpu:
         raise LowlpValueError("stream: allowed for CUDA tensors only, and x is on the CPU")
     arch = device_of(quantized.codes.get_device()).arch if is_on_gpu else DEFAULT_ARCH
     chosen = quantized.path(qw, arch, wanted)
+    if chosen.name == "planes" and epilogue not in (None, *PLANE_EPILOGUES):
+        if wanted:
+            raise LowlpValueError(f"epilogue: products of planes have none named {epilogue!r}; use path='s8'")
+        chosen = quantized.path(qw, arch, "s8")
     parts = (bias, epilogue or "", residual, out, bool(batch_invariant))
     if chosen.name == "f16":
         return _by_halves(quantized, qw, *parts, stream)
-    if chosen.name == "planes":
-        raise LowlpValueError("path: there are no kernels of planes yet")
     if out == SUMS:
         _check_sums_alone(bias, epilogue, residual)
+    if chosen.name == "planes" and (is_on_gpu or not is_torch):
+        return planes_linear(quantized.given, qw, *parts[:-1], stream)
     if is_on_gpu:
         return quantized_on_gpu(quantized, qw, *parts, stream)
     if not is_torch:
@@ -67,6 +74,8 @@ def quantized_linear(
     host = QuantizedX.of(_on_host(quantized.given))
     host_bias = None if bias is None else as_host_array(bias, "bias")
     host_residual = None if residual is None else as_host_array(residual, "residual")
+    if chosen.name == "planes":
+        return as_torch_tensor(planes_linear(host.given, qw, host_bias, epilogue or "", host_residual, out, None))
     y = linear_numpy(host.codes, qw, host_bias, epilogue or "", host_residual, out, bool(batch_invariant), host)
     return as_torch_tensor(y)
 
@@ -103,7 +112,10 @@ def check_compiled_path(spec: LinearSpec, x_bits: int, arch: str, wanted: str | 
         )
     if wanted in ("f16", "planes"):
         raise LowlpValueError(f"path: kernels for {spec.activation} are 's8' and 'fp8', got {wanted!r}")
-    return choose_path(spec.codec, spec.k, spec.activation, x_bits, arch, wanted)
+    found = choose_path(spec.codec, spec.k, spec.activation, x_bits, arch, wanted)
+    if found.name == "planes":
+        return Path("s8", f"{found.reason}, but kernels are compiled ahead for bytes alone; linear takes planes")
+    return found
 
 
 def _default_result(x: Any) -> str:
@@ -111,7 +123,8 @@ def _default_result(x: Any) -> str:
     return _HALVES.get(str(getattr(x, "dtype", "")).removeprefix("torch."), "f16")
 
 
-def _quantised(x: Any, activation: str | DType | None, stream: object) -> QuantizedActivations:
+def _quantised(x: Any, activation: str | DType | None, stream: object, planes: bool) -> QuantizedActivations:
+    """x as it is, or quantised; with `planes` these are made in the same launch."""
     if isinstance(x, QuantizedActivations):
         if activation is not None:
             raise LowlpValueError(f"activation: x is quantised already, to {x.dtype}; got {activation!r:.40}")
@@ -122,7 +135,8 @@ def _quantised(x: Any, activation: str | DType | None, stream: object) -> Quanti
         raise LowlpTypeError(
             f"x: expected QuantizedActivations, a numpy array or a tensor of PyTorch, got {type(x).__name__}"
         )
-    return quantize_activations(x, activation, stream=stream)
+    has_planes = planes and not activation_kind(activation).is_float
+    return quantize_activations(x, activation, planes=has_planes, stream=stream)
 
 
 def _on_host(x: QuantizedActivations) -> QuantizedActivations:

@@ -30,6 +30,8 @@ _BY_WARPS: Final = {"planes": 7600.0, "s8": 950.0}
 """The same of `mma.sync`."""
 _LEAST_GAIN: Final = 1.1
 """So much faster than bytes planes must be: about equal, bytes take scales of groups and any number of bits."""
+_MOST_PLANES: Final = 8
+_PLANE_SCALES: Final = ("f16", "bf16", "f32")
 _LEAST_GROUP: Final = 1024
 """Weights of a row that share a scale where planes are worth it: each group takes their sums apart."""
 
@@ -69,7 +71,16 @@ def obstacle(path: str, codec: Codec, k: int, activation: str) -> str:
 
 def obstacle_of_planes(codec: Codec, k: int) -> str:
     """Why products of planes do not take these weights; '' where they do."""
-    return "there are no kernels of planes yet"
+    code = codec.code
+    if not isinstance(code, DType) or code.is_float or code.bits > _MOST_PLANES:
+        return f"planes are of integer and bipolar codes of 1 to {_MOST_PLANES} bits, and these are {code}"
+    if isinstance(codec.group, int) and codec.group < k:
+        return f"planes take one scale for each row, and these have groups of {codec.group}"
+    if codec.offsets or codec.scale2 or codec.super_scale or codec.scale not in _PLANE_SCALES:
+        return f"planes take scales of {', '.join(_PLANE_SCALES)} and no others beside them, got '{codec}'"
+    if codec.zeros and not codec.zeros.removeprefix("u").startswith("int"):
+        return f"planes take zero points that are integers, got {codec.zeros}"
+    return ""
 
 
 def gain_of_planes(p: int, q: int, arch: str) -> float:

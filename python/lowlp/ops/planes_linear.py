@@ -1,0 +1,239 @@
+"""`lowlp.linear` of quantised activations by products of bit planes, on the CPU target and on a GPU."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowlp.activations.quantized import QuantizedActivations
+from lowlp.compiler.architectures import DEFAULT_ARCH
+from lowlp.compiler.compilation import compile, compile_cpu
+from lowlp.compiler.kernel_cache import Once
+from lowlp.compiler.targets import target
+from lowlp.kernels.linear.operands import NUMPY_TYPES
+from lowlp.kernels.linear.plane_shapes import PlaneSchedule, choose_schedule
+from lowlp.kernels.linear.plane_streams import stream_kernel
+from lowlp.kernels.linear.plane_warpgroups import WarpgroupSchedule, warpgroup_kernel
+from lowlp.kernels.linear.planes import PlanesSpec
+from lowlp.language.kernels import Kernel
+from lowlp.numeric.dtypes import DType
+from lowlp.schedules.device import device_of
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.array import is_torch_tensor
+from lowlp_runtime.device import multiprocessors
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.kept import KeptFor
+from lowlp_runtime.operand_tensors import torch_type, upload
+
+_kernels = Once()
+SUMS: Final = "s32"
+_TYPES: Final = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+
+
+@dataclass
+class _OnDevices:
+    """Operands of one tensor of weights, by device and name."""
+
+    tensors: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+
+_kept: KeptFor[_OnDevices] = KeptFor(_OnDevices)
+
+
+def planes_linear(
+    x: QuantizedActivations, qw: QuantizedTensor, bias: Any, epilogue: str, residual: Any, out: str, stream: object
+) -> Any:
+    """y [..., N] of x [..., K], as `lowlp.linear` has it.
+
+    x         with a scale for each row; numpy's, or tensors on a GPU
+    qw        weights [N, K] for which `paths.obstacle_of_planes` finds nothing
+    bias      [N], residual [..., N]: in the library and on the device of x; None
+    epilogue  one of `planes.EPILOGUES`
+    out       'f16', 'bf16', 'f32', or 's32' for the exact sums
+    stream    of the GPU; None: PyTorch's current one
+
+    Raises `LowlpTypeError` and `LowlpValueError` for other arguments.
+    """
+    n, k = qw.shape
+    if x.shape[-1] != k:
+        raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {list(x.shape)}")
+    if qw.permutation is not None:
+        x = _ordered(x, qw.permutation)
+    shape = (*x.shape[:-1], n)
+    for name, part, wanted in (("bias", bias, (n,)), ("residual", residual, shape)):
+        if part is not None and tuple(part.shape) != wanted:
+            raise LowlpValueError(f"{name}: expected shape {list(wanted)}, got {list(part.shape)}")
+    spec = _spec_of(x, qw, _type_of(bias, "bias"), epilogue, _type_of(residual, "residual"), out)
+    m = math.prod(x.shape[:-1])
+    given = {"bias": bias, "residual": residual}
+    if is_torch_tensor(x.codes) and x.codes.is_cuda:
+        return _on_gpu(spec, x, qw, given, m, shape, stream)
+    return _on_cpu(spec, x, qw, given, m, shape)
+
+
+def _spec_of(
+    x: QuantizedActivations, qw: QuantizedTensor, bias: str, epilogue: str, residual: str, out: str
+) -> PlanesSpec:
+    code = qw.codec.code
+    assert isinstance(code, DType)
+    is_sums = out == SUMS
+    return PlanesSpec(
+        n=qw.shape[0],
+        k=qw.shape[1],
+        weight=code.name,
+        activation="ternary" if x.is_ternary else x.dtype.name,
+        zeros=qw.zeros is not None,
+        x_zeros=x.zeros is not None,
+        scale="" if is_sums else qw.codec.scale,
+        x_scale=not is_sums,
+        bias=bias,
+        epilogue=epilogue,
+        residual=residual,
+        out="int32" if is_sums else out,
+    )
+
+
+def _type_of(part: Any, argument: str) -> str:
+    if part is None:
+        return ""
+    found = _TYPES.get(str(part.dtype).removeprefix("torch."))
+    if found is None:
+        raise LowlpTypeError(f"{argument}: expected float16, bfloat16 or float32, got {part.dtype}")
+    return found
+
+
+def _ordered(x: QuantizedActivations, permutation: Any) -> QuantizedActivations:
+    """The same columns in the order of the packed weights; sums stay."""
+    if is_torch_tensor(x.codes):
+        torch: Any = sys.modules["torch"]
+        codes = x.codes.index_select(-1, torch.from_numpy(np.array(permutation)).long().to(x.codes.device))
+    else:
+        codes = np.ascontiguousarray(x.codes[..., permutation])
+    kind = "ternary" if x.is_ternary else x.dtype
+    return QuantizedActivations(codes, dtype=kind, scales=x.scales, zeros=x.zeros, sums=x.sums)
+
+
+def _kernel_of(spec: PlanesSpec, schedule: PlaneSchedule) -> Kernel:
+    if isinstance(schedule, WarpgroupSchedule):
+        return warpgroup_kernel(spec, schedule)
+    return stream_kernel(spec, schedule)
+
+
+def _schedule_for(spec: PlanesSpec, m: int, arch: str, processors: int) -> PlaneSchedule:
+    found = target(arch)
+    has_warpgroups = bool(found.instructions["wgmma.mma_async.m64nNk256 b1 and.popc"])
+    return choose_schedule(
+        spec,
+        m,
+        has_warpgroups=has_warpgroups,
+        multiprocessors=processors,
+        shared_limit=found.max_shared_bytes_per_block,
+    )
+
+
+def _sums_of_numbers(spec: PlanesSpec, x: QuantizedActivations) -> Any:
+    """T_x, [M]: of the numbers that codes mean, less zero points."""
+    sums = x.sums.reshape(-1)
+    if spec.x_code.factor == 2:
+        sums = sums * 2 + spec.k * spec.x_code.least
+    return sums if x.zeros is None else sums - spec.k * x.zeros.reshape(-1)
+
+
+def _of_weights(spec: PlanesSpec, qw: QuantizedTensor) -> dict[str, NDArray[Any]]:
+    """What kernels take of the weights, by name."""
+    found: dict[str, NDArray[Any]] = {"weights": qw.packed_for("b1")}
+    if spec.scale:
+        found["scales"] = _by_row(qw.scales, spec.n)
+    if spec.zeros:
+        found["zeros"] = _by_row(np.asarray(qw.zeros).astype(np.int32), spec.n)
+    if spec.takes_sums_of_weights:
+        found["w_sums"] = qw.code_sums.sum(axis=1, dtype=np.int32)
+    return found
+
+
+def _by_row(numbers: Any, n: int) -> NDArray[Any]:
+    """[N], also of one number for the whole tensor."""
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(numbers).reshape(-1), (n,)))
+
+
+def _on_cpu(
+    spec: PlanesSpec,
+    x: QuantizedActivations,
+    qw: QuantizedTensor,
+    given: dict[str, Any],
+    m: int,
+    shape: tuple[int, ...],
+) -> NDArray[Any]:
+    y = np.empty(shape, np.int32 if spec.out == "int32" else NUMPY_TYPES[spec.out])
+    if m == 0:
+        return y
+    planes = x.planes.reshape(m, spec.x_code.bits, -1)
+    padded = np.zeros((m, spec.x_code.bits, spec.words), np.uint32)
+    padded[..., : planes.shape[-1]] = planes
+    of_x = {
+        "x_scales": x.scales if spec.x_scale else None,
+        "x_zeros": x.zeros if spec.x_zeros else None,
+        "x_sums": _sums_of_numbers(spec, x).astype(np.int32) if spec.takes_sums_of_x else None,
+        **given,
+    }
+    operands = {name: np.ascontiguousarray(part) for name, part in of_x.items() if part is not None}
+    schedule = _schedule_for(spec, m, DEFAULT_ARCH, 5)
+    kernel: Any = _kernels.get((spec, schedule, "cpu"), partial(compile_cpu, _kernel_of(spec, schedule)))
+    kernel(planes=padded, **_of_weights(spec, qw), **operands, y=y.reshape(m, spec.n), m=m)
+    return y
+
+
+def _on_gpu(
+    spec: PlanesSpec,
+    x: QuantizedActivations,
+    qw: QuantizedTensor,
+    given: dict[str, Any],
+    m: int,
+    shape: tuple[int, ...],
+    stream: object,
+) -> Any:
+    torch: Any = sys.modules["torch"]
+    device = x.codes.device
+    for name, part in given.items():
+        if part is not None and (not is_torch_tensor(part) or part.device != device):
+            raise LowlpTypeError(f"{name}: expected a tensor on {device}, got {part!r:.80}")
+    y = torch.empty(shape, dtype=torch_type(spec.out), device=device)
+    if m == 0:
+        return y
+    planes = x.planes.reshape(m, spec.x_code.bits, -1)
+    if planes.shape[-1] != spec.words or planes.data_ptr() % 16:
+        signed = torch.zeros((m, spec.x_code.bits, spec.words), dtype=torch.int32, device=device)
+        signed[..., : planes.shape[-1]] = planes.view(torch.int32)
+        planes = signed.view(torch.uint32)
+    of_x = {
+        "x_scales": x.scales if spec.x_scale else None,
+        "x_zeros": x.zeros if spec.x_zeros else None,
+        "x_sums": _sums_of_numbers(spec, x).to(torch.int32) if spec.takes_sums_of_x else None,
+        **given,
+    }
+    operands = {name: part.contiguous().reshape(-1) for name, part in of_x.items() if part is not None}
+    ordinal = x.codes.get_device()
+    arch = device_of(ordinal).arch
+    schedule = _schedule_for(spec, m, arch, multiprocessors(ordinal))
+    kernel: Any = _kernels.get((spec, schedule, arch), partial(compile, _kernel_of(spec, schedule), arch))
+    tensors = _kept.of(qw).tensors
+    missing = [name for name in _names_of_weights(spec) if (str(device), name) not in tensors]
+    if missing:
+        made = _of_weights(spec, qw)
+        for name in missing:
+            element = {"weights": "uint32", "scales": spec.scale}.get(name, "int32")
+            tensors[str(device), name] = upload(made[name], element, device)
+    held = {name: tensors[str(device), name] for name in _names_of_weights(spec)}
+    kernel(planes=planes.reshape(-1), **held, **operands, y=y, m=m, stream=stream)
+    return y
+
+
+def _names_of_weights(spec: PlanesSpec) -> list[str]:
+    others = {"scales": bool(spec.scale), "zeros": spec.zeros, "w_sums": spec.takes_sums_of_weights}
+    return ["weights", *(name for name, is_there in others.items() if is_there)]

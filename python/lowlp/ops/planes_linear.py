@@ -30,6 +30,7 @@ from lowlp_runtime.device import multiprocessors
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import torch_type, upload
+from lowlp_runtime.stream import other_torch_stream
 
 _kernels = Once()
 SUMS: Final = "s32"
@@ -200,6 +201,9 @@ def _on_gpu(
 ) -> Any:
     torch: Any = sys.modules["torch"]
     device = x.codes.device
+    if (other := other_torch_stream(stream, device)) is not None:
+        with other:
+            return _on_gpu(spec, x, qw, given, m, shape, None)
     for name, part in given.items():
         if part is not None and (not is_torch_tensor(part) or part.device != device):
             raise LowlpTypeError(f"{name}: expected a tensor on {device}, got {part!r:.80}")
@@ -230,7 +234,7 @@ def _on_gpu(
             element = {"weights": "uint32", "scales": spec.scale}.get(name, "int32")
             tensors[str(device), name] = upload(made[name], element, device)
     held = {name: tensors[str(device), name] for name in _names_of_weights(spec)}
-    kernel(planes=planes.reshape(-1), **held, **operands, y=y, m=m, stream=stream)
+    kernel(planes=planes.reshape(-1), **held, **operands, y=y, m=m)
     return y
 
 

@@ -156,7 +156,7 @@ def test_linear_says_why_planes_do_not_serve() -> None:
     whole = lowlp.QuantizedTensor(codes, dtype="int2", scales=np.ones((32, 1), np.float16), activation="b1")
     with pytest.raises(LowlpValueError, match="epilogue: products of planes have none named 'silu_mul'"):
         lowlp.linear(xq, whole, path="planes", epilogue="silu_mul")
-    with pytest.raises(LowlpValueError, match="bias: expected shape"):
+    with pytest.raises(LowlpValueError, match="bias: must have shape"):
         lowlp.linear(xq, whole, bias=np.zeros(31, np.float32))
     with pytest.raises(LowlpValueError, match="x: the last dimension must be K = 512"):
         lowlp.linear(lowlp.QuantizedActivations(np.zeros((2, 256), np.int8), dtype="int2", scales=1.0), whole)

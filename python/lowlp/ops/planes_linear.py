@@ -27,10 +27,12 @@ from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.device import multiprocessors
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.errors import LowlpTypeError
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import other_torch_stream
+
+from .linear_launch import check_shapes
 
 _kernels = Once()
 SUMS: Final = "s32"
@@ -61,15 +63,10 @@ def planes_linear(
 
     Raises `LowlpTypeError` and `LowlpValueError` for other arguments.
     """
-    n, k = qw.shape
-    if x.shape[-1] != k:
-        raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {list(x.shape)}")
+    check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
     if qw.permutation is not None:
         x = _ordered(x, qw.permutation)
-    shape = (*x.shape[:-1], n)
-    for name, part, wanted in (("bias", bias, (n,)), ("residual", residual, shape)):
-        if part is not None and tuple(part.shape) != wanted:
-            raise LowlpValueError(f"{name}: expected shape {list(wanted)}, got {list(part.shape)}")
+    shape = (*x.shape[:-1], qw.shape[0])
     spec = _spec_of(x, qw, _type_of(bias, "bias"), epilogue, _type_of(residual, "residual"), out)
     m = math.prod(x.shape[:-1])
     given = {"bias": bias, "residual": residual}

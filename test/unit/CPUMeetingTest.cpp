@@ -323,9 +323,9 @@ TEST(CPUMeeting, reportsMmaOfAPartialWarp) {
                "has 16"});
   expectError(
       [](LowlpThread *thread, void *const *) {
-        lowlpCpuMma(thread, 11, nullptr, nullptr, nullptr, nullptr, siteA);
+        lowlpCpuMma(thread, 12, nullptr, nullptr, nullptr, nullptr, siteA);
       },
-      32, {"there is no mma of kind 11"});
+      32, {"there is no mma of kind 12"});
 }
 
 struct ShuffleCase {

@@ -7,6 +7,7 @@ import pytest
 from small_type_products import as_buffer, exact_product, make_product, random_matrix
 
 import lowlp
+from lowlp import language as ll
 from lowlp.errors import CompileError
 
 CASES = [
@@ -95,3 +96,24 @@ def test_ptx(types: tuple[str, str], instruction: str, arch: str) -> None:
     assert kernel.ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16") == count
     assert "ld.shared" not in kernel.ptx
     assert kernel.ptx.count("cp.async.cg.shared.global") >= 2
+
+
+def test_bits_of_an_odd_number_of_words() -> None:
+    """Three instructions of 128 along K: half of the registers of those of 256."""
+    rows = lowlp.layout("local(2, 1).spatial(8, 4).local(1, 1)")
+
+    @lowlp.kernel(grid=(1,), num_threads=32)
+    def product(a: ll.pointer("uint32"), b: ll.pointer("uint32"), c: ll.pointer("int32")) -> None:
+        a_words = ll.load_global(ll.view_global(a, shape=[16, 12]), offsets=[0, 0], layout=lowlp.local(1, 3) * rows)
+        b_words = ll.load_global(ll.view_global(b, shape=[8, 12]), offsets=[0, 0], layout="local(1, 3).spatial(8, 4)")
+        a_bits = ll.view(a_words, dtype="uint1", layout=(lowlp.local(1, 3) * rows).local(1, 32))
+        b_bits = ll.view(b_words, dtype="uint1", layout="local(1, 3).spatial(8, 4).local(1, 32)")
+        sums = ll.full(5, "int32", layout="local(2, 1).spatial(8, 4).local(1, 2)")
+        result = ll.dot(a_bits, ll.transpose(b_bits), sums)
+        ll.store_global(result, ll.view_global(c, shape=[16, 8]), offsets=[0, 0])
+
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(0, 1 << 32, (extent, 12), dtype=np.uint32) for extent in (16, 8))
+    c = np.zeros((16, 8), np.int32)
+    assert product(a, b, c)["mmas"] == 3
+    np.testing.assert_array_equal(c, 5 + np.bitwise_count(a[:, None] & b[None]).sum(-1))

@@ -54,11 +54,13 @@ def calls_of_linear(weight: str) -> dict[str, Callable[[], object]]:
 
     qw = lowlp.quantize(np.random.default_rng(0).normal(size=(N, K)).astype(np.float32), weight, group_size=128)
     bias = torch.zeros(N, device="cuda", dtype=torch.float16)
+    module = lowlp.torch.Linear.from_quantized(qw, bias, device="cuda").requires_grad_(False)
     calls: dict[str, Callable[[], object]] = {}
     for m in ROWS:
         x = torch.randn(m, K, device="cuda").half()
         calls[f"linear {weight} M={m}"] = lambda x=x: lowlp.linear(x, qw)
         calls[f"linear {weight} M={m}, with bias"] = lambda x=x: lowlp.linear(x, qw, bias=bias)
+        calls[f"lowlp.torch.Linear {weight} M={m}"] = lambda x=x: module(x)
     return calls
 
 

@@ -12,7 +12,7 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 from . import operators
-from .quantized_module import QuantizedModule, family_of
+from .quantized_module import QuantizedModule, family_of, is_plain_call
 from .stored_tensors import empty_tensors, tensors_of
 
 _OUTPUTS = (torch.float16, torch.bfloat16, torch.float32)
@@ -97,7 +97,9 @@ class Embedding(QuantizedModule):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """[*ids.shape, embedding_dim] of ids in 0..num_embeddings-1."""
-        return operators.embedding(ids, self._tensors(), self._stored_header, self.dtype)
+        dtype = self._buffers["_like"].dtype
+        look_up = operators.looked_up if is_plain_call(ids) else operators.embedding
+        return look_up(ids, self._tensors(), self._stored_header, dtype)
 
     def extra_repr(self) -> str:
         extents = f"{self.num_embeddings}, {self.embedding_dim}"

@@ -15,7 +15,7 @@ from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from . import operators
 from .host_products import EPILOGUES
 from .products import check_options, placed_for, product
-from .quantized_module import QuantizedModule, activation_type, family_of
+from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call
 from .stored_tensors import empty_tensors, tensors_of
 
 
@@ -153,13 +153,18 @@ class Linear(QuantizedModule):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """y [..., N], or [..., N / 2] with 'silu_mul', of x [..., K]."""
+        if not is_plain_call(x):
+            return self._by_operator(x)
+        bias = self._parameters["bias"]
+        if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
+            return self._by_operator(x)
+        return product(x, self._tensors(), bias, self._stored_header, self.epilogue or "", "", *self._options)
+
+    def _by_operator(self, x: torch.Tensor) -> torch.Tensor:
         if torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         bias, header, epilogue = self.bias, self._stored_header, self.epilogue or ""
-        wants_gradient = torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad))
-        if not wants_gradient:
-            if is_plain_call(x):
-                return product(x, self._tensors(), bias, header, epilogue, "", *self._options)
+        if not (torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad))):
             return operators.linear(x, self._tensors(), bias, header, epilogue, "", *self._options)
         # With a gradient the epilogue is PyTorch's.
         out = "f32" if epilogue else ""
@@ -171,15 +176,3 @@ class Linear(QuantizedModule):
         given = "".join(f", {name}={value}" for name, value in options.items() if value)
         extents = f"in_features={self.in_features}, out_features={self.out_features}"
         return f"{extents}, {super().extra_repr()}, bias={self.bias is not None}{given}"
-
-
-def is_plain_call(x: torch.Tensor) -> bool:
-    """Whether nothing looks on that has to see an operator: no tracer, no mode, no transform. Asking costs a tenth of
-    what PyTorch's dispatch to a function of Python does."""
-    return (
-        not torch.compiler.is_compiling()
-        and type(x) is torch.Tensor
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._get_tracing_state() is None
-        and torch._C._functorch.peek_interpreter_stack() is None
-    )

@@ -59,7 +59,8 @@ def _input_gradient(gradient: torch.Tensor, weights: Tensors, header: str, dtype
     return transposed_product(gradient, weights_of(weights, header), dtype)
 
 
-def _embedding(ids: torch.Tensor, weights: Tensors, header: str, dtype: torch.dtype) -> torch.Tensor:
+def looked_up(ids: torch.Tensor, weights: Tensors, header: str, dtype: torch.dtype) -> torch.Tensor:
+    """What `embedding` computes."""
     if dtype not in _NAMES:
         raise LowlpValueError(f"dtype: must be float16, bfloat16 or float32, got {dtype}")
     found: torch.Tensor = dequantized_rows(ids, weights_of(weights, header), _NAMES[dtype])
@@ -69,7 +70,7 @@ def _embedding(ids: torch.Tensor, weights: Tensors, header: str, dtype: torch.dt
 for _key in ("CPU", "CUDA"):
     _library.impl("linear", product, _key)
     _library.impl("linear_input_gradient", _input_gradient, _key)
-    _library.impl("embedding", _embedding, _key)
+    _library.impl("embedding", looked_up, _key)
 
 
 # --- shapes and types alone -------------------------------------------------------------------------------------------

@@ -148,6 +148,19 @@ class QuantizedModule(torch.nn.Module):  # type: ignore[misc]
         )
 
 
+def is_plain_call(x: torch.Tensor) -> bool:
+    """Whether nothing looks on that has to see an operator: no tracer, mode, transform or autocast. Asking costs a
+    tenth of what PyTorch's dispatch to a function of Python does."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(x) is torch.Tensor
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._get_tracing_state() is None
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and not torch._C._is_any_autocast_enabled()
+    )
+
+
 def activation_type(family: str, dtype: torch.dtype | None) -> torch.dtype:
     """The type of activations that weights of a family are meant for: `dtype` where it is one that kernels take."""
     if dtype in _ACTIVATION_TYPES.values():

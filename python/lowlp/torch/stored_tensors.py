@@ -9,6 +9,7 @@ each other when tensors are loaded.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
@@ -88,12 +89,12 @@ def _as_array(tensor: torch.Tensor, name: str) -> AnyArray:
 
 
 class _Kept:
-    """The weights that tensors hold, and what tells them from others with the same words."""
+    """The weights that tensors hold, with what tells them from others with the same words, as one for all threads."""
 
     def __init__(self) -> None:
-        self.weights: QuantizedTensor | None = None
-        self.identity: object = None
+        self.held: tuple[object, QuantizedTensor] | None = None
         self.others: list[torch.Tensor] = []
+        self.lock = threading.Lock()
 
 
 _kept: KeptFor[_Kept] = KeptFor(_Kept)
@@ -104,17 +105,24 @@ def weights_of(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
     the tensor of words lives. On a GPU the words stay there. Raises as `QuantizedTensor.from_arrays`."""
     kept = _kept.of(tensors[0])
     identity = (header, *map(id, tensors[1:]))
-    if kept.identity != identity or kept.weights is None:
-        kept.weights = _weights(tensors, header)
-        # As long as they are there, no other tensors have their identity. Without the words: these are the key.
-        kept.identity, kept.others = identity, list(tensors[1:])
-    return kept.weights
+    held = kept.held
+    if held is not None and held[0] == identity:
+        return held[1]
+    with kept.lock:
+        # Launches that were made ready belong to one object, so threads must not make two.
+        held = kept.held
+        if held is None or held[0] != identity:
+            held = kept.held = (identity, _weights(tensors, header))
+            # As long as they are there, no other tensors have their identity. Without the words: these are the key.
+            kept.others = list(tensors[1:])
+        return held[1]
 
 
 def forget(words: torch.Tensor) -> None:
     """Drops what is kept for a tensor of words: it, or another of its tensors, has other contents now."""
     kept = _kept.of(words)
-    kept.weights, kept.identity, kept.others = None, None, []
+    with kept.lock:
+        kept.held, kept.others = None, []
 
 
 def _weights(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:

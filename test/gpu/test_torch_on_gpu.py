@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lowlp
-from lowlp.errors import LowlpRuntimeError
+from lowlp.errors import LowlpRuntimeError, LowlpValueError
 
 torch: Any = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -73,6 +73,14 @@ def test_compiled(mode: str) -> None:
         for rows in (2, 3, 3, 3):
             ids = torch.randint(0, 96, (rows, 4), device="cuda")
             assert torch.allclose(compiled(ids).clone(), model(ids), rtol=2e-3, atol=2e-3)
+
+
+def test_other_devices_are_refused() -> None:
+    model = a_model(torch.float16)
+    with pytest.raises(LowlpValueError, match=r"ids: is on cpu, and the weights are on cuda:0; move one of them"):
+        model(torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(LowlpValueError, match=r"x: is on cuda:0, and the weights are on cpu"):
+        model[1].cpu()(torch.zeros(2, K, device="cuda").half())
 
 
 def test_gradients() -> None:

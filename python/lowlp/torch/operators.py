@@ -21,7 +21,7 @@ from lowlp.errors import LowlpRuntimeError, LowlpValueError
 from lowlp.ops.embedding import dequantized_rows
 
 from .host_products import transposed_product
-from .products import TYPES, product
+from .products import TYPES, check_device, product
 from .stored_tensors import weights_of
 
 Tensors = list[torch.Tensor]
@@ -63,6 +63,7 @@ def looked_up(ids: torch.Tensor, weights: Tensors, header: str, dtype: torch.dty
     """What `embedding` computes."""
     if dtype not in _NAMES:
         raise LowlpValueError(f"dtype: must be float16, bfloat16 or float32, got {dtype}")
+    check_device(ids, weights, "ids")
     found: torch.Tensor = dequantized_rows(ids, weights_of(weights, header), _NAMES[dtype])
     return found
 

@@ -37,6 +37,14 @@ def check_options(epilogue: str | None, activation: object, path: str | None) ->
     return {"epilogue": epilogue or "", **{name: "" if value is None else str(value) for name, value in given.items()}}
 
 
+def check_device(given: torch.Tensor, tensors: list[torch.Tensor], argument: str) -> None:
+    """Raises `LowlpValueError` unless an argument is where the weights are: nothing is moved that nobody moves."""
+    if given.get_device() != tensors[0].get_device():
+        raise LowlpValueError(
+            f"{argument}: is on {given.device}, and the weights are on {tensors[0].device}; move one of them"
+        )
+
+
 def placed_for(qw: QuantizedTensor, activation: str | None, path: str | None, device: torch.device) -> QuantizedTensor:
     """Weights in the family of the products by which activations of a type are multiplied on a device. Raises
     `LowlpValueError` where none takes them exactly."""
@@ -59,6 +67,7 @@ def product(
     path: str,
 ) -> torch.Tensor:
     """epilogue(x @ w^T + bias), without a gradient."""
+    check_device(x, tensors, "x")
     qw = weights_of(tensors, header)
     if not x.is_cuda:
         out = TYPES[out_dtype] if out_dtype else x.dtype

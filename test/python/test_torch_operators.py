@@ -73,6 +73,20 @@ def test_the_gradient_is_the_transposed_product() -> None:
     assert torch.allclose(module.bias.grad, weight.sum((0, 1)), rtol=1e-5)
 
 
+def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lowlp.torch import host_products
+
+    monkeypatch.setattr(host_products, "_SLAB_ELEMENTS", 16 * K)
+    monkeypatch.setattr(host_products, "_MAX_WORKERS", 2)
+    module, x = a_module(), torch.randn(4, K, requires_grad=True)
+    assert len(module.quantized.form.bands(16 * K)) == 3
+    y = module(x)
+    y.square().sum().backward()
+    w = module.dequantize()
+    assert torch.allclose(y, x @ w.T + module.bias, rtol=1e-5, atol=1e-6)
+    assert torch.allclose(x.grad, 2 * y @ w, rtol=1e-5, atol=1e-5)
+
+
 def test_transforms_and_modes_see_the_operator() -> None:
     module, x = a_module(), torch.randn(2, K)
     with torch.autocast("cpu", torch.bfloat16):

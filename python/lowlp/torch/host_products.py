@@ -7,8 +7,10 @@ meaning of the weights times x, rounded as PyTorch's float32 products are, and a
 from __future__ import annotations
 
 import functools
+import os
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import torch
@@ -18,7 +20,8 @@ from lowlp.ops.embedding import dequantized_rows
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
-_SLAB_ELEMENTS: Final = 1 << 22
+_SLAB_ELEMENTS: Final = 1 << 20
+_MAX_WORKERS: Final = 8
 _ACTIVATIONS: Final = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -71,12 +74,22 @@ def transposed_product(gradient: torch.Tensor, qw: QuantizedTensor, dtype: torch
 
 def _slabs(qw: QuantizedTensor, device: torch.device) -> Iterator[tuple[slice, torch.Tensor]]:
     """Ranges of rows and their weights, float32 on the device."""
-    for slab in qw.form.bands(_SLAB_ELEMENTS):
-        if device.type == "cpu":
-            yield slab, torch.from_numpy(qw.dequantize(slab))
-        else:
+    slabs = qw.form.bands(_SLAB_ELEMENTS)
+    if device.type != "cpu":
+        for slab in slabs:
             ids = torch.arange(slab.start, slab.stop, device=device)
             yield slab, dequantized_rows(ids, qw, "f32")
+        return
+    workers = min(os.cpu_count() or 1, _MAX_WORKERS, len(slabs))
+    if workers == 1:
+        for slab in slabs:
+            yield slab, torch.from_numpy(qw.dequantize(slab))
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        # So many at a time, and not all of them before the first is used.
+        for first in range(0, len(slabs), workers):
+            some = slabs[first : first + workers]
+            yield from zip(some, map(torch.from_numpy, pool.map(qw.dequantize, some)), strict=True)
 
 
 @functools.cache

@@ -113,6 +113,12 @@ static int64_t getHits(const CodebookDemand &demand, int64_t count) {
   return std::llround(1000 * first / all);
 }
 
+/// Whether more copies take so much fewer passes that blocks which share an SM
+/// should have the less memory for them: by a twentieth.
+static bool isWorthCopies(int64_t passes, int64_t passesOfFewer) {
+  return 20 * passes <= 19 * passesOfFewer;
+}
+
 /// All entries in shared memory, in the copies that take the fewest passes.
 static std::optional<CodebookChoice> chooseAll(const CodebookDemand &demand) {
   int64_t entries = demand.codebook.getNumEntries();
@@ -121,7 +127,8 @@ static std::optional<CodebookChoice> chooseAll(const CodebookDemand &demand) {
   int64_t copies = 0;
   for (int64_t c = 1; c <= wanted; c *= 2)
     if (entries * getEntryOfBooks(demand, c) <= demand.freeBytes &&
-        (copies == 0 || getPasses(demand, c) < getPasses(demand, copies)))
+        (copies == 0 ||
+         isWorthCopies(getPasses(demand, c), getPasses(demand, copies))))
       copies = c;
   if (copies == 0)
     return std::nullopt;

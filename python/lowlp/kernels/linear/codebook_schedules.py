@@ -32,6 +32,8 @@ _MOST_REGISTERS: Final = 255
 """Of a thread."""
 _OTHER_REGISTERS: Final = 48
 """Of a thread, beside accumulators, codes and x."""
+_PART_REGISTERS: Final = 12
+"""Of a thread whose block has a part of K."""
 _ENOUGH_WARPS: Final = 16
 """Of an SM, to hide what lookups wait for."""
 # A line of shared memory has the copies of all books' entries that lanes read at a time.
@@ -87,8 +89,8 @@ def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int) -> Sched
         schedule = Schedule(columns, warps, stages=stages, row_tiles=row_tiles, splits=splits)
         # The assembler counts four warps at a time.
         fits = _registers(spec, schedule) <= min(_MOST_REGISTERS, _REGISTERS // (-(-warps // 4) * 128))
-        # Books go where there is room, x does not.
-        fits = fits and _x_bytes(spec, schedule) + _BLOCK_BYTES <= device.shared_bytes
+        # Books go where there is room, x does not: but those that would fit are not kept out by it.
+        fits = fits and _x_bytes(spec, schedule) + _least_book_bytes(spec, device) + _BLOCK_BYTES <= device.shared_bytes
         if fits and has_codebook_program(spec, schedule):
             found.append((_cost(spec, schedule, m, device), len(found), schedule))
     return min(found)[2] if found else None
@@ -107,7 +109,7 @@ def _registers(spec: LinearSpec, schedule: Schedule) -> int:
     held += schedule.columns // 8 * max(4, vectors.vector) // 2
     if schedule.splits > 1:
         # What other blocks have left is loaded beside what is added.
-        held = max(held, (1 + spec.products) * accumulators)
+        held = max(held + _PART_REGISTERS, (1 + spec.products) * accumulators)
     # Vectors that are computed are so for several products at once.
     return held + _OTHER_REGISTERS + (16 if vectors.lattices else 0)
 
@@ -217,6 +219,13 @@ def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
     return lookups * phases * (1 if _has_copies(spec, device) else _CONFLICT_PASSES)
 
 
+def _least_book_bytes(spec: LinearSpec, device: Device) -> int:
+    """Shared memory that books need, if there is room for them beside two stages of x."""
+    entries = _bytes_of_entries(spec)
+    least = entries + 2 * 2 * spec.unit_k * _COLUMNS[-1] + _BLOCK_BYTES
+    return entries if least <= device.shared_bytes else 0
+
+
 def _book_bytes(spec: LinearSpec, device: Device) -> int:
     """Shared memory that the books of a block take, as `lowlp-place-codebooks` places them."""
     vectors = spec.vectors
@@ -225,8 +234,8 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
         return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
     if spec.hot_entries:
         return spec.hot_entries * vectors.books * _entry_bytes(spec)
-    entries = vectors.books << vectors.bits
-    for size in (2 * _LINE_BYTES if vectors.books < 3 else _LINE_BYTES * vectors.books, 2 * vectors.vector):
-        if (size << vectors.bits) <= device.shared_bytes // 2:
-            return size << vectors.bits
-    return min(2 * entries * vectors.vector, device.shared_bytes // 2)
+    lines = (_LINE_BYTES * max(2, vectors.books)) << vectors.bits
+    if lines <= device.shared_bytes // 2:
+        return lines
+    entries = _bytes_of_entries(spec)
+    return entries if entries <= device.shared_bytes else device.shared_bytes // 2

@@ -290,7 +290,6 @@ Value VectorLookup::getCode(int64_t local) {
 
 std::pair<Value, Value> VectorLookup::getSharedPlace(int64_t local,
                                                      int64_t book) {
-  int64_t bytes = codebook.getEntryBytes();
   int64_t line = codebook.getCache().getLineBytes();
   Value address;
   bool isByte = codeBits == 8 && line == kByteLine &&

@@ -26,6 +26,8 @@ class Product:
     epilogue    what is done with accumulators and bias; '' without
     tiles       how blocks share the work; None: the grid says it
     super_group_size  weights of a row that share a super-scale; None for scales of one level
+    vector_order  the kernel before it, which makes its x, puts that in the order of vectors of so many weights
+                  (`lowlp_runtime.vector_order`); None: it takes x as it is, or in the order of the weights
 
     Raises `LowlpTypeError` and `LowlpValueError` for anything else.
     """
@@ -40,9 +42,11 @@ class Product:
     epilogue: str = ""
     tiles: Tiles | None = None
     super_group_size: int | None = None
+    vector_order: int | None = None
 
     def __post_init__(self) -> None:
-        sizes = ("n", "k", "group_size", *(["super_group_size"] if self.super_group_size is not None else []))
+        optional = [name for name in ("super_group_size", "vector_order") if getattr(self, name) is not None]
+        sizes = ("n", "k", "group_size", *optional)
         for name in sizes:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -121,8 +125,8 @@ class Product:
     def from_json(data: object) -> "Product":
         """The product that `to_json` wrote. Raises `LowlpTypeError` and `LowlpValueError` for anything else."""
         if isinstance(data, dict):
-            # Kernels that were saved before there were super-scales do not say that they have none.
-            data = {"super_group_size": None, **data}
+            # Kernels that were saved before there were super-scales, and orders, do not say that they have none.
+            data = {"super_group_size": None, "vector_order": None, **data}
         fields = _fields(data, Product, "product")
         listed = fields.pop("operands")
         if not isinstance(listed, list):

@@ -125,7 +125,7 @@ def check_weights(kernel: KernelBinary, product: Product, weights: StoredWeights
             hint = f"; use qw.pack_for({wanted!r})" if what == "family" else ""
             raise LowlpValueError(f"qw: its {what} is {found}, and kernel {name!r} takes {wanted}{hint}")
     takes_order = kernel.before is not None or product.operand("permutation") is not None
-    if takes_order != ("permutation" in weights.types):
+    if not product.vector_order and takes_order != ("permutation" in weights.types):
         has, takes = ("none", "weights with one") if takes_order else ("one", "none")
         raise LowlpValueError(
             f"qw: of permutations of K it has {has}, and kernel {name!r} takes {takes}; compile another, "

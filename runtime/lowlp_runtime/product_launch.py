@@ -29,6 +29,7 @@ from lowlp_runtime.product_arguments import check_part, check_quantised, check_r
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stored_weights import StoredWeights
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
+from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
 _OF_CALL = ("x", "bias", "residual", "x_scales", "x_sums", "y")
@@ -165,10 +166,11 @@ def _checked_launch(
     ordered = None
     if kernel.before is not None:
         launcher = launcher_of(kernel.before)
-        row_shape = (m, row_stride(product.k))
+        columns = padded_columns(product.k) if product.vector_order else product.k
+        row_shape = (m, row_stride(columns))
         allocate = functools.partial(torch.empty, row_shape, dtype=x.dtype, device=x.device)
-        ordered = OrderedRows(launcher, permutation, product.k, m, stride, multiprocessors(ordinal), allocate)
-        stride = row_stride(product.k)
+        ordered = OrderedRows(launcher, permutation, columns, m, stride, multiprocessors(ordinal), allocate)
+        stride = row_stride(columns)
     numbers = product.launch_numbers(m, stride, added_stride, multiprocessors(ordinal))
     bound = _Launch(_bound(kernel, product, operands, numbers), ordered)
     # What is in front on the stream may have written the weights.
@@ -242,11 +244,15 @@ def _permutation_on(
     before the product takes it."""
     if kernel.before is None:
         return None
-    key = (identity, device, "permutation")
+    key = (identity, device, "permutation", product.vector_order)
     with kept.lock:
         if key not in kept.operands:
-            order = StoredWeights.of(qw).read("permutation")
-            check_permutation(order, product.k, "qw: permutation")
+            weights = StoredWeights.of(qw)
+            order: Any = weights.read("permutation") if "permutation" in weights.types else None
+            if order is not None:
+                check_permutation(order, product.k, "qw: permutation")
+            if product.vector_order:
+                order = order_of_vectors(product.k, product.vector_order, order)
             kept.operands[key] = upload(order, PERMUTATION_TYPE, device)
         return kept.operands[key]
 

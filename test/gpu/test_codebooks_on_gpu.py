@@ -8,6 +8,8 @@ import pytest
 
 import lowlp
 from lowlp.kernels.linear.operands import spec_for
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.ops import linear_launch
 from lowlp.weights.codebook_order import ordered_by_frequency
 
 torch = pytest.importorskip("torch")
@@ -70,14 +72,72 @@ def check(qw: lowlp.QuantizedTensor, is_exact: bool) -> None:
     k, values = qw.shape[1], qw.dequantize()
     x = torch.randn(60, k, device="cuda", dtype=torch.float16)
     wanted = x.cpu().numpy().astype(np.float64) @ values.astype(np.float64).T
-    every = lowlp.linear(x, qw, out_dtype="f32")
+    every = lowlp.linear(x, qw, out_dtype="f32", batch_invariant=True)
     assert np.linalg.norm(every.cpu().numpy() - wanted) <= 2e-3 * np.linalg.norm(wanted)
     for m in (1, 17):
-        # Up to 64 rows add in one order.
-        assert torch.equal(lowlp.linear(x[:m], qw, out_dtype="f32"), every[:m])
-    found = lowlp.linear(torch.eye(k, device="cuda", dtype=torch.float16), qw, out_dtype="f32").T.cpu().numpy()
+        # All numbers of rows add in one order, where that is asked for.
+        assert torch.equal(lowlp.linear(x[:m], qw, out_dtype="f32", batch_invariant=True), every[:m])
+    unit = torch.eye(k, device="cuda", dtype=torch.float16)
+    found = lowlp.linear(unit, qw, out_dtype="f32", batch_invariant=True).T.cpu().numpy()
     if is_exact:
         assert np.array_equal(found, values)
     else:
         # Tensor cores cut off what their sums do not hold.
         np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-7)
+
+
+WIDE: dict[str, Any] = {"stages": 2, "steps": 2, "warpgroups": 2, "row_tiles": 1}
+
+
+@pytest.mark.parametrize(
+    ("vector", "bits", "books", "entries", "n", "k", "block", "schedule"),
+    [
+        (8, 8, 1, "f16", 1000, 1032, None, Schedule(128, column_tiles=2, **WIDE)),
+        (8, 8, 1, "f16", 1000, 1032, None, Schedule(128, **WIDE | {"steps": 1, "stages": 3})),
+        (8, 8, 2, "f16", 2056, 2048, None, Schedule(128, column_tiles=2, scales_on="weights", **WIDE)),
+        (8, 8, 2, "f16", 1000, 520, None, Schedule(64, **WIDE)),
+        (4, 8, 1, "f16", 1024, 2048, (256, 256), Schedule(128, share_tiles=False, **WIDE | {"row_tiles": 2})),
+        (8, 12, 2, "int8", 520, 768, None, Schedule(64, scales_on="weights", **WIDE)),
+        (2, 8, 1, "f8e4m3", 300, 520, None, Schedule(96, **WIDE)),
+        (16, 8, 1, "f16", 256, 1024, None, Schedule(64, **WIDE | {"steps": 4})),
+        (8, 16, 1, "f16", 256, 512, None, Schedule(64, cluster=2, **WIDE)),
+    ],
+)
+def test_products_by_warpgroups(
+    vector: int,
+    bits: int,
+    books: int,
+    entries: str,
+    n: int,
+    k: int,
+    block: Any,
+    schedule: Schedule,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """x goes through the kernel that puts it in the order of vectors; rows of I give one book's weights to the bit."""
+    monkeypatch.setattr(linear_launch, "schedule_for", lambda *_, **__: schedule)
+    qw = weights(vector, bits, books, entries, n, k, block)
+    values = qw.dequantize()
+    x = torch.cat([torch.randn(203, k, device="cuda"), torch.eye(k, device="cuda")[-97:]]).half()
+    wanted = x.cpu().numpy().astype(np.float64) @ values.astype(np.float64).T
+    for _ in range(3):
+        found = lowlp.linear(x, qw, out_dtype="f32").cpu().numpy()
+        assert np.linalg.norm(found - wanted) <= 2e-3 * np.linalg.norm(wanted)
+        if books == 1:
+            assert np.array_equal(found[203:], values.T[-97:])
+
+
+def test_chosen_schedules_by_warpgroups() -> None:
+    """Those of the choice for many rows, in a saved kernel's way too; one kernel after the other without a wait."""
+    qw = weights(8, 8, 2, "f16", 8192, 4096, None)
+    columns = slice(0, 64)
+    values = qw.dequantize()[columns].astype(np.float64)
+    for m in (48, 200, 1100):
+        x = torch.randn(m, 4096, device="cuda", dtype=torch.float16)
+        wanted = x.cpu().numpy().astype(np.float64) @ values.T
+        kernel = lowlp.compile_linear(
+            n=8192, k=4096, weight=lowlp.vq(8, 8, 2), m=(m, m), group_size=None, dependent_launch=True
+        )
+        for y in (lowlp.linear(x, qw), kernel(x, qw), lowlp.linear(x, qw)):
+            found = y[:, columns].cpu().numpy()
+            assert np.linalg.norm(found - wanted) <= 2e-3 * np.linalg.norm(wanted)

@@ -9,6 +9,9 @@ from lowlp_runtime.arguments import bind
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.dependent_launch import no_dependent_launch
 from lowlp_runtime.launch import launch
+from lowlp_runtime.launcher import launcher_of
+from lowlp_runtime.ordered_rows import OrderedRows
+from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
 from .cases import Shape
 from .checking import OUR_TOLERANCE, poison, problem_of, reference, relative_error, sampled_columns, tolerance
@@ -57,13 +60,27 @@ class OurProduct:
         """
         kernel = self._prepared.load(entry)
         product = kernel.description.require_product()
-        numbers = product.launch_numbers(m, self.shape.k, None, self._prepared.multiprocessors)
+        x, ordered = self.x[:m], None
+        if product.vector_order:
+            x, ordered = self._in_order(kernel, product.vector_order, m)
+        numbers = product.launch_numbers(m, x.shape[1], None, self._prepared.multiprocessors)
 
         def arguments(y: Any) -> dict[str, Any]:
             taken = {operand.name: self.operands[operand.name] for operand in product.of_source("weights")}
-            return {**product.by_name({"x": self.x[:m], "y": y, **numbers}), **taken}
+            return {**product.by_name({"x": x, "y": y, **numbers}), **taken}
 
-        return self.measure_kernel("lowlp", kernel, arguments, m, stream, effort)
+        return self.measure_kernel("lowlp", kernel, arguments, m, stream, effort, ordered)
+
+    def _in_order(self, kernel: KernelBinary, vector: int, m: int) -> tuple[Any, OrderedRows]:
+        """Rows in which the kernel before a product puts x in the order of vectors, and what launches it."""
+        import torch
+
+        assert kernel.before is not None
+        k, device = self.shape.k, self.x.device
+        order = torch.from_numpy(order_of_vectors(k, vector)).to(device)
+        made = torch.empty((m, padded_columns(k)), dtype=self.x.dtype, device=device)
+        launcher, count = launcher_of(kernel.before), self._prepared.multiprocessors
+        return made, OrderedRows(launcher, order, made.shape[1], m, k, count, lambda: made)
 
     def measure_kernel(
         self,
@@ -73,14 +90,22 @@ class OurProduct:
         m: int,
         stream: int,
         effort: Effort,
+        ordered: OrderedRows | None = None,
     ) -> Row:
-        """Checks and times a kernel for M rows, which takes `arguments_with` its result y, by name."""
+        """Checks and times a kernel for M rows, which takes `arguments_with` its result y, by name; with the kernel
+        before it that makes its x, if there is one."""
         import torch
 
         y = torch.empty((m, self.shape.n), dtype=self.x.dtype, device=self.x.device)
         arguments = bind(kernel.description, arguments_with(y))
         poison(y)
-        launch(kernel, arguments, stream=stream)
+
+        def run() -> None:
+            if ordered is not None:
+                ordered.make(self.x.data_ptr(), self.x.get_device(), stream)
+            launch(kernel, arguments, stream=stream)
+
+        run()
         torch.cuda.synchronize()
         error = relative_error(y, self._wanted[:m], self._columns)
         found = Row(
@@ -89,5 +114,5 @@ class OurProduct:
         )  # fmt: skip
         if found.problem:
             return found
-        timing = time_call(lambda: launch(kernel, arguments, stream=stream), stream, effort)
+        timing = time_call(run, stream, effort)
         return with_times(found, timing)

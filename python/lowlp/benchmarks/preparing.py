@@ -295,7 +295,10 @@ def _compile(job: Job, arch: str, folder: str, code_alone: bool) -> KernelEntry:
     try:
         kernel = compile_for_gpu(job.spec, job.schedule, arch, (entry.rows[0], entry.rows[-1]))
         if code_alone:
-            KernelBinary(kernel.description, cubins={arch: kernel.cubin}).save(Path(folder, entry.file))
+            before = kernel.binary.before
+            if before is not None:
+                before = KernelBinary(before.description, cubins=before.cubins)
+            KernelBinary(kernel.description, cubins={arch: kernel.cubin}, before=before).save(Path(folder, entry.file))
         else:
             kernel.save(Path(folder, entry.file))
     except LowlpError as error:

@@ -17,6 +17,7 @@ from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, schedule_for
 from lowlp.kernels.linear.frequent_entries import checked_frequencies, hot_entries
 from lowlp.kernels.linear.measured import measured_gpus
+from lowlp.kernels.linear.operand_list import takes_vector_order
 from lowlp.kernels.linear.paths import check_path
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, OUTPUTS, SUMS, LinearSpec, check_weight
@@ -74,7 +75,9 @@ def linear(
                      of the products of the numbers as they are, less zero points, without scales, bias and the like
     batch_invariant  a row's result does not depend on M: all M add its products in one order. Results differ by
                      roundings from those without it, and take a little longer (docs/adr/0046). Without it that holds
-                     among M of 1 to 16, and for any M rows do not depend on what the others hold
+                     among M of 1 to 16, and for any M rows do not depend on what the others hold. Without it,
+                     entries of several books are added in the type of x where M is more than 16, but for
+                     results of f32 where it is more than 64 (docs/adr/0055)
 
     activation       a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations`
                      does without further arguments; None: x is taken as it is
@@ -277,7 +280,7 @@ def compile_linear(
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
     within = ordered_within(spec, schedule, most_rows, device) if permutation else None
     kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for, by_path)
-    if within or not permutation:
+    if within or not permutation or takes_vector_order(spec, schedule):
         return kernel
     before = gpu_permuting_kernel(columns, True, spec.dependent_launch, kernel.arch)
     return replace(kernel, binary=replace(kernel.binary, before=before.binary))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import Once
 from lowlp.kernels.linear.fitting import scale_bytes
-from lowlp.kernels.linear.operand_list import product_of
+from lowlp.kernels.linear.operand_list import product_of, takes_vector_order
 from lowlp.kernels.linear.operands import NUMPY_TYPES, padded_row, padding_bytes
 from lowlp.kernels.linear.paths import Path
 from lowlp.kernels.linear.permuting import permuting_kernel
@@ -18,6 +18,7 @@ from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.scaled_weights import can_scale_weights
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import SUMS, LinearSpec
+from lowlp_runtime.vector_order import padded_columns
 
 _kernels = Once()
 
@@ -41,40 +42,50 @@ def has_gpu_kernel(spec: LinearSpec, schedule: Schedule, arch: str) -> bool:
     return _kernels.has((spec, schedule, arch))
 
 
-def cpu_permuting_kernel(k: int, aligned: bool) -> CpuKernel:
+def cpu_permuting_kernel(k: int, aligned: bool, columns: int | None = None) -> CpuKernel:
     """What puts the columns of x in the order of packed weights, for the CPU target; see `permuting_kernel`."""
 
-    def make() -> CpuKernel:
-        return compile_cpu(permuting_kernel(k, aligned, False, DEFAULT_ARCH))
+    columns = columns or k
 
-    kernel: CpuKernel = _kernels.get(("permuting", k, aligned, "cpu"), make)
+    def make() -> CpuKernel:
+        return compile_cpu(permuting_kernel(k, aligned, False, DEFAULT_ARCH, columns))
+
+    kernel: CpuKernel = _kernels.get(("permuting", k, aligned, columns, "cpu"), make)
     return kernel
 
 
-def gpu_permuting_kernel(k: int, aligned: bool, dependent_launch: bool, arch: str) -> CompiledKernel:
+def gpu_permuting_kernel(
+    k: int, aligned: bool, dependent_launch: bool, arch: str, columns: int | None = None
+) -> CompiledKernel:
     """The same for an architecture."""
 
-    def make() -> CompiledKernel:
-        return compile(permuting_kernel(k, aligned, dependent_launch, arch), arch)
+    columns = columns or k
 
-    kernel: CompiledKernel = _kernels.get(("permuting", k, aligned, dependent_launch, arch), make)
+    def make() -> CompiledKernel:
+        return compile(permuting_kernel(k, aligned, dependent_launch, arch, columns), arch)
+
+    kernel: CompiledKernel = _kernels.get(("permuting", k, aligned, dependent_launch, columns, arch), make)
     return kernel
 
 
 def compile_for_gpu(
     spec: LinearSpec, schedule: Schedule, arch: str, rows: tuple[int, int] | None = None, path: Path | None = None
 ) -> CompiledKernel:
-    """Compiles the kernel for an architecture.
+    """Compiles the kernel for an architecture; where it takes x in the order of vectors, with the kernel that makes it.
 
     rows  the least and the largest number of rows of x it is meant for; None: any
     path  of quantised x: by which products it is multiplied, and why
     """
-    return compile(
+    kernel = compile(
         linear_kernel(spec, schedule),
         arch,
         notes=notes_of(spec, schedule, path),
         product=product_of(spec, schedule, rows),
     )
+    if not takes_vector_order(spec, schedule):
+        return kernel
+    before = gpu_permuting_kernel(spec.k, True, spec.dependent_launch, kernel.arch, padded_columns(spec.k))
+    return replace(kernel, binary=replace(kernel.binary, before=before.binary))
 
 
 def compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
@@ -114,6 +125,9 @@ def _instruction(spec: LinearSpec, schedule: Schedule) -> str:
 
 
 def _where_scales_go(spec: LinearSpec, schedule: Schedule) -> str:
+    if takes_vector_order(spec, schedule):
+        sums = f", sums of books rounded to {spec.activation}" if schedule.scales_on == "weights" else ""
+        return f"on f32 accumulators{sums}"
     if schedule.warpgroups and schedule.scales_on == "weights":
         return f"on weights, in {spec.activation if can_scale_weights(spec) else 'f32, rounded once'}"
     if spec.adds_integers:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
 from lowlp.kernels.linear.measured import added_schedules
-from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of
+from lowlp.kernels.linear.operand_list import WIDE_BYTES, operands_of_weights, product_of, takes_vector_order
 from lowlp.kernels.linear.operands import (
     for_weights,
     form_of_operands,
@@ -42,6 +42,7 @@ from lowlp_runtime.operands import Operand
 from lowlp_runtime.ordered_rows import OrderedRows, row_stride
 from lowlp_runtime.stored_header import PERMUTATION_TYPE
 from lowlp_runtime.stream import current_torch_stream, other_torch_stream
+from lowlp_runtime.vector_order import order_of_vectors, padded_columns
 
 from .linear_kernels import gpu_kernel, gpu_permuting_kernel, has_gpu_kernel
 
@@ -55,7 +56,8 @@ class _BoundCall(NamedTuple):
 
     launch    the kernel with all that it takes but the addresses of x, bias, residual and result; None without rows
     allocate  makes the result
-    ordered   makes of x what the kernel takes in its place, for weights with a permutation; None: x itself
+    ordered   makes of x what the kernel takes in its place, for weights with a permutation and by warpgroups those of
+              codebooks; None: x itself
     tensors   the operands that are made of the weights, by name, which it keeps alive
     """
 
@@ -279,7 +281,10 @@ def _bind(
     spec = for_weights(spec, qw)
     schedule = schedule_for(spec, m, device, batch_invariant, device_name(ordinal))
     within = None
-    if qw.permutation is not None:
+    vector = _vector_of_order(spec, schedule)
+    if vector:
+        x_stride = padded_columns(qw.shape[1])
+    elif qw.permutation is not None:
         within = ordered_within(replace(spec, aligned=x_aligned), schedule, m, device)
     if within:
         (spec, schedule), x_stride = within, strides[0]
@@ -300,12 +305,13 @@ def _bind(
     kept.update(product.by_name(numbers))
     order = [operand.name for operand in map(product.operand, _OF_CALL) if operand]
     ordered = None
-    if qw.permutation is not None and not within:
-        permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, device.arch).launcher
+    if vector or (qw.permutation is not None and not within):
+        width = padded_columns(qw.shape[1]) if vector else qw.shape[1]
+        permuting = gpu_permuting_kernel(qw.shape[1], x_aligned, early, device.arch, width).launcher
         with torch.cuda.device(x.device):
-            permutation = permutation_on(qw, x.device)
+            permutation = permutation_on(qw, x.device, vector)
         rows = allocator((m, x_stride), x.dtype, x.device)
-        ordered = OrderedRows(permuting, permutation, qw.shape[1], m, strides[0], multiprocessors(ordinal), rows)
+        ordered = OrderedRows(permuting, permutation, width, m, strides[0], multiprocessors(ordinal), rows)
     return _BoundCall(launcher.bind(kept, order), allocate, ordered, tensors)
 
 
@@ -313,18 +319,31 @@ def _is_ready(qw: QuantizedTensor, spec: LinearSpec, schedule: Schedule, arch: s
     """Whether the kernel is compiled and what it takes of the weights on the device, from calls before."""
     kept = _kept.of(qw).operands
     held = kept.get(f"{device} {form_of_operands(spec)}", {})
-    has_order = qw.permutation is None or f"{device} permutation" in kept
+    vector = _vector_of_order(spec, schedule)
+    has_order = not (vector or qw.permutation is not None) or _order_key(device, vector) in kept
     has_operands = has_order and all(operand in held for operand in operands_of_weights(spec, schedule))
     return has_operands and has_gpu_kernel(spec, schedule, arch)
 
 
-def permutation_on(qw: QuantizedTensor, device: Any) -> Any:
-    """The permutation as a tensor on `device`, uploaded at its first use, and kept as long as `qw` lives."""
-    assert qw.permutation is not None
-    kept, key = _kept.of(qw), f"{device} permutation"
+def _vector_of_order(spec: LinearSpec, schedule: Schedule) -> int:
+    """The weights of a vector in whose order x is to come; 0: it comes as it is, or in that of the weights."""
+    return spec.vectors.vector if spec.vectors and takes_vector_order(spec, schedule) else 0
+
+
+def _order_key(device: Any, vector: int) -> str:
+    return f"{device} permutation" + (f" of vectors of {vector}" if vector else "")
+
+
+def permutation_on(qw: QuantizedTensor, device: Any, vector: int = 0) -> Any:
+    """The permutation as a tensor on `device`, uploaded at its first use, and kept as long as `qw` lives.
+
+    vector  the weights of a vector, in whose order x is to come; 0: in that of the weights alone
+    """
+    kept, key = _kept.of(qw), _order_key(device, vector)
     with kept.lock:
         if key not in kept.operands:
-            kept.operands[key] = {"permutation": upload(qw.permutation, PERMUTATION_TYPE, device)}
+            order: Any = order_of_vectors(qw.shape[1], vector, qw.permutation) if vector else qw.permutation
+            kept.operands[key] = {"permutation": upload(order, PERMUTATION_TYPE, device)}
         return kept.operands[key]["permutation"]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from lowlp.errors import LowlpTypeError
 from lowlp.kernels.linear.activations import FLOATS
 from lowlp.kernels.linear.choosing import ordered_within, schedule_for
-from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
+from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of, takes_vector_order
 from lowlp.kernels.linear.operands import NUMPY_TYPES, for_weights, form_of_operands, host_operands, spec_for
 from lowlp.kernels.linear.scaled_weights import fit_of
 from lowlp.kernels.linear.spec import ACTIVATIONS, OUTPUTS
@@ -19,6 +19,7 @@ from lowlp.schedules.device import H200
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.ordered_rows import launch_numbers as ordering_numbers
 from lowlp_runtime.ordered_rows import row_stride
+from lowlp_runtime.vector_order import order_of_vectors
 
 from .linear_kernels import cpu_kernel, cpu_permuting_kernel
 from .linear_launch import check_shapes, columns_of_y
@@ -68,7 +69,10 @@ def linear_numpy(
     else:
         spec = for_weights(spec_for(qw, activation, out, bias_type, aligned, epilogue, residual_type), qw)
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
-    if qw.permutation is not None and quantized:
+    if spec.vectors and takes_vector_order(spec, schedule):
+        order = order_of_vectors(k, spec.vectors.vector, qw.permutation)
+        rows, stride = _ordered(rows, stride, x_aligned, order)
+    elif qw.permutation is not None and quantized:
         rows = np.ascontiguousarray(rows[:, qw.permutation])
         stride = k
         spec = replace(spec, aligned=_is_aligned(rows, k) and aligned)
@@ -91,12 +95,12 @@ def linear_numpy(
 
 def _ordered(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:
     """Rows of x with their columns in the order of packed weights, aligned, and their stride."""
-    m, k = rows.shape
-    made = np.empty((m, row_stride(k)), np.uint16)
+    (m, k), columns = rows.shape, len(permutation)
+    made = np.empty((m, row_stride(columns)), np.uint16)
     given: dict[str, Any] = {"x": memory_of_rows(rows).view(np.uint16), "permutation": permutation, "y": made}
-    given.update(ordering_numbers(k, m, stride, CPU_MULTIPROCESSORS))
-    cpu_permuting_kernel(k, aligned)(**given)
-    return made.view(rows.dtype)[:, :k], row_stride(k)
+    given.update(ordering_numbers(columns, m, stride, CPU_MULTIPROCESSORS))
+    cpu_permuting_kernel(k, aligned, columns)(**given)
+    return made.view(rows.dtype)[:, :columns], row_stride(columns)
 
 
 def _check_part(part: object, argument: str) -> str:

@@ -41,6 +41,7 @@ from .scaled_weights import can_scale_weights
 from .schedule import ROW_TILES, Schedule
 from .spec import ORDERED_ROWS, LinearSpec
 from .streaming import can_stream
+from .wide_codebook_schedules import wide_codebook_schedule
 
 _MOST_ROWS: Final = 8192
 """More rows take the schedule of so many."""
@@ -83,8 +84,9 @@ def schedule_for(
     Raises `LowlpValueError` for files of LOWLP_TUNED without measured schedules.
     """
     if spec.vectors:
-        # Their kernels add in the same order for every m.
-        return codebook_schedule(spec, m, device)
+        # Their kernels without warpgroups add in the same order for every m.
+        wide = None if batch_invariant or not target(device.arch).instructions["wgmma.mma_async"] else m
+        return (wide and wide_codebook_schedule(spec, wide, device)) or codebook_schedule(spec, m, device)
     among = measured_schedules() if among is None else among
     if batch_invariant and (order := _order(spec, device, gpu, among)):
         rows = min(rows_of(m), JUDGED_ROWS[-1])

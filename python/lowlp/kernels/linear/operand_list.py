@@ -46,6 +46,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         epilogue=spec.epilogue,
         tiles=tiling(spec, schedule) if _has_tiles(spec, schedule) else None,
         super_group_size=spec.super_group_size if spec.super_scale else None,
+        vector_order=spec.vectors.vector if spec.vectors and takes_vector_order(spec, schedule) else None,
     )
 
 
@@ -57,7 +58,13 @@ def operands_of_weights(spec: LinearSpec, schedule: Schedule | None = None) -> t
 
 def _has_tiles(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether blocks share the work as `tiling` says; else each has a tile of the grid."""
-    return schedule.stages > 0 and not spec.vectors
+    return schedule.stages > 0 and (not spec.vectors or takes_vector_order(spec, schedule))
+
+
+def takes_vector_order(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether x comes in the order of vectors, padded, as a kernel before this one makes it
+    (`lowlp_runtime.vector_order`)."""
+    return spec.vectors is not None and schedule.stages > 0 and schedule.warpgroups > 0
 
 
 def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
@@ -141,13 +148,14 @@ def _divisor(operand: Operand, spec: LinearSpec) -> int:
 
 
 def _parameter(operand: Operand, spec: LinearSpec, schedule: Schedule) -> ll.Parameter:
+    is_made = operand.role in ("x", "x_stride") and takes_vector_order(spec, schedule)
     if operand.element == "i64":
-        return ll.integer(64, divisible_by=_divisor(operand, spec) if spec.aligned else 1)
+        return ll.integer(64, divisible_by=_divisor(operand, spec) if spec.aligned or is_made else 1)
     if not operand.is_array:
         return _NUMBERS[operand.element]
     # Results of warpgroups are stored 16 bytes at a time.
     is_wide = {
-        "x": spec.aligned,
+        "x": spec.aligned or is_made,
         "residual": spec.aligned,
         "packed": True,
         "codebooks": True,

@@ -58,6 +58,7 @@ from .spec import LinearSpec
 from .streaming import can_stream, streaming_kernel
 from .two_levels import number_of_fields, stored_groups
 from .warpgroups import can_go_wide, wide_kernel
+from .wide_codebooks import can_look_up_wide, wide_codebook_kernel
 
 # Weights of a row that are taken together: a unit of packed weights, or several narrower ones.
 _SPAN_K: Final = UNIT_K
@@ -302,6 +303,8 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     Raises LowlpValueError for a schedule with stages that no kernel for `spec` has.
     """
+    if spec.vectors and schedule.warpgroups and can_look_up_wide(spec, schedule):
+        return wide_codebook_kernel(spec, schedule)
     if spec.vectors:
         return codebook_kernel(spec, schedule)
     if schedule.stages:

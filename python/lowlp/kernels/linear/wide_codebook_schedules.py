@@ -1,0 +1,256 @@
+"""Which schedule a product by warpgroups with codebooks takes, and whether it is worth more than one without them.
+
+By counts alone, as no kernel of this kind has been timed: cycles of tensor cores, wavefronts of shared memory, bytes.
+A form of `mma.sync` is estimated by what was measured of it with up to 16 rows of x (docs/adr/0051).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from lowlp.schedules.device import Device
+
+from .operands import NUMPY_TYPES
+from .schedule import Schedule
+from .spec import LinearSpec
+from .tiles import blocks_for, tiles_of
+from .warpgroups import tiles_of_warp
+from .wide_codebooks import VectorPlan, can_look_up_wide
+
+FEW_ROWS: Final = 16
+"""Up to so many rows take no warpgroups: those kernels were measured."""
+EXACT_ROWS: Final = 64
+"""Up to so many rows, entries are not rounded for results of f32."""
+_WORTH: Final = 0.9
+"""Of the time of a kernel without warpgroups that one with them may take, by estimate, to be chosen."""
+
+_SLICE: Final = 1024
+"""Weights of an instruction, 64 x 16."""
+_LINE_BYTES: Final = 128
+"""Of shared memory that are read in a cycle."""
+_PASSES: Final = {16: (2.54, 2.37, 1.94, 1.0), 8: (2.92, 2.87, 2.64, 2.0, 1.0), 4: (3.15, 3.27, 3.22, 2.93, 2.0, 1.0)}
+"""Passes of a phase that reads entries of so many bytes, by the logarithm of their copies (`lowlp-place-codebooks`)."""
+_GLOBAL_CYCLES: Final = 42.0
+"""In which an SM has 32 entries of 16 bytes out of the L2 cache (an H200: 176 G a second)."""
+_F32_INSTRUCTIONS: Final = 3.0
+"""For an entry that is multiplied by a scale and added in f32."""
+_PRODUCT: Final = 0.9
+"""Cycles for each of the tensor cores, as other kernels by warpgroups take them."""
+_BESIDE: Final = 0.34
+"""Cycles for each of shared memory that products do not hide."""
+_STAGE: Final = 135
+_TILE: Final = 3700
+_FILL: Final = 2500
+_SWITCH: Final = 1000
+"""Cycles for each stage, for each tile, to take books into shared memory in copies, and others in one."""
+_COPIED: Final = 24
+"""Bytes that an SM copies in a cycle where all do."""
+_SHARING_US: Final = 2.7
+_ORDER_US: Final = 2.0
+"""To begin the kernel before, that puts x in order."""
+_OTHER_BYTES: Final = 3072
+"""Of shared memory, for barriers and the like."""
+_BASE_REGISTERS: Final = 56
+_LOOKUPS_US: Final = 35.0
+_EIGHT_COLUMNS_US: Final = 14.0
+_WEIGHTS: Final = 57344 * 8192
+"""By `mma.sync`, for so many weights: lookups of a book without conflicts of banks, and products of 8 columns."""
+_MMA_COLUMNS: Final = 64
+"""Most rows of x for which a kernel without warpgroups looks weights up once."""
+
+
+class _Books(NamedTuple):
+    """How books lie in shared memory: copies, 0 where they do not fit; bytes of them all."""
+
+    copies: int
+    taken: int
+
+
+def wide_codebook_schedule(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
+    """The schedule by warpgroups for m rows of x; None where there is none, or where `mma.sync` is about as good."""
+    if m <= FEW_ROWS:
+        return None
+    rows = m if m <= 256 else min(-(-m // 256) * 256, 8192)
+    return _best(spec, rows, device)
+
+
+@functools.lru_cache(maxsize=1024)
+def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
+    found = [(wide_us(spec, draft, m, device), number, draft) for number, draft in enumerate(_drafts(spec, m, device))]
+    if not found:
+        return None
+    us, _, schedule = min(found)
+    return schedule if us <= _WORTH * _mma_us(spec, m, device) else None
+
+
+def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
+    """Those that have a program and fit."""
+    placings = itertools.product((2, 3, 1), (1, 2, 4), (1, 2, 4), (True, False), (4, 3, 2), ("weights", "accumulators"))
+    for (columns, tiles), placing in itertools.product(_widths(m), placings):
+        warpgroups, row_tiles, steps, share_tiles, stages, scales_on = placing
+        draft = Schedule(
+            columns,
+            stages=stages,
+            warpgroups=warpgroups,
+            row_tiles=row_tiles * spec.products,
+            steps=steps,
+            column_tiles=tiles,
+            share_tiles=share_tiles,
+            scales_on=scales_on,
+        )
+        is_exact = spec.scales_weights and (spec.out != "f32" or m > EXACT_ROWS)
+        if scales_on == "weights" and not is_exact:
+            continue
+        if _may_fit(spec, draft, device) and can_look_up_wide(spec, draft) and _fits(spec, draft, device):
+            yield draft
+
+
+def _widths(m: int) -> list[tuple[int, int]]:
+    """Columns of a tile of a product and how many of these a block has, by as few blocks as hold m rows."""
+    if m <= 128:
+        return [(-(-m // 8) * 8, 1)]
+    found = []
+    for columns, tiles in ((128, 2), (128, 1), (64, 1), (64, 2)):
+        blocks = -(-m // (columns * tiles))
+        found.append((-(-m // (blocks * 8 * tiles)) * 8, tiles))
+    return list(dict.fromkeys(found))
+
+
+def _may_fit(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
+    """What tells most drafts that do not fit, at once."""
+    accumulators = schedule.row_tiles * schedule.columns_of_block // 2
+    x_bytes = schedule.stages * schedule.columns_of_block * schedule.stage_k * 2
+    return accumulators <= 128 and x_bytes <= device.shared_bytes and schedule.rows <= max(64, 2 * spec.n)
+
+
+def _most_registers(schedule: Schedule, device: Device) -> int:
+    if schedule.exchanges_registers and device.gives_registers:
+        return device.worker_registers(schedule.threads)
+    return min(232, 65536 // (-(-(schedule.threads + 32) // 128) * 128))
+
+
+def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
+    plan = VectorPlan(spec, schedule)
+    accumulators = schedule.row_tiles * schedule.columns_of_block // 2
+    of_piece = plan.tiles * plan.piece_k // 4
+    # Codes of a stage, of more than 8 bits as numbers of 16, and of other parts of their units.
+    bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
+    codes = plan.parts * plan.tiles * schedule.stage_k // plan.step_k * 2 * plan.vectors.books * bits // 32
+    codes += plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16 * (plan.parts_of_unit - 1)
+    registers = _BASE_REGISTERS + accumulators * (1 if plan.is_one else 2) + 3 * of_piece + codes
+    if plan.vectors.has_book_scales and plan.are_added:
+        registers += 2 * of_piece
+    if registers > _most_registers(schedule, device):
+        return False
+    return _room_for_books(spec, schedule, device) >= 0
+
+
+def _ring_bytes(spec: LinearSpec, schedule: Schedule) -> int:
+    """Of all stages: x, codes of whole units, scales of groups."""
+    vectors = spec.vectors
+    assert vectors is not None
+    codes = int(schedule.rows * max(schedule.stage_k, spec.unit_k) * vectors.bits_per_weight) // 8
+    scales = 0
+    if spec.groups > 1:
+        scales = schedule.rows * max(1, schedule.stage_k // spec.group_size) * NUMPY_TYPES[spec.scale].itemsize
+    return schedule.stages * (schedule.columns_of_block * schedule.stage_k * 2 + codes + scales)
+
+
+def _room_for_books(spec: LinearSpec, schedule: Schedule, device: Device) -> int:
+    """What stages and the exchange of results leave of shared memory."""
+    element = max(NUMPY_TYPES[kind].itemsize for kind in (spec.out, spec.residual) if kind)
+    rows_of_part = 64 * schedule.warpgroups * tiles_of_warp(spec, schedule)
+    exchange = rows_of_part * (schedule.columns * element + 16)
+    return device.shared_bytes - _ring_bytes(spec, schedule) - exchange - _OTHER_BYTES
+
+
+def _entry_bytes(spec: LinearSpec) -> int:
+    vectors = spec.vectors
+    assert vectors is not None
+    return vectors.vector * (1 if vectors.entries in ("int8", "f8e4m3") else 2)
+
+
+def _books(spec: LinearSpec, schedule: Schedule, device: Device) -> _Books:
+    """As `lowlp-place-codebooks` places them."""
+    vectors = spec.vectors
+    assert vectors is not None
+    sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
+    room, one = _room_for_books(spec, schedule, device) // sets, (vectors.books << vectors.bits) * _entry_bytes(spec)
+    passes = _PASSES[min(16, max(4, _entry_bytes(spec)))]
+    fitting = [1 << power for power in range(len(passes)) if one << power <= room]
+    if not fitting:
+        return _Books(0, 0)
+    if VectorPlan(spec, schedule).switches_books:
+        return _Books(1, sets * one)
+    copies = min(fitting, key=lambda count: (passes[count.bit_length() - 1], count))
+    return _Books(copies, sets * one * copies)
+
+
+def _lookup_cycles(spec: LinearSpec, books: _Books) -> float:
+    """Of an SM, for the entries of `_SLICE` weights of one book."""
+    vectors = spec.vectors
+    assert vectors is not None
+    lookups = _SLICE / (32 * vectors.vector)
+    size = _entry_bytes(spec)
+    if not books.copies:
+        return lookups * _GLOBAL_CYCLES * max(1.0, size / 32)
+    passes = _PASSES[min(16, max(4, size))][books.copies.bit_length() - 1]
+    phases = max(1, size // 4)
+    return lookups * phases * (max(2.0, passes) if size > 16 else passes)
+
+
+def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> float:
+    """What a product would take, with the kernel before it, in microseconds by counts."""
+    plan, vectors = VectorPlan(spec, schedule), spec.vectors
+    assert vectors is not None
+    books = _books(spec, schedule, device)
+    slices = schedule.rows * schedule.stage_k / _SLICE
+    columns = schedule.columns_of_block
+    of_products = max(columns, 32) / 2 * (1 if plan.are_added else vectors.books)
+    lookups = vectors.books * _lookup_cycles(spec, books)
+    # Four quarters of an SM add entries, each those of a warp.
+    adding = _F32_INSTRUCTIONS * vectors.books * 8 if plan.are_added and vectors.has_book_scales else 0.0
+    # Operands that products read, beside entries that are looked up: half of what shared memory gives.
+    reads = of_products / 2 + lookups
+    products = _PRODUCT * slices * of_products
+    if not plan.is_one:
+        products += schedule.rows * columns / 125 * -(-schedule.stage_k // plan.segment)
+    beside = slices * (lookups + adding)
+    stage_bytes = _ring_bytes(spec, schedule) / schedule.stages
+    if schedule.warpgroups > 1:
+        cycles = max(products + _STAGE + _BESIDE * beside, slices * reads + _STAGE, stage_bytes / _COPIED)
+    else:
+        cycles = max(products + _STAGE + beside, stage_bytes / _COPIED)
+    tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // schedule.stage_k)
+    blocks = blocks_for(spec, schedule, m, device.multiprocessors)
+    waves = -(-tiles // min(blocks, device.multiprocessors))
+    stages, ending = waves * stages_of_tile, 0.0
+    if not schedule.has_tile_each:
+        stages = -(-tiles * stages_of_tile // blocks)
+        ending = _SHARING_US * (tiles % blocks > 0)
+    of_tiles = waves * (_TILE + 0.06 * schedule.rows * columns)
+    if plan.switches_books:
+        of_tiles += waves * -(-spec.k // plan.block_k) * _SWITCH
+    fills = (waves if schedule.has_tile_each else 1) * (_FILL + books.taken / 16)
+    compute = (stages * cycles + of_tiles + fills) / device.cycles_per_us
+    memory = (spec.n * spec.k * vectors.bits_per_weight / 8 + 2.0 * m * (spec.k + spec.n)) / device.bytes_per_us
+    ordering = _ORDER_US + 4.0 * m * spec.k / device.bytes_per_us
+    return device.launch_us + ordering + max(compute, memory) + 0.06 * min(compute, memory) + ending
+
+
+def _mma_us(spec: LinearSpec, m: int, device: Device) -> float:
+    """What a product by `mma.sync` takes."""
+    vectors = spec.vectors
+    assert vectors is not None
+    turns, size = -(-m // _MMA_COLUMNS), _entry_bytes(spec)
+    columns = 8 * -(-min(m, _MMA_COLUMNS) // 8)
+    most = device.shared_bytes // ((vectors.books << vectors.bits) * size)
+    passes = _PASSES[min(16, max(4, size))]
+    fewest = min((passes[power] for power in range(len(passes)) if 1 << power <= most), default=10.0)
+    lookups = _LOOKUPS_US * fewest * size / (2 * vectors.vector)
+    of_book = lookups + _EIGHT_COLUMNS_US * columns / 8
+    share = spec.n * spec.k / _WEIGHTS * 132 / device.multiprocessors
+    return device.launch_us + turns * max(share * vectors.books * of_book, 1.0)

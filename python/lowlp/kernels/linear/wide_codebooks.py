@@ -1,0 +1,395 @@
+"""y = x @ w^T with weights of codebooks for many rows of x: by warpgroups, as `warpgroups` has it.
+
+The vectors that a lane looks up are registers of operand A as they are, in another order of K than x has in memory
+(docs/packed-format.md). The sum over K does not mind, if x comes in that order too: a kernel before this one writes its
+rows so (`lowlp_runtime.vector_order`), padded to whole units of 64, and tensor copies and descriptors take them as they
+take any x. So a lookup is one load for all four registers of two rows of a step, and no value goes from lane to lane.
+
+    span   of a unit of the packed format, what lies in a stage: the whole unit, or a part of a wider one, whose words
+           then come with each of its stages, and are selected by the number of the stage
+    piece  what one product takes: 64 weights along K, or fewer
+
+Sums of several books go to one of two places (`Schedule.scales_on`):
+
+    'accumulators'  each book has products of its own; no weight is rounded
+    'weights'       entries are added before, and rounded to the activation type; books with scales of their own in f32
+
+Scales never go on weights: those of rows multiply accumulators at the end, those of groups a second tile of them. So
+for one book and one weight the result is what `QuantizedTensor.dequantize` computes.
+
+Books of blocks along K take the place of each other between stages, in blocks that have a tile alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from lowlp import language as ll
+from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, by_parts, small
+from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
+from lowlp_runtime.vector_order import padded_columns
+
+from .codebooks import bytes_of_books, has_books_of_tile
+from .parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
+from .schedule import Schedule
+from .spec import LinearSpec
+from .warpgroups import Block, Plan, make_wide, tiles_of_warp
+
+_LANES: Final = 4
+"""Of a row, which hold vectors side by side."""
+_LEAST_SCALE: Final = 2.0**-126
+_FEW_BYTES: Final = 16 * 1024
+"""Of books that change, which any division of the work has room for."""
+_HEADROOM: Final = 2.0**5
+"""By which sums of entries of 8 bits, at most 4 x 448, are multiplied: f16 then rounds small ones less."""
+
+
+class VectorPlan(Plan):
+    """The numbers and layouts that spec and schedule fix, beside those of any kernel by warpgroups.
+
+    segment     weights of a row that share all that multiplies them; of the whole row `is_one`
+    piece_k     weights of a row in a piece
+    span_k      in a span, of which a stage has `spans`, and a unit `parts_of_unit`
+    block_rows, block_k  that share books
+    are_added   entries of several books before they are multiplied
+    """
+
+    def __init__(self, spec: LinearSpec, schedule: Schedule) -> None:
+        super().__init__(spec, schedule)
+        vectors = spec.vectors
+        assert vectors is not None
+        self.vectors = vectors
+        self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
+        self.segment = math.gcd(spec.group_size, self.block_k) if vectors.has_book_scales else spec.group_size
+        self.is_one = self.segment >= spec.k
+        self.tiles = tiles_of_warp(spec, schedule)
+        self.step_k = _LANES * vectors.vector
+        most = max(UNIT_K // self.tiles, STEP_K, self.step_k)
+        self.span_k = min(schedule.stage_k, spec.unit_k)
+        self.piece_k = math.gcd(most, self.span_k, self.span_k if self.is_one else self.segment)
+        self.parts_of_unit = spec.unit_k // self.span_k
+        self.are_added = self.on_weights and vectors.books > 1
+        self.warps = 4 * schedule.warpgroups
+        self.segment_in_stage = schedule.stage_k if self.is_one else min(self.segment, schedule.stage_k)
+        fragments = column_local(schedule.columns // 8, self.piece_k // STEP_K) * X_FRAGMENT
+        self.layouts.x = reduce(spatial(1, 1, self.warps), dims=[2]) * fragments
+
+    @property
+    def switches_books(self) -> bool:
+        """Whether a tile has several blocks of books along K."""
+        return self.block_k < self.spec.k
+
+    @property
+    def has_room_for_books(self) -> bool:
+        """Whether one copy of the books of a block is little beside the stages."""
+        return (self.vectors.books << self.vectors.bits) * self.vectors.vector * 2 <= _FEW_BYTES
+
+    def codes(self, books: int) -> Layout:
+        """How threads hold the codes of so many books for a span, [rows of a part, codes]."""
+        of_span = local(self.tiles, self.span_k // self.step_k) * local(2, 1) * spatial(8, _LANES) * local(1, books)
+        return spatial(self.warps, 1) * of_span
+
+    def codes_of_pieces(self, books: int) -> Layout:
+        """The same registers as [piece, book, rows, codes]."""
+        warps = spatial(1, 1, self.warps, 1) * local(1, 1, self.tiles, 1)
+        steps = local(self.span_k // self.piece_k, 1, 1, self.piece_k // self.step_k)
+        return warps * steps * local(1, 1, 2, 1) * spatial(1, 1, 8, _LANES) * local(1, books, 1, 1)
+
+    @property
+    def weights_of_piece(self) -> Layout:
+        """How threads hold the weights of a piece, in the order of K that x has."""
+        steps = local(self.tiles, self.piece_k // self.step_k)
+        return spatial(self.warps, 1) * steps * local(2, self.vectors.vector // 2) * spatial(8, _LANES) * local(1, 2)
+
+
+class VectorBlock(Block):
+    """What a block does, as it is traced."""
+
+    plan: VectorPlan
+
+    def views_of_operands(self) -> Views:
+        """As for other weights, with x in the order of vectors."""
+        spec, operands = self.plan.spec, self.operands
+        units = padded_columns(spec.k) // UNIT_K
+        x_view = ll.view_global(operands.x, shape=[units, operands.m, UNIT_K], strides=[UNIT_K, operands.x_stride, 1])
+        s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n])
+        y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+        return Views(x_view, packed_view(spec, operands.weights), s_view, s_view, y_view)
+
+    def prepare_weights(self) -> None:
+        """Takes the books into their cache."""
+        plan, operands, shape = self.plan, self.operands, list(self.plan.spec.shape_of_books)
+        # Books of all weights are those of one block.
+        blocks = shape[:-3] or [1, 1]
+        self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
+        if operands.book_scales is not None:
+            self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, shape[-3]])
+        self.blocks_of_books: list[Any] = [0]
+        if plan.block_rows < plan.spec.n:
+            row, _ = self.place_of(self.block // plan.schedule.cluster)
+            self.blocks_of_books = [(row + first) // plan.block_rows for first in plan.spec.first_rows]
+        # Books that soon give way to others are read in one copy, which is soon made.
+        cache = ll.CodebookCache(shared=shape[-2]) if plan.switches_books and plan.has_room_for_books else None
+        self.books = tuple(
+            ll.load_codebook(self.books_view, offsets=[block, 0], cache=cache) for block in self.blocks_of_books
+        )
+        self.made = [] if plan.switches_books else [self.factors(product, 0) for product in range(plan.spec.products)]
+
+    def factors(self, product: int, stage: ll.Scalar | int) -> tuple[list[Any], Any]:
+        """What the entries of each book are multiplied by before they are added, and what their sums are, of books of
+        8 bits: their scales, all divided by the largest where there are several. None and the power of two of books
+        without scales."""
+        plan, operands = self.plan, self.operands
+        if not plan.vectors.has_book_scales:
+            return [], operands.codebooks_unscale
+        block_k = stage * plan.schedule.stage_k // plan.block_k if plan.switches_books else 0
+        at = [self.blocks_of_books[product % len(self.blocks_of_books)], block_k]
+        scales = [ll.load_scalar(self.factors_view, offsets=[*at, book]) for book in range(plan.vectors.books)]
+        if len(scales) == 1:
+            return [], scales[0]
+        largest: Any = _LEAST_SCALE
+        for scale in scales:
+            largest = ll.maximum(largest, ll.maximum(scale, scale * -1.0))
+        return [scale / largest * _HEADROOM for scale in scales], largest * (1 / _HEADROOM)
+
+    def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> list[ll.Tile]:
+        """The codes of a span of a stage as [piece, book, rows, codes]: of all books, or of each, where books have
+        codes of several widths."""
+        plan = self.plan
+        apart = bytes_of_books(plan.vectors)
+        if not apart:
+            return [self.selected(part, span, stage, row, plan.vectors.books, None)]
+        found = []
+        for low, *more in apart:
+            codes = self.selected(part, span, stage, row, 1, low)
+            for high in more:
+                upper = self.selected(part, span, stage, row, 1, high)
+                codes = ll.cast(codes, "uint32") | ll.cast(upper, "uint32") << 8
+            found.append(codes)
+        return found
+
+    def selected(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar, books: int, book: int | None) -> ll.Tile:
+        """The codes of a span: of a part of a unit those of all parts are loaded, and one selected."""
+        plan, parts = self.plan, self.plan.parts_of_unit
+        steps = plan.span_k // plan.step_k
+        spans = plan.schedule.stage_k // plan.span_k
+        unit = stage // parts if parts > 1 else stage * spans + span
+
+        def load(number: int) -> ll.Tile:
+            return ll.load_packed(
+                self.views.weights,
+                offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
+                layout=plan.codes(books),
+                first_step=number * steps,
+                book=book,
+            )
+
+        codes = load(0)
+        if parts > 1:
+            element = codes.dtype
+            bits = element.bits * codes.layout.num_local
+            is_whole = bits % 32 == 0
+            # Whole words are selected, as fewer than codes; those of codes of few bits that fill none, one by one.
+            held = local(bits // 32) * spatial(codes.layout.num_threads) if is_whole else codes.layout
+            number_of_part = ll.full(stage % parts, "uint32", layout=held)
+            of_parts = [load(number) for number in range(parts)]
+            words = [ll.view(t, dtype="uint32", layout=held) if is_whole else ll.cast(t, "uint32") for t in of_parts]
+            found = words[0]
+            for number in range(1, parts):
+                found = ll.where(ll.equal(number_of_part, number), words[number], found)
+            codes = ll.view(found, dtype=element, layout=codes.layout) if is_whole else found
+        return ll.view(codes, dtype=codes.dtype, layout=plan.codes_of_pieces(books))
+
+    def entries(self, codes: list[ll.Tile], piece: int, book: int, books: Any) -> ll.Tile:
+        """The entries of one book that a piece's codes name."""
+        tile, part = (codes[0], [piece, book]) if len(codes) == 1 else (codes[book], [piece, 0])
+        return ll.lookup_vectors(tile, books, book=book, part=part, dtype=self.plan.spec.activation)
+
+    def added(self, codes: list[ll.Tile], piece: int, books: Any, factors: list[Any]) -> ll.Tile:
+        """The sums of the entries of all books, in the activation type."""
+        plan = self.plan
+        activation = plan.spec.activation
+        of_books = [self.entries(codes, piece, book, books) for book in range(plan.vectors.books)]
+        if factors:
+            total = ll.cast(of_books[0], "f32") * factors[0]
+            for entry, factor in zip(of_books[1:], factors[1:], strict=True):
+                total = ll.fma(ll.cast(entry, "f32"), factor, total)
+            return ll.cast(total, activation)
+        # Entries of f16 fill its range, which a sum of several would leave.
+        share = self.share_of_book
+        total = of_books[0] if share == 1.0 else of_books[0] * share
+        for entry in of_books[1:]:
+            total = total + entry if share == 1.0 else ll.fma(entry, share, total)
+        return total
+
+    @property
+    def share_of_book(self) -> float:
+        """A power of two by which entries of several books are multiplied before they are added."""
+        plan = self.plan
+        is_plain = plan.are_added and not plan.vectors.has_book_scales and plan.spec.activation == "f16"
+        return 1.0 / (1 << (plan.vectors.books - 1).bit_length()) if is_plain else 1.0
+
+    def with_piece(self, results: list[ll.Tile], part: int, x_tiles: list[ll.Tile], weights: list[ll.Tile]) -> None:
+        """Adds the products of a part's piece, one for each tile of columns, and each of `weights`."""
+        plan, products = self.plan, self.plan.spec.products
+        for held in weights:
+            values = ll.view(held, dtype=held.dtype, layout=plan.weights_of_piece)
+            for tile, x_tile in enumerate(x_tiles):
+                index = plan.accumulators.index((part // products, tile, part % products))
+                results[index] = ll.dot(values, ll.transpose(x_tile), results[index])
+
+    def x_of_piece(self, stage: ll.Scalar, first: int, column: ll.Scalar) -> list[ll.Tile]:
+        """x of the piece that begins at weight `first` of a stage, of each tile of columns."""
+        plan, schedule = self.plan, self.plan.schedule
+        unit = stage * (schedule.stage_k // UNIT_K) + first // UNIT_K
+        return [
+            ll.load_global(
+                self.views.x,
+                offsets=[unit, column + tile * schedule.columns, first % UNIT_K],
+                layout=plan.layouts.x,
+            )
+            for tile in range(schedule.column_tiles)
+        ]
+
+    @ll.inline
+    def with_books(self, acc, stage, row, column, books):  # type: ignore[no-untyped-def]
+        """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
+        plan, products = self.plan, self.plan.spec.products
+        loaded: dict[tuple[int, int], list[ll.Tile]] = {}
+        made = self.made or [self.factors(product, stage) for product in range(products)]
+        for segment in range(plan.schedule.stage_k // plan.segment_in_stage):
+            results = list(acc if plan.is_one else self.zeros())
+            for piece in range(plan.segment_in_stage // plan.piece_k):
+                first = segment * plan.segment_in_stage + piece * plan.piece_k
+                x_tiles = self.x_of_piece(stage, first, column)
+                span, in_span = first // plan.span_k, first % plan.span_k // plan.piece_k
+                for part in range(plan.parts):
+                    if (part, span) not in loaded:
+                        loaded[part, span] = self.codes_of(part, span, stage, row)
+                    codes, book = loaded[part, span], books[part % len(books)]
+                    if plan.are_added:
+                        weights = [self.added(codes, in_span, book, made[part % products][0])]
+                    else:
+                        weights = [self.entries(codes, in_span, b, book) for b in range(plan.vectors.books)]
+                    self.with_piece(results, part, x_tiles, weights)
+            acc = tuple(results) if plan.is_one else self.with_segment_scaled(acc, results, stage, segment, row, made)
+        return acc
+
+    def with_segment_scaled(
+        self, acc: Any, results: list[ll.Tile], stage: ll.Scalar, segment: int, row: ll.Scalar, made: Any
+    ) -> Any:
+        """The result with the accumulators of a segment, times their scales."""
+        plan, spec = self.plan, self.plan.spec
+        group = (stage * plan.schedule.stage_k + segment * plan.segment_in_stage) // spec.group_size
+        products = spec.products
+        scales = [
+            as_f32(self.of_rows(self.views.scales, group, plan.row_of(part, row)), spec.scale)
+            for part in range(plan.parts)
+        ]
+        return tuple(
+            ll.fma(scales[part * products + product], results[index] * made[product][1], acc[index])
+            for index, (part, _, product) in enumerate(plan.accumulators)
+        )
+
+    @ll.inline
+    def with_stage(self, acc, stage, row, column):  # type: ignore[no-untyped-def]
+        """As `with_books`, of the books that were there at the beginning."""
+        return self.with_books(acc, stage, row, column, self.books)
+
+    def whole(self, accumulators: tuple[ll.Tile, ...], row: ll.Scalar) -> tuple[ll.Tile, ...]:
+        """Accumulators times all that they share: powers of two, and the scales of books and rows."""
+        plan, spec = self.plan, self.plan.spec
+        inverse = 1.0 / self.share_of_book
+        if not plan.is_one:
+            return accumulators if inverse == 1.0 else tuple(acc * inverse for acc in accumulators)
+        s_view = ll.view_global(self.operands.scales, shape=[spec.groups, spec.n, 1])
+        found = []
+        for product, acc in enumerate(accumulators):
+            factor = (self.made[product] if self.made else self.factors(product, 0))[1]
+            rows = acc.layout.reduce([1], keep_dims=True)
+            scale = ll.load_global(s_view, offsets=[0, row + spec.first_rows[product], 0], layout=rows)
+            found.append(acc * (factor if inverse == 1.0 else factor * inverse) * as_f32(scale, spec.scale))
+        return tuple(found)
+
+    def make_own_tile(self) -> None:
+        """As of other weights; where a tile has several blocks of books, those of one after the other."""
+        if self.plan.switches_books:
+            self.make_tile_of_blocks()
+        else:
+            super().make_own_tile()
+
+    @ll.inline
+    def make_tile_of_blocks(self):  # type: ignore[no-untyped-def]
+        """All of a tile, whose books take the place of each other along K."""
+        plan, schedule = self.plan, self.plan.schedule
+        acc, books = self.zeros(), self.books
+        row, column = self.place_of(small(self.block))
+        stages = plan.block_k // schedule.stage_k
+        for block in ll.range(-(-plan.stages_of_tile // stages)):
+            books = self.switched(books, block)
+            for done in ll.range(
+                ll.minimum(plan.stages_of_tile - block * stages, stages),
+                stages=schedule.stages,
+                producer=schedule.producer,
+            ):
+                acc = self.with_books(acc, small(block * stages + done), row, column, books)
+        for part, accumulators in by_parts(acc, plan.spec.products):
+            self.finish(part, accumulators, row, column)
+
+    def switched(self, books: Any, block: ll.Scalar) -> Any:
+        """The books of the next block along K in place of those before."""
+        return tuple(
+            ll.switch_codebook(before, self.books_view, offsets=[rows, block])
+            for before, rows in zip(books, self.blocks_of_books, strict=True)
+        )
+
+
+def wide_codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
+    """The block program for `spec`, of vectors, whose work is divided as `schedule` says, which has warpgroups.
+
+    Parameters as for `wide_kernel`; x comes in the order of vectors.
+
+    Requires `can_look_up_wide(spec, schedule)`.
+    """
+    plan = VectorPlan(spec, schedule)
+    begin: Callable[[Arguments], Block] = lambda operands: VectorBlock(plan, operands)  # noqa: E731
+    return make_wide(spec, schedule, begin)
+
+
+def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether `wide_codebook_kernel` has a program: stages are whole units of the packed format or equal parts of one,
+    whole groups or parts of one, and whole blocks of books or parts of one; rows of a block share their books. Blocks
+    that change their books have a tile alone. Several books with scales of their own are added before they are
+    multiplied, and one book is not."""
+    if spec.vectors is None or not schedule.warpgroups or not schedule.stages:
+        return False
+    tiles, books, stage_k = tiles_of_warp(spec, schedule), spec.vectors.books, schedule.stage_k
+    if spec.groups > 1 and spec.group_size % STEP_K:
+        return False
+    if stage_k % spec.unit_k and spec.unit_k % stage_k:
+        return False
+    if schedule.row_tiles // tiles % spec.products or schedule.parts_type != "f32":
+        return False
+    if tiles == 1 and (4 * schedule.warpgroups) % (spec.rows_of_unit // 16):
+        return False
+    if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles > 1):
+        return False
+    if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
+        return False
+    plan = VectorPlan(spec, schedule)
+    if plan.are_added != (plan.on_weights and books > 1) or (plan.on_weights and books == 1):
+        return False
+    if spec.vectors.has_book_scales and books > 1 and not plan.are_added:
+        return False
+    if not plan.is_one and (plan.piece_k % STEP_K or plan.piece_k % plan.step_k):
+        return False
+    if not plan.is_one and stage_k % plan.segment and plan.segment % stage_k:
+        return False
+    has_blocks = plan.block_rows < spec.n or plan.switches_books
+    if not has_blocks:
+        return True
+    if not schedule.has_tile_each or not has_books_of_tile(spec, plan.rows):
+        return False
+    return not plan.switches_books or (schedule.cluster == 1 and plan.block_k % stage_k == 0)

@@ -1,0 +1,167 @@
+"""`linear` by warpgroups with weights of codebooks, on the CPU target with its checks."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_linear_codebooks import LIMITS, NUMPY, vectors_of, weights
+
+import lowlp
+from lowlp import QuantizedTensor
+from lowlp.compiler.compilation import compile_cpu
+from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.operands import host_operands, spec_for
+from lowlp.kernels.linear.plain import linear_kernel
+from lowlp.kernels.linear.schedule import Schedule
+from lowlp.kernels.linear.spec import LinearSpec
+from lowlp.kernels.linear.tiles import tiles_of
+from lowlp.kernels.linear.wide_codebooks import can_look_up_wide
+from lowlp.ops import linear_on_cpu
+from lowlp_runtime import LowlpValueError
+from lowlp_runtime.vector_order import order_of_vectors, padded_columns
+
+pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
+# Fewer than there are tiles, so that blocks share some.
+BLOCKS = 3
+
+
+def wide(columns: int = 32, **fields: Any) -> Schedule:
+    return Schedule(columns, **({"stages": 2, "steps": 2, "warpgroups": 1, "row_tiles": 1} | fields))
+
+
+def run(qw: QuantizedTensor, x: Any, schedule: Schedule, activation: str = "f16", epilogue: str = "") -> Any:
+    """y as f32, of rows of x whose columns are in the order of vectors."""
+    spec = spec_for(qw, activation, "f32", epilogue=epilogue)
+    assert can_look_up_wide(spec, schedule)
+    m, k = x.shape
+    order = order_of_vectors(k, vectors_of(str(qw.codec)).vector)
+    rows = np.ascontiguousarray(np.pad(x, ((0, 0), (0, 1)))[:, order])
+    y = np.full((m, spec.columns_of_y), np.nan, np.float32)
+    blocks = tiles_of(spec, schedule, m) if schedule.has_tile_each else BLOCKS
+    numbers = {"m": m, "x_stride": rows.shape[1], "blocks": blocks}
+    compile_cpu(linear_kernel(spec, schedule))(
+        x=rows.reshape(-1), **host_operands(qw, activation, epilogue), y=y, **numbers
+    )
+    return y
+
+
+@pytest.mark.parametrize(
+    ("codec", "n", "k", "group", "activation", "schedule"),
+    [
+        # A part of a unit in each stage, and parts of tiles that blocks share.
+        ("vec8:1x8:f16", 100, 520, 520, "f16", wide(warpgroups=2, steps=1, stages=3)),
+        ("vec8:2x8:f16", 100, 328, 328, "f16", wide(scales_on="weights", producer=False)),
+        ("vec8:2x8:bf16", 72, 136, 136, "bf16", wide(row_tiles=2)),  # units of 32 rows, in each warp, and shared by two
+        ("vec8:2x8:f16", 72, 136, 136, "f16", wide()),
+        ("vec4:1x8:f16:64x128", 100, 600, 600, "f16", wide(share_tiles=False)),  # GPTVQ, the last block shorter
+        ("vec4:1x8:int8:128x256", 200, 768, 768, "f16", wide(warpgroups=2, share_tiles=False)),
+        ("vec4:1x8:f16", 100, 640, 64, "f16", wide()),  # several groups in a stage
+        ("vec2:1x8:f16", 100, 200, 200, "f16", wide(column_tiles=2, columns=16)),
+        ("vec8:2x12:f8e4m3", 100, 520, 520, "f16", wide(warpgroups=2, scales_on="weights")),
+        ("vec16:2x8:bf16", 100, 208, 208, "bf16", wide()),
+        ("vec16:1x2:f16", 70, 1024, 1024, "f16", wide(share_tiles=False)),
+        ("vec8:1x16:f16", 33, 128, 128, "f16", wide(cluster=2, steps=1)),
+        ("e8p", 40, 256, 256, "f16", wide()),
+        ("e8p+e81b", 40, 320, 320, "bf16", wide(scales_on="weights")),
+    ],
+)
+def test_products(codec: str, n: int, k: int, group: int, activation: str, schedule: Schedule) -> None:
+    """Against float64 with the dequantised weights; and rows of I give these, to the bit where no sum of books is."""
+    random = np.random.default_rng(k + n)
+    qw = weights(random, vectors_of(codec), n, k, group)
+    values = qw.dequantize().astype(np.float64)
+    x = np.vstack([random.standard_normal((17, k)), np.eye(k)[-25:]]).astype(NUMPY[activation])
+    y = run(qw, x, schedule, activation)
+    wanted = x.astype(np.float64) @ values.T
+    assert np.linalg.norm(y - wanted) <= LIMITS[activation] * np.linalg.norm(wanted)
+    found, wanted = y[17:], values.T[-25:]
+    if schedule.scales_on == "accumulators":
+        assert np.array_equal(found, wanted.astype(np.float32))
+    else:
+        assert np.linalg.norm(found - wanted) <= LIMITS[activation] * np.linalg.norm(wanted)
+
+
+def test_gate_and_up_with_books_of_rows() -> None:
+    """Each of both has a book of its own, one of them of another block of rows."""
+    random = np.random.default_rng(1)
+    qw = weights(random, vectors_of("vec8:2x8:f16:64x*"), 256, 256, 128)
+    x = random.standard_normal((20, 256)).astype(np.float16)
+    y = run(qw, x, wide(row_tiles=2, share_tiles=False), epilogue="silu_mul")
+    gate, up = np.split(x.astype(np.float64) @ qw.dequantize().T, 2, axis=1)
+    wanted = gate / (1 + np.exp(-gate)) * up
+    assert np.linalg.norm(y - wanted) <= 1e-5 * np.linalg.norm(wanted)
+
+
+def test_books_whose_scales_lie_far_apart() -> None:
+    """Sums of entries of f16 with the scales of books of 8 bits neither overflow nor vanish."""
+    random = np.random.default_rng(2)
+    qw = weights(random, vectors_of("vec8:2x8:int8"), 64, 256, 256)
+    assert qw.codebooks is not None
+    for scales in ((1e-9, 1e-7), (3e5, 2e3)):
+        factors = np.array(scales, np.float32)
+        far = QuantizedTensor(qw.codes, codebooks=qw.codebooks, scales=qw.scales, book_scales=factors)
+        x = random.standard_normal((5, 256)).astype(np.float16)
+        wanted = x.astype(np.float64) @ far.dequantize().astype(np.float64).T
+        found = run(far, x, wide(scales_on="weights"))
+        assert np.linalg.norm(found - wanted) <= LIMITS["f16"] * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("k", [256, 200])
+def test_linear_puts_x_in_order(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are not aligned, of a length that is no whole unit, with bias and residual."""
+    random = np.random.default_rng(3)
+    qw = weights(random, vectors_of("vec8:1x8:f16"), 48, k, k)
+    x = random.standard_normal((70, k + 9)).astype(np.float16)[:, 3 : k + 3]
+    bias = random.standard_normal(48).astype(np.float32)
+    residual = random.standard_normal((70, 48)).astype(np.float16)
+    monkeypatch.setattr(linear_on_cpu, "schedule_for", lambda *_, **__: wide())
+    y = lowlp.linear(x, qw, bias=bias, residual=residual, out_dtype="f32")
+    wanted = x.astype(np.float64) @ qw.dequantize().T + bias + residual
+    assert np.linalg.norm(y - wanted) <= 1e-5 * np.linalg.norm(wanted)
+
+
+def test_the_order_of_vectors() -> None:
+    assert order_of_vectors(64, 8)[:16].tolist() == [0, 1, 8, 9, 16, 17, 24, 25, 2, 3, 10, 11, 18, 19, 26, 27]
+    assert order_of_vectors(64, 2).tolist() == list(range(64))
+    permutation = np.random.default_rng(4).permutation(72)
+    for vector in (4, 8, 16):
+        order = order_of_vectors(72, vector, permutation)
+        assert len(order) == padded_columns(72) == 128
+        assert sorted(order) == [*range(72), *[72] * 56]
+        # Lane t has registers p of a block: of both operands the same weights.
+        block = order[: 4 * vector].reshape(vector // 2, 4, 2)
+        for lane in range(4):
+            assert np.array_equal(block[:, lane].reshape(-1), permutation[lane * vector : (lane + 1) * vector])
+
+
+def test_schedules() -> None:
+    """By warpgroups for many rows and large weights, but not where one order of sums is asked for."""
+    spec = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", aligned=True)
+    assert not schedule_for(spec, 16).warpgroups and not schedule_for(spec, 1024, batch_invariant=True).warpgroups
+    many = schedule_for(spec, 1024)
+    assert many.warpgroups == 2 and many.scales_on == "weights"
+    # Results of f32 of few rows are of entries that are not rounded.
+    exact = LinearSpec(57344, 8192, "vec8:2x8:f16 channel f16", out="f32", aligned=True)
+    assert schedule_for(exact, 64).scales_on == "accumulators"
+    assert not schedule_for(LinearSpec(64, 256, "vec8:2x8:f16 channel f16"), 300).warpgroups
+    with pytest.raises(LowlpValueError, match=r"^schedule: no kernel takes"):
+        linear_kernel(LinearSpec(64, 256, "vec8:1x8:f16:32x256 channel f16"), wide(share_tiles=False))
+
+
+def test_the_inner_loop(tmp_path: Path) -> None:
+    """One PRMT and one load of 16 bytes for a code of 2x8, no value from lane to lane; and the kernel before it, which
+    is saved with it."""
+    vectors = lowlp.vq(vector=8, bits=8, books=2)
+    schedule = Schedule(128, stages=3, warpgroups=2, row_tiles=1, steps=2, column_tiles=1, scales_on="weights")
+    kernel = lowlp.compile_linear(n=1024, k=2048, weight=vectors, m=(64, 128), group_size=None, schedule=schedule)
+    loop = next(part for part in kernel.ptx.split("\n$L") if "wgmma.mma_async" in part)
+    # Of two units of 64 weights: 4 lookups of 2 books each, beside codes.
+    assert loop.count("prmt.b32") == 16 and loop.count("ld.shared.v4") == 16 + 1
+    assert "shfl" not in loop and ".local" not in kernel.ptx and kernel.spilled_bytes == 0
+    assert kernel.product_remarks == 0
+    kernel.save(tmp_path / "k.lowlp")
+    loaded = lowlp.load(tmp_path / "k.lowlp")
+    assert loaded.description.product is not None and loaded.description.product.vector_order == 8
+    before = loaded.binary.before
+    assert before is not None and before.description.name == "permute_columns"

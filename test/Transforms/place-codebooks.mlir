@@ -139,3 +139,16 @@ lowlp.kernel @two_copies_do_not_pay(%p: !lowlp.ptr<si8>, %q: !lowlp.ptr<ui16>, %
   lowlp.store_global %t, %r[%c0, %c0] in_bounds : !lowlp.tile<16x32xsi8, local(2, 1).spatial(8, 4).local(1, 8)>, !lowlp.global<16x32xsi8>
   lowlp.return
 }
+
+// What goes through shared memory to another layout takes 4608 bytes with the padding of its rows, and leaves 208.
+// CHECK-LABEL: lowlp.kernel @exchanged
+// CHECK-SAME: 512 bytes do not fit into 208,
+lowlp.kernel @exchanged(%p: !lowlp.ptr<f16>) attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %s = lowlp.alloc_shared : !lowlp.shared<227632xui8>
+  %v = lowlp.view_global %p shape [16, 16] : !lowlp.ptr<f16> -> !lowlp.global<16x16xf16>
+  %b = lowlp.load_codebook %v[] : !lowlp.global<16x16xf16> -> !lowlp.codebook<16x16xf16>
+  %zero = arith.constant 0.0 : f32
+  %a = lowlp.splat %zero : f32 -> !lowlp.tile<32x32xf32, local(1, 32).spatial(32, 1)>
+  %t = lowlp.convert_layout %a : !lowlp.tile<32x32xf32, local(1, 32).spatial(32, 1)> -> !lowlp.tile<32x32xf32, local(32, 1).spatial(1, 32)>
+  lowlp.return
+}

@@ -12,6 +12,7 @@
 
 #include "lowlp/Analysis/SourceOp.h"
 #include "lowlp/IR/Report.h"
+#include "lowlp/Layout/Scratch.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
 
@@ -147,11 +148,27 @@ static int64_t getExchangedBytes(KernelOp kernel) {
     if (!isa<ConvertLayoutOp, ReduceOp>(op))
       return;
     auto tile = cast<TileType>(op->getOperand(0).getType());
-    most = std::max<int64_t>(
-        most, tile.getLayout().numElements() *
-                  llvm::divideCeil(*getElementBits(tile.getElementType()), 8));
+    int64_t bits = *getElementBits(tile.getElementType());
+    most = std::max<int64_t>(most, tile.getLayout().numElements() *
+                                       llvm::divideCeil(bits, 8));
+    // With the padding that spreads its rows over the banks.
+    if (auto convert = dyn_cast<ConvertLayoutOp>(op))
+      most = std::max(most, planScratch(tile.getLayout(),
+                                        convert.getType().getLayout(), bits)
+                                .sizeInBytes());
   });
   return most;
+}
+
+/// What the blocks of a cluster store in each other's shared memory.
+static int64_t getClusterBytes(KernelOp kernel) {
+  int64_t bytes = 0;
+  kernel.walk([&](ExchangeInClusterOp op) {
+    if (!op.getShared())
+      bytes += llvm::alignTo(op.getNeededShared().getSizeInBytes(),
+                             AllocSharedOp::kAlignBytes);
+  });
+  return bytes;
 }
 
 /// The shared memory that tiles leave.
@@ -163,7 +180,7 @@ static int64_t getFreeBytes(KernelOp kernel, const TargetInfo *target) {
   if (int64_t blocks = kernel.getScheduleOrDefault().getBlocksPerSm();
       target && blocks > 1)
     bytes = std::min(bytes, target->sharedBytesPerSM / blocks - 1024);
-  bytes -= getExchangedBytes(kernel);
+  bytes -= getExchangedBytes(kernel) + getClusterBytes(kernel);
   kernel.walk([&](AllocSharedOp alloc) {
     bytes -=
         llvm::alignTo(alloc.getType().getSizeInBytes(), alloc.getAlignBytes());

@@ -35,7 +35,7 @@ from lowlp.layouts.register_layout import Layout, column_local, local, reduce, s
 
 from .codebook_splits import Part, SplitEnding, part_of
 from .lattice_books import LatticeBooks
-from .lattice_tables import bytes_of_codes
+from .lattice_tables import bytes_of_codes, stored_codes
 from .parts import (
     A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
@@ -94,12 +94,6 @@ class _Plan:
         ends_units = self.block_k >= self.spec.k or self.block_k % unit_k == 0
         has_several = self.segment % self.chunk_k == 0 and unit_k % self.segment == 0 and ends_units
         return self.segment % unit_k == 0 or has_several
-
-    @property
-    def stored_codes(self) -> int:
-        """Of a vector, as they are packed: one of each book, or the bytes of all where these have several widths."""
-        has_widths = len(set(self.vectors.bits_of_books)) > 1
-        return bytes_of_codes(self.vectors) if has_widths else self.vectors.books
 
     @property
     def granules(self) -> int:
@@ -188,7 +182,7 @@ class _Block:
         """The codes of a unit, of all books."""
         plan, spec = self.plan, self.plan.spec
         at = [self.row + product * spec.packed_rows_of_product, unit * spec.unit_k]
-        return ll.load_packed(self.w_view, offsets=at, layout=plan.codes(plan.stored_codes))
+        return ll.load_packed(self.w_view, offsets=at, layout=plan.codes(stored_codes(plan.vectors)))
 
     def by_chunk(self, codes: ll.Tile) -> ll.Tile:
         """The same as a tile of [chunk, book, rows, codes]; of computed books with bytes of codes in place of books."""

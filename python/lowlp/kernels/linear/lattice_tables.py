@@ -32,6 +32,11 @@ def bytes_of_codes(vectors: Vectors) -> int:
     return sum(TABLES[name] for name in vectors.lattices)
 
 
+def stored_codes(vectors: Vectors) -> int:
+    """Of a vector, as they are packed: one of each book, or the bytes of all where these have several widths."""
+    return bytes_of_codes(vectors) if len(set(vectors.bits_of_books)) > 1 else vectors.books
+
+
 def first_tables(vectors: Vectors) -> dict[str, int]:
     """Of each lattice that vectors have the number of its first table."""
     first, number = {}, 0

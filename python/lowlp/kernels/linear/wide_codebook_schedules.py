@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from lowlp.schedules.device import Device
 
+from .lattice_tables import WORD_BYTES, bytes_of_codes
 from .operands import NUMPY_TYPES
 from .schedule import Schedule
 from .spec import LinearSpec
@@ -37,6 +39,8 @@ _GLOBAL_CYCLES: Final = 42.0
 """In which an SM has 32 entries of 16 bytes out of the L2 cache (an H200: 176 G a second)."""
 _F32_INSTRUCTIONS: Final = 3.0
 """For an entry that is multiplied by a scale and added in f32."""
+_COMPUTED_INSTRUCTIONS: Final = 15.0
+"""For a vector of a lattice that each thread of a warp computes, of which half as many begin in a cycle."""
 _PRODUCT: Final = 0.9
 """Cycles for each of the tensor cores, as other kernels by warpgroups take them."""
 _BESIDE: Final = 0.34
@@ -53,11 +57,13 @@ _ORDER_US: Final = 2.0
 """To begin the kernel before, that puts x in order."""
 _OTHER_BYTES: Final = 3072
 """Of shared memory, for barriers and the like."""
-_BASE_REGISTERS: Final = 56
+_BASE_REGISTERS: Final = 44
 _LOOKUPS_US: Final = 35.0
+_COMPUTED_US: Final = 45.0
 _EIGHT_COLUMNS_US: Final = 14.0
 _WEIGHTS: Final = 57344 * 8192
-"""By `mma.sync`, for so many weights: lookups of a book without conflicts of banks, and products of 8 columns."""
+"""By `mma.sync`, for so many weights: lookups of a book without conflicts of banks, vectors of a computed one, and
+products of 8 columns."""
 _MMA_COLUMNS: Final = 64
 """Most rows of x for which a kernel without warpgroups looks weights up once."""
 
@@ -88,7 +94,7 @@ def _best(spec: LinearSpec, m: int, device: Device) -> Schedule | None:
 
 def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
     """Those that have a program and fit."""
-    placings = itertools.product((2, 3, 1), (1, 2, 4), (1, 2, 4), (True, False), (4, 3, 2), ("weights", "accumulators"))
+    placings = itertools.product((2, 1), (1, 2, 4), (1, 2, 4), (True, False), (4, 3, 2), ("weights", "accumulators"))
     for (columns, tiles), placing in itertools.product(_widths(m), placings):
         warpgroups, row_tiles, steps, share_tiles, stages, scales_on = placing
         draft = Schedule(
@@ -111,7 +117,7 @@ def _drafts(spec: LinearSpec, m: int, device: Device) -> Iterator[Schedule]:
 def _widths(m: int) -> list[tuple[int, int]]:
     """Columns of a tile of a product and how many of these a block has, by as few blocks as hold m rows."""
     if m <= 128:
-        return [(-(-m // 8) * 8, 1)]
+        return [(-(-m // (8 * blocks)) * 8, 1) for blocks in ((1, 2) if m > 64 else (1,))]
     found = []
     for columns, tiles in ((128, 2), (128, 1), (64, 1), (64, 2)):
         blocks = -(-m // (columns * tiles))
@@ -140,7 +146,12 @@ def _fits(spec: LinearSpec, schedule: Schedule, device: Device) -> bool:
     bits = plan.vectors.bits if plan.vectors.bits <= 8 else 16
     codes = plan.parts * plan.tiles * schedule.stage_k // plan.step_k * 2 * plan.vectors.books * bits // 32
     codes += plan.tiles * plan.span_k // plan.step_k * plan.vectors.books * bits // 16 * (plan.parts_of_unit - 1)
-    registers = _BASE_REGISTERS + accumulators * (1 if plan.is_one else 2) + 3 * of_piece + codes
+    if plan.vectors.bits % 8 and not plan.vectors.lattices:
+        # Codes that are shifted and masked, of all parts of a unit, before one is selected.
+        codes += 24
+    # The assembler begins a second segment of a stage before it has scaled the first.
+    sums = 1 if plan.is_one else 2 + (plan.segment_in_stage < schedule.stage_k)
+    registers = _BASE_REGISTERS + accumulators * sums + 3 * of_piece + codes
     if plan.vectors.has_book_scales and plan.are_added:
         registers += 2 * of_piece
     if registers > _most_registers(schedule, device):
@@ -168,8 +179,11 @@ def _room_for_books(spec: LinearSpec, schedule: Schedule, device: Device) -> int
 
 
 def _entry_bytes(spec: LinearSpec) -> int:
+    """Of what a lookup reads; of computed books words."""
     vectors = spec.vectors
     assert vectors is not None
+    if vectors.lattices:
+        return WORD_BYTES
     return vectors.vector * (1 if vectors.entries in ("int8", "f8e4m3") else 2)
 
 
@@ -178,7 +192,7 @@ def _books(spec: LinearSpec, schedule: Schedule, device: Device) -> _Books:
     vectors = spec.vectors
     assert vectors is not None
     sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
-    room, one = _room_for_books(spec, schedule, device) // sets, (vectors.books << vectors.bits) * _entry_bytes(spec)
+    room, one = _room_for_books(spec, schedule, device) // sets, _one_copy(spec)
     passes = _PASSES[min(16, max(4, _entry_bytes(spec)))]
     fitting = [1 << power for power in range(len(passes)) if one << power <= room]
     if not fitting:
@@ -189,11 +203,20 @@ def _books(spec: LinearSpec, schedule: Schedule, device: Device) -> _Books:
     return _Books(copies, sets * one * copies)
 
 
+def _one_copy(spec: LinearSpec) -> int:
+    """Bytes of all entries of a block's books."""
+    vectors = spec.vectors
+    assert vectors is not None
+    return math.prod(spec.shape_of_books[-3:]) * (2 if _entry_bytes(spec) == 2 * vectors.vector else 1)
+
+
 def _lookup_cycles(spec: LinearSpec, books: _Books) -> float:
     """Of an SM, for the entries of `_SLICE` weights of one book."""
     vectors = spec.vectors
     assert vectors is not None
     lookups = _SLICE / (32 * vectors.vector)
+    if vectors.lattices:
+        lookups *= bytes_of_codes(vectors) / vectors.books
     size = _entry_bytes(spec)
     if not books.copies:
         return lookups * _GLOBAL_CYCLES * max(1.0, size / 32)
@@ -213,6 +236,7 @@ def wide_us(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> flo
     lookups = vectors.books * _lookup_cycles(spec, books)
     # Four quarters of an SM add entries, each those of a warp.
     adding = _F32_INSTRUCTIONS * vectors.books * 8 if plan.are_added and vectors.has_book_scales else 0.0
+    adding += _COMPUTED_INSTRUCTIONS * vectors.books if vectors.lattices else 0.0
     # Operands that products read, beside entries that are looked up: half of what shared memory gives.
     reads = of_products / 2 + lookups
     products = _PRODUCT * slices * of_products
@@ -247,10 +271,12 @@ def _mma_us(spec: LinearSpec, m: int, device: Device) -> float:
     assert vectors is not None
     turns, size = -(-m // _MMA_COLUMNS), _entry_bytes(spec)
     columns = 8 * -(-min(m, _MMA_COLUMNS) // 8)
-    most = device.shared_bytes // ((vectors.books << vectors.bits) * size)
+    most = device.shared_bytes // _one_copy(spec)
     passes = _PASSES[min(16, max(4, size))]
     fewest = min((passes[power] for power in range(len(passes)) if 1 << power <= most), default=10.0)
     lookups = _LOOKUPS_US * fewest * size / (2 * vectors.vector)
+    if vectors.lattices:
+        lookups = _COMPUTED_US
     of_book = lookups + _EIGHT_COLUMNS_US * columns / 8
     share = spec.n * spec.k / _WEIGHTS * 132 / device.multiprocessors
     return device.launch_us + turns * max(share * vectors.books * of_book, 1.0)

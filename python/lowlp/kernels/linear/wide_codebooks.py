@@ -31,7 +31,9 @@ from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, by_parts, small
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp_runtime.vector_order import padded_columns
 
-from .codebooks import bytes_of_books, has_books_of_tile
+from .codebooks import has_books_of_tile
+from .lattice_books import LatticeBooks
+from .lattice_tables import bytes_of_codes, stored_codes
 from .parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
 from .schedule import Schedule
 from .spec import LinearSpec
@@ -86,9 +88,11 @@ class VectorPlan(Plan):
         """Whether one copy of the books of a block is little beside the stages."""
         return (self.vectors.books << self.vectors.bits) * self.vectors.vector * 2 <= _FEW_BYTES
 
-    def codes(self, books: int) -> Layout:
-        """How threads hold the codes of so many books for a span, [rows of a part, codes]."""
-        of_span = local(self.tiles, self.span_k // self.step_k) * local(2, 1) * spatial(8, _LANES) * local(1, books)
+    @property
+    def codes(self) -> Layout:
+        """How threads hold the codes of a span, [rows of a part, codes]."""
+        stored = stored_codes(self.vectors)
+        of_span = local(self.tiles, self.span_k // self.step_k) * local(2, 1) * spatial(8, _LANES) * local(1, stored)
         return spatial(self.warps, 1) * of_span
 
     def codes_of_pieces(self, books: int) -> Layout:
@@ -123,19 +127,27 @@ class VectorBlock(Block):
         plan, operands, shape = self.plan, self.operands, list(self.plan.spec.shape_of_books)
         # Books of all weights are those of one block.
         blocks = shape[:-3] or [1, 1]
-        self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
+        if not plan.vectors.lattices:
+            self.books_view = ll.view_global(operands.codebooks, shape=[*blocks, *shape[-3:]])
         if operands.book_scales is not None:
-            self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, shape[-3]])
+            self.factors_view = ll.view_global(operands.book_scales, shape=[*blocks, plan.vectors.books])
         self.blocks_of_books: list[Any] = [0]
         if plan.block_rows < plan.spec.n:
             row, _ = self.place_of(self.block // plan.schedule.cluster)
             self.blocks_of_books = [(row + first) // plan.block_rows for first in plan.spec.first_rows]
-        # Books that soon give way to others are read in one copy, which is soon made.
-        cache = ll.CodebookCache(shared=shape[-2]) if plan.switches_books and plan.has_room_for_books else None
-        self.books = tuple(
-            ll.load_codebook(self.books_view, offsets=[block, 0], cache=cache) for block in self.blocks_of_books
-        )
+        self.books = tuple(self.load_books(block) for block in self.blocks_of_books)
         self.made = [] if plan.switches_books else [self.factors(product, 0) for product in range(plan.spec.products)]
+
+    def load_books(self, block: ll.Scalar | int) -> Any:
+        """The books of a block of rows, the first ones along K."""
+        plan, operands = self.plan, self.operands
+        if plan.vectors.lattices:
+            codes = plan.codes_of_pieces(1).reduce([0, 1])
+            return LatticeBooks(plan.vectors, plan.spec.activation, operands.codebooks, codes)
+        # Books that soon give way to others are read in one copy, which is soon made.
+        is_brief = plan.switches_books and plan.has_room_for_books
+        cache = ll.CodebookCache(shared=1 << plan.vectors.bits) if is_brief else None
+        return ll.load_codebook(self.books_view, offsets=[block, 0], cache=cache)
 
     def factors(self, product: int, stage: ll.Scalar | int) -> tuple[list[Any], Any]:
         """What the entries of each book are multiplied by before they are added, and what their sums are, of books of
@@ -154,60 +166,34 @@ class VectorBlock(Block):
             largest = ll.maximum(largest, ll.maximum(scale, scale * -1.0))
         return [scale / largest * _HEADROOM for scale in scales], largest * (1 / _HEADROOM)
 
-    def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> list[ll.Tile]:
-        """The codes of a span of a stage as [piece, book, rows, codes]: of all books, or of each, where books have
-        codes of several widths."""
-        plan = self.plan
-        apart = bytes_of_books(plan.vectors)
-        if not apart:
-            return [self.selected(part, span, stage, row, plan.vectors.books, None)]
-        found = []
-        for low, *more in apart:
-            codes = self.selected(part, span, stage, row, 1, low)
-            for high in more:
-                upper = self.selected(part, span, stage, row, 1, high)
-                codes = ll.cast(codes, "uint32") | ll.cast(upper, "uint32") << 8
-            found.append(codes)
-        return found
-
-    def selected(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar, books: int, book: int | None) -> ll.Tile:
-        """The codes of a span: of a part of a unit those of all parts are loaded, and one selected."""
+    def codes_of(self, part: int, span: int, stage: ll.Scalar, row: ll.Scalar) -> ll.Tile:
+        """The codes of a span of a stage, of all books, as [piece, book, rows, codes]; of computed books with bytes of
+        codes in place of books. Of a part of a unit those of all parts are loaded, and one selected."""
         plan, parts = self.plan, self.plan.parts_of_unit
-        steps = plan.span_k // plan.step_k
-        spans = plan.schedule.stage_k // plan.span_k
+        steps, spans = plan.span_k // plan.step_k, plan.schedule.stage_k // plan.span_k
         unit = stage // parts if parts > 1 else stage * spans + span
-
-        def load(number: int) -> ll.Tile:
-            return ll.load_packed(
+        loaded = [
+            ll.load_packed(
                 self.views.weights,
                 offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
-                layout=plan.codes(books),
+                layout=plan.codes,
                 first_step=number * steps,
-                book=book,
             )
+            for number in range(parts)
+        ]
+        codes = loaded[0] if parts == 1 else _one_of(loaded, stage % parts)
+        vectors = plan.vectors
+        if vectors.lattices:
+            return ll.view(codes, dtype="uint8", layout=plan.codes_of_pieces(bytes_of_codes(vectors)))
+        return ll.view(codes, dtype=codes.dtype, layout=plan.codes_of_pieces(vectors.books))
 
-        codes = load(0)
-        if parts > 1:
-            element = codes.dtype
-            bits = element.bits * codes.layout.num_local
-            is_whole = bits % 32 == 0
-            # Whole words are selected, as fewer than codes; those of codes of few bits that fill none, one by one.
-            held = local(bits // 32) * spatial(codes.layout.num_threads) if is_whole else codes.layout
-            number_of_part = ll.full(stage % parts, "uint32", layout=held)
-            of_parts = [load(number) for number in range(parts)]
-            words = [ll.view(t, dtype="uint32", layout=held) if is_whole else ll.cast(t, "uint32") for t in of_parts]
-            found = words[0]
-            for number in range(1, parts):
-                found = ll.where(ll.equal(number_of_part, number), words[number], found)
-            codes = ll.view(found, dtype=element, layout=codes.layout) if is_whole else found
-        return ll.view(codes, dtype=codes.dtype, layout=plan.codes_of_pieces(books))
-
-    def entries(self, codes: list[ll.Tile], piece: int, book: int, books: Any) -> ll.Tile:
+    def entries(self, codes: ll.Tile, piece: int, book: int, books: Any) -> ll.Tile:
         """The entries of one book that a piece's codes name."""
-        tile, part = (codes[0], [piece, book]) if len(codes) == 1 else (codes[book], [piece, 0])
-        return ll.lookup_vectors(tile, books, book=book, part=part, dtype=self.plan.spec.activation)
+        if isinstance(books, LatticeBooks):
+            return books.lookup(codes, book, piece)
+        return ll.lookup_vectors(codes, books, book=book, part=[piece, book], dtype=self.plan.spec.activation)
 
-    def added(self, codes: list[ll.Tile], piece: int, books: Any, factors: list[Any]) -> ll.Tile:
+    def added(self, codes: ll.Tile, piece: int, books: Any, factors: list[Any]) -> ll.Tile:
         """The sums of the entries of all books, in the activation type."""
         plan = self.plan
         activation = plan.spec.activation
@@ -257,7 +243,7 @@ class VectorBlock(Block):
     def with_books(self, acc, stage, row, column, books):  # type: ignore[no-untyped-def]
         """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
         plan, products = self.plan, self.plan.spec.products
-        loaded: dict[tuple[int, int], list[ll.Tile]] = {}
+        loaded: dict[tuple[int, int], ll.Tile] = {}
         made = self.made or [self.factors(product, stage) for product in range(products)]
         for segment in range(plan.schedule.stage_k // plan.segment_in_stage):
             results = list(acc if plan.is_one else self.zeros())
@@ -344,6 +330,20 @@ class VectorBlock(Block):
             ll.switch_codebook(before, self.books_view, offsets=[rows, block])
             for before, rows in zip(books, self.blocks_of_books, strict=True)
         )
+
+
+def _one_of(parts: list[ll.Tile], number: ll.Scalar) -> ll.Tile:
+    """The codes of one part, all of which are held alike. Whole words are selected, as fewer than codes; those of codes
+    that fill none, one by one."""
+    model = parts[0]
+    bits = model.dtype.bits * model.layout.num_local
+    is_whole = bits % 32 == 0
+    held = local(bits // 32) * spatial(model.layout.num_threads) if is_whole else model.layout
+    words = [ll.view(part, dtype="uint32", layout=held) if is_whole else ll.cast(part, "uint32") for part in parts]
+    wanted, found = ll.full(number, "uint32", layout=held), words[0]
+    for index, word in enumerate(words[1:], 1):
+        found = ll.where(ll.equal(wanted, index), word, found)
+    return ll.view(found, dtype=model.dtype, layout=model.layout) if is_whole else found
 
 
 def wide_codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:

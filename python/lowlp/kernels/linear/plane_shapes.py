@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from .plane_streams import INSTRUCTION_COLUMNS, StreamSchedule, planes_held
-from .plane_warpgroups import COLUMNS, WarpgroupSchedule, can_hold
+from .plane_warpgroups import COLUMNS, WarpgroupSchedule, can_hold, products_at_once
 from .planes import STEP_K, PlanesSpec
 
 PlaneSchedule = StreamSchedule | WarpgroupSchedule
@@ -26,6 +26,9 @@ _STREAM_WARPS: Final = 8
 _PADDING: Final = 8
 """Elements of a row at most that keep exchanges free of bank conflicts."""
 _BARRIER_BYTES: Final = 1024
+_COLUMNS_WITH_RESIDUAL: Final = 64
+_MOST_WITH_RESIDUAL: Final = 120
+"""Residuals and their addresses take registers at the end, beside accumulators and results."""
 _BLOCKS_EACH: Final = 4
 """Of a multiprocessor at least, so that none waits for the last."""
 _STAGE_BITS: Final = 4
@@ -77,7 +80,7 @@ def shared_bytes(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
     if isinstance(schedule, StreamSchedule):
         exchanged = 4 * schedule.slices * schedule.rows_of_w * (shapes.x_columns + _PADDING)
         return schedule.slices * stages + exchanged + _BARRIER_BYTES
-    exchanged = 2 * (schedule.rows_of_w + _PADDING) * schedule.columns if spec.stores_by_rows else 0
+    exchanged = spec.exchanged_bytes * (schedule.rows_of_w + _PADDING) * schedule.columns
     return stages + exchanged + _BARRIER_BYTES
 
 
@@ -114,12 +117,16 @@ def _warpgroups(spec: PlanesSpec, m: int, multiprocessors: int, shared_limit: in
         return -(-m // columns) * -(-spec.n // (64 * warpgroups))
 
     able = [c for c in COLUMNS if can_hold(spec, WarpgroupSchedule(columns=c))]
+    if spec.residual:
+        able = [c for c in able if c <= _COLUMNS_WITH_RESIDUAL and (spec.levels + 1) * c // 2 <= _MOST_WITH_RESIDUAL]
     columns = next((c for c in able if c >= m), able[-1])
     # Fewer columns where blocks would be fewer than multiprocessors, as long as instructions stay near their full rate.
     while tiles(columns) < multiprocessors and columns > 64 and any(c < columns for c in able):
         columns = max(c for c in able if c < columns)
     for stages in (4, 3, 2):
-        found = WarpgroupSchedule(columns, warpgroups, steps, stages)
+        found = WarpgroupSchedule(
+            columns, warpgroups, steps, stages, products_in_flight=products_at_once(spec, columns, steps)
+        )
         if shared_bytes(spec, found) <= shared_limit:
             return found
     return WarpgroupSchedule(columns, 1, 1, 2)

@@ -38,9 +38,11 @@ from .planes import (
     view_of_y,
 )
 
-COLUMNS: Final = (8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256)
-MOST_ACCUMULATORS: Final = 160
-"""Registers of a thread with accumulators: beside them it holds operand A of a stage, and addresses."""
+COLUMNS: Final = (8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192)
+MOST_ACCUMULATORS: Final = 144
+"""Registers of a thread with accumulators: beside them it holds planes of operand A, and addresses."""
+_MOST_HELD: Final = 200
+"""With those planes: more, and the assembler makes products wait for each other."""
 _BAND: Final = 2048
 _COLUMNS_AT_ONCE: Final = 16
 
@@ -93,6 +95,13 @@ class WarpgroupSchedule:
 def can_hold(spec: PlanesSpec, schedule: WarpgroupSchedule) -> bool:
     """Whether a thread has registers for the accumulators of all levels."""
     return spec.levels * schedule.columns // 2 <= MOST_ACCUMULATORS
+
+
+def products_at_once(spec: PlanesSpec, columns: int, steps: int) -> int:
+    """How many products a warpgroup has registers for at once: each holds its plane of weights, 4 registers a step, and
+    the next plane is loaded meanwhile."""
+    planes = (_MOST_HELD - spec.levels * columns // 2) // (4 * steps)
+    return max(2, min(8, (planes - 1) * spec.x_code.bits))
 
 
 class _Layouts:
@@ -166,10 +175,8 @@ class _Block:
         for stage in ll.range(num_stages, stages=schedule.stages, producer=schedule.producer):
             stage = small(stage)
             levels = self.with_stage(levels, stage * schedule.steps, row_tile * (schedule.rows_of_w // 16), column)
-        result = finished(spec, combined(list(levels)), self.operands, row, column)
-        if spec.stores_by_rows:
-            # Eight neighbours along N are a sector of 32 bytes of what has 4; of 2 bytes they are half of one.
-            result = ll.convert_layout(result, layouts.stored)
+        # As rows of y, along which accesses are wide.
+        result = finished(spec, combined(list(levels)), self.operands, row, column, layouts.stored)
         ll.store_global(ll.transpose(result), self.y, offsets=[column, row])
 
 

@@ -133,9 +133,9 @@ class PlanesSpec:
         return -(-self.k // (4 * WORD_CODES)) * 4
 
     @property
-    def stores_by_rows(self) -> bool:
-        """Whether elements of y are so small that threads of warpgroups exchange them to store whole sectors."""
-        return self.out in ("f16", "bf16")
+    def exchanged_bytes(self) -> int:
+        """Of an element that threads of warpgroups exchange before they store y: what residuals are added to is f32."""
+        return 2 if self.out in ("f16", "bf16") and not self.residual else 4
 
     @property
     def takes_sums_of_weights(self) -> bool:
@@ -229,8 +229,18 @@ def combined(tiles: list[ll.Tile]) -> ll.Tile:
     return total
 
 
-def finished(spec: PlanesSpec, total: ll.Tile, operands: Operands, row: ll.Scalar, column: ll.Scalar) -> ll.Tile:
-    """A tile of y^T from `row` and `column` on as it is stored, from its D: offsets, scales, bias."""
+def finished(
+    spec: PlanesSpec,
+    total: ll.Tile,
+    operands: Operands,
+    row: ll.Scalar,
+    column: ll.Scalar,
+    stored: Layout | None = None,
+) -> ll.Tile:
+    """A tile of y^T from `row` and `column` on as it is stored, from its D: offsets, scales, bias, epilogue, residual.
+
+    stored  how threads hold it then; None: as D
+    """
     rows = total.layout.reduce([1], keep_dims=True)
     columns = total.layout.reduce([0], keep_dims=True)
 
@@ -242,7 +252,7 @@ def finished(spec: PlanesSpec, total: ll.Tile, operands: Operands, row: ll.Scala
 
     acc = _with_offsets(spec, total, operands, of_rows, of_columns)
     if spec.out == "int32":
-        return acc
+        return acc if stored is None else ll.convert_layout(acc, stored)
     y = ll.cast(acc, "f32")
     if spec.scale:
         y = y * ll.cast(of_rows(operands.scales), "f32")
@@ -251,10 +261,16 @@ def finished(spec: PlanesSpec, total: ll.Tile, operands: Operands, row: ll.Scala
     if spec.bias:
         y = y + ll.cast(of_rows(operands.bias), "f32")
     y = applied(spec.epilogue, (y,))
+    if not spec.residual:
+        y = ll.cast(y, spec.out)
+    if stored is not None:
+        y = ll.convert_layout(y, stored)
     if spec.residual:
-        view = ll.view_global(operands.residual, shape=[spec.n, operands.m], strides=[1, spec.n])
-        y = y + ll.cast(ll.load_global(view, offsets=[row, column], layout=total.layout), "f32")
-    return ll.cast(y, spec.out)
+        # Rows of y, along which accesses are wide.
+        view = ll.view_global(operands.residual, shape=[operands.m, spec.n])
+        rows_of_y = ll.load_global(view, offsets=[column, row], layout=y.layout.permute([1, 0]))
+        y = ll.cast(y + ll.cast(ll.transpose(rows_of_y), "f32"), spec.out)
+    return y
 
 
 def _with_offsets(

@@ -192,6 +192,35 @@ def test_every_division_of_the_work_adds_the_same_sums(
     np.testing.assert_array_equal(lowlp.linear(xq, qw, out_dtype="f32"), scaled(xq, qw))
 
 
+@pytest.mark.parametrize(
+    ("weight", "group_size", "division"),
+    [
+        ("int4", 128, {"warpgroups": 1, "columns": 24, "steps": 4}),
+        ("int1", 64, {"warpgroups": 1, "columns": 32, "row_tiles": 4, "steps": 2}),
+        ("int8", 256, {"columns": 16, "warps": 2, "row_tiles": 2, "slices": 2, "units": 2}),
+    ],
+)
+def test_every_division_scales_groups(
+    weight: str, group_size: int, division: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = Schedule(**{"stages": 3, "row_tiles": 1, **division})
+    monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
+    halves = np.random.default_rng(8).uniform(0.5, 2, (192, 512 // group_size)).astype(np.float16)
+    xq, qw = activations("int8", 40, 512), weights(weight, 192, 512, group_size, scales=halves)
+    assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
+
+
+@pytest.mark.parametrize("weight", ["f4e2m1", "f8e4m3"])
+def test_8_bit_floats_are_multiplied_by_warpgroups(weight: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = Schedule(stages=3, row_tiles=1, warpgroups=1, columns=40, steps=2)
+    monkeypatch.setattr("lowlp.ops.linear_on_cpu.schedule_for", lambda *_, **__: schedule)
+    random_numbers = np.random.default_rng(6)
+    w = random_numbers.standard_normal((96, 512)).astype(np.float32)
+    qw = lowlp.quantize(w, weight, group_size=-1, zero_point=False, activation="f8e4m3")
+    xq = lowlp.quantize_activations(random_numbers.standard_normal((37, 512)).astype(np.float32), "f8e4m3")
+    assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
+
+
 @pytest.mark.parametrize(("weight", "m"), [("int4", 256), ("int1", 1024)])
 def test_many_rows_take_products_of_warpgroups_without_spills(weight: str, m: int) -> None:
     kernel = lowlp.compile_linear(n=8192, k=8192, weight=weight, group_size=None, activation="int8", m=(m, m))

@@ -51,7 +51,7 @@ static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
 }
 
 /// Whether operands of type `element` are what plans for a compute type make:
-/// bytes of integers those without sign, whose plans leave no offsets.
+/// bytes of integers with sign or without, whose plans leave no offsets.
 static bool isMadeFor(ComputeType compute, Type element) {
   switch (compute) {
   case ComputeType::F16:
@@ -59,7 +59,7 @@ static bool isMadeFor(ComputeType compute, Type element) {
   case ComputeType::BF16:
     return element.isBF16();
   case ComputeType::S8:
-    return element.isUnsignedInteger(8);
+    return element.isUnsignedInteger(8) || element.isSignedInteger(8);
   case ComputeType::E4M3:
     return isa<Float8E4M3FNType>(element);
   case ComputeType::B1:
@@ -408,6 +408,14 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
       return Error{"codes of a table are looked up"};
     if (!areExact(weights, element))
       return Error{"the program's casts round weights, and a plan rounds none"};
+    if (element.isSignedInteger(8)) {
+      auto known = signedPlans.find(&placement);
+      if (known == signedPlans.end())
+        known =
+            signedPlans.try_emplace(&placement, planSigned(placement, rates))
+                .first;
+      return known->second;
+    }
     if (compute == ComputeType::S8 && ending == DecodeEnding::Accumulators)
       ending = DecodeEnding::Unsigned;
     bool isOfTile = takesTile(weights.codes, placement);
@@ -440,5 +448,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
   /// By placement, and whether for one of its tiles.
   std::map<std::pair<const Placement *, bool>, Result<DecodePlan>> plans,
       scaledPlans;
+  /// Of integers in signed bytes.
+  std::map<const Placement *, Result<DecodePlan>> signedPlans;
 };
 } // namespace

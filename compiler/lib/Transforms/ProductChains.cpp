@@ -500,6 +500,12 @@ private:
   void undoShifts(OpBuilder &builder, Location loc, Value result) {
     if (!isScaled())
       return;
+    // Powers of two go to a column that multiplies the sums as floats.
+    auto wide = result.hasOneUse() ? dyn_cast<CastOp>(*result.user_begin())
+                                   : CastOp();
+    if (wide && wide.getType().getElementType().isF32())
+      if (auto column = findColumn(wide.getResult(), scales))
+        return multiplyColumn(*column, scales);
     auto sum = ShrOp::create(builder, loc, result,
                              buildRows(builder, loc, type, exponents));
     result.replaceAllUsesExcept(sum, sum);

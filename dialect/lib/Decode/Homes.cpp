@@ -84,7 +84,7 @@ Result<Homes> Homes::get(const CodeFormat &format, ComputeType compute) {
 int Homes::getNumShifts() const {
   switch (kind) {
   case Kind::Linear:
-    return window - format.bits + 1;
+    return window - format.bits - leastShift + 1;
   case Kind::SignedLinear:
     return window - (format.bits - 1) + 1;
   case Kind::Fixed:
@@ -100,7 +100,7 @@ int Homes::getHome(int bit, int shift) const {
   switch (kind) {
   case Kind::Linear:
   case Kind::ByTable:
-    return bit + shift;
+    return bit + shift + leastShift;
   case Kind::SignedLinear:
     return isSign ? getPartBits() - 1 : bit + shift;
   case Kind::Fixed:
@@ -116,7 +116,7 @@ int Homes::getHome(int bit, int shift) const {
 int Homes::getExponent(int shift) const {
   switch (kind) {
   case Kind::Linear:
-    return unitExponent + shift;
+    return unitExponent + shift + leastShift;
   case Kind::SignedLinear:
     // The value is a multiple of 2^(1 - Y).
     return unitExponent + shift - (1 - format.mantissaBits);
@@ -133,12 +133,12 @@ int Homes::getExponent(int shift) const {
 
 uint32_t Homes::getFlip(int shift) const {
   bool isTopUsed =
-      compute == ComputeType::S8 && !isUnsigned && shift + format.bits == 8;
+      compute == ComputeType::S8 && !isUnsigned && shift + leastShift + format.bits == 8;
   return isTopUsed ? 0x80808080u : 0;
 }
 
 double Homes::getOffset(int shift) const {
   if (kind == Kind::ByTable)
     return -std::ldexp(1.0, format.bits - 1);
-  return getFlip(shift) ? -std::ldexp(1.0, 7 - shift) : 0;
+  return getFlip(shift) ? -std::ldexp(1.0, 7 - shift - leastShift) : 0;
 }

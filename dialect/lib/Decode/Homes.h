@@ -45,6 +45,8 @@ public:
   int roundedExponent = 0;
   /// Bytes are numbers without sign.
   bool isUnsigned = false;
+  /// Of integers: shifts count from here.
+  int leastShift = 0;
 
   int getPartBits() const { return 32 / FragmentFamily{compute}.getParts(); }
   /// Whether products and sums by powers of two are at hand.

@@ -143,6 +143,24 @@ Result<DecodePlan> lowlp::planDecode(const Placement &placement,
   return plan;
 }
 
+Result<DecodePlan> lowlp::planSigned(const Placement &placement,
+                                     const DecodeRates &rates) {
+  Result<Homes> found =
+      Homes::get(placement.getFormat(), placement.getCompute());
+  if (!found)
+    return Error{found.error()};
+  Homes homes = *found;
+  if (placement.getCompute() != ComputeType::S8)
+    return Error{"decode plan: numbers of " + getName(placement.getCompute()) +
+                 " are no signed bytes; allowed: int8"};
+  homes.leastShift = homes.window - placement.getFormat().bits;
+  DecodePlan plan =
+      findPlan(placement, homes, DecodeEnding::Accumulators, rates);
+  if (Result<bool> proof = plan.prove(placement); !proof)
+    return Error{proof.error()};
+  return plan;
+}
+
 Result<DecodePlan> lowlp::planTile(const Placement &placement,
                                    DecodeEnding ending,
                                    const DecodeRates &rates) {

@@ -24,14 +24,24 @@ from .spec import SUMS, LinearSpec
 if TYPE_CHECKING:
     from .parts import Arguments
 
-_ONES = {"uint8": 0x01010101, "f8e4m3": 0x38383838}
+_ONES = {"uint8": 0x01010101, "int8": 0x01010101, "f8e4m3": 0x38383838}
 
 
 def meaning(spec: LinearSpec) -> Meaning:
-    """Of the stored codes of the weights."""
+    """Of the stored codes of the weights, or of signed ones."""
+    if spec.takes_signs:
+        return Meaning(1, 0)
     code = spec.codec.code
     assert isinstance(code, DType)
     return meaning_of(code)
+
+
+def has_offset(spec: LinearSpec) -> bool:
+    """Whether what is multiplied in bytes is not the number that a code means, up to a factor."""
+    if spec.is_of_integers:
+        return meaning(spec) != Meaning(1, 0)
+    code = spec.codec.code
+    return isinstance(code, DType) and not code.is_float and meaning_of(code) != Meaning(1, 0)
 
 
 def sum_type(spec: LinearSpec) -> str:

@@ -51,13 +51,18 @@ def x_fragment(spec: LinearSpec) -> Layout:
     return _X_FRAGMENTS[spec.x_bytes]
 
 
+def _codes(spec: LinearSpec) -> Codec:
+    """What the packed words are seen as: bytes without sign are of stored codes, whatever numbers these are."""
+    is_stored = spec.is_of_integers and not spec.takes_signs
+    return Codec.codes_alone(dtype(f"uint{spec.bits}")) if is_stored else spec.codec
+
+
 def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
     """The packed weights: the rows of each product after those of the one before."""
     return ll.view_packed(
         weights,
         shape=[spec.products * spec.packed_rows_of_product, spec.k],
-        # Bytes are of stored codes, whatever numbers these are.
-        codec=Codec.codes_alone(dtype(f"uint{spec.bits}")) if spec.is_of_integers else spec.codec,
+        codec=_codes(spec),
         family=spec.placed_for,
         unit_k=spec.unit_k,
     )

@@ -130,10 +130,18 @@ class LinearSpec:
         """The family of packed weights."""
         return FAMILIES[self.activation]
 
+    @functools.cached_property
+    def takes_signs(self) -> bool:
+        """Whether weights are decoded to signed bytes and not to those of stored codes, which takes some instructions
+        more: signed integers whose groups have scales, so that no sums of x are needed."""
+        code = self.codec.code
+        is_signed = isinstance(code, DType) and code.is_integer and code.is_signed
+        return self.is_of_integers and is_signed and not self.adds_integers
+
     @property
     def operand_type(self) -> str:
         """The type to which weights are decoded."""
-        return DECODED_TO[self.activation]
+        return "int8" if self.takes_signs else DECODED_TO[self.activation]
 
     @property
     def x_bytes(self) -> int:

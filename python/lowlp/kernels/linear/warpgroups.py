@@ -40,7 +40,7 @@ from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, Grid, TileEnding, by_pa
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
-from .integer_sums import adds_in_parts, is_one_sum, sum_type, total_type
+from .integer_sums import adds_in_parts, has_offset, is_one_sum, sum_type, total_type
 from .parts import (
     ACCUMULATOR_FRAGMENT,
     E4M3_UNSCALE,
@@ -71,6 +71,8 @@ _COLUMNS_AT_ONCE = 16
 BAND = 2048
 # Bounds, with its inverse, of the power of two that brings weights with scales of f16 into the range of f16.
 _MOST_FIT = 2.0**64
+# Weights along K whose products with 8-bit floats are summed by tensor cores, which keep 14 bits on Hopper.
+_MOST_SUMMED = 128
 
 
 class _Layouts:
@@ -210,9 +212,9 @@ class Block:
         are_inside = covers_whole_tables(spec, schedule)
         self.decode = decoder(spec, operands.table, schedule.threads, factor, are_inside)
 
-    def zeros(self) -> tuple[ll.Tile, ...]:
-        """Accumulators of a tile that has none yet."""
-        kind = sum_type(self.plan.spec)
+    def zeros(self, kind: str = "") -> tuple[ll.Tile, ...]:
+        """Accumulators of a tile that has none yet; or of products, of another type."""
+        kind = kind or total_type(self.plan.spec)
         return tuple(ll.full(0, kind, layout=self.plan.layouts.accumulators) for _ in self.plan.accumulators)
 
     def of_rows(self, view: Any, group: ll.Scalar | int, row: ll.Scalar) -> ll.Tile:
@@ -362,13 +364,15 @@ class Block:
         first_unit = stage * (plan.schedule.stage_k // UNIT_K)
         factors = [self.factors_of(at, part_row) for part_row in rows_of_parts] if plan.on_weights else []
         adds_to_total = plan.on_weights or is_one_sum(spec)
-        raw = acc if adds_to_total else self.zeros()
+        raw = acc if adds_to_total else self.zeros(sum_type(spec))
         for granule in segment.granules:
             raw = self.multiplied(raw, first_unit + granule.unit, granule.first_step, group, row, column, factors)
         if adds_to_total:
             return raw
         views = self.views
         scales = [self.in_f32(views.scales, spec.scale, views.super_scales, at, part_row) for part_row in rows_of_parts]
+        if spec.is_of_integers:
+            raw = tuple(ll.cast(tile, "f32") for tile in raw)
         return tuple(
             ll.fma(scales[part * spec.products + product], raw[index], acc[index])
             for index, (part, _, product) in enumerate(plan.accumulators)
@@ -510,12 +514,16 @@ def has_columns(spec: LinearSpec, columns: int) -> bool:
 
 
 def _takes_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
-    """Whether products of bytes have a program: one sum of integers for a row, which nothing scales before its end; and
-    units of few bits, whose tiles do not lie alike, that warps have whole."""
+    """Whether products of bytes have a program: one sum of integers for a row, which nothing scales before its end, or
+    scales of groups, of codes that need no sums of x; and units of few bits, whose tiles do not lie alike, that warps
+    have whole."""
+    is_sum = is_one_sum(spec) and not adds_in_parts(spec) and spec.groups == 1
+    is_of_groups = not spec.adds_integers and not spec.corrector and not has_small_groups(spec) and not has_offset(spec)
+    if is_of_groups and not spec.is_of_integers:
+        # Sums of floats begin anew, since tensor cores cut them off.
+        is_of_groups = min(schedule.stage_k, spec.group_size) <= _MOST_SUMMED
     return (
-        is_one_sum(spec)
-        and not adds_in_parts(spec)
-        and spec.groups == 1
+        (is_sum or is_of_groups)
         and schedule.scales_on == "accumulators"
         and has_columns(spec, schedule.columns)
         and 16 * tiles_of_warp(spec, schedule) == spec.rows_of_unit

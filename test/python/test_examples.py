@@ -37,6 +37,7 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("matmul.py", "-m", "130", "-n", "136", "-k", "72"),
         ("matmul.py", "-m", "5", "-n", "7", "-k", "3"),
         ("plain_matmul.py", "-m", "130", "-n", "136", "-k", "72"),
+        ("w4a8.py", "-m", "3", "-n", "48", "-k", "128"),
         ("plain_matmul.py", "--packed", "-m", "19", "-n", "64"),
         ("plain_matmul.py", "--packed", "-m", "16", "-n", "64", "-k", "640"),
         ("plain_matmul.py", "--packed", "-m", "5", "-n", "448", "-k", "128"),

@@ -209,6 +209,7 @@ def test_arrays_come_along_and_what_is_saved_is_read_back(tmp_path: Path) -> Non
         "b.weight": lowlp.quantize(w, "nvfp4"),
         "experts": lowlp.quantize(np.stack([w, -w]), "int8", group_size=64, scale_dtype="bf16"),
         "norm": np.arange(8, dtype=ml_dtypes.bfloat16),
+        "temperature": np.array(2.5, np.float32),
     }
     written = lowlp.checkpoints.save(tmp_path / "m", tensors, config={"hidden_size": 128}, shard_bytes=1500)
     assert [path.name for path in written][-2:] == ["model.safetensors.index.json", "config.json"] and len(written) == 6
@@ -218,6 +219,14 @@ def test_arrays_come_along_and_what_is_saved_is_read_back(tmp_path: Path) -> Non
     assert found["a.weight"] == tensors["a.weight"] and found["b.weight"] == tensors["b.weight"]
     assert found["experts"] == tensors["experts"]
     assert found["norm"].dtype == ml_dtypes.bfloat16 and np.array_equal(found["norm"], tensors["norm"])
+    assert found["temperature"].shape == () and found["temperature"] == 2.5
     assert lowlp.checkpoints.open(tmp_path / "m", activation="bf16")["a.weight"].family == "bf16"
     with pytest.raises(lowlp.errors.LowlpValueError, match="has a checkpoint already"):
         lowlp.checkpoints.save(tmp_path / "m", tensors)
+
+
+def test_a_config_that_json_cannot_say_leaves_nothing_behind(tmp_path: Path) -> None:
+    for config, message in (({"eps": np.float32(1)}, "config: must be what JSON can say"), ([1], "config: expected a")):
+        with pytest.raises(lowlp.errors.LowlpTypeError, match=message):
+            lowlp.checkpoints.save(tmp_path / "m", {"norm": np.ones(3)}, config=config)  # type: ignore[arg-type]
+    assert not (tmp_path / "m").exists()

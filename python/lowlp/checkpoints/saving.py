@@ -42,6 +42,7 @@ def save(
     """
     check_path(path)
     folder = Path(path)
+    config_text = _config_text(config)
     if not isinstance(shard_bytes, int) or isinstance(shard_bytes, bool) or shard_bytes < 1:
         raise LowlpValueError(f"shard_bytes: must be a positive int, got {shard_bytes!r:.40}")
     try:
@@ -57,13 +58,24 @@ def save(
         for name, value in pairs:
             files.add(name, value)
         written = files.finish()
-        fields = {**(config or {}), "quantization_config": quantization_config()}
-        _write_json(folder / "config.json", fields)
+        (folder / "config.json").write_text(config_text, encoding="utf-8")
     except OSError as error:
         raise os_error(error, error.filename or folder) from None
     finally:
         files.discard()
     return [*written, folder / "config.json"]
+
+
+def _config_text(config: object) -> str:
+    """What config.json will say. Raises `LowlpTypeError` and `LowlpValueError`, before anything is written."""
+    if config is not None and not isinstance(config, Mapping):
+        raise LowlpTypeError(f"config: expected a mapping or None, got {type(config).__name__}")
+    try:
+        return _json_text({**(config or {}), "quantization_config": quantization_config()})
+    except TypeError as error:
+        raise LowlpTypeError(f"config: must be what JSON can say: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise LowlpValueError(f"config: must be what JSON can say: {error}") from None
 
 
 def quantization_config() -> dict[str, Any]:
@@ -111,7 +123,7 @@ class _Files:
             array = as_host_array(value, name)
             if array.dtype not in TYPES.values():
                 raise LowlpTypeError(f"{name}: elements of {array.dtype} cannot be saved in safetensors")
-            arrays = {name: np.ascontiguousarray(array)}
+            arrays = {name: np.asarray(array, order="C")}
         twice = self._known & arrays.keys()
         if twice or not arrays:
             raise LowlpValueError(f"tensors: {min(twice)!r} is there twice")
@@ -139,7 +151,8 @@ class _Files:
         self._temporary = []
         if count > 1:
             index = self._folder / "model.safetensors.index.json"
-            _write_json(index, {"metadata": {"total_size": self._bytes}, "weight_map": weight_map})
+            fields = {"metadata": {"total_size": self._bytes}, "weight_map": weight_map}
+            index.write_text(_json_text(fields), encoding="utf-8")
             written.append(index)
         return written
 
@@ -172,5 +185,5 @@ class _Files:
         self._arrays, self._others, self._held_bytes = {}, [], 0
 
 
-def _write_json(path: Path, fields: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+def _json_text(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, indent=2) + "\n"

@@ -161,6 +161,26 @@ def test_a_loaded_state_counts_at_once() -> None:
     assert torch.allclose(first(x) - first.bias, 2 * (second(x) - second.bias), rtol=1e-6)
 
 
+def test_an_embedding_loaded_from_the_meta_device_moves() -> None:
+    stored = lt.Embedding.from_embedding(torch.nn.Embedding(9, K), group_size=K)
+    module = lt.Embedding(9, K, stored.codec, device="meta")
+    module.load_state_dict(stored.state_dict(), assign=True)
+    ids = torch.arange(9)
+    assert torch.equal(module.to("cpu").half()(ids), stored(ids).half())
+
+
+@pytest.mark.parametrize("move", ["share", "replace"])
+def test_weights_whose_memory_moves(move: str) -> None:
+    """To shared memory, as when a module is sent to another process, or to where `data` is put."""
+    module, x = a_module(), torch.randn(2, K)
+    before = module(x)
+    if move == "share":
+        module.share_memory()
+    else:
+        module.packed.data = module.packed ^ -1
+    assert torch.equal(module(x), copy.deepcopy(module)(x)) and torch.equal(module(x), before) == (move == "share")
+
+
 def test_merged_projections_with_a_width_each() -> None:
     torch.manual_seed(1)
     parts = [torch.nn.Linear(K, rows) for rows in (64, 32, 96)]

@@ -71,6 +71,16 @@ def test_the_gradient_is_the_transposed_product() -> None:
     (module(x) * weight).sum().backward()
     assert torch.allclose(x.grad.double(), weight.double() @ module.dequantize().double(), rtol=1e-5, atol=1e-6)
     assert torch.allclose(module.bias.grad, weight.sum((0, 1)), rtol=1e-5)
+    module.bias.grad = None
+    module(x[0, 0]).sum().backward()
+    assert torch.equal(module.bias.grad, torch.ones(N))
+
+
+def test_a_checkpointed_module_computes_again_for_its_gradient() -> None:
+    checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
+    module, x = a_module(), torch.randn(3, K, requires_grad=True)
+    checkpoint(module, x, use_reentrant=False).sum().backward()
+    assert torch.allclose(x.grad, module.dequantize().sum(0).expand(3, K), rtol=1e-4, atol=1e-5)
 
 
 def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -55,6 +56,13 @@ class Embedding(QuantizedModule):
         self.num_embeddings, self.embedding_dim = self._shape
         # A buffer so that casts of the module, which leave the weights alone, say of which type results are.
         self.register_buffer("_like", torch.empty(0, dtype=dtype, device=tensors["packed"].device), persistent=False)
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Embedding:
+        like, words = self._buffers["_like"], self._buffers["packed"]
+        if like.is_meta and not words.is_meta:
+            # No state has it, so one that was assigned left it on the meta device, whence nothing can be moved.
+            self._buffers["_like"] = torch.empty(0, dtype=like.dtype, device=words.device)
+        return super()._apply(fn, recurse)
 
     @classmethod
     def from_quantized(cls, qw: QuantizedTensor, *, device: Any = None, dtype: torch.dtype | None = None) -> Embedding:

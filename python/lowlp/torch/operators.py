@@ -122,11 +122,13 @@ def _keep_for_gradient(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) 
 
 def _gradient_of_linear(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     of_x = of_bias = None
+    # Once: under torch.utils.checkpoint they are computed anew, and given out one time.
+    weights = list(ctx.saved_tensors)
     if ctx.needs_input_grad[0]:
-        of_x = linear_input_gradient(gradient, list(ctx.saved_tensors), ctx.header, ctx.dtype)
+        of_x = linear_input_gradient(gradient, weights, ctx.header, ctx.dtype)
     if ctx.bias_dtype is not None and ctx.needs_input_grad[2]:
-        of_bias = gradient.float().flatten(0, -2).sum(0).to(ctx.bias_dtype)
-    return of_x, [None] * len(ctx.saved_tensors), of_bias, None, None, None, None, None
+        of_bias = gradient.float().reshape(-1, gradient.shape[-1]).sum(0).to(ctx.bias_dtype)
+    return of_x, [None] * len(weights), of_bias, None, None, None, None, None
 
 
 torch.library.register_autograd("lowlp::linear", _gradient_of_linear, setup_context=_keep_for_gradient, lib=_library)

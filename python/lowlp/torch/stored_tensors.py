@@ -104,7 +104,9 @@ def weights_of(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
     """The weights that these tensors hold, in their order in `tensor_types`; made at the first use, and kept as long as
     the tensor of words lives. On a GPU the words stay there. Raises as `QuantizedTensor.from_arrays`."""
     kept = _kept.of(tensors[0])
-    identity = (header, *map(id, tensors[1:]))
+    # With addresses: a tensor may get other memory, shared memory when its module goes to another process or what
+    # `data` is set to. An array that is kept would read memory that was given back.
+    identity = (header, *map(id, tensors[1:]), *[tensor.data_ptr() for tensor in tensors])
     held = kept.held
     if held is not None and held[0] == identity:
         return held[1]

@@ -23,7 +23,7 @@ from quantized_products import (
 )
 
 import lowlp
-from lowlp.errors import LowlpValueError
+from lowlp.errors import LowlpError, LowlpValueError
 from lowlp.kernels.linear.paths import choose_path
 from lowlp.kernels.linear.schedule import Schedule
 
@@ -135,7 +135,7 @@ def test_nan_rows_stay_apart() -> None:
             "path: 'fp8' does not serve: fp8 takes activations that are floats, got int8",
         ),
         ("int4", "int8", {"path": "s9"}, "path: must be None or one of planes, s8, fp8, f16"),
-        ("int4", "f8e4m3", {"out_dtype": "s32"}, "out: sums of int32"),
+        ("int4", "f8e4m3", {"out_dtype": "s32"}, "out_dtype: sums of int32"),
         (
             "int4",
             "int8",
@@ -150,6 +150,41 @@ def test_refusals_name_what_is_wrong(weight: str, x: str, parts: dict[str, Any],
     xq = lowlp.quantize_activations(np.ones((2, 64), np.float16), x)
     with pytest.raises(LowlpValueError, match=message):
         lowlp.linear(xq, lowlp.quantize(w, weight, group_size=-1), **parts)
+
+
+@pytest.mark.parametrize(
+    ("weight", "x", "parts", "message"),
+    [
+        (
+            "int2",
+            "int2",
+            {"path": "planes", "bias": [0.0] * 16},
+            "bias: expected float16, bfloat16 or float32, got list",
+        ),
+        ("int4", "int8", {"epilogue": np.zeros(2)}, "epilogue: must be None or one of relu"),
+        ("int4", "int8", {"path": np.zeros(2)}, "path: must be None or one of planes"),
+        ("int4", None, {"activation": np.zeros(2)}, "activation: expected a name such as 'int6' or a DType"),
+        ("int4", None, {"activation": "f16"}, "activation: activations are int2 to int8"),
+        ("int4", None, {"activation": "uint1"}, "activation: uint1 has zero points"),
+        ("int4", "int8", {"out_dtype": np.zeros(2)}, "out_dtype: expected a name"),
+    ],
+)
+def test_arguments_of_other_types_are_refused_by_name(weight: str, x: Any, parts: Any, message: str) -> None:
+    rows = np.ones((2, 64), np.float16)
+    with pytest.raises(LowlpError, match=message):
+        lowlp.linear(rows if x is None else lowlp.quantize_activations(rows, x), weights(weight, 16, 64), **parts)
+
+
+def test_tensors_beside_quantised_rows_have_their_library_and_no_gradient() -> None:
+    torch = pytest.importorskip("torch")
+    xq, qw = activations("int2", 2, 64), weights("int2", 16, 64).pack_for("b1")
+    with pytest.raises(LowlpError, match="residual: expected a numpy array, as x is one, got Tensor"):
+        lowlp.linear(xq, qw, residual=torch.zeros(2, 16))
+    with pytest.raises(LowlpError, match="bias: requires a gradient"):
+        lowlp.linear(torch.ones(2, 64), qw, activation="int8", bias=torch.zeros(16, requires_grad=True))
+    sums = sums_of(xq, qw)
+    for name in ("int32", np.int32, torch.int32):
+        np.testing.assert_array_equal(lowlp.linear(xq, qw, out_dtype=name), sums)
 
 
 def test_the_path_of_halves_dequantises() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from lowlp.numeric.dtypes import DType, int2, named_dtype
+from lowlp.numeric.dtypes import DType, int2, library_name, named_dtype
 from lowlp_runtime.errors import LowlpValueError
 
 FLOATS: Final[dict[str, np.dtype[Any]]] = {
@@ -76,13 +76,14 @@ class ActivationKind:
         return int(self.dtype.max)
 
 
-def activation_kind(dtype: object) -> ActivationKind:
-    """The kind with this name, or of this type. Raises `LowlpValueError` and `LowlpTypeError`."""
-    if dtype == TERNARY:
+def activation_kind(dtype: object, argument: str = "dtype") -> ActivationKind:
+    """The kind with this name, or of this type; `argument` is what errors call it. Raises `LowlpValueError` and
+    `LowlpTypeError`."""
+    if library_name(dtype) == TERNARY:
         return ActivationKind(int2, ternary=True)
-    found = named_dtype(dtype, "dtype")
+    found = named_dtype(dtype, argument)
     one_of = found.name in FLOATS or (not found.is_float and found.bits <= 8 and found.name != "int1")
     if not one_of:
         hint = "; uint1 and bipolar1 have one bit" if found.name == "int1" else ""
-        raise LowlpValueError(f"dtype: activations are {ALLOWED}, got {found.name}{hint}")
+        raise LowlpValueError(f"{argument}: activations are {ALLOWED}, got {found.name}{hint}")
     return ActivationKind(found)

@@ -100,9 +100,10 @@ def _spec_of(
 def _type_of(part: Any, argument: str) -> str:
     if part is None:
         return ""
-    found = _TYPES.get(str(part.dtype).removeprefix("torch."))
+    given = getattr(part, "dtype", type(part).__name__)
+    found = _TYPES.get(str(given).removeprefix("torch."))
     if found is None:
-        raise LowlpTypeError(f"{argument}: expected float16, bfloat16 or float32, got {part.dtype}")
+        raise LowlpTypeError(f"{argument}: expected float16, bfloat16 or float32, got {given}")
     return found
 
 
@@ -168,6 +169,9 @@ def _on_cpu(
     m: int,
     shape: tuple[int, ...],
 ) -> NDArray[Any]:
+    for name, part in given.items():
+        if part is not None and not isinstance(part, np.ndarray):
+            raise LowlpTypeError(f"{name}: expected a numpy array, as x is one, got {type(part).__name__}")
     y = np.empty(shape, np.int32 if spec.out == "int32" else NUMPY_TYPES[spec.out])
     if m == 0:
         return y

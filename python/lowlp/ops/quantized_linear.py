@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lowlp.activations.kinds import activation_kind
+from lowlp.activations.kinds import TERNARY, activation_kind
 from lowlp.activations.quantized import QuantizedActivations
 from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.errors import LowlpTypeError, LowlpValueError
@@ -15,14 +15,14 @@ from lowlp.kernels.linear.activations import BYTES
 from lowlp.kernels.linear.paths import Path, check_path, choose_path
 from lowlp.kernels.linear.planes import EPILOGUES as PLANE_EPILOGUES
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, SUMS, LinearSpec
-from lowlp.numeric.dtypes import DType, dtype_among, named_dtype
+from lowlp.numeric.dtypes import DType, dtype_among, library_name, named_dtype
 from lowlp.numeric.host_array import as_host_array, as_torch_tensor
 from lowlp.schedules.device import device_of
 from lowlp.weights.packing import PLANES
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
-from .activations import quantize_activations
+from .activations import quantize_activations, refuse_gradients
 from .linear_on_cpu import linear_numpy
 from .planes_linear import planes_linear
 from .quantized_launch import quantized_on_gpu
@@ -45,10 +45,11 @@ def quantized_linear(
 ) -> Any:
     """`lowlp.linear` where x is quantised, or `activation` or `path` is given; arguments as there, and not checked."""
     out, wanted = result_of(out_dtype, _default_result(x)), check_path(path)
-    if epilogue not in (None, *EPILOGUES):
+    if epilogue is not None and (not isinstance(epilogue, str) or epilogue not in EPILOGUES):
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
     if batch_invariant not in (True, False):
         raise LowlpTypeError(f"batch_invariant: expected a bool, got {batch_invariant!r:.40}")
+    refuse_gradients(bias=bias, residual=residual)
     quantized = QuantizedX.of(_quantised(x, activation, stream, qw.family == PLANES))
     is_torch = is_torch_tensor(quantized.codes)
     is_on_gpu = is_torch and quantized.codes.is_cuda
@@ -83,7 +84,7 @@ def quantized_linear(
 def activation_of_kernel(activation: object) -> tuple[str, int, int]:
     """Of a type of activations: the type of elements of x, bits of a code, and the same of bipolar ones, else 0. Raises
     `LowlpTypeError` and `LowlpValueError` for other types."""
-    found = None if activation == "ternary" else named_dtype(activation, "activation")
+    found = None if library_name(activation) == TERNARY else named_dtype(activation, "activation")
     if found is not None and found.name in ACTIVATIONS:
         return found.name, 16, 0
     try:
@@ -135,7 +136,12 @@ def _quantised(x: Any, activation: str | DType | None, stream: object, planes: b
         raise LowlpTypeError(
             f"x: expected QuantizedActivations, a numpy array or a tensor of PyTorch, got {type(x).__name__}"
         )
-    has_planes = planes and not activation_kind(activation).is_float
+    kind = activation_kind(activation, "activation")
+    if kind.name == "uint1":
+        raise LowlpValueError(
+            "activation: uint1 has zero points; pass quantize_activations(x, 'uint1', symmetric=False) as x"
+        )
+    has_planes = planes and not kind.is_float
     return quantize_activations(x, activation, planes=has_planes, stream=stream)
 
 

@@ -14,7 +14,7 @@ from lowlp.kernels.linear.integer_sums import takes_sums_of_rows, takes_sums_of_
 from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.paths import Path, choose_path
 from lowlp.kernels.linear.spec import SUMS, LinearSpec
-from lowlp.numeric.dtypes import DType, dtype_among
+from lowlp.numeric.dtypes import DType, dtype_among, library_name
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
@@ -104,7 +104,7 @@ def result_of(out_dtype: object, default: str = _DEFAULT_RESULT) -> str:
     """The type of results by name. Raises `LowlpValueError` for others than `RESULTS`."""
     if out_dtype is None:
         return default
-    if out_dtype in (SUMS, "int32"):
+    if library_name(out_dtype) in (SUMS, "int32"):
         return SUMS
     found: str = dtype_among(out_dtype, "out_dtype", RESULTS[:-1])
     return found

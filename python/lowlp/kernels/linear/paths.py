@@ -45,8 +45,10 @@ class Path(NamedTuple):
 
 def check_path(value: object) -> str | None:
     """A path by name, or None. Raises `LowlpValueError`."""
-    if value is None or value in PATHS:
-        return None if value is None else str(value)
+    if value is None:
+        return None
+    if isinstance(value, str) and value in PATHS:
+        return value
     raise LowlpValueError(f"path: must be None or one of {', '.join(PATHS)}, got {value!r:.40}")
 
 

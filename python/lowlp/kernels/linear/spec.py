@@ -342,7 +342,8 @@ def _check_quantised(spec: LinearSpec) -> None:
     """Raises `LowlpValueError` for what products of bytes do not have, and others of their fields."""
     if not spec.is_of_integers and (spec.out == SUMS or spec.x_zeros or spec.x_bipolar):
         raise LowlpValueError(
-            f"out: sums of int32, zero points and bipolar codes of x are of integer activations, got {spec.activation}"
+            "out_dtype: sums of int32, zero points and bipolar codes of x are of integer activations, got "
+            f"{spec.activation}"
         )
     if spec.is_of_bytes == (spec.x_scale == "" and spec.out != SUMS):
         raise LowlpValueError(
@@ -350,10 +351,11 @@ def _check_quantised(spec: LinearSpec) -> None:
             f"{spec.x_scale!r}"
         )
     if spec.out == SUMS and (spec.bias or spec.epilogue or spec.residual or spec.x_scale):
-        raise LowlpValueError("out: s32 is of sums as they are, without scale of x, bias, epilogue and residual")
+        raise LowlpValueError("out_dtype: s32 is of sums as they are, without scale of x, bias, epilogue and residual")
     if spec.out == SUMS and not spec.adds_integers:
         raise LowlpValueError(
-            "out: s32 needs weights that are integers, with integer zero points and no offsets, got " + str(spec.codec)
+            "out_dtype: s32 needs weights that are integers, with integer zero points and no offsets, got "
+            + str(spec.codec)
         )
     if spec.ordered_rows and spec.is_of_bytes:
         raise LowlpValueError(f"ordered_rows: {spec.activation} activations come in the order of the weights")

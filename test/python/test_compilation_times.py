@@ -43,7 +43,7 @@ def test_times_of_large_products(weight: str, m: int) -> None:
         lowlp.compile_times(kernel)
         return sum(os.times()[:4]) - begin
 
-    assert any(processor_seconds() < 2.5 for _ in range(2))
+    assert any(processor_seconds() < 3.5 for _ in range(2))
 
 
 @pytest.mark.parametrize(

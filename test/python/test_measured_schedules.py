@@ -22,7 +22,7 @@ from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec
-from lowlp.ops import linear as linear_op
+from lowlp.ops import linear_on_cpu
 from lowlp.tuning import measured as written
 
 SPEC = LinearSpec(n=8192, k=8192, codec="int4 g128 f16", aligned=True)
@@ -124,9 +124,9 @@ def test_what_is_compiled_and_run_follows_the_file(tmp_path: Path, monkeypatch: 
     shared = [found for found in candidates(spec, 16) if found.share_tiles and choice(found, spec, 16) != before]
     first, second = shared[0], shared[-1]
     run: list[Schedule] = []
-    kernel_of = linear_op.cpu_kernel
+    kernel_of = linear_on_cpu.cpu_kernel
     monkeypatch.setattr(
-        linear_op, "cpu_kernel", lambda spec, schedule: run.append(schedule) or kernel_of(spec, schedule)
+        linear_on_cpu, "cpu_kernel", lambda spec, schedule: run.append(schedule) or kernel_of(spec, schedule)
     )
     qw = lowlp.quantize(np.random.default_rng(0).standard_normal((256, 512)).astype(np.float32), "int4", group_size=128)
     x = np.ones((16, 512), np.float16)

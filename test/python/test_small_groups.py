@@ -169,7 +169,7 @@ def test_scales_that_the_activations_hold_go_on_weights_as_they_are() -> None:
 
 
 def test_segments_are_the_parts_of_groups() -> None:
-    found = segments(192, 48, 16)
+    found = segments(192, 48, 16, 16)
     assert [segment.group for segment in found] == [0, 1, 2, 3]
     assert [tuple(granule) for granule in found[1].granules] == [(0, 3), (1, 0), (1, 1)]
-    assert [len(segment.granules) for segment in segments(64, 128, 64)] == [1]
+    assert [len(segment.granules) for segment in segments(64, 128, 64, 16)] == [1]

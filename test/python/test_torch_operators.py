@@ -83,6 +83,15 @@ def test_a_checkpointed_module_computes_again_for_its_gradient() -> None:
     assert torch.allclose(x.grad, module.dequantize().sum(0).expand(3, K), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(2, K), (2, 3, K)])
+def test_results_may_be_changed_in_place(shape: tuple[int, ...]) -> None:
+    """By an activation function with inplace=True, or a residual, with a gradient too."""
+    module, x = a_module(), torch.randn(*shape, requires_grad=True)
+    torch.relu_(module(x)).sum().backward()
+    wanted = (module(x) > 0).float() @ module.dequantize()
+    assert torch.allclose(x.grad, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     from lowlp.torch import host_products
 

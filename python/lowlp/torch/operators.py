@@ -55,6 +55,21 @@ def shape_of(header: str) -> tuple[int, int]:
 # --- what is computed -------------------------------------------------------------------------------------------------
 
 
+def _linear(
+    x: torch.Tensor,
+    weights: Tensors,
+    bias: torch.Tensor | None,
+    header: str,
+    epilogue: str,
+    out_dtype: str,
+    activation: str,
+    path: str,
+) -> torch.Tensor:
+    y = product(x, weights, bias, header, epilogue, out_dtype, activation, path)
+    # Autograd lets nobody change a view in place that a function of ours returns.
+    return torch.ops.aten._unsafe_view.default(y, y.shape) if y._is_view() else y
+
+
 def _input_gradient(gradient: torch.Tensor, weights: Tensors, header: str, dtype: torch.dtype) -> torch.Tensor:
     return transposed_product(gradient, weights_of(weights, header), dtype)
 
@@ -69,7 +84,7 @@ def looked_up(ids: torch.Tensor, weights: Tensors, header: str, dtype: torch.dty
 
 
 for _key in ("CPU", "CUDA"):
-    _library.impl("linear", product, _key)
+    _library.impl("linear", _linear, _key)
     _library.impl("linear_input_gradient", _input_gradient, _key)
     _library.impl("embedding", looked_up, _key)
 

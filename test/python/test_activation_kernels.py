@@ -243,7 +243,10 @@ def test_gradients_are_refused() -> None:
     ("arguments", "message"),
     [
         ({"eps": -1.0}, "eps: must be finite and at least 0, got -1.0"),
+        ({"eps": 10**400}, "eps: must be finite and at least 0, got 1000"),
+        ({"eps": 1e39}, r"eps: must be finite and at least 0, got 1e\+39"),
         ({"eps": "a"}, "eps: expected a number, got 'a'"),
+        ({"dtype": "uint1"}, "dtype: uint1 has zero points"),
         ({"weight": np.ones(3, np.float16)}, r"weight: must have shape \(64,\), got \(3,\)"),
         ({"weight": np.ones(64)}, "weight: expected float16, bfloat16 or float32, got float64"),
         ({"residual": np.ones((3, 64), np.float16)}, r"residual: must have the shape of x, \(2, 64\), got \(3, 64\)"),

@@ -174,6 +174,9 @@ class QuantizedActivations:
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not number:
             return self._part(argument, value, dtype, shape)
+        bits = 31 if dtype == "int32" else 128
+        if (dtype == "int32" or isinstance(value, int)) and not abs(value) < 2**bits:
+            raise LowlpValueError(f"{argument}: must be below 2^{bits} in magnitude, got {value!r:.40}")
         if dtype == "int32" and value != int(value):
             raise LowlpValueError(f"{argument}: must be a whole number, got {value}")
         if is_torch_tensor(self._codes):
@@ -215,6 +218,10 @@ def _planes_on_host(activations: QuantizedActivations) -> Any:
 def _checked_codes(codes: Any, kind: ActivationKind) -> Any:
     if not is_torch_tensor(codes) and not isinstance(codes, np.ndarray):
         raise LowlpTypeError(f"codes: expected a numpy array or a tensor of PyTorch, got {type(codes).__name__}")
+    if isinstance(codes, np.ma.MaskedArray):
+        raise LowlpTypeError("codes: masked arrays are not supported; pass .filled(value), or .data without the mask")
+    if is_torch_tensor(codes) and "strided" not in str(codes.layout):
+        raise LowlpTypeError(f"codes: expected a dense tensor, got one of {codes.layout}; use .to_dense()")
     if str(codes.dtype).removeprefix("torch.") != str(kind.stored):
         raise LowlpTypeError(f"codes: of {kind.name} are {kind.stored}, got {codes.dtype}")
     if len(codes.shape) < 1 or not codes.shape[-1]:

@@ -241,7 +241,10 @@ def given_scales(scale: Any, shape: tuple[int, ...], grouped: bool, on_gpu: Any 
         raise LowlpTypeError(f"scale: expected 'token', 'tensor', a number or an array, got {scale!r:.40}")
     if on_gpu is not None and is_torch_tensor(scale) and scale.is_cuda:
         return _given_on_gpu(scale, shape, grouped, on_gpu)
-    array = np.asarray(scale, np.float32) if isinstance(scale, int | float) else as_host_array(scale, "scale")
+    number = isinstance(scale, int | float)
+    array = (
+        np.asarray(scale if abs(scale) < 2**128 else np.inf, np.float32) if number else as_host_array(scale, "scale")
+    )
     if array.dtype not in FLOAT_DTYPES.values() and array.dtype != np.float64:
         raise LowlpTypeError(f"scale: expected float32, got {array.dtype}")
     if array.shape == shape[:-1] and not grouped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from .activations import (
     rule_of,
 )
 from .graph_breaks import outside_of_graphs
+
+_BEYOND_FLOAT32: Final = 2**128 - 2**103
+"""The least number that rounds to an infinity."""
 
 
 @outside_of_graphs
@@ -74,8 +77,8 @@ def rms_norm_quant(
     _check_length(k, "x", LONGEST_NORMED)
     if isinstance(eps, bool) or not isinstance(eps, int | float | np.floating):
         raise LowlpTypeError(f"eps: expected a number, got {eps!r:.40}")
-    if not 0 <= eps < np.inf:
-        raise LowlpValueError(f"eps: must be finite and at least 0, got {eps}")
+    if not 0 <= eps < _BEYOND_FLOAT32:
+        raise LowlpValueError(f"eps: must be finite and at least 0, got {eps!r:.40}")
     factors = _beside(weight, "weight", x)
     if tuple(factors.shape) != (k,):
         raise LowlpValueError(f"weight: must have shape ({k},), got {tuple(factors.shape)}")
@@ -84,7 +87,7 @@ def rms_norm_quant(
         added = matrix_of(_beside(residual, "residual", x))
         if tuple(residual.shape) != tuple(x.shape):
             raise LowlpValueError(f"residual: must have the shape of x, {tuple(x.shape)}, got {tuple(residual.shape)}")
-        if residual.dtype != x.dtype:
+        if str(residual.dtype).removeprefix("torch.") != str(x.dtype).removeprefix("torch."):
             raise LowlpTypeError(f"residual: must be of the type of x, {x.dtype}, got {residual.dtype}")
     kind = activation_kind(dtype)
     norm = Norm(matrix_of(factors[None]).source, float(np.float32(eps)), added is not None)
@@ -153,6 +156,8 @@ def _work(
     if isinstance(scale, str) and scale != "token":
         raise LowlpValueError(f"scale: must be 'token' or scales, got {scale!r:.40}")
     check_planes(planes, kind)
+    if kind.name == "uint1":
+        raise LowlpValueError("dtype: uint1 has zero points, which quantize_activations alone makes; or use bipolar1")
     rule = rule_of(kind, scale, True, 1.0, hadamard, None, k)
     given = None
     if rule.scale == "given":

@@ -31,7 +31,7 @@ def check_options(epilogue: str | None, activation: object, path: str | None) ->
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
     given = {"activation": activation, "path": check_path(path)}
     if activation is not None:
-        activation_kind(activation)
+        activation_kind(activation, "activation")
     elif path is not None:
         raise LowlpValueError(f"path: goes with activation, which is not given; got {path!r:.40}")
     return {"epilogue": epilogue or "", **{name: "" if value is None else str(value) for name, value in given.items()}}

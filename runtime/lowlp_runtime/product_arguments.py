@@ -33,6 +33,11 @@ def check_quantised(kernel: KernelBinary, x: Any) -> tuple[Any, Any, Any]:
         raise LowlpValueError(
             f"x: kernel {name!r} takes a scale for each row, without zero points and groups; use linear"
         )
+    kind = getattr(getattr(x, "dtype", None), "name", "")
+    if element == "uint8" and kind.startswith("bipolar"):
+        raise LowlpValueError(f"x: kernel {name!r} takes codes of unsigned integers, got {kind}; use linear")
+    if not is_torch_tensor(x.codes):
+        check_x(kernel, product, x.codes)
     scales = x.scales.contiguous() if takes["x_scales"] else None
     return x.codes, scales, x.sums.contiguous() if takes["x_sums"] else None
 

@@ -211,10 +211,10 @@ def test_compiled_kernels_are_of_bytes() -> None:
 def test_compiled_kernels_refuse_codes_that_mean_something_else() -> None:
     kernel = lowlp.compile_linear(n=16, k=64, weight="int4", group_size=None, activation="uint8", m=(1, 16))
     qw = weights("int4", 16, 64)
-    with pytest.raises(LowlpError, match="x: .* takes codes of unsigned integers, got bipolar4"):
+    with pytest.raises(LowlpError, match=r"x: .* takes codes of unsigned integers, got bipolar4"):
         kernel(activations("bipolar4", 2, 64), qw)
     unsigned = lowlp.QuantizedActivations(np.ones((2, 64), np.uint8), dtype="uint4", scales=1.0)
-    with pytest.raises(LowlpError, match="x: .* takes PyTorch tensors on a CUDA device, got ndarray"):
+    with pytest.raises(LowlpError, match=r"x: .* takes PyTorch tensors on a CUDA device, got ndarray"):
         kernel(unsigned, qw)
 
 

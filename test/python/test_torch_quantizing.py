@@ -183,3 +183,11 @@ def test_torchao_quantises_with_our_codecs() -> None:
     chosen = quantization.FqnToConfig({"0": LowlpConfig("int6", group_size=32), "1": None})
     quantization.quantize_(model, chosen, filter_fn=None)
     assert codecs_of(model) == {"0": "int6 g32 f16"}
+
+
+def test_a_filter_that_takes_other_modules_changes_nothing() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU())
+    for filter_fn, found in ((lambda *_: True, "'', of type Sequential"), (lambda _, name: name, "'1', of type GELU")):
+        with pytest.raises(lowlp.errors.LowlpTypeError, match=f"filter_fn: must take .* alone, took {found}"):
+            lowlp.torch.quantize_(model, "int4", group_size=64, filter_fn=filter_fn, progress=False)
+    assert type(model[0]) is torch.nn.Linear

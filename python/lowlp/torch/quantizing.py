@@ -60,8 +60,9 @@ def quantize_(
     run             `run(model, batch)`; None: the model is called with the batch
     progress        show a bar, where tqdm is installed
 
-    Raises `LowlpValueError` for a rule that matches no module, for no module at all, and with the module's name what
-    `lowlp.quantize` raises. Modules that were quantised before an error stay so.
+    Raises `LowlpTypeError` for a filter that takes other modules, `LowlpValueError` for a rule that matches no module
+    and for no module at all, and with the module's name what `lowlp.quantize` raises. Modules that were quantised
+    before an error stay so.
     """
     base = Config.of(config, **options)
     chosen = chosen_modules(model, base, filter_fn, rules or {})
@@ -158,6 +159,11 @@ def _chosen(
         else:
             config = base
         if is_taken and config is not None:
+            if not isinstance(module, torch.nn.Linear | torch.nn.Embedding):
+                raise LowlpTypeError(
+                    f"filter_fn: must take modules torch.nn.Linear and torch.nn.Embedding alone, took {name!r}, of "
+                    f"type {type(module).__name__}"
+                )
             if not name:
                 raise LowlpValueError("model: is itself such a module; use lowlp.torch.Linear.from_linear")
             count += 1

@@ -81,8 +81,8 @@ def linear(
 
     activation       a type to which x is quantised first, 'int8' or 'f8e4m3' for example, as `quantize_activations`
                      does without further arguments; None: x is taken as it is
-    path             by which products quantised x is multiplied: 's8', 'fp8', 'planes', or 'f16', which dequantises it to
-                     bf16 where the weights are packed for that, else to f16, with its range: above 65504 x becomes
+    path             by which products quantised x is multiplied: 's8', 'fp8', 'planes', or 'f16', which dequantises it:
+                     to bf16 where the weights are packed for that, else to f16, with its range: above 65504 x becomes
                      infinite, below 2^-14 it loses bits; None: chosen (`kernels.linear.paths`)
 
     Sums of products of quantised integers are exact, in int32, which wraps around. With a scale for each row of weights

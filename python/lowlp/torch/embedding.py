@@ -43,10 +43,7 @@ class Embedding(QuantizedModule):
         dtype: torch.dtype | None = None,
     ) -> None:
         kind = dtype or torch.get_default_dtype()
-        found = Codec.parse(codec) if isinstance(codec, str) else codec
-        if not isinstance(found, Codec):
-            raise LowlpTypeError(f"codec: expected a Codec or its text, got {type(codec).__name__}")
-        tensors, header = empty_tensors(found, (num_embeddings, embedding_dim), family or family_of(kind), device)
+        tensors, header = empty_tensors(codec, (num_embeddings, embedding_dim), family or family_of(kind), device)
         self._hold(tensors, header, kind)
 
     def _hold(self, tensors: dict[str, torch.Tensor], header: str, dtype: torch.dtype) -> None:

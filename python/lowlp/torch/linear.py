@@ -53,10 +53,7 @@ class Linear(QuantizedModule):
         dtype: torch.dtype | None = None,
     ) -> None:
         kind = dtype or torch.get_default_dtype()
-        found = Codec.parse(codec) if isinstance(codec, str) else codec
-        if not isinstance(found, Codec):
-            raise LowlpTypeError(f"codec: expected a Codec or its text, got {type(codec).__name__}")
-        tensors, header = empty_tensors(found, (out_features, in_features), family or family_of(kind), device)
+        tensors, header = empty_tensors(codec, (out_features, in_features), family or family_of(kind), device)
         held = torch.zeros(out_features, device=device, dtype=kind) if bias else None
         self._hold(tensors, header, held, kind, epilogue, activation, path)
 

@@ -23,7 +23,7 @@ from lowlp.weights.array_shapes import array_shapes
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.resident import ResidentTensor
 from lowlp.weights.stored_arrays import stored_types
-from lowlp_runtime.errors import LowlpValueError
+from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 from lowlp_runtime.kept import KeptFor
 
 _TORCH_TYPES: Final = {
@@ -53,12 +53,16 @@ def tensors_of(qw: QuantizedTensor) -> tuple[dict[str, torch.Tensor], str]:
 
 
 def empty_tensors(
-    codec: Codec, shape: tuple[int, int], activation: object, device: Any, **options: bool
+    codec: Codec | str, shape: tuple[int, int], activation: object, device: Any, **options: bool
 ) -> tuple[dict[str, torch.Tensor], str]:
-    """Tensors of zeros for weights of a codec and shape, on any device, 'meta' too, and the header.
+    """Tensors of zeros for weights of a codec, or its text, and shape, on any device, 'meta' too, and the header.
 
-    The other arguments are those of `lowlp.weights.array_shapes.array_shapes`.
+    The other arguments are those of `lowlp.weights.array_shapes.array_shapes`. Raises `LowlpTypeError` for another
+    `codec`.
     """
+    codec = Codec.parse(codec) if isinstance(codec, str) else codec
+    if not isinstance(codec, Codec):
+        raise LowlpTypeError(f"codec: expected a Codec or its text, got {type(codec).__name__}")
     shapes, header = array_shapes(codec, shape, activation, **options)
     types = tensor_types(header)
     return {name: torch.zeros(shapes[name].shape, dtype=kind, device=device) for name, kind in types.items()}, header

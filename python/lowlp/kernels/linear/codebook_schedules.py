@@ -178,10 +178,11 @@ def _bytes_of_entries(spec: LinearSpec) -> int:
     assert vectors is not None
     if vectors.lattices:
         return math.prod(spec.shape_of_books)
-    return (vectors.books << vectors.bits) * _entry_bytes(spec)
+    return (vectors.books << vectors.bits) * entry_bytes(spec)
 
 
-def _entry_bytes(spec: LinearSpec) -> int:
+def entry_bytes(spec: LinearSpec) -> int:
+    """Of what a lookup reads; of computed books words."""
     vectors = spec.vectors
     assert vectors is not None
     if vectors.lattices:
@@ -201,7 +202,7 @@ def _fill_cycles(spec: LinearSpec, device: Device) -> float:
     bytes_of_entries = _bytes_of_entries(spec)
     if bytes_of_entries > device.shared_bytes:
         return 0
-    copies = _LINE_BYTES // min(_entry_bytes(spec), _LINE_BYTES) if _has_copies(spec, device) else 1
+    copies = _LINE_BYTES // min(entry_bytes(spec), _LINE_BYTES) if _has_copies(spec, device) else 1
     return copies * bytes_of_entries / _LINE_BYTES
 
 
@@ -211,11 +212,11 @@ def _lookup_cycles(spec: LinearSpec, device: Device) -> float:
     assert vectors is not None
     if vectors.lattices:
         return 16 * spec.k / vectors.vector / 32 * sum(_COMPUTED_CYCLES[name] for name in vectors.lattices)
-    entry_bytes = _entry_bytes(spec)
+    bytes_of_entry = entry_bytes(spec)
     lookups = 16 * spec.k / vectors.vector * vectors.books / 32
     if _bytes_of_entries(spec) > device.shared_bytes:
         return lookups * _GLOBAL_CYCLES
-    phases = max(1, entry_bytes // 4)
+    phases = max(1, bytes_of_entry // 4)
     return lookups * phases * (1 if _has_copies(spec, device) else _CONFLICT_PASSES)
 
 
@@ -233,7 +234,7 @@ def _book_bytes(spec: LinearSpec, device: Device) -> int:
     if vectors.lattices:
         return 256 * 2 * _LINE_BYTES * len(set(vectors.lattices))
     if spec.hot_entries:
-        return spec.hot_entries * vectors.books * _entry_bytes(spec)
+        return spec.hot_entries * vectors.books * entry_bytes(spec)
     lines = (_LINE_BYTES * max(2, vectors.books)) << vectors.bits
     if lines <= device.shared_bytes // 2:
         return lines

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from lowlp.schedules.device import Device
 
-from .lattice_tables import WORD_BYTES, bytes_of_codes
+from .codebook_schedules import entry_bytes
+from .lattice_tables import bytes_of_codes
 from .operands import NUMPY_TYPES
 from .schedule import Schedule
 from .spec import LinearSpec
@@ -178,22 +179,13 @@ def _room_for_books(spec: LinearSpec, schedule: Schedule, device: Device) -> int
     return device.shared_bytes - _ring_bytes(spec, schedule) - exchange - _OTHER_BYTES
 
 
-def _entry_bytes(spec: LinearSpec) -> int:
-    """Of what a lookup reads; of computed books words."""
-    vectors = spec.vectors
-    assert vectors is not None
-    if vectors.lattices:
-        return WORD_BYTES
-    return vectors.vector * (1 if vectors.entries in ("int8", "f8e4m3") else 2)
-
-
 def _books(spec: LinearSpec, schedule: Schedule, device: Device) -> _Books:
     """As `lowlp-place-codebooks` places them."""
     vectors = spec.vectors
     assert vectors is not None
     sets = spec.products if spec.book_rows and spec.book_rows < spec.n else 1
     room, one = _room_for_books(spec, schedule, device) // sets, _one_copy(spec)
-    passes = _PASSES[min(16, max(4, _entry_bytes(spec)))]
+    passes = _PASSES[min(16, max(4, entry_bytes(spec)))]
     fitting = [1 << power for power in range(len(passes)) if one << power <= room]
     if not fitting:
         return _Books(0, 0)
@@ -207,7 +199,7 @@ def _one_copy(spec: LinearSpec) -> int:
     """Bytes of all entries of a block's books."""
     vectors = spec.vectors
     assert vectors is not None
-    return math.prod(spec.shape_of_books[-3:]) * (2 if _entry_bytes(spec) == 2 * vectors.vector else 1)
+    return math.prod(spec.shape_of_books[-3:]) * (2 if entry_bytes(spec) == 2 * vectors.vector else 1)
 
 
 def _lookup_cycles(spec: LinearSpec, books: _Books) -> float:
@@ -217,7 +209,7 @@ def _lookup_cycles(spec: LinearSpec, books: _Books) -> float:
     lookups = _SLICE / (32 * vectors.vector)
     if vectors.lattices:
         lookups *= bytes_of_codes(vectors) / vectors.books
-    size = _entry_bytes(spec)
+    size = entry_bytes(spec)
     if not books.copies:
         return lookups * _GLOBAL_CYCLES * max(1.0, size / 32)
     passes = _PASSES[min(16, max(4, size))][books.copies.bit_length() - 1]
@@ -269,7 +261,7 @@ def _mma_us(spec: LinearSpec, m: int, device: Device) -> float:
     """What a product by `mma.sync` takes."""
     vectors = spec.vectors
     assert vectors is not None
-    turns, size = -(-m // _MMA_COLUMNS), _entry_bytes(spec)
+    turns, size = -(-m // _MMA_COLUMNS), entry_bytes(spec)
     columns = 8 * -(-min(m, _MMA_COLUMNS) // 8)
     most = device.shared_bytes // _one_copy(spec)
     passes = _PASSES[min(16, max(4, size))]

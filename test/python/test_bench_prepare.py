@@ -308,11 +308,11 @@ def fake_worker(connection: Any, settings: Settings) -> None:
         ("fails", "RuntimeError: fails at 8"),
         ("lost", "RuntimeError: lost at 8; the device is lost"),
         ("dies", "the process ended with status 9"),
-        ("hangs", "no answer within 6 s; the process was ended"),
+        ("hangs", "no answer within 4 s; the process was ended"),
     ],
 )
 def test_only_the_row_that_fails_is_lost(kind: str, problem: str) -> None:
-    worker = Worker(Settings(None, Effort()), 6.0 if kind == "hangs" else 60.0, fake_worker)
+    worker = Worker(Settings(None, Effort()), 4.0 if kind == "hangs" else 60.0, fake_worker)
     try:
         assert worker.facts() == Facts(empty_us=3.5)
         rows = list(worker.measure(Unit("lowlp", kind, SHAPE, (1, 8, 16))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import time
@@ -59,8 +60,11 @@ def read_stored(packed: NDArray[np.uint32], row: int, column: int, placement: Pl
     return stored
 
 
-@pytest.mark.parametrize(("k", "unit_k"), [(128, 64), (96, 32), (80, 16)])
-@pytest.mark.parametrize("name", NAMES)
+# Every placement in one of the three shapes of units.
+@pytest.mark.parametrize(
+    ("name", "k", "unit_k"),
+    [(name, *shape) for name, shape in zip(NAMES, itertools.cycle([(128, 64), (96, 32), (80, 16)]), strict=False)],
+)
 def test_every_code_is_where_the_placement_says(name: str, k: int, unit_k: int) -> None:
     wide = Placement.find(name)
     code, activation = code_of(name)

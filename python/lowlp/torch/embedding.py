@@ -10,7 +10,7 @@ import torch
 from lowlp.numeric.codec import Codec
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.errors import LowlpValueError
 
 from . import operators
 from .quantized_module import QuantizedModule, family_of, is_plain_call
@@ -68,13 +68,7 @@ class Embedding(QuantizedModule):
         device  None: the CPU
         dtype   of the result; None: PyTorch's default
         """
-        if not isinstance(qw, QuantizedTensor):
-            raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
-        if len(qw.shape) != 2:
-            raise LowlpValueError(f"qw: expected weights [N, K], got {list(qw.shape)} of experts; take one with qw[e]")
-        tensors, header = tensors_of(qw)
-        if device is not None:
-            tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+        tensors, header = tensors_of(qw, device)
         found = cls.__new__(cls)
         found._hold(tensors, header, dtype or torch.get_default_dtype())
         return found

@@ -10,7 +10,7 @@ import torch
 from lowlp.numeric.codec import Codec
 from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.errors import LowlpValueError
 
 from . import operators
 from .host_products import EPILOGUES
@@ -102,13 +102,7 @@ class Linear(QuantizedModule):
 
         Raises `LowlpTypeError` and `LowlpValueError`.
         """
-        if not isinstance(qw, QuantizedTensor):
-            raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
-        if len(qw.shape) != 2:
-            raise LowlpValueError(f"qw: expected weights [N, K], got {list(qw.shape)} of experts; take one with qw[e]")
-        tensors, header = tensors_of(qw)
-        if device is not None:
-            tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+        tensors, header = tensors_of(qw, device)
         held = None if bias is None else bias.detach().to(device=tensors["packed"].device, dtype=dtype)
         found = cls.__new__(cls)
         found._hold(tensors, header, held, dtype or torch.float32, epilogue, activation, path)

@@ -45,11 +45,20 @@ def tensor_types(header: str) -> Mapping[str, torch.dtype]:
     return {name: _TORCH_TYPES[str(kind)] for name, kind in stored_types(header).items()}
 
 
-def tensors_of(qw: QuantizedTensor) -> tuple[dict[str, torch.Tensor], str]:
-    """The tensors of weights on the host, in the same memory where possible, and the header."""
+def tensors_of(qw: QuantizedTensor, device: Any = None) -> tuple[dict[str, torch.Tensor], str]:
+    """The tensors of weights [N, K], in the same memory where that is on `device`, None for the CPU; and the header.
+
+    Raises `LowlpTypeError` and `LowlpValueError`.
+    """
+    if not isinstance(qw, QuantizedTensor):
+        raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
+    if len(qw.shape) != 2:
+        raise LowlpValueError(f"qw: expected weights [N, K], got {list(qw.shape)} of experts; take one with qw[e]")
     arrays, header = qw.to_arrays()
-    types = tensor_types(header)
-    return {name: _as_tensor(arrays[name], kind) for name, kind in types.items()}, header
+    tensors = {name: _as_tensor(arrays[name], kind) for name, kind in tensor_types(header).items()}
+    if device is not None:
+        tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+    return tensors, header
 
 
 def empty_tensors(

@@ -501,8 +501,8 @@ private:
     if (!isScaled())
       return;
     // Powers of two go to a column that multiplies the sums as floats.
-    auto wide = result.hasOneUse() ? dyn_cast<CastOp>(*result.user_begin())
-                                   : CastOp();
+    auto wide =
+        result.hasOneUse() ? dyn_cast<CastOp>(*result.user_begin()) : CastOp();
     if (wide && wide.getType().getElementType().isF32())
       if (auto column = findColumn(wide.getResult(), scales))
         return multiplyColumn(*column, scales);

@@ -68,7 +68,8 @@ static Result<LoadSharedOp> findLoadOfB(DotOp dot) {
     return Error{"operand b may reach outside of its shared tile"};
   SharedType shared = load.getSource().getType();
   int64_t bits = *getElementBits(shared.getElementType());
-  if (shared.getRank() < 2 || bits % 8 != 0 || (bits > 16 && turned.getSource() == load.getTile()) ||
+  if (shared.getRank() < 2 || bits % 8 != 0 ||
+      (bits > 16 && turned.getSource() == load.getTile()) ||
       !findWgmmaTile(shared.getLayout(), bits / 8))
     return Error{"the shared layout of operand b is none that a matrix "
                  "descriptor describes"};

@@ -31,9 +31,8 @@ Result<ComputeType> lowlp::parseComputeType(std::string_view name) {
 
 std::string FragmentFamily::name() const {
   std::string name = getName(compute);
-  return getUnitK() == getWidestUnitK()
-             ? name
-             : name + ".k" + std::to_string(unitK);
+  return getUnitK() == getWidestUnitK() ? name
+                                        : name + ".k" + std::to_string(unitK);
 }
 
 Result<FragmentFamily> FragmentFamily::parse(std::string_view name) {

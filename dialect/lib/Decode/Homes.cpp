@@ -132,8 +132,8 @@ int Homes::getExponent(int shift) const {
 }
 
 uint32_t Homes::getFlip(int shift) const {
-  bool isTopUsed =
-      compute == ComputeType::S8 && !isUnsigned && shift + leastShift + format.bits == 8;
+  bool isTopUsed = compute == ComputeType::S8 && !isUnsigned &&
+                   shift + leastShift + format.bits == 8;
   return isTopUsed ? 0x80808080u : 0;
 }
 

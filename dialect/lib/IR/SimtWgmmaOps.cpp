@@ -83,8 +83,8 @@ LogicalResult WgmmaOp::verify() {
            << accumulators;
   if (failed(verifyElements(*this)))
     return failure();
-  if (accumulators.getElementType().isInteger(32) && getN() % 16 != 0 && getN() != 8 &&
-      getN() != 24)
+  if (accumulators.getElementType().isInteger(32) && getN() % 16 != 0 &&
+      getN() != 8 && getN() != 24)
     return emitOpError("N of integers must be 8, 24 or a multiple of 16, but "
                        "is ")
            << getN();

@@ -149,13 +149,12 @@ void multiplyAs(const MmaOperands *lanes) {
 
 /// By `LowlpMmaKind`.
 constexpr void (*products[])(const MmaOperands *) = {
-    multiplyAs<F16, F16, float>,     multiplyAs<BF16, BF16, float>,
-    multiplyAs<S8, S8, uint32_t>,    multiplyAs<S8, U8, uint32_t>,
-    multiplyAs<U8, S8, uint32_t>,    multiplyAs<U8, U8, uint32_t>,
-    multiplyAs<E4M3, E4M3, float>,   multiplyAs<E4M3, E5M2, float>,
-    multiplyAs<E5M2, E4M3, float>,   multiplyAs<E5M2, E5M2, float>,
-    multiplyAs<Bits, Bits, uint32_t>,
-    multiplyAs<Bits, Bits, uint32_t, 1>};
+    multiplyAs<F16, F16, float>,      multiplyAs<BF16, BF16, float>,
+    multiplyAs<S8, S8, uint32_t>,     multiplyAs<S8, U8, uint32_t>,
+    multiplyAs<U8, S8, uint32_t>,     multiplyAs<U8, U8, uint32_t>,
+    multiplyAs<E4M3, E4M3, float>,    multiplyAs<E4M3, E5M2, float>,
+    multiplyAs<E5M2, E4M3, float>,    multiplyAs<E5M2, E5M2, float>,
+    multiplyAs<Bits, Bits, uint32_t>, multiplyAs<Bits, Bits, uint32_t, 1>};
 
 } // namespace
 

@@ -84,7 +84,8 @@ LogicalResult Planner::divide(Operand &operand, StringRef name, TileType tile,
     return op.emitOpError("the layout of ")
            << name << ", '" << str(layout)
            << "', is not made of the fragments of mma m16n8k"
-           << perStep * 4 * kRegisterBits / bits << ", '" << str(fragment) << "'";
+           << perStep * 4 * kRegisterBits / bits << ", '" << str(fragment)
+           << "'";
   }
   operand = *grid;
   return success();

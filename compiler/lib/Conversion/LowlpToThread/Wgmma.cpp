@@ -40,9 +40,9 @@ public:
         // Groups of 8 rows begin where they would without a swizzle.
         addresses(
             *SharedLayout::plain(op.getB().getType().getLayout().layout())),
-        extents(Layout::local({op.getType().getLayout().shape()[1],
-                               op.getA().getType().getShape()[1] /
-                                   op.getElementsPerWord()})),
+        extents(Layout::local(
+            {op.getType().getLayout().shape()[1],
+             op.getA().getType().getShape()[1] / op.getElementsPerWord()})),
         positions(rewriter, loc, addresses, offsets, extents) {}
 
   /// What the CPU target checks of offsets.

@@ -71,8 +71,8 @@ static Features getRequiredFeatures(Operation *op) {
                     ? Feature::WgmmaB1
                     : Feature::Wgmma};
       })
-      .Case<simt::WgmmaFenceOp, simt::WgmmaCommitOp,
-            simt::WgmmaWaitOp, simt::SetRegistersOp>(
+      .Case<simt::WgmmaFenceOp, simt::WgmmaCommitOp, simt::WgmmaWaitOp,
+            simt::SetRegistersOp>(
           [](auto) -> Features { return {Feature::Wgmma}; })
       .Case<simt::LdMatrixOp>(
           [](auto) -> Features { return {Feature::LoadMatrix}; })

@@ -29,7 +29,8 @@
 // no plan decodes them: `lowlp.unpack` does.
 //
 // Of b1, products of single bits, a lane's words are the registers of the
-// instruction as they are, bit i of all codes in four words of its own (`ofBits`):
+// instruction as they are, bit i of all codes in four words of its own
+// (`ofBits`):
 //
 //   word  4 * i + slot        bit  8 * (part % 4) + part / 4
 //

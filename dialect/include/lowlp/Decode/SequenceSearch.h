@@ -25,14 +25,15 @@ Result<DecodePlan> planDecode(const Placement &placement, DecodeEnding ending,
 
 /// The cheapest plan with `Accumulators` of integers in signed bytes, all of
 /// which take the upper bits of their bytes: the numbers of signed codes times
-/// one power of two, without an offset. Fails for other placements than those of
-/// integers for int8.
+/// one power of two, without an offset. Fails for other placements than those
+/// of integers for int8.
 Result<DecodePlan> planSigned(const Placement &placement,
                               const DecodeRates &rates);
 
-/// The same as `planDecode` for the slots of the first tile of 16 rows, with its rows for those
-/// of all tiles: the plan of warps that take a tile each, after moving their
-/// words as `findTileShift(placement)` says. Requires that it says so.
+/// The same as `planDecode` for the slots of the first tile of 16 rows, with
+/// its rows for those of all tiles: the plan of warps that take a tile each,
+/// after moving their words as `findTileShift(placement)` says. Requires that
+/// it says so.
 Result<DecodePlan> planTile(const Placement &placement, DecodeEnding ending,
                             const DecodeRates &rates);
 

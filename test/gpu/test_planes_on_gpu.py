@@ -23,8 +23,8 @@ from test_planes import ALL, rounded  # noqa: E402
 
 from lowlp.compiler.architectures import current_arch  # noqa: E402
 from lowlp.compiler.targets import target  # noqa: E402
-from lowlp.kernels.linear.plane_shapes import choose_schedule  # noqa: E402
-from lowlp.kernels.linear.planes import PlanesSpec  # noqa: E402
+from lowlp.kernels.linear.planes.program import PlanesSpec  # noqa: E402
+from lowlp.kernels.linear.planes.shapes import choose_schedule  # noqa: E402
 
 SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else random.Random(60).sample(ALL, 24)
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import lowlp
-from lowlp.kernels.linear.plane_shapes import PlaneSchedule
-from lowlp.kernels.linear.plane_streams import stream_kernel
-from lowlp.kernels.linear.plane_warpgroups import WarpgroupSchedule, warpgroup_kernel
-from lowlp.kernels.linear.planes import PlanesSpec
+from lowlp.kernels.linear.planes.program import PlanesSpec
+from lowlp.kernels.linear.planes.shapes import PlaneSchedule
+from lowlp.kernels.linear.planes.streams import stream_kernel
+from lowlp.kernels.linear.planes.warpgroups import WarpgroupSchedule, warpgroup_kernel
 
 KINDS = ("uint", "int", "bipolar", "ternary")
 FILLS = ("random", "most", "least", "alternating")

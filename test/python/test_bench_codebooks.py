@@ -35,7 +35,7 @@ from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.cli import main
 from lowlp.drawing.svg import to_svg
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear import codebook_versions
+from lowlp.kernels.linear.codebooks import versions as codebook_versions
 
 RUN = Run("2026-01-01T00:00:00+00:00", "a GPU", "1.0", {"lowlp": "0"}, empty_us=3.5, read_bytes_per_s=4.49e12)
 SHAPE = Shape(320, 512)

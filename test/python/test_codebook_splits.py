@@ -9,9 +9,9 @@ from test_linear_codebooks import run_as, vectors_of, weights
 import lowlp
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.codebook_schedules import splits_of
-from lowlp.kernels.linear.codebook_versions import VERSIONS, paper_splits, version_schedule
-from lowlp.kernels.linear.codebooks import has_codebook_program
+from lowlp.kernels.linear.codebooks.program import has_codebook_program
+from lowlp.kernels.linear.codebooks.schedules import splits_of
+from lowlp.kernels.linear.codebooks.versions import VERSIONS, paper_splits, version_schedule
 from lowlp.kernels.linear.operands import spec_for
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec

@@ -6,7 +6,7 @@ from test_linear_codebooks import weights
 
 import lowlp
 from lowlp.errors import LowlpTypeError, LowlpValueError
-from lowlp.kernels.linear.frequent_entries import hot_entries
+from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
 from lowlp.kernels.linear.operands import spec_for
 from lowlp.numeric.vectors import Vectors
 from lowlp.weights.codebook_order import ordered_by_frequency

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from lowlp.kernels.linear.lattice_tables import SHIFTS, lattice_tables
+from lowlp.kernels.linear.codebooks.lattice_tables import SHIFTS, lattice_tables
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.numeric.codec import Codec

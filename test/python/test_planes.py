@@ -15,10 +15,10 @@ from plane_products import FILLS, KINDS, Operands, dtype_of, kernel_of, sums_of,
 
 import lowlp
 from lowlp.errors import LowlpValueError
-from lowlp.kernels.linear.plane_shapes import choose_schedule, shared_bytes, tile_shapes
-from lowlp.kernels.linear.plane_streams import StreamSchedule, planes_held
-from lowlp.kernels.linear.plane_warpgroups import WarpgroupSchedule, can_hold
-from lowlp.kernels.linear.planes import LinearCode, PlanesSpec
+from lowlp.kernels.linear.planes.program import LinearCode, PlanesSpec
+from lowlp.kernels.linear.planes.shapes import choose_schedule, shared_bytes, tile_shapes
+from lowlp.kernels.linear.planes.streams import StreamSchedule, planes_held
+from lowlp.kernels.linear.planes.warpgroups import WarpgroupSchedule, can_hold
 
 WIDTHS = range(1, 9)
 

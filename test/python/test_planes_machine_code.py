@@ -14,10 +14,10 @@ from test_machine_code import NVDISASM, OPCODE, needs_nvdisasm
 
 import lowlp
 from lowlp.errors import CompileError
-from lowlp.kernels.linear.plane_shapes import choose_schedule
-from lowlp.kernels.linear.plane_streams import StreamSchedule
-from lowlp.kernels.linear.plane_warpgroups import WarpgroupSchedule
-from lowlp.kernels.linear.planes import PlanesSpec
+from lowlp.kernels.linear.planes.program import PlanesSpec
+from lowlp.kernels.linear.planes.shapes import choose_schedule
+from lowlp.kernels.linear.planes.streams import StreamSchedule
+from lowlp.kernels.linear.planes.warpgroups import WarpgroupSchedule
 
 SPEC = PlanesSpec(8192, 8192, "int2", "uint3", scale="f16", x_scale=True, out="f16")
 # Addresses and counters of the loop; what takes codes apart is among the last ones, of which it has none in a vector.

@@ -11,12 +11,12 @@ import lowlp
 from lowlp import QuantizedTensor
 from lowlp.compiler.compilation import compile_cpu
 from lowlp.kernels.linear.choosing import schedule_for
+from lowlp.kernels.linear.codebooks.wide import can_look_up_wide
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.plain import linear_kernel
 from lowlp.kernels.linear.schedule import Schedule
 from lowlp.kernels.linear.spec import LinearSpec
 from lowlp.kernels.linear.tiles import tiles_of
-from lowlp.kernels.linear.wide_codebooks import can_look_up_wide
 from lowlp.ops import linear_on_cpu
 from lowlp_runtime import LowlpValueError
 from lowlp_runtime.vector_order import order_of_vectors, padded_columns

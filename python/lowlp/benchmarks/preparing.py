@@ -21,9 +21,9 @@ from lowlp.compiler.compilation import compile
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
-from lowlp.kernels.linear.codebook_versions import version_schedule
-from lowlp.kernels.linear.frequent_entries import hot_entries
-from lowlp.kernels.linear.lattice_tables import lattice_tables
+from lowlp.kernels.linear.codebooks.frequent_entries import hot_entries
+from lowlp.kernels.linear.codebooks.lattice_tables import lattice_tables
+from lowlp.kernels.linear.codebooks.versions import version_schedule
 from lowlp.kernels.linear.operand_list import TAKES_ALL, operands_of_weights
 from lowlp.kernels.linear.operands import host_operands, spec_for
 from lowlp.kernels.linear.schedule import Schedule

@@ -15,7 +15,7 @@ from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
 from lowlp.kernels.linear.choosing import class_of, ordered_within, schedule_for
-from lowlp.kernels.linear.frequent_entries import checked_frequencies, hot_entries
+from lowlp.kernels.linear.codebooks.frequent_entries import checked_frequencies, hot_entries
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import takes_vector_order
 from lowlp.kernels.linear.paths import check_path

@@ -17,10 +17,10 @@ from lowlp.compiler.compilation import compile, compile_cpu
 from lowlp.compiler.kernel_cache import Once
 from lowlp.compiler.targets import target
 from lowlp.kernels.linear.operands import NUMPY_TYPES
-from lowlp.kernels.linear.plane_shapes import PlaneSchedule, choose_schedule
-from lowlp.kernels.linear.plane_streams import stream_kernel
-from lowlp.kernels.linear.plane_warpgroups import WarpgroupSchedule, warpgroup_kernel
-from lowlp.kernels.linear.planes import PlanesSpec
+from lowlp.kernels.linear.planes.program import PlanesSpec
+from lowlp.kernels.linear.planes.shapes import PlaneSchedule, choose_schedule
+from lowlp.kernels.linear.planes.streams import stream_kernel
+from lowlp.kernels.linear.planes.warpgroups import WarpgroupSchedule, warpgroup_kernel
 from lowlp.language.kernels import Kernel
 from lowlp.numeric.dtypes import DType
 from lowlp.schedules.device import device_of

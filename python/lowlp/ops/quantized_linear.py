@@ -13,7 +13,7 @@ from lowlp.compiler.architectures import DEFAULT_ARCH
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.activations import BYTES
 from lowlp.kernels.linear.paths import Path, check_path, choose_path
-from lowlp.kernels.linear.planes import EPILOGUES as PLANE_EPILOGUES
+from lowlp.kernels.linear.planes.program import EPILOGUES as PLANE_EPILOGUES
 from lowlp.kernels.linear.spec import ACTIVATIONS, EPILOGUES, SUMS, LinearSpec
 from lowlp.numeric.dtypes import DType, dtype_among, library_name, named_dtype
 from lowlp.numeric.host_array import as_host_array, as_torch_tensor

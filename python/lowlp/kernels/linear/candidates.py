@@ -16,7 +16,7 @@ from lowlp.compiler.targets import target
 from lowlp.schedules.device import H200, Device
 from lowlp.weights.packing import UNIT_K
 
-from .codebooks import has_books_of_tile
+from .codebooks.program import has_books_of_tile
 from .estimates import keeping_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import FOUND_BY_LARGE

@@ -32,7 +32,8 @@ from .candidates import (
     plain_schedule,
     wide_drafts,
 )
-from .codebook_schedules import codebook_schedule
+from .codebooks.schedules import codebook_schedule
+from .codebooks.wide_schedules import wide_codebook_schedule
 from .estimates import estimated_us, ordering_before_us, ordering_within_us
 from .fitting import ending_numbers, fits, fitted
 from .invariant import CLUSTERS, JUDGED_ROWS, Order, best_order, order_of, us_alone
@@ -41,7 +42,6 @@ from .scaled_weights import can_scale_weights
 from .schedule import ROW_TILES, Schedule
 from .spec import ORDERED_ROWS, LinearSpec
 from .streaming import can_stream
-from .wide_codebook_schedules import wide_codebook_schedule
 
 _MOST_ROWS: Final = 8192
 """More rows take the schedule of so many."""

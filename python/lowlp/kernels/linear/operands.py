@@ -19,8 +19,8 @@ from lowlp_runtime.operand_arrays import host_operands as arrays_of_operands
 from lowlp_runtime.operands import Operand
 
 from .activations import HALVES
-from .frequent_entries import hot_entries
-from .lattice_tables import lattice_tables
+from .codebooks.frequent_entries import hot_entries
+from .codebooks.lattice_tables import lattice_tables
 from .operand_list import TAKES_ALL, operands_of_weights
 from .scaled_weights import fit_of, keeps_values
 from .schedule import Schedule

@@ -36,7 +36,8 @@ from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
-from .codebooks import codebook_kernel
+from .codebooks.program import codebook_kernel
+from .codebooks.wide import can_look_up_wide, wide_codebook_kernel
 from .integer_sums import adds_in_parts, is_one_sum, ones, sum_type, total_type
 from .parts import (
     ACCUMULATOR_FRAGMENT,
@@ -58,7 +59,6 @@ from .spec import LinearSpec
 from .streaming import can_stream, streaming_kernel
 from .two_levels import number_of_fields, stored_groups
 from .warpgroups import can_go_wide, wide_kernel
-from .wide_codebooks import can_look_up_wide, wide_codebook_kernel
 
 # Weights of a row that are taken together: a unit of packed weights, or several narrower ones.
 _SPAN_K: Final = UNIT_K

@@ -16,7 +16,7 @@ from lowlp.weights.packing import find_placement
 from lowlp_runtime.stored_weights import code_of_vectors
 
 from .activations import BYTES, DECODED_TO, FAMILIES, HALVES, INTEGERS, PLACED_FOR, check_bytes, meaning_of
-from .lattice_tables import shape_of_tables
+from .codebooks.lattice_tables import shape_of_tables
 
 ACTIVATIONS: Final = HALVES
 """Of x that is not quantised."""

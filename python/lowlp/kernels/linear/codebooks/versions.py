@@ -19,10 +19,10 @@ from lowlp.errors import LowlpValueError
 from lowlp.language.kernel_schedule import CODEBOOKS
 from lowlp.schedules.device import Device
 
-from .codebook_schedules import columns_for
-from .codebooks import granules_of, has_codebook_program
-from .schedule import SPLITS, Schedule
-from .spec import LinearSpec
+from ..schedule import SPLITS, Schedule
+from ..spec import LinearSpec
+from .program import granules_of, has_codebook_program
+from .schedules import columns_for
 
 VERSIONS: Final = tuple(name for name in CODEBOOKS if name != "auto")
 _BY_BOOKS: Final = ("o3", "o4")

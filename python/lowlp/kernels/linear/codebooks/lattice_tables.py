@@ -6,7 +6,7 @@ A vector of 8 values is a word of 8 nibbles n, of which field f has element i wi
     value[i] = n / 2 - 4        e81b: one word
 
 The sign of an e8p value turns the upper three bits of n, and 1/4 that is added or taken off is its lowest one. Words
-are rotated by one bit, as `lattice_books` takes them.
+are rotated by one bit, as `lattice_books.py` takes them.
 """
 
 from __future__ import annotations

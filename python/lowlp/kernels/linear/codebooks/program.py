@@ -20,7 +20,7 @@ but one are loaded ahead. So it is where units and segments are whole in each ot
 Of the versions of VQ-LLM's table IV (`codebook_versions`), 'gc' to 'o3' exchange vectors through shared memory: all
 warps have put those of a unit there before they read fragments in the usual order of K.
 
-With `splits` K is divided among blocks (`codebook_splits`), each of which scales and adds what it has of each segment;
+With `splits` K is divided among blocks (`splits.py`), each of which scales and adds what it has of each segment;
 the results of all are added in the order of K.
 """
 
@@ -33,10 +33,7 @@ from lowlp import language as ll
 from lowlp.errors import LowlpValueError
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 
-from .codebook_splits import Part, SplitEnding, part_of
-from .lattice_books import LatticeBooks
-from .lattice_tables import bytes_of_codes, stored_codes
-from .parts import (
+from ..parts import (
     A_FRAGMENT,
     ACCUMULATOR_FRAGMENT,
     STEP_K,
@@ -48,8 +45,11 @@ from .parts import (
     packed_view,
     view_of_result,
 )
-from .schedule import THROUGH_SHARED, Schedule
-from .spec import LinearSpec
+from ..schedule import THROUGH_SHARED, Schedule
+from ..spec import LinearSpec
+from .lattice_books import LatticeBooks
+from .lattice_tables import bytes_of_codes, stored_codes
+from .splits import Part, SplitEnding, part_of
 
 # Vectors that lanes of a row hold side by side.
 _LANES: Final = 4

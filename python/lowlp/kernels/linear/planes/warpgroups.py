@@ -22,7 +22,7 @@ from lowlp.language.control_flow import MAX_STAGES
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp_runtime.errors import LowlpValueError
 
-from .planes import (
+from .program import (
     A_BITS,
     ACCUMULATORS,
     STEP_WORDS,
@@ -181,7 +181,7 @@ class _Block:
 
 
 def warpgroup_kernel(spec: PlanesSpec, schedule: WarpgroupSchedule) -> ll.Kernel:
-    """The block program for `spec`; parameters as for `plane_streams.stream_kernel`. Requires `can_hold`."""
+    """The block program for `spec`; parameters as for `streams.stream_kernel`. Requires `can_hold`."""
 
     def trace(operands: Operands) -> None:
         _Block(spec, schedule, operands).make_tile()

@@ -14,11 +14,11 @@ from typing import Final
 
 from lowlp.schedules.device import Device
 
-from .candidates import plain_schedule
-from .codebooks import has_codebook_program
+from ..candidates import plain_schedule
+from ..schedule import Schedule
+from ..spec import LinearSpec
 from .lattice_tables import WORD_BYTES
-from .schedule import Schedule
-from .spec import LinearSpec
+from .program import has_codebook_program
 
 _COLUMNS: Final = (8, 16, 32, 64)
 _WARPS: Final = (8, 7, 6, 5, 4, 3, 2, 16, 14, 12, 10)

@@ -7,7 +7,7 @@ rows their planes fill the 8 columns of an instruction, so a plane of weights is
     L_i       [16 rows of W, columns], accumulators for plane i of W
     D[n, m] = sum over j of 2^j (sum over i of 2^i L_i[n, (m, j)])
 
-so p accumulators a column in place of the p + q - 1 a row of x that `plane_warpgroups` has; the planes of x are added
+so p accumulators a column in place of the p + q - 1 a row of x that `warpgroups.py` has; the planes of x are added
 at the end, through shared memory. Loads of weights and of x are begun some stages ahead. In a block, warps lie along N
 and, as slices, along K.
 """
@@ -23,7 +23,7 @@ from lowlp.language.control_flow import MAX_STAGES
 from lowlp.layouts.register_layout import column_spatial, local, reduce, spatial
 from lowlp_runtime.errors import LowlpValueError
 
-from .planes import (
+from .program import (
     A_BITS,
     ACCUMULATORS,
     STEP_WORDS,

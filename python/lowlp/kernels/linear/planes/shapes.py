@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from .plane_streams import INSTRUCTION_COLUMNS, StreamSchedule, planes_held
-from .plane_warpgroups import COLUMNS, WarpgroupSchedule, can_hold, products_at_once
-from .planes import STEP_K, PlanesSpec
+from .program import STEP_K, PlanesSpec
+from .streams import INSTRUCTION_COLUMNS, StreamSchedule, planes_held
+from .warpgroups import COLUMNS, WarpgroupSchedule, can_hold, products_at_once
 
 PlaneSchedule = StreamSchedule | WarpgroupSchedule
 

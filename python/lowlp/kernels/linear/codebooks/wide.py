@@ -31,13 +31,13 @@ from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, by_parts, small
 from lowlp.layouts.register_layout import Layout, column_local, local, reduce, spatial
 from lowlp_runtime.vector_order import padded_columns
 
-from .codebooks import has_books_of_tile
+from ..parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
+from ..schedule import Schedule
+from ..spec import LinearSpec
+from ..warpgroups import Block, Plan, make_wide, tiles_of_warp
 from .lattice_books import LatticeBooks
 from .lattice_tables import bytes_of_codes, stored_codes
-from .parts import STEP_K, UNIT_K, X_FRAGMENT, Arguments, Views, as_f32, packed_view, view_of_result
-from .schedule import Schedule
-from .spec import LinearSpec
-from .warpgroups import Block, Plan, make_wide, tiles_of_warp
+from .program import has_books_of_tile
 
 _LANES: Final = 4
 """Of a row, which hold vectors side by side."""

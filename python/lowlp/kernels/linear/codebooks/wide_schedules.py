@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 
 from lowlp.schedules.device import Device
 
-from .codebook_schedules import entry_bytes
+from ..operands import NUMPY_TYPES
+from ..schedule import Schedule
+from ..spec import LinearSpec
+from ..tiles import blocks_for, tiles_of
+from ..warpgroups import tiles_of_warp
 from .lattice_tables import bytes_of_codes
-from .operands import NUMPY_TYPES
-from .schedule import Schedule
-from .spec import LinearSpec
-from .tiles import blocks_for, tiles_of
-from .warpgroups import tiles_of_warp
-from .wide_codebooks import VectorPlan, can_look_up_wide
+from .schedules import entry_bytes
+from .wide import VectorPlan, can_look_up_wide
 
 FEW_ROWS: Final = 16
 """Up to so many rows take no warpgroups: those kernels were measured."""

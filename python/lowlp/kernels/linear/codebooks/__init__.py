@@ -1,0 +1,1 @@
+"""Kernels of `lowlp.linear` for weights that are vectors of codebooks."""

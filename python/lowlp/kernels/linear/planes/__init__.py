@@ -1,0 +1,1 @@
+"""Kernels of `lowlp.linear` on bit planes of weights and activations."""

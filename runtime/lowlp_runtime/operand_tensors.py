@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ _TORCH_NAMES: Final = {
     # Launches know floats of 8 bits as bytes, and take signed integers for unsigned ones, of which PyTorch has few.
     "e8m0": "uint8",
     "e4m3": "uint8",
+    "f8e4m3": "uint8",
     # Several in a byte.
     "uint4": "uint8",
     "int6": "uint8",
@@ -38,7 +40,16 @@ def torch_type(element: str) -> Any:
 
 def upload(array: NDArray[Any], element: str, device: Any) -> Any:
     """A copy of an operand on `device`, byte for byte, in one dimension. It is there when this returns: PyTorch waits
-    for copies from pageable memory."""
+    for copies from pageable memory.
+
+    In a thread of its own. torch.compile gives what its thread allocates while it warms a CUDA graph up to that graph,
+    and refuses what outlives the graph's outputs; operands are kept as long as their weights.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_upload, array, element, device).result()
+
+
+def _upload(array: NDArray[Any], element: str, device: Any) -> Any:
     import numpy as np
 
     torch: Any = sys.modules["torch"]

@@ -137,7 +137,8 @@ def check_weights(kernel: KernelBinary, product: Product, weights: StoredWeights
             f"compile_linear(permutation={not takes_order})"
         )
     operands = [operand for operand in product.of_source("weights") if operand.role in STORED_AS]
-    taken = {STORED_AS[operand.role]: operand for operand in operands}
+    # What undoes a table's power of two is no type of its entries.
+    taken = {STORED_AS[operand.role]: operand for operand in operands if not operand.role.endswith("_unscale")}
     parts = [part for part in (*taken, *weights.types) if part != "permutation"]
     for part in dict.fromkeys(parts):
         if (part in taken) != (part in weights.types):

@@ -37,11 +37,13 @@ _MAX_CALLS = 256
 
 
 class _BoundCall(NamedTuple):
-    """The kernel with all that stays, what the call allocates, and tensors that it keeps alive."""
+    """The kernel with all that stays, what the call allocates, tensors that it keeps alive, and the roles of those that
+    calls hand over, in order."""
 
     launch: BoundLaunch | None
     allocate: Callable[[], Any]
     tensors: dict[str, Any]
+    roles: list[str]
 
 
 class _KeptForWeights:
@@ -101,11 +103,11 @@ def quantized_on_gpu(
     if call.launch is None:
         return y
     of_x = {"x_scales": quantized.given.scales, "x_zeros": quantized.given.zeros}
-    if "x_sums" in call.tensors:
+    if "x_sums" in call.roles:
         of_x["x_sums"] = quantized.given.sums
     held = {role: part.contiguous() for role, part in of_x.items() if part is not None}
     held.update({**{role: part for role, part in given.items() if part is not None}, "y": y})
-    addresses = [held[role].data_ptr() for role in call.tensors["order"]]
+    addresses = [held[role].data_ptr() for role in call.roles]
     if is_new:
         # What is in front on the stream may have written the packed weights.
         with no_dependent_launch():
@@ -150,7 +152,7 @@ def _bind(
         return torch.empty(shape, dtype=result, device=codes.device)
 
     if m == 0:
-        return _BoundCall(None, allocate, {})
+        return _BoundCall(None, allocate, {}, [])
     schedule = schedule_for(spec, m, device, batch_invariant, device_name(ordinal))
     spec = replace(spec, dependent_launch=is_allowed() and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher
@@ -169,4 +171,4 @@ def _bind(
     if len(codes.shape) == 0:
         raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(codes.shape)}")
     order = [product.required(role).name for role in roles]
-    return _BoundCall(launcher.bind(kept, order), allocate, {**tensors, "order": roles})
+    return _BoundCall(launcher.bind(kept, order), allocate, tensors, roles)

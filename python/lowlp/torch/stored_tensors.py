@@ -23,7 +23,7 @@ from lowlp.weights.array_shapes import array_shapes
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.resident import ResidentTensor
 from lowlp.weights.stored_arrays import stored_types
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp_runtime.kept import KeptFor
 
 _TORCH_TYPES: Final = {
@@ -115,7 +115,8 @@ _kept: KeptFor[_Kept] = KeptFor(_Kept)
 
 def weights_of(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
     """The weights that these tensors hold, in their order in `tensor_types`; made at the first use, and kept as long as
-    the tensor of words lives. On a GPU the words stay there. Raises as `QuantizedTensor.from_arrays`."""
+    the tensor of words lives. On a GPU the words stay there. Raises as `QuantizedTensor.from_arrays`,
+    and `LowlpRuntimeError` in the capture of a CUDA graph."""
     kept = _kept.of(tensors[0])
     # With addresses: a tensor may get other memory, shared memory when its module goes to another process or what
     # `data` is set to. An array that is kept would read memory that was given back.
@@ -127,6 +128,11 @@ def weights_of(tensors: Sequence[torch.Tensor], header: str) -> QuantizedTensor:
         # Launches that were made ready belong to one object, so threads must not make two.
         held = kept.held
         if held is None or held[0] != identity:
+            if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
+                raise LowlpRuntimeError(
+                    "weights: their first use reads scales on the host, which the capture of a CUDA graph does not "
+                    "allow; call the module once before, or use lowlp.torch.warm_up"
+                )
             held = kept.held = (identity, _weights(tensors, header))
             # As long as they are there, no other tensors have their identity. Without the words: these are the key.
             kept.others = list(tensors[1:])

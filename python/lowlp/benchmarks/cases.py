@@ -125,6 +125,15 @@ KINDS: Final = {
 }
 """Codes of one weight, by name, in the order in which they are measured."""
 
+FORMAT_KINDS: Final = {
+    kind.name: kind
+    for kind in (
+        WeightKind("mxfp4", "f4e2m1", 4, title="MXFP4", group=32, scale="e8m0", activation="bf16"),
+        WeightKind("nvfp4", "f4e2m1", 4, title="NVFP4", group=16, scale="e4m3", activation="bf16"),
+    )
+}
+"""Weights as formats of checkpoints have them, with bf16 activations; measured where they are named."""
+
 
 def _books(name: str, bits: int, vectors: str, title: str) -> WeightKind:
     return WeightKind(name, vectors, bits, title=title, group=0, vectors=vectors)
@@ -175,7 +184,7 @@ def _versions(kind: WeightKind) -> list[WeightKind]:
 
 VERSION_KINDS: Final = {kind.name: kind for name in ABLATED for kind in _versions(BOOK_KINDS[name])}
 
-ALL_KINDS: Final = {**KINDS, **BOOK_KINDS, **SKEWED_KINDS, **VERSION_KINDS}
+ALL_KINDS: Final = {**KINDS, **FORMAT_KINDS, **BOOK_KINDS, **SKEWED_KINDS, **VERSION_KINDS}
 
 SHAPES: Final = tuple(
     Shape(n, k) for n, k in ((57344, 8192), (8192, 8192), (8192, 28672), (10240, 8192), (4096, 4096), (28672, 4096))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from .acceptance import ABSENT, INCOMPLETE, MISSED, Cell, cells, fractions, speedup
-from .cases import ALL_KINDS, KINDS, ROWS, SHAPES, Shape
+from .cases import ALL_KINDS, FORMAT_KINDS, KINDS, ROWS, SHAPES, Shape
 from .peers import NAMES
 from .requirements import FRACTION_ROWS, Timed
 from .results import PLAIN, PLAIN_RIVAL, Results
@@ -116,7 +116,7 @@ def fraction_table(results: Results) -> str:
 def speedup_table(results: Results, who: str) -> str:
     """The peer's times over ours, geometric means over all shapes; '' where there is none."""
     rows = []
-    for name, kind in KINDS.items():
+    for name, kind in {**KINDS, **FORMAT_KINDS}.items():
         against = Timed(who, "f16" if who == "torch" else name)
         values = [speedup(results, name, against, m) for m in ROWS]
         if any(value is not None for value in values):

@@ -25,6 +25,7 @@ _ARCH = "sm_90a"
 
 _EPILOG = """kinds of weights:
   int4 int8 int6 f6e3m2 int3 f3e1m1 int5 f5e2m2 int7 int2 int1; uint4z, uint4 with zero points; nf4, a lookup table
+  and where they are named: mxfp4 nvfp4, with bf16 activations
 with --codebooks: aqlm-2x8 aqlm-1x8 gptvq-2 vec2 aqlm-3 aqlm-3-int8 quip-4 e8p aqlm-1x16; and,
   with codes by Zipf's law, aqlm-1x16-zipf, and with frequent entries in shared memory aqlm-1x16-zipf-frequent
 
@@ -137,6 +138,7 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     from lowlp.benchmarks import cases
 
     kinds: dict[str, cases.WeightKind] = cases.KINDS
+    named = {} if options.codebooks else cases.FORMAT_KINDS
     shapes: tuple[cases.Shape, ...] = cases.SHAPES
     rows: tuple[int, ...] = cases.ROWS
     if options.codebooks:
@@ -148,7 +150,7 @@ def _selection(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     if options.quick:
         shapes, rows = cases.QUICK_SHAPES, cases.QUICK_ROWS
     return (
-        cases.parse_kinds(options.types, kinds) if options.types else tuple(kinds.values()),
+        cases.parse_kinds(options.types, {**kinds, **named}) if options.types else tuple(kinds.values()),
         cases.parse_shapes(options.shapes) if options.shapes else shapes,
         cases.parse_rows(options.m) if options.m else rows,
     )

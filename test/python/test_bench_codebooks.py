@@ -18,6 +18,7 @@ from lowlp.benchmarks.cases import (
     BOOK_KINDS,
     BOOK_ROWS,
     BOOK_SHAPES,
+    FORMAT_KINDS,
     KINDS,
     SKEWED_KINDS,
     VERSION_KINDS,
@@ -199,7 +200,8 @@ def test_which_peers_have_codebooks() -> None:
         "aqlm": ["aqlm-2x8", "aqlm-1x8", "aqlm-3", "aqlm-1x16"]
     }
     assert not any(supports("aqlm", kind) for kind in KINDS.values())
-    assert list(ALL_KINDS) == [*KINDS, *BOOK_KINDS, *SKEWED_KINDS, *VERSION_KINDS]
+    assert {name for name in NAMES for kind in FORMAT_KINDS.values() if supports(name, kind)} == {"humming"}
+    assert list(ALL_KINDS) == [*KINDS, *FORMAT_KINDS, *BOOK_KINDS, *SKEWED_KINDS, *VERSION_KINDS]
 
 
 def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:

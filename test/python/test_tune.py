@@ -24,7 +24,7 @@ from lowlp.tuning import measured as written
 from lowlp.tuning import measuring
 from lowlp.tuning.measuring import measure, merit
 from lowlp.tuning.prepared import Kernel, PreparedCandidates
-from lowlp.tuning.preparing import Problem, shortlist
+from lowlp.tuning.problems import Problem
 from lowlp_runtime import KernelBinary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,33 +54,33 @@ def test_candidates_are_those_of_the_estimate_and_what_other_weights_took(
 ) -> None:
     problem = Problem(SPEC, m)
     with_measured(monkeypatch)
-    every = shortlist(problem, 10**6)
+    every = problem.shortlist(10**6)
     best, middle, last = every[:3], every[len(every) // 2], every[-1]
     of_int6, of_int4 = entry_for("int6 g128 f16", last, m), entry_for("int4 g128 f16", middle, m)
     far = dataclasses.replace(of_int4, n=4096)
     other_class = dataclasses.replace(of_int4, m=32)
     with_measured(monkeypatch, of_int6, of_int6, entry_for("int4 g128 f16", every[1], m), far, other_class)
-    assert shortlist(problem, 3) == [*best, last]
+    assert problem.shortlist(3) == [*best, last]
     with_measured(monkeypatch, of_int6, of_int4)
-    assert shortlist(problem, 1) == [best[0], middle, last]
+    assert problem.shortlist(1) == [best[0], middle, last]
 
 
 def test_what_other_weights_took_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """In registers by estimate; what such weights themselves took was compiled."""
-    fitting = shortlist(Problem(SPEC, 16), 1)[0]
+    fitting = Problem(SPEC, 16).shortlist(1)[0]
     large = dataclasses.replace(fitting, columns=16, row_tiles=8, warps=1, slices=16, steps=1, blocks_per_sm=1)
     for kind, found in ((kind_of(SPEC), 2), ("int6 g128 f16", 1)):
         with_measured(monkeypatch, entry_for(kind, large, 16))
-        assert len(shortlist(Problem(SPEC, 16), 1)) == found
+        assert len(Problem(SPEC, 16).shortlist(1)) == found
     with_measured(monkeypatch, dataclasses.replace(entry_for(kind_of(SPEC), large, 16), arch="sm_80"))
-    assert len(shortlist(Problem(SPEC, 16), 1)) == 1
+    assert len(Problem(SPEC, 16).shortlist(1)) == 1
 
 
 @pytest.mark.parametrize("m", CLASSES)
 def test_what_was_measured_is_a_candidate_and_each_is_what_a_file_gives_back(
     m: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = shortlist(Problem(SPEC, m), 100)
+    found = Problem(SPEC, m).shortlist(100)
     assert schedule_for(SPEC, m) in found
     for schedule in found:
         with_measured(monkeypatch, entry_for(kind_of(SPEC), schedule, m))
@@ -182,6 +182,9 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             assert isinstance(prepared.load_kernel(kernel), KernelBinary)
             names.append(kernel.file)
             return 100.0 - (len(names) - 1) // 2
+
+        def wrong_files(self) -> set[str]:
+            return set()
 
     monkeypatch.setattr(measuring, "Operands", FakeOperands)
     return names

@@ -19,7 +19,7 @@ from .output import number_from
 if TYPE_CHECKING:
     from lowlp.tuning.measured import MeasuredFile
     from lowlp.tuning.prepared import PreparedProblem
-    from lowlp.tuning.preparing import Problem
+    from lowlp.tuning.problems import Problem
 
 _ARCH = "sm_90a"
 _CANDIDATES = 16
@@ -157,7 +157,7 @@ def _problems(options: argparse.Namespace) -> list[Problem]:
     from lowlp.benchmarks.cases import GROUP_SIZE, KINDS, SHAPES, parse_kinds, parse_shapes
     from lowlp.kernels.linear.candidates import CLASSES
     from lowlp.kernels.linear.spec import LinearSpec
-    from lowlp.tuning.preparing import Problem
+    from lowlp.tuning.problems import Problem
 
     kinds = parse_kinds(options.types) if options.types else tuple(KINDS.values())
     shapes = parse_shapes(options.shapes) if options.shapes else SHAPES

@@ -5,37 +5,32 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lowlp.activations.quantized import QuantizedActivations
-from lowlp.compiler.architectures import DEFAULT_ARCH
-from lowlp.compiler.compilation import compile, compile_cpu
-from lowlp.compiler.kernel_cache import Once
-from lowlp.compiler.targets import target
 from lowlp.kernels.linear.operands import NUMPY_TYPES
+from lowlp.kernels.linear.planes.choosing import choose_planes
 from lowlp.kernels.linear.planes.program import PlanesSpec
-from lowlp.kernels.linear.planes.shapes import PlaneSchedule, choose_schedule
-from lowlp.kernels.linear.planes.streams import stream_kernel
-from lowlp.kernels.linear.planes.warpgroups import WarpgroupSchedule, warpgroup_kernel
-from lowlp.language.kernels import Kernel
+from lowlp.kernels.linear.planes.shapes import choose_schedule
 from lowlp.numeric.dtypes import DType
 from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
-from lowlp_runtime.device import multiprocessors
+from lowlp_runtime.device import device_name
 from lowlp_runtime.errors import LowlpTypeError
 from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import other_torch_stream
 
 from .linear_launch import check_shapes
+from .planes_kernels import cpu_planes_kernel, gpu_planes_kernel
 
-_kernels = Once()
 SUMS: Final = "s32"
+_FEW_PROCESSORS: Final = 5
+"""For which the CPU target divides the work: it makes tiles one after the other."""
 _TYPES: Final = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 
 
@@ -118,24 +113,6 @@ def _ordered(x: QuantizedActivations, permutation: Any) -> QuantizedActivations:
     return QuantizedActivations(codes, dtype=kind, scales=x.scales, zeros=x.zeros, sums=x.sums)
 
 
-def _kernel_of(spec: PlanesSpec, schedule: PlaneSchedule) -> Kernel:
-    if isinstance(schedule, WarpgroupSchedule):
-        return warpgroup_kernel(spec, schedule)
-    return stream_kernel(spec, schedule)
-
-
-def _schedule_for(spec: PlanesSpec, m: int, arch: str, processors: int) -> PlaneSchedule:
-    found = target(arch)
-    has_warpgroups = bool(found.instructions["wgmma.mma_async.m64nNk256 b1 and.popc"])
-    return choose_schedule(
-        spec,
-        m,
-        has_warpgroups=has_warpgroups,
-        multiprocessors=processors,
-        shared_limit=found.max_shared_bytes_per_block,
-    )
-
-
 def _sums_of_numbers(spec: PlanesSpec, x: QuantizedActivations) -> Any:
     """T_x, [M]: of the numbers that codes mean, less zero points."""
     sums = x.sums.reshape(-1)
@@ -185,8 +162,8 @@ def _on_cpu(
         **given,
     }
     operands = {name: np.ascontiguousarray(part) for name, part in of_x.items() if part is not None}
-    schedule = _schedule_for(spec, m, DEFAULT_ARCH, 5)
-    kernel: Any = _kernels.get((spec, schedule, "cpu"), partial(compile_cpu, _kernel_of(spec, schedule)))
+    schedule = choose_schedule(spec, m, multiprocessors=_FEW_PROCESSORS)
+    kernel: Any = cpu_planes_kernel(spec, schedule)
     kernel(planes=padded, **_of_weights(spec, qw), **operands, y=y.reshape(m, spec.n), m=m)
     return y
 
@@ -224,9 +201,9 @@ def _on_gpu(
     }
     operands = {name: part.contiguous().reshape(-1) for name, part in of_x.items() if part is not None}
     ordinal = x.codes.get_device()
-    arch = device_of(ordinal).arch
-    schedule = _schedule_for(spec, m, arch, multiprocessors(ordinal))
-    kernel: Any = _kernels.get((spec, schedule, arch), partial(compile, _kernel_of(spec, schedule), arch))
+    device_here = device_of(ordinal)
+    chosen = choose_planes(spec, m, device_here, device_name(ordinal))
+    kernel = gpu_planes_kernel(spec, chosen.schedule, device_here.arch, chosen.reason)
     tensors = _kept.of(qw).tensors
     missing = [name for name in _names_of_weights(spec) if (str(device), name) not in tensors]
     if missing:

@@ -17,6 +17,8 @@ from lowlp_runtime.errors import LowlpValueError
 from lowlp_runtime.whole_file import write_whole
 
 FORMAT: Final = 1
+PLANES: Final = "planes"
+"""How kinds of products of bit planes begin, and what notes of their kernels call their problem."""
 SHIPPED: Final = Path(__file__).parent / "tuned"
 """The folder of the files that come with the package."""
 

@@ -8,63 +8,21 @@ import signal
 import warnings
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Any
 
+from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import SpillWarning
-from lowlp.kernels.linear.candidates import CLASSES, candidates, fills, for_rows
-from lowlp.kernels.linear.choosing import kind_of, measured_for_shape
-from lowlp.kernels.linear.estimates import estimated_us
-from lowlp.kernels.linear.schedule import Schedule
-from lowlp.kernels.linear.spec import LinearSpec
-from lowlp.ops.linear_kernels import compile_for_gpu
-from lowlp.schedules.device import H200, Device, device_ahead
+from lowlp.schedules.device import Device, device_ahead
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError, LowlpValueError
 
 from .prepared import SPILLS, Candidate, Kernel, PreparedCandidates, PreparedProblem
 from .prepared_folder import INDEX
-
-# What follows the room for stages, and so is no part of a division of the work.
-_NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One entry of a file of measured schedules: weights, and the largest M of a class (`candidates.CLASSES`)."""
-
-    spec: LinearSpec
-    m: int
-
-    @property
-    def key(self) -> tuple[str, int, int, int]:
-        """What tells entries apart."""
-        return kind_of(self.spec), self.spec.n, self.spec.k, self.m
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """The numbers of rows that are measured."""
-        return (1, self.m) if self.m == CLASSES[0] else (self.m,)
-
-
-def shortlist(problem: Problem, count: int, device: Device = H200) -> list[Schedule]:
-    """The divisions of the work that are worth a measurement, the best by estimate first: the `count` best by estimate,
-    and what was measured for the shape."""
-    spec = problem.spec
-
-    def cost(schedule: Schedule) -> float:
-        return sum(estimated_us(spec, schedule, m, device) for m in problem.rows)
-
-    def is_given_back(schedule: Schedule) -> bool:
-        """As entries name it."""
-        return fills(spec, schedule, problem.m, device.multiprocessors)
-
-    best = sorted(filter(is_given_back, candidates(spec, problem.m, device)), key=cost)[:count]
-    measured = filter(is_given_back, measured_for_shape(spec, problem.m, device))
-    return sorted(dict.fromkeys([*best, *measured]), key=cost)
+from .problems import AnyProblem
 
 
 def open_folder(folder: Path, arch: str, multiprocessors: int) -> PreparedCandidates:
@@ -87,7 +45,7 @@ def open_folder(folder: Path, arch: str, multiprocessors: int) -> PreparedCandid
 
 
 def prepare(
-    prepared: PreparedCandidates, problems: Sequence[Problem], count: int = 16, jobs: int = 0
+    prepared: PreparedCandidates, problems: Sequence[AnyProblem], count: int = 16, jobs: int = 0
 ) -> Generator[PreparedProblem, None, None]:
     """Compiles what the folder lacks; what another call put there for other problems stays.
 
@@ -120,7 +78,7 @@ def prepare(
 
 
 def _begin(
-    pool: ProcessPoolExecutor, prepared: PreparedCandidates, problem: Problem, count: int
+    pool: ProcessPoolExecutor, prepared: PreparedCandidates, problem: AnyProblem, count: int
 ) -> tuple[PreparedProblem, dict[str, Future[str]]]:
     """What the folder has of the problem; or its candidates, and what is being compiled of them, by file."""
     draft, schedules = _draft(problem, count, device_ahead(prepared.arch, prepared.multiprocessors))
@@ -128,26 +86,28 @@ def _begin(
     if found:
         return found, {}
     return draft, {
-        file: pool.submit(_compile, problem.spec, schedule, prepared.arch, prepared.folder / file)
+        file: pool.submit(_compile, problem, schedule, prepared.arch, prepared.folder / file)
         for file, schedule in schedules.items()
     }
 
 
-def _draft(problem: Problem, count: int, device: Device) -> tuple[PreparedProblem, dict[str, Schedule]]:
-    """A problem of which nothing is compiled, and its kernels by file."""
-    spec, (kind, n, k, m) = problem.spec, problem.key
-    schedules: dict[str, Schedule] = {}
+def _draft(problem: Any, count: int, device: Device) -> tuple[PreparedProblem, dict[str, Any]]:
+    """A problem of which nothing is compiled, and its kernels' schedules by file.
+
+    problem  one of `AnyProblem`, whose divisions are of its own form
+    """
+    kind, n, k, m = problem.key
+    schedules: dict[str, Any] = {}
     found = []
-    for division in shortlist(problem, count, device):
+    for division in problem.shortlist(count, device):
         kernels = []
         for rows in problem.rows:
-            schedule = for_rows(spec, division, rows, device)
-            digest = hashlib.sha256(repr((spec, schedule)).encode()).hexdigest()[:16]
+            schedule = problem.for_rows(division, rows, device)
+            digest = hashlib.sha256(repr((problem.spec, schedule)).encode()).hexdigest()[:16]
             file = f"{kind.replace(' ', '-')}-{n}x{k}-{digest}.lowlp"
             schedules[file] = schedule
             kernels.append(Kernel(rows, file))
-        fields = {name: value for name, value in asdict(division).items() if name not in _NOT_OF_DIVISION}
-        found.append(Candidate({"stages": 2, **fields}, tuple(kernels)))
+        found.append(Candidate(problem.fields(division), tuple(kernels)))
     return PreparedProblem(kind, n, k, m, tuple(found)), schedules
 
 
@@ -169,14 +129,14 @@ def _with_problem(candidate: Candidate, problem_of: dict[str, str]) -> Candidate
     return replace(candidate, problem=next(filter(None, problems), ""))
 
 
-def _compile(spec: LinearSpec, schedule: Schedule, arch: str, path: Path) -> str:
+def _compile(problem: Any, schedule: Any, arch: str, path: Path) -> str:
     """Saves the kernel's machine code; says why it is of no use."""
     if path.exists():
         return ""
     # The candidate says it.
     warnings.simplefilter("ignore", SpillWarning)
     try:
-        kernel = compile_for_gpu(spec, schedule, arch)
+        kernel: CompiledKernel = problem.compile(schedule, arch)
         binary = KernelBinary(kernel.description, cubins={arch: kernel.cubin})
     except LowlpError as error:
         return str(error).splitlines()[0]

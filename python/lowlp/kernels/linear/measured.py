@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ from typing import Any, Final
 
 from lowlp.compiler.targets import target
 from lowlp.errors import LowlpError, LowlpValueError
-from lowlp.schedules.measured_file import SHIPPED, place_of, read_measured
+from lowlp.schedules.measured_file import PLANES, SHIPPED, place_of, read_measured
 from lowlp_runtime.errors import check_path, os_error
 
+from .planes.shapes import FORMS, PlaneSchedule
 from .schedule import Schedule
 
 VARIABLE: Final = "LOWLP_TUNED"
@@ -32,6 +34,8 @@ _FAR: Final = 2.5
 """How far, in factors of two of N and K together, a measured shape may be away."""
 _MOST_COLUMNS: Final = 128
 """Of a schedule that names none."""
+
+_WIDTHS: Final = re.compile(rf"{PLANES} w([1-8])a([1-8])")
 
 _lock = threading.Lock()
 _added: tuple[MeasuredSchedules, ...] = ()
@@ -54,12 +58,35 @@ class Entry:
         return abs(math.log2(self.n / n)) + abs(math.log2(self.k / k))
 
 
+@dataclass(frozen=True)
+class PlaneEntry:
+    """The fastest schedule for a product of planes: p of weights by q of activations, of a shape, for m rows of x.
+
+    us  what it took
+    """
+
+    p: int
+    q: int
+    n: int
+    k: int
+    m: int
+    arch: str
+    gpu: str
+    schedule: PlaneSchedule
+    us: float
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredSchedules:
-    """What a file holds. Two that were read apart differ, so that they may be the key of what was chosen by them."""
+    """What a file holds. Two that were read apart differ, so that they may be the key of what was chosen by them.
+
+    entries  of products of halves and of bytes
+    planes   of products of bit planes
+    """
 
     path: Path
     entries: tuple[Entry, ...]
+    planes: tuple[PlaneEntry, ...] = ()
 
 
 def use_tuned(path: str | os.PathLike[str]) -> None:
@@ -100,7 +127,8 @@ def measured_schedules() -> tuple[MeasuredSchedules, ...]:
 
 def measured_gpus() -> list[str]:
     """The names of the GPUs that schedules in use were measured on."""
-    return sorted({entry.gpu for measured in measured_schedules() for entry in measured.entries})
+    gpus = {entry.gpu for measured in measured_schedules() for entry in measured.entries}
+    return sorted(gpus | {entry.gpu for measured in measured_schedules() for entry in measured.planes})
 
 
 def nearest(
@@ -143,24 +171,59 @@ def _files_at(path: Path) -> tuple[MeasuredSchedules, ...]:
     return tuple(map(_load, sorted(path.glob("*.json")) if path.is_dir() else [path]))
 
 
+def kind_of_planes(p: int, q: int) -> str:
+    """How files name products of p planes of weights by q of activations."""
+    return f"{PLANES} w{p}a{q}"
+
+
 def _load(path: Path) -> MeasuredSchedules:
     gpu, entries = read_measured(path)
-    found = (_entry(entry, gpu, place_of(path, number)) for number, entry in enumerate(entries, 1))
-    return MeasuredSchedules(path.absolute(), tuple(found))
+    plain, planes = [], []
+    for number, entry in enumerate(entries, 1):
+        where = place_of(path, number)
+        if entry["kind"].startswith(PLANES):
+            planes.append(_plane_entry(entry, gpu, where))
+        else:
+            plain.append(_entry(entry, gpu, where))
+    return MeasuredSchedules(path.absolute(), tuple(plain), tuple(planes))
 
 
 def _entry(data: dict[str, Any], gpu: str, where: str) -> Entry:
-    fields = data["schedule"]
-    for name in fields:
-        if name not in Schedule.__dataclass_fields__:
-            names = ", ".join(Schedule.__dataclass_fields__)
-            raise LowlpValueError(f"{where}: schedule: has no field {name!r:.40}; known are {names}")
+    _check_arch(data, where)
+    schedule = _schedule(Schedule, {"columns": min(data["m"], _MOST_COLUMNS)}, data["schedule"], where)
+    return Entry(data["kind"], data["n"], data["k"], data["m"], data["arch"], gpu, schedule)
+
+
+def _plane_entry(data: dict[str, Any], gpu: str, where: str) -> PlaneEntry:
+    _check_arch(data, where)
+    widths = _WIDTHS.fullmatch(data["kind"])
+    if not widths:
+        raise LowlpValueError(f"{where}: kind: expected '{PLANES} w1a1' to 'w8a8', got {data['kind']!r:.40}")
+    fields = dict(data["schedule"])
+    form = fields.pop("form", None)
+    if form not in FORMS:
+        raise LowlpValueError(f"{where}: schedule: form: must be one of {', '.join(FORMS)}, got {form!r:.40}")
+    us = data.get("us", {}).get(str(data["m"])) if isinstance(data.get("us"), dict) else None
+    if not isinstance(us, int | float) or isinstance(us, bool) or us <= 0:
+        raise LowlpValueError(f"{where}: us: expected microseconds for {data['m']} rows, got {us!r:.40}")
+    schedule = _schedule(FORMS[form], {}, fields, where)
+    p, q = (int(bits) for bits in widths.groups())
+    return PlaneEntry(p, q, data["n"], data["k"], data["m"], data["arch"], gpu, schedule, float(us))
+
+
+def _check_arch(data: dict[str, Any], where: str) -> None:
     try:
         target(data["arch"])
     except LowlpError as error:
         raise LowlpValueError(f"{where}: arch: {str(error).removeprefix('target: ')}") from error
+
+
+def _schedule(kind: Any, defaults: dict[str, Any], fields: dict[str, Any], where: str) -> Any:
+    for name in fields:
+        if name not in kind.__dataclass_fields__:
+            names = ", ".join(kind.__dataclass_fields__)
+            raise LowlpValueError(f"{where}: schedule: has no field {name!r:.40}; known are {names}")
     try:
-        schedule = Schedule(**{"columns": min(data["m"], _MOST_COLUMNS), **fields})
+        return kind(**{**defaults, **fields})
     except LowlpError as error:
         raise LowlpValueError(f"{where}: schedule: {error}") from error
-    return Entry(data["kind"], data["n"], data["k"], data["m"], data["arch"], gpu, schedule)

@@ -13,15 +13,19 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from .program import STEP_K, PlanesSpec
-from .streams import INSTRUCTION_COLUMNS, StreamSchedule, planes_held
+from .streams import INSTRUCTION_COLUMNS, ROWS, StreamSchedule, planes_held
 from .warpgroups import COLUMNS, WarpgroupSchedule, can_hold, products_at_once
 
 PlaneSchedule = StreamSchedule | WarpgroupSchedule
+FORMS: Final[dict[str, type[StreamSchedule] | type[WarpgroupSchedule]]] = {
+    "streams": StreamSchedule,
+    "warpgroups": WarpgroupSchedule,
+}
+"""How files of measured schedules name the forms."""
 
 MOST_STREAMED_COLUMNS: Final = 128
 """Planes of rows of x up to which weights come from memory more slowly than `mma.sync` multiplies them."""
 _MOST_STREAM_ACCUMULATORS: Final = 96
-_STREAM_ROWS: Final = (1, 2, 4, 8, 16, 24, 32, 64)
 _STREAM_WARPS: Final = 8
 _PADDING: Final = 8
 """Elements of a row at most that keep exchanges free of bank conflicts."""
@@ -73,6 +77,11 @@ def tile_shapes(spec: PlanesSpec, schedule: PlaneSchedule) -> TileShapes:
     )
 
 
+def form_of(schedule: PlaneSchedule) -> str:
+    """Its name."""
+    return next(name for name, form in FORMS.items() if isinstance(schedule, form))
+
+
 def shared_bytes(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
     """Of shared memory that a block takes: its stages, what passes between threads at the end, and barriers."""
     shapes = tile_shapes(spec, schedule)
@@ -91,7 +100,7 @@ def _streamed_rows(spec: PlanesSpec, m: int) -> int:
     def fits(rows: int) -> bool:
         return p * rows * planes_held(q, rows) // 2 <= _MOST_STREAM_ACCUMULATORS
 
-    able = [rows for rows in _STREAM_ROWS if fits(rows)]
+    able = [rows for rows in ROWS if fits(rows)]
     return next((rows for rows in able if rows >= m), able[-1])
 
 

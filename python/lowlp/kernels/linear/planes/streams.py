@@ -40,6 +40,11 @@ from .program import (
 )
 
 INSTRUCTION_COLUMNS: Final = 8
+ROWS: Final = (1, 2, 4, 8, 16, 24, 32, 64)
+WARPS: Final = (1, 2, 4, 8)
+ROW_TILES: Final = (1, 2, 4)
+SLICES: Final = (1, 2, 4, 8)
+STEPS: Final = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class StreamSchedule:
     warps      along N, of `row_tiles` x 16 rows of W each
     slices     of K among warps
     steps      of 256 along K, of a slice in a stage
-    stages     of the loop, which loads so many less one ahead
+    stages     of the loop, which loads so many less one ahead; 0: what a step takes is loaded when it is needed
     """
 
     rows: int = 8
@@ -62,12 +67,12 @@ class StreamSchedule:
 
     def __post_init__(self) -> None:
         choices: tuple[tuple[str, tuple[int, ...]], ...] = (
-            ("rows", (1, 2, 4, 8, 16, 24, 32, 64)),
-            ("warps", (1, 2, 4, 8)),
-            ("row_tiles", (1, 2, 4)),
-            ("slices", (1, 2, 4, 8)),
-            ("steps", (1, 2, 3, 4)),
-            ("stages", tuple(range(2, MAX_STAGES + 1))),
+            ("rows", ROWS),
+            ("warps", WARPS),
+            ("row_tiles", ROW_TILES),
+            ("slices", SLICES),
+            ("steps", STEPS),
+            ("stages", (0, *range(2, MAX_STAGES + 1))),
         )
         for name, allowed in choices:
             if getattr(self, name) not in allowed:

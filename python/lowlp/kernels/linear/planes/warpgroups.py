@@ -39,6 +39,8 @@ from .program import (
 )
 
 COLUMNS: Final = (8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192)
+WARPGROUPS: Final = (1, 2, 3, 4)
+STEPS: Final = (1, 2, 4)
 MOST_ACCUMULATORS: Final = 144
 """Registers of a thread with accumulators: beside them it holds planes of operand A, and addresses."""
 _MOST_HELD: Final = 200
@@ -69,8 +71,8 @@ class WarpgroupSchedule:
     def __post_init__(self) -> None:
         choices: tuple[tuple[str, tuple[int, ...]], ...] = (
             ("columns", COLUMNS),
-            ("warpgroups", (1, 2, 3, 4)),
-            ("steps", (1, 2, 4)),
+            ("warpgroups", WARPGROUPS),
+            ("steps", STEPS),
             ("stages", tuple(range(2, MAX_STAGES + 1))),
             ("producer", (False, True)),
             ("products_in_flight", tuple(range(1, 9))),

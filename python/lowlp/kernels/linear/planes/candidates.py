@@ -1,0 +1,93 @@
+"""Which schedules products of planes may take: those that have a program and fit a GPU.
+
+`candidates` lists them for a number of rows of x: extents of a tile within the constraint of `fitting`, each with as
+many stages as fit and are of use. `for_rows` gives what was measured for other rows or widths the extents that fit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+from lowlp.schedules.device import H200, Device
+
+from .fitting import fits, has_warpgroups
+from .program import PlanesSpec
+from .shapes import PlaneSchedule
+from .streams import ROW_TILES, ROWS, SLICES, STEPS, WARPS, StreamSchedule
+from .warpgroups import COLUMNS, WARPGROUPS, WarpgroupSchedule, products_at_once
+from .warpgroups import STEPS as STEPS_OF_WARPGROUPS
+
+CLASSES: Final = (1, 4, 16, 64, 256, 1024, 4096)
+"""Numbers of rows of x for which tables have schedules; between them the nearest number counts."""
+_STAGES: Final = (4, 3, 2)
+"""The first that fits: memory answers no sooner where more is asked for at once."""
+_LEAST_WARPS: Final = 4
+_MOST_STREAMED: Final = 512
+"""Planes of rows of x, beyond which warpgroups are faster whatever the schedule."""
+
+
+def candidates(spec: PlanesSpec, m: int, device: Device = H200) -> Iterator[PlaneSchedule]:
+    """The schedules for m rows of x that fit the GPU."""
+    drafts: Iterator[PlaneSchedule] = _streams(spec, m)
+    if has_warpgroups(device):
+        many = m * spec.x_code.bits > _MOST_STREAMED
+        drafts = itertools.chain(() if many else drafts, _warpgroups(spec, m))
+    for draft in drafts:
+        if found := staged(spec, draft, device):
+            yield found
+
+
+def staged(spec: PlanesSpec, draft: PlaneSchedule, device: Device = H200) -> PlaneSchedule | None:
+    """A schedule with as many stages as fit; None where not even two do."""
+    drafts = (dataclasses.replace(draft, stages=stages) for stages in _STAGES)
+    return next((found for found in drafts if fits(spec, found, device)), None)
+
+
+def _extents(m: int, listed: tuple[int, ...]) -> list[int]:
+    """The least extent that holds m, and the three before it."""
+    last = next((place for place, extent in enumerate(listed) if extent >= m), len(listed) - 1)
+    return list(listed[max(0, last - 3) : last + 1])
+
+
+def _streams(spec: PlanesSpec, m: int) -> Iterator[StreamSchedule]:
+    for rows, warps, row_tiles, slices, steps in itertools.product(_extents(m, ROWS), WARPS, ROW_TILES, SLICES, STEPS):
+        if not _LEAST_WARPS <= warps * slices <= 16 or slices * steps > max(1, spec.units_k):
+            continue
+        yield StreamSchedule(rows=rows, warps=warps, row_tiles=row_tiles, slices=slices, steps=steps)
+
+
+def _warpgroups(spec: PlanesSpec, m: int) -> Iterator[WarpgroupSchedule]:
+    columns = COLUMNS if m > COLUMNS[-1] else [found for found in COLUMNS if found < m + 16]
+    choices = itertools.product(columns, WARPGROUPS, STEPS_OF_WARPGROUPS, (True, False))
+    for width, warpgroups, steps, producer in choices:
+        if steps > max(1, spec.units_k) or 64 * (warpgroups - 1) >= spec.n:
+            continue
+        in_flight = products_at_once(spec, width, steps)
+        yield WarpgroupSchedule(width, warpgroups, steps, 2, producer, in_flight)
+
+
+def for_rows(spec: PlanesSpec, division: PlaneSchedule, m: int, device: Device = H200) -> PlaneSchedule | None:
+    """A division of the work that was found for other rows or widths, with the rows of x that m needs, and no more than
+    fit; None where none fit."""
+    if isinstance(division, StreamSchedule):
+        held = next((rows for rows in ROWS if rows >= m), ROWS[-1])
+        drafts: Iterator[PlaneSchedule] = (
+            dataclasses.replace(division, rows=rows, steps=steps)
+            for rows in reversed(ROWS)
+            if rows <= max(held, 1)
+            for steps in range(min(division.steps, max(1, spec.units_k)), 0, -1)
+        )
+    else:
+        widest = next((columns for columns in COLUMNS if columns >= m), COLUMNS[-1])
+        drafts = (
+            dataclasses.replace(
+                division, columns=columns, steps=steps, products_in_flight=products_at_once(spec, columns, steps)
+            )
+            for columns in reversed(COLUMNS)
+            if columns <= min(widest, max(division.columns, widest if m <= division.columns else 0))
+            for steps in sorted(s for s in STEPS_OF_WARPGROUPS if s <= min(division.steps, max(1, spec.units_k)))[::-1]
+        )
+    return next((found for draft in drafts if (found := staged(spec, draft, device))), None)

@@ -22,9 +22,12 @@ ROWS = (1, 16, 40, 130)
 
 
 def cases(arch: str) -> Iterator[Case]:
-    """30 combinations, the same in each run, each with one of the numbers of rows."""
+    """30 combinations or a few less, the same in each run, each with one of the numbers of rows; weights beyond the
+    activation type are left out."""
     configs = list(dict.fromkeys(case.config for case in ALL))
     for index, config in enumerate(random.Random(41).sample(configs, 30)):
         qw = config.weights(N, K, seed=index)
+        if not np.isfinite(qw.dequantize().astype(TYPES[config.activation]).astype(np.float32)).all():
+            continue
         x = np.random.default_rng(index).standard_normal((ROWS[index % 4], K)).astype(TYPES[config.activation])
         yield linear_case(f"groups_{config}_m{len(x)}", qw, x, arch, ERROR_LIMITS[config.activation], config.activation)

@@ -104,8 +104,8 @@ _MODULES = {
 _OF_RUNTIME = ("no_dependent_launch",)
 # Modules that are public as such.
 _SUBMODULES = ("checkpoints", "compiler", "drawing", "errors", "language", "packing", "targets")
-# Needs PyTorch, and is named with its package: `from lowlp import *` leaves the name `torch` alone.
-_OPTIONAL = ("torch",)
+# Need PyTorch and transformers, and are named with their package: `from lowlp import *` leaves these names alone.
+_OPTIONAL = ("torch", "transformers")
 
 __all__ = [*_MODULES, *_OF_RUNTIME, *_SUBMODULES, "__version__"]
 

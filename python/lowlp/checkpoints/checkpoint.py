@@ -110,6 +110,10 @@ class Checkpoint:
         tensors = self.layers[name].tensors if name in self.layers else (name,)
         return sum(self._source.nbytes(tensor) for tensor in tensors)
 
+    def tensor_bytes(self, tensor: str) -> int:
+        """Bytes of one tensor of the file, by its name there: one of `layers[name].tensors`, or of `arrays`."""
+        return self._source.nbytes(tensor)
+
     def release(self, name: str) -> None:
         """Gives the memory of an array's or layer's file pages back to the operating system."""
         self._source.release(self.layers[name].tensors if name in self.layers else (name,))

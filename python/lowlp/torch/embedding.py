@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -71,6 +71,13 @@ class Embedding(QuantizedModule):
         tensors, header = tensors_of(qw, device)
         found = cls.__new__(cls)
         found._hold(tensors, header, dtype or torch.get_default_dtype())
+        return found
+
+    @classmethod
+    def of_tensors(cls, tensors: Mapping[str, torch.Tensor], header: str, dtype: torch.dtype) -> Embedding:
+        """The module of the buffers of another one, which it shares: a head and an embedding of the same weights."""
+        found = cls.__new__(cls)
+        found._hold(dict(tensors), header, dtype)
         return found
 
     @classmethod

@@ -109,6 +109,13 @@ class Linear(QuantizedModule):
         return found
 
     @classmethod
+    def of_tensors(cls, tensors: Mapping[str, torch.Tensor], header: str, dtype: torch.dtype) -> Linear:
+        """The module of the buffers of another one, which it shares: a head and an embedding of the same weights."""
+        found = cls.__new__(cls)
+        found._hold(tensors, header, None, dtype, None, None, None)
+        return found
+
+    @classmethod
     def from_linear(
         cls,
         module: torch.nn.Linear,

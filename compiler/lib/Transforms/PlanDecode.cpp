@@ -8,10 +8,12 @@
 //===----------------------------------------------------------------------===//
 #include "PassRemarks.h"
 #include "ProductChains.h"
+#include "ScaledColumns.h"
 #include "UncodedProducts.h"
 
 #include "lowlp/Decode/PackedTile.h"
 #include "lowlp/Decode/SequenceSearch.h"
+#include "lowlp/IR/DecodedType.h"
 #include "lowlp/IR/Report.h"
 #include "lowlp/Target/TargetInfo.h"
 #include "lowlp/Transforms/Passes.h"
@@ -48,24 +50,6 @@ static SmallVector<DecodePlan::Row> getRows(const DecodePlan &plan,
     row.exponent -= weights.exponent;
   }
   return rows;
-}
-
-/// Whether operands of type `element` are what plans for a compute type make:
-/// bytes of integers with sign or without, whose plans leave no offsets.
-static bool isMadeFor(ComputeType compute, Type element) {
-  switch (compute) {
-  case ComputeType::F16:
-    return element.isF16();
-  case ComputeType::BF16:
-    return element.isBF16();
-  case ComputeType::S8:
-    return element.isUnsignedInteger(8) || element.isSignedInteger(8);
-  case ComputeType::E4M3:
-    return isa<Float8E4M3FNType>(element);
-  case ComputeType::B1:
-    return false;
-  }
-  return false;
 }
 
 static const Placement &getPlacement(CodedWeights weights) {
@@ -400,7 +384,7 @@ struct PlanDecode : lowlp::impl::PlanDecodeBase<PlanDecode> {
                               DecodeEnding ending, const DecodeRates &rates) {
     const Placement &placement = getPlacement(weights);
     ComputeType compute = placement.getCompute();
-    if (!isMadeFor(compute, element))
+    if (!isDecodedType(element, compute))
       return Error{"placement " + placement.name() +
                    " is not made for operands of " + print(element)};
     if (placement.getFormat().kind == CodeFormat::Kind::Table ||

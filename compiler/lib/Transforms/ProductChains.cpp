@@ -10,15 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ProductChains.h"
+#include "ScaledColumns.h"
 
 #include "lowlp/Layout/LayoutAlgebra.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
-
-#include <cmath>
-#include <optional>
 
 using namespace mlir;
 using namespace lowlp;
@@ -85,17 +79,6 @@ Chain lowlp::getChain(Product first) {
 // Rewriting
 //===----------------------------------------------------------------------===//
 
-Value lowlp::buildSplat(OpBuilder &builder, Location loc, TileType type,
-                        double number) {
-  TypedAttr attribute;
-  if (type.getElementType().isInteger())
-    attribute = builder.getI32IntegerAttr(static_cast<int32_t>(number));
-  else
-    attribute = builder.getFloatAttr(type.getElementType(), number);
-  Value scalar = arith::ConstantOp::create(builder, loc, attribute);
-  return SplatOp::create(builder, loc, type, scalar);
-}
-
 /// A tile with 1 everywhere; of floats of 8 bits as words of four.
 static Value buildOnes(OpBuilder &builder, Location loc, TileType type) {
   if (!isa<Float8E4M3FNType>(type.getElementType()))
@@ -108,154 +91,6 @@ static Value buildOnes(OpBuilder &builder, Location loc, TileType type) {
                     builder.getIntegerType(32, /*isSigned=*/false), layout);
   return ViewOp::create(builder, loc, type,
                         buildSplat(builder, loc, words, kFourOnes));
-}
-
-/// A tile of f32 or si32 with a value for each 8 rows.
-static Value buildRows(OpBuilder &builder, Location loc, TileType type,
-                       ArrayRef<float> values) {
-  if (llvm::all_equal(values))
-    return buildSplat(builder, loc, type, values.front());
-  return RowConstantsOp::create(builder, loc, type, values);
-}
-
-/// What a column is before threads give it to each other, or see it in other
-/// dimensions.
-static Value stripMoves(Value column) {
-  while (Operation *op = column.getDefiningOp()) {
-    if (!isa<ConvertLayoutOp, ViewOp>(op))
-      break;
-    Value source = op->getOperand(0);
-    if (cast<TileType>(source.getType()).getElementType() !=
-        cast<TileType>(column.getType()).getElementType())
-      break;
-    column = source;
-  }
-  return column;
-}
-
-/// `numbers`, of the layout of `column`, as `stripMoves(column)` lies.
-static Value moveBack(OpBuilder &builder, Value column, Value numbers) {
-  Value made = stripMoves(column);
-  while (column != made) {
-    Operation *op = column.getDefiningOp();
-    Type type = op->getOperand(0).getType();
-    numbers =
-        isa<ViewOp>(op)
-            ? ViewOp::create(builder, op->getLoc(), type, numbers).getResult()
-            : ConvertLayoutOp::create(builder, op->getLoc(), type, numbers)
-                  .getResult();
-    column = op->getOperand(0);
-  }
-  return numbers;
-}
-
-/// The column made anew out of `source` in place of `stripMoves(column)`.
-static Value moveAgain(OpBuilder &builder, Value column, Value source) {
-  if (column == stripMoves(column))
-    return source;
-  Operation *op = column.getDefiningOp();
-  IRMapping mapping;
-  mapping.map(op->getOperand(0), moveAgain(builder, op->getOperand(0), source));
-  return builder.clone(*op, mapping)->getResult(0);
-}
-
-/// Whether f32 holds what a column of numbers of f16 or fewer bits is times any
-/// normal power of two that a plan has.
-static bool areSmall(Value column) {
-  auto wide = column.getDefiningOp<CastOp>();
-  if (!wide || !wide.getType().getElementType().isF32())
-    return false;
-  Type narrow = wide.getSource().getType().getElementType();
-  return narrow.isF16() || *getElementBits(narrow) <= 8;
-}
-
-/// Whether a tile is a scalar that lies from 2^-64 to 2^64, as the kernel says:
-/// max(min(scalar, 2^64), 2^-64).
-static bool isBoundedSplat(Value tile) {
-  auto splat = tile.getDefiningOp<SplatOp>();
-  auto least = splat ? splat.getValue().getDefiningOp<arith::MaximumFOp>()
-                     : arith::MaximumFOp();
-  auto most = least ? least.getLhs().getDefiningOp<arith::MinimumFOp>()
-                    : arith::MinimumFOp();
-  llvm::APFloat low(0.0f), high(0.0f);
-  return most && matchPattern(least.getRhs(), m_ConstantFloat(&low)) &&
-         matchPattern(most.getRhs(), m_ConstantFloat(&high)) &&
-         low.convertToDouble() >= 0x1p-64 && high.convertToDouble() <= 0x1p64;
-}
-
-/// Small numbers, or small numbers times a bounded scalar.
-static bool areBounded(Value column) {
-  auto product = column.getDefiningOp<MulOp>();
-  return areSmall(column) || (product && areSmall(product.getLhs()) &&
-                              isBoundedSplat(product.getRhs()));
-}
-
-/// The product of two such columns, an integer of a group and what multiplies
-/// several groups (docs/adr/0043); null for anything else. Integers of 8 bits,
-/// and bounded scalars, take as much off the powers of two that f32 holds.
-static MulOp getProductOfSmall(Value column, ArrayRef<float> powers) {
-  auto product = column.getDefiningOp<MulOp>();
-  if (!product || !areSmall(product.getLhs()) || !areBounded(product.getRhs()))
-    return {};
-  float most = areSmall(product.getRhs()) ? 0x1p64f : 0x1p32f;
-  bool fits = llvm::all_of(powers, [&](float power) {
-    return power < most && (most == 0x1p64f || power > 0x1p-32f);
-  });
-  return fits ? product : MulOp();
-}
-
-namespace {
-/// A column of factors by which a tile is multiplied.
-struct ColumnOfFactors {
-  OpOperand *factor; // of the product, the column repeated
-  Value column;
-  Value made;  // what a thread makes of the column, which it gives to others
-  MulOp parts; // that as a product of small numbers, where it is one
-};
-} // namespace
-
-/// The column of factors by which a tile is multiplied and by nothing else, if
-/// f32 holds it times powers of two.
-static std::optional<ColumnOfFactors> findColumn(Value tile,
-                                                 ArrayRef<float> powers) {
-  Operation *product = tile.hasOneUse() ? *tile.user_begin() : nullptr;
-  // The third operand of an fma is added.
-  if (!isa_and_nonnull<MulOp, FmaOp>(product) ||
-      tile.use_begin()->getOperandNumber() > 1)
-    return std::nullopt;
-  OpOperand &factor =
-      product->getOpOperand(1 - tile.use_begin()->getOperandNumber());
-  Value column = getRepeatedColumn(factor.get());
-  if (!column)
-    return std::nullopt;
-  Value made = stripMoves(column);
-  MulOp parts = getProductOfSmall(made, powers);
-  bool areNear = llvm::all_of(
-      powers, [](float power) { return power < 0x1p32f && power > 0x1p-32f; });
-  if (!parts && !areSmall(made) && !(areNear && areBounded(made)))
-    return std::nullopt;
-  return ColumnOfFactors{&factor, column, made, parts};
-}
-
-/// The column takes powers of two, in place of the tile that it multiplies: a
-/// product a row and not one an element.
-static void multiplyColumn(const ColumnOfFactors &found,
-                           ArrayRef<float> powers) {
-  OpBuilder builder(found.factor->getOwner());
-  Location loc = found.factor->getOwner()->getLoc();
-  Value column = found.column;
-  Value rows = moveBack(
-      builder, column,
-      buildRows(builder, loc, cast<TileType>(column.getType()), powers));
-  // The second factor is that of several groups, and once multiplied.
-  MulOp parts = found.parts;
-  Value scaled =
-      MulOp::create(builder, loc, parts ? parts.getRhs() : found.made, rows);
-  if (parts)
-    scaled = MulOp::create(builder, loc, parts.getLhs(), scaled);
-  scaled = moveAgain(builder, column, scaled);
-  found.factor->assign(
-      BroadcastOp::create(builder, loc, found.factor->get().getType(), scaled));
 }
 
 /// Steps of 16 along K.
@@ -537,24 +372,6 @@ Value lowlp::undoPlan(OpBuilder &builder, Location loc, Value tile,
   if (llvm::any_of(factors, [](float factor) { return factor != 1; }))
     return MulOp::create(builder, loc, tile, build(factors));
   return tile;
-}
-
-static SmallVector<float> getPowers(ArrayRef<DecodePlan::Row> rows) {
-  return llvm::map_to_vector(rows, [](const DecodePlan::Row &row) {
-    return static_cast<float>(1 / row.getFactor());
-  });
-}
-
-bool lowlp::canScaleColumn(Value tile, ArrayRef<DecodePlan::Row> rows) {
-  return llvm::all_of(
-             rows,
-             [](const DecodePlan::Row &row) { return row.offset == 0; }) &&
-         findColumn(tile, getPowers(rows));
-}
-
-void lowlp::scaleColumn(Value tile, ArrayRef<DecodePlan::Row> rows) {
-  SmallVector<float> powers = getPowers(rows);
-  multiplyColumn(*findColumn(tile, powers), powers);
 }
 
 bool lowlp::decodeChain(Chain chain, const DecodePlan &plan,

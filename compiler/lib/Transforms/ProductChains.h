@@ -40,18 +40,6 @@ bool decodeChain(Chain chain, const DecodePlan &plan,
 mlir::Value undoPlan(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value tile, llvm::ArrayRef<DecodePlan::Row> rows);
 
-/// Whether a plan takes nothing but powers of two off `tile`, fragments or
-/// weights widened to f32, and a column by which it is multiplied, and by
-/// nothing else, can take them.
-bool canScaleColumn(mlir::Value tile, llvm::ArrayRef<DecodePlan::Row> rows);
-
-/// Lets that column take them. Requires `canScaleColumn(tile, rows)`.
-void scaleColumn(mlir::Value tile, llvm::ArrayRef<DecodePlan::Row> rows);
-
-/// A tile with one number everywhere.
-mlir::Value buildSplat(mlir::OpBuilder &builder, mlir::Location loc,
-                       TileType type, double number);
-
 } // namespace lowlp
 
 #endif // LOWLP_LIB_TRANSFORMS_PRODUCTCHAINS_H

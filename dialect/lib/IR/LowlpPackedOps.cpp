@@ -1,6 +1,7 @@
 //===- LowlpPackedOps.cpp - weights in the packed format ------------------===//
 #include "lowlp/Decode/DecodePlan.h"
 #include "lowlp/Decode/PackedTile.h"
+#include "lowlp/IR/DecodedType.h"
 #include "lowlp/IR/Lowlp.h"
 #include "lowlp/Layout/LayoutAlgebra.h"
 #include "lowlp/Layout/LayoutText.h"
@@ -178,17 +179,14 @@ static bool haveTilesSameRows(const DecodePlan &plan) {
   return true;
 }
 
-/// Whether `element` is the type of what a plan makes.
-static bool holdsNumbers(Type element, const DecodePlan &plan,
-                         ComputeType compute) {
+bool lowlp::isDecodedType(Type element, ComputeType compute) {
   switch (compute) {
   case ComputeType::F16:
     return element.isF16();
   case ComputeType::BF16:
     return element.isBF16();
   case ComputeType::S8:
-    return plan.ending == DecodeEnding::Unsigned ? element.isUnsignedInteger(8)
-                                                 : element.isSignedInteger(8);
+    return element.isUnsignedInteger(8) || element.isSignedInteger(8);
   case ComputeType::E4M3:
     return isa<Float8E4M3FNType>(element);
   case ComputeType::B1:
@@ -197,13 +195,23 @@ static bool holdsNumbers(Type element, const DecodePlan &plan,
   return false;
 }
 
+/// Whether `element` is the type of what a plan makes: of bytes, those with the
+/// plan's sign.
+static bool isMadeBy(const DecodePlan &plan, ComputeType compute,
+                     Type element) {
+  return isDecodedType(element, compute) &&
+         (compute != ComputeType::S8 ||
+          element.isUnsignedInteger() ==
+              (plan.ending == DecodeEnding::Unsigned));
+}
+
 LogicalResult DecodeOp::verify() {
   const DecodePlan *plan = &getPlan().getPlan();
   // The attribute has checked that there is one.
   const Placement *const placement = *Placement::find(plan->placement);
   Type element = getFragments().getType().getElementType();
   ComputeType compute = placement->getCompute();
-  if (!holdsNumbers(element, *plan, compute))
+  if (!isMadeBy(*plan, compute, element))
     return emitOpError("the plan's numbers are ")
            << (plan->ending == DecodeEnding::Unsigned ? "unsigned bytes"
                                                       : getName(compute))

@@ -115,17 +115,18 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
         wide = wide_drafts(spec, rows, device, (*_SHARINGS, *((True, size) for size in large)))
         drafts = itertools.chain(drafts, wide, _wide_by_units(spec, rows))
     for draft in drafts:
-        is_small = draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k
+        if draft.rows > max(64, spec.n) or draft.stage_k * draft.cluster > spec.k:
+            continue
         if draft.warpgroups and not _is_worth_sharing(spec, draft, rows, device):
             continue
-        if is_small and has_program(spec, draft, rows) and fits(spec, draft, device):
+        if has_program(spec, draft, rows) and fits(spec, draft, device):
             yield fitted(spec, draft, device)
 
 
 def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Device) -> bool:
     """Whether tiles are shared where blocks with one each would not do, or may leave much of a last wave idle; or are
     not, where these do."""
-    alone = fills(spec, dataclasses.replace(draft, share_tiles=False), rows, device.multiprocessors)
+    alone = _would_fill(spec, draft, rows, device.multiprocessors)
     return alone if draft.has_tile_each else not alone or rows >= CLASSES[-1]
 
 
@@ -197,23 +198,20 @@ def _steps(spec: LinearSpec, plain: tuple[int, ...]) -> tuple[int, ...]:
 def wide_drafts(
     spec: LinearSpec, rows: int, device: Device, sharings: tuple[tuple[bool, int], ...] = _SHARINGS
 ) -> Iterator[Schedule]:
-    """Few rows of x are one tile of columns; many take several, whose blocks have an SM and a producer each."""
+    """Divisions by warpgroups no larger than the weights. Few rows of x are one tile of columns; many take several,
+    whose blocks have an SM and a producer each."""
     if rows < 128:
         forms = itertools.product(_steps(spec, (2, 4, 8)), (True, False), (1, 2))
     else:
         forms = itertools.product(_steps(spec, (1, 2, 4, 8)), (True,), (1,))
     divisions = itertools.product((1, 2, 3, 4), (1, 2, 4), ("accumulators", "weights"), forms)
     for warpgroups, row_tiles, scales_on, (steps, producer, blocks) in divisions:
-        draft = Schedule(
-            stages=2,
-            warpgroups=warpgroups,
-            row_tiles=row_tiles * spec.products,
-            steps=steps,
-            scales_on=scales_on,
-            producer=producer,
-            blocks_per_sm=blocks,
-        )
-        for columns, column_tiles, share_tiles, cluster in _widths(spec, rows, draft.rows, device, sharings):
+        rows_of_tile = 64 * warpgroups * row_tiles * spec.products
+        if rows_of_tile > max(64, spec.n):
+            continue
+        for columns, column_tiles, share_tiles, cluster in _widths(spec, rows, rows_of_tile, device, sharings):
+            if UNIT_K * steps * cluster > spec.k:
+                continue
             # Of a cluster each block ends whole 8 columns, which may be more than rows are.
             columns = _columns(rows, -(-columns // (8 * cluster)) * 8 * cluster, column_tiles, cluster)
             columns += 0 if has_columns(spec, columns) else 8
@@ -229,12 +227,21 @@ def wide_drafts(
             if rows < 128 and steps == 8 and not is_small:
                 # The assembler spills registers of so much straight code.
                 continue
-            form = dataclasses.replace(
-                draft, columns=columns, column_tiles=column_tiles, share_tiles=share_tiles, cluster=cluster
-            )
-            yield form
-            if rows >= 128 and not form.has_tile_each:
-                yield dataclasses.replace(form, aligned_shares=True)
+            for aligned in (False, True) if rows >= 128 and share_tiles and cluster == 1 else (False,):
+                yield Schedule(
+                    columns=columns,
+                    stages=2,
+                    warpgroups=warpgroups,
+                    row_tiles=row_tiles * spec.products,
+                    steps=steps,
+                    scales_on=scales_on,
+                    producer=producer,
+                    blocks_per_sm=blocks,
+                    column_tiles=column_tiles,
+                    share_tiles=share_tiles,
+                    cluster=cluster,
+                    aligned_shares=aligned,
+                )
 
 
 def _widths(
@@ -289,11 +296,14 @@ def _wide_by_units(spec: LinearSpec, rows: int) -> Iterator[Schedule]:
 
 
 def fills(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int = H200.multiprocessors) -> bool:
-    """Whether the tiles that are each one block's, or one cluster's, come to about one block for each that could be
-    resident; or to several for each, in the class of most rows, whose blocks are long."""
+    """Whether tiles are shared, or come to about one block for each that could be resident where they are each one
+    block's, or one cluster's; or to several for each, in the class of most rows, whose blocks are long."""
+    return not schedule.has_tile_each or _would_fill(spec, schedule, rows, multiprocessors)
+
+
+def _would_fill(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors: int) -> bool:
+    """As `fills`, were each tile one block's, or one cluster's."""
     resident = multiprocessors * schedule.blocks_per_sm
-    if not schedule.has_tile_each:
-        return True
     if schedule.cluster > 2:
         resident = int(resident * FOUND_BY_LARGE)
     most = math.inf if rows >= CLASSES[-1] and schedule.warpgroups else resident

@@ -191,8 +191,7 @@ def _alone(spec: LinearSpec, rows: int, cluster: int, device: Device) -> Iterato
         if scales_often and draft.row_tiles * draft.columns_of_block * draft.blocks_per_sm > _SCALED_OFTEN:
             # The assembler spills registers where it has several tiles of accumulators that are not scaled yet.
             continue
-        if draft.rows <= max(64, spec.n) and draft.stage_k * draft.cluster <= spec.k:
-            yield draft
+        yield draft
 
 
 @functools.lru_cache(maxsize=4096)

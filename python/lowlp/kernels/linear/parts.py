@@ -194,12 +194,11 @@ def needs_sum_of_x(spec: LinearSpec) -> bool:
 
 def can_leave_parts(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether accumulators of shared tiles are in the range of results, where f16 is to hold them."""
-    if spec.is_of_bytes:
+    if schedule.parts_type == "f32" or spec.is_of_bytes:
         return schedule.parts_type == "f32"
     is_plain = not spec.table and not spec.scale2 and spec.scale != "e4m3" and prescale_of_codes(spec) == 1.0
     # Factors that are taken off at the end leave them in another range.
-    fits = spec.out == "f16" and is_plain and fit_of(spec, schedule) is None
-    return fits or schedule.parts_type == "f32"
+    return spec.out == "f16" and is_plain and fit_of(spec, schedule) is None
 
 
 def added(

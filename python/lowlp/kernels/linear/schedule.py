@@ -23,6 +23,31 @@ PARTS_TYPES: Final = ("f32", "f16")
 THROUGH_SHARED: Final = ("gc", "sc", "o1", "o2", "o3")
 """Versions whose vectors go through shared memory."""
 SPLITS: Final = tuple(range(1, 65))
+_CHOICES: Final[dict[str, tuple[object, ...]]] = {
+    "columns": COLUMNS,
+    "warps": WARPS,
+    "table_form": TABLE_FORMS,
+    "table_copies": TABLE_COPIES,
+    "stages": (0, *range(2, MAX_STAGES + 1)),
+    "row_tiles": ROW_TILES,
+    "slices": (1, 2, 4, 8, 16),
+    "units": UNITS,
+    "steps": STEPS,
+    "producer": (False, True),
+    "share_tiles": (False, True),
+    "blocks_per_sm": tuple(range(1, 9)),
+    "parts_type": PARTS_TYPES,
+    "warpgroups": (0, 1, 2, 3, 4),
+    "scales_on": ("accumulators", "weights"),
+    "products_in_flight": tuple(range(1, 9)),
+    "column_tiles": (1, 2, 4),
+    "cluster": (1, 2, 4, 8),
+    "kept_rows": KEPT_ROWS,
+    "aligned_shares": (False, True),
+    "splits": SPLITS,
+    "codebooks": CODEBOOKS,
+}
+"""What each field may be."""
 
 
 @dataclass(frozen=True)
@@ -94,33 +119,10 @@ class Schedule:
     codebooks: str = "auto"
 
     def __post_init__(self) -> None:
-        choices = (
-            ("columns", COLUMNS),
-            ("warps", WARPS),
-            ("table_form", TABLE_FORMS),
-            ("table_copies", TABLE_COPIES),
-            ("stages", (0, *range(2, MAX_STAGES + 1))),
-            ("row_tiles", ROW_TILES),
-            ("slices", (1, 2, 4, 8, 16)),
-            ("units", UNITS),
-            ("steps", STEPS),
-            ("producer", (False, True)),
-            ("share_tiles", (False, True)),
-            ("blocks_per_sm", tuple(range(1, 9))),
-            ("parts_type", PARTS_TYPES),
-            ("warpgroups", (0, 1, 2, 3, 4)),
-            ("scales_on", ("accumulators", "weights")),
-            ("products_in_flight", tuple(range(1, 9))),
-            ("column_tiles", (1, 2, 4)),
-            ("cluster", (1, 2, 4, 8)),
-            ("kept_rows", KEPT_ROWS),
-            ("aligned_shares", (False, True)),
-            ("splits", SPLITS),
-            ("codebooks", CODEBOOKS),
-        )
-        for name, allowed in choices:
-            if getattr(self, name) not in allowed:
-                found = getattr(self, name)
+        # The search for a schedule makes thousands.
+        fields = vars(self)
+        for name, allowed in _CHOICES.items():
+            if (found := fields[name]) not in allowed:
                 listed = _LISTED.get(name, "one of " + ", ".join(map(str, allowed)))
                 raise LowlpValueError(f"{name}: must be {listed}, got {found!r}")
         if self.warps * self.slices > MAX_WARPS:

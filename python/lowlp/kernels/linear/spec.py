@@ -105,7 +105,7 @@ class LinearSpec:
         _check_blocks(self)
         _check_quantised(self)
 
-    @property
+    @functools.cached_property
     def placement(self) -> Placement:
         """Where the bits of packed weights are, in the units of a matrix of this shape."""
         return _placement_of(self.codec, self.activation, self.n, self.k)
@@ -232,7 +232,7 @@ class LinearSpec:
         """The row of scales, bias and the like at which each product that makes y begins: of gate and up, or one."""
         return (0, self.n // 2) if self.epilogue == "silu_mul" else (0,)
 
-    @property
+    @functools.cached_property
     def products(self) -> int:
         """How many products make y: 2 with gate and up, else 1."""
         return len(self.first_rows)
@@ -263,12 +263,12 @@ class LinearSpec:
         """Groups of a row."""
         return self.k // self.group_size
 
-    @property
+    @functools.cached_property
     def rows_of_unit(self) -> int:
         """Rows of a unit of packed weights: 16 to 256."""
         return int(self.placement.unit_rows)
 
-    @property
+    @functools.cached_property
     def unit_k(self) -> int:
         """Weights of a row in a unit: 64, or 32 or 16 where K is no multiple of it."""
         return int(self.placement.unit_k)

@@ -12,12 +12,14 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from lowlp import language as ll
+from lowlp._layout import Placement
 from lowlp.compiler.compilation import compile
+from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import compiler_version
 from lowlp.errors import LowlpValueError, ProductWarning, SpillWarning
 from lowlp.kernels.linear.choosing import schedule_for
@@ -38,6 +40,7 @@ from lowlp.weights.quantize.quantization import quantize
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError
+from lowlp_runtime.operands import Operand
 
 from .book_form import book_form
 from .cases import Shape, WeightKind
@@ -51,13 +54,27 @@ MULTIPROCESSORS: Final = 132
 """Of an H200."""
 
 
+class AnyJob(Protocol):
+    """A kernel to compile, and its entry in the index."""
+
+    @property
+    def entry(self) -> KernelEntry: ...
+
+    def compile(self, arch: str) -> CompiledKernel:
+        """Raises `LowlpError`."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """One kernel to compile."""
+    """One kernel of `linear` to compile."""
 
     spec: LinearSpec
     schedule: Schedule
     entry: KernelEntry
+
+    def compile(self, arch: str) -> CompiledKernel:
+        """Raises `LowlpError`."""
+        return compile_for_gpu(self.spec, self.schedule, arch, (self.entry.rows[0], self.entry.rows[-1]))
 
 
 def prepare(
@@ -114,7 +131,7 @@ def _hot_entries(kind: WeightKind) -> int:
 
 
 def compiled(
-    index: PreparedKernels, wanted: Sequence[Job], processes: int = 0, code_alone: bool = False
+    index: PreparedKernels, wanted: Sequence[AnyJob], processes: int = 0, code_alone: bool = False
 ) -> Iterator[tuple[int, KernelEntry]]:
     """Compiles into the folder, with the kernel that does nothing, and yields each job's number and entry when it is
     done.
@@ -183,7 +200,7 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
     known = index.weights.get(kind.name)
     index.kinds[kind.name] = kind
     index.weights[kind.name] = describe(kind, sample, spec, shapes, {} if known is None else known.placement.shapes)
-    arrays: dict[str, Any] = {"codes": sample.codes, "scales": _as_known(sample.scales)}
+    arrays: dict[str, Any] = {"codes": sample.codes, "scales": as_known(sample.scales)}
     if sample.zeros is not None:
         arrays["zeros"] = sample.zeros
     if sample.scale2 is not None:
@@ -198,12 +215,12 @@ def add_kind(index: PreparedKernels, kind: WeightKind, shapes: Sequence[Shape]) 
         if sample.book_scales is not None:
             arrays["book_scales"] = sample.book_scales
     for name, operand in host_operands(sample, kind.activation, schedule=TAKES_ALL).items():
-        arrays[f"operand {name}"] = _as_known(np.asarray(operand))
+        arrays[f"operand {name}"] = as_known(np.asarray(operand))
     np.savez_compressed(index.folder / f"{file_stem(kind.name)}.npz", **arrays)
     return spec
 
 
-def _as_known(array: AnyArray) -> AnyArray:
+def as_known(array: AnyArray) -> AnyArray:
     """An array of a type that numpy lacks as integers of its bits."""
     return array if array.dtype.kind in "iuf" else array.view(f"i{array.itemsize}" if array.itemsize > 1 else "u1")
 
@@ -216,7 +233,18 @@ def describe(
     known_shapes: dict[str, tuple[int, int, int, int, int]],
 ) -> SavedWeights:
     """How weights like the sample become operands, as data."""
-    placement = spec.placement
+    return describe_packed(kind, sample, spec.placement, operands_of_weights(spec, TAKES_ALL), shapes, known_shapes)
+
+
+def describe_packed(
+    kind: WeightKind,
+    sample: QuantizedTensor,
+    placement: Placement,
+    operands: tuple[Operand, ...],
+    shapes: Sequence[Shape],
+    known_shapes: dict[str, tuple[int, int, int, int, int]],
+) -> SavedWeights:
+    """The same for kernels that take these operands of weights, with words of this placement."""
     for shape in shapes:
         if placement.for_matrix(shape.n, shape.k) != placement:
             raise LowlpValueError(
@@ -241,11 +269,11 @@ def describe(
         kind=kind.name,
         values=values,
         codes=codes,
-        flip=stored_form(spec.codec)[1],
+        flip=stored_form(sample.codec)[1],
         zeros_dtype="" if sample.zeros is None else sample.zeros.dtype.name,
         placement=saved,
         lut=() if sample.lut is None else tuple(float(entry) for entry in sample.lut),
-        operands=operands_of_weights(spec, TAKES_ALL),
+        operands=operands,
         group=kind.group,
         scale=kind.scale,
         activation=kind.activation,
@@ -287,13 +315,13 @@ def _jobs(
         yield Job(spec, schedule, entry)
 
 
-def _compile(job: Job, arch: str, folder: str, code_alone: bool) -> KernelEntry:
+def _compile(job: AnyJob, arch: str, folder: str, code_alone: bool) -> KernelEntry:
     entry = job.entry
     # The entry says it.
     warnings.simplefilter("ignore", ProductWarning)
     warnings.simplefilter("ignore", SpillWarning)
     try:
-        kernel = compile_for_gpu(job.spec, job.schedule, arch, (entry.rows[0], entry.rows[-1]))
+        kernel = job.compile(arch)
         if code_alone:
             before = kernel.binary.before
             if before is not None:

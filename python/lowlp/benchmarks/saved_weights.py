@@ -100,6 +100,7 @@ class SavedWeights:
         zeros: Any,
         scale2: float | None = None,
         books: Mapping[str, AnyArray] = _NO_BOOKS,
+        super_scales: Any = None,
     ) -> dict[str, Any]:
         """What kernels take of weights, by name.
 
@@ -107,6 +108,7 @@ class SavedWeights:
         scales, zeros  [N, K / group_size], the like; of a type that `ops` may lack as integers of its bits
         scale2         the tensor's, or None
         books          'codebooks' and, where there are such, 'book_scales', of the host
+        super_scales   [N, super-groups], like scales, which are then integers as they are stored; or None
         """
         stored = {"lut": np.array(self.lut, np.float32), **books}
         tables = [
@@ -121,7 +123,7 @@ class SavedWeights:
         }
         # The bench draws weights that f16 holds as they are.
         made |= {operand.name: 1.0 for operand in self.operands if operand.role in ("fit", "unfit")}
-        given = {"scales": scales, "zeros": zeros}
+        given = {"scales": scales, "zeros": zeros, "super_scales": super_scales}
         if scale2 is not None:
             made |= {operand.name: scale2 for operand in self.operands if operand.role == "scale2"}
         for operand in self.operands:
@@ -139,7 +141,8 @@ class SavedWeights:
         scale2 = float(sample["scale2"]) if "scale2" in sample else None
         books = {name: array for name, array in sample.items() if name in ("codebooks", "book_scales")}
         codes = ops.put(sample["codes"].reshape(len(sample["codes"]), -1))
-        made = self.make_operands(ops, codes, ops.put(sample["scales"]), zeros, scale2, books)
+        supers = ops.put(sample["super_scales"]) if "super_scales" in sample else None
+        made = self.make_operands(ops, codes, ops.put(sample["scales"]), zeros, scale2, books, supers)
         for name, found in made.items():
             wanted = sample[f"operand {name}"]
             got = np.asarray(found if isinstance(found, float) else ops.host(found))

@@ -84,7 +84,7 @@ def run(plan: Plan, out: Path, show: Callable[[int, int, str], None]) -> Results
         show(0, sum(len(unit.rows) for unit in units), "calibration")
         current = calibrated_run(worker, plan.peers)
         results = Results([current])
-        for unit in _measured(worker, units, deadline_after(plan.deadline_s), results, show):
+        for unit in measured(worker, units, deadline_after(plan.deadline_s), results, show):
             results.save(out)
             if unit is None:
                 current.notes.append("the deadline came before all was measured")
@@ -124,7 +124,7 @@ def run_of_this_machine() -> Run:
     return Run(now, lowlp_runtime.device_name(), _driver(), versions, None, READ_BYTES_PER_S)
 
 
-def _measured(
+def measured(
     worker: Worker,
     units: Sequence[Unit],
     is_late: Callable[[], bool],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.errors import DeviceError, LowlpValueError
 
-from . import bench_attention, bench_models, output
+from . import bench_activations, bench_attention, bench_models, output
 from .bench_progress import progress_bar
 from .output import number_from
 
@@ -44,7 +44,7 @@ examples:
   lowlp bench --report ours.json peers.json
 
 """
-_EPILOG += bench_models.EPILOG + bench_attention.EPILOG
+_EPILOG += bench_models.EPILOG + bench_attention.EPILOG + bench_activations.EPILOG
 
 
 def add_parser(commands: Any) -> None:
@@ -74,6 +74,10 @@ def add_parser(commands: Any) -> None:
     what.add_argument(
         "--attention", action="store_true", help="attention over all kinds of caches in place of linear; listed below"
     )
+    what.add_argument(
+        "--activations", action="store_true", help="products with quantised activations, by every path, in place of "
+        "linear's with f16; listed below",
+    )  # fmt: skip
     what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
     what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
     what.add_argument("--m", metavar="M,...", help="rows of activations (default: 1,8,16,32,64,128,256,1024,4096)")
@@ -117,6 +121,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prepares, measures or reports; 1 where something has no time, or is prepared as slow code."""
+    if options.activations and not options.report:
+        return bench_activations.run(options)
     if options.attention and not options.report:
         return bench_attention.run(options)
     if options.set == "models" and not options.report:

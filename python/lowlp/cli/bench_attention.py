@@ -12,6 +12,7 @@ from .bench_progress import progress_bar
 
 _RESULTS = "benchmarks/results"
 _OF_LINEAR = (
+    "activations",
     "codebooks",
     "ablation",
     "shapes",
@@ -20,7 +21,6 @@ _OF_LINEAR = (
     "measure_read",
     "kernels",
     "prepare",
-    "deadline",
     "limit",
 )
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out or f"{_RESULTS}/attention.json")
     items = list(session.items_of(kinds, cases.QUICK if options.quick else cases.CASES, peers))
     with progress_bar("bench") as show:
-        found = session.run(items, of_run, out, bench.measure, show)
+        found = session.run(items, of_run, out, bench.measure, show, options.deadline)
     print(text_of(found))
     print(f"\nresults in {out}")
     return 1 if any(row.problem and row.who == results.OURS for row in found.rows) else 0
@@ -89,4 +89,5 @@ def text_of(found: object) -> str:
     }
     parts = [f"{title}\n{table}" for title, table in tables.items() if table]
     parts += [f"no time: {row.who} {row.kind}, {row.case}: {row.problem}" for row in found.rows if row.problem]
+    parts += list(found.run.notes)
     return "\n\n".join(parts)

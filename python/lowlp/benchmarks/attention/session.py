@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lowlp.benchmarks.results import Run
+from lowlp.benchmarks.worker import deadline_after
 
 from .cases import APPEND, APPEND_BATCH, Case
 from .results import KEYS_ONLY, OURS, AttentionResults, AttentionRow
@@ -52,14 +53,21 @@ def run(
     out: Path,
     measure: Callable[[Item], AttentionRow],
     show: Callable[[int, int, str], None],
+    deadline_s: float | None = None,
 ) -> AttentionResults:
     """Measures all and writes `out` after each.
 
-    measure  times an item; what it raises becomes the problem of the row
-    show     called with (items done, of how many, what is measured)
+    measure     times an item; what it raises becomes the problem of the row
+    show        called with (items done, of how many, what is measured)
+    deadline_s  after so many seconds nothing further is begun; None: all is
     """
     results = AttentionResults(of_run)
+    is_late = deadline_after(deadline_s)
     for done, item in enumerate(items):
+        if is_late():
+            results.run.notes.append("the deadline came before all was measured")
+            results.save(out)
+            break
         show(done, len(items), str(item))
         try:
             row = measure(item)

@@ -26,10 +26,24 @@ def compile_ahead(
 
     Returns what is to be noted: how long it took, or what went wrong; what is lacking is compiled when it is called.
     """
+    return in_process(name, _compile, (name, list(problems)), limit_s, show)
+
+
+def in_process(
+    name: str,
+    work: Callable[..., None],
+    arguments: tuple[Any, ...],
+    limit_s: float,
+    show: Callable[[int, int, str], None],
+) -> list[str]:
+    """The same for any work of a peer.
+
+    work  called in the process with a connection and the arguments; sends what `_compile` does
+    """
     start = time.monotonic()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_compile, args=(theirs, name, list(problems)), daemon=True)
+    process = context.Process(target=work, args=(theirs, *arguments), daemon=True)
     process.start()
     theirs.close()
     problem = ""

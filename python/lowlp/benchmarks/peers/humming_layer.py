@@ -48,7 +48,7 @@ class _Humming:
     def make(self, kind: WeightKind | None, weights: Any, rows: Sequence[int]) -> _Product:
         assert kind is not None
         layer, meaning = _layer(kind, weights)
-        return _Product(layer, _ranges(layer.humming_config, rows), meaning)
+        return _Product(layer, ranges_of(layer.humming_config, rows), meaning)
 
     def compile_ahead(
         self,
@@ -80,7 +80,7 @@ class _Humming:
 
             def compile_one(kind: WeightKind, shape: Shape, m: int) -> None:
                 config = dataclasses.replace(configs[kind], shape_n=shape.n, shape_k=shape.k)
-                HummingKernel.prepare_kernels(config.to_str(), None, _ranges(config, [m]))
+                HummingKernel.prepare_kernels(config.to_str(), None, ranges_of(config, [m]))
 
             kernels = [pool.submit(compile_one, *problem) for problem in problems if problem[0] in configs]
             for done, kernel in enumerate(as_completed(kernels), total - len(kernels) + 1):
@@ -109,7 +109,7 @@ def _layer(kind: WeightKind, weights: Any) -> tuple[Any, Any]:
     return made, meaning
 
 
-def _ranges(config: Any, rows: Sequence[int]) -> str:
+def ranges_of(config: Any, rows: Sequence[int]) -> str:
     """humming's own choices for these rows: JSON, a list of [above, up to, schedule].
 
     config  of a layer

@@ -19,17 +19,12 @@ from lowlp.numeric.codec import Codec
 from lowlp.numeric.dtypes import DType
 
 from .activations import FLOATS, INTEGERS, check_bytes
+from .path_rates import LEAST_GAIN, gain_of_planes
 
 PATHS: Final = ("planes", "s8", "fp8", "f16")
 FAMILIES_OF_PATHS: Final = {"planes": "b1", "s8": "s8", "fp8": "e4m3"}
 """Path -> the family of packed weights that it takes; 'f16' takes that of the halves."""
 
-_WITH_WARPGROUPS: Final = {"planes": 11400.0, "s8": 1400.0}
-"""10^12 operations in a second that kernels reach of `wgmma` (an H200: three quarters of its rate), of one plane."""
-_BY_WARPS: Final = {"planes": 7600.0, "s8": 950.0}
-"""The same of `mma.sync`."""
-_LEAST_GAIN: Final = 1.1
-"""So much faster than bytes planes must be: about equal, bytes take scales of groups and any number of bits."""
 _MOST_PLANES: Final = 8
 _PLANE_SCALES: Final = ("f16", "bf16", "f32")
 _LEAST_GROUP: Final = 1024
@@ -85,10 +80,8 @@ def obstacle_of_planes(codec: Codec, k: int) -> str:
     return ""
 
 
-def gain_of_planes(p: int, q: int, arch: str) -> float:
-    """How many times as fast as products of bytes are those of planes of p bits by q, with many rows of x."""
-    rates = _WITH_WARPGROUPS if target(arch).instructions["wgmma.mma_async"] else _BY_WARPS
-    return rates["planes"] / (p * q * rates["s8"])
+def _gain_of_planes(p: int, q: int, arch: str) -> float:
+    return gain_of_planes(p, q, bool(target(arch).instructions["wgmma.mma_async"]))
 
 
 def choose_path(
@@ -117,12 +110,12 @@ def choose_path(
         raise LowlpValueError(f"qw: {why}")
     if family == "s8":
         return Path("s8", "the weights are packed for bytes")
-    gain = gain_of_planes(codec.bits, x_bits, arch)
+    gain = _gain_of_planes(codec.bits, x_bits, arch)
     of_planes = f"{codec.bits} x {x_bits} planes would be {gain:.2f} times as fast as bytes"
     is_grouped = isinstance(codec.group, int) and codec.group < min(k, _LEAST_GROUP)
     why = f"groups of {codec.group} have fewer than {_LEAST_GROUP} weights" if is_grouped else ""
     why = why or obstacle("planes", codec, k, activation)
-    if gain < _LEAST_GAIN:
+    if gain < LEAST_GAIN:
         return Path("s8", of_planes)
     return Path("s8", f"{of_planes}, but {why}") if why else Path("planes", of_planes)
 

@@ -1,0 +1,1 @@
+"""`lowlp bench --activations`: products with quantised activations by every path, beside other libraries."""

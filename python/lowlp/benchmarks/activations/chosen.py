@@ -1,0 +1,21 @@
+"""Which of the measured paths `linear` takes: the rule of `lowlp.kernels.linear.paths`, for the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowlp.benchmarks.cases import Shape
+from lowlp.kernels.linear.path_rates import LEAST_GAIN, gain_of_planes
+
+from .cases import ActivationKind
+
+
+def chosen_path(kind: ActivationKind, shape: Shape, m: int, among: Sequence[str]) -> str:
+    """The path of one copy of the weights, packed for any number of rows."""
+    wanted = "fp8" if kind.element.startswith("f8") else _of_integers(kind)
+    return wanted if wanted in among else among[0]
+
+
+def _of_integers(kind: ActivationKind) -> str:
+    gain = gain_of_planes(kind.weights.bits, kind.bits)
+    return "planes" if "planes" in kind.paths and gain >= LEAST_GAIN else "s8"

@@ -380,6 +380,18 @@ def test_small_groups_may_cost_their_bytes() -> None:
     assert cell.small_groups_cost == pytest.approx(20.0 / (15.0 + 8192 * 192 * 2 / 4.49e6))
 
 
+def test_scales_that_the_activation_type_does_not_hold_are_apart() -> None:
+    exact = ("int4 g32 f16", "int4 g32 bf16 x:bf16", "f4e2m1 g32 e8m0 x:bf16")
+    others = ("int4 g32 f32", "int4 g32 bf16", "int4 g32 f16 x:bf16", "f4e2m1 g32 e8m0", "f4e2m1 g16 e4m3 x:bf16")
+    assert [kind(text).is_scaled_exactly for text in (*exact, *others)] == [True] * 3 + [False] * 5
+    found = made_up()
+    _, held, apart, *_ = report.section(found)
+    assert "| 1 to 16 | 11 | 1.0" in held and "| 1 to 16 | 0 |" in apart
+    found.kinds["int4"] = dataclasses.replace(KINDS["int4"], scale="f32")
+    _, held, apart, *_ = report.section(found)
+    assert "| 1 to 16 | 0 |" in held and "| 1 to 16 | 11 | 1.0" in apart
+
+
 def test_the_ten_worst_come_first() -> None:
     found = made_up()
     found.turns.append(Turns(0, "humming", (100.0, 120.0, 101.0), (50.0, 51.0, 40.0)))

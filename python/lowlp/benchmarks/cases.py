@@ -71,6 +71,12 @@ class WeightKind:
         return self.scale == "e4m3"
 
     @property
+    def is_scaled_exactly(self) -> bool:
+        """Whether the activation type holds all scales. Where it does not, as with f32 or with two levels, weights are
+        made in f32 and rounded once, which takes longer."""
+        return not self.second_scale and self.scale in (self.activation, "e8m0" if self.activation == "bf16" else "")
+
+    @property
     def scale_bytes(self) -> int:
         """Of the scale of a group."""
         return _BYTES[self.scale]

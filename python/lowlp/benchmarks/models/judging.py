@@ -5,7 +5,7 @@
     required  = max(rival's time / factor, empty kernel + 1.08 x floor) / ours
 
 Kinds that humming has no kernels for are apart: they are held against torch and against our own kernel with groups of
-128.
+128. So are scales that the activation type does not hold, which have limits of their own.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ DECODE_MOST: Final = 512
 """Above so many rows torch is the rival."""
 SMALL_GROUPS_COST: Final = 1.12
 """What groups of 16 and 32 may cost of those of 128, beyond the bytes that they add."""
+INEXACT_COST: Final = ((32, 1.12), (DECODE_MOST, 1.4))
+"""What scales that the activation type does not hold may cost, up to so many rows, of groups of 128 that it holds."""
+INEXACT_OVER_TORCH: Final = 0.75
+"""What they must reach of torch's speed above."""
 
 
 @dataclass(frozen=True)

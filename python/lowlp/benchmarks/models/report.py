@@ -9,6 +9,8 @@ from typing import Final
 from lowlp.benchmarks.report import markdown
 
 from .judging import (
+    INEXACT_COST,
+    INEXACT_OVER_TORCH,
     RANGES,
     SMALL_GROUPS_COST,
     Judged,
@@ -27,8 +29,13 @@ def section(found: ModelResults) -> Iterator[str]:
     """All that is to be said of a run, paragraph by paragraph."""
     cells = judged(found)
     had, apart = [cell for cell in cells if not cell.is_apart], [cell for cell in cells if cell.is_apart]
+    exact = [cell for cell in had if cell.kind.is_scaled_exactly]
     yield f"{len(cells)} of {len(found.problems)} problems have times, {len(had)} of these beside humming."
-    yield f"Kinds that humming has: its or torch's time, whichever is less, over ours.\n\n{by_rows(had)}"
+    yield f"Kinds that humming has: its or torch's time, whichever is less, over ours.\n\n{by_rows(exact)}"
+    yield (
+        "Kinds that humming has whose scales the activation type does not hold (f32, two levels, other types): their "
+        f"weights are made in f32 and rounded once.\n\n{by_rows_inexact(had)}"
+    )
     yield f"Kinds that humming lacks, or failed with.\n\n{by_rows_apart(apart)}"
     yield (
         f"Groups of 16 and 32: our time over that of groups of 128 and the bytes that smaller groups add. At most "
@@ -63,6 +70,34 @@ def by_rows(cells: Sequence[Judged]) -> str:
     return markdown(head, rows)
 
 
+def by_rows_inexact(cells: Sequence[Judged]) -> str:
+    """Of scales that the activation type does not hold, by range of M: over the best peer, what they cost of our groups
+    of 128 beyond the bytes that they add, and over torch; bold where a limit is missed."""
+    rows = []
+    for one in RANGES:
+        inside = [cell for cell in _within(cells, one) if not cell.kind.is_scaled_exactly]
+        plain, torch = mean_of(inside, lambda cell: cell.plain), mean_of(inside, lambda cell: cell.over_torch)
+        costs = [cost for cell in inside if (cost := cell.small_groups_cost) is not None]
+        cost = mean_of(inside, lambda cell: cell.small_groups_cost).mean
+        most = next((most for rows_, most in INEXACT_COST if one.least <= rows_), None)
+        least = None if most else INEXACT_OVER_TORCH
+        rows.append(
+            [
+                str(one),
+                str(plain.count),
+                _ratio(plain.mean),
+                _ratio(plain.least),
+                str(len(costs)),
+                _cost(cost, most),
+                _cost(max(costs, default=None), most),
+                "" if most is None else f"{most:.2f}x",
+                _ratio(torch.mean, least),
+            ]
+        )
+    head = ["M:", "problems", "over the best peer", "worst", "with a twin", "over our groups of 128", "worst"]
+    return markdown([*head, "at most", "over torch"], rows)
+
+
 def by_rows_apart(cells: Sequence[Judged]) -> str:
     """Means by range of M, of kinds that humming lacks: against torch and against our groups of 128."""
     rows = []
@@ -85,19 +120,19 @@ def by_rows_apart(cells: Sequence[Judged]) -> str:
 
 
 def small_groups(cells: Sequence[Judged]) -> str:
-    """What groups of 16 and 32 cost, by range of M; means of up to 16 bits and of 32-bit scales apart."""
+    """What groups of 16 and 32 cost, by range of M; scales that the activation type does not hold apart."""
     rows = []
     for one in RANGES:
         inside = _within(cells, one)
-        exact = [cell for cell in inside if cell.kind.scale != "f32"]
-        wide = [cell for cell in inside if cell.kind.scale == "f32"]
+        exact = [cell for cell in inside if cell.kind.is_scaled_exactly]
+        wide = [cell for cell in inside if not cell.kind.is_scaled_exactly]
         texts = [str(one)]
         for part in (exact, wide):
             costs = [cost for cell in part if (cost := cell.small_groups_cost) is not None]
             mean = mean_of(part, lambda cell: cell.small_groups_cost)
             texts += [str(mean.count), _cost(mean.mean), _cost(max(costs, default=None))]
         rows.append(texts)
-    head = ["M:", "problems", "mean", "worst", "with f32 scales", "mean", "worst"]
+    head = ["M:", "problems", "mean", "worst", "of other scales", "mean", "worst"]
     return markdown(head, rows)
 
 
@@ -137,7 +172,7 @@ def worst_cells(cells: Sequence[Judged], count: int = WORST) -> str:
                 str(cell.problem.m),
                 _us(ours_us),
                 f"{_us(rival_us)} {name}",
-                _ratio(cell.ratio, cell.range.worst),
+                _ratio(cell.ratio, cell.range.worst if cell.kind.is_scaled_exactly else None),
                 again,
                 "none" if estimate is None else _us(estimate),
                 "" if off is None else f"{off:.2f}",
@@ -167,11 +202,11 @@ def _ratio(value: float | None, least: float | None = None) -> str:
     return f"**{text}**" if least is not None and value < least else text
 
 
-def _cost(value: float | None) -> str:
-    """Two digits, bold where it is more than groups may cost."""
+def _cost(value: float | None, most: float | None = SMALL_GROUPS_COST) -> str:
+    """Two digits, bold where it is more than it may be."""
     if value is None:
         return ""
-    return f"**{value:.2f}**" if value > SMALL_GROUPS_COST else f"{value:.2f}"
+    return f"**{value:.2f}**" if most is not None and value > most else f"{value:.2f}"
 
 
 def _us(value: float) -> str:

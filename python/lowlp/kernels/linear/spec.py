@@ -105,7 +105,7 @@ class LinearSpec:
         _check_blocks(self)
         _check_quantised(self)
 
-    @functools.cached_property
+    @property
     def placement(self) -> Placement:
         """Where the bits of packed weights are, in the units of a matrix of this shape."""
         return _placement_of(self.codec, self.activation, self.n, self.k)

@@ -88,6 +88,12 @@ def test_the_page_shows_it(results: AttentionResults, tmp_path: Path) -> None:
         AttentionResults.load(data)
 
 
+def test_a_deadline_leaves_out_what_comes_after_it(tmp_path: Path) -> None:
+    item, out = Item(OURS, "int4", LONG), tmp_path / "r.json"
+    found = run([item], RUN, out, fake, lambda *_: None, deadline_s=-1)
+    assert not found.rows and AttentionResults.load(out).run.notes[-1].startswith("the deadline came")
+
+
 def test_variants_are_no_times_of_the_kernel() -> None:
     row = fake(Item(OURS, "cq-4", LONG, KEYS_ONLY))
     assert decode_table(AttentionResults(RUN, [row])).count("not measured") == 0

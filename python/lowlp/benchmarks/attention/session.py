@@ -65,7 +65,7 @@ def run(
     is_late = deadline_after(deadline_s)
     for done, item in enumerate(items):
         if is_late():
-            results.run.notes.append("the deadline came before all was measured")
+            of_run.notes.append("the deadline came before all was measured")
             results.save(out)
             break
         show(done, len(items), str(item))

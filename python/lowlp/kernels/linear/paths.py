@@ -25,6 +25,7 @@ PATHS: Final = ("planes", "s8", "fp8", "f16")
 FAMILIES_OF_PATHS: Final = {"planes": "b1", "s8": "s8", "fp8": "e4m3"}
 """Path -> the family of packed weights that it takes; 'f16' takes that of the halves."""
 
+_OF_FLOATS: Final = "mma.sync.m16n8k32 e4m3, e5m2"
 _MOST_PLANES: Final = 8
 _PLANE_SCALES: Final = ("f16", "bf16", "f32")
 _LEAST_GROUP: Final = 1024
@@ -84,6 +85,13 @@ def _gain_of_planes(p: int, q: int, arch: str) -> float:
     return gain_of_planes(p, q, bool(target(arch).instructions["wgmma.mma_async"]))
 
 
+def _check_floats(activation: str, arch: str) -> None:
+    if not target(arch).instructions[_OF_FLOATS]:
+        raise LowlpValueError(
+            f"activation: {activation} is multiplied by {_OF_FLOATS}, which {arch} does not have; use int8 activations"
+        )
+
+
 def choose_path(
     codec: Codec, k: int, activation: str, x_bits: int, arch: str, wanted: str | None = None, family: str = ""
 ) -> Path:
@@ -99,10 +107,13 @@ def choose_path(
     if wanted:
         if why := obstacle(wanted, codec, k, activation):
             raise LowlpValueError(f"path: {wanted!r} does not serve: {why}")
+        if wanted == "fp8":
+            _check_floats(activation, arch)
         return Path(wanted, "as asked for")
     if activation in FLOATS:
         if why := obstacle("fp8", codec, k, activation):
             raise LowlpValueError(f"qw: {why}")
+        _check_floats(activation, arch)
         return Path("fp8", f"activations are {activation}")
     if family == "b1" and not obstacle("planes", codec, k, activation):
         return Path("planes", "the weights are packed as planes")

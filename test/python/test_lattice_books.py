@@ -44,5 +44,5 @@ def test_the_inner_loop(name: str, activation: str, turns: int) -> None:
     assert count(r"prmt\.b32") == count(r"ld\.shared\.b32") == 2 * vectors
     assert count(r"add\.rn\.b?f16x2|sub\.rn\.b?f16x2") == 4 * vectors
     assert count(r"shf\.|prmt\.b32|shr\.u32") <= (turns + 2) * vectors + 4
-    # A mask and an OR are one LOP3 to the assembler.
-    assert count(r"and\.b32") <= 4 * vectors + 4 and count(r"or\.b32") - vectors <= 4 * vectors + 8
+    # A mask and an OR of constants, of which the assembler alone makes two.
+    assert count(r"lop3\.b32") == 4 * vectors and count(r"and\.b32") <= 4

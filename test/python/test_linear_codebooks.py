@@ -1,5 +1,6 @@
 """`lowlp.linear` with weights of codebooks, on the CPU target."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +161,11 @@ def run_as(qw: QuantizedTensor, x: Any, schedule: Schedule, epilogue: str = "") 
             512,
             512,
             11,
-            [Schedule(16, 2, stages=3, row_tiles=1), Schedule(8, 3, stages=2, row_tiles=4)],
+            [Schedule(16, 2, stages=3, row_tiles=1), Schedule(8, 3, stages=2, row_tiles=4, steps=2)],
         ),
         ("vec8:1x8:f16", 48, 512, 64, 3, [Schedule(8, 2, stages=4, row_tiles=2)]),  # groups within a unit
         ("vec2:1x8:f16:32x*", 64, 256, 128, 9, [Schedule(16, 2, stages=3, row_tiles=1)]),
-        ("vec8:2x12:f8e4m3", 40, 512, 256, 5, [Schedule(8, 2, stages=3, row_tiles=2)]),
+        ("vec8:2x12:f8e4m3", 40, 512, 256, 5, [Schedule(8, 2, stages=3, row_tiles=2, steps=2)]),
         ("e8p+e81b", 32, 512, 512, 5, [Schedule(8, 2, stages=3, row_tiles=1)]),
     ],
 )
@@ -188,6 +189,7 @@ def test_schedules() -> None:
     spec = spec_for(qw, "f16", "f16", aligned=True)
     assert schedule_for(spec, 1).stages and schedule_for(spec, 1, batch_invariant=True) == schedule_for(spec, 1)
     assert schedule_for(spec, 200).columns == 64
+    assert schedule_for(dataclasses.replace(spec, n=57344, k=8192), 8).blocks_per_sm == 2
     assert not schedule_for(spec_for(qw, "f16", "f16"), 1).stages
     of_blocks = spec_for(weights(random, vectors_of("vec8:1x8:f16:48x64"), 96, 512, 512), "f16", "f16", aligned=True)
     assert schedule_for(of_blocks, 1) == Schedule(8, 1)
@@ -212,15 +214,17 @@ def test_books_of_one_block_are_those_of_all_weights() -> None:
 
 
 def test_the_inner_loop() -> None:
-    """One PRMT and one load of 16 bytes for a code of 2x8, and beside these x, codes and copies."""
+    """One PRMT and one load of 16 bytes for a code of 2x8, and beside these x, codes and copies. The assembler may use
+    the registers that the blocks of a multiprocessor leave it: else it loads codes when they are waited for."""
     kernel = lowlp.compile_linear(
         n=512,
         k=2048,
         weight=lowlp.vq(vector=8, bits=8, books=2),
         m=(1, 8),
         group_size=None,
-        schedule=Schedule(8, 4, stages=4, row_tiles=2),
+        schedule=Schedule(8, 4, stages=4, row_tiles=2, blocks_per_sm=2),
     )
+    assert ".minnctapersm 2" in kernel.ptx
     loop = kernel.ptx.split("mma.sync", 1)[1].rsplit("mma.sync", 1)[0]
     # Of a unit of 128 weights: two tiles, four chunks, two books, two rows; and x of each chunk.
     assert kernel.ptx.count("prmt.b32") == 32 and kernel.ptx.count("ld.shared.v4") == 32 + 4

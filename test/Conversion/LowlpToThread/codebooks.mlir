@@ -31,14 +31,17 @@ lowlp.kernel @global(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.pt
 }
 
 // In lines of 256 bytes: the lane's slot, 16 bytes for each of 8 copies, is byte 0 of the address and the code byte 1; book 1
-// begins 128 bytes later. The fill writes 4096 slots, 8 rounds of 32 at once.
+// begins 128 bytes later. To fill it a thread takes 16 entries, 8 at once, and writes 8 copies of each.
 !lines = !lowlp.codebook<2x256x8xf16, #lowlp.codebook_cache<shared = 256, copies = 8, line_bytes = 256, book_bytes = 128>>
 // CHECK-LABEL: gpu.func @lines
 // CHECK: %[[SHARED:.*]] = simt.shared_memory 0 : <shared>
-// CHECK: scf.for %{{.*}} = %c0_i32 to %c4096_i32 step %c256_i32
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c512_i32 step %c256_i32
 // CHECK-COUNT-8: simt.load %{{.*}} align 16 : <global> -> vector<8xf16>
-// CHECK-COUNT-8: simt.store %{{.*}} align 16 : vector<8xf16>, <shared>
+// CHECK: %[[TURNED:.*]] = arith.remui %{{.*}}, %c8_i32 : i32
+// CHECK: arith.muli %[[TURNED]], %c16_i32 : i32
+// CHECK-COUNT-64: simt.store %{{.*}} align 16 : vector<8xf16>, <shared>
 // CHECK-NOT: simt.load
+// CHECK-NOT: simt.store
 // CHECK: gpu.barrier
 // CHECK: %[[UP:.*]] = arith.shli %{{.*}}, %c4_i32 : i32
 // CHECK: %[[SLOT:.*]] = arith.andi %[[UP]], %c112_i32 : i32

@@ -28,5 +28,20 @@ module attributes {gpu.container_module} {
       simt.store %w, %p[%0] align 8 : vector<2xf32>, !simt.ptr<global>
       gpu.return
     }
+
+    // (x & mask) | bits of vectors of words is one instruction, whatever ptxas would make of constants.
+    // CHECK-LABEL: llvm.func @masked
+    // CHECK-COUNT-2: llvm.inline_asm asm_dialect = att "lop3.b32 $0, $1, $2, $3, 234;"
+    // CHECK-NOT: llvm.or
+    gpu.func @masked(%p: !simt.ptr<global>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %0 = arith.constant 0 : i64
+      %mask = arith.constant dense<[15, 240]> : vector<2xi32>
+      %bits = arith.constant dense<[256, 512]> : vector<2xi32>
+      %x = simt.load %p[%0] align 8 : !simt.ptr<global> -> vector<2xi32>
+      %a = arith.andi %x, %mask : vector<2xi32>
+      %b = arith.ori %a, %bits : vector<2xi32>
+      simt.store %b, %p[%0] align 8 : vector<2xi32>, !simt.ptr<global>
+      gpu.return
+    }
   }
 }

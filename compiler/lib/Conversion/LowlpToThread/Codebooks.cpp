@@ -8,7 +8,15 @@
 //   else         slot = (book * entries + e) * copies + copy
 //
 // So lanes side by side write side by side, and those that write copies of one
-// entry read the same bytes. Of small entries without copies in lines of
+// entry read the same bytes.
+//
+// Where the copies of an entry fill 128 bytes, all banks, a thread takes whole
+// entries instead, of which it loads all it has at once: a fill waits for
+// memory once. Each is stored 16 bytes at a time, several copies of small ones,
+// and lanes begin at different places of their lines, so that the eight of a
+// phase have all banks.
+//
+// Of small entries without copies in lines of
 // several books, a slot is 16 bytes of a book: two lanes read the 32 bytes of a
 // sector, and the pairs of lanes side by side write to different banks. Where a
 // loop comes back to the op, or another codebook was there, a barrier stands in
@@ -85,6 +93,8 @@ public:
         plan(plan), shared(shared) {}
 
   void emit(int64_t numThreads) {
+    if (fillsBanks())
+      return emitEntries(numThreads);
     int64_t slots = codebook.getNumBooks() * codebook.getSharedEntries() *
                     codebook.getCache().getCopies() / getEntriesOfSlot();
     int64_t whole = slots / numThreads;
@@ -120,6 +130,129 @@ private:
   static constexpr int64_t kRoundsAtOnce = 8;
   static constexpr int64_t kWideBytes = 16;
   static constexpr int64_t kLanesOfSector = 2;
+
+  static constexpr int64_t kBanksBytes = 128;
+  /// Entries that a thread loads before it stores the first.
+  static constexpr int64_t kEntriesAtOnce = 8;
+
+  /// Whether the copies of each entry have all banks.
+  bool fillsBanks() const {
+    int64_t bytes = codebook.getEntryBytes();
+    return bytes >= 4 && bytes <= kWideBytes && llvm::isPowerOf2_64(bytes) &&
+           codebook.getCache().getCopies() * bytes == kBanksBytes;
+  }
+
+  /// An entry that a thread takes, and where its line begins.
+  struct Taken {
+    Value entry, line;
+  };
+
+  /// As `emit`, where the copies of each entry have all banks. What is left of
+  /// whole rounds is loaded with the last of them.
+  void emitEntries(int64_t numThreads) {
+    int64_t all = codebook.getNumBooks() * codebook.getSharedEntries();
+    Value thread = arith::IndexCastUIOp::create(
+        builder, loc, builder.getI32Type(),
+        gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+    int64_t whole = all / numThreads;
+    int64_t looped = whole / kEntriesAtOnce * kEntriesAtOnce;
+    if (looped > kEntriesAtOnce) {
+      auto loop =
+          scf::ForOp::create(builder, loc, i32(0), i32(looped * numThreads),
+                             i32(kEntriesAtOnce * numThreads));
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(loop.getBody());
+      Value first = add(thread, loop.getInductionVar());
+      SmallVector<Taken> taken;
+      for (int64_t round = 0; round < kEntriesAtOnce; ++round)
+        taken.push_back(take(add(first, i32(round * numThreads))));
+      for (Taken one : taken)
+        storeCopies(thread, one);
+    } else {
+      looped = 0;
+    }
+    SmallVector<Taken> taken;
+    for (int64_t round = looped; round < whole; ++round)
+      taken.push_back(take(add(thread, i32(round * numThreads))));
+    Value exists;
+    if (all > whole * numThreads) {
+      exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                     thread, i32(all - whole * numThreads));
+      taken.push_back(take(add(thread, i32(whole * numThreads)), exists));
+    }
+    for (Taken one : ArrayRef(taken).take_front(whole - looped))
+      storeCopies(thread, one);
+    if (!exists)
+      return;
+    auto branch = scf::IfOp::create(builder, loc, exists);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    storeCopies(thread, taken.back());
+  }
+
+  /// Loads entry `number` of all books; zeros where it does not `exist`.
+  Taken take(Value number, Value exists = Value()) {
+    CodebookCacheAttr cache = codebook.getCache();
+    int64_t bytes = codebook.getEntryBytes();
+    auto [entry, book] = getEntry(number);
+    Value from =
+        book ? add(scale(book, codebook.getNumEntries()), entry) : entry;
+    Value line = scale(entry, cache.getLineBytes());
+    if (book)
+      line = add(line, scale(book, cache.getBookBytes()));
+    Value offset = toOffset(scale(from, bytes));
+    auto load = [&] {
+      return loadEntry(builder, loc, codebook, source, offset, plan.alignBytes);
+    };
+    Value loaded;
+    if (exists) {
+      Type type = getEntryType(codebook);
+      auto branch = scf::IfOp::create(builder, loc, type, exists,
+                                      /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      scf::YieldOp::create(builder, loc, load());
+      builder.setInsertionPointToStart(branch.elseBlock());
+      Value zero = arith::ConstantOp::create(builder, loc, type,
+                                             builder.getZeroAttr(type));
+      scf::YieldOp::create(builder, loc, zero);
+      loaded = branch.getResult(0);
+    } else {
+      loaded = load();
+    }
+    return {plan.isRaised ? raiseEntry(builder, loc, loaded) : loaded, line};
+  }
+
+  void storeCopies(Value thread, Taken taken) {
+    Value wide = repeat(taken.entry);
+    constexpr int64_t kPlaces = kBanksBytes / kWideBytes;
+    for (int64_t place = 0; place < kPlaces; ++place) {
+      Value turned = remainder(add(thread, i32(place)), kPlaces);
+      simt::StoreOp::create(
+          builder, loc, wide, shared,
+          toOffset(add(taken.line, scale(turned, kWideBytes))), kWideBytes);
+    }
+  }
+
+  /// 16 bytes of copies of an entry.
+  Value repeat(Value entry) {
+    int64_t count = kWideBytes / codebook.getEntryBytes();
+    if (count == 1)
+      return entry;
+    auto vector = dyn_cast<VectorType>(entry.getType());
+    SmallVector<Value> elements;
+    for (int64_t copy = 0; copy < count; ++copy) {
+      if (!vector) {
+        elements.push_back(entry);
+        continue;
+      }
+      for (int64_t i = 0; i < vector.getNumElements(); ++i)
+        elements.push_back(vector::ExtractOp::create(builder, loc, entry, i));
+    }
+    auto type = VectorType::get({static_cast<int64_t>(elements.size())},
+                                elements.front().getType());
+    return vector::FromElementsOp::create(builder, loc, type, elements);
+  }
 
   /// How many entries of a book a thread takes at once.
   int64_t getEntriesOfSlot() const {

@@ -4,6 +4,10 @@
 // counts must be what the GPU gets. Without effects, LLVM may still merge and
 // drop them.
 //
+// (x & mask) | bits of vectors of words is one LOP3 too. Of constants ptxas
+// makes two, as only one operand of an instruction may be one; here the other
+// is in a register.
+//
 //===----------------------------------------------------------------------===//
 #include "../ThreadToLLVM/ThreadToLLVM.h"
 #include "Patterns.h"
@@ -11,6 +15,7 @@
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -61,9 +66,50 @@ struct PrmtLowering : ConvertOpToLLVMPattern<simt::PrmtOp> {
   }
 };
 
+/// (x & mask) | bits of vectors of words.
+struct MaskedOrLowering : ConvertOpToLLVMPattern<arith::OrIOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::OrIOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = dyn_cast<VectorType>(op.getType());
+    auto masked = op.getLhs().getDefiningOp<arith::AndIOp>();
+    if (!type || type.getRank() != 1 ||
+        !type.getElementType().isSignlessInteger(32) || !masked ||
+        !masked->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "not words under masks");
+    Value words = rewriter.getRemappedValue(masked.getLhs());
+    Value masks = rewriter.getRemappedValue(masked.getRhs());
+    if (!words || !masks)
+      return rewriter.notifyMatchFailure(op, "operands are not lowered yet");
+    Location loc = op.getLoc();
+    Value result = LLVM::PoisonOp::create(rewriter, loc, words.getType());
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+      Value at =
+          LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32Type(), i);
+      auto element = [&](Value vector) -> Value {
+        return LLVM::ExtractElementOp::create(rewriter, loc, vector, at);
+      };
+      Value made = createInstruction(
+          rewriter, loc, "lop3.b32 $0, $1, $2, $3, " + Twine(kMaskedOr) + ";",
+          "=r,r,r,r",
+          {element(words), element(masks), element(adaptor.getRhs())});
+      result = LLVM::InsertElementOp::create(rewriter, loc, result, made, at);
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+
+private:
+  /// (a & b) | c.
+  static constexpr int kMaskedOr = 0xea;
+};
+
 } // namespace
 
 void lowlp::populateSimtBitsToNVVMPatterns(const LLVMTypeConverter &converter,
                                            RewritePatternSet &patterns) {
-  patterns.add<Lop3Lowering, PrmtLowering>(converter, kInstructionBenefit);
+  patterns.add<Lop3Lowering, PrmtLowering, MaskedOrLowering>(
+      converter, kInstructionBenefit);
 }

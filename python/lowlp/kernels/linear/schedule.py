@@ -88,7 +88,8 @@ class Schedule:
     aligned_shares      blocks that share tiles have quarters, thirds, halves and so on of one, and begin at the same
                         stages along K; else all have as many stages
 
-    Of kernels for codebooks without warpgroups columns, warps, stages and row_tiles count, and the following:
+    Of kernels for codebooks without warpgroups columns, warps, stages, row_tiles, steps, which are units of packed
+    weights there, and blocks_per_sm count, for how many of which a multiprocessor has registers, and the following:
 
     splits     equal parts of K, each a block's, which the last block of a tile adds in their order: 1 to 64
     codebooks  'auto', or a version of VQ-LLM's table IV: where entries are kept, and whether vectors become operands

@@ -14,8 +14,8 @@ for one weight of one book the result is what `QuantizedTensor.dequantize` compu
 whose ends bound it: a unit with parts of several serves each of them. Bias, epilogue and residual follow
 (`parts.finished`).
 
-With `stages` x goes through shared memory, once for all warps: a unit's weights of each row are a stage, and all stages
-but one are loaded ahead. So it is where units and segments are whole in each other.
+With `stages` x goes through shared memory, once for all warps: the weights of each row of `steps` units are a stage,
+and all stages but one are loaded ahead. So it is where these and segments are whole in each other.
 
 Of the versions of VQ-LLM's table IV (`codebook_versions`), 'gc' to 'o3' exchange vectors through shared memory: all
 warps have put those of a unit there before they read fragments in the usual order of K.
@@ -59,6 +59,7 @@ class _Plan:
     """The numbers and layouts that spec and schedule fix.
 
     rows           of y^T that a block makes
+    unit_k         weights of a row that are loaded at a time: of a stage of x, where there are some; else of a unit
     chunks         of a unit, `chunk_k` weights of a row each
     segment        weights of a row that share scale and books
     block_rows, block_k  that share books
@@ -74,11 +75,12 @@ class _Plan:
         self.spec, self.schedule, self.vectors = spec, schedule, vectors
         self.stages = schedule.stages
         self.row_tiles = schedule.row_tiles if schedule.stages else spec.rows_of_unit // 16
+        self.unit_k = spec.unit_k * (schedule.steps if schedule.stages else 1)
         self.column_tiles = schedule.columns // 8
         self.rows = 16 * schedule.warps * self.row_tiles
         step_k = _LANES * vectors.vector
         self.chunk_k = max(STEP_K, step_k)
-        self.chunks, self.steps = spec.unit_k // self.chunk_k, self.chunk_k // step_k
+        self.chunks, self.steps = self.unit_k // self.chunk_k, self.chunk_k // step_k
         self.block_rows, self.block_k = spec.book_rows or spec.n, spec.book_columns or spec.k
         self.segment = math.gcd(spec.group_size, self.block_k)
         self.granule = self._granule()
@@ -90,7 +92,7 @@ class _Plan:
     @property
     def has_whole_segments(self) -> bool:
         """Whether segments are whole units, or whole chunks of which a unit has whole segments."""
-        unit_k = self.spec.unit_k
+        unit_k = self.unit_k
         ends_units = self.block_k >= self.spec.k or self.block_k % unit_k == 0
         has_several = self.segment % self.chunk_k == 0 and unit_k % self.segment == 0 and ends_units
         return self.segment % unit_k == 0 or has_several
@@ -103,7 +105,7 @@ class _Plan:
     def _granule(self) -> int:
         if self.block_k < self.spec.k:
             return self.block_k
-        return self.spec.unit_k if self.has_whole_segments else self.segment
+        return self.unit_k if self.has_whole_segments else self.segment
 
     def tiles(self, m: Any) -> tuple[Any]:
         """Of y^T, for m rows of x."""
@@ -146,11 +148,11 @@ class _Block:
         if plan.schedule.splits > 1:
             self.part = part_of(block, plan.schedule.splits, plan.granules)
             block = self.part.tile
-        self.last_unit: ll.Scalar | int = -(-spec.k // spec.unit_k) - 1
+        self.last_unit: ll.Scalar | int = -(-spec.k // plan.unit_k) - 1
         if self.part:
             # Of what is loaded ahead.
             end = ll.minimum(self.part.stop * plan.granule, spec.k)
-            self.last_unit = (end - 1) // spec.unit_k
+            self.last_unit = (end - 1) // plan.unit_k
         blocks_of_columns = ll.ceildiv(m, plan.schedule.columns)
         self.row = block // blocks_of_columns * plan.rows
         self.column = block % blocks_of_columns * plan.schedule.columns
@@ -158,11 +160,11 @@ class _Block:
         self.x_view = ll.view_global(operands.x, shape=x_shape, strides=[plan.segment, operands.x_stride, 1])
         if plan.stages:
             of_unit, columns = [plan.chunks, m, plan.chunk_k], plan.schedule.columns
-            strides = [spec.unit_k, plan.chunk_k, operands.x_stride, 1]
-            self.x_view = ll.view_global(operands.x, shape=[spec.k // spec.unit_k, *of_unit], strides=strides)
+            strides = [plan.unit_k, plan.chunk_k, operands.x_stride, 1]
+            self.x_view = ll.view_global(operands.x, shape=[spec.k // plan.unit_k, *of_unit], strides=strides)
             self.x_shared = ll.alloc_shared(spec.activation, [plan.stages, plan.chunks, columns, plan.chunk_k])
         if plan.exchanges:
-            self.w_shared = ll.alloc_shared(spec.activation, [plan.vectors.books, plan.rows, spec.unit_k])
+            self.w_shared = ll.alloc_shared(spec.activation, [plan.vectors.books, plan.rows, plan.unit_k])
         self.w_view = packed_view(spec, operands.weights)
         self.s_view = ll.view_global(operands.scales, shape=[spec.groups, spec.n, 1], strides=[spec.n, 1, 1])
         shape = list(spec.shape_of_books)
@@ -181,7 +183,7 @@ class _Block:
     def load_codes(self, product: int, unit) -> ll.Tile:  # type: ignore[no-untyped-def]
         """The codes of a unit, of all books."""
         plan, spec = self.plan, self.plan.spec
-        at = [self.row + product * spec.packed_rows_of_product, unit * spec.unit_k]
+        at = [self.row + product * spec.packed_rows_of_product, unit * plan.unit_k]
         return ll.load_packed(self.w_view, offsets=at, layout=plan.codes(stored_codes(plan.vectors)))
 
     def by_chunk(self, codes: ll.Tile) -> ll.Tile:
@@ -322,13 +324,13 @@ class _Block:
     def of_whole_units(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
         """The result with segments that are whole units, from `first` on up to `stop`, and what is loaded ahead."""
         plan = self.plan
-        units = plan.segment // plan.spec.unit_k
+        units = plan.segment // plan.unit_k
         for segment in ll.range(first, stop):
             sums = self.zeros()
             for unit in ll.range(units):
                 codes, stage, ahead = self.take(product, books, segment * units + unit, ahead)
                 for chunk in range(plan.chunks):
-                    at = unit * plan.spec.unit_k + chunk * plan.chunk_k
+                    at = unit * plan.unit_k + chunk * plan.chunk_k
                     sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
             acc = self.with_segment(product, acc, segment, sums)
         return acc, ahead
@@ -341,14 +343,14 @@ class _Block:
         for unit in ll.range(first, stop):
             codes, stage, ahead = self.take(product, books, unit, ahead)
             for chunk in range(plan.chunks):
-                at = unit * plan.spec.unit_k - segment * plan.segment + chunk * plan.chunk_k
+                at = unit * plan.unit_k - segment * plan.segment + chunk * plan.chunk_k
                 sums = self.multiply(codes, books, chunk, stage, segment, at, sums)
         return self.with_segment(product, acc, segment, sums), ahead
 
     @ll.inline
     def of_some_units(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
         """The same with units of several segments, some of which may have others too."""
-        units = self.plan.segment // self.plan.spec.unit_k
+        units = self.plan.segment // self.plan.unit_k
         for segment in ll.range(first // units, ll.ceildiv(stop, units)):
             begin, end = ll.maximum(first, segment * units), ll.minimum(stop, (segment + 1) * units)
             acc, ahead = self.of_units_of_segment(product, books, segment, begin, end, acc, ahead)
@@ -358,7 +360,7 @@ class _Block:
     def of_whole_chunks(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
         """The same with segments of whole chunks, of which a unit has several."""
         plan = self.plan
-        segments, chunks = plan.spec.unit_k // plan.segment, plan.segment // plan.chunk_k
+        segments, chunks = plan.unit_k // plan.segment, plan.segment // plan.chunk_k
         for unit in ll.range(first // segments, ll.ceildiv(stop, segments)):
             codes, stage, ahead = self.take(product, books, unit, ahead)
             for part in range(segments):
@@ -372,7 +374,7 @@ class _Block:
     @ll.inline
     def of_shared_units(self, product: int, books, first, stop, acc, ahead):  # type: ignore[no-untyped-def]
         """The same with any segments: each takes all units in which it has a part, and nothing is loaded ahead."""
-        plan, unit_k = self.plan, self.plan.spec.unit_k
+        plan, unit_k = self.plan, self.plan.unit_k
         for segment in ll.range(first, stop):
             sums = self.zeros()
             start = segment * plan.segment
@@ -392,8 +394,8 @@ class _Block:
         first, stop = (self.part.first, self.part.stop) if self.part else (0, plan.granules)
         make = self.of_shared_units
         if plan.has_whole_segments:
-            make = self.of_whole_units if plan.segment % spec.unit_k == 0 else self.of_whole_chunks
-            ahead = self.begin(product, first * (plan.granule // spec.unit_k) if self.part else 0)
+            make = self.of_whole_units if plan.segment % plan.unit_k == 0 else self.of_whole_chunks
+            ahead = self.begin(product, first * (plan.granule // plan.unit_k) if self.part else 0)
         acc, rows = self.zero(), self.block_of_rows(product)
         if plan.block_k < spec.k:
             books = ll.load_codebook(self.books_view, offsets=[rows, first])
@@ -410,7 +412,7 @@ class _Block:
         elif plan.has_whole_segments and segments == 1:
             # The result is nothing until its end.
             acc, ahead = self.of_units_of_segment(product, cached, 0, first, stop, acc, ahead)
-        elif plan.has_whole_segments and plan.segment > spec.unit_k:
+        elif plan.has_whole_segments and plan.segment > plan.unit_k:
             acc, ahead = self.of_some_units(product, cached, first, stop, acc, ahead)
         else:
             of_granule = plan.granule // plan.segment
@@ -455,9 +457,12 @@ def has_codebook_program(spec: LinearSpec, schedule: Schedule) -> bool:
         return False
     if not schedule.stages:
         return not plan.exchanges
-    are_units = spec.k % spec.unit_k == 0 and plan.row_tiles % (spec.rows_of_unit // 16) == 0
+    are_units = spec.k % plan.unit_k == 0 and plan.row_tiles % (spec.rows_of_unit // 16) == 0
     is_plain = schedule.slices == 1 and not schedule.warpgroups
-    return is_plain and spec.aligned and plan.has_whole_segments and are_units
+    # Parts begin at the same units whatever a stage has, so that rows of x have the same bits.
+    are_parts = schedule.splits == 1 or schedule.steps == 1 or plan.granule != plan.unit_k
+    are_parts = are_parts or spec.k // plan.unit_k % schedule.splits == 0
+    return is_plain and spec.aligned and plan.has_whole_segments and are_units and are_parts
 
 
 def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
@@ -473,4 +478,5 @@ def codebook_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
         lambda m: (plan.tiles(m)[0] * schedule.splits,),
         32 * schedule.warps,
         codebooks=schedule.codebooks,
+        blocks_per_sm=schedule.blocks_per_sm,
     )

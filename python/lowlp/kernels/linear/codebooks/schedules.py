@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import replace
 from typing import Final
 
 from lowlp.schedules.device import Device
@@ -93,7 +94,10 @@ def _with_splits(spec: LinearSpec, m: int, device: Device, splits: int) -> Sched
         fits = fits and _x_bytes(spec, schedule) + _least_book_bytes(spec, device) + _BLOCK_BYTES <= device.shared_bytes
         if fits and has_codebook_program(spec, schedule):
             found.append((_cost(spec, schedule, m, device), len(found), schedule))
-    return min(found)[2] if found else None
+    if not found:
+        return None
+    schedule = min(found)[2]
+    return replace(schedule, blocks_per_sm=_resident(spec, schedule, m, device))
 
 
 def _registers(spec: LinearSpec, schedule: Schedule) -> int:

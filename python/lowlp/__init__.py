@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .ops.embedding import embedding as embedding
     from .ops.fused_activations import rms_norm_quant as rms_norm_quant
     from .ops.fused_activations import silu_mul_quant as silu_mul_quant
+    from .ops.grouped_linear import grouped_linear as grouped_linear
     from .ops.kv_append import kv_append as kv_append
     from .ops.kv_cache import KVCache as KVCache
     from .ops.linear import compile_linear as compile_linear
@@ -89,6 +90,7 @@ _MODULES = {
     "linear": "ops.linear",
     "compile_linear": "ops.linear",
     "embedding": "ops.embedding",
+    "grouped_linear": "ops.grouped_linear",
     "attention_decode": "ops.attention",
     "KVCache": "ops.kv_cache",
     "kv_append": "ops.kv_append",

@@ -5,7 +5,8 @@
 An operand is one parameter of the kernel; its role says what it is, and so where a launch takes it from:
 
     call     x, bias, residual: arguments of the call; of quantised x also x_scales, x_sums, x_zeros, and weight_sums,
-             which zero points of x multiply
+             which zero points of x multiply; of experts row_offsets, the row of x at which those of each begin, and
+             where the last one's end
     weights  packed, scales, zeros, offsets, lut, lut_unscale, codebooks, codebooks_unscale, book_scales, scale2,
              super_scales, super_offsets, permutation, fit, unfit: made of the arrays that quantised weights are stored
              as, by the operand's transform (`lowlp_runtime.operand_arrays`)
@@ -43,6 +44,7 @@ SOURCES: Final = {
     "x_sums": "call",
     "x_zeros": "call",
     "weight_sums": "call",
+    "row_offsets": "call",
     "y": "result",
     "m": "launch",
     "x_stride": "launch",

@@ -92,3 +92,56 @@ lowlp.kernel @first_thread(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %y: !lo
   }
   lowlp.return
 }
+
+// -----
+
+!row = !lowlp.tile<64xf16, spatial(32).local(2)>
+!word = !lowlp.tile<32xsi32, spatial(32)>
+!table = !lowlp.shared<32xsi32, local(32)>
+
+// What the block keeps in shared memory the producer reads too, once all warps have said that it is there.
+// CHECK-LABEL: lowlp.kernel @kept
+// CHECK: %[[KEPT:.*]] = lowlp.alloc_mbarriers arrivals 1 by_warps : !lowlp.mbarriers<1>
+// CHECK: %[[TABLE:.*]] = lowlp.alloc_shared : !lowlp.shared<32xsi32>
+// CHECK: lowlp.producer_warp {
+// CHECK: lowlp.wait_for_dependencies
+// CHECK-NEXT: lowlp.mbarrier_wait %[[KEPT]][%c0] parity %c0
+// CHECK: %[[COUNT:.*]] = lowlp.load_scalar %[[TABLE]][%c0]
+// CHECK: scf.for %[[I:.*]] = %c0 to %[[COUNT]]
+// CHECK: %[[ROW:.*]] = lowlp.load_scalar %[[TABLE]][%[[I]]]
+// CHECK: scf.for
+// CHECK: lowlp.copy_tensor %{{.*}}[%[[ROW]], %{{.*}}]
+// CHECK: lowlp.wait_for_dependencies
+// CHECK: lowlp.store_shared %{{.*}}, %[[TABLE]]
+// CHECK: lowlp.synchronize
+// CHECK: lowlp.mbarrier_arrive %[[KEPT]][%c0]
+// CHECK-NEXT: scf.for
+lowlp.kernel @kept(%x: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %rows: !lowlp.ptr<si32>, %y: !lowlp.ptr<f16>)
+    attributes {grid = affine_map<() -> (1)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f16
+  %zeros = lowlp.splat %zero : f16 -> !row
+  %xv = lowlp.view_global %x shape [32, 256] : !lowlp.ptr<f16> -> !lowlp.global<32x256xf16>
+  %rv = lowlp.view_global %rows shape [32] : !lowlp.ptr<si32> -> !lowlp.global<32xsi32>
+  %yv = lowlp.view_global %y shape [32, 64] : !lowlp.ptr<f16> -> !lowlp.global<32x64xf16>
+  lowlp.wait_for_dependencies
+  %loaded = lowlp.load_global %rv[%c0] : !lowlp.global<32xsi32> -> !word
+  %table = lowlp.alloc_shared : !table
+  lowlp.store_shared %loaded, %table[%c0] : !word, !table
+  lowlp.synchronize
+  %count = lowlp.load_scalar %table[%c0] : !table -> index
+  scf.for %i = %c0 to %count step %c1 {
+    %row = lowlp.load_scalar %table[%i] : !table -> index
+    %sum = scf.for %j = %c0 to %c4 step %c1 iter_args(%acc = %zeros) -> (!row) {
+      %at = arith.muli %j, %c64 : index
+      %a = lowlp.load_global %xv[%row, %at] : !lowlp.global<32x256xf16> -> !row
+      %next = lowlp.add %a, %acc : !row
+      scf.yield %next : !row
+    } {lowlp.stages = #lowlp.stages<3, producer = true>}
+    lowlp.store_global %sum, %yv[%row, %c0] : !row, !lowlp.global<32x64xf16>
+  }
+  lowlp.return
+}

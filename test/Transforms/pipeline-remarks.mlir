@@ -164,3 +164,31 @@ lowlp.kernel @loaded(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.pt
   } {lowlp.stages = #lowlp.stages<2, producer = true>}
   lowlp.return
 }
+
+// -----
+
+!t = !lowlp.tile<64xf16, spatial(32).local(2)>
+!word = !lowlp.tile<32xsi32, spatial(32)>
+!table = !lowlp.shared<32xsi32, local(32)>
+
+// Shared memory that the loop writes to is not what it was before.
+lowlp.kernel @written(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %q: !lowlp.ptr<si32>, %m: i32) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %m : i32 to index
+  %v = lowlp.view_global %p shape [%n, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  %words = lowlp.view_global %q shape [32] : !lowlp.ptr<si32> -> !lowlp.global<32xsi32>
+  %loaded = lowlp.load_global %words[%c0] : !lowlp.global<32xsi32> -> !word
+  %table = lowlp.alloc_shared : !table
+  lowlp.store_shared %loaded, %table[%c0] : !word, !table
+  lowlp.synchronize
+  %last = lowlp.load_scalar %table[%c0] : !table -> index
+  // expected-remark @below {{what its copies need is not computed by arithmetic alone}}
+  scf.for %i = %c0 to %last step %c1 {
+    // expected-remark @below {{by tensor copies}}
+    %a = lowlp.load_global %v[%i, %c0] : !lowlp.global<?x64xf16> -> !t
+    lowlp.print_tile "t", %a : !t
+    lowlp.store_shared %loaded, %table[%c0] : !word, !table
+  } {lowlp.stages = #lowlp.stages<2, producer = true>}
+  lowlp.return
+}

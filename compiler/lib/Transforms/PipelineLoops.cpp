@@ -63,7 +63,11 @@ public:
     if (loads.byTensorCopies)
       allocateBarriers();
     if (hasProducer)
-      buildProducer(*this, producer, empty);
+      buildProducer(*this, producer, empty, kept);
+    if (kept) {
+      OpBuilder builder(getOutermost(loop));
+      MbarrierArriveOp::create(builder, loc, kept, buildIndex(builder, 0));
+    }
     RingPlace first = carryPlaceAround();
     if (!hasProducer)
       fillFirst(first);
@@ -107,15 +111,24 @@ private:
   }
 
   void allocateBarriers() {
+    llvm::SetVector<Operation *> keptTiles;
+    if (hasProducer)
+      keptTiles = getKeptTiles(loop, loads);
+    // In front of the producer.
+    for (Operation *tile : keptTiles)
+      tile->moveBefore(&kernel.getBody().front().front());
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    auto type = MbarriersType::get(builder.getContext(), numStages);
-    auto make = [&](int64_t arrivals, bool byWarps) {
+    int64_t numWarps =
+        static_cast<int64_t>(kernel.getNumThreads()) / kThreadsPerWarp;
+    auto make = [&](int64_t count, int64_t arrivals, bool byWarps) {
+      auto type = MbarriersType::get(builder.getContext(), count);
       return AllocMbarriersOp::create(builder, loc, type, arrivals, byWarps)
           .getBarriers();
     };
-    full = make(1, /*byWarps=*/false);
-    empty = make(static_cast<int64_t>(kernel.getNumThreads()) / kThreadsPerWarp,
-                 /*byWarps=*/true);
+    full = make(numStages, 1, /*byWarps=*/false);
+    empty = make(numStages, numWarps, /*byWarps=*/true);
+    if (!keptTiles.empty())
+      kept = make(1, numWarps, /*byWarps=*/true);
     // After all that the copies use.
     Operation *last = full.getDefiningOp();
     while (isa<AllocSharedOp, AllocMbarriersOp>(last))
@@ -339,6 +352,9 @@ private:
   bool hasProducer;
   ProducerWarpOp producer;
   Value empty;
+  /// Says that what the producer reads of shared memory is there; null where
+  /// it reads nothing.
+  Value kept;
   RingPlace current;
 };
 

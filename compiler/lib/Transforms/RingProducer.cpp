@@ -2,7 +2,8 @@
 //
 // Its first thread does nothing but to wait for an empty place and to begin the
 // copies of the next iteration into it. It begins with the kernel, so what it
-// needs is computed once more in its body.
+// needs is computed once more in its body. What the block keeps in shared memory
+// before the loop it reads too, once an mbarrier says that it is there.
 //
 //===----------------------------------------------------------------------===//
 #include "RingProducer.h"
@@ -28,6 +29,36 @@ WaitForDependenciesOp lowlp::findWaitBefore(scf::ForOp loop) {
   return {};
 }
 
+/// Whether `op` loads a number from shared memory that holds the same from
+/// before the loop on: all that writes to it stands in the body of the kernel
+/// before the loop, and a barrier of the block follows there.
+static bool loadsWhatIsKept(Operation *op, scf::ForOp loop) {
+  auto load = dyn_cast<LoadScalarOp>(op);
+  auto shared =
+      load ? load.getSource().getDefiningOp<AllocSharedOp>() : AllocSharedOp();
+  if (!shared)
+    return false;
+  Operation *outermost = getOutermost(loop);
+  Operation *lastWrite = nullptr;
+  for (Operation *user : shared->getUsers()) {
+    if (isa<LoadScalarOp, LoadSharedOp>(user))
+      continue;
+    if (!isa<StoreSharedOp>(user) ||
+        user->getBlock() != outermost->getBlock() ||
+        !user->isBeforeInBlock(outermost))
+      return false;
+    if (!lastWrite || lastWrite->isBeforeInBlock(user))
+      lastWrite = user;
+  }
+  if (!lastWrite)
+    return false;
+  for (Operation *next = lastWrite; next != outermost;
+       next = next->getNextNode())
+    if (isa<SynchronizeOp>(next))
+      return true;
+  return false;
+}
+
 /// Adds to `ops` what before the loop, and before the loop around it, computes
 /// what the copies need, in order.
 static bool collectBefore(scf::ForOp loop, const PipelinedLoads &loads,
@@ -43,9 +74,14 @@ static bool collectBefore(scf::ForOp loop, const PipelinedLoads &loads,
       return true;
     bool isBefore = op->getBlock() == loop->getBlock() ||
                     (around && op->getBlock() == around->getBlock());
-    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 || !isBefore ||
+    bool isKnown = isMemoryEffectFree(op) || isa<AllocSharedOp>(op) ||
+                   loadsWhatIsKept(op, loop);
+    if (!isKnown || op->getNumRegions() != 0 || !isBefore ||
         !llvm::all_of(op->getOperands(), collect))
       return false;
+    // The producer uses the tile itself.
+    if (isa<AllocSharedOp>(op))
+      return true;
     ops.insert(op);
     return true;
   };
@@ -62,6 +98,20 @@ static bool collectBefore(scf::ForOp loop, const PipelinedLoads &loads,
       isPossible = isPossible && llvm::all_of(op->getOperands(), collect);
   }
   return isPossible;
+}
+
+static bool readsShared(const llvm::SetVector<Operation *> &ops) {
+  return llvm::any_of(ops, llvm::IsaPred<LoadScalarOp>);
+}
+
+llvm::SetVector<Operation *>
+lowlp::getKeptTiles(scf::ForOp loop, const PipelinedLoads &loads) {
+  llvm::SetVector<Operation *> ops, tiles;
+  collectBefore(loop, loads, ops);
+  for (Operation *op : ops)
+    if (auto load = dyn_cast<LoadScalarOp>(op))
+      tiles.insert(load.getSource().getDefiningOp());
+  return tiles;
 }
 
 static bool hasProducer(Operation *op) {
@@ -82,17 +132,18 @@ std::string lowlp::findProducerObstacle(scf::ForOp loop,
   });
   if (!obstacle.empty())
     return obstacle;
+  llvm::SetVector<Operation *> ops;
+  bool isKnown = collectBefore(loop, loads, ops);
   // It would not know what it has to wait for; what no launch before writes
-  // needs no wait.
+  // needs no wait, and what the block keeps is there after its own.
   bool waits =
       !kernel.getBody().front().getOps<WaitForDependenciesOp>().empty();
   bool isConstant = llvm::all_of(
       loads.staged, [](const StagedLoad &load) { return load.isConstant; });
-  if (waits && !isConstant && !findWaitBefore(loop))
+  if (waits && !isConstant && !readsShared(ops) && !findWaitBefore(loop))
     return "more than arithmetic stands between the wait for the launch before "
            "and the loop";
-  llvm::SetVector<Operation *> ops;
-  if (!collectBefore(loop, loads, ops))
+  if (!isKnown)
     return "what its copies need is not computed by arithmetic alone";
   return "";
 }
@@ -102,8 +153,8 @@ namespace {
 /// Writes the body of a producer.
 class Producer {
 public:
-  Producer(LoopRing &ring, ProducerWarpOp producer, Value empty)
-      : ring(ring), loc(ring.loc), empty(empty),
+  Producer(LoopRing &ring, ProducerWarpOp producer, Value empty, Value kept)
+      : ring(ring), loc(ring.loc), empty(empty), kept(kept),
         around(getLoopAround(ring.loop)), builder(producer.getContext()) {
     builder.createBlock(&producer.getBody());
     collectBefore(ring.loop, ring.loads, ops);
@@ -111,10 +162,16 @@ public:
 
   void run() {
     scf::ForOp outermost = getOutermost(ring.loop);
-    cloneOps(outermost->getBlock());
     Value zero = ring.buildIndex(builder, 0);
+    if (kept) {
+      auto kernel = cast<KernelOp>(outermost->getParentOp());
+      if (!kernel.getBody().front().getOps<WaitForDependenciesOp>().empty())
+        WaitForDependenciesOp::create(builder, loc);
+      MbarrierWaitOp::create(builder, loc, kept, zero, zero);
+    }
+    cloneOps(outermost->getBlock());
     Value count = zero;
-    if (findWaitBefore(ring.loop))
+    if (!kept && findWaitBefore(ring.loop))
       count = fillFirst();
     // In the round after, if all places are filled.
     Value isNext =
@@ -240,6 +297,8 @@ private:
   LoopRing &ring;
   Location loc;
   Value empty;
+  /// Says that what the block keeps is there; null where nothing is needed.
+  Value kept;
   /// Null if there is none.
   scf::ForOp around;
   OpBuilder builder;
@@ -249,7 +308,7 @@ private:
 
 } // namespace
 
-void lowlp::buildProducer(LoopRing &ring, ProducerWarpOp producer,
-                          Value empty) {
-  Producer(ring, producer, empty).run();
+void lowlp::buildProducer(LoopRing &ring, ProducerWarpOp producer, Value empty,
+                          Value kept) {
+  Producer(ring, producer, empty, kept).run();
 }

@@ -15,9 +15,17 @@ WaitForDependenciesOp findWaitBefore(mlir::scf::ForOp loop);
 std::string findProducerObstacle(mlir::scf::ForOp loop,
                                  const PipelinedLoads &loads);
 
+/// What is allocated for numbers that the copies need, and that the block keeps
+/// in shared memory from before the loop on.
+llvm::SetVector<mlir::Operation *> getKeptTiles(mlir::scf::ForOp loop,
+                                                const PipelinedLoads &loads);
+
 /// Fills the body of `producer`: it makes all copies of the ring, each when the
-/// place is empty. Requires: `findProducerObstacle` finds none.
-void buildProducer(LoopRing &ring, ProducerWarpOp producer, mlir::Value empty);
+/// place is empty. Where the copies need what the block keeps, the first phase
+/// of the mbarrier `kept` says that it is there. Requires:
+/// `findProducerObstacle` finds none.
+void buildProducer(LoopRing &ring, ProducerWarpOp producer, mlir::Value empty,
+                   mlir::Value kept);
 
 } // namespace lowlp
 

@@ -20,7 +20,8 @@ LogicalResult PrintOp::verify() {
 static bool isForOneThread(Operation *op) {
   return isMemoryEffectFree(op) || isa<scf::SCFDialect>(op->getDialect()) ||
          isa<MbarrierWaitOp, MbarrierExpectBytesOp, WaitForDependenciesOp,
-             FenceAsyncOp, CopyBulkOp, CopyTensorOp, AssumeOp>(op);
+             FenceAsyncOp, CopyBulkOp, CopyTensorOp, AssumeOp, LoadScalarOp>(
+             op);
 }
 
 static LogicalResult verifyForOneThread(Operation *parent, Region &region) {

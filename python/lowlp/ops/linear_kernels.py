@@ -150,6 +150,7 @@ def _what_is_kept(spec: LinearSpec) -> dict[str, object]:
         "aligned",
         "dependent_launch",
         "x_scale",
+        "experts",
     )
     fields = {name: getattr(spec, name) for name in (*names, *more)}
     return {name: value for name, value in fields.items() if value not in ("", False)}

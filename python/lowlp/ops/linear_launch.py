@@ -177,7 +177,7 @@ def first_call_in_capture(argument: str, rows: int, dtype: object) -> LowlpRunti
 
 def columns_of_y(qw: QuantizedTensor, epilogue: str) -> int:
     """Columns of the result: N, or half of it with gate and up."""
-    return qw.shape[0] // (2 if epilogue == "silu_mul" else 1)
+    return qw.shape[-2] // (2 if epilogue == "silu_mul" else 1)
 
 
 def check_shapes(

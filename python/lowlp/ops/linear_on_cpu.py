@@ -40,8 +40,8 @@ def linear_numpy(
     quantized: QuantizedX | None = None,
 ) -> AnyArray:
     """`lowlp.linear` of arrays of numpy; with `quantized`, whose codes x are."""
-    activation = quantized.activation if quantized else _activation_of(x)
-    bias_type, residual_type = _check_part(bias, "bias"), _check_part(residual, "residual")
+    activation = quantized.activation if quantized else activation_of(x)
+    bias_type, residual_type = check_part(bias, "bias"), check_part(residual, "residual")
     if activation in FLOATS:
         # As bytes.
         x = x.view(np.uint8)
@@ -50,7 +50,7 @@ def linear_numpy(
     k = qw.shape[1]
     n = columns_of_y(qw, epilogue)
     y = np.empty((*x.shape[:-1], n), NUMPY_TYPES[out])
-    rows, stride, aligned = _rows_of(x, k)
+    rows, stride, aligned = rows_of_array(x, k)
     if rows.shape[0] == 0:
         return y
     given: dict[str, Any] = {"y": y.reshape(-1, n)}
@@ -60,7 +60,7 @@ def linear_numpy(
     if bias is not None:
         given["bias"] = np.require(bias, requirements=["C", "A"])
     if isinstance(residual, np.ndarray):
-        residual_rows, residual_stride, is_aligned = _rows_of(residual, n)
+        residual_rows, residual_stride, is_aligned = rows_of_array(residual, n)
         given["residual"] = memory_of_rows(residual_rows)
         aligned = aligned and is_aligned
     if quantized:
@@ -71,7 +71,7 @@ def linear_numpy(
     schedule = schedule_for(spec, rows.shape[0], batch_invariant=batch_invariant)
     if spec.vectors and takes_vector_order(spec, schedule):
         order = order_of_vectors(k, spec.vectors.vector, qw.permutation)
-        rows, stride = _ordered(rows, stride, x_aligned, order)
+        rows, stride = ordered_on_cpu(rows, stride, x_aligned, order)
     elif qw.permutation is not None and quantized:
         rows = np.ascontiguousarray(rows[:, qw.permutation])
         stride = k
@@ -82,7 +82,7 @@ def linear_numpy(
             spec, schedule = within
             given["permutation"] = qw.permutation
         else:
-            rows, stride = _ordered(rows, stride, x_aligned, qw.permutation)
+            rows, stride = ordered_on_cpu(rows, stride, x_aligned, qw.permutation)
     given["x"] = memory_of_rows(rows)
     kernel = cpu_kernel(spec, schedule)
     product = product_of(spec, schedule)
@@ -93,7 +93,7 @@ def linear_numpy(
     return y
 
 
-def _ordered(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:
+def ordered_on_cpu(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) -> tuple[AnyArray, int]:
     """Rows of x with their columns in the order of packed weights, aligned, and their stride."""
     (m, k), columns = rows.shape, len(permutation)
     made = np.empty((m, row_stride(columns)), np.uint16)
@@ -103,7 +103,7 @@ def _ordered(rows: AnyArray, stride: int, aligned: bool, permutation: AnyArray) 
     return made.view(rows.dtype)[:, :columns], row_stride(columns)
 
 
-def _check_part(part: object, argument: str) -> str:
+def check_part(part: object, argument: str) -> str:
     """The type of a bias or residual, '' without one."""
     if part is None:
         return ""
@@ -114,7 +114,7 @@ def _check_part(part: object, argument: str) -> str:
     return _type_name(part.dtype)
 
 
-def _rows_of(array: AnyArray, columns: int) -> tuple[AnyArray, int, bool]:
+def rows_of_array(array: AnyArray, columns: int) -> tuple[AnyArray, int, bool]:
     """An array [..., columns] as [rows, columns], a copy where no row stride reaches its rows; that stride, in
     elements; and whether address and stride are aligned for wide loads."""
     rows = array.reshape(-1, columns)
@@ -130,7 +130,7 @@ def _is_aligned(rows: AnyArray, stride: int) -> bool:
     return stride % multiple == 0 and int(rows.__array_interface__["data"][0]) % WIDE_BYTES == 0
 
 
-def _activation_of(x: AnyArray) -> str:
+def activation_of(x: AnyArray) -> str:
     found = next((name for name in ACTIVATIONS if x.dtype == NUMPY_TYPES[name]), None)
     if found is None:
         raise LowlpTypeError(f"x: expected float16 or bfloat16, got {x.dtype}")

@@ -10,6 +10,7 @@ from lowlp.numeric.group_codes import PACKED_CODE_TYPES, code_bits
 from lowlp.schedules.device import H200, Device
 from lowlp_runtime.stored_weights import STORED_TYPES
 
+from .experts import bytes_of_offsets
 from .integer_sums import is_one_sum
 from .operands import NUMPY_TYPES
 from .ordering import kept_bytes, rows_kept
@@ -124,6 +125,8 @@ def other_bytes(spec: LinearSpec, schedule: Schedule) -> int:
         if schedule.cluster > 1:
             # What the other blocks of a cluster store here lies apart.
             exchange += schedule.rows * schedule.columns_of_block * 4 * (schedule.cluster - 1) // schedule.cluster
+    if spec.experts:
+        beside += bytes_of_offsets(spec.experts)
     table = table_bytes(spec, schedule)
     if table and not schedule.warpgroups:
         # A stage more took up to 1 us longer with 8 columns, and saved 0.6 us at most with 16 (H200).

@@ -44,7 +44,7 @@ def product_of(spec: LinearSpec, schedule: Schedule, rows: tuple[int, int] | Non
         operands=tuple(_operands(spec, schedule)),
         rows=rows,
         epilogue=spec.epilogue,
-        tiles=tiling(spec, schedule) if _has_tiles(spec, schedule) else None,
+        tiles=tiling(spec, schedule) if _has_tiles(spec, schedule) and not spec.experts else None,
         super_group_size=spec.super_group_size if spec.super_scale else None,
         vector_order=spec.vectors.vector if spec.vectors and takes_vector_order(spec, schedule) else None,
     )
@@ -68,17 +68,18 @@ def takes_vector_order(spec: LinearSpec, schedule: Schedule) -> bool:
 
 
 def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
-    columns, supers = spec.columns_of_y, (spec.supers, spec.n)
-    rows = spec.products * spec.packed_rows_of_product
-    words = tuple(spec.placement.packed_shape(rows, spec.k))
+    columns, rows = spec.columns_of_y, spec.rows_of_weights
+    supers = (spec.supers, rows)
+    units, *rest = spec.placement.packed_shape(spec.packed_rows, spec.k)
+    words = (max(1, spec.experts) * units, *rest)
     yield Operand("x", "x", spec.activation, (ROWS, spec.k))
     yield Operand("weights", "packed", "uint32", words, "apart" if spec.is_packed_apart else "")
-    yield Operand("scales", "scales", spec.scale, (stored_groups(spec, spec.scale), spec.n), "by_group")
+    yield Operand("scales", "scales", spec.scale, (stored_groups(spec, spec.scale), rows), "by_group")
     if spec.super_scale:
         yield Operand("super_scales", "super_scales", spec.super_scale, supers, "by_group")
     if spec.corrector:
         role, stored = "zeros" if spec.zeros else "offsets", stored_groups(spec, spec.corrector)
-        yield Operand("correctors", role, spec.corrector, (stored, spec.n), "by_group")
+        yield Operand("correctors", role, spec.corrector, (stored, rows), "by_group")
     if spec.has_super_offsets:
         yield Operand("super_offsets", "super_offsets", spec.super_scale, supers, "by_group")
     if spec.table:
@@ -88,23 +89,25 @@ def _operands(spec: LinearSpec, schedule: Schedule | None) -> Iterator[Operand]:
     if spec.vectors:
         yield from _operands_of_books(spec, spec.vectors)
     if spec.scale2:
-        yield Operand("scale2", "scale2", "f32", *(((spec.n,), "by_row") if spec.row_scale2 else ()))
+        yield Operand("scale2", "scale2", "f32", *(((rows,), "by_row") if spec.row_scale2 else ()))
     if spec.ordered_rows:
         yield Operand("permutation", "permutation", "int32", (spec.k,))
     if fit := fit_of(spec, schedule):
         yield Operand("fit", "fit", "f32", transform=str(fit))
         yield Operand("unfit", "unfit", "f32", transform=str(fit))
     if spec.bias:
-        yield Operand("bias", "bias", spec.bias, (spec.n,))
+        yield Operand("bias", "bias", spec.bias, (spec.experts, spec.n) if spec.experts else (spec.n,))
     if spec.residual:
         yield Operand("residual", "residual", spec.residual, (ROWS, columns))
     yield from _operands_of_quantised(spec)
+    if spec.experts:
+        yield Operand("row_offsets", "row_offsets", "int32", (spec.experts + 1,))
     yield Operand("y", "y", "int32" if spec.out == SUMS else spec.out, (ROWS, columns))
     yield Operand("m", "m", "i32")
     yield Operand("x_stride", "x_stride", "i64")
     if spec.residual:
         yield Operand("residual_stride", "residual_stride", "i64")
-    if schedule and _has_tiles(spec, schedule):
+    if schedule and (spec.experts or _has_tiles(spec, schedule)):
         yield Operand("blocks", "blocks", "i32")
 
 

@@ -59,8 +59,9 @@ def spec_for(
     x_zeros: bool = False,
     x_bipolar: int = 0,
 ) -> LinearSpec:
-    """The spec of the kernel for these weights. Raises `LowlpValueError`, which names `qw`, where there is none."""
-    n, k = matrix_shape(qw)
+    """The spec of the kernel for these weights, [N, K] or of experts [E, N, K]. Raises `LowlpValueError`, which names
+    `qw`, where there is none."""
+    n, k = qw.shape[-2:]
     check_codec(qw.codec, activation, "qw")
     return LinearSpec(
         n=n,
@@ -77,6 +78,7 @@ def spec_for(
         x_zeros=x_zeros,
         x_bipolar=x_bipolar,
         hot_entries=_hot_entries(qw),
+        experts=qw.shape[0] if len(qw.shape) > 2 else 0,
     )
 
 

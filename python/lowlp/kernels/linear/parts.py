@@ -61,7 +61,7 @@ def packed_view(spec: LinearSpec, weights: ll.Pointer) -> Any:
     """The packed weights: the rows of each product after those of the one before."""
     return ll.view_packed(
         weights,
-        shape=[spec.products * spec.packed_rows_of_product, spec.k],
+        shape=[max(1, spec.experts) * spec.packed_rows, spec.k],
         codec=_codes(spec),
         family=spec.placed_for,
         unit_k=spec.unit_k,
@@ -103,6 +103,7 @@ class Arguments:
     x_sums: Any = None
     x_zeros: Any = None
     weight_sums: Any = None
+    row_offsets: Any = None
 
 
 def make_linear(
@@ -163,12 +164,13 @@ def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 
     w_view = packed_view(spec, operands.weights)
 
     def per_group(array: ll.Pointer, kind: str) -> Any:
-        shape = [stored_groups(spec, kind), spec.n]
+        rows = spec.rows_of_weights
+        shape = [stored_groups(spec, kind), rows]
         if by_bytes and kind in PACKED_CODE_TYPES:
             in_bytes = stored_taken(kind, 1)
-            shape = [stored_groups(spec, kind) // in_bytes, in_bytes, spec.n]
+            shape = [stored_groups(spec, kind) // in_bytes, in_bytes, rows]
         if groups_at_once:
-            shape = [spec.groups // groups_at_once, stored_groups(spec, kind, groups_at_once), spec.n]
+            shape = [spec.groups // groups_at_once, stored_groups(spec, kind, groups_at_once), rows]
         return ll.view_global(array, shape=shape)
 
     s_view = per_group(operands.scales, spec.scale)
@@ -180,7 +182,9 @@ def streamed_views(spec: LinearSpec, operands: Arguments, groups_at_once: int = 
 def super_views(spec: LinearSpec, operands: Arguments) -> tuple[Any, Any]:
     """Super-scales and super-offsets as [super-groups, N]; None for what is not there."""
     given = (operands.super_scales, operands.super_offsets)
-    scales, offsets = (None if array is None else ll.view_global(array, shape=[spec.supers, spec.n]) for array in given)
+    scales, offsets = (
+        None if array is None else ll.view_global(array, shape=[spec.supers, spec.rows_of_weights]) for array in given
+    )
     return scales, offsets
 
 
@@ -245,12 +249,14 @@ def finished(
     row: ll.Scalar,
     column: ll.Scalar,
     loaded: Layout | None = None,
+    first_of_expert: ll.Scalar | None = None,
 ) -> ll.Tile:
     """A tile of y^T from `row` and `column` on as it is stored: the accumulators of its products, with the second
     scale, the bias, the epilogue and the residual, rounded.
 
     residual  `view_of_result`, or None
     loaded    how threads hold the residual when they load it, of a view [M, columns of y]; None: as the accumulators
+    first_of_expert  the row of all weights at which those of the tile's expert begin; None without experts
     """
     layout_of_accumulators = accumulators[0].layout
     if has_sums_alone(spec):
@@ -258,19 +264,22 @@ def finished(
     values = []
     for first_row, acc in zip(spec.first_rows, accumulators, strict=True):
         rows = layout_of_accumulators.reduce([1], keep_dims=True)
+        row_of_weights = row + first_row if first_of_expert is None else row + first_row + first_of_expert
         if spec.is_of_integers:
             acc = _scaled_numbers(spec, acc, operands, row + first_row, column)
         if spec.row_scale2:
             acc = acc * ll.load_global(
-                ll.view_global(operands.scale2, shape=[spec.n, 1]), offsets=[row + first_row, 0], layout=rows
+                ll.view_global(operands.scale2, shape=[spec.rows_of_weights, 1]),
+                offsets=[row_of_weights, 0],
+                layout=rows,
             )
         elif spec.scale2:
             acc = acc * operands.scale2
         if spec.x_scale:
             acc = acc * scale_of_x(spec, operands, column, layout_of_accumulators)
         if operands.bias is not None:
-            bias_view = ll.view_global(operands.bias, shape=[spec.n, 1])
-            acc = acc + as_f32(ll.load_global(bias_view, offsets=[row + first_row, 0], layout=rows), spec.bias)
+            bias_view = ll.view_global(operands.bias, shape=[spec.rows_of_weights, 1])
+            acc = acc + as_f32(ll.load_global(bias_view, offsets=[row_of_weights, 0], layout=rows), spec.bias)
         values.append(acc)
     result = applied(spec.epilogue, tuple(values))
     if residual is not None:

@@ -38,6 +38,7 @@ from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
 from .codebooks.program import codebook_kernel
 from .codebooks.wide import can_look_up_wide, wide_codebook_kernel
+from .experts import ExpertTile, ExpertWork
 from .integer_sums import adds_in_parts, is_one_sum, ones, sum_type, total_type
 from .parts import (
     ACCUMULATOR_FRAGMENT,
@@ -144,22 +145,29 @@ class _Plan:
 
 
 class _Block:
-    """What a block does, as it is traced."""
+    """What a block does, as it is traced.
+
+    at  the tile that it makes, of the weights of an expert; None of others
+    """
+
+    at: ExpertTile | None = None
 
     def __init__(self, plan: _Plan, operands: Arguments) -> None:
         self.plan, self.operands = plan, operands
         spec, m = plan.spec, operands.m
-        (block,) = ll.block_indices()
-        blocks_of_columns = ll.ceildiv(m, plan.schedule.columns)
-        self.row = block // blocks_of_columns * plan.rows
-        self.column = block % blocks_of_columns * plan.schedule.columns
+        (self.block,) = ll.block_indices()
+        if not spec.experts:
+            blocks_of_columns = ll.ceildiv(m, plan.schedule.columns)
+            self.row = self.block // blocks_of_columns * plan.rows
+            self.column = self.block % blocks_of_columns * plan.schedule.columns
         # One view for each group: what lies beyond a group's end is zero.
         x_shape, x_strides = [spec.groups, m, spec.group_size], [spec.group_size, operands.x_stride, 1]
         self.x_view = ll.view_global(operands.x, shape=x_shape, strides=x_strides)
         self.w_view = packed_view(spec, operands.weights)
 
         def per_group(array: ll.Pointer, groups: int) -> Any:
-            return ll.view_global(array, shape=[groups, spec.n, 1], strides=[spec.n, 1, 1])
+            rows = spec.rows_of_weights
+            return ll.view_global(array, shape=[groups, rows, 1], strides=[rows, 1, 1])
 
         self.s_view = per_group(operands.scales, stored_groups(spec, spec.scale))
         self.c_view = self.s_view
@@ -185,6 +193,8 @@ class _Block:
         plan, spec = self.plan, self.plan.spec
         packed_row = self.row + product * spec.packed_rows_of_product
         row_of_scales = self.row + spec.first_rows[product]
+        if self.at is not None:
+            packed_row, row_of_scales = packed_row + self.at.packed, row_of_scales + self.at.weights
         before = raw
         if begins_anew(spec):
             raw = self.zero()
@@ -208,6 +218,8 @@ class _Block:
         if is_one_sum(spec):
             return acc + raw
         row = self.row + spec.first_rows[product]
+        if self.at is not None:
+            row = row + self.at.weights
         scale = self.of_group(self.s_view, spec.scale, group, row)
         if spec.super_scale and not spec.has_integer_scales:
             scale = scale * self.of_super(self.super_scales, group, row)
@@ -285,9 +297,24 @@ class _Block:
         r_view = None
         if spec.residual:
             r_view = view_of_result(spec, operands.residual, operands.m, operands.residual_stride)
-        result = finished(spec, accumulators, operands, r_view, self.row, self.column)
-        y_view = view_of_result(spec, operands.y, operands.m, spec.columns_of_y)
+        first_of_expert = None if self.at is None else self.at.weights
+        result = finished(spec, accumulators, operands, r_view, self.row, self.column, first_of_expert=first_of_expert)
+        end = operands.m if self.at is None else self.at.stop
+        y_view = view_of_result(spec, operands.y, end, spec.columns_of_y)
         ll.store_global(result, y_view, offsets=[self.row, self.column])
+
+    @ll.inline
+    def make_tiles_of_experts(self):  # type: ignore[no-untyped-def]
+        """Tiles of the weights of experts, each `blocks` tiles from the one before."""
+        plan = self.plan
+        work = ExpertWork(plan.spec, self.operands, plan.rows, plan.schedule.columns, 32 * plan.schedule.warps)
+        for number in ll.range(self.block, work.tiles, self.operands.blocks):
+            self.go_to(work.place_of(number))
+            self.make_tile()
+
+    def go_to(self, tile: ExpertTile) -> None:
+        """What follows is of this tile of an expert."""
+        self.at, self.row, self.column = tile, tile.row, tile.column
 
 
 def begins_anew(spec: LinearSpec) -> bool:
@@ -318,11 +345,25 @@ def linear_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 def _plain_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     plan = _Plan(spec, schedule)
     blocks_of_rows = -(-spec.columns_of_y // plan.rows)
+
+    def trace(operands: Arguments) -> None:
+        block = _Block(plan, operands)
+        if spec.experts:
+            block.make_tiles_of_experts()
+        else:
+            block.make_tile()
+
+    def grid_of_tiles(m: Any) -> tuple[Any, ...]:
+        return (ll.ceildiv(m, schedule.columns) * blocks_of_rows,)
+
+    def grid_of_experts(blocks: Any) -> tuple[Any, ...]:
+        return (blocks,)
+
     return make_linear(
         spec,
         schedule,
-        lambda operands: _Block(plan, operands).make_tile(),
-        lambda m: (ll.ceildiv(m, schedule.columns) * blocks_of_rows,),
+        trace,
+        grid_of_experts if spec.experts else grid_of_tiles,
         32 * schedule.warps,
         # Where 'auto' takes them off depends on the columns, and so would the last bits of a row's result.
         decode_offsets="accumulators",

@@ -25,6 +25,7 @@ SUMS: Final = "s32"
 """Results that are sums of products of integers, without scales."""
 X_SCALES: Final = ("", "token", "tensor")
 ORDERED_ROWS: Final = (0, 1, 2, 4, 8)
+MOST_EXPERTS: Final = 512
 EPILOGUES: Final = ("relu", "gelu", "gelu_tanh", "silu", "silu_mul")
 
 
@@ -53,6 +54,8 @@ class LinearSpec:
     hot_entries   of books that do not fit in shared memory, so many, the first ones, are kept there: they get many of
                   the accesses; 0: none
     scales_weights  schedules may scale weights, which rounds them, before they are multiplied; else accumulators alone
+    experts       so many matrices [N, K], one after the other, of which each multiplies a range of the rows of x
+                  (`experts`); 0: one matrix multiplies them all
     """
 
     n: int
@@ -72,6 +75,7 @@ class LinearSpec:
     x_zeros: bool = False
     x_bipolar: int = 0
     hot_entries: int = 0
+    experts: int = 0
 
     def __post_init__(self) -> None:
         for name in ("n", "k"):
@@ -104,6 +108,7 @@ class LinearSpec:
         check_codec(codec, self.activation)
         _check_blocks(self)
         _check_quantised(self)
+        _check_experts(self)
 
     @property
     def placement(self) -> Placement:
@@ -249,6 +254,17 @@ class LinearSpec:
         return rows if self.products == 1 else -(-rows // unit) * unit
 
     @property
+    def rows_of_weights(self) -> int:
+        """N, of all experts."""
+        return self.n * max(1, self.experts)
+
+    @property
+    def packed_rows(self) -> int:
+        """Rows of the packed weights of a matrix: of each expert whole units."""
+        rows, unit = self.products * self.packed_rows_of_product, self.rows_of_unit
+        return -(-rows // unit) * unit if self.experts else rows
+
+    @property
     def is_packed_apart(self) -> bool:
         """Whether gate and up are packed each by itself, since their rows are no whole units."""
         return self.packed_rows_of_product * self.products > self.n
@@ -374,6 +390,24 @@ def _check_blocks(spec: LinearSpec) -> None:
         raise LowlpValueError(
             f"epilogue: silu_mul with books of blocks needs a multiple of {spec.rows_of_unit} rows of gate and up, got "
             f"{spec.first_rows[-1]}"
+        )
+
+
+def _check_experts(spec: LinearSpec) -> None:
+    """Raises `LowlpValueError` for what products of experts do not have."""
+    if not 0 <= spec.experts <= MOST_EXPERTS:
+        raise LowlpValueError(f"experts: must be 0 to {MOST_EXPERTS}, got {spec.experts!r}")
+    if not spec.experts:
+        return
+    if spec.vectors is not None or spec.is_of_bytes or spec.ordered_rows or spec.table not in ("", "tensor"):
+        raise LowlpValueError(
+            "experts: multiply f16 and bf16 activations with codes of one weight and at most one table, got "
+            f"{spec.activation} and {spec.codec}"
+        )
+    if spec.is_packed_apart:
+        raise LowlpValueError(
+            f"epilogue: silu_mul of experts needs a multiple of {spec.rows_of_unit} rows of gate and of up, whole "
+            f"units of {spec.weight}, got {spec.columns_of_y}"
         )
 
 

@@ -23,10 +23,11 @@ from functools import partial
 from typing import Any
 
 from lowlp import language as ll
-from lowlp.kernels.stream_k import TileEnding, by_parts, share_of
+from lowlp.kernels.stream_k import TileEnding, by_parts, share_of, small
 from lowlp.layouts.register_layout import Layout, column_spatial, from_modes, layout, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES, groups_of_whole_bytes
 
+from .experts import ExpertTile, ExpertWork
 from .integer_sums import adds_in_parts, is_one_sum, ones, sum_type, total_type
 from .ordering import can_keep, kept_x, rows_kept
 from .parts import (
@@ -198,7 +199,12 @@ class _Plan:
 
 
 class _Block:
-    """What a block does, as it is traced."""
+    """What a block does, as it is traced.
+
+    at  the tile that it makes, of the weights of an expert; None of others
+    """
+
+    at: ExpertTile | None = None
 
     def __init__(self, plan: _Plan, operands: Arguments) -> None:
         self.plan, self.operands = plan, operands
@@ -334,7 +340,10 @@ class _Block:
         for part, product in itertools.product(range(plan.parts), range(spec.products)):
             first_row = row + part * plan.rows_of_part
             packed_row = first_row + product * spec.packed_rows_of_product
-            rows.append((packed_row, first_row + spec.first_rows[product]))
+            row_of_weights = first_row + spec.first_rows[product]
+            if self.at is not None:
+                packed_row, row_of_weights = packed_row + self.at.packed, row_of_weights + self.at.weights
+            rows.append((packed_row, row_of_weights))
         supers = [self.supers_of(step, stage, unit, row_of_scales) for _, row_of_scales in rows]
         loaded: dict[Any, ll.Tile] = {}
         for segment in plan.segments:
@@ -391,8 +400,14 @@ class _Block:
         row = row + part * self.plan.rows_of_part
         if self.plan.has_small_scales:
             accumulators = tuple(acc * E4M3_UNSCALE for acc in accumulators)
-        result = finished(self.plan.spec, accumulators, self.operands, self.residual_view, row, column)
-        ll.store_global(result, self.views.y, offsets=[row, column])
+        spec, y_view, first_of_expert = self.plan.spec, self.views.y, None
+        if self.at is not None:
+            y_view = view_of_result(spec, self.operands.y, self.at.stop, spec.columns_of_y)
+            first_of_expert = self.at.weights
+        result = finished(
+            spec, accumulators, self.operands, self.residual_view, row, column, first_of_expert=first_of_expert
+        )
+        ll.store_global(result, y_view, offsets=[row, column])
 
     def total(self, acc: tuple[ll.Tile, ...]) -> tuple[ll.Tile, ...]:
         """The accumulators of all slices."""
@@ -405,11 +420,32 @@ class _Block:
     @ll.inline
     def make_own_tile(self):  # type: ignore[no-untyped-def]
         """All stages of one tile."""
-        plan, schedule, acc = self.plan, self.plan.schedule, self.zeros()
+        plan, schedule = self.plan, self.plan.schedule
         row = self.block % plan.tiles_of_rows * plan.rows
         column = self.block // plan.tiles_of_rows * schedule.columns
         # Blocks begin all along K, so that they read different parts of x at a time.
         first = self.block % plan.tiles_of_rows * plan.stages_of_tile // plan.tiles_of_rows
+        self.make_whole_tile(row, column, first)
+
+    @ll.inline
+    def make_tiles_of_experts(self):  # type: ignore[no-untyped-def]
+        """Whole tiles, each `blocks` tiles from the one before."""
+        plan, schedule = self.plan, self.plan.schedule
+        work = ExpertWork(plan.spec, self.operands, plan.rows, schedule.columns, schedule.threads)
+        for number in ll.range(self.block, work.tiles, self.operands.blocks):
+            at = self.go_to(work.place_of(number))
+            first = small(at.row) // plan.rows * plan.stages_of_tile // plan.tiles_of_rows
+            self.make_whole_tile(at.row, at.column, first)
+
+    def go_to(self, tile: ExpertTile) -> ExpertTile:
+        """What follows is of this tile of an expert."""
+        self.at = tile
+        return tile
+
+    @ll.inline
+    def make_whole_tile(self, row, column, first):  # type: ignore[no-untyped-def]
+        """All stages of a tile, from `first` on."""
+        plan, schedule, acc = self.plan, self.plan.schedule, self.zeros()
         for done in ll.range(plan.stages_of_tile, stages=schedule.stages, producer=schedule.producer):
             stage = (first + done) % plan.stages_of_tile
             for step in range(schedule.steps):
@@ -455,7 +491,9 @@ def streaming_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
 
     def trace(operands: Arguments) -> None:
         block = _Block(plan, operands)
-        if schedule.share_tiles:
+        if spec.experts:
+            block.make_tiles_of_experts()
+        elif schedule.share_tiles:
             block.make_share()
         else:
             block.make_own_tile()
@@ -487,7 +525,7 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and can_leave_parts(spec, schedule)
         and schedule.columns in (8, 16, 32, 64, 128, 256)
         and schedule.column_tiles == schedule.cluster == 1
-        and (not rows_kept(spec, schedule) or can_keep(spec, schedule))
+        and (not rows_kept(spec, schedule) or (can_keep(spec, schedule) and not spec.experts))
     )
 
 

@@ -40,6 +40,7 @@ from lowlp.kernels.stream_k import LEAST_ALIGNED_STAGES, Grid, TileEnding, by_pa
 from lowlp.layouts.register_layout import column_local, column_spatial, local, reduce, spatial
 from lowlp.numeric.group_codes import PACKED_CODE_TYPES
 
+from .experts import ExpertTile, ExpertWork
 from .integer_sums import adds_in_parts, has_offset, is_one_sum, sum_type, total_type
 from .parts import (
     ACCUMULATOR_FRAGMENT,
@@ -171,7 +172,12 @@ class _Place(NamedTuple):
 
 
 class Block:
-    """What a block does, as it is traced."""
+    """What a block does, as it is traced.
+
+    at  the tile that it makes, of the weights of an expert; None of others
+    """
+
+    at: ExpertTile | None = None
 
     def __init__(self, plan: Plan, operands: Arguments) -> None:
         self.plan, self.operands = plan, operands
@@ -201,7 +207,7 @@ class Block:
         """What decoding weights needs, of which no launch before writes anything."""
         plan, spec, operands, schedule = self.plan, self.plan.spec, self.operands, self.plan.schedule
         if spec.row_scale2:
-            self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.n])
+            self.scale2_view = ll.view_global(operands.scale2, shape=[1, spec.rows_of_weights])
         self.fit = operands.fit if plan.is_fitted else None
         if plan.is_fitted and plan.in_f32 and not spec.table and (spec.super_scale or spec.scale) == "f16":
             # So large it may be, which lets scales take the powers of two of `lowlp-plan-decode`.
@@ -211,6 +217,16 @@ class Block:
             factor = operands.table_unscale * operands.fit
         are_inside = covers_whole_tables(spec, schedule)
         self.decode = decoder(spec, operands.table, schedule.threads, factor, are_inside)
+
+    def row_of_weights(self, part: int, row: ll.Scalar) -> ll.Scalar:
+        """Where the rows of a part begin, in scales and the like, of a tile that begins at `row` of y."""
+        found = self.plan.row_of(part, row)
+        return found if self.at is None else found + self.at.weights
+
+    def packed_row(self, part: int, row: ll.Scalar) -> ll.Scalar:
+        """The same in the packed weights."""
+        found = self.plan.packed_row(part, row)
+        return found if self.at is None else found + self.at.packed
 
     def zeros(self, kind: str = "") -> tuple[ll.Tile, ...]:
         """Accumulators of a tile that has none yet; or of products, of another type."""
@@ -331,11 +347,11 @@ class Block:
         for part in range(plan.parts):
             codes = ll.load_packed(
                 self.views.weights,
-                offsets=[plan.packed_row(part, row), unit * plan.spec.unit_k],
+                offsets=[self.packed_row(part, row), unit * plan.spec.unit_k],
                 layout=plan.layouts.weights,
                 first_step=first_step,
             )
-            values = self.decode(codes, group, plan.row_of(part, row))
+            values = self.decode(codes, group, self.row_of_weights(part, row))
             if factors:
                 values = self.scaled(values, *factors[part])
             for tile, x_tile in enumerate(x_tiles):
@@ -381,7 +397,7 @@ class Block:
     @ll.inline
     def with_stage(self, acc, stage, row, column):  # type: ignore[no-untyped-def]
         """The result with what a stage of the tile that begins at `row` and `column` adds to it."""
-        rows_of_parts = [self.plan.row_of(part, row) for part in range(self.plan.parts)]
+        rows_of_parts = [self.row_of_weights(part, row) for part in range(self.plan.parts)]
         loaded: dict[Any, ll.Tile] = {}
         for segment in self.plan.segments:
             acc = self.with_segment(acc, _Place(segment, stage, loaded), rows_of_parts, row, column)
@@ -422,10 +438,15 @@ class Block:
             accumulators = tuple(self.sum_of_cluster(acc) for acc in accumulators)
             column = column + self.block % schedule.cluster * (schedule.columns // schedule.cluster)
         accumulators = self.whole(accumulators, row)
-        stored = plan.layouts.stored
-        result = finished(plan.ended_spec, accumulators, operands, self.residual_view, row, column, stored)
+        stored, y_view, first_of_expert = plan.layouts.stored, self.y_view, None
+        if self.at is not None:
+            y_view = ll.view_global(operands.y, shape=[self.at.stop, plan.spec.columns_of_y])
+            first_of_expert = self.at.weights
+        result = finished(
+            plan.ended_spec, accumulators, operands, self.residual_view, row, column, stored, first_of_expert
+        )
         # As rows of y, along which accesses are wide.
-        ll.store_global(ll.transpose(ll.convert_layout(result, stored)), self.y_view, offsets=[column, row])
+        ll.store_global(ll.transpose(ll.convert_layout(result, stored)), y_view, offsets=[column, row])
 
     def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
         """The row and the column of y^T at which a tile begins."""
@@ -445,6 +466,24 @@ class Block:
             acc = self.with_stage(acc, small(begin + done), row, column)
         for part, accumulators in by_parts(acc, plan.spec.products):
             self.finish(part, accumulators, row, column)
+
+    @ll.inline
+    def make_tiles_of_experts(self):  # type: ignore[no-untyped-def]
+        """Whole tiles, each `blocks` tiles from the one before."""
+        plan, schedule = self.plan, self.plan.schedule
+        work = ExpertWork(plan.spec, self.operands, plan.rows, schedule.columns_of_block, schedule.threads)
+        for number in ll.range(self.block, work.tiles, self.operands.blocks):
+            at = self.go_to(work.place_of(number))
+            acc = self.zeros()
+            for stage in ll.range(plan.stages_of_tile, stages=schedule.stages, producer=schedule.producer):
+                acc = self.with_stage(acc, small(stage), at.row, at.column)
+            for part, accumulators in by_parts(acc, plan.spec.products):
+                self.finish(part, accumulators, at.row, at.column)
+
+    def go_to(self, tile: ExpertTile) -> ExpertTile:
+        """What follows is of this tile of an expert."""
+        self.at = tile
+        return tile
 
     @ll.inline
     def make_share(self):  # type: ignore[no-untyped-def]
@@ -487,7 +526,9 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
 
     def trace(operands: Arguments) -> None:
         block = begin(operands)
-        if schedule.has_tile_each:
+        if spec.experts:
+            block.make_tiles_of_experts()
+        elif schedule.has_tile_each:
             block.make_own_tile()
         else:
             block.make_share()
@@ -535,10 +576,13 @@ def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     so are super-groups; packed integers of groups fill bytes in a stage; zero points and
     offsets go on weights, as do scales of groups that are no whole units, and other scales only where the activation
     type holds all of it (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is whole
-    8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers; and aligned
+    8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers; experts have no
+    clusters; and aligned
     shares are parts of tiles that have so many stages."""
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
+        return False
+    if schedule.cluster > 1 and spec.experts:
         return False
     if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
         return False

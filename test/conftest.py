@@ -1,4 +1,5 @@
-"""What all tests share: kernels are not kept where the user keeps theirs, and random tests repeat."""
+"""What all tests share: kernels are not kept where the user keeps theirs, random tests repeat, and of large matrices a
+sample is run."""
 
 from __future__ import annotations
 
@@ -8,12 +9,35 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from sampled_cases import sample_of
 
 # A slow or shared machine must not fail a property test, and a failure must be the same for everyone.
 hypothesis.settings.register_profile("lowlp", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("lowlp")
 
 VARIABLES = ("LOWLP_CACHE_DIR", "LOWLP_CACHE_MAX_BYTES", "LOWLP_ASSEMBLER", "LOWLP_TUNED")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sampled(cases): of all cases only so many, unless LOWLP_WHOLE_MATRIX is set")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what `sampled` does, but for cases that are named: `pytest 'test_x.py::test_y[a case]'`."""
+    if os.environ.get("LOWLP_WHOLE_MATRIX") or any("[" in argument for argument in config.args):
+        return
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            tests.setdefault(item.nodeid.split("[")[0], []).append(item)
+    left_out = set[pytest.Item]()
+    for name, cases in tests.items():
+        marker = cases[0].get_closest_marker("sampled")
+        assert marker
+        left_out |= set(cases) - set(sample_of(cases, marker.args[0], name))
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
 
 
 def pytest_collection_finish() -> None:

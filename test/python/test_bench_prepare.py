@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from failing_worker import failing_worker
 from without_extensions import output_of
 
 import lowlp
@@ -26,7 +26,7 @@ from lowlp.benchmarks.preparing import _jobs, describe, prepare, sample_of
 from lowlp.benchmarks.results import Results, Row, Run
 from lowlp.benchmarks.saved_weights import SavedWeights
 from lowlp.benchmarks.timing import Effort, fills_for
-from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, serve, units_of
+from lowlp.benchmarks.worker import Facts, Settings, Unit, Worker, units_of
 from lowlp.cli import main
 from lowlp.errors import LowlpValueError
 from lowlp.kernels.linear import measured
@@ -276,32 +276,6 @@ def test_what_runs_on_the_gpu_needs_no_extension(tmp_path: Path) -> None:
 # --- the worker -------------------------------------------------------------------------------------------------------
 
 
-def fake_worker(connection: Any, settings: Settings) -> None:
-    """Fails in the ways that real ones do, by the kind of the unit and M."""
-    lost = False
-
-    def open_unit(unit: Unit) -> Any:
-        if unit.kind == "unopened":
-            raise ValueError("no such weights")
-
-        def measure(m: int) -> Row:
-            nonlocal lost
-            if m == 8 and unit.kind == "dies":
-                os._exit(9)
-            if m == 8 and unit.kind == "hangs":
-                import time
-
-                time.sleep(60)
-            if m == 8 and unit.kind in ("fails", "lost"):
-                lost = unit.kind == "lost"
-                raise RuntimeError(f"\n{unit.kind} at 8\nmore")
-            return Row(unit.who, unit.kind, unit.shape.n, unit.shape.k, m, float(m))
-
-        return measure
-
-    serve(connection, lambda: Facts(empty_us=3.5), open_unit, lambda: "the device is lost" if lost else "")
-
-
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
@@ -312,7 +286,7 @@ def fake_worker(connection: Any, settings: Settings) -> None:
     ],
 )
 def test_only_the_row_that_fails_is_lost(kind: str, problem: str) -> None:
-    worker = Worker(Settings(None, Effort()), 4.0 if kind == "hangs" else 60.0, fake_worker)
+    worker = Worker(Settings(None, Effort()), 4.0 if kind == "hangs" else 60.0, failing_worker)
     try:
         assert worker.facts() == Facts(empty_us=3.5)
         rows = list(worker.measure(Unit("lowlp", kind, SHAPE, (1, 8, 16))))
@@ -324,7 +298,7 @@ def test_only_the_row_that_fails_is_lost(kind: str, problem: str) -> None:
 
 
 def test_a_unit_that_cannot_be_opened_fails_in_all_rows() -> None:
-    worker = Worker(Settings(None, Effort()), 60.0, fake_worker)
+    worker = Worker(Settings(None, Effort()), 60.0, failing_worker)
     try:
         rows = list(worker.measure(Unit("humming", "unopened", SHAPE, (1, 8))))
     finally:

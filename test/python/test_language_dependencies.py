@@ -92,6 +92,7 @@ SCHEDULES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("weight", ["int4", "lut4"])
 def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
@@ -117,6 +118,7 @@ def test_linear_fetches_weights_before_it_waits(weight: str, name: str) -> None:
     assert not plain.description.dependent_launch
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_linear_gives_the_same(name: str, target: str) -> None:

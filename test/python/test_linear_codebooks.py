@@ -62,6 +62,7 @@ def vectors_of(text: str) -> Vectors:
     return found
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("codec", "n", "k", "group", "m", "activation"),
     [

@@ -97,6 +97,7 @@ def assert_near(y: Any, wanted: F64, activation: str) -> None:
     assert error <= limit
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("m", [1, 5, 40, 130])
 @pytest.mark.parametrize("epilogue", [None, *EPILOGUES])
 def test_all_at_once_against_float64(epilogue: str | None, m: int) -> None:
@@ -112,6 +113,7 @@ def test_all_at_once_against_float64(epilogue: str | None, m: int) -> None:
     assert_near(y, wanted_of(x, qw, epilogue, bias, residual), config.activation)
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("epilogue", ["gelu", "silu_mul"])
 @pytest.mark.parametrize("config", WEIGHTS, ids=IDS)
 def test_kinds_of_weights(config: Config, epilogue: str) -> None:

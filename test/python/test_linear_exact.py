@@ -34,6 +34,7 @@ from lowlp_runtime.operand_arrays import filled
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
 
+@pytest.mark.sampled(56)
 @pytest.mark.parametrize("config", COVERING + EXTRAS, ids=str)
 def test_the_identity_gives_dequantize(config: Config) -> None:
     index = (COVERING + EXTRAS).index(config)
@@ -132,6 +133,7 @@ def drawn(form: str, extra: str) -> tuple[Config, LinearSpec, lowlp.QuantizedTen
     raise AssertionError("no kernel of this form")
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("form", "extra"), [(form, extra) for form in FORMS for extra in extras_of(form)])
 def test_the_identity_in_every_form_of_kernel(form: str, extra: str) -> None:
     config, spec, qw = drawn(form, extra)

@@ -44,6 +44,7 @@ def laid_out(spec: LinearSpec, schedule: Schedule) -> tuple[int, int, int]:
     return int(ring[1]), int(ring[2]), int(total[1])
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.codec.text)
 def test_shared_memory_is_what_the_compiler_lays_out(spec: LinearSpec) -> None:
     number = SPECS.index(spec)

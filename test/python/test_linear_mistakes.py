@@ -105,6 +105,7 @@ def check_reported(schedule: Schedule, last: str, edit: Edit, m: int, text: str)
 STREAMED = {"plain": PLAIN, "producer": BY_PRODUCER, "slices": replace(BY_PRODUCER, slices=2)}
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     "schedule", [*STREAMED.values(), ACCUMULATORS, SCALED], ids=[*STREAMED, "wgmma", "scaled wgmma"]
 )
@@ -127,6 +128,7 @@ def test_blocks_that_share_tiles(schedule: Schedule, edit: Edit, text: str) -> N
 # --- products by warpgroups -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("schedule", WIDE.values(), ids=WIDE)
 @pytest.mark.parametrize("last", ["lowlp-expand-clusters", "lowlp-use-warpgroups"])
 def test_an_unspoiled_kernel_is_right(schedule: Schedule, last: str) -> None:
@@ -134,6 +136,7 @@ def test_an_unspoiled_kernel_is_right(schedule: Schedule, last: str) -> None:
         assert run_once() < ERROR_LIMITS["f16"]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("schedule", WIDE.values(), ids=WIDE)
 @pytest.mark.parametrize(
     ("edit", "text"),
@@ -168,6 +171,7 @@ def test_a_wait_that_a_later_one_covers_may_go() -> None:
 # --- clusters ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("schedule", [PAIR, SCALED_PAIR, replace(PAIR, cluster=4)], ids=["pair", "scaled", "four"])
 @pytest.mark.parametrize(
     ("edit", "text"),

@@ -51,7 +51,7 @@ def configs(draw: st.DrawFn) -> Config:
     view=st.sampled_from(VIEWS),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=18, deadline=None)
 def test_rows_are_right_and_apart(
     config: Config, m: int, n: int, groups: int, bias: str | None, out: str | None, view: str, seed: int
 ) -> None:

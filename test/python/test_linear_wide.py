@@ -72,6 +72,7 @@ def weights(n: int, k: int, weight: str | None, **options: Any) -> lowlp.Quantiz
 TYPES = ("int1", "int2", "int3", "int4", "int5", "int6", "int7", "int8", "f6e3m2", "f4e2m1", "f3e1m1")
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("weight", "scales_on"),
     [
@@ -105,6 +106,7 @@ def test_codecs(weight: str, options: dict[str, Any]) -> None:
     assert error_of(y, wanted) < 5e-4
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("activation", "limit"), [("f16", 5e-4), ("bf16", 4e-3)])
 @pytest.mark.parametrize(
     ("bits", "scales_on"),
@@ -174,6 +176,7 @@ def test_scaled_entries_of_extreme_tables(activation: str) -> None:
         np.testing.assert_array_equal(y.T, wanted)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "schedule",
     [

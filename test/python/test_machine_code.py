@@ -42,6 +42,7 @@ def opcodes(units: int, weight: str, path: Path) -> Counter[str]:
     return Counter(OPCODE.findall(listing))
 
 
+@pytest.mark.sampled(6)
 @needs_nvdisasm
 @pytest.mark.parametrize("weight", MOST_ALU)
 def test_instructions_in_machine_code(weight: str, tmp_path: Path) -> None:

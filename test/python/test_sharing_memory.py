@@ -154,6 +154,7 @@ def run(number: int) -> tuple[int, int]:
     return memory["bytes"], memory["bytes without sharing"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("group", range(8))
 def test_programs_that_share_bytes_are_right_and_have_no_races(group: int) -> None:
     saved = [without - bytes_ for bytes_, without in map(run, range(6 * group, 6 * group + 6))]

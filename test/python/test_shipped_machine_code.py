@@ -84,6 +84,7 @@ def check_decoding(spec: LinearSpec, schedule: Schedule, registers: int, loop: l
     assert not [name for name in loop if name.startswith(("LDG", "STG", "STS", "LDL", "STL"))]
 
 
+@pytest.mark.sampled(5)
 @needs_nvdisasm
 @pytest.mark.parametrize("weight", FEW_ROWS)
 @pytest.mark.parametrize(("n", "k", "m"), [(57344, 8192, 16), (4096, 4096, 2)])

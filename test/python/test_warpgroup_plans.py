@@ -26,6 +26,7 @@ def test_warpgroups(weight: str) -> None:
     np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("weight", ["int1", "uint2", "int3", "int4", "f4e2m1", "int8"])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_scaled(weight: str, activation: str) -> None:
@@ -46,6 +47,7 @@ def test_scaled(weight: str, activation: str) -> None:
         np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("weight", ["uint1", "uint3", "int4", "uint4", "uint6", "uint8"])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_no_spills(weight: str, scaled: bool) -> None:

@@ -66,6 +66,7 @@ def test_mistakes_are_found(product: Product, message: str) -> None:
         make_product(dataclasses.replace(product, mistake=""))(*arguments.values(), seed=seed)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
 def test_ptx_assembles(product: Product) -> None:
     kernel = lowlp.compile(make_product(product), "sm_90a")

@@ -140,12 +140,16 @@ class KernelCache:
         write_whole(path, kernel.to_bytes(comment=key.encode()))
         self._trim(keep=path)
 
-    def _is_trusted(self) -> bool:
+    def is_safe(self) -> bool:
         """Whether nobody else, but a group that the owner chose, puts files here. Raises `OSError`."""
         if not hasattr(os, "geteuid"):
             return True
         facts = self.folder.stat()
-        if facts.st_uid in (os.geteuid(), 0) and not facts.st_mode & stat.S_IWOTH:
+        return facts.st_uid in (os.geteuid(), 0) and not facts.st_mode & stat.S_IWOTH
+
+    def _is_trusted(self) -> bool:
+        """As `is_safe`, with a warning, once, where it is not."""
+        if self.is_safe():
             return True
         if self.folder not in _warned:
             _warned.add(self.folder)

@@ -11,6 +11,7 @@ from lowlp_runtime import device
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.driver import call, driver, status_text
 from lowlp_runtime.errors import DeviceError, LowlpValueError
+from lowlp_runtime.ptx_version import ASSEMBLER_CUDA, cuda_for, cuda_of, dotted, newest_ptx, version_of
 from lowlp_runtime.resources import ARCH
 
 # Integrated GPUs: a cubin of the desktop chip of the same major number does not run there.
@@ -124,9 +125,7 @@ def _load(binary: KernelBinary, ordinal: int) -> LoadedKernel:
             f"kernel {description.name!r} needs {description.shared_bytes} bytes of shared memory a block; "
             f"{device.device_name(ordinal)} has {limit}"
         )
-    kind, arch = select_image(binary, device.compute_capability(ordinal))
-    image = binary.cubins[arch] if kind == "cubin" else binary.ptx[arch].encode() + b"\0"
-    module = _load_image(image, f"kernel {description.name!r}: {kind} for {arch}")
+    kind, arch, module = _load_code(binary, device.compute_capability(ordinal))
     function = call("cuModuleGetFunction", module, description.name.encode())
     attributes = driver().CUfunction_attribute
     static = int(call("cuFuncGetAttribute", attributes.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function))
@@ -134,6 +133,40 @@ def _load(binary: KernelBinary, ordinal: int) -> LoadedKernel:
         dynamic = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         call("cuFuncSetAttribute", function, dynamic, description.shared_bytes)
     return LoadedKernel(binary, function, int(function), module, ordinal, kind, arch)
+
+
+def _load_code(binary: KernelBinary, capability: tuple[int, int]) -> tuple[str, str, Any]:
+    """What `select_image` chooses, as a module. Where the driver is older than the assembler of machine code, and
+    refuses that, the kernel's PTX: the driver's own compiler makes machine code of it."""
+    kind, arch = select_image(binary, capability)
+    what = f"kernel {binary.description.name!r}: {kind} for {arch}"
+    if kind == "ptx":
+        return kind, arch, _load_ptx(binary.ptx[arch], what)
+    try:
+        return kind, arch, _load_image(binary.cubins[arch], what)
+    except DeviceError as refused:
+        cuda = cuda_of(call("cuDriverGetVersion"))
+        later = _best(arch for arch in binary.ptx if ptx_runs_on(arch, capability))
+        if cuda >= ASSEMBLER_CUDA:
+            raise
+        if later is None:
+            raise DeviceError(
+                f"{refused}\nthe driver is of CUDA {dotted(cuda)}, machine code of CUDA {dotted(ASSEMBLER_CUDA)} or "
+                "newer, and the kernel holds no PTX for this GPU: update the driver"
+            ) from None
+        return "ptx", later, _load_ptx(binary.ptx[later], f"kernel {binary.description.name!r}: PTX for {later}")
+
+
+def _load_ptx(ptx: str, what: str) -> Any:
+    """Raises `DeviceError` that names both versions where the driver does not know that of the PTX."""
+    cuda, version = cuda_of(call("cuDriverGetVersion")), version_of(ptx)
+    if version and version > newest_ptx(cuda) and cuda < ASSEMBLER_CUDA:
+        least = cuda_for(version)
+        raise DeviceError(
+            f"{what} is of version {dotted(version)}, and the driver, of CUDA {dotted(cuda)}, compiles up to "
+            f"{dotted(newest_ptx(cuda))}: update the driver" + (f" to CUDA {dotted(least)} or newer" if least else "")
+        )
+    return _load_image(ptx.encode() + b"\0", what)
 
 
 def _load_image(image: bytes, what: str) -> Any:

@@ -69,6 +69,8 @@ class FakeDriver:
         self.calls: list[tuple[Any, ...]] = []
         self.launches: list[dict[str, Any]] = []
         self.jit_error = b""
+        self.version = 13000
+        self.loads_cubins = True
         self.cubin = ctypes.create_string_buffer(b"\x7fELF fake")
         self.captures: dict[int, int] = {}  # the number of the capture that a stream takes part in
         self.stream_ids: dict[int, int] = {}  # where it is not the stream's handle
@@ -127,13 +129,15 @@ class FakeDriver:
 
     def cuModuleLoadDataEx(self, image: bytes, count: int, names: list[int], values: list[Any]) -> tuple[Result, int]:
         self.note("cuModuleLoadDataEx", image)
+        if not self.loads_cubins and b".version" not in image:
+            return Result.CUDA_ERROR_INVALID_IMAGE, 0
         if self.jit_error:
             values[0][: len(self.jit_error)] = self.jit_error
             return Result.CUDA_ERROR_INVALID_IMAGE, 0
         return OK, 7
 
     def cuDriverGetVersion(self) -> tuple[Result, int]:
-        return OK, 13000
+        return OK, self.version
 
     def cuLinkCreate(self, count: int, names: list[int], values: list[Any]) -> tuple[Result, dict[int, Any]]:
         settings = dict(zip(names, values, strict=True))

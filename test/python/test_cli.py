@@ -19,7 +19,7 @@ from lowlp.cli.layout import runs_of_bits
 from lowlp_runtime import KernelBinary, KernelDescription, Parameter
 
 FIG2 = Path(__file__).resolve().parents[2] / "examples" / "fig2.mlir"
-COMMANDS = ("bench", "cache", "compile", "convert", "demo", "inspect", "layout", "run", "targets")
+COMMANDS = ("bench", "cache", "compile", "convert", "demo", "doctor", "inspect", "layout", "run", "targets")
 
 
 def run(*arguments: object) -> int:

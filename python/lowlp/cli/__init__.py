@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from lowlp import __version__
-from lowlp.cli import bench, cache, convert, demo, inspect, layout, output, targets, tune
+from lowlp.cli import bench, cache, convert, demo, doctor, inspect, layout, output, targets, tune
 from lowlp.cli import compile as compile_command
 from lowlp.cli import run as run_command
 from lowlp_runtime.errors import LowlpError
@@ -45,7 +45,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lowlp {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for module in (bench, cache, compile_command, convert, demo, inspect, layout, run_command, targets, tune):
+    for module in (
+        bench,
+        cache,
+        compile_command,
+        convert,
+        demo,
+        doctor,
+        inspect,
+        layout,
+        run_command,
+        targets,
+        tune,
+    ):
         module.add_parser(commands)
     return parser
 

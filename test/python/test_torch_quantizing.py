@@ -191,3 +191,13 @@ def test_a_filter_that_takes_other_modules_changes_nothing() -> None:
         with pytest.raises(lowlp.errors.LowlpTypeError, match=f"filter_fn: must take .* alone, took {found}"):
             lowlp.torch.quantize_(model, "int4", group_size=64, filter_fn=filter_fn, progress=False)
     assert type(model[0]) is torch.nn.Linear
+
+
+def test_embeddings_that_compute_something_of_their_own_are_refused() -> None:
+    class Scaled(torch.nn.Embedding):
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return super().forward(ids) * 8
+
+    model = torch.nn.Sequential(Scaled(32, 64))
+    with pytest.raises(LowlpValueError, match=r"0: expected a module that computes what .* Scaled has a forward"):
+        lowlp.torch.quantize_(model, "int8", group_size=64, rules={"0": "int8"}, progress=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,9 +68,20 @@ def layers(file: GgufFile) -> list[Layer]:
         if tensor.kind in PLAIN:
             continue
         kind = block_type(file, tensor)
-        find = partial(_parts, file, tensor, kind)
+        find = _Find(file, tensor, kind)
         found.append(Layer(tensor.name, tensor.shape, f"GGUF {kind.name}", (tensor.name,), find))
     return found
+
+
+def with_rows(layer: Layer, order: AnyArray) -> Layer:
+    """A layer [N, K] of a GGUF file with its rows in another order: row i is the file's row `order[i]`. Blocks are
+    moved as they are. Raises `CheckpointError` for other layers, and for what is no order of its rows."""
+    find = layer.find_parts
+    if not isinstance(find, _Find) or len(layer.shape) != 2:
+        raise CheckpointError(f"{layer.name} ({layer.format}): its rows are not put in another order")
+    if not np.array_equal(np.sort(order), np.arange(layer.shape[0])):
+        raise CheckpointError(f"{layer.name}: expected an order of its {layer.shape[0]} rows")
+    return replace(layer, find_parts=replace(find, order=np.asarray(order, np.int64)))
 
 
 def block_type(file: GgufFile, tensor: StoredTensor) -> gguf_blocks.BlockType:
@@ -109,17 +120,31 @@ def array_of(file: GgufFile, name: str) -> AnyArray:
     return octets.view(dtype).reshape(tensor.shape)
 
 
-def _parts(file: GgufFile, tensor: StoredTensor, kind: gguf_blocks.BlockType) -> Parts:
-    *outer, k = tensor.shape
-    rows_of_all = math.prod(outer)
-    octets = file.octets(tensor, stored_bytes(file, tensor))
-    blocks = octets.reshape(rows_of_all, k // kind.weights, kind.octets)
-    arguments = kind.arguments(blocks)
-    for name in _BY_GROUP & arguments.keys():
-        arguments[name] = arguments[name].reshape(*outer, -1)
+@dataclass(frozen=True)
+class _Find:
+    """Finds what a tensor's weights are made of.
 
-    def read(rows: slice) -> AnyArray:
-        codes = kind.codes(blocks[rows])
-        return codes.reshape(codes.shape[0], *((k // kind.vector, 1) if kind.vector > 1 else (k,)))
+    order  which of its rows comes where; None: as they are
+    """
 
-    return Parts(tensor.shape, read, arguments)
+    file: GgufFile
+    tensor: StoredTensor
+    kind: gguf_blocks.BlockType
+    order: AnyArray | None = None
+
+    def __call__(self) -> Parts:
+        kind = self.kind
+        *outer, k = self.tensor.shape
+        octets = self.file.octets(self.tensor, stored_bytes(self.file, self.tensor))
+        blocks = octets.reshape(math.prod(outer), k // kind.weights, kind.octets)
+        if self.order is not None:
+            blocks = blocks[self.order]
+        arguments = kind.arguments(blocks)
+        for name in _BY_GROUP & arguments.keys():
+            arguments[name] = arguments[name].reshape(*outer, -1)
+
+        def read(rows: slice) -> AnyArray:
+            codes = kind.codes(blocks[rows])
+            return codes.reshape(codes.shape[0], *((k // kind.vector, 1) if kind.vector > 1 else (k,)))
+
+        return Parts(self.tensor.shape, read, arguments)

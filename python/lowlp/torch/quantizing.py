@@ -103,6 +103,8 @@ def quantized_module(module: torch.nn.Module, config: Config, moments: Any = Non
 
     moments  of its inputs: None; the mean squares [K]; or the mean products [K, K], for feedback of errors
     """
+    if isinstance(module, torch.nn.Linear | torch.nn.Embedding):
+        check_computes(module)
     if isinstance(module, torch.nn.Embedding):
         return Embedding.from_embedding(module, config.dtype, **config.options)
     if not isinstance(module, torch.nn.Linear):
@@ -127,6 +129,16 @@ def quantized_module(module: torch.nn.Module, config: Config, moments: Any = Non
         device=weight.device,
         dtype=weight.dtype,
     ).train(module.training)
+
+
+def check_computes(module: torch.nn.Module) -> None:
+    """Raises `LowlpValueError` for a subclass that computes something of its own: an embedding that multiplies its rows
+    by a number, for example, which a module in its place would not."""
+    if type(module).forward not in (torch.nn.Linear.forward, torch.nn.Embedding.forward):
+        raise LowlpValueError(
+            f"expected a module that computes what torch.nn.Linear or torch.nn.Embedding does, and "
+            f"{type(module).__name__} has a forward of its own"
+        )
 
 
 def _is_scalar(config: Config) -> bool:

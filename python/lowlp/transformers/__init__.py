@@ -5,6 +5,7 @@
     AutoModelForCausalLM.from_pretrained("TheModel", quantization_config=lowlp.transformers.LowlpConfig("int4"))
     AutoModelForCausalLM.from_pretrained("TheModel-lowlp")               # what save_pretrained or lowlp convert wrote
     lowlp.transformers.from_pretrained("TheModel-GPTQ")                  # any format of docs/checkpoints.md
+    lowlp.transformers.from_gguf("TheModel-Q4_K_M.gguf")
 
 docs/transformers.md has all of it. Importing `lowlp` does not import this package, nor transformers.
 """
@@ -30,8 +31,9 @@ if int(_transformers.__version__.split(".")[0]) < 5:
 
 from .config import LowlpConfig as LowlpConfig
 from .fusing import fuse_projections as fuse_projections
+from .gguf import from_gguf as from_gguf
 from .loading import from_pretrained as from_pretrained
 from .quantizer import LowlpQuantizer as LowlpQuantizer
 
-__all__ = ["LowlpConfig", "LowlpQuantizer", "from_pretrained", "fuse_projections"]
+__all__ = ["LowlpConfig", "LowlpQuantizer", "from_gguf", "from_pretrained", "fuse_projections"]
 del _torch, _transformers

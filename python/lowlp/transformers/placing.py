@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 
-from lowlp.checkpoints import Checkpoint, Layer
+from lowlp.checkpoints import Layer
 from lowlp.errors import CheckpointError
 from lowlp.torch import Embedding, Linear
+
+from .embeddings import scale_of
 
 _IGNORED: Final = (
     # Read into `Layer.inputs`; results stay as they are, which is more exact.
@@ -34,10 +36,12 @@ class Waiting(torch.nn.Module):  # type: ignore[misc]
     """In the place of a module until its weights are read: as large as them for maps of devices, with its bias.
 
     takes    `Linear` or `Embedding`
+    scale    what an embedding multiplies its rows by, as `scale_of` says
     """
 
-    def __init__(self, module: torch.nn.Module, nbytes: int) -> None:
+    def __init__(self, module: torch.nn.Module, nbytes: int, name: str) -> None:
         super().__init__()
+        self.scale = scale_of(module, name)
         self.takes: type[Linear] | type[Embedding] = Embedding if isinstance(module, torch.nn.Embedding) else Linear
         self.shape = tuple(module.weight.shape)
         self.dtype: torch.dtype = module.weight.dtype
@@ -86,7 +90,17 @@ class _Names:
         return found
 
 
-def place(model: Any, checkpoint: Checkpoint, strict: bool) -> Placing:
+class Opened(Protocol):
+    """A checkpoint that was opened: quantised layers by name, names of arrays, and how many bytes a layer has."""
+
+    @property
+    def layers(self) -> dict[str, Layer]: ...
+    @property
+    def arrays(self) -> tuple[str, ...]: ...
+    def stored_bytes(self, name: str) -> int: ...
+
+
+def place(model: Any, checkpoint: Opened, strict: bool) -> Placing:
     """Finds the modules, a model on the meta device, and puts `Waiting` in their places.
 
     Raises `CheckpointError` for weights of what is no `torch.nn.Linear` or `torch.nn.Embedding`, for shapes that
@@ -123,14 +137,14 @@ def place(model: Any, checkpoint: Checkpoint, strict: bool) -> Placing:
     _check(model, expected | biases, provided, strict)
     for base, layer in found.layers.items():
         module = model.get_submodule(base)
-        waiting = Waiting(module, sum(checkpoint.stored_bytes(name) for name in [layer.name]))
+        waiting = Waiting(module, checkpoint.stored_bytes(layer.name), base)
         if f"{base}.bias" in biases:
             # Tools write biases of zeros, or of corrections, beside layers that have none.
             zeros = torch.zeros(layer.shape[0], dtype=module.weight.dtype, device="meta")
             waiting.bias = torch.nn.Parameter(zeros, requires_grad=False)
         model.set_submodule(base, waiting)
     for base in found.tied:
-        model.set_submodule(base, Waiting(model.get_submodule(base), 0))
+        model.set_submodule(base, Waiting(model.get_submodule(base), 0, base))
     model._keys_to_ignore_on_load_unexpected = _ignored(model, found)
     return found
 

@@ -27,7 +27,9 @@ from lowlp.torch.quantizing import chosen_modules, named_errors, quantized_modul
 from lowlp_runtime.errors import LowlpValueError
 
 from .config import LowlpConfig
+from .embeddings import ScaledEmbedding, scale_of, scaled_like
 from .fusing import fuse_projections, is_fused
+from .gguf import FILE, GgufModel
 from .inputs import linear_of, linear_with, settings_of
 from .placing import Placing, Waiting, forget_tie, place
 
@@ -74,9 +76,7 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
 
     def _process_model_before_weight_loading(self, model: Any, checkpoint_files: Any = None, **kwargs: Any) -> None:
         if self.pre_quantized:
-            if not checkpoint_files:
-                raise CheckpointError("a quantised model is read from files, and there are none")
-            opened = _opened([Path(file) for file in checkpoint_files])
+            opened = self._opened(model, checkpoint_files)
             if not opened.layers:
                 raise CheckpointError(f'{opened.path}: nothing in it is quantised; LowlpConfig("int4") quantises it')
             self.placing = place(model, opened, self.quantization_config.strict)
@@ -97,6 +97,18 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
         tied = {name.removesuffix(".weight") for pair in model.all_tied_weights_keys.items() for name in pair}
         for name, (_, config) in chosen.items():
             (self._tied if name in tied else self._chosen)[name] = config
+
+    def _opened(self, model: Any, files: list[str] | None) -> checkpoints.Checkpoint | GgufModel:
+        """The checkpoint whose files transformers found, or that the config names."""
+        source = self.quantization_config.source or {}
+        if FILE in source:
+            return GgufModel(Path(source[FILE]), model)
+        if not files:
+            raise CheckpointError("a quantised model is read from files, and there are none")
+        first = Path(files[0])
+        if first.suffix != ".safetensors":
+            raise CheckpointError(f"{first}: quantised checkpoints are read from safetensors files")
+        return checkpoints.open(first if len(files) == 1 else first.parent)
 
     def param_needs_quantization(self, model: Any, param_name: str, **kwargs: Any) -> bool:
         """Whether a parameter that was read is to be quantised."""
@@ -121,7 +133,7 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
             if isinstance(old, torch.nn.Embedding):
                 dense = torch.nn.Embedding(*weight.shape, max_norm=old.max_norm, device="meta")
             dense.weight = torch.nn.Parameter(weight, requires_grad=False)
-            new = quantized_module(dense, self._chosen[base]).eval()
+            new = scaled_like(quantized_module(dense, self._chosen[base]), scale_of(old, base))
         _put(model, base, new, getattr(old, "bias", None))
 
     def read(self, model: Any, base: str, device: torch.device) -> None:
@@ -130,7 +142,7 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
         waiting = model.get_submodule(base)
         weights = layer.load(family_of(waiting.dtype))
         if waiting.takes is Embedding:
-            new: QuantizedModule = Embedding.from_quantized(weights, device=device, dtype=waiting.dtype)
+            new = scaled_like(Embedding.from_quantized(weights, device=device, dtype=waiting.dtype), waiting.scale)
         elif base in self.quantization_config.modules:
             new = linear_with(self.quantization_config.modules[base], weights, None, device, waiting.dtype)
         else:
@@ -170,10 +182,16 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
             if key in done:
                 _share(model, name, done[key])
                 continue
+            scale = scale_of(module, name)
+            if scale is not None:
+                plain = torch.nn.Embedding(*module.weight.shape, device="meta")
+                plain.weight = module.weight
+                module = plain
             with named_errors(name):
-                new = quantized_module(module, config).eval()
+                new = scaled_like(quantized_module(module, config), scale)
+            assert isinstance(new, QuantizedModule)
             done[key] = new
-            model.set_submodule(name, new)
+            _put(model, name, new, None)
 
     def get_state_dict_and_metadata(self, model: Any) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         """Of transformers: what `save_pretrained` writes. Weights that modules share are there once."""
@@ -195,6 +213,8 @@ class LowlpQuantizer(HfQuantizer):  # type: ignore[misc]
             if isinstance(module, QuantizedModule):
                 weight = module.dequantize().to(dtype or torch.get_default_dtype())
                 n, k = weight.shape
+                if isinstance(module, ScaledEmbedding):
+                    raise LowlpValueError(f"{name}: multiplies by {module.scale:g}, which torch.nn.Embedding does not")
                 if isinstance(module, Embedding):
                     dense: torch.nn.Module = torch.nn.Embedding(n, k, device="meta")
                 elif module.epilogue:
@@ -246,14 +266,7 @@ class _Read(ConversionOps):  # type: ignore[misc]
         return {}
 
 
-def _opened(files: list[Path]) -> checkpoints.Checkpoint:
-    """The checkpoint whose files transformers found."""
-    if files[0].suffix != ".safetensors":
-        raise CheckpointError(f"{files[0]}: quantised checkpoints are read from safetensors files")
-    return checkpoints.open(files[0] if len(files) == 1 else files[0].parent)
-
-
-def _triggers(placing: Placing, opened: checkpoints.Checkpoint) -> list[str]:
+def _triggers(placing: Placing, opened: checkpoints.Checkpoint | GgufModel) -> list[str]:
     """The ends of names, after those of modules, of the smallest tensor of each layer."""
     found: dict[str, None] = {}
     for base, layer in placing.layers.items():
@@ -277,13 +290,14 @@ def share(model: Any, tied: Mapping[str, str]) -> None:
 def _share(model: Any, name: str, source: QuantizedModule) -> None:
     old = model.get_submodule(name)
     takes = old.takes if isinstance(old, Waiting) else Embedding if isinstance(old, torch.nn.Embedding) else Linear
+    scale = old.scale if isinstance(old, Waiting) else scale_of(old, name)
     tensors = {part: source.get_buffer(part) for part in source._names}
     found = (
         Embedding.of_tensors(tensors, source._stored_header, source.dtype)
         if takes is Embedding
         else Linear.of_tensors(tensors, source._stored_header, source.dtype)
     )
-    _put(model, name, found, getattr(old, "bias", None))
+    _put(model, name, scaled_like(found, scale), getattr(old, "bias", None))
 
 
 def _put(model: Any, base: str, module: torch.nn.Module, bias: torch.Tensor | None) -> None:

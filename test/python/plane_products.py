@@ -95,11 +95,6 @@ class Operands:
         planes = self.x.planes
         padded = np.zeros((*planes.shape[:-1], spec.words), np.uint32)
         padded[..., : planes.shape[-1]] = planes
-        code, sums = spec.x_code, self.x.sums.astype(np.int32)
-        if code.factor == 2:
-            sums = 2 * sums + spec.k * code.least
-        if spec.x_zeros:
-            sums = sums - spec.k * self.x.zeros[:, 0]
         found = {
             "planes": padded,
             "weights": self.weights.packed,
@@ -108,7 +103,7 @@ class Operands:
             "w_sums": self.weights.code_sums if spec.takes_sums_of_weights else None,
             "x_scales": self.x.scales if spec.x_scale else None,
             "x_zeros": self.x.zeros if spec.x_zeros else None,
-            "x_sums": sums.astype(np.int32) if spec.takes_sums_of_x else None,
+            "x_sums": self.x.sums.astype(np.int32) if spec.takes_sums_of_x else None,
             "bias": bias,
         }
         return {name: array for name, array in found.items() if array is not None}

@@ -87,7 +87,7 @@ def test_kernels_are_given_planes_and_sums(folder):
         assert (found["planes"].numpy().reshape(ROWS, drawn.kind.bits, -1) == planes).all()
         assert (found["weights"].numpy() == weights("b1").packed_for("b1")).all()
         assert (found["w_sums"].numpy() == weights("b1").code_sums.sum(1)).all()
-        assert (found["x_sums"].numpy() == drawn.x_numbers.numpy().sum(1)).all()
+        assert (found["x_sums"].numpy() == drawn.x_codes.numpy().astype(int).sum(1)).all()
 
 
 def test_every_kernel_gets_what_it_takes(folder):

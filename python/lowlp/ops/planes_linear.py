@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lowlp.activations.quantized import QuantizedActivations
+from lowlp.kernels.linear.measured import added_schedules
 from lowlp.kernels.linear.operands import NUMPY_TYPES
 from lowlp.kernels.linear.planes.choosing import choose_planes
 from lowlp.kernels.linear.planes.program import PlanesSpec
@@ -21,10 +22,10 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 from lowlp_runtime.device import device_name
 from lowlp_runtime.errors import LowlpTypeError
-from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import other_torch_stream
 
+from .kept_products import BoundProduct, KeptProducts, kept_products
 from .linear_launch import check_shapes
 from .planes_kernels import cpu_planes_kernel, gpu_planes_kernel
 
@@ -34,14 +35,9 @@ _FEW_PROCESSORS: Final = 5
 _TYPES: Final = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 
 
-@dataclass
-class _OnDevices:
-    """Operands of one tensor of weights, by device and name."""
-
-    tensors: dict[tuple[str, str], Any] = field(default_factory=dict)
-
-
-_kept: KeptFor[_OnDevices] = KeptFor(_OnDevices)
+_OF_CALL: Final = ("planes", "x_scales", "x_zeros", "x_sums", "bias", "residual", "y")
+"""What is another one in every call, in the order in which calls hand over the addresses."""
+_CHUNK_BYTES: Final = 16
 
 
 def planes_linear(
@@ -61,13 +57,11 @@ def planes_linear(
     check_shapes(x.shape, getattr(bias, "shape", None), getattr(residual, "shape", None), qw, epilogue)
     if qw.permutation is not None:
         x = _ordered(x, qw.permutation)
-    shape = (*x.shape[:-1], qw.shape[0])
-    spec = _spec_of(x, qw, _type_of(bias, "bias"), epilogue, _type_of(residual, "residual"), out)
-    m = math.prod(x.shape[:-1])
     given = {"bias": bias, "residual": residual}
     if is_torch_tensor(x.codes) and x.codes.is_cuda:
-        return _on_gpu(spec, x, qw, given, m, shape, stream)
-    return _on_cpu(spec, x, qw, given, m, shape)
+        return _on_gpu(x, qw, given, epilogue, out, stream)
+    spec = _spec_of(x, qw, _type_of(bias, "bias"), epilogue, _type_of(residual, "residual"), out)
+    return _on_cpu(spec, x, qw, given, math.prod(x.shape[:-1]), (*x.shape[:-1], qw.shape[0]))
 
 
 def _spec_of(
@@ -113,14 +107,6 @@ def _ordered(x: QuantizedActivations, permutation: Any) -> QuantizedActivations:
     return QuantizedActivations(codes, dtype=kind, scales=x.scales, zeros=x.zeros, sums=x.sums)
 
 
-def _sums_of_numbers(spec: PlanesSpec, x: QuantizedActivations) -> Any:
-    """T_x, [M]: of the numbers that codes mean, less zero points."""
-    sums = x.sums.reshape(-1)
-    if spec.x_code.factor == 2:
-        sums = sums * 2 + spec.k * spec.x_code.least
-    return sums if x.zeros is None else sums - spec.k * x.zeros.reshape(-1)
-
-
 def _of_weights(spec: PlanesSpec, qw: QuantizedTensor) -> dict[str, NDArray[Any]]:
     """What kernels take of the weights, by name."""
     found: dict[str, NDArray[Any]] = {"weights": qw.packed_for("b1")}
@@ -158,7 +144,7 @@ def _on_cpu(
     of_x = {
         "x_scales": x.scales if spec.x_scale else None,
         "x_zeros": x.zeros if spec.x_zeros else None,
-        "x_sums": _sums_of_numbers(spec, x).astype(np.int32) if spec.takes_sums_of_x else None,
+        "x_sums": x.sums if spec.takes_sums_of_x else None,
         **given,
     }
     operands = {name: np.ascontiguousarray(part) for name, part in of_x.items() if part is not None}
@@ -169,51 +155,82 @@ def _on_cpu(
 
 
 def _on_gpu(
-    spec: PlanesSpec,
-    x: QuantizedActivations,
-    qw: QuantizedTensor,
-    given: dict[str, Any],
-    m: int,
-    shape: tuple[int, ...],
-    stream: object,
+    x: QuantizedActivations, qw: QuantizedTensor, given: dict[str, Any], epilogue: str, out: str, stream: object
 ) -> Any:
-    torch: Any = sys.modules["torch"]
     device = x.codes.device
     if (other := other_torch_stream(stream, device)) is not None:
         with other:
-            return _on_gpu(spec, x, qw, given, m, shape, None)
+            return _on_gpu(x, qw, given, epilogue, out, None)
     for name, part in given.items():
         if part is not None and (not is_torch_tensor(part) or part.device != device):
             raise LowlpTypeError(f"{name}: expected a tensor on {device}, got {part!r:.80}")
-    y = torch.empty(shape, dtype=torch_type(spec.out), device=device)
+    kinds = tuple(None if part is None else (part.dtype, part.shape) for part in given.values())
+    of_x = (x.dtype.name, x.is_ternary, x.zeros is not None, x.shape)
+    key = ("planes", device.index, of_x, kinds, epilogue, out, added_schedules())
+
+    def tensors(product: BoundProduct) -> dict[str, Any]:
+        held = {"planes": _whole_chunks(x), "x_scales": x.scales, "x_zeros": x.zeros, **given}
+        if "x_sums" in product.roles:
+            held["x_sums"] = x.sums
+        return {role: held[role].contiguous() for role in product.roles if role != "y"}
+
+    def bind(kept: KeptProducts) -> BoundProduct:
+        return _bind(x, qw, given, epilogue, out, kept)
+
+    return kept_products.of(qw).run(key, x.codes, tensors, bind)
+
+
+def _whole_chunks(x: QuantizedActivations) -> Any:
+    """The planes, words of a row in whole chunks of 16 bytes, of which the last may hold zeros."""
+    planes = x.planes
+    words = planes.shape[-1]
+    whole = -(-words * 4 // _CHUNK_BYTES) * _CHUNK_BYTES // 4
+    if words == whole and planes.data_ptr() % _CHUNK_BYTES == 0:
+        return planes
+    torch: Any = sys.modules["torch"]
+    signed = torch.zeros((*planes.shape[:-1], whole), dtype=torch.int32, device=planes.device)
+    signed[..., :words] = planes.view(torch.int32)
+    return signed.view(torch.uint32)
+
+
+def _bind(
+    x: QuantizedActivations, qw: QuantizedTensor, given: dict[str, Any], epilogue: str, out: str, kept: KeptProducts
+) -> BoundProduct:
+    """Finds the kernel of a kind of calls, and uploads what it takes of the weights."""
+    torch: Any = sys.modules["torch"]
+    device, ordinal = x.codes.device, x.codes.get_device()
+    spec = _spec_of(x, qw, _type_of(given["bias"], "bias"), epilogue, _type_of(given["residual"], "residual"), out)
+    m, shape = math.prod(x.shape[:-1]), (*x.shape[:-1], spec.n)
+    element = torch_type(spec.out)
+
+    def allocate() -> Any:
+        return torch.empty(shape, dtype=element, device=device)
+
     if m == 0:
-        return y
-    planes = x.planes.reshape(m, spec.x_code.bits, -1)
-    if planes.shape[-1] != spec.words or planes.data_ptr() % 16:
-        signed = torch.zeros((m, spec.x_code.bits, spec.words), dtype=torch.int32, device=device)
-        signed[..., : planes.shape[-1]] = planes.view(torch.int32)
-        planes = signed.view(torch.uint32)
-    of_x = {
-        "x_scales": x.scales if spec.x_scale else None,
-        "x_zeros": x.zeros if spec.x_zeros else None,
-        "x_sums": _sums_of_numbers(spec, x).to(torch.int32) if spec.takes_sums_of_x else None,
-        **given,
-    }
-    operands = {name: part.contiguous().reshape(-1) for name, part in of_x.items() if part is not None}
-    ordinal = x.codes.get_device()
+        return BoundProduct(None, allocate)
     device_here = device_of(ordinal)
     chosen = choose_planes(spec, m, device_here, device_name(ordinal))
-    kernel = gpu_planes_kernel(spec, chosen.schedule, device_here.arch, chosen.reason)
-    tensors = _kept.of(qw).tensors
-    missing = [name for name in _names_of_weights(spec) if (str(device), name) not in tensors]
-    if missing:
-        made = _of_weights(spec, qw)
-        for name in missing:
-            element = {"weights": "uint32", "scales": spec.scale}.get(name, "int32")
-            tensors[str(device), name] = upload(made[name], element, device)
-    held = {name: tensors[str(device), name] for name in _names_of_weights(spec)}
-    kernel(planes=planes.reshape(-1), **held, **operands, y=y, m=m)
-    return y
+    launcher = gpu_planes_kernel(spec, chosen.schedule, device_here.arch, chosen.reason).launcher
+    made: dict[str, NDArray[Any]] = {}
+
+    def uploaded(name: str) -> Any:
+        # All at once: the first of them that is not there makes the others too.
+        made.update({} if made else _of_weights(spec, qw))
+        return upload(made[name], {"weights": "uint32", "scales": spec.scale}.get(name, "int32"), device)
+
+    of_weights = {
+        name: kept.tensor(("planes", str(device), name), partial(uploaded, name)) for name in _names_of_weights(spec)
+    }
+    there = {
+        "x_scales": spec.x_scale,
+        "x_zeros": spec.x_zeros,
+        "x_sums": spec.takes_sums_of_x,
+        "bias": bool(spec.bias),
+        "residual": bool(spec.residual),
+    }
+    roles = tuple(role for role in _OF_CALL if there.get(role, True))
+    stays: dict[str, Any] = {name: launcher.read(name, tensor) for name, tensor in of_weights.items()}
+    return BoundProduct(launcher.bind({**stays, "m": m}, roles), allocate, roles, tuple(of_weights.values()))
 
 
 def _names_of_weights(spec: PlanesSpec) -> list[str]:

@@ -1,16 +1,12 @@
-"""`lowlp.linear` of quantised activations on a GPU.
-
-As `linear_launch`: the first call of a kind finds the kernel, uploads the weights and binds what stays; later ones
-launch with their own addresses.
-"""
+"""`lowlp.linear` of quantised activations on a GPU, by products of bytes; later calls of a kind launch alone
+(`kept_products`)."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from lowlp.errors import LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.choosing import schedule_for
@@ -19,42 +15,18 @@ from lowlp.kernels.linear.operand_list import WIDE_BYTES, product_of
 from lowlp.schedules.device import device_of
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
-from lowlp_runtime.bound_launch import BoundLaunch
-from lowlp_runtime.dependent_launch import is_allowed, no_dependent_launch
+from lowlp_runtime.dependent_launch import is_allowed
 from lowlp_runtime.device import device_name, multiprocessors
-from lowlp_runtime.device_workspace import is_captured
-from lowlp_runtime.kept import KeptFor
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
+from .kept_products import BoundProduct, KeptProducts, kept_products
 from .linear_kernels import gpu_kernel
-from .linear_launch import check_shapes, columns_of_y, device_operands, first_call_in_capture, permutation_on
+from .linear_launch import check_shapes, columns_of_y, device_operands, permutation_on
 from .quantized_x import OF_X, QuantizedX
 
 # What of a kernel's operands is another one in every call, in the order in which calls hand over the addresses.
 _OF_CALL = ("x", *OF_X[:3], "bias", "residual", "y")
-_MAX_CALLS = 256
-
-
-class _BoundCall(NamedTuple):
-    """The kernel with all that stays, what the call allocates, tensors that it keeps alive, and the roles of those that
-    calls hand over, in order."""
-
-    launch: BoundLaunch | None
-    allocate: Callable[[], Any]
-    tensors: dict[str, Any]
-    roles: list[str]
-
-
-class _KeptForWeights:
-    """Of one tensor: bound calls by kind, and sums of rows of weights."""
-
-    def __init__(self) -> None:
-        self.calls: dict[object, _BoundCall] = {}
-        self.sums: dict[object, Any] = {}
-
-
-_kept: KeptFor[_KeptForWeights] = KeptFor(_KeptForWeights)
 
 
 def quantized_on_gpu(
@@ -89,32 +61,18 @@ def quantized_on_gpu(
     kinds = tuple(None if part is None else (part.dtype, part.shape) for part in given.values())
     form = (quantized.activation, quantized.bipolar, quantized.has_zeros)
     key = (ordinal, kinds, form, out, epilogue, aligned, batch_invariant, is_allowed(), added_schedules())
-    of_weights = _kept.of(qw)
-    call, is_new = of_weights.calls.get(key), False
-    if call is None:
-        if is_captured(current):
-            raise first_call_in_capture("x", math.prod(codes.shape[:-1]), codes.dtype)
-        with torch.cuda.device(codes.device):
-            call, is_new = _bind(quantized, qw, given, epilogue, out, aligned, batch_invariant, of_weights), True
-        if len(of_weights.calls) >= _MAX_CALLS:
-            of_weights.calls.clear()
-        of_weights.calls[key] = call
-    y = call.allocate()
-    if call.launch is None:
-        return y
-    of_x = {"x_scales": quantized.given.scales, "x_zeros": quantized.given.zeros}
-    if "x_sums" in call.roles:
-        of_x["x_sums"] = quantized.given.sums
-    held = {role: part.contiguous() for role, part in of_x.items() if part is not None}
-    held.update({**{role: part for role, part in given.items() if part is not None}, "y": y})
-    addresses = [held[role].data_ptr() for role in call.roles]
-    if is_new:
-        # What is in front on the stream may have written the packed weights.
-        with no_dependent_launch():
-            call.launch.run(addresses, ordinal, current)
-    else:
-        call.launch.run(addresses, ordinal, current)
-    return y
+
+    def tensors(product: BoundProduct) -> dict[str, Any]:
+        of_x = {"x_scales": quantized.given.scales, "x_zeros": quantized.given.zeros}
+        if "x_sums" in product.roles:
+            of_x["x_sums"] = quantized.given.sums
+        held = {role: part.contiguous() for role, part in of_x.items() if part is not None}
+        return {**held, **{role: part for role, part in given.items() if part is not None}}
+
+    def bind(kept: KeptProducts) -> BoundProduct:
+        return _bind(quantized, qw, given, epilogue, out, aligned, batch_invariant, kept)
+
+    return kept_products.of(qw).run(key, codes, tensors, bind)
 
 
 def _type_of(part: Any, argument: str) -> str:
@@ -135,8 +93,8 @@ def _bind(
     out: str,
     aligned: bool,
     batch_invariant: bool,
-    of_weights: _KeptForWeights,
-) -> _BoundCall:
+    of_weights: KeptProducts,
+) -> BoundProduct:
     """Checks what the key of a kept call holds, and finds what such calls need."""
     torch: Any = sys.modules["torch"]
     codes, bias, residual = given["x"], given["bias"], given["residual"]
@@ -152,7 +110,7 @@ def _bind(
         return torch.empty(shape, dtype=result, device=codes.device)
 
     if m == 0:
-        return _BoundCall(None, allocate, {}, [])
+        return BoundProduct(None, allocate)
     schedule = schedule_for(spec, m, device, batch_invariant, device_name(ordinal))
     spec = replace(spec, dependent_launch=is_allowed() and schedule.stages > 0)
     launcher = gpu_kernel(spec, schedule, device.arch).launcher
@@ -161,14 +119,15 @@ def _bind(
     numbers = product.launch_numbers(m, k, columns if spec.residual else None, multiprocessors(ordinal))
     operand = product.operand("weight_sums")
     if operand:
-        place = (str(codes.device), operand)
-        if place not in of_weights.sums:
-            of_weights.sums[place] = upload(quantized.operands(spec, qw)["weight_sums"], operand.element, codes.device)
-        tensors = {**tensors, operand.name: of_weights.sums[place]}
+
+        def sums() -> Any:
+            return upload(quantized.operands(spec, qw)["weight_sums"], operand.element, codes.device)
+
+        tensors = {**tensors, operand.name: of_weights.tensor((str(codes.device), operand), sums)}
     kept: dict[str, Any] = {name: launcher.read(name, tensor) for name, tensor in tensors.items()}
     kept.update(product.by_name(numbers))
-    roles = [role for role in _OF_CALL if product.operand(role)]
+    roles = tuple(role for role in _OF_CALL if product.operand(role))
     if len(codes.shape) == 0:
         raise LowlpValueError(f"x: the last dimension must be K = {k}, got shape {tuple(codes.shape)}")
     order = [product.required(role).name for role in roles]
-    return _BoundCall(launcher.bind(kept, order), allocate, tensors, roles)
+    return BoundProduct(launcher.bind(kept, order), allocate, tuple(roles), tuple(tensors.values()))

@@ -68,12 +68,12 @@ class Drawn:
         """Whether a result is one exact sum of integers, with one scale a row of weights and one a row of x."""
         return not self.kind.weights.group and not self.kind.element.startswith("f8")
 
-    def sums_of_x(self, as_stored: bool) -> Any:
-        """int32 [M]: of the codes of x as they are stored, or of the numbers that they mean."""
+    @cached_property
+    def sums_of_x(self) -> Any:
+        """int32 [M]: of the codes of x as they are stored."""
         import torch
 
-        numbers = self.x_codes.double() if as_stored else self.x_numbers
-        return numbers.sum(1).to(torch.int32)
+        return self.x_codes.double().sum(1).to(torch.int32)
 
     def sums_of_weights(self, as_stored: bool) -> Any:
         """int32 [N]: of stored codes, which count up from 0, or of the numbers that codes mean."""

@@ -115,7 +115,7 @@ class PathProduct:
                 "planes": drawn.planes(m).reshape(-1),
                 "w_sums": self._sums_of_weights,
                 "x_scales": drawn.x_scales[:m],
-                "x_sums": drawn.sums_of_x(as_stored=False)[:m],
+                "x_sums": drawn.sums_of_x[:m],
                 "y": y,
                 "m": m,
                 **self._of_weights,
@@ -128,7 +128,7 @@ class PathProduct:
         if product.operand("x_scales"):
             of_call["x_scales"] = drawn.x_scales[:m]
         if product.operand("x_sums"):
-            of_call["x_sums"] = drawn.sums_of_x(as_stored=True)[:m]
+            of_call["x_sums"] = drawn.sums_of_x[:m]
         if product.operand("weight_sums"):
             of_call["weight_sums"] = self._sums_of_weights
         taken = {operand.name: self._of_weights[operand.name] for operand in product.of_source("weights")}

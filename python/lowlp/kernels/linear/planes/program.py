@@ -155,7 +155,7 @@ class Operands:
     planes    uint32 [M, bits, words]: of the stored codes of x, in the order of `lowlp.numeric.bit_planes`
     weights   packed
     w_sums    int32 [N]: of stored codes
-    x_sums    int32 [M]: of numbers
+    x_sums    int32 [M]: of codes as activations have them, of bipolar ones stored, else numbers
     """
 
     planes: Any
@@ -291,13 +291,21 @@ def _with_offsets(
         else:
             acc = acc + sums * (x_code.least * w_code.factor)
     if spec.takes_sums_of_x:
-        sums = of_columns(operands.x_sums)
+        sums = _numbers_of_x(spec, operands, of_columns)
         if spec.zeros:
             least = of_rows(operands.zeros) * -1 + w_code.least
             acc = acc + ll.broadcast_to(least, acc.layout) * sums
         else:
             acc = acc + sums * w_code.least
     return acc
+
+
+def _numbers_of_x(spec: PlanesSpec, operands: Operands, of_columns: Callable[[ll.Pointer], ll.Tile]) -> ll.Tile:
+    """T_x: the sums of the numbers of x, less zero points."""
+    code, sums = spec.x_code, of_columns(operands.x_sums)
+    if code.factor == 2:
+        sums = sums * 2 + spec.k * code.least
+    return sums - of_columns(operands.x_zeros) * spec.k if spec.x_zeros else sums
 
 
 def view_of_y(spec: PlanesSpec, operands: Operands) -> Any:

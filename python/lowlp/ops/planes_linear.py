@@ -25,7 +25,7 @@ from lowlp_runtime.errors import LowlpTypeError
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import other_torch_stream
 
-from .kept_products import BoundProduct, KeptProducts, kept_products
+from .kept_products import BoundProduct, KeptProducts, kept_products, tensors_of
 from .linear_launch import check_shapes
 from .planes_kernels import cpu_planes_kernel, gpu_planes_kernel
 
@@ -37,11 +37,17 @@ _TYPES: Final = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 
 _OF_CALL: Final = ("planes", "x_scales", "x_zeros", "x_sums", "bias", "residual", "y")
 """What is another one in every call, in the order in which calls hand over the addresses."""
-_CHUNK_BYTES: Final = 16
 
 
 def planes_linear(
-    x: QuantizedActivations, qw: QuantizedTensor, bias: Any, epilogue: str, residual: Any, out: str, stream: object
+    x: QuantizedActivations,
+    qw: QuantizedTensor,
+    bias: Any,
+    epilogue: str,
+    residual: Any,
+    out: str,
+    stream: object,
+    call: object = None,
 ) -> Any:
     """y [..., N] of x [..., K], as `lowlp.linear` has it.
 
@@ -51,6 +57,7 @@ def planes_linear(
     epilogue  one of `planes.EPILOGUES`
     out       'f16', 'bf16', 'f32', or 's32' for the exact sums
     stream    of the GPU; None: PyTorch's current one
+    call      as `kept_products.call_of` has it, or None
 
     Raises `LowlpTypeError` and `LowlpValueError` for other arguments.
     """
@@ -59,7 +66,7 @@ def planes_linear(
         x = _ordered(x, qw.permutation)
     given = {"bias": bias, "residual": residual}
     if is_torch_tensor(x.codes) and x.codes.is_cuda:
-        return _on_gpu(x, qw, given, epilogue, out, stream)
+        return _on_gpu(x, qw, given, epilogue, out, stream, None if qw.permutation is not None else call)
     spec = _spec_of(x, qw, _type_of(bias, "bias"), epilogue, _type_of(residual, "residual"), out)
     return _on_cpu(spec, x, qw, given, math.prod(x.shape[:-1]), (*x.shape[:-1], qw.shape[0]))
 
@@ -155,12 +162,18 @@ def _on_cpu(
 
 
 def _on_gpu(
-    x: QuantizedActivations, qw: QuantizedTensor, given: dict[str, Any], epilogue: str, out: str, stream: object
+    x: QuantizedActivations,
+    qw: QuantizedTensor,
+    given: dict[str, Any],
+    epilogue: str,
+    out: str,
+    stream: object,
+    call: object,
 ) -> Any:
     device = x.codes.device
     if (other := other_torch_stream(stream, device)) is not None:
         with other:
-            return _on_gpu(x, qw, given, epilogue, out, None)
+            return _on_gpu(x, qw, given, epilogue, out, None, None)
     for name, part in given.items():
         if part is not None and (not is_torch_tensor(part) or part.device != device):
             raise LowlpTypeError(f"{name}: expected a tensor on {device}, got {part!r:.80}")
@@ -169,28 +182,12 @@ def _on_gpu(
     key = ("planes", device.index, of_x, kinds, epilogue, out, added_schedules())
 
     def tensors(product: BoundProduct) -> dict[str, Any]:
-        held = {"planes": _whole_chunks(x), "x_scales": x.scales, "x_zeros": x.zeros, **given}
-        if "x_sums" in product.roles:
-            held["x_sums"] = x.sums
-        return {role: held[role].contiguous() for role in product.roles if role != "y"}
+        return tensors_of(product.roles, x, x.codes, given["bias"], given["residual"])
 
     def bind(kept: KeptProducts) -> BoundProduct:
         return _bind(x, qw, given, epilogue, out, kept)
 
-    return kept_products.of(qw).run(key, x.codes, tensors, bind)
-
-
-def _whole_chunks(x: QuantizedActivations) -> Any:
-    """The planes, words of a row in whole chunks of 16 bytes, of which the last may hold zeros."""
-    planes = x.planes
-    words = planes.shape[-1]
-    whole = -(-words * 4 // _CHUNK_BYTES) * _CHUNK_BYTES // 4
-    if words == whole and planes.data_ptr() % _CHUNK_BYTES == 0:
-        return planes
-    torch: Any = sys.modules["torch"]
-    signed = torch.zeros((*planes.shape[:-1], whole), dtype=torch.int32, device=planes.device)
-    signed[..., :words] = planes.view(torch.int32)
-    return signed.view(torch.uint32)
+    return kept_products.of(qw).run(key, x.codes, tensors, bind, call)
 
 
 def _bind(

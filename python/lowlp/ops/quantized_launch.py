@@ -20,7 +20,7 @@ from lowlp_runtime.device import device_name, multiprocessors
 from lowlp_runtime.operand_tensors import torch_type, upload
 from lowlp_runtime.stream import current_torch_stream, stream_handle
 
-from .kept_products import BoundProduct, KeptProducts, kept_products
+from .kept_products import BoundProduct, KeptProducts, kept_products, tensors_of
 from .linear_kernels import gpu_kernel
 from .linear_launch import check_shapes, columns_of_y, device_operands, permutation_on
 from .quantized_x import OF_X, QuantizedX
@@ -38,8 +38,9 @@ def quantized_on_gpu(
     out: str,
     batch_invariant: bool,
     stream: object,
+    call: object = None,
 ) -> Any:
-    """`lowlp.linear` for codes on a GPU."""
+    """`lowlp.linear` for codes on a GPU; `call` as `kept_products.call_of` has it, or None."""
     torch: Any = sys.modules["torch"]
     codes = quantized.codes
     ordinal = codes.get_device()
@@ -63,16 +64,12 @@ def quantized_on_gpu(
     key = (ordinal, kinds, form, out, epilogue, aligned, batch_invariant, is_allowed(), added_schedules())
 
     def tensors(product: BoundProduct) -> dict[str, Any]:
-        of_x = {"x_scales": quantized.given.scales, "x_zeros": quantized.given.zeros}
-        if "x_sums" in product.roles:
-            of_x["x_sums"] = quantized.given.sums
-        held = {role: part.contiguous() for role, part in of_x.items() if part is not None}
-        return {**held, **{role: part for role, part in given.items() if part is not None}}
+        return tensors_of(product.roles, quantized.given, codes, bias, residual)
 
     def bind(kept: KeptProducts) -> BoundProduct:
         return _bind(quantized, qw, given, epilogue, out, aligned, batch_invariant, kept)
 
-    return kept_products.of(qw).run(key, codes, tensors, bind)
+    return kept_products.of(qw).run(key, codes, tensors, bind, None if qw.permutation is not None else call)
 
 
 def _type_of(part: Any, argument: str) -> str:

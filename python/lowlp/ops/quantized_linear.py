@@ -23,6 +23,7 @@ from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp_runtime.array import is_torch_tensor
 
 from .activations import quantize_activations, refuse_gradients
+from .kept_products import call_of, kept_products
 from .linear_on_cpu import linear_numpy
 from .planes_linear import planes_linear
 from .quantized_launch import quantized_on_gpu
@@ -44,6 +45,14 @@ def quantized_linear(
     stream: object,
 ) -> Any:
     """`lowlp.linear` where x is quantised, or `activation` or `path` is given; arguments as there, and not checked."""
+    call = None
+    if isinstance(x, QuantizedActivations) and activation is None and stream is None:
+        call = call_of(x, bias, residual, epilogue, out_dtype, batch_invariant, path)
+        if call is not None:
+            refuse_gradients(bias=bias, residual=residual)
+            y = kept_products.of(qw).repeated(call, x, bias, residual)
+            if y is not None:
+                return y
     out, wanted = result_of(out_dtype, _default_result(x)), check_path(path)
     if epilogue is not None and (not isinstance(epilogue, str) or epilogue not in EPILOGUES):
         raise LowlpValueError(f"epilogue: must be None or one of {', '.join(EPILOGUES)}, got {epilogue!r:.40}")
@@ -67,9 +76,9 @@ def quantized_linear(
     if out == SUMS:
         _check_sums_alone(bias, epilogue, residual)
     if chosen.name == "planes" and (is_on_gpu or not is_torch):
-        return planes_linear(quantized.given, qw, *parts[:-1], stream)
+        return planes_linear(quantized.given, qw, *parts[:-1], stream, call)
     if is_on_gpu:
-        return quantized_on_gpu(quantized, qw, *parts, stream)
+        return quantized_on_gpu(quantized, qw, *parts, stream, call)
     if not is_torch:
         return linear_numpy(quantized.codes, qw, *parts, quantized)
     host = QuantizedX.of(_on_host(quantized.given))

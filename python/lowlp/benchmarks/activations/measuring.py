@@ -109,6 +109,8 @@ class PathProduct:
 
     def arguments(self, kernel: KernelBinary, m: int, y: Any) -> dict[str, Any]:
         """What the kernel takes for M rows, by name."""
+        import torch
+
         drawn = self._drawn
         if self._path == "planes":
             given = {
@@ -123,6 +125,9 @@ class PathProduct:
             return {name: given[name] for name in (parameter.name for parameter in kernel.description.parameters)}
         product = kernel.description.require_product()
         x = (drawn.x_halves if self._path == "f16" else drawn.x_codes)[:m]
+        if self._path == "fp8":
+            # Kernels read their bits.
+            x = x.view(torch.uint8)
         numbers = product.launch_numbers(m, x.shape[1], None, self._prepared.multiprocessors)
         of_call: dict[str, Any] = {"x": x, "y": y, **numbers}
         if product.operand("x_scales"):

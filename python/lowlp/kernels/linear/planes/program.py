@@ -207,7 +207,8 @@ def make_planes(
             **of_weights,
             **of_x,
             **bias,
-            "y": ll.pointer(spec.out),
+            # Stored 16 bytes at a time where rows are whole ones.
+            "y": ll.pointer(spec.out, align=16),
             "m": ll.i32,
         },
         grid=grid,

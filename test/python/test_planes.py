@@ -47,6 +47,21 @@ def test_sums_are_exact(weight: str, activation: str) -> None:
             np.testing.assert_array_equal(sums_of(spec, schedule, operands, kernel), wrapped(operands.acc))
 
 
+@pytest.mark.parametrize(
+    ("spec", "schedule"),
+    [
+        (PlanesSpec(150, 3000, "int2", "uint1"), WarpgroupSchedule(8, 1, 1, 2, column_tiles=2, blocks=5)),
+        (PlanesSpec(100, 5000, "ternary", "int2"), WarpgroupSchedule(16, 2, 2, 2, producer=False, blocks=3)),
+    ],
+)
+def test_blocks_share_tiles(spec: PlanesSpec, schedule: WarpgroupSchedule) -> None:
+    """One tile that all blocks have a part of, and tiles in waves with some left over."""
+    kernel = kernel_of(spec, schedule)
+    for m in (3, 45):
+        operands = Operands.make(np.random.default_rng(m), spec, m)
+        np.testing.assert_array_equal(sums_of(spec, schedule, operands, kernel), wrapped(operands.acc))
+
+
 def rounded(acc: np.ndarray, spec: PlanesSpec, operands: Operands, bias: np.ndarray) -> np.ndarray:
     """The result in f32, one rounding a step."""
     y = acc.astype(np.int32).astype(np.float32) * operands.weights.scales[:, 0].astype(np.float32)

@@ -223,6 +223,7 @@ class TileEnding:
                 a column; called where all threads meet
     products    how many a part is made of
     parts_type  of accumulators that are left for another block: 'f32' or 'f16', of integers 'int32'
+    blocks      how many are launched; 0: as the parameter `blocks` says
     """
 
     stages_of_tile: int
@@ -231,6 +232,7 @@ class TileEnding:
     finish: Callable[[int, tuple[ll.Tile, ...], ll.Scalar, ll.Scalar], None]
     products: int = 1
     parts_type: str = "f32"
+    blocks: int = 0
 
     @ll.inline
     def end_tile(
@@ -263,7 +265,9 @@ class TileEnding:
         flat = local(accumulators_of_thread) * spatial(self.threads)
         if self.parts_type == "f16":
             flat = local(accumulators_of_thread // 2) * spatial(self.threads) * local(2)
-        parts = ll.alloc_global(self.parts_type, lambda blocks: (blocks, 2, len(accumulators), *flat.shape))
+        left_of_block = (2, len(accumulators), *flat.shape)
+        extents: Any = (self.blocks, *left_of_block) if self.blocks else lambda blocks: (blocks, *left_of_block)
+        parts = ll.alloc_global(self.parts_type, extents)
         arrived = ll.alloc_global("int32", self.tiles, zeroed=True)
         held = accumulators_of_thread * len(accumulators)
         at_once = max(1, min(_PARTS_AT_ONCE, _NUMBERS_AT_ONCE // held))

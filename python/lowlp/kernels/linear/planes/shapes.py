@@ -68,8 +68,8 @@ def tile_shapes(spec: PlanesSpec, schedule: PlaneSchedule) -> TileShapes:
     """The extents of a schedule."""
     p, q = spec.w_code.bits, spec.x_code.bits
     if isinstance(schedule, WarpgroupSchedule):
-        columns = schedule.columns
-        return TileShapes(p * schedule.rows_of_w, q * columns, 64, columns, schedule.warpgroups, p, q)
+        columns, tiles = schedule.columns, q * schedule.column_tiles
+        return TileShapes(p * schedule.rows_of_w, columns * tiles, 64, columns, schedule.warpgroups, p, tiles)
     columns = schedule.rows * planes_held(q, schedule.rows)
     tiles = columns // INSTRUCTION_COLUMNS
     return TileShapes(

@@ -273,3 +273,16 @@ def test_many_rows_take_products_of_warpgroups_without_spills(weight: str, m: in
     assert "without warpgroups" not in str(kernel.report())
     assert kernel.spilled_bytes == 0
     assert kernel.resources is None or not kernel.resources.product_remarks
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("int8", "s8"), ("uint8", "s8"), ("int4", "s8"), ("bipolar2", "s8"), ("ternary", "s8"), ("f8e5m2", "e4m3")],
+)
+def test_weights_are_packed_for_activations_by_the_names_that_linear_takes(name: str, family: str) -> None:
+    w = np.random.default_rng(0).standard_normal((16, 64)).astype(np.float32)
+    qw = lowlp.quantize(w, "int4", group_size=-1, activation=name)
+    assert (qw.family, qw.pack_for(lowlp.dtype("f16")).pack_for(name).family) == (family, family)
+    for other in ("int1", "f6e3m2", "int9", "quaternary"):
+        with pytest.raises(LowlpValueError, match=rf"activation: must be one of f16, .*ternary, .*, got '{other}'"):
+            lowlp.quantize(w, "int4", group_size=-1, activation=other)

@@ -147,3 +147,16 @@ def test_a_module_adds_less_than_ten_microseconds_to_a_launch(monkeypatch: pytes
     ours, others = (min(times) for times in zip(*pairs, strict=True))
     # 1 us for a module that does nothing, on a machine of its own.
     assert ours < 10e-6 * max(1.0, others / 1e-6)
+
+
+@pytest.mark.parametrize("how", ["jvp", "dual level", "bias"])
+def test_tangents_are_refused(how: str) -> None:
+    module, x = a_module(), torch.randn(3, K)
+    with pytest.raises(lowlp.errors.LowlpRuntimeError, match=r"(x|bias): has a tangent .*backward\(\)"):
+        if how == "jvp":
+            torch.func.jvp(module, (x,), (torch.ones_like(x),))
+        with torch.autograd.forward_ad.dual_level():
+            if how == "bias":
+                module._parameters["bias"] = torch.autograd.forward_ad.make_dual(module.bias.detach(), torch.ones(N))
+                module(x)
+            module(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))

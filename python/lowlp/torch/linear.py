@@ -15,7 +15,7 @@ from lowlp_runtime.errors import LowlpValueError
 from . import operators
 from .host_products import EPILOGUES
 from .products import check_options, placed_for, product
-from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call
+from .quantized_module import QuantizedModule, activation_type, family_of, is_plain_call, refuse_tangent
 from .stored_tensors import empty_tensors, tensors_of
 
 
@@ -159,6 +159,7 @@ class Linear(QuantizedModule):
         return product(x, self._tensors(), bias, self._stored_header, self.epilogue or "", "", *self._options)
 
     def _by_operator(self, x: torch.Tensor) -> torch.Tensor:
+        refuse_tangent(x=x, bias=self.bias)
         if torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         bias, header, epilogue = self.bias, self._stored_header, self.epilogue or ""

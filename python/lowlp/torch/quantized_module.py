@@ -8,11 +8,12 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from lowlp.numeric.codec import Codec
 from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import stored_types
-from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
+from lowlp_runtime.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 
 from .stored_tensors import forget, in_stored_type, tensor_types, weights_of
 
@@ -149,16 +150,30 @@ class QuantizedModule(torch.nn.Module):  # type: ignore[misc]
 
 
 def is_plain_call(x: torch.Tensor) -> bool:
-    """Whether nothing looks on that has to see an operator: no tracer, mode, transform or autocast. Asking costs a
-    tenth of what PyTorch's dispatch to a function of Python does."""
+    """Whether nothing looks on that has to see an operator: no tracer, mode, transform, autocast or tangents. Asking
+    costs a tenth of what PyTorch's dispatch to a function of Python does."""
     return (
         not torch.compiler.is_compiling()
         and type(x) is torch.Tensor
+        and forward_ad._current_level < 0
         and torch._C._len_torch_dispatch_stack() == 0
         and torch._C._get_tracing_state() is None
         and torch._C._functorch.peek_interpreter_stack() is None
         and not torch._C._is_any_autocast_enabled()
     )
+
+
+def refuse_tangent(**tensors: torch.Tensor | None) -> None:
+    """Raises `LowlpRuntimeError` for a tensor that carries a tangent of forward-mode differentiation, which operators
+    would lose without a word."""
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.is_floating_point() and forward_ad.unpack_dual(tensor).tangent is not None:
+            raise LowlpRuntimeError(
+                f"{name}: has a tangent of forward-mode differentiation (torch.func.jvp, forward_ad), which operators "
+                "of lowlp.torch do not have; they have gradients, by backward() and torch.func.vjp"
+            )
 
 
 def activation_type(family: str, dtype: torch.dtype | None) -> torch.dtype:

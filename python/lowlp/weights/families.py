@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from lowlp.activations.kinds import ALLOWED, TERNARY, activation_kind
 from lowlp.numeric.codec import Table
 from lowlp.numeric.dtypes import DType, named_dtype
 from lowlp.numeric.vectors import Vectors
@@ -29,7 +30,8 @@ _F16_EXPONENT_BITS: Final = 5
 def family_named(value: object, argument: str = "activation") -> str:
     """The family of that name, or of activations of that type: 's8' and 'int8' are the same.
 
-    value  'f16', 'bf16', 's8', 'e4m3' or 'b1' (planes of single bits), or a type of activations, as a name or `DType`
+    value  'f16', 'bf16', 's8', 'e4m3' or 'b1' (planes of single bits), or a type of activations, as a name or `DType`:
+           quantised integers of 1 to 8 bits and 'ternary' are bytes of s8, and f8e5m2 is of e4m3
 
     Raises `LowlpTypeError` and `LowlpValueError`, which name `argument`.
     """
@@ -39,12 +41,14 @@ def family_named(value: object, argument: str = "activation") -> str:
     elif not isinstance(value, DType):
         raise LowlpTypeError(f"{argument}: expected the name of a family ({_ALLOWED}) or a DType, got {value!r:.40}")
     try:
-        found = named_dtype(value, argument).name
+        if value != TERNARY and (found := named_dtype(value, argument).name) in _FAMILY_OF:
+            return _FAMILY_OF[found]
+        return "e4m3" if activation_kind(value, argument).is_float else "s8"
     except LowlpValueError:
-        found = ""
-    if found not in _FAMILY_OF:
-        raise LowlpValueError(f"{argument}: must be one of {_ALLOWED}, got {str(value)!r:.40}")
-    return _FAMILY_OF[found]
+        raise LowlpValueError(
+            f"{argument}: must be one of {_ALLOWED}, or a type of quantised activations ({ALLOWED}), "
+            f"got {str(value)!r:.40}"
+        ) from None
 
 
 def family_for(code: DType | Table | Vectors, activation: object) -> str:

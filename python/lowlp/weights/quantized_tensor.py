@@ -17,17 +17,14 @@ of GGUF's K-quants and of QServe; codebooks C of vectors of v weights are those 
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lowlp.errors import RepackWarning, frames_to_user
-from lowlp.numeric.codec import Codec, prescale_of
+from lowlp.numeric.codec import prescale_of
 from lowlp.numeric.dtypes import DType
 from lowlp.numeric.host_array import AnyArray
 from lowlp.numeric.lookup_tables import table_of
@@ -39,20 +36,20 @@ from lowlp.weights.codebooks import (
     checked_vector_codes,
     codes_of_columns,
     columns_of_codes,
-    given_books,
 )
 from lowlp.weights.codes import checked_codes, checked_words, codes_without_number, refuse_codes_without_number
-from lowlp.weights.dequantize import sums_of_codes, values_at, values_of_rows
-from lowlp.weights.families import FAMILIES, are_placed_alike, family_for, family_named
+from lowlp.weights.dequantize import values_at, values_of_rows
+from lowlp.weights.families import family_for, family_named
+from lowlp.weights.given_meaning import books_alone, form_and_meaning
 from lowlp.weights.group_arrays import read_only
-from lowlp.weights.meaning import Meaning, code_type, meaning_of, shape_of_words, vector_meaning_of
+from lowlp.weights.held_weights import HeldWeights
+from lowlp.weights.meaning import Meaning, code_type, meaning_of, vector_meaning_of
 from lowlp.weights.second_scales import SecondScale
 from lowlp.weights.stored_arrays import arguments_of, stored_arrays
-from lowlp.weights.words import Words, WordsForm, form_for, repacked_apart
-from lowlp_runtime.errors import LowlpValueError
+from lowlp.weights.words import Words, WordsForm, form_for
 
 
-class QuantizedTensor:
+class QuantizedTensor(HeldWeights):
     """Weights [N, K] (PyTorch's out_features, in_features), or of E experts [E, N, K], held as packed codes of 1 to 8
     bits, or of 1 to 16 bits that stand for vectors of 2 to 16 weights.
 
@@ -105,7 +102,7 @@ class QuantizedTensor:
     that the packed format does not have for that family.
     """
 
-    __slots__ = ("__weakref__", "_codec", "_derived", "_form", "_lock", "_meaning", "_others", "_words")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -129,7 +126,7 @@ class QuantizedTensor:
         book_scales: object = None,
         book_per: BookPer | None = None,
     ) -> None:
-        given = _books_alone(locals())
+        given = books_alone(locals())
         if given is not None:
             self._hold_vectors(codes, given, book_scales, book_per, scales, group_size, activation)
             return
@@ -233,42 +230,6 @@ class QuantizedTensor:
         all_rows = array.reshape(-1, *array.shape[-2:])
         self._hold(form, meaning, form.pack_from(lambda rows: columns_of_codes(all_rows[rows], books.vectors)))
 
-    def _hold(self, form: WordsForm, meaning: Meaning, words: Words) -> None:
-        view = words.view()
-        view.setflags(write=False)
-        self._form, self._meaning, self._words, self._codec = form, meaning, view, meaning.codec
-        # Reentrant: what is derived from words of another family makes these first.
-        self._lock = threading.RLock()
-        self._others: dict[str, Words] = {}
-        self._derived: dict[str, Mapping[str, Any]] = {}
-
-    @property
-    def codec(self) -> Codec:
-        """What the codes mean, without the weights: equal for tensors that one kernel serves, but for second scales by
-        rows and permutations; hashable."""
-        return self._codec
-
-    @property
-    def form(self) -> WordsForm:
-        """What the packed words depend on; for the library itself."""
-        return self._form
-
-    @property
-    def meaning(self) -> Meaning:
-        """What the codes mean, with the arrays; for the library itself."""
-        return self._meaning
-
-    @property
-    def family(self) -> str:
-        """For activations of which type the words are placed: 'f16', 'bf16', 's8', 'e4m3' or 'b1'."""
-        return self._form.family
-
-    @property
-    def packed(self) -> Words:
-        """The packed words of the family, uint32, read-only (docs/packed-format.md); of [E, N, K] those of each matrix
-        in turn, [E, ...]. Of slices along K a view."""
-        return self._words if self._form.experts is None else self._words.reshape(self._form.public_shape)
-
     @property
     def codes(self) -> NDArray[Any]:
         """uint8 [N, K] or [E, N, K], read-only: unpacked at every use, and not kept. Of vectors [N, K / v, R] or
@@ -363,20 +324,6 @@ class QuantizedTensor:
         """Weights of a row that share a scale; K for one group a row or one in all."""
         return self._meaning.group_size
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of host memory that these weights keep: the packed words, padding included, scales, zeros, offsets,
-        scale2, super-scales, tables and codebooks; and, after products that needed them, words of another family, words
-        of gate and up packed apart, and what the CPU target keeps in the order of its kernels. Copies on a GPU, as
-        large, are not counted; of a slice its part is, whoever owns the memory."""
-        own = [self._words, *(array for _, array in self._meaning.arrays())]
-        others = list(self._others.values())
-        for parts in self._derived.values():
-            for part in parts.values():
-                if isinstance(part, np.ndarray) and not any(np.may_share_memory(part, known) for known in own + others):
-                    others.append(part)
-        return sum(array.nbytes for array in own + others)
-
     def prescale(self, compute: str | DType) -> float | None:
         """As `Codec.prescale`, over all tables of this tensor where there are several."""
         if self.lut is None:
@@ -412,52 +359,6 @@ class QuantizedTensor:
         form = replace(self._form, family=family)
         words = self._others.get(family)
         return self.of_parts(form, self._meaning, self._form.repacked(self._words, family) if words is None else words)
-
-    def words_on(self, device: object, family: str) -> Any | None:
-        """The words of a family where they are on a device already, as a tensor there; None: they are not."""
-        return None
-
-    def packed_for(self, family: str) -> Words:
-        """The words in a family. Those of another one are made at the first use, with a `lowlp.errors.RepackWarning`
-        that names their bytes, and kept."""
-        if are_placed_alike(self._form.code, self.family, family):
-            return self._words
-        with self._lock:
-            if family not in self._others:
-                made = self._form.repacked(self._words, family)
-                made.setflags(write=False)
-                self._others[family] = made
-                warnings.warn(
-                    f"qw: packed for {self.family} and used with {FAMILIES[family]} activations: repacked once, and "
-                    f"{made.nbytes} more bytes are kept; quantize with activation={family!r}, or use "
-                    f"qw.pack_for({family!r})",
-                    RepackWarning,
-                    stacklevel=frames_to_user(),
-                )
-            return self._others[family]
-
-    def packed_apart(self, family: str, parts: int) -> Words:
-        """The words of `parts` equal ranges of rows in a family, each padded to whole units; not kept."""
-        return repacked_apart(self._form, self._words, family, parts)
-
-    @property
-    def code_sums(self) -> NDArray[np.int32]:
-        """int32 [N, K / group_size], read-only: the sums of each group's stored codes, which count up from 0 (those of
-        `int{b}` with the sign bit turned over). Products of planes take offsets off by them. Made at first use, and
-        kept; of all rows of [E, N, K], [E N, K / group_size]. Raises `LowlpValueError` for floats, tables and vectors.
-        """
-        sums: NDArray[np.int32] = self.derived(
-            "code_sums", lambda: {"sums": sums_of_codes(self._form, self._words, self._meaning)}
-        )["sums"]
-        return sums
-
-    def derived(self, key: str, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Arrays and numbers of the host, by name, made from these weights by `make` at the first use of `key`, and
-        kept: counted by `nbytes`, left out of copies and pickles."""
-        with self._lock:
-            if key not in self._derived:
-                self._derived[key] = make()
-            return self._derived[key]
 
     def to_arrays(self) -> tuple[dict[str, AnyArray], str]:
         """A flat dict of contiguous arrays and a header of JSON text, for files such as those of safetensors:
@@ -555,38 +456,3 @@ class QuantizedTensor:
             f"QuantizedTensor({code}, shape={self.shape}, group_size={group!r}, "
             f"scales={scales}{more}, family={self.family}, nbytes={self.nbytes})"
         )
-
-
-def form_and_meaning(shape: object, *, activation: object = None, **arguments: Any) -> tuple[WordsForm, Meaning]:
-    """What words of a tensor of this shape are, and what they mean: the arguments of `QuantizedTensor.from_packed`, all
-    but the words. Raises as that."""
-    extents = shape_of_words(shape)
-    arguments = {**dict.fromkeys(_MEANINGS), **arguments}
-    given = _books_alone(arguments)
-    if given is not None:
-        books = books_of(given, arguments["book_scales"], arguments["book_per"], extents)
-        meaning = vector_meaning_of(extents, books, scales=arguments["scales"], group_size=arguments["group_size"])
-    else:
-        meaning = meaning_of(extents, **{name: arguments[name] for name in _MEANINGS if name not in _BOOKS})
-    return form_for(extents, meaning.group_size, meaning.code, activation), meaning
-
-
-_BOOKS = ("codebooks", "book_scales", "book_per")
-_SCALARS_ALONE = (
-    *("dtype", "zeros", "offsets", "scale2", "lut", "g_idx", "permutation"),
-    *("super_scales", "super_offsets", "super_group_size", "scale_dtype"),
-)
-_MEANINGS = ("scales", "group_size", *_SCALARS_ALONE, *_BOOKS)
-
-
-def _books_alone(arguments: Mapping[str, object]) -> GivenBooks | None:
-    """The argument `codebooks`, with which many others are refused; None without it, where those of books are."""
-    if arguments["codebooks"] is None:
-        for name in ("book_scales", "book_per"):
-            if arguments[name] is not None:
-                raise LowlpValueError(f"{name}: goes with codebooks, which are not given")
-        return None
-    for name in _SCALARS_ALONE:
-        if arguments[name] is not None:
-            raise LowlpValueError(f"{name}: not allowed with codebooks, whose codes have scales only")
-    return given_books(arguments["codebooks"])

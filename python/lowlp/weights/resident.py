@@ -9,8 +9,9 @@ import numpy as np
 
 from lowlp.numeric.host_array import AnyArray
 from lowlp.weights.families import are_placed_alike
+from lowlp.weights.given_meaning import form_and_meaning
 from lowlp.weights.meaning import Meaning
-from lowlp.weights.quantized_tensor import QuantizedTensor, form_and_meaning
+from lowlp.weights.quantized_tensor import QuantizedTensor
 from lowlp.weights.stored_arrays import arguments_of, stored_types
 from lowlp.weights.words import Words, WordsForm
 from lowlp_runtime.errors import LowlpValueError

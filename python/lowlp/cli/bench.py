@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowlp_runtime.errors import DeviceError, LowlpValueError
 
-from . import bench_activations, bench_attention, bench_models, output
+from . import bench_activations, bench_attention, bench_experts, bench_models, output
 from .bench_progress import progress_bar
 from .output import number_from
 
@@ -44,7 +44,7 @@ examples:
   lowlp bench --report ours.json peers.json
 
 """
-_EPILOG += bench_models.EPILOG + bench_attention.EPILOG + bench_activations.EPILOG
+_EPILOG += bench_models.EPILOG + bench_attention.EPILOG + bench_activations.EPILOG + bench_experts.EPILOG
 
 
 def add_parser(commands: Any) -> None:
@@ -78,6 +78,8 @@ def add_parser(commands: Any) -> None:
         "--activations", action="store_true", help="products with quantised activations, by every path, in place of "
         "linear's with f16; listed below",
     )  # fmt: skip
+    what.add_argument("--experts", action="store_true", help="products of experts, in place of linear's; listed below")
+    what.add_argument("--models", metavar="NAME,...", help="with --experts: of which models (default: all)")
     what.add_argument("--types", metavar="KIND,...", help="kinds of weights (default: all, listed below)")
     what.add_argument("--shapes", metavar="NxK,...", help="shapes of the weights (default: six of large models)")
     what.add_argument("--m", metavar="M,...", help="rows of activations (default: 1,8,16,32,64,128,256,1024,4096)")
@@ -121,6 +123,10 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prepares, measures or reports; 1 where something has no time, or is prepared as slow code."""
+    if options.models and not options.experts:
+        raise LowlpValueError("--models: is only with --experts")
+    if options.experts and not options.report:
+        return bench_experts.run(options)
     if options.activations and not options.report:
         return bench_activations.run(options)
     if options.attention and not options.report:

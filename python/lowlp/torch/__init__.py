@@ -22,6 +22,8 @@ except ImportError as _error:
 
 from .config import Config as Config
 from .embedding import Embedding as Embedding
+from .experts import Experts as Experts
+from .experts import GroupedLinear as GroupedLinear
 from .learnt_scales import learn_scales as learn_scales
 from .linear import Linear as Linear
 from .merged_linear import MergedLinear as MergedLinear
@@ -29,5 +31,16 @@ from .quantized_module import QuantizedModule as QuantizedModule
 from .quantizing import quantize_ as quantize_
 from .warming import warm_up as warm_up
 
-__all__ = ["Config", "Embedding", "Linear", "MergedLinear", "QuantizedModule", "learn_scales", "quantize_", "warm_up"]
+__all__ = [
+    "Config",
+    "Embedding",
+    "Experts",
+    "GroupedLinear",
+    "Linear",
+    "MergedLinear",
+    "QuantizedModule",
+    "learn_scales",
+    "quantize_",
+    "warm_up",
+]
 del _torch

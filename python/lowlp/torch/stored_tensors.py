@@ -45,14 +45,19 @@ def tensor_types(header: str) -> Mapping[str, torch.dtype]:
     return {name: _TORCH_TYPES[str(kind)] for name, kind in stored_types(header).items()}
 
 
-def tensors_of(qw: QuantizedTensor, device: Any = None) -> tuple[dict[str, torch.Tensor], str]:
-    """The tensors of weights [N, K], in the same memory where that is on `device`, None for the CPU; and the header.
+def tensors_of(
+    qw: QuantizedTensor, device: Any = None, *, of_experts: bool = False
+) -> tuple[dict[str, torch.Tensor], str]:
+    """The tensors of weights [N, K], or of experts [E, N, K], in the same memory where that is on `device`, None for
+    the CPU; and the header.
 
     Raises `LowlpTypeError` and `LowlpValueError`.
     """
     if not isinstance(qw, QuantizedTensor):
         raise LowlpTypeError(f"qw: expected a QuantizedTensor, got {type(qw).__name__}; lowlp.quantize makes one")
-    if len(qw.shape) != 2:
+    if of_experts and len(qw.shape) != 3:
+        raise LowlpValueError(f"qw: expected weights of experts [E, N, K], got {list(qw.shape)}")
+    if not of_experts and len(qw.shape) != 2:
         raise LowlpValueError(f"qw: expected weights [N, K], got {list(qw.shape)} of experts; take one with qw[e]")
     arrays, header = qw.to_arrays()
     tensors = {name: _as_tensor(arrays[name], kind) for name, kind in tensor_types(header).items()}

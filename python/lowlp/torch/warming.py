@@ -14,6 +14,7 @@ from lowlp.weights.quantize.progress_bar import shown
 from lowlp_runtime.errors import LowlpTypeError, LowlpValueError
 
 from .embedding import Embedding
+from .experts import GroupedLinear
 from .linear import Linear
 from .quantized_module import QuantizedModule
 
@@ -29,7 +30,8 @@ def warm_up(
     After that, calls with these numbers of rows compile nothing and wait for nothing, and may be captured in a CUDA
     graph. Kernels come from the cache of kernels where an earlier process made them.
 
-    rows      numbers of rows of x, all but its last dimension multiplied; of embeddings numbers of ids
+    rows      numbers of rows of x, all but its last dimension multiplied; of embeddings numbers of ids, of
+              experts tokens times the experts of each
     dtype     of x: float16 or bfloat16; None: each module's `dtype`, which is that of the weights that it was made of
     progress  show a bar, where tqdm is installed
 
@@ -65,3 +67,6 @@ def _call(module: QuantizedModule, rows: int, dtype: torch.dtype | None) -> None
             module(torch.zeros(rows, module.in_features, dtype=dtype or module.dtype, device=device))
         elif isinstance(module, Embedding):
             module(torch.zeros(rows, dtype=torch.int64, device=device))
+        elif isinstance(module, GroupedLinear):
+            x = torch.zeros(rows, module.in_features, dtype=dtype or module.dtype, device=device)
+            module(x, torch.zeros(module.experts + 1, dtype=torch.int32, device=device))

@@ -1,0 +1,1 @@
+"""Times of products of experts, as `lowlp bench --experts` takes them."""

@@ -1,0 +1,184 @@
+"""`lowlp.torch.GroupedLinear` and `lowlp.torch.Experts`: the quantised matrices of a mixture of experts, as modules."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Final
+
+import torch
+
+from lowlp.errors import LowlpTypeError
+from lowlp.ops.graph_breaks import outside_of_graphs
+from lowlp.ops.grouped_linear import grouped_linear
+from lowlp.weights.quantized_tensor import QuantizedTensor
+from lowlp_runtime.errors import LowlpValueError
+
+from .host_products import product_with_slabs
+from .products import check_device, check_options
+from .quantized_module import QuantizedModule, activation_type
+from .stored_tensors import tensors_of, weights_of
+
+ACTIVATIONS: Final = ("silu_mul", "gpt_oss")
+_GPT_OSS_SLOPE: Final = 1.702
+_GPT_OSS_LIMIT: Final = 7.0
+
+
+class GroupedLinear(QuantizedModule):
+    """y[i] = epilogue(x[i] @ w[e]^T + bias[e]) of rows sorted by expert, as `lowlp.grouped_linear`; `from_quantized`
+    makes it. On a CPU PyTorch multiplies each expert's rows by slabs of its weights, in float32.
+
+    experts, out_features, in_features  E, N and K; with 'silu_mul' y has half of N columns
+
+    There are no gradients: a call that PyTorch would record raises `LowlpRuntimeError` on a GPU. `torch.compile` breaks
+    its graph at a call. Capture a CUDA graph after one call with as many rows.
+    """
+
+    @classmethod
+    def from_quantized(
+        cls,
+        qw: QuantizedTensor,
+        bias: torch.Tensor | None = None,
+        *,
+        epilogue: str | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> GroupedLinear:
+        """The module of weights [E, N, K], in their memory where that is on `device`; do not use `qw` afterwards.
+
+        bias    [E, N], of any float type, or None
+        device  None: the CPU
+        dtype   of the bias; None: its own
+
+        Raises `LowlpTypeError` and `LowlpValueError`.
+        """
+        tensors, header = tensors_of(qw, device, of_experts=True)
+        found = cls.__new__(cls)
+        QuantizedModule.__init__(found, tensors, header)
+        check_options(epilogue, None, None)
+        found.experts, found.out_features, found.in_features = found._fields["shape"]
+        if epilogue == "silu_mul" and found.out_features % 2:
+            raise LowlpValueError(f"epilogue: silu_mul needs an even N, got weights of N = {found.out_features}")
+        found.epilogue = epilogue
+        found.dtype = activation_type(found._fields["family"], dtype)
+        found.register_parameter("bias", None)
+        if bias is not None:
+            wanted = (found.experts, found.out_features)
+            if tuple(bias.shape) != wanted:
+                raise LowlpValueError(f"bias: must have shape {wanted}, got {tuple(bias.shape)}")
+            held = bias.detach().to(device=tensors["packed"].device, dtype=dtype)
+            found.bias = torch.nn.Parameter(held, requires_grad=False)
+        return found
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """The matrices one above the other."""
+        experts, n, k = self._fields["shape"]
+        return experts * n, k
+
+    @outside_of_graphs
+    def forward(self, x: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        """y [M, N], or [M, N / 2] with 'silu_mul', of x [M, K] and `offsets` int32 [E + 1], both where the weights are.
+        Rows of no expert are undefined, and on a CPU zero."""
+        tensors = self._tensors()
+        check_device(x, tensors, "x")
+        qw = weights_of(tensors, self._stored_header)
+        if x.is_cuda:
+            y: torch.Tensor = grouped_linear(x, qw, offsets, bias=self.bias, epilogue=self.epilogue)
+            return y
+        columns = self.out_features // (2 if self.epilogue == "silu_mul" else 1)
+        result = x.new_zeros((x.shape[0], columns))
+        starts = offsets.tolist()
+        for expert, (begin, end) in enumerate(itertools.pairwise(starts)):
+            if begin < end:
+                bias = None if self.bias is None else self.bias[expert]
+                rows = x[begin:end]
+                result[begin:end] = product_with_slabs(rows, qw[expert], bias, self.epilogue or "", x.dtype)
+        return result
+
+    def extra_repr(self) -> str:
+        extents = f"experts={self.experts}, in_features={self.in_features}, out_features={self.out_features}"
+        return f"{extents}, {super().extra_repr()}, bias={self.bias is not None}, epilogue={self.epilogue}"
+
+
+class Experts(torch.nn.Module):  # type: ignore[misc]
+    """The feed-forward layers of a mixture of experts: for each token the sum over its experts e, with weights g, of
+    g * down_e(activation(gate_up_e(x))).
+
+    gate_up     weights [E, 2 I, H]: rows of gate, then as many of up
+    down        weights [E, H, I]
+    activation  'silu_mul': silu(gate) * up, in the launch of the product; 'gpt_oss': (up + 1) * gate *
+                sigmoid(1.702 gate), with gate at most 7 and up in -7 to 7, as `GptOssExperts` of transformers has it.
+                Checkpoints of gpt-oss have rows of gate and up by turns: put those of gate first
+    gate_up_bias, down_bias  [E, 2 I] and [E, H], or None
+    device      None: the CPU
+    dtype       of the biases; None: their own
+
+    Nothing is read back to the host, so CUDA graphs take a call, whatever experts tokens choose at each replay. The
+    same inputs give the same bits. There are no gradients.
+    """
+
+    def __init__(
+        self,
+        gate_up: QuantizedTensor,
+        down: QuantizedTensor,
+        *,
+        activation: str = "silu_mul",
+        gate_up_bias: torch.Tensor | None = None,
+        down_bias: torch.Tensor | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise LowlpValueError(f"activation: must be one of {', '.join(ACTIVATIONS)}, got {activation!r:.40}")
+        self.activation = activation
+        epilogue = "silu_mul" if activation == "silu_mul" else None
+        self.gate_up = GroupedLinear.from_quantized(
+            gate_up, gate_up_bias, epilogue=epilogue, device=device, dtype=dtype
+        )
+        self.down = GroupedLinear.from_quantized(down, down_bias, device=device, dtype=dtype)
+        experts, inner = self.gate_up.experts, self.gate_up.out_features
+        wanted = [experts, self.gate_up.in_features, inner // 2]
+        if list(down.shape) != wanted or inner % 2:
+            raise LowlpValueError(
+                f"down: must have shape [E, H, I] = {wanted} for gate_up [E, 2 I, H] = {list(gate_up.shape)}, got "
+                f"{list(down.shape)}"
+            )
+
+    def forward(self, x: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """y [..., H] of x [..., H].
+
+        experts  [..., top k], int32 or int64: the experts of each token. What is not in 0..E-1 adds nothing: experts of
+                 another rank
+        weights  [..., top k], floats: with which their results are added, rounded to the type of x
+        """
+        if experts.shape != weights.shape or experts.shape[:-1] != x.shape[:-1] or experts.dim() < 1:
+            raise LowlpValueError(
+                f"experts, weights: must have shape [..., top k] for x {list(x.shape)}, got {list(experts.shape)} and "
+                f"{list(weights.shape)}"
+            )
+        if experts.dtype not in (torch.int32, torch.int64):
+            raise LowlpTypeError(f"experts: expected int32 or int64, got {experts.dtype}")
+        rows, top = x.reshape(-1, x.shape[-1]), experts.shape[-1]
+        chosen, order = torch.sort(experts.reshape(-1), stable=True)
+        numbers = torch.arange(self.gate_up.experts + 1, device=x.device, dtype=chosen.dtype)
+        offsets = torch.searchsorted(chosen, numbers, out_int32=True)
+        hidden = self.gate_up(rows[order // top], offsets)
+        if self.activation == "gpt_oss":
+            hidden = gpt_oss(hidden)
+        sorted_results = self.down(hidden, offsets)
+        # Back in the order of tokens, so that each adds its own in one order.
+        back = torch.empty_like(order)
+        back[order] = torch.arange(len(order), device=x.device)
+        is_here = (experts >= 0) & (experts < self.gate_up.experts)
+        results = sorted_results[back].view(len(rows), top, -1)
+        results = results.masked_fill(~is_here.reshape(-1, top, 1), 0)
+        y = torch.bmm(weights.reshape(-1, 1, top).to(x.dtype), results)
+        return y.reshape(x.shape)
+
+
+def gpt_oss(y: torch.Tensor) -> torch.Tensor:
+    """The activation of gpt-oss of [..., gate and up], in float32, rounded once."""
+    gate, up = y.float().chunk(2, dim=-1)
+    gate, up = gate.clamp(max=_GPT_OSS_LIMIT), up.clamp(-_GPT_OSS_LIMIT, _GPT_OSS_LIMIT)
+    return ((up + 1) * gate * torch.sigmoid(_GPT_OSS_SLOPE * gate)).to(y.dtype)

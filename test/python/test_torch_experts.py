@@ -1,0 +1,82 @@
+"""`lowlp.torch.Experts` on the CPU, against a loop over tokens in float64."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lowlp
+from lowlp.errors import LowlpError
+
+torch = pytest.importorskip("torch")
+import lowlp.torch  # noqa: E402
+
+E, H, INNER, TOP = 6, 64, 32, 2
+RANDOM = np.random.default_rng(68)
+
+
+def weights(n: int, k: int) -> lowlp.QuantizedTensor:
+    return lowlp.quantize(RANDOM.normal(size=(E, n, k)).astype(np.float32) / 8, "int6", group_size=32)
+
+
+@pytest.mark.parametrize("activation", ["silu_mul", "gpt_oss"])
+def test_tokens_meet_their_experts(activation: str) -> None:
+    gate_up, down = weights(2 * INNER, H), weights(H, INNER)
+    biases = [torch.from_numpy(RANDOM.normal(size=shape)).float() for shape in ((E, 2 * INNER), (E, H))]
+    module = lowlp.torch.Experts(
+        gate_up, down, activation=activation, gate_up_bias=biases[0], down_bias=biases[1], dtype=torch.float32
+    )
+    x = torch.randn(3, 5, H)
+    ids = torch.from_numpy(RANDOM.integers(-1, E + 1, size=(3, 5, TOP)))
+    mixed = torch.rand(3, 5, TOP)
+    wanted = torch.zeros(3, 5, H, dtype=torch.float64)
+    for at in np.ndindex(3, 5, TOP):
+        e = int(ids[at])
+        if not 0 <= e < E:
+            continue
+        y = torch.from_numpy(gate_up[e].dequantize()).double() @ x[at[:2]].double() + biases[0][e].double()
+        gate, up = y[:INNER], y[INNER:]
+        if activation == "silu_mul":
+            y = gate * torch.sigmoid(gate) * up
+        else:
+            gate, up = gate.clamp(max=7), up.clamp(-7, 7)
+            y = (up + 1) * gate * torch.sigmoid(1.702 * gate)
+        y = torch.from_numpy(down[e].dequantize()).double() @ y + biases[1][e].double()
+        wanted[at[:2]] += mixed[at].double() * y
+    for form in (module, copy.deepcopy(module)):
+        result = form(x, ids, mixed)
+        assert (result.double() - wanted).norm() < 1e-5 * wanted.norm()
+
+
+def test_states_casts_and_text() -> None:
+    module = lowlp.torch.Experts(weights(2 * INNER, H), weights(H, INNER))
+    other = lowlp.torch.Experts(weights(2 * INNER, H), weights(H, INNER)).half()
+    other.load_state_dict(module.state_dict())
+    assert other.down.quantized == module.down.quantized
+    assert "experts=6, in_features=32, out_features=64, int6" in repr(module)
+    lowlp.torch.warm_up(module, 4, progress=False)
+    x = torch.randn(4, H, dtype=torch.bfloat16)
+    given: tuple[Any, ...] = (x, torch.zeros(4, TOP, dtype=torch.int64), torch.ones(4, TOP))
+    assert module(*given).dtype == torch.bfloat16
+
+
+def test_mistakes_are_named() -> None:
+    gate_up, down = weights(2 * INNER, H), weights(H, INNER)
+    with pytest.raises(
+        LowlpError, match=r"^down: must have shape \[E, H, I\] = \[6, 64, 32\] for .* got \[6, 64, 64\]"
+    ):
+        lowlp.torch.Experts(gate_up, gate_up)
+    with pytest.raises(LowlpError, match=r"^activation: must be one of silu_mul, gpt_oss, got 'relu'"):
+        lowlp.torch.Experts(gate_up, down, activation="relu")
+    with pytest.raises(LowlpError, match=r"^qw: expected weights of experts \[E, N, K\], got \[64, 64\]"):
+        lowlp.torch.GroupedLinear.from_quantized(gate_up[0])
+    with pytest.raises(LowlpError, match=r"^bias: must have shape \(6, 64\), got \(64,\)"):
+        lowlp.torch.GroupedLinear.from_quantized(gate_up, torch.zeros(64))
+    module = lowlp.torch.Experts(gate_up, down)
+    with pytest.raises(LowlpError, match=r"^experts, weights: must have shape \[..., top k\] for x \[2, 64\], got"):
+        module(torch.zeros(2, H), torch.zeros(3, TOP, dtype=torch.int64), torch.zeros(3, TOP))
+    with pytest.raises(LowlpError, match=r"^experts: expected int32 or int64, got torch.float32"):
+        module(torch.zeros(2, H), torch.zeros(2, TOP), torch.zeros(2, TOP))

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .ops.kv_cache import KVCache as KVCache
     from .ops.linear import compile_linear as compile_linear
     from .ops.linear import linear as linear
+    from .tuning.search import tune_linear as tune_linear
     from .weights.concatenation import concat as concat
     from .weights.packing import pack as pack
     from .weights.packing import unpack as unpack
@@ -95,6 +96,7 @@ _MODULES = {
     "KVCache": "ops.kv_cache",
     "kv_append": "ops.kv_append",
     "use_tuned": "kernels.linear.measured",
+    "tune_linear": "tuning.search",
     "compile": "compiler.compilation",
     "compile_cpu": "compiler.compilation",
     "compile_times": "compiler.compilation_times",

@@ -14,7 +14,7 @@ from lowlp.compiler.architectures import DEFAULT_ARCH, check_arch
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.errors import LowlpRuntimeError, LowlpTypeError, LowlpValueError
 from lowlp.kernels.linear.candidates import ANY_ROWS, CLASSES, EXACT_ROWS
-from lowlp.kernels.linear.choosing import class_of, ordered_within, schedule_for
+from lowlp.kernels.linear.choosing import class_of, ordered_within, reason_for, schedule_for
 from lowlp.kernels.linear.codebooks.frequent_entries import checked_frequencies, hot_entries
 from lowlp.kernels.linear.measured import measured_gpus
 from lowlp.kernels.linear.operand_list import takes_vector_order
@@ -270,17 +270,18 @@ def compile_linear(
         # So many rows are promised weights that are not rounded.
         spec = replace(spec, scales_weights=False)
     device = device_like(check_arch(target))
-    most_rows = meant_for[1] if meant_for and schedule is None else ANY_ROWS
+    most_rows, reason = meant_for[1] if meant_for and schedule is None else ANY_ROWS, ""
     if schedule is None:
         rows_meant = meant_for[1] if meant_for else ANY_ROWS
         if meant_for and meant_for[0] < rows_meant and class_of(rows_meant) == CLASSES[-1]:
             rows_meant = ANY_ROWS
         try:
             schedule = schedule_for(spec, rows_meant, device, gpu=gpu or "")
+            reason = reason_for(spec, rows_meant, device, gpu or "")
         except TooManyRowsError as error:
             raise LowlpValueError(f"m: {error.reason} of weights {rows} x {columns}; give fewer rows") from None
     within = ordered_within(spec, schedule, most_rows, device) if permutation else None
-    kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for, by_path)
+    kernel = compile_for_gpu(*(within or (spec, schedule)), target, meant_for, by_path, reason)
     if within or not permutation or takes_vector_order(spec, schedule):
         return kernel
     before = gpu_permuting_kernel(columns, True, spec.dependent_launch, kernel.arch)

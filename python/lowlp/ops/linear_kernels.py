@@ -69,17 +69,23 @@ def gpu_permuting_kernel(
 
 
 def compile_for_gpu(
-    spec: LinearSpec, schedule: Schedule, arch: str, rows: tuple[int, int] | None = None, path: Path | None = None
+    spec: LinearSpec,
+    schedule: Schedule,
+    arch: str,
+    rows: tuple[int, int] | None = None,
+    path: Path | None = None,
+    reason: str = "",
 ) -> CompiledKernel:
     """Compiles the kernel for an architecture; where it takes x in the order of vectors, with the kernel that makes it.
 
-    rows  the least and the largest number of rows of x it is meant for; None: any
-    path  of quantised x: by which products it is multiplied, and why
+    rows    the least and the largest number of rows of x it is meant for; None: any
+    path    of quantised x: by which products it is multiplied, and why
+    reason  why the schedule was chosen
     """
     kernel = compile(
         linear_kernel(spec, schedule),
         arch,
-        notes=notes_of(spec, schedule, path),
+        notes=notes_of(spec, schedule, path, reason),
         product=product_of(spec, schedule, rows),
     )
     if not takes_vector_order(spec, schedule):
@@ -95,7 +101,7 @@ def compile_for_cpu(spec: LinearSpec, schedule: Schedule) -> CpuKernel:
     )
 
 
-def notes_of(spec: LinearSpec, schedule: Schedule, path: Path | None = None) -> dict[str, object]:
+def notes_of(spec: LinearSpec, schedule: Schedule, path: Path | None = None, reason: str = "") -> dict[str, object]:
     """What is kept with the kernel for its reader: its problem, schedule and plan, and the bytes that it cannot do
     without."""
     weight_bytes, padding = padding_bytes(spec)
@@ -106,6 +112,7 @@ def notes_of(spec: LinearSpec, schedule: Schedule, path: Path | None = None) -> 
         "schedule": _what_counts(schedule),
         "plan": {
             **({"path": f"{path.name}: {path.reason}"} if path else {}),
+            **({"chosen": reason} if reason else {}),
             "placement": spec.placement.name,
             "units": f"{units}, rows padded to {padded_row(spec)}",
             "scales": _where_scales_go(spec, schedule),

@@ -15,20 +15,22 @@ Key = tuple[str, int, int, int]
 class MeasuredFile:
     """A file; read if it is there, and written after each change.
 
+    argument  how errors call the path
+
     Raises `LowlpValueError` for a file of another GPU, and of another kind.
     """
 
-    def __init__(self, path: Path, gpu: str) -> None:
-        self._path, self._gpu = path, gpu
+    def __init__(self, path: Path, gpu: str, argument: str = "--out") -> None:
+        self.path, self._gpu = path, gpu
         self._entries: dict[Key, dict[str, Any]] = {}
         if not path.exists():
             return
         try:
             found, entries = read_measured(path)
         except LowlpValueError as error:
-            raise LowlpValueError(f"--out: {error}") from error
+            raise LowlpValueError(f"{argument}: {error}") from error
         if found != gpu:
-            raise LowlpValueError(f"--out: {path} has schedules measured on {found}, and this GPU is {gpu}")
+            raise LowlpValueError(f"{argument}: {path} has schedules measured on {found}, and this GPU is {gpu}")
         self._entries = {(entry["kind"], entry["n"], entry["k"], entry["m"]): entry for entry in entries}
 
     def find(self, key: Key) -> dict[str, Any] | None:
@@ -38,4 +40,4 @@ class MeasuredFile:
     def put(self, key: Key, facts: dict[str, Any]) -> None:
         """Writes an entry, in the place of one that is there."""
         self._entries[key] = {**dict(zip(("kind", "n", "k", "m"), key, strict=True)), **facts}
-        write_measured(self._path, self._gpu, self._entries.values())
+        write_measured(self.path, self._gpu, self._entries.values())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import monotonic
 from typing import Any
 
 import lowlp_runtime
@@ -48,8 +48,8 @@ def measure(
 
 def until(budget_s: float | None) -> Callable[[], bool]:
     """Whether so many seconds from now are over; None: never."""
-    end = math.inf if budget_s is None else time.monotonic() + budget_s
-    return lambda: time.monotonic() >= end
+    end = math.inf if budget_s is None else monotonic() + budget_s
+    return lambda: monotonic() >= end
 
 
 def merit(times: Mapping[int, float]) -> float:

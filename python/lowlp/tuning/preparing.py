@@ -15,7 +15,7 @@ from typing import Any
 
 from lowlp.compiler.compiled_kernel import CompiledKernel
 from lowlp.compiler.kernel_cache import compiler_version
-from lowlp.errors import SpillWarning
+from lowlp.errors import ProductWarning, SpillWarning
 from lowlp.schedules.device import Device, device_ahead
 from lowlp_runtime.binary import KernelBinary
 from lowlp_runtime.errors import LowlpError, LowlpValueError
@@ -135,6 +135,8 @@ def _compile(problem: Any, schedule: Any, arch: str, path: Path) -> str:
         return ""
     # The candidate says it.
     warnings.simplefilter("ignore", SpillWarning)
+    # And its time says what this comes to.
+    warnings.simplefilter("ignore", ProductWarning)
     try:
         kernel: CompiledKernel = problem.compile(schedule, arch)
         binary = KernelBinary(kernel.description, cubins={arch: kernel.cubin})

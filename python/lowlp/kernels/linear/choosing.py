@@ -15,10 +15,13 @@ import dataclasses
 import functools
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from lowlp.compiler.targets import target
+from lowlp.numeric.codec import Codec
+from lowlp.numeric.dtypes import dtype
 from lowlp.schedules.device import H200, Device, device_like
 
 from .candidates import (
@@ -47,6 +50,8 @@ _MOST_ROWS: Final = 8192
 """More rows take the schedule of so many."""
 _ABOUT: Final = 1.05
 """What was measured for a near shape is taken up to so many times the best estimate."""
+_MUCH: Final = 1.5
+"""Factor between a scaled time and an estimate of the same kernel from which reasons say so."""
 _SCALED_OFTEN: Final = 32
 """Tiles of 64 rows times columns, of a warpgroup, whose accumulators are scaled several times in a stage."""
 
@@ -120,10 +125,53 @@ def _chosen(
     return near if costs[0] <= _ABOUT * costs[1] else best
 
 
+def reason_for(
+    spec: LinearSpec,
+    m: int,
+    device: Device = H200,
+    gpu: str = "",
+    among: tuple[MeasuredSchedules, ...] | None = None,
+) -> str:
+    """Why `schedule_for` takes the schedule that it takes without `batch_invariant`, in words."""
+    if spec.vectors:
+        return "by rule, as books have it"
+    rows, among = rows_of(m), measured_schedules() if among is None else among
+    found, entry = _chosen(spec, rows, device, gpu, among), _measured(spec, class_of(rows), device, gpu, among)
+    if found is None:
+        return "by rule: no schedule with stages fits"
+    if entry and _is_of(entry, spec, rows, device, gpu):
+        return f"measured on {entry.gpu} for this shape, M <= {entry.m}" + (f": {entry.us:.1f} us" if entry.us else "")
+    us = _cost(spec, for_rows(spec, found, rows, device), rows, device) / (2 if rows == FEW_ROWS else 1)
+    best = f"by estimate, {us:.1f} us"
+    if entry is None:
+        return f"{best}: nothing was measured near"
+    near = f"{entry.kind} {entry.n}x{entry.k} M <= {entry.m} on {entry.gpu}"
+    if found != _of_entry(spec, entry, device):
+        return f"{best}: what {near} took would take longer"
+    return f"as near {near}" + _scaled(spec, entry, rows, us, device)
+
+
+def _scaled(spec: LinearSpec, entry: Entry, rows: int, us: float, device: Device) -> str:
+    """What an entry's time comes to for another shape or width, and whether the estimate is far from that."""
+    if not entry.us or rows == FEW_ROWS:
+        return ""
+    width = re.match(r"[a-z]+(\d)", entry.kind) if spec.is_of_integers else None
+    there = _of_width(spec, int(width[1])) if width else spec
+    there = dataclasses.replace(there, n=entry.n, k=entry.k)
+    schedule = for_rows(there, entry.schedule, entry.m, device)
+    scaled = entry.us * us / _cost(there, schedule, entry.m, device)
+    text = f" ({entry.us:.1f} us, scaled {scaled:.1f})"
+    if not 1 / _MUCH <= scaled / us <= _MUCH:
+        text += f"; far from the estimate, {us:.1f} us: measure it with lowlp.tune_linear"
+    return text
+
+
 def _is_of(entry: Entry, spec: LinearSpec, rows: int, device: Device, gpu: str) -> bool:
-    """Whether this shape was measured with so many rows, and on this GPU, or on one that is taken to be like it."""
+    """Whether such weights of this shape were measured with so many rows, and on this GPU, or on one that is taken to
+    be like it."""
     is_like = entry.gpu == gpu or device == device_like(device.arch)
-    return is_like and (entry.n, entry.k, entry.m) == (spec.n, spec.k, rows)
+    is_kind = entry.kind in (kind_of(spec), _plain_kind(spec))
+    return is_like and is_kind and (entry.n, entry.k, entry.m) == (spec.n, spec.k, rows)
 
 
 def ordered_within(spec: LinearSpec, schedule: Schedule, m: int, device: Device) -> tuple[LinearSpec, Schedule] | None:
@@ -230,6 +278,31 @@ def _plain_kind(spec: LinearSpec) -> str:
     return f"{spec.weight}{correction} {group} {spec.activation}"
 
 
+def _kinds_of_other_widths(spec: LinearSpec) -> list[str]:
+    """Of products of bytes, the kinds of weights of other widths, the nearest first: they differ by some instructions
+    that decode, and in what comes from memory. Halves have kinds for all types."""
+    if not spec.is_of_integers:
+        return []
+    others = sorted((bits for bits in range(1, 9) if bits != spec.bits), key=lambda bits: abs(bits - spec.bits))
+    return [kind_of(_of_width(spec, bits)) for bits in others]
+
+
+def _of_width(spec: LinearSpec, bits: int) -> LinearSpec:
+    """The same product of weights of another width."""
+    code, codec = dtype(re.sub(r"\d+$", str(bits), spec.weight)), spec.codec
+    other = Codec(
+        code,
+        codec.group,
+        codec.scale,
+        codec.zeros,
+        codec.offsets,
+        codec.scale2,
+        codec.super_scale,
+        codec.super_group or "channel",
+    )
+    return dataclasses.replace(spec, codec=other)
+
+
 def _of_entry(spec: LinearSpec, entry: Entry, device: Device) -> Schedule | None:
     """The schedule of an entry, if it is of use for such weights."""
     is_own = entry.kind == kind_of(spec)
@@ -253,7 +326,7 @@ def _measured(
     spec: LinearSpec, rows: int, device: Device, gpu: str, among: tuple[MeasuredSchedules, ...]
 ) -> Entry | None:
     """What was measured for the nearest shape and such weights; None where none is near."""
-    kinds = dict.fromkeys([kind_of(spec), _plain_kind(spec)])
+    kinds = dict.fromkeys([kind_of(spec), _plain_kind(spec), *_kinds_of_other_widths(spec)])
     near = itertools.chain.from_iterable(nearest(among, kind, spec.n, spec.k, rows, device.arch, gpu) for kind in kinds)
     return next((entry for entry in near if _of_entry(spec, entry, device)), None)
 

@@ -43,7 +43,10 @@ _added: tuple[MeasuredSchedules, ...] = ()
 
 @dataclass(frozen=True)
 class Entry:
-    """The fastest schedule for a kind of weights (`choosing.kind_of`), a shape and a class of M, on a GPU."""
+    """The fastest schedule for a kind of weights (`choosing.kind_of`), a shape and a class of M, on a GPU.
+
+    us  what it took for m rows; 0.0: the file does not say
+    """
 
     kind: str
     n: int
@@ -52,6 +55,7 @@ class Entry:
     arch: str
     gpu: str
     schedule: Schedule
+    us: float = 0.0
 
     def distance(self, n: int, k: int) -> float:
         """From another shape, in factors of two of N and K together."""
@@ -191,7 +195,8 @@ def _load(path: Path) -> MeasuredSchedules:
 def _entry(data: dict[str, Any], gpu: str, where: str) -> Entry:
     _check_arch(data, where)
     schedule = _schedule(Schedule, {"columns": min(data["m"], _MOST_COLUMNS)}, data["schedule"], where)
-    return Entry(data["kind"], data["n"], data["k"], data["m"], data["arch"], gpu, schedule)
+    us = _us_of(data)
+    return Entry(data["kind"], data["n"], data["k"], data["m"], data["arch"], gpu, schedule, us or 0.0)
 
 
 def _plane_entry(data: dict[str, Any], gpu: str, where: str) -> PlaneEntry:
@@ -203,12 +208,21 @@ def _plane_entry(data: dict[str, Any], gpu: str, where: str) -> PlaneEntry:
     form = fields.pop("form", None)
     if form not in FORMS:
         raise LowlpValueError(f"{where}: schedule: form: must be one of {', '.join(FORMS)}, got {form!r:.40}")
-    us = data.get("us", {}).get(str(data["m"])) if isinstance(data.get("us"), dict) else None
-    if not isinstance(us, int | float) or isinstance(us, bool) or us <= 0:
-        raise LowlpValueError(f"{where}: us: expected microseconds for {data['m']} rows, got {us!r:.40}")
+    us = _us_of(data)
+    if us is None:
+        raise LowlpValueError(
+            f"{where}: us: expected microseconds for {data['m']} rows, got {data.get('us', 'none')!r:.40}"
+        )
     schedule = _schedule(FORMS[form], {}, fields, where)
     p, q = (int(bits) for bits in widths.groups())
-    return PlaneEntry(p, q, data["n"], data["k"], data["m"], data["arch"], gpu, schedule, float(us))
+    return PlaneEntry(p, q, data["n"], data["k"], data["m"], data["arch"], gpu, schedule, us)
+
+
+def _us_of(data: dict[str, Any]) -> float | None:
+    """What an entry says that its schedule took for the largest number of rows; None where it does not."""
+    times = data.get("us")
+    us = times.get(str(data["m"])) if isinstance(times, dict) else None
+    return float(us) if isinstance(us, int | float) and not isinstance(us, bool) and us > 0 else None
 
 
 def _check_arch(data: dict[str, Any], where: str) -> None:

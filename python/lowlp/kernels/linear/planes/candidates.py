@@ -22,8 +22,8 @@ from .warpgroups import STEPS as STEPS_OF_WARPGROUPS
 
 CLASSES: Final = (1, 4, 16, 64, 256, 1024, 4096)
 """Numbers of rows of x for which tables have schedules; between them the nearest number counts."""
-_STAGES: Final = (4, 3, 2)
-"""The first that fits: memory answers no sooner where more is asked for at once."""
+_STAGES: Final = 4
+"""At most: memory answers no sooner where more is asked for at once."""
 _LEAST_WARPS: Final = 4
 _MOST_STREAMED: Final = 512
 """Planes of rows of x, beyond which warpgroups are faster whatever the schedule."""
@@ -40,9 +40,9 @@ def candidates(spec: PlanesSpec, m: int, device: Device = H200) -> Iterator[Plan
             yield found
 
 
-def staged(spec: PlanesSpec, draft: PlaneSchedule, device: Device = H200) -> PlaneSchedule | None:
-    """A schedule with as many stages as fit; None where not even two do."""
-    drafts = (dataclasses.replace(draft, stages=stages) for stages in _STAGES)
+def staged(spec: PlanesSpec, draft: PlaneSchedule, device: Device = H200, most: int = _STAGES) -> PlaneSchedule | None:
+    """A schedule with as many stages as fit, `most` at most; None where not even two do."""
+    drafts = (dataclasses.replace(draft, stages=stages) for stages in range(most, 1, -1))
     return next((found for found in drafts if fits(spec, found, device)), None)
 
 
@@ -90,4 +90,4 @@ def for_rows(spec: PlanesSpec, division: PlaneSchedule, m: int, device: Device =
             if columns <= min(widest, max(division.columns, widest if m <= division.columns else 0))
             for steps in sorted(s for s in STEPS_OF_WARPGROUPS if s <= min(division.steps, max(1, spec.units_k)))[::-1]
         )
-    return next((found for draft in drafts if (found := staged(spec, draft, device))), None)
+    return next((found for draft in drafts if (found := staged(spec, draft, device, draft.stages))), None)

@@ -17,7 +17,7 @@ from lowlp.schedules.device import H200, Device, device_like
 
 from .candidates import for_rows
 from .estimates import estimated_us
-from .fitting import has_warpgroups
+from .fitting import fits, has_warpgroups
 from .program import PlanesSpec
 from .shapes import PlaneSchedule, choose_schedule
 
@@ -78,8 +78,8 @@ def _chosen(spec: PlanesSpec, rows: int, device: Device, gpu: str, among: tuple[
     is_like = device == device_like(device.arch)
     for entry in entries:
         is_own = entry.gpu == gpu or is_like
-        if is_own and _distance(entry, spec, rows) == 0 and (found := for_rows(spec, entry.schedule, rows, device)):
-            return Chosen(found, f"measured on {entry.gpu}: {entry.us:.1f} us", entry.us)
+        if is_own and _distance(entry, spec, rows) == 0 and fits(spec, entry.schedule, device):
+            return Chosen(entry.schedule, f"measured on {entry.gpu}: {entry.us:.1f} us", entry.us)
     near = []
     for entry in entries:
         if one := _near(spec, rows, device, entry):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from lowlp.compiler.compilation import CpuKernel, compile, compile_cpu
 from lowlp.compiler.compiled_kernel import CompiledKernel
@@ -33,10 +33,18 @@ def cpu_planes_kernel(spec: PlanesSpec, schedule: PlaneSchedule) -> CpuKernel:
 
 
 def gpu_planes_kernel(spec: PlanesSpec, schedule: PlaneSchedule, arch: str, reason: str) -> CompiledKernel:
-    """The kernel for an architecture; its report says `reason`, why the schedule was taken."""
-    make = functools.partial(compile_planes, spec, schedule, arch, reason)
-    kernel: CompiledKernel = _kernels.get((spec, schedule, arch, reason), make)
-    return kernel
+    """The kernel for an architecture; its report says `reason`, why the schedule was taken. Kernels that differ by that
+    alone are compiled once."""
+
+    def make() -> CompiledKernel:
+        kernel: CompiledKernel = _kernels.get(
+            (spec, schedule, arch), functools.partial(compile_planes, spec, schedule, arch)
+        )
+        notes = {**kernel.description.notes, **notes_of_planes(spec, schedule, reason)}
+        return replace(kernel, binary=replace(kernel.binary, description=replace(kernel.description, notes=notes)))
+
+    found: CompiledKernel = _kernels.get((spec, schedule, arch, reason), make)
+    return found
 
 
 def compile_planes(spec: PlanesSpec, schedule: PlaneSchedule, arch: str, reason: str = "") -> CompiledKernel:

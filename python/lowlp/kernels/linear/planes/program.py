@@ -36,6 +36,8 @@ from lowlp_runtime.errors import LowlpValueError
 STEP_K: Final = 256
 """Bits of K of an instruction, and of a unit of packed weights."""
 STEP_WORDS: Final = STEP_K // WORD_CODES
+UNIT_WORDS: Final = 128
+"""Of a plane of a unit of packed weights: 4 registers of 32 lanes."""
 OUT_TYPES: Final = ("f16", "bf16", "f32", "int32")
 EPILOGUES: Final = ("", "relu", "gelu", "gelu_tanh", "silu")
 
@@ -218,8 +220,11 @@ def make_planes(
 
 
 def view_of_weights(spec: PlanesSpec, weights: ll.Pointer) -> Any:
-    """The packed words: [units of 16 rows, units of 256 of K, planes, lanes, registers of operand A]."""
-    return ll.view_global(weights, shape=[-(-spec.n // 16), spec.units_k, spec.w_code.bits, 32, 4])
+    """The packed words: [units of 16 rows, units of 256 of K, planes, words: 4 registers of operand A of each lane].
+
+    The words of a plane of a unit are one dimension, 512 bytes. With lanes and registers as two, tensor copies of 16
+    bytes along the last brought half of what memory gives (an H200), whatever the schedule."""
+    return ll.view_global(weights, shape=[-(-spec.n // 16), spec.units_k, spec.w_code.bits, UNIT_WORDS])
 
 
 def combined(tiles: list[ll.Tile]) -> ll.Tile:

@@ -107,7 +107,7 @@ def planes_held(bits: int, rows: int) -> int:
 class _Layouts:
     """How the threads of a block hold what a stage takes; warps in the order [slices, warps along N].
 
-    words, weights    a plane of weights, as words [units of rows, units of K, 1, 32, 4] and as bits [rows, K]
+    words, weights    a plane of weights, as words [units of rows, units of K, 1, 128] and as bits [rows, K]
     x_words, x        planes of x, as words [rows, planes, words] or [columns, words], and as bits [columns, K]
     accumulators      [slices x rows of W, columns], and
     sliced            the same as [slices, rows, columns]
@@ -120,8 +120,8 @@ class _Layouts:
         warps, slices, tiles, steps = schedule.warps, schedule.slices, schedule.row_tiles, schedule.steps
         planes = planes_held(spec.x_code.bits, schedule.rows)
         columns = schedule.rows * planes
-        in_lanes = spatial(1, 1, 1, 32, 1) * local(1, 1, 1, 1, 4)
-        self.words = column_spatial(warps, slices, 1, 1, 1) * local(tiles, steps, 1, 1, 1) * in_lanes
+        in_lanes = spatial(1, 1, 1, 32) * local(1, 1, 1, 4)
+        self.words = column_spatial(warps, slices, 1, 1) * local(tiles, steps, 1, 1) * in_lanes
         self.weights = column_spatial(warps, slices) * local(tiles, steps) * A_BITS
         alike = reduce(spatial(1, 1, warps), dims=[2])
         self.x = spatial(1, slices) * alike * local(columns // 8, steps) * X_BITS
@@ -171,7 +171,7 @@ class _Block:
 
     def planes_of_weights(self, plane: int, unit_row: ll.Scalar, unit: ll.Scalar) -> ll.Tile:
         """Operand A: a plane, [rows, K]."""
-        words = ll.load_global(self.weights, offsets=[unit_row, unit, plane, 0, 0], layout=self.layouts.words)
+        words = ll.load_global(self.weights, offsets=[unit_row, unit, plane, 0], layout=self.layouts.words)
         return as_bits(words, self.layouts.weights)
 
     def with_planes_added(self, acc: tuple[ll.Tile, ...]) -> ll.Tile:

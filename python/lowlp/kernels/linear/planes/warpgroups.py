@@ -124,7 +124,7 @@ def products_at_once(spec: PlanesSpec, columns: int, steps: int) -> int:
 class _Layouts:
     """How the threads of a block hold what a stage takes, and the result.
 
-    words, weights  a plane of weights, as words [units of rows, units of K, 1, 32, 4] and as bits [rows, K]
+    words, weights  a plane of weights, as words [units of rows, units of K, 1, 128] and as bits [rows, K]
     x_words, x      a plane of x, [rows of x, words] and as bits [rows of x, K]; only warps that multiply by themselves
                     hold it
     accumulators    [rows of W, rows of x], and
@@ -133,8 +133,8 @@ class _Layouts:
 
     def __init__(self, schedule: WarpgroupSchedule) -> None:
         warps, steps, columns = 4 * schedule.warpgroups, schedule.steps, schedule.columns
-        in_lanes = spatial(1, 1, 1, 32, 1) * local(1, 1, 1, 1, 4)
-        self.words = spatial(warps, 1, 1, 1, 1) * local(1, steps, 1, 1, 1) * in_lanes
+        in_lanes = spatial(1, 1, 1, 32) * local(1, 1, 1, 4)
+        self.words = spatial(warps, 1, 1, 1) * local(1, steps, 1, 1) * in_lanes
         self.weights = spatial(warps, 1) * local(1, steps) * A_BITS
         alike = reduce(spatial(1, 1, warps), dims=[2])
         self.x_words = alike * column_local(columns // 8, steps) * X_WORDS
@@ -190,7 +190,7 @@ class _Block:
             for tile in range(schedule.column_tiles)
         ]
         for plane in range(spec.w_code.bits):
-            words = ll.load_global(self.weights, offsets=[unit_row, unit, plane, 0, 0], layout=layouts.words)
+            words = ll.load_global(self.weights, offsets=[unit_row, unit, plane, 0], layout=layouts.words)
             bits = as_bits(words, layouts.weights)
             for tile, planes in enumerate(x_tiles):
                 for other, x_tile in enumerate(planes):

@@ -56,6 +56,7 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['dtype']}-{case['k']}")
 def test_kernels_are_numpy_bit_for_bit(case: dict[str, Any]) -> None:
     m, k, group = case.get("m", 5), case["k"], case.get("group")

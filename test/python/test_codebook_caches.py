@@ -97,6 +97,7 @@ CASES: list[tuple[str, int, int, int, int, int, Any, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-d{case[1]}-page{case[2]}-{'-'.join(case[7])}")
 def test_equals_float64_on_the_dequantised_cache(case: Any) -> None:
     kind, dim, page, kv_heads, group, queries, activation, options = case

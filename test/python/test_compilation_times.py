@@ -31,6 +31,7 @@ def test_times_of_a_kernel() -> None:
     assert len(str(times).splitlines()) == len(names) + 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("weight", "m"), [("int4", 1), ("int2", 64), ("int4", 256)])
 def test_times_of_large_products(weight: str, m: int) -> None:
     """Of the kernels that `linear` chooses, with stages and by warpgroups."""

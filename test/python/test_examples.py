@@ -78,6 +78,7 @@ def test_a_saved_product_is_loaded_without_the_compiler(tmp_path: Path) -> None:
     assert re.search(r"^  scales +scales +f16 +\[4, 256\]$", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("file", "name"),
     [

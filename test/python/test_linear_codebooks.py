@@ -62,7 +62,7 @@ def vectors_of(text: str) -> Vectors:
     return found
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("codec", "n", "k", "group", "m", "activation"),
     [
@@ -144,6 +144,7 @@ def run_as(qw: QuantizedTensor, x: Any, schedule: Schedule, epilogue: str = "") 
     return y
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("codec", "n", "k", "group", "m", "schedules"),
     [

@@ -219,6 +219,7 @@ def doubled(schedule: Schedule) -> Schedule:
     return Schedule(**{**vars(schedule), "row_tiles": 2 * schedule.row_tiles})
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "epilogue"), list(zip(SCHEDULES, ["relu", "gelu", "silu", "gelu_tanh", "gelu", "silu"], strict=True))
 )
@@ -233,6 +234,7 @@ def test_an_epilogue_is_a_function_of_the_sums(name: str, epilogue: str) -> None
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "half"), [*((name, 101) for name in SCHEDULES), ("wide", 192)])
 def test_gate_and_up_are_the_products_of_their_rows(name: str, half: int) -> None:
     config = Config("int2", 128) if name == "plain" else Config("int6", 128)
@@ -248,6 +250,7 @@ def test_gate_and_up_are_the_products_of_their_rows(name: str, half: int) -> Non
     np.testing.assert_allclose(found, silu(parts[0]) * parts[1] + residual, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("config", "epilogue"), list(zip(itertools.cycle(WEIGHTS[:2]), EPILOGUES, strict=False)), ids=str
 )

@@ -34,7 +34,7 @@ from lowlp_runtime.operand_arrays import filled
 pytestmark = pytest.mark.filterwarnings("ignore::lowlp.errors.PaddingWarning")
 
 
-@pytest.mark.sampled(56)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("config", COVERING + EXTRAS, ids=str)
 def test_the_identity_gives_dequantize(config: Config) -> None:
     index = (COVERING + EXTRAS).index(config)
@@ -59,6 +59,7 @@ def test_the_covering_configs_cover() -> None:
     assert {config.scale for config in COVERING} == set(matrix.SCALES)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("config", "n", "k"), PRODUCTS, ids=lambda value: str(value))
 def test_random_products(config: Config, n: int, k: int) -> None:
     qw = config.weights(n, k, seed=n)
@@ -84,7 +85,7 @@ def test_no_result_depends_on_the_schedule() -> None:
     results = []
     # Few columns with many warps and the other way round: what is compiled grows with both.
     pairs = list(zip(itertools.cycle(COLUMNS), sorted(WARPS, reverse=True), strict=False))
-    for columns, warps in [*pairs[::4], pairs[-1]]:
+    for columns, warps in [*pairs[::6], pairs[-1]]:
         y = np.full((37, 130), np.nan, np.float32)
         kernel = compile_cpu(linear_kernel(spec, Schedule(columns, warps)))
         kernel(x=x, **host_operands(qw, "f16"), y=y, m=37, x_stride=144)
@@ -146,6 +147,7 @@ def test_the_identity_in_every_form_of_kernel(form: str, extra: str) -> None:
     np.testing.assert_array_equal(y.T, qw.dequantize().astype(kind), err_msg=str(config))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("activation", matrix.ACTIVATIONS)
 @pytest.mark.parametrize("extra", ["float zeros", "scale2"])
 def test_the_identity_by_the_schedule_of_many_rows(extra: str, activation: str) -> None:
@@ -239,6 +241,7 @@ PARTS_OF_UNITS = [
 ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("config", PARTS_OF_UNITS, ids=str)
 def test_units_with_parts_of_several_groups(config: Config) -> None:
     """Each group is multiplied by its own x alone, in the steps of a unit that it has, or in whole units."""

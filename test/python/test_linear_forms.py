@@ -60,7 +60,7 @@ def test_forms_of_architectures() -> None:
     assert forms_of("sm_80") == ("streaming, shared tiles", "streaming, a tile each")
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("m", [1, 20])
 @pytest.mark.parametrize(
     "product",

@@ -34,6 +34,7 @@ def run(schedule: Schedule, qw: lowlp.QuantizedTensor, x: Any, seed: int = 0) ->
     return y, kernel
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_parts_of_f16_are_rounded_once_each(name: str) -> None:
     rng = np.random.default_rng(1)

@@ -165,6 +165,7 @@ def test_a_row_alone_equals_the_row_in_a_batch(m: int) -> None:
         assert np.array_equal(lowlp.linear(x[row : row + 1], qw, out_dtype="f32")[0], whole[row])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("weight", "group", "out", "scales_on"),
     [("int4", 128, "f32", "accumulators"), ("int6", 32, "f16", "weights"), ("f4e2m1", 32, "f32", "")],

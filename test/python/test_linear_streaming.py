@@ -150,6 +150,7 @@ def test_a_tile_of_a_block(schedule: Schedule, target: str) -> None:
     assert np.array_equal(run(kernel, qw, x[2:3], tiles // 2), found[2:3])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("k", [640, 1152])
 @pytest.mark.parametrize("units", [1, 2])
 def test_a_tile_begins_anywhere_along_k(k: int, units: int) -> None:
@@ -317,6 +318,7 @@ def test_a_missing_wait_is_found(schedule: Schedule, target: str, name: str, pla
             run(kernel, qw, random_x(3, 1024), 1, seed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "weight, warps, row_tiles, parts, gives",
     [

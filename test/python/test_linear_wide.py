@@ -176,7 +176,7 @@ def test_scaled_entries_of_extreme_tables(activation: str) -> None:
         np.testing.assert_array_equal(y.T, wanted)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "schedule",
     [
@@ -202,6 +202,7 @@ def test_schedules(schedule: Schedule) -> None:
     assert "by tensor copies" in str(kernel.description.notes["pipelines"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("weight", "parts", "fields"),
     [
@@ -248,6 +249,7 @@ def test_code_of_warps_that_share_units(weight: str, instruction: str) -> None:
     assert "brx.idx" not in ptx
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("schedule", "k"),
     [
@@ -351,6 +353,7 @@ def test_without_optimisation() -> None:
         np.testing.assert_allclose(planned.astype(float), plain.astype(float), rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("m", "weight"), zip(CLASSES[1:], itertools.cycle(["int4", "lut4:f32:tensor"]), strict=False))
 def test_what_is_chosen_does_not_spill_nor_make_ptxas_wait(m: int, weight: str) -> None:
     """Of two kinds in turns; `.ci/run` compiles all that is shipped."""

@@ -26,6 +26,7 @@ def opcodes(spec: LinearSpec, schedule: Schedule, path: Path) -> Counter[str]:
     return Counter(OPCODE.findall(listing))
 
 
+@pytest.mark.sampled(2)
 @needs_nvdisasm
 @pytest.mark.parametrize(
     ("weight", "scales_on", "alu", "fma"),

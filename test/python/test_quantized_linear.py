@@ -266,6 +266,7 @@ def test_8_bit_floats_are_multiplied_by_warpgroups(weight: str, monkeypatch: pyt
     assert error_of(lowlp.linear(xq, qw, out_dtype="f32"), xq, qw) < 1e-6
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("weight", "m"), [("int4", 256), ("int1", 1024)])
 def test_many_rows_take_products_of_warpgroups_without_spills(weight: str, m: int) -> None:
     kernel = lowlp.compile_linear(n=8192, k=8192, weight=weight, group_size=None, activation="int8", m=(m, m))

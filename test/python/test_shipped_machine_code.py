@@ -110,6 +110,7 @@ def test_few_rows(weight: str, n: int, k: int, m: int, tmp_path: Path) -> None:
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 
 
+@pytest.mark.sampled(2)
 @needs_nvdisasm
 @pytest.mark.parametrize(
     ("weight", "n", "k", "m"),

@@ -114,6 +114,7 @@ PAIRS = (
 SAMPLE = ALL if os.environ.get("LOWLP_WHOLE_MATRIX") else [*PAIRS, *random.Random(18).sample(ALL, 10)]
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("case", SAMPLE, ids=str)
 def test_rows_of_the_identity(case: Case) -> None:
     config, index = case.config, ALL.index(case) if case not in PAIRS else 1
@@ -137,6 +138,7 @@ def test_rows_of_the_identity(case: Case) -> None:
         np.testing.assert_array_equal(y.T, qw.dequantize()[:, rows].astype(y.dtype))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["mxfp4", "nvfp4", "int4 in groups of 48"])
 @pytest.mark.parametrize("m", [3, 40, 90])
 def test_products_with_random_numbers(name: str, m: int) -> None:

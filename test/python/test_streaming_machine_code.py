@@ -36,6 +36,7 @@ def inner_loop(listing: list[str], end: str = "SYNCS.ARRIVE") -> list[str]:
     return listing[begin : next(place for place in range(products[-1], len(listing)) if end in listing[place])]
 
 
+@pytest.mark.sampled(2)
 @needs_nvdisasm
 @pytest.mark.parametrize("producer", [False, True])
 @pytest.mark.parametrize("share_tiles", [False, True])
@@ -61,6 +62,7 @@ def test_the_inner_loop_of_int4(share_tiles: bool, producer: bool, tmp_path: Pat
     assert not [name for name in listing if name.startswith(("LDL", "STL"))]
 
 
+@pytest.mark.sampled(4)
 @needs_nvdisasm
 @pytest.mark.parametrize(
     ("codec", "products", "most"),
@@ -105,6 +107,7 @@ def test_no_spills_where_nothing_was_measured(weight: str, n: int, k: int, m: in
     assert compilation.compile(linear_kernel(spec, schedule), arch).spilled_bytes == 0
 
 
+@pytest.mark.sampled(3)
 @needs_nvdisasm
 @pytest.mark.parametrize(
     ("bits", "loads", "alu"),

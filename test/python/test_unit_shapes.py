@@ -55,7 +55,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("k", "group", "code", "activation", "rows"), PRODUCTS)
 def test_products_with_the_identity_are_the_weights(k: int, group: int, code: str, activation: str, rows: int) -> None:
     rows_of_wide = 64 if code == "int1" else 32 if code.endswith("2") else 16

@@ -29,11 +29,12 @@ except ImportError as _error:
 if int(_transformers.__version__.split(".")[0]) < 5:
     raise LowlpError(f"lowlp.transformers needs transformers 5, and {_transformers.__version__} is installed")
 
+from .cache import QuantizedCache as QuantizedCache
 from .config import LowlpConfig as LowlpConfig
 from .fusing import fuse_projections as fuse_projections
 from .gguf import from_gguf as from_gguf
 from .loading import from_pretrained as from_pretrained
 from .quantizer import LowlpQuantizer as LowlpQuantizer
 
-__all__ = ["LowlpConfig", "LowlpQuantizer", "from_gguf", "from_pretrained", "fuse_projections"]
+__all__ = ["LowlpConfig", "LowlpQuantizer", "QuantizedCache", "from_gguf", "from_pretrained", "fuse_projections"]
 del _torch, _transformers

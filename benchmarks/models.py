@@ -1,0 +1,205 @@
+"""Perplexity of a real model by codec: the tables of docs/models.md.
+
+    python benchmarks/models.py model.gguf --out benchmarks/results/models.json        # hours on few cores; resumes
+    python benchmarks/models.py model.gguf --out ... --only 'int4|nf4' --tokens 512
+    python benchmarks/models.py --tables benchmarks/results/models.json                # prints the tables
+
+The weights of all layers, without embedding and head, are quantised anew from what the GGUF file's blocks mean, in
+float32. Modules are those of `lowlp.torch`, on the CPU or a GPU. The text is the documentation of Python's topics,
+`pydoc_data.topics`, from its beginning; learned scales and calibration see its end. Needs the extra `transformers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import json
+import math
+import platform
+import pydoc_data.topics
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import lowlp
+import lowlp.transformers
+
+WINDOW = 512
+GROUPS = (32, 64, 128, 256)
+
+
+def cases() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name -> arguments of `lowlp.torch.quantize_`."""
+    for bits in (8, 6, 5, 4, 3, 2):
+        yield f"int{bits} g128", {"config": f"int{bits}", "group_size": 128}
+    for kind in ("nf4", "nf3"):
+        yield f"{kind} g128", {"config": kind, "group_size": 128}
+    for kind in ("int4", "int3", "int2", "nf4", "nf3"):
+        for group in GROUPS:
+            yield f"{kind} g{group}", {"config": kind, "group_size": group}
+    for bits in (4, 3, 2):
+        yield f"uint{bits} with zero points g64", {"config": f"uint{bits}", "group_size": 64, "zero_point": True}
+    for weights, x in (("int8", "int8"), ("int4", "int8"), ("int3", "int4"), ("int2", "int2")):
+        options = {"config": weights, "group_size": None, "activation": x}
+        yield f"W{weights[3:]}A{x[3:]} by rows and tokens", options
+    yield "2 books of 256, 8 weights", {"config": None, "vq": lowlp.vq(8, 8, 2), "group_size": None}
+
+
+def text() -> str:
+    """English that every Python brings along."""
+    topics = pydoc_data.topics.topics
+    return "\n\n".join(topics[name] for name in sorted(topics))
+
+
+@torch.no_grad()
+def perplexity(model: torch.nn.Module, ids: torch.Tensor) -> float:
+    """exp of the mean loss of each token but the first of its window [windows, WINDOW]."""
+    total, count = 0.0, 0
+    for window in ids:
+        logits = model(window[None]).logits[0, :-1].float()
+        total += float(torch.nn.functional.cross_entropy(logits, window[1:], reduction="sum"))
+        count += len(window) - 1
+    return math.exp(total / count)
+
+
+def dense_of(model: Any) -> Any:
+    """The model with ordinary modules, whose weights are what the quantised ones mean."""
+    config = model.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    dense = type(model)(config).to(model.dtype).eval()
+    state = {name: tensor for name, tensor in model.state_dict().items() if name in dense.state_dict()}
+    dense.load_state_dict(state, strict=False)
+    for name, module in model.named_modules():
+        if isinstance(module, lowlp.torch.QuantizedModule):
+            dense.get_submodule(name).weight.data = module.dequantize().to(model.dtype)
+    dense.tie_weights()
+    return dense
+
+
+def difference(model: Any, dense: Any, ids: torch.Tensor) -> dict[str, float]:
+    """Of teacher-forced logits: the relative error, and of how many tokens the best one differs where the margin of the
+    two best is larger than the largest error."""
+    with torch.no_grad():
+        found, wanted = model(ids).logits.float(), dense(ids).logits.float()
+    error = (found - wanted).abs().amax(-1)
+    best = wanted.topk(2, dim=-1)
+    clear = best.values[..., 0] - best.values[..., 1] > 2 * error
+    wrong = (found.argmax(-1) != best.indices[..., 0]) & clear
+    return {
+        "relative error of logits": float((found - wanted).norm() / wanted.norm()),
+        "tokens": int(ids.numel()),
+        "clear": int(clear.sum()),
+        "clear and wrong": int(wrong.sum()),
+    }
+
+
+class Results:
+    """What was measured, written after each."""
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        self.path = path
+        self.fields: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": {}}
+        before = self.fields.setdefault("about", about)
+        if {**before, "threads": 0} != {**about, "threads": 0}:
+            raise SystemExit(f"{path}: is of another model, text or machine: {before}")
+
+    def run(self, name: str, measure: Callable[[], dict[str, Any]]) -> None:
+        """Measures and writes, unless that was done."""
+        if name in self.fields["cases"]:
+            return
+        start = time.monotonic()
+        found = measure()
+        self.fields["cases"][name] = found
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.fields, indent=1) + "\n")
+        print(f"{name:32} {json.dumps(found)}  {time.monotonic() - start:.0f} s", flush=True)
+
+
+def quantised(model: Any, ids: torch.Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    """Perplexity with the layers quantised; the model is as before afterwards."""
+    kept = {name: module for name, module in model.model.named_modules() if isinstance(module, torch.nn.Linear)}
+    try:
+        lowlp.torch.quantize_(model.model, progress=False, **options)
+        modules = [module for module in model.model.modules() if isinstance(module, lowlp.torch.Linear)]
+        bits = 8 * sum(module.weight_bytes for module in modules)
+        weights = sum(module.in_features * module.out_features for module in modules)
+        return {"bits": bits / weights, "perplexity": perplexity(model, ids)}
+    finally:
+        for name, module in kept.items():
+            model.model.set_submodule(name, module)
+
+
+def tables(fields: dict[str, Any]) -> str:
+    """The results as Markdown."""
+    about, found = fields["about"], fields["cases"]
+    base = found["file"]["perplexity"]
+    lines = [
+        f"{about['model']}, {about['tokens']} tokens of {about['text']}: perplexity {base:.2f} with the file's weights",
+        "",
+    ]
+    lines += ["| Weights of all layers | Bits a weight | Perplexity | Against the file |", "|---|---|---|---|"]
+    for name, result in found.items():
+        if "bits" in result:
+            ratio = result["perplexity"] / base
+            lines.append(f"| {name} | {result['bits']:.2f} | {result['perplexity']:.2f} | {ratio:.3f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("model", nargs="?", type=Path, help="a GGUF file")
+    parser.add_argument("--out", type=Path, default=Path("models.json"))
+    parser.add_argument("--only", default="", help="regular expression of cases")
+    parser.add_argument("--tokens", type=int, default=2 * WINDOW)
+    parser.add_argument(
+        "--tokenizer", type=Path, help="a folder with the tokenizer; else the file's, which takes a minute"
+    )
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--tables", type=Path, help="results, to print as tables")
+    given = parser.parse_args()
+    if given.tables:
+        print(tables(json.loads(given.tables.read_text())))
+        return
+    if given.model is None:
+        parser.error("name a GGUF file")
+    from transformers import AutoTokenizer
+
+    source = {"gguf_file": given.model.name} if given.tokenizer is None else {}
+    tokenizer = AutoTokenizer.from_pretrained(given.tokenizer or given.model.parent, **source)
+    # As many characters as are surely enough for the windows.
+    ids = torch.tensor(tokenizer(text()[: 8 * given.tokens])["input_ids"][: given.tokens]).view(-1, WINDOW)
+    packed = lowlp.transformers.from_gguf(given.model, dtype=torch.float32, device_map=given.device)
+    about = {
+        "model": given.model.name,
+        "tokens": ids.numel(),
+        "text": f"pydoc_data.topics of Python {platform.python_version()}",
+        "sha256 of tokens": hashlib.sha256(ids.numpy().tobytes()).hexdigest()[:16],
+        "window": WINDOW,
+        "device": torch.cuda.get_device_name() if given.device != "cpu" else "CPU",
+        "torch": torch.__version__,
+    }
+    results = Results(given.out, about)
+    ids = ids.to(given.device)
+    results.run("packed", lambda: {"perplexity": perplexity(packed, ids)})
+    dense = dense_of(packed).to(given.device)
+    results.run("file", lambda: {"perplexity": perplexity(dense, ids)})
+    results.run("logits", lambda: difference(packed, dense, ids[:1, :128]))
+
+    def in_bfloat16() -> dict[str, Any]:
+        return difference(packed.to(torch.bfloat16), copy.deepcopy(dense).to(torch.bfloat16), ids[:1, :128])
+
+    results.run("logits in bf16", in_bfloat16)
+    for name, options in cases():
+        if re.search(given.only, name):
+            results.run(name, lambda options=options: quantised(dense, ids, options))  # type: ignore[misc]
+    print(tables(results.fields))
+
+
+if __name__ == "__main__":
+    main()

@@ -22,8 +22,8 @@ build: configure ## build everything into build/
 	@echo "==> building"
 	@cmake --build build
 
-demo: build ## quantise, compile and run a real weight matrix; on the GPU if there is one (ARGS="--dtype int4")
-	@tools/dev/setup.sh --demo
+demo: build ## quantise, compile and run a real weight matrix; on the GPU if there is one (ARGS="--dtype int4", ARGS="--model PATH")
+	@tools/dev/setup.sh --demo $(if $(findstring --model,$(ARGS)),--transformers)
 	@echo "==> lowlp demo"
 	@$(LOWLP) demo $(ARGS)
 

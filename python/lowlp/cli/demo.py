@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import output
+from . import demo_model, output
 from .output import number_from
 
 if TYPE_CHECKING:
@@ -28,8 +28,10 @@ def add_parser(commands: Any) -> None:
         help="quantise, pack, compile and run a real weight matrix",
         description="Take a trained weight matrix (a random one, and said so, where the model is not installed), "
         "quantise and pack it, compile the kernel y = x @ w^T for it, run it, and compare with float64. PTX, machine "
-        "code and the saved kernel are left in the output folder. Fails if the error is larger than lowlp promises.",
-        epilog="examples:\n  lowlp demo\n  lowlp demo --dtype f6e3m2 --group-size 64 --rows 5",
+        "code and the saved kernel are left in the output folder. Fails if the error is larger than lowlp promises. "
+        "With --model a whole model writes text instead.",
+        epilog="examples:\n  lowlp demo\n  lowlp demo --dtype f6e3m2 --group-size 64 --rows 5\n"
+        "  lowlp demo --model model-Q4_K_M.gguf --tokens 64",
         formatter_class=output.HelpFormatter,
     )
     parser.add_argument(
@@ -51,6 +53,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--outputs", type=number_from(1), metavar="N", help="use the first N rows of the matrix only")
     parser.add_argument("--seed", type=number_from(0, 2**64 - 1), default=0, help="of the activations (default: 0)")
     parser.add_argument("--out-dir", default=_OUT_DIR, metavar="DIR", help="where files are left (default: ./out)")
+    parser.add_argument(
+        "--model", metavar="PATH", help="a GGUF file, or a folder with a model of transformers, quantised or not"
+    )
+    parser.add_argument("--prompt", default=demo_model.PROMPT, metavar="TEXT", help="for --model, what it goes on with")
+    parser.add_argument(
+        "--tokens", type=number_from(1), default=32, metavar="T", help="for --model, how many it writes (default: 32)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -77,6 +86,8 @@ class Progress:
 
 def run(options: argparse.Namespace) -> int:
     """Does the steps, prints the table, and returns 1 where the error is above the limit."""
+    if options.model is not None:
+        return demo_model.run_model(options, Progress(demo_model.STEPS))
     from .demo_run import Demo
     from .device import choose_device
 

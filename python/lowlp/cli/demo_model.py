@@ -44,7 +44,9 @@ def run_model(options: argparse.Namespace, progress: Progress) -> int:
     path = Path(options.model)
     if not path.exists():
         raise LowlpFileNotFoundError(2, "no such file or folder", options.model)
-    from lowlp import transformers as _  # noqa: F401  its error says what to install
+    # The error of the first says what to install.
+    from lowlp import transformers as _  # noqa: F401
+    from lowlp.torch import warm_up
 
     device = choose_device(options.device)
     with progress.step("reading the tokenizer"):
@@ -55,7 +57,7 @@ def run_model(options: argparse.Namespace, progress: Progress) -> int:
     prompt = inputs["input_ids"].shape[-1]
     with progress.step("compiling kernels" if device.is_cuda else "looking for kernels, of which a CPU needs none"):
         if device.is_cuda:
-            _warm_up(model, [_ROWS_OF_A_STEP, prompt])
+            warm_up(model, rows=[_ROWS_OF_A_STEP, prompt], progress=False)
     clock = _Clock(tokenizer)
     with progress.step(f"generating {options.tokens} tokens on {'the CPU' if not device.is_cuda else device.label}"):
         start = time.perf_counter()
@@ -98,12 +100,6 @@ def _model(path: Path, options: argparse.Namespace, device: Device) -> Any:
     group = None if options.group_size == -1 else options.group_size
     given = LowlpConfig(options.dtype, group_size=group, zero_point=options.zero_point)
     return AutoModelForCausalLM.from_pretrained(path, quantization_config=given, **common)
-
-
-def _warm_up(model: Any, rows: list[int]) -> None:
-    import lowlp
-
-    lowlp.torch.warm_up(model, rows=rows, progress=False)
 
 
 def _facts(model: Any) -> list[tuple[str, str]]:

@@ -134,6 +134,8 @@ class Product:
         operands = tuple(Operand(**_fields(entry, Operand, "operand")) for entry in listed)
         tiles = fields.pop("tiles")
         if tiles is not None:
+            # Left out where no block copies for another.
+            tiles = {"multicast": 1, **tiles} if isinstance(tiles, dict) else tiles
             tiles = Tiles(**_fields(tiles, Tiles, "tiles"))
         return Product(operands=operands, tiles=tiles, **fields)
 

@@ -28,6 +28,8 @@ class Tiles:
     blocks_per_sm   as which the work is divided
     cluster         of so many blocks that have a tile together
     has_tile_each   each tile is one block's, or one cluster's
+    multicast       so many blocks with tiles one above the other copy for each other: they count as one block, and
+                    their tiles as one
 
     Raises `LowlpTypeError` and `LowlpValueError` for what are no such numbers.
     """
@@ -38,6 +40,7 @@ class Tiles:
     blocks_per_sm: int = 1
     cluster: int = 1
     has_tile_each: bool = False
+    multicast: int = 1
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -54,12 +57,16 @@ class Tiles:
     def blocks(self, m: int, multiprocessors: int) -> int:
         """How many blocks share the work, see `blocks_that_share`."""
         tiles = self.count(m)
-        resident = multiprocessors * self.blocks_per_sm
+        resident = multiprocessors * self.blocks_per_sm // self.multicast
         return blocks_that_share(m, tiles, tiles * self.stages, resident, self.cluster, self.has_tile_each)
 
     def to_json(self) -> dict[str, object]:
-        """As JSON, the inverse of `Tiles(**data)`."""
-        return asdict(self)
+        """As JSON, the inverse of `Tiles(**data)`; without `multicast` where it is 1, as saved kernels have it that are
+        older than it."""
+        data = asdict(self)
+        if self.multicast == 1:
+            del data["multicast"]
+        return data
 
 
 def blocks_that_share(m: int, tiles: int, stages: int, resident: int, cluster: int, has_tile_each: bool) -> int:

@@ -205,3 +205,36 @@ lowlp.kernel @k(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64, lowlp.name = "p"}, 
   }
   lowlp.return
 }
+
+// -----
+
+!t = !lowlp.tile<64xf16, spatial(32).local(2)>
+
+lowlp.kernel @no_cluster(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32) attributes {grid = affine_map<(m) -> (m)>, num_threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %m : i32 to index
+  %v = lowlp.view_global %p shape [%n, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  // expected-error @below {{'scf.for' op has rings that multicast fills, but the kernel has no clusters}}
+  scf.for %i = %c0 to %n step %c1 {
+    %a = lowlp.load_global %v[%i, %c0] {lowlp.ring = #lowlp.ring<0 at [0]>} : !lowlp.global<?x64xf16> -> !t
+  } {lowlp.rings = #lowlp.rings<producer_warp fills [!lowlp.shared<3x64xf16>] multicast [0]>}
+  lowlp.return
+}
+
+// -----
+
+!t = !lowlp.tile<64xf16, spatial(32).local(2)>
+
+lowlp.kernel @one_row(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64}, %m: i32)
+    attributes {grid = affine_map<(m) -> (m * 2)>, num_threads = 32 : i64, schedule = #lowlp.schedule<cluster = 2>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %m : i32 to index
+  %v = lowlp.view_global %p shape [%n, 64] : !lowlp.ptr<f16> -> !lowlp.global<?x64xf16>
+  scf.for %i = %c0 to %n step %c1 {
+    // expected-error @below {{'lowlp.load_global' op has a ring that multicast fills, but it does not divide into parts for 2 blocks}}
+    %a = lowlp.load_global %v[%i, %c0] {lowlp.ring = #lowlp.ring<0 at [0]>} : !lowlp.global<?x64xf16> -> !t
+  } {lowlp.rings = #lowlp.rings<producer_warp fills [!lowlp.shared<3x64xf16>] multicast [0]>}
+  lowlp.return
+}

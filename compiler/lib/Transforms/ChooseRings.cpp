@@ -42,11 +42,13 @@ struct ChooseRings : lowlp::impl::ChooseRingsBase<ChooseRings> {
       auto stages =
           loop->getAttrOfType<StagesAttr>(LowlpDialect::kStagesAttrName);
       loop->removeAttr(LowlpDialect::kStagesAttrName);
+      int64_t numBlocks = MulticastAttr::countBlocks(loop);
+      loop->removeAttr(MulticastAttr::kName);
       if (failed(verifyPlace(loop)))
         return signalPassFailure();
       // What stands there was chosen by hand.
       if (!loop->hasAttr(RingsAttr::kName))
-        choose(loop, stages, hasTensorCopies);
+        choose(loop, stages, hasTensorCopies, numBlocks);
     }
   }
 
@@ -63,7 +65,8 @@ private:
     return success();
   }
 
-  void choose(scf::ForOp loop, StagesAttr stages, bool hasTensorCopies) {
+  void choose(scf::ForOp loop, StagesAttr stages, bool hasTensorCopies,
+              int64_t numBlocks) {
     PipelinedLoads loads = findPipelinedLoads(loop, hasTensorCopies);
     for (auto &[load, reason] : loads.left)
       decline(load, "stages", reason);
@@ -81,8 +84,23 @@ private:
       if (obstacle.empty())
         copies = RingCopies::ProducerWarp;
     }
+    if (numBlocks > 1)
+      chooseMulticast(loop, loads, copies, numBlocks);
     writeRings(loop, loads, stages.getCount(), copies);
     numRings += loads.staged.size();
+  }
+
+  /// Lets the blocks of a cluster copy for each other what is the same for all.
+  static void chooseMulticast(scf::ForOp loop, PipelinedLoads &loads,
+                              RingCopies copies, int64_t numBlocks) {
+    for (StagedLoad &staged : loads.staged) {
+      std::string obstacle =
+          copies == RingCopies::ProducerWarp
+              ? findMulticastObstacle(staged, loop, numBlocks)
+              : "it is for the copies of a producer warp";
+      decline(staged.load, "multicast", obstacle);
+      staged.isMulticast = obstacle.empty();
+    }
   }
 
   /// Nothing for no reason.

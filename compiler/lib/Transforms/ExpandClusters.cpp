@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowlp/IR/Lowlp.h"
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -159,6 +160,9 @@ struct ExpandClusters : lowlp::impl::ExpandClustersBase<ExpandClusters> {
       op.replaceAllUsesWith(Expansion(op, kernel).emit());
       op.erase();
     });
+    // Each block copies for itself then.
+    kernel.walk(
+        [](scf::ForOp loop) { loop->removeAttr(MulticastAttr::kName); });
     kernel.changeSchedule(kernel.getScheduleOrDefault().withoutCluster());
   }
 };

@@ -1,6 +1,8 @@
 //===- LoopRing.cpp - the places of a loop, and copies into them ----------===//
 #include "LoopRing.h"
 
+#include "lowlp/IR/LowlpRings.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -115,13 +117,21 @@ void LoopRing::copy(OpBuilder &builder, const StagedLoad &staged, Value place,
     from.push_back(mapping.lookupOrDefault(offset));
   SmallVector<Value> to = getOffsets(builder, staged, place, {});
   ArrayRef<int64_t> shape = staged.shape;
-  if (loads.byTensorCopies)
-    CopyTensorOp::create(builder, loc,
-                         mapping.lookupOrDefault(load.getSource()), from,
-                         staged.shared, to, full, place, shape);
-  else
+  if (!loads.byTensorCopies) {
     CopyAsyncOp::create(builder, loc, load.getSource(), from, staged.shared, to,
                         shape, load.getInBounds());
+    return;
+  }
+  auto copy = CopyTensorOp::create(builder, loc,
+                                   mapping.lookupOrDefault(load.getSource()),
+                                   from, staged.shared, to, full, place, shape);
+  if (staged.isMulticast)
+    markMulticast(copy);
+}
+
+void LoopRing::markMulticast(Operation *op) const {
+  op->setDiscardableAttr(MulticastAttr::kName,
+                         MulticastAttr::get(op->getContext(), loads.numBlocks));
 }
 
 SmallVector<Value> LoopRing::getOffsets(OpBuilder &builder,

@@ -52,6 +52,8 @@ struct LoopRing {
       IsMeant isMeant = [](const StagedLoad &) { return true; }) const;
   void copy(mlir::OpBuilder &builder, const StagedLoad &staged,
             mlir::Value place, const mlir::IRMapping &mapping) const;
+  /// Says of `op` that the blocks of a cluster copy for each other.
+  void markMulticast(mlir::Operation *op) const;
   /// Where what lies at `position`, along its last dimensions, of a place
   /// begins in the ring.
   llvm::SmallVector<mlir::Value>

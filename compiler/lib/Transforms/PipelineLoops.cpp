@@ -15,7 +15,10 @@
 //           has read                       begins to copy
 //
 // With a producer, the first thread of one more warp does nothing but this, in
-// a loop of its own (RingProducer.cpp).
+// a loop of its own (RingProducer.cpp). With multicast each block of a cluster
+// makes an equal part of a copy for all of them, so warps arrive at the
+// mbarrier `empty` of every block, and a producer ends when all have arrived at
+// its own: until then its block must be there.
 //
 // By asynchronous copies of all threads, a barrier of the block in each
 // iteration stands for both.
@@ -96,6 +99,12 @@ public:
         (loads.byTensorCopies ? "tensor copies" : "asynchronous copies");
     if (hasProducer)
       text += " of a producer warp";
+    if (auto shared = llvm::count_if(loads.staged, [](const StagedLoad &load) {
+          return load.isMulticast;
+        }))
+      text += ", " + std::to_string(shared) + " of " +
+              std::to_string(loads.staged.size()) + " by multicast to " +
+              std::to_string(loads.numBlocks) + " blocks";
     if (!loads.whyNotTensorCopies.empty())
       text += ": " + loads.whyNotTensorCopies;
     return text;
@@ -126,7 +135,9 @@ private:
           .getBarriers();
     };
     full = make(numStages, 1, /*byWarps=*/false);
-    empty = make(numStages, numWarps, /*byWarps=*/true);
+    empty = make(numStages, numWarps * loads.numBlocks, /*byWarps=*/true);
+    if (loads.numBlocks > 1)
+      markMulticast(empty.getDefiningOp());
     if (!keptTiles.empty())
       kept = make(1, numWarps, /*byWarps=*/true);
     // After all that the copies use.
@@ -135,9 +146,16 @@ private:
       last = last->getNextNode();
     builder.setInsertionPoint(last);
     if (hasProducer)
-      producer = ProducerWarpOp::create(builder, loc);
+      producer = createProducer(builder);
     else if (!isa<ProducerWarpOp>(last)) // another loop's, which waits too
       SynchronizeOp::create(builder, loc);
+  }
+
+  ProducerWarpOp createProducer(OpBuilder &builder) {
+    auto made = ProducerWarpOp::create(builder, loc);
+    if (loads.numBlocks > 1)
+      markMulticast(made);
+    return made;
   }
 
   /// Begins to fill all places but one, from `first` on. What no launch before

@@ -2,6 +2,7 @@
 #include "PipelinedLoads.h"
 
 #include "lowlp/Analysis/LinearForm.h"
+#include "lowlp/Analysis/SameInCluster.h"
 #include "lowlp/Analysis/TrailingZeros.h"
 #include "lowlp/Analysis/ViewFormulas.h"
 #include "lowlp/Analysis/WrittenMemory.h"
@@ -324,6 +325,47 @@ std::string lowlp::findObstacle(LoadGlobalOp load) {
     return "rows of the part of " + pointer + " have more than " +
            std::to_string(kMaxExtent) +
            " elements and are no multiples of 128 bytes";
+  return "";
+}
+
+/// Whether a part of the shape divides among blocks as `lowlp.copy_tensor`
+/// does.
+static bool dividesAmong(const StagedLoad &staged, int64_t numBlocks) {
+  ArrayRef<int64_t> shape = staged.shape;
+  LoadGlobalOp load = staged.load;
+  int64_t rowBytes = shape.back() * getElementBytes(load);
+  if (rowBytes > kSwizzledBytes || shape.back() > kMaxExtent)
+    return false;
+  bool isSwizzled =
+      bool(staged.getRingType(/*numStages=*/2).getLayout().swizzle());
+  int64_t alignBytes = isSwizzled
+                           ? std::max(kPlaceBytes, kSwizzledRows * rowBytes)
+                           : kPlaceBytes;
+  for (size_t d = 0; d + 1 < shape.size(); ++d)
+    if (shape[d] % numBlocks == 0) {
+      int64_t bytes = getElementBytes(load) * shape[d] / numBlocks;
+      for (int64_t extent : shape.drop_front(d + 1))
+        bytes *= extent;
+      return bytes % alignBytes == 0;
+    }
+  return false;
+}
+
+std::string lowlp::findMulticastObstacle(const StagedLoad &staged,
+                                         scf::ForOp loop, int64_t numBlocks) {
+  SameInCluster same(numBlocks);
+  auto has = [&](Value value) { return same.has(value); };
+  // Places of the ring must be filled in the same order too.
+  for (auto around = loop; around;
+       around = dyn_cast<scf::ForOp>(around->getParentOp()))
+    if (!has(around.getInductionVar()))
+      return "the blocks of a cluster may make other iterations";
+  LoadGlobalOp load = staged.load;
+  if (!llvm::all_of(load.getOffsets(), has) || !has(load.getSource()))
+    return "it is not the same for all blocks of a cluster";
+  if (!dividesAmong(staged, numBlocks))
+    return "it does not divide into parts for " + std::to_string(numBlocks) +
+           " blocks";
   return "";
 }
 

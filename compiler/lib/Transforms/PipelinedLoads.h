@@ -24,6 +24,8 @@ struct StagedLoad {
   llvm::SmallVector<mlir::Operation *> addressOps;
   /// No launch before writes what it reads.
   bool isConstant = false;
+  /// Each block of the cluster copies a part of it for all of them.
+  bool isMulticast = false;
   /// What is copied, along the last dimensions of the view, and the loads that
   /// read it.
   llvm::SmallVector<int64_t> shape;
@@ -45,6 +47,8 @@ struct PipelinedLoads {
   bool byTensorCopies = false;
   /// Why not, where the architecture has them.
   std::string whyNotTensorCopies;
+  /// Of the clusters among which copies are multicast; 1 where none is.
+  int64_t numBlocks = 1;
   /// Loads of the loop that cannot be made ahead, and why.
   llvm::SmallVector<std::pair<LoadGlobalOp, std::string>> left;
 
@@ -64,6 +68,12 @@ std::optional<llvm::SmallVector<int64_t>> getDistance(LoadGlobalOp first,
 /// Why a tensor copy cannot make the load; empty if it can. The demands are
 /// those of `lowlp.copy_tensor`.
 std::string findObstacle(LoadGlobalOp load);
+
+/// Why the blocks of clusters of `numBlocks` cannot make the copies of a loop's
+/// ring for each other; empty if they can: all of them make the same copy in
+/// the same iteration, and it divides into parts.
+std::string findMulticastObstacle(const StagedLoad &staged,
+                                  mlir::scf::ForOp loop, int64_t numBlocks);
 
 /// The loads of global memory in the body of `loop` whose places depend on the
 /// induction variable and on what is known before the loop only, and that read

@@ -13,15 +13,18 @@ void lowlp::writeRings(scf::ForOp loop, const PipelinedLoads &loads,
                        int64_t numStages, RingCopies copies) {
   MLIRContext *context = loop.getContext();
   SmallVector<Type> tiles;
+  SmallVector<int64_t> multicast;
   for (auto [number, staged] : llvm::enumerate(loads.staged)) {
     tiles.push_back(staged.getRingType(numStages));
+    if (staged.isMulticast)
+      multicast.push_back(static_cast<int64_t>(number));
     for (StagedLoad::Part part : staged.parts)
       part.load->setDiscardableAttr(
           RingAttr::kName,
           RingAttr::get(context, static_cast<int64_t>(number), part.position));
   }
   loop->setDiscardableAttr(RingsAttr::kName,
-                           RingsAttr::get(context, copies, tiles));
+                           RingsAttr::get(context, copies, tiles, multicast));
 }
 
 /// The loads of the loop that have a ring, by its number.
@@ -113,6 +116,27 @@ static FailureOr<StagedLoad> takeRing(scf::ForOp loop, SharedType tile,
   return staged;
 }
 
+/// Which rings are filled by multicast.
+static LogicalResult takeMulticast(scf::ForOp loop, RingsAttr rings,
+                                   PipelinedLoads &taken) {
+  if (rings.getMulticast().empty())
+    return success();
+  auto kernel = loop->getParentOfType<KernelOp>();
+  taken.numBlocks = kernel.getScheduleOrDefault().getCluster();
+  if (taken.numBlocks == 1)
+    return loop.emitOpError("has rings that multicast fills, but the kernel "
+                            "has no clusters");
+  for (int64_t ring : rings.getMulticast()) {
+    StagedLoad &staged = taken.staged[static_cast<size_t>(ring)];
+    std::string obstacle = findMulticastObstacle(staged, loop, taken.numBlocks);
+    if (!obstacle.empty())
+      return staged.load.emitOpError("has a ring that multicast fills, but ")
+             << obstacle;
+    staged.isMulticast = true;
+  }
+  return success();
+}
+
 FailureOr<PipelinedLoads> lowlp::takeRings(scf::ForOp loop, RingsAttr rings,
                                            bool hasTensorCopies) {
   auto loads = collectLoads(loop, rings);
@@ -135,6 +159,8 @@ FailureOr<PipelinedLoads> lowlp::takeRings(scf::ForOp loop, RingsAttr rings,
   if (taken.byTensorCopies && !taken.whyNotTensorCopies.empty())
     return loop.emitOpError("has rings that tensor copies fill, but ")
            << taken.whyNotTensorCopies;
+  if (failed(takeMulticast(loop, rings, taken)))
+    return failure();
   for (const SmallVector<LoadGlobalOp> &ring : *loads)
     for (LoadGlobalOp load : ring)
       load->removeDiscardableAttr(RingAttr::kName);

@@ -182,7 +182,7 @@ public:
         arith::SelectOp::create(builder, loc, isNext, zero, count),
         arith::SelectOp::create(builder, loc, isNext, one, zero)};
     if (!around) {
-      produce(place, count);
+      waitForReaders(produce(place, count));
       return;
     }
     // Two loops carry them, beside what tiles need, in few registers.
@@ -198,6 +198,7 @@ public:
                          ValueRange{place.place, place.parity, zero});
     builder.setInsertionPointAfter(tiles);
     ring.before = outside;
+    waitForReaders({tiles.getResult(0), tiles.getResult(1)});
   }
 
 private:
@@ -264,7 +265,8 @@ private:
     WaitForDependenciesOp::create(builder, loc);
     fill(false);
     // Where all is one loop, nothing is left of fewer.
-    Value count = around ? ring.countFirst(builder)
+    bool counts = around || ring.loads.numBlocks > 1;
+    Value count = counts ? ring.countFirst(builder)
                          : ring.buildIndex(builder, ring.numStages);
     ring.before = outside;
     return count;
@@ -292,6 +294,25 @@ private:
     scf::YieldOp::create(builder, loc, ValueRange{next.place, next.parity});
     builder.setInsertionPointAfter(all);
     return {all.getResult(0), all.getResult(1)};
+  }
+
+  /// Where other blocks arrive at this one's mbarriers: until all have read
+  /// what was copied to each place, of which `next` is used next.
+  void waitForReaders(RingPlace next) {
+    if (ring.loads.numBlocks == 1)
+      return;
+    auto places = scf::ForOp::create(builder, loc, ring.buildIndex(builder, 0),
+                                     ring.buildIndex(builder, ring.numStages),
+                                     ring.buildIndex(builder, 1),
+                                     ValueRange{next.place, next.parity});
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(places.getBody());
+    RingPlace at = {places.getRegionIterArg(0), places.getRegionIterArg(1)};
+    Value before = arith::XOrIOp::create(builder, loc, toIndex(at.parity),
+                                         ring.buildIndex(builder, 1));
+    MbarrierWaitOp::create(builder, loc, empty, toIndex(at.place), before);
+    RingPlace after = ring.getNext(builder, at);
+    scf::YieldOp::create(builder, loc, ValueRange{after.place, after.parity});
   }
 
   LoopRing &ring;

@@ -33,6 +33,7 @@ enum class Kind {
   Stages,
   Rings,
   Ring,
+  Multicast,
   Report,
 };
 
@@ -88,6 +89,8 @@ static bool isOf(Kind kind, Attribute attribute) {
     return isa<RingsAttr>(attribute);
   case Kind::Ring:
     return isa<RingAttr>(attribute);
+  case Kind::Multicast:
+    return isa<MulticastAttr>(attribute);
   case Kind::Report:
     return isa<DictionaryAttr>(attribute);
   }
@@ -118,6 +121,8 @@ static StringRef describe(Kind kind) {
     return "a #lowlp.rings";
   case Kind::Ring:
     return "a #lowlp.ring";
+  case Kind::Multicast:
+    return "a #lowlp.multicast";
   case Kind::Report:
     return "a dictionary";
   }
@@ -137,6 +142,10 @@ static constexpr Known kKnown[] = {
     {LowlpDialect::kStagesAttrName, "scf.for", Kind::Stages},
     {RingsAttr::kName, "scf.for", Kind::Rings},
     {RingAttr::kName, "lowlp.load_global", Kind::Ring},
+    {MulticastAttr::kName, "scf.for", Kind::Multicast},
+    {MulticastAttr::kName, "lowlp.copy_tensor", Kind::Multicast},
+    {MulticastAttr::kName, "lowlp.alloc_mbarriers", Kind::Multicast},
+    {MulticastAttr::kName, "lowlp.producer_warp", Kind::Multicast},
     {LowlpDialect::kReportAttrName, "lowlp.kernel", Kind::Report},
     // The thread level, which has no kernel op of its own.
     {LowlpDialect::kReportAttrName, "gpu.func", Kind::Report},
@@ -150,6 +159,8 @@ static constexpr Known kKnown[] = {
     {"lowlp.launch_registers", "gpu.func", Kind::Number},
     {"lowlp.dependent_launch", "gpu.func", Kind::Unit},
     {"lowlp.one_thread", "scf.if", Kind::Unit},
+    {MulticastAttr::kName, "simt.copy_tensor", Kind::Multicast},
+    {MulticastAttr::kName, "simt.mbarrier_arrive", Kind::Multicast},
     // The machine level.
     {"lowlp.kernels", "builtin.module", Kind::DictionaryOfDictionaries},
     {"lowlp.seconds", "gpu.binary", Kind::Floats},
@@ -201,6 +212,19 @@ static LogicalResult verifyReport(Operation *op, DictionaryAttr report) {
   return success();
 }
 
+/// Its blocks must be those of the kernel's clusters.
+static LogicalResult verifyMulticast(Operation *op, MulticastAttr multicast) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  if (!kernel)
+    return success();
+  int64_t cluster = kernel.getScheduleOrDefault().getCluster();
+  if (multicast.getBlocks() == cluster)
+    return success();
+  return op->emitOpError("copies for ")
+         << multicast.getBlocks()
+         << " blocks, but the cluster of the kernel's schedule is " << cluster;
+}
+
 /// Reports an attribute that does not exist. What was once of its own, or is
 /// taken for such, may be a field of the schedule.
 static LogicalResult refuseUnknown(Operation *op, StringRef name) {
@@ -245,6 +269,8 @@ LogicalResult LowlpDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("attribute '")
            << name << "' must be " << describe(own->kind) << ", but is "
            << attribute.getValue();
+  if (own->kind == Kind::Multicast)
+    return verifyMulticast(op, cast<MulticastAttr>(attribute.getValue()));
   if (own->kind == Kind::Report)
     return verifyReport(op, cast<DictionaryAttr>(attribute.getValue()));
   return success();

@@ -1,5 +1,5 @@
 //===- LowlpBarrierOps.cpp - mbarriers ------------------------------------===//
-#include "lowlp/IR/Lowlp.h"
+#include "lowlp/IR/LowlpRings.h"
 
 using namespace mlir;
 using namespace lowlp;
@@ -23,6 +23,13 @@ LogicalResult AllocMbarriersOp::verify() {
     return emitOpError("must stand in the body of the kernel itself, but is "
                        "in a ")
            << (*this)->getParentOp()->getName();
+  if (int64_t blocks = MulticastAttr::countBlocks(*this);
+      blocks > 1 && (!getByWarps() || getArrivals() % blocks != 0))
+    return emitOpError("mbarriers of ")
+           << blocks
+           << " blocks must be by_warps, with as many arrivals of each, but "
+              "arrivals are "
+           << getArrivals();
   if (getByWarps())
     for (Operation *user : getBarriers().getUsers())
       if (!isa<MbarrierArriveOp, MbarrierWaitOp>(user))

@@ -1,6 +1,8 @@
 //===- LowlpBulkOps.cpp - bulk copies -------------------------------------===//
 #include "CopiedPart.h"
 
+#include "lowlp/IR/LowlpRings.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -103,21 +105,54 @@ int64_t CopyTensorOp::getSwizzleBytes() {
 static constexpr int64_t kMaxBoxExtent = 256;
 static constexpr int64_t kBoxAlignBytes = 128;
 
+/// What one of `blocks` blocks copies at once of a part of such a shape, if
+/// `box` is what one block alone would: a share along the first dimension but
+/// the last that divides. Such shares lie one after the other in shared memory,
+/// each from a multiple of `alignBytes` on.
+static std::optional<SmallVector<int64_t>>
+cutForBlocks(ArrayRef<int64_t> shape, SmallVector<int64_t> box, int64_t blocks,
+             int64_t elementBits, int64_t alignBytes) {
+  for (size_t d = 0; d + 1 < shape.size(); ++d) {
+    if (shape[d] % blocks != 0)
+      continue;
+    // A panel of all rows is cut into no shares that lie together.
+    if (shape[d] / box[d] % blocks != 0) {
+      if (box.back() != shape.back())
+        return std::nullopt;
+      std::fill(box.begin(), box.begin() + static_cast<ptrdiff_t>(d), 1);
+      box[d] = shape[d] / blocks;
+    }
+    int64_t bits = elementBits;
+    for (int64_t extent : box)
+      bits *= extent;
+    if (bits % (8 * alignBytes) != 0)
+      return std::nullopt;
+    return box;
+  }
+  return std::nullopt;
+}
+
 std::optional<SmallVector<int64_t>> CopyTensorOp::getBox() {
   SmallVector<int64_t> box(getShape());
+  int64_t bits = *getElementBits(getSource().getType().getElementType());
+  int64_t blocks = MulticastAttr::countBlocks(*this);
+  auto cut = [&]() -> std::optional<SmallVector<int64_t>> {
+    if (blocks == 1)
+      return box;
+    return cutForBlocks(getShape(), box, blocks, bits, getAlignBytes());
+  };
   if (llvm::any_of(getShape().drop_back(),
                    [](int64_t extent) { return extent > kMaxBoxExtent; }))
     return std::nullopt;
-  int64_t bits = *getElementBits(getSource().getType().getElementType());
   int64_t panelColumns = kPanelBytes * 8 / bits;
   if (box.size() >= 2 && getSwizzleBytes() && box.back() > panelColumns) {
     // A panel of all rows at once.
     std::fill(box.begin(), box.end() - 2, 1);
     box.back() = panelColumns;
-    return box;
+    return cut();
   }
   if (box.back() <= kMaxBoxExtent)
-    return box;
+    return cut();
   // A row in pieces, each a copy of its own.
   int64_t chunk = kBoxAlignBytes * 8 / bits;
   int64_t pieces = llvm::divideCeil(box.back(), kMaxBoxExtent);
@@ -127,7 +162,7 @@ std::optional<SmallVector<int64_t>> CopyTensorOp::getBox() {
     return std::nullopt;
   std::fill(box.begin(), box.end() - 1, 1);
   box.back() /= pieces;
-  return box;
+  return cut();
 }
 
 LogicalResult CopyTensorOp::verify() {
@@ -153,6 +188,13 @@ LogicalResult CopyTensorOp::verify() {
   if (int64_t rank = getSource().getType().getRank(); rank > 5)
     return emitOpError("the view must have 1 to 5 dimensions, but has ")
            << rank;
+  if (int64_t blocks = MulticastAttr::countBlocks(*this);
+      blocks > 1 && !getBox()) {
+    return emitOpError("shape must divide into parts for ")
+           << blocks
+           << " blocks along its first dimensions, each a multiple of "
+           << getAlignBytes() << " bytes, but is " << getShape();
+  }
   if (!getBox())
     return emitOpError("an extent of shape must be at most 256, the last one "
                        "without a swizzle a multiple of one that is, but "

@@ -98,20 +98,22 @@ Attribute LowlpDialect::parseAttribute(DialectAsmParser &parser,
     return parsePlacement(parser);
   StringRef mnemonic;
   Attribute attribute;
-  if (spec.starts_with("rings<") || spec.starts_with("ring<")) {
+  if (spec.starts_with("rings<") || spec.starts_with("ring<") ||
+      spec.starts_with("multicast<")) {
     (void)generatedRingParser(parser, &mnemonic, type, attribute);
     return attribute;
   }
   if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
     return attribute;
-  parser.emitError(parser.getNameLoc(),
-                   "expected '#lowlp.cache_estimate<...>', "
-                   "'#lowlp.codebook_cache<...>', '#lowlp.layout<...>', "
-                   "'#lowlp.codec<...>', "
-                   "'#lowlp.placement<...>', '#lowlp.plan<...>', "
-                   "'#lowlp.ring<...>', '#lowlp.rings<...>', "
-                   "'#lowlp.schedule<...>' or '#lowlp.stages<...>', found "
-                   "'#lowlp.")
+  parser.emitError(
+      parser.getNameLoc(),
+      "expected '#lowlp.cache_estimate<...>', "
+      "'#lowlp.codebook_cache<...>', '#lowlp.layout<...>', "
+      "'#lowlp.codec<...>', "
+      "'#lowlp.multicast<...>', '#lowlp.placement<...>', '#lowlp.plan<...>', "
+      "'#lowlp.ring<...>', '#lowlp.rings<...>', "
+      "'#lowlp.schedule<...>' or '#lowlp.stages<...>', found "
+      "'#lowlp.")
       << spec << "'";
   return {};
 }

@@ -15,7 +15,8 @@ int64_t RingsAttr::getNumStages() const {
 }
 
 LogicalResult RingsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                RingCopies, ArrayRef<Type> tiles) {
+                                RingCopies copies, ArrayRef<Type> tiles,
+                                ArrayRef<int64_t> multicast) {
   assert(!tiles.empty() && "a loop without rings has no such attribute");
   int64_t numStages = 0;
   for (Type type : tiles) {
@@ -34,6 +35,18 @@ LogicalResult RingsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << numStages << ", but " << type << " has " << places;
     numStages = places;
   }
+  if (!multicast.empty() && copies != RingCopies::ProducerWarp)
+    return emitError() << "multicast needs a producer_warp, but copies are "
+                          "made by "
+                       << stringifyRingCopies(copies);
+  int64_t least = 0;
+  for (int64_t ring : multicast) {
+    if (ring < least || ring >= static_cast<int64_t>(tiles.size()))
+      return emitError() << "multicast must list numbers of the "
+                         << tiles.size() << " rings in ascending order, but is "
+                         << "[" << multicast << "]";
+    least = ring + 1;
+  }
   return success();
 }
 
@@ -48,4 +61,23 @@ LogicalResult RingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           "each dimension, but is ["
                        << position << "]";
   return success();
+}
+
+MulticastAttr MulticastAttr::of(Operation *op) {
+  return op->getAttrOfType<MulticastAttr>(kName);
+}
+
+int64_t MulticastAttr::countBlocks(Operation *op) {
+  MulticastAttr multicast = of(op);
+  return multicast ? multicast.getBlocks() : 1;
+}
+
+LogicalResult
+MulticastAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      int64_t blocks) {
+  if (blocks >= 2 && blocks <= ScheduleAttr::kMaxCluster)
+    return success();
+  return emitError() << "multicast must go to 2 to "
+                     << ScheduleAttr::kMaxCluster << " blocks, but goes to "
+                     << blocks;
 }

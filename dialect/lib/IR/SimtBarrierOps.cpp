@@ -1,4 +1,5 @@
 //===- SimtBarrierOps.cpp - mbarriers and bulk copies of one thread -------===//
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Simt.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -43,6 +44,9 @@ LogicalResult MbarrierArriveOp::verify() {
       bytes && (*bytes < 1 || *bytes > kMaxCount))
     return emitOpError("expected bytes must be 1 to ")
            << kMaxCount << ", but are " << *bytes;
+  if (lowlp::MulticastAttr::of(*this) && !getByWarp())
+    return emitOpError("arrives in all blocks of a cluster, which the lanes of "
+                       "a warp do: it must be by_warp");
   return verifyBarrier(*this, getBase());
 }
 

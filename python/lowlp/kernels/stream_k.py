@@ -205,12 +205,6 @@ _PARTS_AT_ONCE: Final = 4
 _NUMBERS_AT_ONCE: Final = 96
 
 
-def _load_part(parts: ll.GlobalView, index: int, layout: Layout, block: ll.Scalar, number: int) -> ll.Tile:
-    """Accumulators that a block has left: number 0 where it has the first stage of the tile, else number 1."""
-    loaded = ll.load_global(parts, offsets=[block, number, index, 0], layout=layout, in_bounds=True)
-    return ll.cast(loaded, "f32") if parts.dtype.is_float else loaded
-
-
 @dataclass(frozen=True)
 class TileEnding:
     """What a block does with its accumulators of a tile after the last stage that it has of the tile: it finishes the
@@ -224,6 +218,8 @@ class TileEnding:
     products    how many a part is made of
     parts_type  of accumulators that are left for another block: 'f32' or 'f16', of integers 'int32'
     blocks      how many are launched; 0: as the parameter `blocks` says
+    team        so many blocks are what has a share, each with a tile of its own where a share has one
+    member      the number of this block among them; None where they are one
     """
 
     stages_of_tile: int
@@ -233,6 +229,18 @@ class TileEnding:
     products: int = 1
     parts_type: str = "f32"
     blocks: int = 0
+    team: int = 1
+    member: ll.Scalar | None = None
+
+    def _own(self, number: ll.Scalar) -> ll.Scalar:
+        """Of a block or a tile that is one for all of a team, the number of this member's own."""
+        return number if self.member is None else number * self.team + self.member
+
+    def _load_part(self, parts: ll.GlobalView, index: int, layout: Layout, block: ll.Scalar, number: int) -> ll.Tile:
+        """Accumulators that a block has left: number 0 where it has the first stage of the tile, else number 1."""
+        offsets: list[int | ll.Scalar] = [self._own(block), number, index, 0]
+        loaded = ll.load_global(parts, offsets=offsets, layout=layout, in_bounds=True)
+        return ll.cast(loaded, "f32") if parts.dtype.is_float else loaded
 
     @ll.inline
     def end_tile(
@@ -266,7 +274,9 @@ class TileEnding:
         if self.parts_type == "f16":
             flat = local(accumulators_of_thread // 2) * spatial(self.threads) * local(2)
         left_of_block = (2, len(accumulators), *flat.shape)
-        extents: Any = (self.blocks, *left_of_block) if self.blocks else lambda blocks: (blocks, *left_of_block)
+        extents: Any = (
+            (self.blocks, *left_of_block) if self.blocks else lambda blocks: (blocks * self.team, *left_of_block)
+        )
         parts = ll.alloc_global(self.parts_type, extents)
         arrived = ll.alloc_global("int32", self.tiles, zeroed=True)
         held = accumulators_of_thread * len(accumulators)
@@ -275,16 +285,16 @@ class TileEnding:
             is_last = ll.minimum(number - first, 1)
             for index in range(len(accumulators)):
                 left = ll.cast(ll.view(accumulators[index], dtype=kind, layout=flat), self.parts_type)
-                ll.store_global(left, parts, offsets=[share.block, is_last, index, 0], in_bounds=True)
-            ll.semaphore_release(arrived, offsets=[tile], value=1, add=True)
+                ll.store_global(left, parts, offsets=[self._own(share.block), is_last, index, 0], in_bounds=True)
+            ll.semaphore_release(arrived, offsets=[self._own(tile)], value=1, add=True)
         else:
             # The block that has the tile's first stage.
             begin = share.first_block(tile, first)
-            ll.semaphore_acquire(arrived, offsets=[tile], value=share.block - begin)
+            ll.semaphore_acquire(arrived, offsets=[self._own(tile)], value=share.block - begin)
             for part in range(len(accumulators) // self.products):
                 complete = []
                 for index in range(part * self.products, (part + 1) * self.products):
-                    load = partial(_load_part, parts, index, flat)
+                    load = partial(self._load_part, parts, index, flat)
                     whole = ll.view(accumulators[index], dtype=kind, layout=flat) + load(begin, 0)
                     other = begin + 1
                     while other + (at_once - 1) < share.block:
@@ -296,4 +306,4 @@ class TileEnding:
                         other = other + 1
                     complete.append(ll.view(whole, dtype=kind, layout=accumulators[index].layout))
                 self.finish(part, tuple(complete), row, column)
-            ll.semaphore_release(arrived, offsets=[tile], value=0)
+            ll.semaphore_release(arrived, offsets=[self._own(tile)], value=0)

@@ -20,6 +20,8 @@ from .variables import Carried, Carry, Merge, Variables, in_new_containers
 __all__ = ["Range", "Variables"]
 
 MAX_STAGES = 9
+MAX_BLOCKS = 8
+"""Of a cluster."""
 
 
 class Range:
@@ -35,11 +37,14 @@ class Range:
     stages    2 to 9: loads of global memory in the body are begun so many iterations less one ahead, through shared
               memory (the pass `lowlp-pipeline` says which); 0 leaves them as they are
     producer  with stages: one more warp begins these loads, where the architecture has tensor copies
+    multicast with a producer: the number of blocks of the kernel's clusters, 2 to 8, which make loads that are the same
+              in all of them once for all, each block an equal part, where offsets and bounds follow from parameters
+              and the number of the cluster, `block // multicast`; 1: every block loads for itself
 
     Raises KernelTypeError and KernelValueError for other arguments.
     """
 
-    def __init__(self, *bounds: int | Scalar, stages: int = 0, producer: bool = False) -> None:
+    def __init__(self, *bounds: int | Scalar, stages: int = 0, producer: bool = False, multicast: int = 1) -> None:
         if not is_int(stages):
             raise type_error(f"stages: must be an int, found {describe(stages)}")
         if stages != 0 and not 2 <= stages <= MAX_STAGES:
@@ -48,6 +53,13 @@ class Range:
             raise type_error(f"producer: must be a bool, found {describe(producer)}")
         if producer and not stages:
             raise value_error("producer: needs stages")
+        if not is_int(multicast):
+            raise type_error(f"multicast: must be an int, found {describe(multicast)}")
+        if not 1 <= multicast <= MAX_BLOCKS:
+            raise value_error(f"multicast: must be 1 to {MAX_BLOCKS}, found {multicast}")
+        if multicast > 1 and not producer:
+            raise value_error("multicast: needs a producer")
+        self.multicast = int(multicast)
         self.stages = int(stages)
         self.producer = producer
         if not 1 <= len(bounds) <= 3:
@@ -86,6 +98,8 @@ def for_loop(
     if iterable.stages:
         producer = ", producer = true" if iterable.producer else ""
         attributes["lowlp.stages"] = ir.Attribute.parse(f"#lowlp.stages<{iterable.stages}{producer}>")
+    if iterable.multicast > 1:
+        attributes["lowlp.multicast"] = ir.Attribute.parse(f"#lowlp.multicast<{iterable.multicast}>")
     values = [operand.ir_value for operand in operands]
     operation = trace.emit("scf.for", _types(carry.initial), values, attributes, regions=1)
     block = _append_block(operation.regions[0], [trace.type("index"), *_types(carry.initial)], operation.location)

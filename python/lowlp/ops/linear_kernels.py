@@ -171,8 +171,10 @@ def _what_counts(schedule: Schedule) -> dict[str, object]:
         kept = ("columns", "warps", "table_form", "table_copies", "splits", "codebooks")
         fields = {name: fields[name] for name in kept}
     elif not schedule.warpgroups:
-        for name in ("scales_on", "products_in_flight", "column_tiles", "cluster", "aligned_shares"):
+        for name in ("scales_on", "products_in_flight", "column_tiles", "cluster", "aligned_shares", "multicast"):
             del fields[name]
     if schedule.splits == 1:
         del fields["splits"]
+    if schedule.multicast == 1:
+        fields.pop("multicast", None)
     return {name: value for name, value in fields.items() if value not in ("auto", 0, "f32")}

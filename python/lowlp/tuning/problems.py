@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from lowlp.compiler.compiled_kernel import CompiledKernel
-from lowlp.kernels.linear.candidates import CLASSES, candidates, fills, for_rows
+from lowlp.kernels.linear.candidates import CLASSES, candidates, fills, for_rows, with_multicast
 from lowlp.kernels.linear.choosing import kind_of, measured_for_shape
 from lowlp.kernels.linear.estimates import estimated_us
 from lowlp.kernels.linear.measured import kind_of_planes
@@ -30,6 +30,10 @@ Key = tuple[str, int, int, int]
 
 # What follows the room for stages, and so is no part of a division of the work.
 _NOT_OF_DIVISION: Final = ("stages", "table_form", "table_copies")
+# Of fewer rows x is a small part of what blocks copy.
+_FEWEST_FOR_MULTICAST: Final = 128
+_PAIRED: Final = 3
+"""Candidates whose blocks copy x for each other."""
 _DRAWN: Final = 4
 """One candidate of so many is drawn from all that fit: estimates alone would never be found wrong."""
 
@@ -53,7 +57,8 @@ class Problem:
 
     def shortlist(self, count: int, device: Device = H200) -> list[Schedule]:
         """The divisions of the work that are worth a measurement, the best by estimate first: the `count` best by
-        estimate, and what was measured for the shape."""
+        estimate, what was measured for the shape, and for more than 128 rows the best few whose blocks copy x for each
+        other."""
         spec = self.spec
 
         def cost(schedule: Schedule) -> float:
@@ -65,7 +70,9 @@ class Problem:
 
         best = sorted(filter(is_given_back, candidates(spec, self.m, device)), key=cost)[:count]
         measured = filter(is_given_back, measured_for_shape(spec, self.m, device))
-        return sorted(dict.fromkeys([*best, *measured]), key=cost)
+        paired = [with_multicast(spec, found, self.m, device) for found in best if self.m > _FEWEST_FOR_MULTICAST]
+        with_pairs = [found for found in paired if found and is_given_back(found)][:_PAIRED]
+        return sorted(dict.fromkeys([*best, *measured, *with_pairs]), key=cost)
 
     def for_rows(self, division: Schedule, rows: int, device: Device) -> Schedule:
         """The schedule of a division's kernel."""

@@ -123,3 +123,33 @@ lowlp.kernel @turns() attributes {grid = affine_map<() -> (1)>, num_threads = 25
   lowlp.give_turn
   lowlp.return
 }
+
+// Each block of a cluster copies its half, 16 rows of 128 bytes, to both, when the mbarriers of both are there.
+// CHECK-LABEL: gpu.func @multicast
+// CHECK: simt.mbarrier_init %[[EMPTY:.*]][%{{.*}}] arrivals 4 by_warps : <shared>
+// CHECK: simt.cluster_barrier
+// CHECK: scf.if
+// CHECK-NEXT: simt.leave_barriers
+// CHECK: %[[NUMBER:.*]] = arith.remui %{{.*}}, %c2 : index
+// CHECK: %[[ROW:.*]] = arith.muli %[[NUMBER]], %c16 : index
+// CHECK: %[[BYTES:.*]] = arith.muli %{{.*}}, %c2048_i64 : i64
+// CHECK: simt.copy_tensor {{.*}} to %{{.*}}[%{{.*}}] box [16, 64] element_bytes 2 swizzle 128 signals {{.*}} {lowlp.multicast = #lowlp.multicast<2>}
+// CHECK: simt.mbarrier_arrive %[[EMPTY]][%{{.*}}] by_warp {lowlp.multicast = #lowlp.multicast<2>} : <shared>
+lowlp.kernel @multicast(%p: !lowlp.ptr<f16> {lowlp.align = 16 : i64})
+    attributes {grid = affine_map<() -> (2)>, num_threads = 64 : i64, schedule = #lowlp.schedule<cluster = 2>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %full = lowlp.alloc_mbarriers arrivals 1 : !lowlp.mbarriers<1>
+  %empty = lowlp.alloc_mbarriers arrivals 4 by_warps {lowlp.multicast = #lowlp.multicast<2>} : !lowlp.mbarriers<1>
+  %s = lowlp.alloc_shared : !lowlp.shared<1x32x64xf16, local(1, 1, 1).swizzle(local(32, 8), dim=1).local(1, 1, 8)>
+  lowlp.producer_warp {
+    %v = lowlp.view_global %p shape [64, 64] : !lowlp.ptr<f16> -> !lowlp.global<64x64xf16>
+    lowlp.mbarrier_wait %empty[%c0] parity %c1 : !lowlp.mbarriers<1>
+    lowlp.mbarrier_expect_bytes %full[%c0] bytes 4096 : !lowlp.mbarriers<1>
+    lowlp.copy_tensor %v[%c0, %c0] to %s[%c0, %c0, %c0] shape [32, 64] signals %full[%c0] {lowlp.multicast = #lowlp.multicast<2>}
+      : !lowlp.global<64x64xf16> to !lowlp.shared<1x32x64xf16, local(1, 1, 1).swizzle(local(32, 8), dim=1).local(1, 1, 8)>, !lowlp.mbarriers<1>
+  } {lowlp.multicast = #lowlp.multicast<2>}
+  lowlp.mbarrier_wait %full[%c0] parity %c0 : !lowlp.mbarriers<1>
+  lowlp.mbarrier_arrive %empty[%c0] : !lowlp.mbarriers<1>
+  lowlp.return
+}

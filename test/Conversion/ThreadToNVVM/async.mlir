@@ -38,6 +38,15 @@ module attributes {gpu.container_module} {
       // CHECK: bar.warp.sync 0xffffffff;
       // CHECK-SAME: @first mbarrier.arrive.shared::cta.b64 _, [$0];
       simt.mbarrier_arrive %s[%i] by_warp : !simt.ptr<shared>
+      // By a lane for each block of a cluster.
+      // CHECK: setp.lt.u32 taken, lane, 2;
+      // CHECK-SAME: @taken mapa.shared::cluster.u64 there, $0, lane;
+      // CHECK-SAME: @taken mbarrier.arrive.shared::cluster.b64 _, [there];
+      simt.mbarrier_arrive %s[%i] by_warp {lowlp.multicast = #lowlp.multicast<2>} : !simt.ptr<shared>
+      // CHECK: llvm.mlir.constant(3 : i16)
+      // CHECK: complete_tx::bytes.multicast::cluster [$0], [$1, {$2}], [$3], $4;", "l,l,r,l,h,~{memory}"
+      simt.copy_tensor %map of %g extents [%i] strides [] at [%i] to %s[%i] box [64] element_bytes 2 swizzle 0
+        signals %s[%i] {lowlp.multicast = #lowlp.multicast<2>} : !simt.ptr<global> to !simt.ptr<shared>, !simt.ptr<shared>
       // CHECK: "mbarrier.init.shared::cta.b64 [$0], $1;"
       simt.mbarrier_init %s[%i] arrivals 4 by_warps : !simt.ptr<shared>
       // CHECK: "griddepcontrol.wait;"

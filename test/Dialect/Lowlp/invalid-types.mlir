@@ -96,7 +96,7 @@ func.func private @f(!lowlp.tile<8x4xf16, spatial(8 4)>)
 
 // -----
 
-// expected-error @below {{expected '#lowlp.cache_estimate<...>', '#lowlp.codebook_cache<...>', '#lowlp.layout<...>', '#lowlp.codec<...>', '#lowlp.placement<...>', '#lowlp.plan<...>', '#lowlp.ring<...>', '#lowlp.rings<...>', '#lowlp.schedule<...>' or '#lowlp.stages<...>', found '#lowlp.order<local(2)>'}}
+// expected-error @below {{expected '#lowlp.cache_estimate<...>', '#lowlp.codebook_cache<...>', '#lowlp.layout<...>', '#lowlp.codec<...>', '#lowlp.multicast<...>', '#lowlp.placement<...>', '#lowlp.plan<...>', '#lowlp.ring<...>', '#lowlp.rings<...>', '#lowlp.schedule<...>' or '#lowlp.stages<...>', found '#lowlp.order<local(2)>'}}
 "test.op"() {layout = #lowlp.order<local(2)>} : () -> ()
 
 // -----

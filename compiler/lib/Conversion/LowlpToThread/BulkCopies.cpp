@@ -9,6 +9,7 @@
 #include "TensorMaps.h"
 #include "TilePositions.h"
 
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -155,6 +156,58 @@ struct CopyBulkWaitPattern : OpConversionPattern<CopyBulkWaitOp> {
   }
 };
 
+/// The boxes of a part, each one instruction, by dimension of the view. They
+/// lie in shared memory one after the other, in row-major order.
+struct BoxGrid {
+  explicit BoxGrid(CopyTensorOp op)
+      : box(getTensorBox(op)), counts(box.size(), 1), shares(box.size(), 1),
+        boxBytes(*getElementBits(op.getSource().getType().getElementType()) /
+                 8) {
+    size_t first = box.size() - op.getShape().size();
+    for (size_t d = 0; d < box.size(); ++d) {
+      boxBytes *= box[d];
+      if (d >= first)
+        counts[d] = op.getShape()[d - first] / box[d];
+    }
+    shares = counts;
+    int64_t blocks = MulticastAttr::countBlocks(op);
+    if (blocks == 1)
+      return;
+    while (counts[dim] % blocks != 0)
+      ++dim;
+    shares[dim] /= blocks;
+  }
+
+  /// From the begin of the share of a block to that of the next one.
+  int64_t getExtentOfShare() const { return shares[dim] * box[dim]; }
+  int64_t getBytesOfShare() const {
+    int64_t bytes = boxBytes * shares[dim];
+    for (size_t d = dim + 1; d < counts.size(); ++d)
+      bytes *= counts[d];
+    return bytes;
+  }
+
+  /// Calls `visit` for each box that one block copies, with its place in the
+  /// share and the bytes from the begin of the share.
+  void forEach(function_ref<void(ArrayRef<int64_t>, int64_t)> visit) const {
+    Layout places =
+        Layout::local(std::vector<int64_t>(shares.begin(), shares.end()));
+    for (int64_t i = 0; i < places.numLocals(); ++i) {
+      std::vector<int64_t> place = places.evaluate(0, i);
+      int64_t number = 0;
+      for (size_t d = 0; d < box.size(); ++d) {
+        number = number * counts[d] + place[d];
+        place[d] *= box[d];
+      }
+      visit(place, number * boxBytes);
+    }
+  }
+
+  SmallVector<int64_t> box, counts, shares; ///< `shares` of one block
+  int64_t boxBytes;
+  size_t dim = 0; ///< along which blocks have shares
+};
+
 /// The map is one of the last arguments.
 struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
   CopyTensorPattern(const TypeConverter &converter, MLIRContext *context,
@@ -195,11 +248,28 @@ struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
       return arith::ConstantIntOp::create(rewriter, loc, value, 64);
     };
     Value barrier = getMbarrierOffset(rewriter, loc, adaptor.getBarrier());
-    int64_t copiedBytes = 0;
-    forEachBox(op, [&](ArrayRef<int64_t> place, int64_t boxBytes) {
+    SmallVector<Value> from(adaptor.getSourceOffsets());
+    BoxGrid boxes(op);
+    MulticastAttr multicast = MulticastAttr::of(op);
+    if (multicast) {
+      // This block's part.
+      Value number = arith::RemUIOp::create(
+          rewriter, loc,
+          gpu::BlockIdOp::create(rewriter, loc, gpu::Dimension::x),
+          arith::ConstantIndexOp::create(rewriter, loc, multicast.getBlocks()));
+      Value along = arith::ConstantIndexOp::create(rewriter, loc,
+                                                   boxes.getExtentOfShare());
+      from[boxes.dim] = arith::AddIOp::create(
+          rewriter, loc, from[boxes.dim],
+          arith::MulIOp::create(rewriter, loc, number, along));
+      begin = arith::AddIOp::create(
+          rewriter, loc, begin,
+          arith::MulIOp::create(rewriter, loc, toI64(number),
+                                constant(boxes.getBytesOfShare())));
+    }
+    boxes.forEach([&](ArrayRef<int64_t> place, int64_t copiedBytes) {
       SmallVector<Value> offsets;
-      for (auto [offset, added] :
-           llvm::zip_equal(adaptor.getSourceOffsets(), place))
+      for (auto [offset, added] : llvm::zip_equal(from, place))
         offsets.push_back(added ? arith::AddIOp::create(rewriter, loc,
                                                         toI64(offset),
                                                         constant(added))
@@ -209,41 +279,18 @@ struct CopyTensorPattern : OpConversionPattern<CopyTensorOp> {
                                                      constant(copiedBytes))
                                    .getResult()
                              : begin;
-      simt::CopyTensorOp::create(
+      auto copy = simt::CopyTensorOp::create(
           rewriter, loc, map, adaptor.getSource(), extents, strides, offsets,
           adaptor.getDestination(), at, adaptor.getBarriers(), barrier,
           getTensorBox(op), bits / 8, op.getSwizzleBytes());
-      copiedBytes += boxBytes;
+      if (multicast)
+        copy->setDiscardableAttr(MulticastAttr::kName, multicast);
     });
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  /// Calls `visit` for each box of the part, in the order in which they lie in
-  /// shared memory, with its place in the part, by dimension of the view, and
-  /// its bytes.
-  static void forEachBox(CopyTensorOp op,
-                         function_ref<void(ArrayRef<int64_t>, int64_t)> visit) {
-    SmallVector<int64_t> box = getTensorBox(op), counts(box.size(), 1);
-    size_t first = box.size() - op.getShape().size();
-    int64_t bytes =
-        *getElementBits(op.getSource().getType().getElementType()) / 8;
-    for (size_t d = 0; d < box.size(); ++d) {
-      bytes *= box[d];
-      if (d >= first)
-        counts[d] = op.getShape()[d - first] / box[d];
-    }
-    Layout places =
-        Layout::local(std::vector<int64_t>(counts.begin(), counts.end()));
-    for (int64_t i = 0; i < places.numLocals(); ++i) {
-      std::vector<int64_t> place = places.evaluate(0, i);
-      for (size_t d = 0; d < box.size(); ++d)
-        place[d] *= box[d];
-      visit(place, bytes);
-    }
-  }
-
   const TensorMapPlan &plan;
 };
 

@@ -7,6 +7,7 @@
 #include "Chunks.h"
 #include "LowlpToThread.h"
 
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Simt.h"
 #include "lowlp/Target/RegisterShares.h"
 
@@ -222,6 +223,8 @@ struct ProducerWarpPattern : OpConversionPattern<ProducerWarpOp> {
     auto compare = [&](arith::CmpIPredicate predicate) -> Value {
       return arith::CmpIOp::create(rewriter, loc, predicate, thread, begin);
     };
+    if (MulticastAttr::of(op))
+      simt::ClusterBarrierOp::create(rewriter, loc);
     auto warp =
         scf::IfOp::create(rewriter, loc, compare(arith::CmpIPredicate::uge),
                           /*withElseRegion=*/false);

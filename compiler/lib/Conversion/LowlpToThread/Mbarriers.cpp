@@ -7,6 +7,7 @@
 #include "Chunks.h"
 #include "SharedMemory.h"
 
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Simt.h"
 
 using namespace mlir;
@@ -67,10 +68,12 @@ struct MbarrierArrivePattern : OpConversionPattern<MbarrierArriveOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = getNamedLoc(op);
     auto alloc = op.getBarriers().getDefiningOp<AllocMbarriersOp>();
-    simt::MbarrierArriveOp::create(
+    auto arrive = simt::MbarrierArriveOp::create(
         rewriter, loc, adaptor.getBarriers(),
         getMbarrierOffset(rewriter, loc, adaptor.getIndex()),
         /*bytes=*/IntegerAttr(), /*by_warp=*/alloc && alloc.getByWarps());
+    if (MulticastAttr multicast = alloc ? MulticastAttr::of(alloc) : nullptr)
+      arrive->setDiscardableAttr(MulticastAttr::kName, multicast);
     rewriter.eraseOp(op);
     return success();
   }

@@ -8,6 +8,7 @@
 #include "Patterns.h"
 
 #include "lowlp/CPU/ABI.h"
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Simt.h"
 
 #include <cstddef>
@@ -86,6 +87,8 @@ struct MbarrierArriveLowering : ExecutorPattern<simt::MbarrierArriveOp> {
   LogicalResult
   matchAndRewrite(simt::MbarrierArriveOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (MulticastAttr::of(op))
+      return rewriter.notifyMatchFailure(op, "there are no clusters");
     calls.call(rewriter, op, "lowlpCpuMbarrierArrive", /*resultType=*/{},
                {adaptor.getBase(), adaptor.getOffset(),
                 calls.getI64(rewriter, op.getLoc(), op.getBytes().value_or(0)),
@@ -164,6 +167,8 @@ struct CopyTensorLowering : ExecutorPattern<simt::CopyTensorOp> {
   LogicalResult
   matchAndRewrite(simt::CopyTensorOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (MulticastAttr::of(op))
+      return rewriter.notifyMatchFailure(op, "there are no clusters");
     Location loc = op.getLoc();
     Value place = makePlace(rewriter, op);
     auto set = [&](size_t byteOffset, Value value) {

@@ -8,6 +8,7 @@
 #include "../ThreadToLLVM/ThreadToLLVM.h"
 #include "Patterns.h"
 
+#include "lowlp/IR/LowlpRings.h"
 #include "lowlp/IR/Simt.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
@@ -32,6 +33,7 @@ public:
   }
   std::string value64(Value value) { return add("l", value); }
   std::string value32(Value value) { return add("r", value); }
+  std::string value16(Value value) { return add("h", value); }
   std::string number(int64_t value) {
     return value32(LLVM::ConstantOp::create(
         rewriter, loc,
@@ -184,6 +186,8 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
     if (std::optional<int64_t> bytes = op.getBytes())
       ptx.emit("mbarrier.arrive.expect_tx.shared::cta.b64 _, " + at + ", " +
                ptx.number(*bytes) + ";");
+    else if (int64_t blocks = MulticastAttr::countBlocks(op); blocks > 1)
+      arriveInBlocks(ptx, StringRef(at).drop_front().drop_back(), blocks);
     else if (op.getByWarp())
       ptx.emit("{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\t"
                "bar.warp.sync 0xffffffff;\n\tmov.u32 lane, %laneid;\n\t"
@@ -194,6 +198,21 @@ struct MbarrierArriveLowering : ConvertOpToLLVMPattern<simt::MbarrierArriveOp> {
       ptx.emit("mbarrier.arrive.shared::cta.b64 _, " + at + ";");
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// Lane i of the warp arrives at the mbarrier of block i, for which the other
+  /// lanes have done what they do. What was read needs no release: reads are
+  /// complete when their thread comes here.
+  static void arriveInBlocks(Assembly &ptx, StringRef at, int64_t blocks) {
+    ptx.emit("{\n\t.reg .pred taken;\n\t.reg .b32 lane;\n\t"
+             ".reg .b64 there;\n\t"
+             "bar.warp.sync 0xffffffff;\n\tmov.u32 lane, %laneid;\n\t"
+             "setp.lt.u32 taken, lane, " +
+             Twine(blocks) + ";\n\t@taken mapa.shared::cluster.u64 there, " +
+             at +
+             ", lane;\n\t"
+             "@taken mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}");
   }
 };
 
@@ -334,9 +353,18 @@ struct CopyTensorLowering : ConvertOpToLLVMPattern<simt::CopyTensorOp> {
     from += "}]";
     std::string barrier =
         ptx.address(adaptor.getBarrier(), adaptor.getBarrierOffset());
-    ptx.emit("cp.async.bulk.tensor." + Twine(op.getBox().size()) +
-             "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " +
-             to + ", " + from + ", " + barrier + ";");
+    std::string form =
+        "cp.async.bulk.tensor." + std::to_string(op.getBox().size()) +
+        "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes";
+    std::string operands = to + ", " + from + ", " + barrier;
+    if (int64_t blocks = MulticastAttr::countBlocks(op); blocks > 1) {
+      // To the same place of all blocks of the cluster.
+      form += ".multicast::cluster";
+      auto mask = static_cast<int16_t>((1 << blocks) - 1);
+      operands += ", " + ptx.value16(LLVM::ConstantOp::create(
+                             rewriter, loc, rewriter.getI16IntegerAttr(mask)));
+    }
+    ptx.emit(form + " " + operands + ";");
     rewriter.eraseOp(op);
     return success();
   }

@@ -24,7 +24,8 @@ def Lowlp_RingsAttr : AttrDef<LowlpDialect, "Rings"> {
     The attribute `lowlp.rings` of an `scf.for`, which `lowlp-choose-rings` writes and `lowlp-pipeline` takes. Whoever wants
     another choice writes it by hand. Copies are made by `all_threads`, asynchronously; or they are tensor copies, which the
     `first_thread` begins, or a `producer_warp`. Each ring is a shared tile whose first extent is the number of stages, 2 to 9,
-    the same for all; the others, from the last one on, are what a copy moves.
+    the same for all; the others, from the last one on, are what a copy moves. A `producer_warp` fills those whose numbers
+    are listed after `multicast` by copies to all blocks of the cluster, of which each makes an equal part (`#lowlp.multicast`).
 
     ```mlir
     scf.for %i = %c0 to %n step %c1 {
@@ -33,8 +34,9 @@ def Lowlp_RingsAttr : AttrDef<LowlpDialect, "Rings"> {
     ```
   }];
   let parameters = (ins EnumParameter<Lowlp_RingCopies>:$copies,
-    ArrayRefParameter<"::mlir::Type", "the shared tile of each ring">:$tiles);
-  let assemblyFormat = "`<` $copies `fills` `[` $tiles `]` `>`";
+    ArrayRefParameter<"::mlir::Type", "the shared tile of each ring">:$tiles,
+    OptionalArrayRefParameter<"int64_t", "the numbers of the rings that multicast fills">:$multicast);
+  let assemblyFormat = "`<` $copies `fills` `[` $tiles `]` (`multicast` `[` $multicast^ `]`)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kName = "lowlp.rings";
@@ -56,6 +58,41 @@ def Lowlp_RingAttr : AttrDef<LowlpDialect, "Ring"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kName = "lowlp.ring";
+  }];
+}
+
+def Lowlp_MulticastAttr : AttrDef<LowlpDialect, "Multicast"> {
+  let mnemonic = "multicast";
+  let summary = "what the blocks of a cluster copy for each other";
+  let description = [{
+    The attribute `lowlp.multicast`, with the number of blocks of the kernel's clusters, 2 to 8. What it says depends on the op:
+
+    - of an `scf.for` with `lowlp.stages`: loads that are the same in all blocks of a cluster may be made once for all;
+      `lowlp-choose-rings` finds out which these are;
+    - of a `lowlp.copy_tensor` or `simt.copy_tensor`: what it copies goes to the same place of all blocks of the cluster, and an
+      mbarrier of each counts it. Each block makes a copy: a `lowlp.copy_tensor` of an equal part along the first dimension but
+      the last that divides, so that together they bring all of it to all;
+    - of `lowlp.alloc_mbarriers`: each warp that arrives arrives at the mbarrier of every block, so `arrivals` counts those of all;
+    - of a `simt.mbarrier_arrive` of a warp: it arrives at the mbarrier at this place of every block;
+    - of a `lowlp.producer_warp`: all threads of the cluster meet before it begins, so that the mbarriers of all blocks are there.
+
+    ```mlir
+    lowlp.copy_tensor %x[%j, %k] to %s[%place, %c0, %c0] shape [128, 64] signals %full[%place]
+      {lowlp.multicast = #lowlp.multicast<2>} : ...
+    ```
+
+    Lowers to `.multicast::cluster` and `mapa` (PTX ISA, `cp.async.bulk.tensor`). The CPU target, which has no clusters, takes the
+    attribute off loops (`lowlp-expand-clusters`), and each block copies for itself.
+  }];
+  let parameters = (ins AttrParameter<"int64_t", "of the cluster">:$blocks);
+  let assemblyFormat = "`<` $blocks `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kName = "lowlp.multicast";
+    /// That of `op`, or null.
+    static MulticastAttr of(::mlir::Operation *op);
+    /// How many blocks get what `op` copies: 1 without the attribute.
+    static int64_t countBlocks(::mlir::Operation *op);
   }];
 }
 

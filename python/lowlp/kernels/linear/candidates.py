@@ -123,6 +123,15 @@ def candidates(spec: LinearSpec, rows: int, device: Device = H200) -> Iterator[S
             yield fitted(spec, draft, device)
 
 
+def with_multicast(spec: LinearSpec, schedule: Schedule, rows: int, device: Device = H200) -> Schedule | None:
+    """The same schedule with blocks that copy x for each other; None where there is no such kernel, or where it would
+    leave half of them without a tile. Estimates do not choose it (docs/adr/0070)."""
+    if not schedule.warpgroups or schedule.multicast > 1 or spec.n <= schedule.rows:
+        return None
+    pairs = dataclasses.replace(schedule, multicast=2)
+    return pairs if has_program(spec, pairs, rows) and fits(spec, pairs, device) else None
+
+
 def _is_worth_sharing(spec: LinearSpec, draft: Schedule, rows: int, device: Device) -> bool:
     """Whether tiles are shared where blocks with one each would not do, or may leave much of a last wave idle; or are
     not, where these do."""
@@ -307,4 +316,5 @@ def _would_fill(spec: LinearSpec, schedule: Schedule, rows: int, multiprocessors
     if schedule.cluster > 2:
         resident = int(resident * FOUND_BY_LARGE)
     most = math.inf if rows >= CLASSES[-1] and schedule.warpgroups else resident
-    return _LEAST_FILLED * resident <= tiles_of(spec, schedule, rows) * schedule.cluster <= most
+    blocks = tiles_of(spec, schedule, rows) * schedule.cluster * schedule.multicast
+    return _LEAST_FILLED * resident <= blocks <= most

@@ -315,12 +315,13 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     not hide; the beginning and end of each tile; then what shared tiles cost."""
     rows, columns, stage_k = schedule.rows, schedule.columns_of_block, schedule.stage_k
     tiles, stages_of_tile = tiles_of(spec, schedule, m), -(-spec.k // stage_k)
+    # Blocks that copy for each other take tiles as one.
     blocks = blocks_for(spec, schedule, m, device.multiprocessors) * schedule.cluster
     shared = 0
     scattered, longer = 0.0, 0.0
     if schedule.has_tile_each:
         form = _CLUSTER if schedule.cluster > 1 else _OWN_TILE
-        waves = math.ceil(blocks / device.multiprocessors)
+        waves = math.ceil(blocks * schedule.multicast / device.multiprocessors)
         stages = waves * -(-stages_of_tile // schedule.cluster)
     else:
         form = _SHARED
@@ -328,7 +329,7 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
         waves = whole + bool(shared)
         stages = share_stages + whole * stages_of_tile
         if shared and not schedule.aligned_shares:
-            scattered = _scattered_bytes(spec, schedule, m, shared) / device.bytes_per_us
+            scattered = _scattered_bytes(spec, schedule, m, shared * schedule.multicast) / device.bytes_per_us
             longer = _SCATTERED_STAGE * share_stages
 
     decode = _decode(spec) + _lookup(spec, _MANY_LOOK_UP)
@@ -338,7 +339,8 @@ def _estimated_us_of_many(spec: LinearSpec, schedule: Schedule, m: int, device: 
     if schedule.scales_on == "accumulators" and not is_one_sum(spec):
         products += rows * columns / 125 * -(-stage_k // spec.group_size)
     # A place is filled again while the others are read.
-    copied = stage_bytes(spec, schedule) / _BYTES_PER_CYCLE
+    x_bytes = columns * stage_k * spec.x_bytes
+    copied = (stage_bytes(spec, schedule) - x_bytes + x_bytes / schedule.multicast) / _BYTES_PER_CYCLE
     cycles = max(products + form.stage + form.decode * beside, copied, (_REFILL + copied) / (schedule.stages - 1))
     compute = ((stages + longer) * cycles + waves * (form.tile + form.number * rows * columns)) / device.cycles_per_us
 

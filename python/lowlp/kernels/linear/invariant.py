@@ -63,7 +63,9 @@ def us_alone(spec: LinearSpec, schedule: Schedule, rows: int, device: Device) ->
     us = estimated_us(spec, schedule, rows, dataclasses.replace(device, multiprocessors=found))
     if rows > _FEW:
         return us
-    waves = math.ceil(tiles_of(spec, schedule, rows) * schedule.cluster / (found * schedule.blocks_per_sm))
+    waves = math.ceil(
+        tiles_of(spec, schedule, rows) * schedule.cluster * schedule.multicast / (found * schedule.blocks_per_sm)
+    )
     return us + _WAVE_US * (waves - 1)
 
 

@@ -360,7 +360,8 @@ def as_small_f16(tile: ll.Tile) -> ll.Tile:
 
 def covers_whole_tables(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether tiles and stages end where rows and groups do."""
-    return spec.columns_of_y % (schedule.rows // spec.products) == 0 and spec.k % schedule.stage_k == 0
+    rows = schedule.rows // spec.products * schedule.multicast
+    return spec.columns_of_y % rows == 0 and spec.k % schedule.stage_k == 0
 
 
 def decoder(

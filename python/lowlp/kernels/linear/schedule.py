@@ -44,6 +44,7 @@ _CHOICES: Final[dict[str, tuple[object, ...]]] = {
     "cluster": (1, 2, 4, 8),
     "kept_rows": KEPT_ROWS,
     "aligned_shares": (False, True),
+    "multicast": (1, 2),
     "splits": SPLITS,
     "codebooks": CODEBOOKS,
 }
@@ -87,6 +88,8 @@ class Schedule:
     products_in_flight  products of a warpgroup, for each of which it holds its weights: 1 to 8
     aligned_shares      blocks that share tiles have quarters, thirds, halves and so on of one, and begin at the same
                         stages along K; else all have as many stages
+    multicast           so many neighbouring blocks take tiles one above the other, and each copies an equal part of the
+                        rows of x for all of them: 1, or 2 with a producer and without `cluster`
 
     Of kernels for codebooks without warpgroups columns, warps, stages, row_tiles, steps, which are units of packed
     weights there, and blocks_per_sm count, for how many of which a multiprocessor has registers, and the following:
@@ -116,6 +119,7 @@ class Schedule:
     cluster: int = 1
     kept_rows: int = 0
     aligned_shares: bool = False
+    multicast: int = 1
     splits: int = 1
     codebooks: str = "auto"
 

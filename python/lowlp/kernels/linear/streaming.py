@@ -524,7 +524,7 @@ def can_stream(spec: LinearSpec, schedule: Schedule) -> bool:
         and 16 * schedule.row_tiles % (spec.products * spec.rows_of_unit) == 0
         and can_leave_parts(spec, schedule)
         and schedule.columns in (8, 16, 32, 64, 128, 256)
-        and schedule.column_tiles == schedule.cluster == 1
+        and schedule.column_tiles == schedule.cluster == schedule.multicast == 1
         and (not rows_kept(spec, schedule) or (can_keep(spec, schedule) and not spec.experts))
     )
 

@@ -4,7 +4,9 @@ As in `linear`, weights are operand A and y^T = W X^T: a warpgroup has 64 rows o
 registers and from there into `wgmma`, with all columns of a block's tile of y^T. Blocks take whole tiles in waves, and
 share what is left (`stream_k`). Or each block has one tile; or a cluster of blocks has, each block some of its
 stages, and at the end they exchange accumulators, so that each finishes some columns. The loads of a stage are begun
-some stages ahead.
+some stages ahead. With `multicast` two blocks of a cluster are a team: where one block would take a tile, a team takes
+two, one above the other, and each of its blocks copies half of a stage of x for both. The second may lie below the
+weights; its block then copies its half, and stores nothing.
 
     step     64 weights along K, a unit of the packed format
     segment  what of a stage shares a scale: steps, or steps' granules where groups are no whole units (`segments`)
@@ -68,6 +70,8 @@ from .two_levels import divides_supers, fills_stages, has_packed_codes, number_o
 
 _TILE_ROWS = 16
 _COLUMNS_AT_ONCE = 16
+# After which the swizzle of x in shared memory begins anew.
+_SWIZZLED_ROWS = 8
 # Rows of x whose tiles are taken together, so that the L2 cache holds what they share.
 BAND = 2048
 # Bounds, with its inverse, of the power of two that brings weights with scales of f16 into the range of f16.
@@ -130,7 +134,7 @@ class Plan:
     rows_of_part   of W
     parts          of a block, of all its products
     accumulators   in order: part of y, tile of columns, and gate or up
-    stages_of_tile, tiles_of_rows
+    stages_of_tile, tiles_of_rows    of a team's tiles as one
     segments       of a stage
     on_weights     scales go on weights, and
     in_f32         in f32
@@ -146,7 +150,7 @@ class Plan:
         tiles, products = range(schedule.column_tiles), range(spec.products)
         self.accumulators = list(itertools.product(range(self.parts // spec.products), tiles, products))
         self.stages_of_tile = -(-spec.k // schedule.stage_k)
-        self.tiles_of_rows = -(-spec.columns_of_y // self.rows)
+        self.tiles_of_rows = -(-spec.columns_of_y // (self.rows * schedule.multicast))
         self.segments = segments(schedule.stage_k, spec.group_size, piece_k(spec, schedule), spec.step_k)
         self.on_weights = schedule.scales_on == "weights"
         self.in_f32 = self.on_weights and not can_scale_weights(spec)
@@ -185,6 +189,10 @@ class Block:
         if spec.dependent_launch:
             ll.launch_dependents()
         (self.block,) = ll.block_indices()
+        # What takes tiles, and the place of this block's among those of its team.
+        self.team, self.member = self.block, None
+        if schedule.multicast > 1:
+            self.team, self.member = (small(self.block) // schedule.multicast, small(self.block) % schedule.multicast)
         self.tiles_of_columns = ll.ceildiv(operands.m, schedule.columns_of_block)
         self.grid = Grid(plan.tiles_of_rows, self.tiles_of_columns, max(1, BAND // schedule.columns_of_block))
         self.views = self.views_of_operands()
@@ -451,6 +459,8 @@ class Block:
     def place_of(self, tile: ll.Scalar) -> tuple[ll.Scalar, ll.Scalar]:
         """The row and the column of y^T at which a tile begins."""
         row, column = self.grid.place_of(tile)
+        if self.member is not None:
+            row = row * self.plan.schedule.multicast + self.member
         return row * self.plan.rows, column * self.plan.schedule.columns_of_block
 
     @ll.inline
@@ -458,11 +468,14 @@ class Block:
         """All of a tile, or the part of its stages that is this block's of a cluster."""
         plan, schedule = self.plan, self.plan.schedule
         acc = self.zeros()
-        number = self.block % schedule.cluster
-        row, column = self.place_of(small(self.block) // schedule.cluster)
+        # The blocks of a team have whole tiles.
+        number: Any = self.block % schedule.cluster if schedule.multicast == 1 else 0
+        row, column = self.place_of(small(self.team) // schedule.cluster)
         begin = small(number * plan.stages_of_tile) // schedule.cluster
         end = small((number + 1) * plan.stages_of_tile) // schedule.cluster
-        for done in ll.range(end - begin, stages=schedule.stages, producer=schedule.producer):
+        for done in ll.range(
+            end - begin, stages=schedule.stages, producer=schedule.producer, multicast=schedule.multicast
+        ):
             acc = self.with_stage(acc, small(begin + done), row, column)
         for part, accumulators in by_parts(acc, plan.spec.products):
             self.finish(part, accumulators, row, column)
@@ -491,20 +504,27 @@ class Block:
         plan, schedule = self.plan, self.plan.schedule
         ending = TileEnding(
             plan.stages_of_tile,
-            lambda m: (ll.ceildiv(m, schedule.columns_of_block) * plan.tiles_of_rows,),
+            lambda m: (ll.ceildiv(m, schedule.columns_of_block) * (plan.tiles_of_rows * schedule.multicast),),
             schedule.threads,
             self.finish,
             plan.spec.products,
             total_type(plan.spec) if plan.spec.adds_integers else schedule.parts_type,
+            team=schedule.multicast,
+            member=self.member,
         )
         tiles = self.tiles_of_columns * plan.tiles_of_rows
-        work = share_in_waves(self.block, self.operands.blocks, tiles, plan.stages_of_tile, schedule.aligned_shares)
+        work = share_in_waves(self.team, self.operands.blocks, tiles, plan.stages_of_tile, schedule.aligned_shares)
         for taken in ll.range(work.count):
             part = work.part(taken)
             row, column = self.place_of(part.tile)
             last_stage = small(part.end - 1 - part.tile * plan.stages_of_tile)
             acc = self.zeros()
-            for done in ll.range(small(part.end - part.begin), stages=schedule.stages, producer=schedule.producer):
+            for done in ll.range(
+                small(part.end - part.begin),
+                stages=schedule.stages,
+                producer=schedule.producer,
+                multicast=schedule.multicast,
+            ):
                 acc = self.with_stage(acc, small(last_stage - done), row, column)
             ending.end_tile(work.share, part.begin, acc, row, column)
 
@@ -513,7 +533,7 @@ def wide_kernel(spec: LinearSpec, schedule: Schedule) -> ll.Kernel:
     """The block program for `spec`, whose work is divided as `schedule` says, which has warpgroups.
 
     Parameters as for `linear_kernel`; `blocks` says how many are launched to share the work, or how many clusters, one
-    for each tile.
+    for each tile, or teams.
 
     Requires `can_go_wide(spec, schedule)`.
     """
@@ -537,14 +557,14 @@ def make_wide(spec: LinearSpec, schedule: Schedule, begin: Callable[[Arguments],
         spec,
         schedule,
         trace,
-        lambda blocks: (blocks * schedule.cluster,),
+        lambda blocks: (blocks * (schedule.cluster * schedule.multicast),),
         schedule.threads,
         matrix_unit="warpgroup",
         products_in_flight=min(8, schedule.products_in_flight * schedule.column_tiles),
         exchange_registers=schedule.exchanges_registers,
         blocks_per_sm=schedule.blocks_per_sm,
         ping_pong=schedule.is_ping_pong,
-        cluster=schedule.cluster,
+        cluster=schedule.cluster * schedule.multicast,
     )
 
 
@@ -571,20 +591,29 @@ def _takes_bytes(spec: LinearSpec, schedule: Schedule) -> bool:
     )
 
 
+def _can_multicast(spec: LinearSpec, schedule: Schedule) -> bool:
+    """Whether x is copied by tensor copies of a producer, half of them each block's."""
+    halves = schedule.columns_of_block // schedule.multicast
+    is_alone = schedule.cluster == 1 and not spec.experts
+    return schedule.producer and is_alone and spec.aligned and halves % _SWIZZLED_ROWS == 0
+
+
 def can_go_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     """Whether `wide_kernel` has a program: groups are multiples of 16, and stages whole groups or whole units of one;
     so are super-groups; packed integers of groups fill bytes in a stage; zero points and
     offsets go on weights, as do scales of groups that are no whole units, and other scales only where the activation
     type holds all of it (`can_scale_weights`); gate and up have as many parts; what blocks of a cluster finish is whole
     8 columns, of parts that have one tile of a warp, so that they are neighbours among its registers; experts have no
-    clusters; and aligned
-    shares are parts of tiles that have so many stages."""
+    clusters; aligned shares are parts of tiles that have so many stages; and blocks that copy for each other have a
+    producer, and halves of x that are whole periods of the swizzle."""
     group, stage_k = spec.group_size, schedule.stage_k
     if schedule.aligned_shares and spec.k <= (LEAST_ALIGNED_STAGES - 1) * stage_k:
         return False
     if schedule.cluster > 1 and spec.experts:
         return False
     if schedule.cluster > 1 and (schedule.columns % (8 * schedule.cluster) or tiles_of_warp(spec, schedule) > 1):
+        return False
+    if schedule.multicast > 1 and not _can_multicast(spec, schedule):
         return False
     if schedule.row_tiles // tiles_of_warp(spec, schedule) % spec.products or not can_leave_parts(spec, schedule):
         return False

@@ -365,6 +365,8 @@ def can_look_up_wide(spec: LinearSpec, schedule: Schedule) -> bool:
     multiplied, and one book is not."""
     if spec.vectors is None or not schedule.warpgroups or not schedule.stages:
         return False
+    if schedule.multicast > 1:
+        return False
     tiles, books, stage_k = tiles_of_warp(spec, schedule), spec.vectors.books, schedule.stage_k
     if spec.groups > 1 and spec.group_size % STEP_K:
         return False

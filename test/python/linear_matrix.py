@@ -6,6 +6,7 @@ zero points together, in few kernels.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -129,6 +130,7 @@ class Config:
         )
 
 
+@functools.cache
 def is_offered(code: str, activation: str, zeros: str = "") -> bool:
     """Whether `linear` takes such weights: f16 holds 5 exponent bits, and only integers have zero points."""
     if zeros and code not in INTEGERS:

@@ -6,6 +6,7 @@ each run; with LOWLP_WHOLE_MATRIX=1 all of them, in about an hour of one core.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import random
@@ -65,6 +66,13 @@ class Case:
         return replace(division, **fields)
 
 
+@functools.cache
+def has_narrow_units(code: str, group: int, activation: str) -> bool:
+    """Whether rows of `NARROW_K` have units that kernels with stages take."""
+    narrow = find_placement(code.split()[0], activation).for_matrix(128, NARROW_K[group])
+    return int(narrow.unit_k) < 64 >= int(narrow.unit_rows)
+
+
 def _cases() -> list[Case]:
     found = []
     forms = ("streamed", "a tile each", "shared")
@@ -75,8 +83,7 @@ def _cases() -> list[Case]:
             continue
         if is_offered(code, activation, "zeros" if "zeros" in extra else ""):
             config = Config(code, group, activation, extra, scale)
-            narrow = find_placement(code.split()[0], activation).for_matrix(128, NARROW_K[group])
-            if index % 4 == 0 and narrow.unit_k < 64 >= narrow.unit_rows and scale not in ("uint4", "int6"):
+            if index % 4 == 0 and scale not in ("uint4", "int6") and has_narrow_units(code, group, activation):
                 found.append(Case(config, form, 128, NARROW_K[group]))
             else:
                 found.append(Case(config, form, 70 if index % 3 else 64))

@@ -17,7 +17,7 @@ from .fitting import fits, has_warpgroups
 from .program import PlanesSpec
 from .shapes import PlaneSchedule
 from .streams import ROW_TILES, ROWS, SLICES, STEPS, WARPS, StreamSchedule
-from .warpgroups import COLUMNS, WARPGROUPS, WarpgroupSchedule, products_at_once
+from .warpgroups import COLUMN_TILES, COLUMNS, WARPGROUPS, WarpgroupSchedule, products_at_once
 from .warpgroups import STEPS as STEPS_OF_WARPGROUPS
 
 CLASSES: Final = (1, 4, 16, 64, 256, 1024, 4096)
@@ -34,7 +34,7 @@ def candidates(spec: PlanesSpec, m: int, device: Device = H200) -> Iterator[Plan
     drafts: Iterator[PlaneSchedule] = _streams(spec, m)
     if has_warpgroups(device):
         many = m * spec.x_code.bits > _MOST_STREAMED
-        drafts = itertools.chain(() if many else drafts, _warpgroups(spec, m))
+        drafts = itertools.chain(() if many else drafts, _warpgroups(spec, m, device))
     for draft in drafts:
         if found := staged(spec, draft, device):
             yield found
@@ -59,14 +59,15 @@ def _streams(spec: PlanesSpec, m: int) -> Iterator[StreamSchedule]:
         yield StreamSchedule(rows=rows, warps=warps, row_tiles=row_tiles, slices=slices, steps=steps)
 
 
-def _warpgroups(spec: PlanesSpec, m: int) -> Iterator[WarpgroupSchedule]:
+def _warpgroups(spec: PlanesSpec, m: int, device: Device) -> Iterator[WarpgroupSchedule]:
     columns = COLUMNS if m > COLUMNS[-1] else [found for found in COLUMNS if found < m + 16]
-    choices = itertools.product(columns, WARPGROUPS, STEPS_OF_WARPGROUPS, (True, False))
-    for width, warpgroups, steps, producer in choices:
-        if steps > max(1, spec.units_k) or 64 * (warpgroups - 1) >= spec.n:
+    shared = (0, device.multiprocessors)
+    choices = itertools.product(columns, WARPGROUPS, STEPS_OF_WARPGROUPS, (True, False), COLUMN_TILES, shared)
+    for width, warpgroups, steps, producer, tiles, blocks in choices:
+        if (tiles - 1) * width >= m or steps > max(1, spec.units_k) or 64 * (warpgroups - 1) >= spec.n:
             continue
-        in_flight = products_at_once(spec, width, steps)
-        yield WarpgroupSchedule(width, warpgroups, steps, 2, producer, in_flight)
+        in_flight = products_at_once(spec, tiles * width, steps)
+        yield WarpgroupSchedule(width, warpgroups, steps, 2, producer, in_flight, tiles, blocks)
 
 
 def for_rows(spec: PlanesSpec, division: PlaneSchedule, m: int, device: Device = H200) -> PlaneSchedule | None:
@@ -84,7 +85,11 @@ def for_rows(spec: PlanesSpec, division: PlaneSchedule, m: int, device: Device =
         widest = next((columns for columns in COLUMNS if columns >= m), COLUMNS[-1])
         drafts = (
             dataclasses.replace(
-                division, columns=columns, steps=steps, products_in_flight=products_at_once(spec, columns, steps)
+                division,
+                columns=columns,
+                steps=steps,
+                products_in_flight=products_at_once(spec, columns * division.column_tiles, steps),
+                blocks=division.blocks and device.multiprocessors,
             )
             for columns in reversed(COLUMNS)
             if columns <= min(widest, max(division.columns, widest if m <= division.columns else 0))

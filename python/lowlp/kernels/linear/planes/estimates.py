@@ -89,22 +89,31 @@ def _by_streams(spec: PlanesSpec, schedule: StreamSchedule, m: int, device: Devi
 
 
 def _by_warpgroups(spec: PlanesSpec, schedule: WarpgroupSchedule, m: int, device: Device) -> float:
-    tiles = -(-spec.n // schedule.rows_of_w) * -(-m // schedule.columns)
-    of_sm = -(-tiles // device.multiprocessors)
+    columns = schedule.columns_of_block
+    tiles = -(-spec.n // schedule.rows_of_w) * -(-m // columns)
+    of_sm: float = -(-tiles // device.multiprocessors)
+    if schedule.blocks:
+        of_sm = max(tiles / device.multiprocessors, 1 / -(-spec.units_k // schedule.steps))
     stages = -(-spec.units_k // schedule.steps)
     pairs = spec.w_code.bits * spec.x_code.bits
-    products = schedule.warpgroups * schedule.steps * pairs * max(_LEAST, _BY_COLUMN * schedule.columns)
+    products = (
+        schedule.warpgroups
+        * schedule.steps
+        * pairs
+        * schedule.column_tiles
+        * max(_LEAST, _BY_COLUMN * schedule.columns)
+    )
     # One warpgroup alone waits for its own products.
     waiting = _STAGE_OF_WARPGROUPS * (2.0 if schedule.warpgroups == 1 else 1.0) * (1.0 if schedule.producer else 1.3)
     waiting *= 1.0 + 1.0 / schedule.products_in_flight
-    stage_bytes = (spec.w_code.bits * schedule.rows_of_w + spec.x_code.bits * schedule.columns) * schedule.steps * 32
+    stage_bytes = (spec.w_code.bits * schedule.rows_of_w + spec.x_code.bits * columns) * schedule.steps * 32
     rate = device.bytes_per_us / device.multiprocessors
     wanted = rate * _LATENCY_US
     copied = stage_bytes / (2 * rate) * device.cycles_per_us
     latency = _LATENCY_US * device.cycles_per_us / max(1, schedule.stages - 1)
     cycles = max(products + waiting, copied, latency)
-    compute = of_sm * (stages * cycles + _TILE + _RESULT * schedule.columns / 2)
-    sms = min(1.0, tiles / device.multiprocessors)
+    compute = of_sm * (stages * cycles + _TILE + _RESULT * columns / 2)
+    sms = 1.0 if schedule.blocks else min(1.0, tiles / device.multiprocessors)
     in_flight = max(1, schedule.stages - 1) * stage_bytes * sms
     memory = _memory_us(spec, m, device) * math.pow(max(1.0, wanted / in_flight), 0.7)
     compute /= device.cycles_per_us

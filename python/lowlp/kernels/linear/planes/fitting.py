@@ -32,7 +32,7 @@ def has_warpgroups(device: Device) -> bool:
 def accumulators(spec: PlanesSpec, schedule: PlaneSchedule) -> int:
     """Of a thread: those of all levels, or of all planes of weights."""
     if isinstance(schedule, WarpgroupSchedule):
-        return spec.levels * schedule.columns // 2
+        return spec.levels * schedule.columns_of_block // 2
     columns = schedule.rows * planes_held(spec.x_code.bits, schedule.rows)
     return spec.w_code.bits * schedule.row_tiles * columns // 2
 

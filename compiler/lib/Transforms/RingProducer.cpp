@@ -2,8 +2,8 @@
 //
 // Its first thread does nothing but to wait for an empty place and to begin the
 // copies of the next iteration into it. It begins with the kernel, so what it
-// needs is computed once more in its body. What the block keeps in shared memory
-// before the loop it reads too, once an mbarrier says that it is there.
+// needs is computed once more in its body. What the block keeps in shared
+// memory before the loop it reads too, once an mbarrier says that it is there.
 //
 //===----------------------------------------------------------------------===//
 #include "RingProducer.h"
@@ -104,8 +104,8 @@ static bool readsShared(const llvm::SetVector<Operation *> &ops) {
   return llvm::any_of(ops, llvm::IsaPred<LoadScalarOp>);
 }
 
-llvm::SetVector<Operation *>
-lowlp::getKeptTiles(scf::ForOp loop, const PipelinedLoads &loads) {
+llvm::SetVector<Operation *> lowlp::getKeptTiles(scf::ForOp loop,
+                                                 const PipelinedLoads &loads) {
   llvm::SetVector<Operation *> ops, tiles;
   collectBefore(loop, loads, ops);
   for (Operation *op : ops)

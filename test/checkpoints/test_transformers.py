@@ -279,3 +279,24 @@ def test_demo_of_a_model(quantised: bool, tmp_path: Path, capsys: pytest.Capture
     printed = capsys.readouterr().out.split()
     assert printed[:3] == ["w1", "w2", "w3"] and sum(word.startswith("w") for word in printed[:6]) == 6
     assert ("uint3" if quantised else "int4") in " ".join(printed) and "second" in printed
+
+
+def test_embeddings_that_multiply(tmp_path: Path) -> None:
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 1, "vocab_size": 512, "head_dim": 64}
+    plain = Gemma3ForCausalLM(Gemma3TextConfig(**sizes, num_attention_heads=2, num_key_value_heads=1)).eval()
+    plain.save_pretrained(tmp_path)
+    rules = {"lm_head": "int8", "model.embed_tokens": "int8"}
+    given = LowlpConfig("int8", group_size=GROUP, rules=rules)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path, quantization_config=given)
+    assert model.lm_head.packed.data_ptr() == model.model.embed_tokens.packed.data_ptr()
+    wanted = logits(plain)
+    assert (logits(model) - wanted).norm() <= 3e-2 * wanted.norm()
+    given = LowlpConfig("int8", group_size=GROUP, rules={"model.embed_tokens": "int8"})
+    model = AutoModelForCausalLM.from_pretrained(tmp_path, quantization_config=given)
+    assert type(model.lm_head) is torch.nn.Linear
+    assert (logits(model) - wanted).norm() <= 3e-2 * wanted.norm()
+    model.save_pretrained(tmp_path / "own")
+    assert torch.equal(logits(AutoModelForCausalLM.from_pretrained(tmp_path / "own")), logits(model))
